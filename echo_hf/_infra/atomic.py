@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Collection, Iterable, Iterator
@@ -27,6 +29,8 @@ OBJECTS_AT_ONCE = 100_000
 @contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
     """A path beside a file; what is written there takes its place when the block ends."""
+    if not path.name:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     # Two writers have two; a takedown knows what killed ones have left by this ending.
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
     try:

@@ -65,11 +65,11 @@ def share(part: int, whole: int) -> str:
 
 
 def rounded(value: float | None, digits: int = 3) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
+    return "-" if value is None else f"{value:z.{digits}f}"
 
 
 def rounded_interval(ends: tuple[float, float] | None, digits: int = 3) -> str:
-    return "-" if ends is None else f"{ends[0]:.{digits}f} to {ends[1]:.{digits}f}"
+    return "-" if ends is None else f"{ends[0]:z.{digits}f} to {ends[1]:z.{digits}f}"
 
 
 def percent(value: float | None) -> str:

@@ -118,8 +118,8 @@ def _check(
     """Refuses strengths that other samples, judges or models gave: they are of another scale."""
     if not anchors:
         raise ScoreError(
-            f"anchors: no system there has a strength in {split}: score that run with ratings of "
-            "it, or leave anchors out"
+            f"anchors: no system there has a strength in {split}: it needs ratings by which each "
+            "loses some points and wins some; score that run with more, or leave anchors out"
         )
     digest, release = (identity["digests"] or {}).get(split), identity["on_hub"] or identity["name"]
     for name, one in anchors.items():

@@ -132,14 +132,14 @@ def judge_until_decided(
     level_of(alpha, family, 1)
     if batch < 1:
         raise JudgeError(f"batch is {batch!r}: expected at least 1 sample, such as {BATCH}")
-    if limits.get("dry_run"):
-        return judge(config, runs=runs, judges=judges, rubrics=[OVERALL], limit=limit, **limits)
     chosen = [one for one in chosen_judges(config, judges) if OVERALL in one.rubrics]
     if sharing := [one.name for one in chosen if one.share < 1]:
         raise JudgeError(
             f"judge {sharing[0]!r} rates a part of the samples, and --until decided asks all "
             "judges about each: leave out its share, or --until"
         )
+    if limits.get("dry_run"):
+        return judge(config, runs=runs, judges=judges, rubrics=[OVERALL], limit=limit, **limits)
     if not chosen:
         raise JudgeError(f"none of the judges rates by {OVERALL!r}, by which systems are compared")
     folder, engines = evaluation_folder(config, runs), engines_of(chosen)

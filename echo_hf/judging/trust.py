@@ -181,9 +181,10 @@ def _which(found: PairwiseAgreement) -> Said:
     gap, alike = sides.difference, sides.spearman
     if gap.samples < FEWEST_SAMPLES:
         other = "have no order" if alike is None else f"agree by a Spearman of {alike:.2f}"
-        people = f"they ranked {gap.samples} of the {FEWEST_SAMPLES} samples that it takes"
-        said = f"nothing decides it without people: {people} (echo-hf rank); the two {other}"
-        return said, None
+        return (
+            f"nothing decides it without people, who have to rank {FEWEST_SAMPLES} samples or more "
+            f"(echo-hf rank); the two {other}"
+        ), None
     apart = f"{gap.value or 0.0:+.3f}{_ends(gap.interval)} on {gap.samples} samples"
     said = f"tau of choices less that of ratings {apart}"
     if sides.nearer is None:

@@ -78,7 +78,7 @@ class HumanCorrected(SystemValues):
             has an interval.
 
         Raises:
-            ScoreError: The width is not above 0.
+            ScoreError: The width is not a finite number above 0.
         """
         found = ranked_needed(width, self.samples, self._spread, self.definition["confidence"])
         return None if np.isnan(self._spread) else found
@@ -92,7 +92,7 @@ def ranked_needed(
     width: float, samples: int, spread: float = EXPECTED_SPREAD, confidence: float = LEVEL
 ) -> int:
     """How many samples people have to rank for intervals of ±`width`, with people's own spread."""
-    if not width > 0:
+    if not 0 < width < np.inf:
         raise ScoreError(f"width is {width!r}: expected half an interval, such as 0.03")
     if samples <= FEWEST_SAMPLES:
         return samples
@@ -171,9 +171,10 @@ def human_corrected(
     rated = table.ratings[:, [table.systems.index(name) for name in systems]]
     said = _by_people(people, systems, table.samples)
     if (count := int((~np.isnan(said)).any(axis=1).sum())) < FEWEST_SAMPLES:
+        more, there = f"so rank {FEWEST_SAMPLES - count} more", len(said)
         raise ScoreError(
-            f"people ranked {count} of the rated samples: expected {FEWEST_SAMPLES} or more, so "
-            f"rank {FEWEST_SAMPLES - count} more"
+            f"people ranked {count} of the rated samples: expected {FEWEST_SAMPLES} or more, "
+            f"{more if there >= FEWEST_SAMPLES else f'and there are {there}'}"
         )
     found = estimated(divided(*_points(rated)), said, method)
     rate, enough = named(systems, found.rates), ~np.isnan(found.rates)

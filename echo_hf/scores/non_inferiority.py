@@ -224,7 +224,7 @@ def _score(wins: int, losses: int, n: int, difference: float) -> tuple[float, fl
 
 
 def _limits(margin: float, confidence: float) -> dict[str, float]:
-    if not 0 < margin < math.inf:
+    if not 1e-100 < margin < math.inf:  # the square of what is smaller is 0
         raise ScoreError(f"margin is {margin!r}: expected a number above 0, such as 0.05")
     if not 0.5 < confidence < 1:
         raise ScoreError(f"confidence is {confidence!r}: expected 0.5 to 1, such as 0.95")

@@ -84,6 +84,8 @@ def test_a_file_is_replaced_when_all_of_it_is_written(tmp_path: Path) -> None:
         assert path.read_text() == "old"
         assert all(one.match(".*.partial") for one in (first, second))
     assert contents(tmp_path) == {"file": "first"}
+    with pytest.raises(IsADirectoryError, match=r"'\.'"), replaced_file(Path()):
+        pass
 
 
 def test_one_holds_a_file_at_a_time(tmp_path: Path) -> None:

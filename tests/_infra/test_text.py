@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf._infra.text import escaped, shortened, table
+from echo_hf._infra.text import escaped, rounded, rounded_interval, shortened, table
 from tests.markdown_for_tests import cells
 
 MARK = re.compile(r"\n\[\.\.\. (\d+) characters left out\]\Z")
@@ -42,3 +42,8 @@ def test_escaped_text_is_shown_as_it_is(text: str) -> None:
     line = " ".join(text.split())
     page = table(["a", "b"], [["x", f"{escaped(text)} y"]], numbers=1)
     assert cells(page) == [["a", "b"], ["x", f"{line} y"]]
+
+
+def test_no_zero_has_a_minus() -> None:
+    assert (rounded(-0.0004), rounded(-0.0006)) == ("0.000", "-0.001")
+    assert rounded_interval((-0.0004, -0.0001)) == "0.000 to 0.000"

@@ -269,8 +269,9 @@ def test_what_cannot_be_decided_is_said_before_anybody_is_asked(
     with pytest.raises(JudgeError, match="none of the judges rates by 'overall'"):
         until(folder)
     config_of(folder, [judge_of(), judge_of(name="dear", share=0.5)])
-    with pytest.raises(JudgeError, match="judge 'dear' rates a part of the samples"):
-        until(folder)
+    for dry_run in (False, True):
+        with pytest.raises(JudgeError, match="judge 'dear' rates a part of the samples"):
+            until(folder, dry_run=dry_run)
     assert engine.asked == []
 
 

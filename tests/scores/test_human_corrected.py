@@ -213,8 +213,9 @@ def test_how_many_more_people_have_to_rank_is_the_first_number_that_suffices() -
     for width in (0.02, 0.05, 0.2, 3.0):
         assert found.n_for(width) == next((n for n, one in half.items() if one <= width), 200)
     assert found.n_for(1e-9) == 200
-    with pytest.raises(ScoreError, match="width is 0: expected half an interval"):
-        found.n_for(0)
+    for width in (0, float("nan"), float("inf")):
+        with pytest.raises(ScoreError, match=f"width is {width}: expected half an interval"):
+            found.n_for(width)
 
 
 def test_what_is_expected_before_anybody_ranked_was_measured(
@@ -254,6 +255,12 @@ def test_each_system_that_has_no_rate_says_why() -> None:
     assert {name for name, rate in found.win_rate.items() if rate is None} == set("cdefg")
     assert json.loads(json.dumps(found.as_json()))["definition"]["method"] == "regression"
     assert isinstance(found, HumanCorrected)
+
+
+def test_nobody_is_told_to_rank_more_samples_than_there_are() -> None:
+    rated, people = made(9, 7)
+    with pytest.raises(ScoreError, match=r"ranked 7 .* 10 or more, and there are 9$"):
+        human_corrected(rated, people)
 
 
 def test_a_judge_who_says_the_same_of_all_changes_nothing() -> None:

@@ -194,6 +194,7 @@ def test_what_a_system_refused_counts_against_it_when_asked() -> None:
     [
         ({"margin": 0.0}, "margin is 0.0"),
         ({"margin": math.nan}, "margin is nan"),
+        ({"margin": 1e-200}, "margin is 1e-200"),
         ({"margin": 0.5}, "less than 0.5"),
         ({"confidence": 95}, "confidence is 95"),
         ({"confidence": 0.5}, "confidence is 0.5"),
