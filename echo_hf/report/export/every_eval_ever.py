@@ -54,7 +54,8 @@ def every_eval_ever(run: ExportedRun, folder: Path) -> None:
             continue
         key = f"{slug(run.name)}/{model['id']}/{moment}"
         maker = slug(model.get("developer"))
-        known = "first_party" if maker == slug(run.organization) else "third_party"
+        ours, theirs = map(_letters, (run.organization, model.get("developer")))
+        known = "first_party" if ours and ours == theirs else "third_party"
         record = {
             "schema_version": VERSION,
             "evaluation_id": key,
@@ -86,6 +87,10 @@ def every_eval_ever(run: ExportedRun, folder: Path) -> None:
                 "total_rows": len(lines),
             }
         write_json(folder / f"{stem}.json", record)
+
+
+def _letters(name: str | None) -> str:
+    return "".join(filter(str.isalnum, (name or "").casefold()))
 
 
 def _model(

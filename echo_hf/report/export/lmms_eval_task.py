@@ -28,10 +28,10 @@ def doc_to_text(doc: Mapping[str, Any], options: Mapping[str, str] | None = None
 def process_results(doc: Mapping[str, Any], results: Sequence[str], **_: Any) -> dict[str, Any]:
     """Keeps the first image of an answer, `{"text": ..., "images": [PATH, ...]}`."""
     try:
-        images = json.loads(results[0])["images"]
-    except (ValueError, TypeError, KeyError, IndexError):
-        images = []
-    drawn = Path(images[0]) if images and Path(images[0]).is_file() else None
+        first = Path(json.loads(results[0])["images"][0])
+        drawn = first if first.is_file() else None
+    except (ValueError, TypeError, KeyError, IndexError, OSError):
+        drawn = None
     if drawn is not None and (folder := os.environ.get(KEPT)):
         Path(folder).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(drawn, Path(folder, doc["id"] + drawn.suffix))

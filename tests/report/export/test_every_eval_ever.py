@@ -119,3 +119,24 @@ def test_judges_say_who_they_are_and_what_they_were_asked(folder: Path) -> None:
     assert (told["input_prompt"], told["aggregation_method"]) == ("", "majority_vote")
     assert record["source_metadata"]["source_organization_name"] == "my lab"
     assert record["source_metadata"]["evaluator_relationship"] == "third_party"
+
+
+@pytest.mark.parametrize(
+    ("organization", "known"),
+    [("northlight", "first_party"), ("\u5317\u4eac", "third_party"), ("--", "third_party")],
+)
+def test_whose_system_it_is_is_told_by_letters_of_any_script(
+    tmp_path: Path, organization: str, known: str
+) -> None:
+    """Nobody made `birch`, as far as is known: a name that makes no path is not the same one."""
+    config, place = scored(tmp_path), tmp_path / "runs" / "evaluation" / "results.json"
+    results = json.loads(place.read_bytes())
+    results["systems"]["ash"] = {"developer": "North-Light"}
+    place.write_text(json.dumps(results), "utf-8")
+    runs = tmp_path / "runs"
+    export(config, tmp_path / "eee", to="every-eval-ever", runs=runs, organization=organization)
+    told = {
+        name: one["source_metadata"]["evaluator_relationship"]
+        for name, one in records(tmp_path).items()
+    }
+    assert told == {"ash": known, "birch <b>": "third_party"}
