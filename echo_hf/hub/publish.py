@@ -188,11 +188,11 @@ def check_publishable(
         f"has {manifest.open_reviews} samples that a person has to look at before it is published: "
         f"`echo-hf review {release.path}` shows them": manifest.open_reviews,
         "was built with plain rules or recorded answers, which are for trials: build it with a "
-        "model, or add --allow-rules to publish it nevertheless": (
+        "model, or add --allow-rules (in a schedule allow_rules: true)": (
             manifest.rules_built and not allow_rules
         ),
         f"has {manifest.unscreened} samples that no safety model has looked at: build it with a "
-        "guard engine, or add --allow-unscreened to publish it nevertheless": (
+        "guard engine, or add --allow-unscreened (in a schedule allow_unscreened: true)": (
             manifest.unscreened and not allow_unscreened
         ),
     }

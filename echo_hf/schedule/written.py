@@ -46,6 +46,13 @@ def write(config: Path, on: str, to: Path | None = None) -> Written:
             f"{str(config)!r} cannot stand in such a file: expected the path from the folder of "
             "the repository, of letters, digits, dots, dashes and slashes"
         )
+    if on == "github" and ".." in config.parts:
+        raise ConfigError(f"{str(config)!r} lies elsewhere: write it in the repository's folder")
+    if on == "github" and options.hours > 6:
+        raise ConfigError(
+            f"{str(config)!r}: schedule.hours is {options.hours:g}: GitHub ends a turn after 6; "
+            "expected at most 6, or --on hf"
+        )
     extras = f"[{','.join(sorted(options.extras))}]" if options.extras else ""
     fields = {
         "name": loaded.name,

@@ -345,8 +345,8 @@ def test_what_rules_built_needs_an_option(hub: LocalHub, write: Write, command: 
     ("values", "option", "said"),
     [
         ({"open_reviews": 3}, None, "has 3 samples that a person .*`echo-hf review /"),
-        ({"rules_built": True}, "allow_rules", "--allow-rules"),
-        ({"unscreened": 7}, "allow_unscreened", "--allow-unscreened"),
+        ({"rules_built": True}, "allow_rules", r"--allow-rules .*\ballow_rules: true"),
+        ({"unscreened": 7}, "allow_unscreened", r"--allow-unscreened .*\ballow_unscreened: true"),
     ],
 )
 def test_what_is_doubtful_has_to_be_allowed(

@@ -123,3 +123,14 @@ def test_of_a_keeping_that_was_killed_results_are_made_again(run: KeptRun) -> No
 def test_a_mount_that_is_not_there_is_no_empty_one(run: KeptRun, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="expected a folder; mount it"):
         KeptRun(run.folder, tmp_path / "no mount" / "run").fetch()
+
+
+@pytest.mark.parametrize("place", ["mount/run", "here/run", "here/run/run", "here"])
+def test_files_of_others_are_not_mirrored_away(run: KeptRun, tmp_path: Path, place: str) -> None:
+    """A config's folder often has the name that the config has, and stands where runs are kept."""
+    (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    (tmp_path / place / "benchmark.yaml").touch()
+    before = names(tmp_path)
+    with pytest.raises(RunError, match=r"has other files|is part of the run"):
+        KeptRun(run.folder, tmp_path / place).fetch()
+    assert names(tmp_path) == before

@@ -87,6 +87,8 @@ def test_a_path_that_a_shell_would_read_is_refused(mine: Path) -> None:
     wicked = mine.rename("$(id).yaml")
     with pytest.raises(ConfigError, match="letters, digits"):
         write(wicked, "github")
+    with pytest.raises(ConfigError, match="lies elsewhere"):
+        write(Path("..", mine.resolve().parent.name, wicked.rename("a.yaml")), "github")
 
 
 def test_a_file_of_ours_is_renewed_and_no_other(mine: Path) -> None:
@@ -108,6 +110,7 @@ def test_a_file_of_ours_is_renewed_and_no_other(mine: Path) -> None:
         ({"secrets": ["sk-abc"]}, "OPENAI_API_KEY"),
         ({"extras": ["a]b"]}, "such as sources"),
         ({"state": None}, "schedule.state is missing"),
+        ({"hours": 6.5}, "at most 6, or --on hf"),
     ],
 )
 def test_what_could_not_stand_in_such_a_file_is_refused(

@@ -21,10 +21,10 @@ def doc_to_visual(doc: Mapping[str, Any]) -> list[Any]:
 def process_results(doc: Mapping[str, Any], results: Sequence[str], **_: Any) -> dict[str, Any]:
     """Keeps the first image of an answer, `{"text": ..., "images": [PATH, ...]}`."""
     try:
-        images = json.loads(results[0])["images"]
-    except (ValueError, TypeError, KeyError, IndexError):
-        images = []
-    drawn = images[0] if images and Path(images[0]).is_file() else None
+        first = Path(json.loads(results[0])["images"][0])
+        drawn = str(first) if first.is_file() else None
+    except (ValueError, TypeError, KeyError, IndexError, OSError):
+        drawn = None
     if drawn and (folder := os.environ.get("ECHO_HF_OUTPUTS")):
         Path(folder).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(drawn, Path(folder, doc["id"] + Path(drawn).suffix))

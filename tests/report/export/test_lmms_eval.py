@@ -68,7 +68,8 @@ def test_outputs_are_kept_for_judges(
     assert (tmp_path / "kept" / "lamp.png").read_bytes() == DRAWN["birch <b>"]
     expected = sum((given - made) ** 2 for given, made in ((120, 100), (120, 115), (120, 130)))
     assert task.color_shift([one["color_shift"]]) == pytest.approx(expected**0.5)
-    for answer in ("", "no", "{}", "[]", '{"images": []}', '{"images": ["/nowhere.png"]}'):
+    images = [None, 5, "", [], [None], {"a": 1}, ["/nowhere.png"], ["x" * 5000]]
+    for answer in ("", "no", "{}", "[]", *(json.dumps({"images": one}) for one in images)):
         assert task.process_results(doc, [answer])["drawn"] == 0
 
 
