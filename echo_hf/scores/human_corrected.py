@@ -161,7 +161,8 @@ def human_corrected(
         raise ScoreError(f"confidence is {confidence!r}: expected a number such as 0.95")
     is_read = isinstance(ratings, RatingTable)
     table = ratings if is_read else read_ratings(ratings, rubric=rubric, judges=judges)
-    table, people = table.unspared, read_human(human)
+    whole, people = table.of_all, read_human(human)
+    table = whole if whole.judges else table.part
     systems = [name for name in table.systems if name in people.systems]
     if len(systems) < 2:
         raise ScoreError(

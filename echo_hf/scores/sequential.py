@@ -98,8 +98,6 @@ class Decisions:
         undecided: The others. Equal systems are never told apart, however many samples there are.
         not_needed: How many ratings nobody asked for.
         ratings: How many ratings there would be with these.
-        shared: Samples of which every rating was needed: win rates are computed on these.
-        samples: All samples.
         definition: Every parameter.
     """
 
@@ -110,19 +108,14 @@ class Decisions:
     undecided: tuple[tuple[str, str], ...]
     not_needed: int
     ratings: int
-    shared: int
-    samples: int
     definition: Mapping[str, Any]
 
     @property
     def said(self) -> str:
         """All in a sentence."""
-        needed, pairs = self.ratings - self.not_needed, len(self.decided) + len(self.undecided)
-        on = f"{self.shared:,} of {self.samples:,} samples"
-        return (
-            f"asked until decided: {needed:,} of {self.ratings:,} ratings, {len(self.decided):,} "
-            f"of {pairs:,} pairs decided; win rates are of the {on} that all systems share"
-        )
+        asked = f"{self.ratings - self.not_needed:,} of {self.ratings:,} ratings"
+        pairs = len(self.decided) + len(self.undecided)
+        return f"asked until decided: {asked}, {len(self.decided)} of {pairs} pairs decided"
 
 
 def decisions(
@@ -162,7 +155,7 @@ def decisions(
     """
     compared = votes.compare(ratings, outputs, **choices)
     table, systems = compared.table, compared.table.systems
-    voted, whole = compared.of_pairs, table.whole
+    voted, given = compared.of_pairs, compared.given
     counts = (~np.isnan(voted)).sum(axis=1)
     level = level_of(alpha, family, int((counts > 0).sum()))
     found, squares = p_values(voted / 2), np.nansum(np.square(voted / 2), axis=1)
@@ -174,8 +167,7 @@ def decisions(
         names = systems[one], systems[other]
         told[int(p_value > level)].append(names if lead >= 0 else names[::-1])
     points = votes.points_of(voted, len(systems))
-    not_needed = int(whole.not_needed.sum()) if whole else 0
-    every = whole.table if whole else table
+    not_needed = 0 if given.not_asked is None else int(given.not_asked.sum())
     return Decisions(
         matrix=votes.by_pair(systems, divided(points.won, points.compared), votes.number),
         half_width=votes.by_pair(systems, votes.square(half, half, len(systems)), votes.number),
@@ -183,9 +175,7 @@ def decisions(
         decided=tuple(told[0]),
         undecided=tuple(told[1]),
         not_needed=not_needed,
-        ratings=int((~np.isnan(every.ratings)).sum()) + not_needed,
-        shared=len(table.samples),
-        samples=len(every.samples),
+        ratings=int((~np.isnan(given.ratings)).sum()) + not_needed,
         definition=compared.definition(
             "decisions", alpha=alpha, family=family, level=level, mixture=MIXTURE
         ),
