@@ -243,13 +243,16 @@ class Compared:
         """The same on all samples for which all judges were asked about both systems."""
         if self.given.not_asked is None:
             return self.verdicts
-        skipped, (first, second) = self.given.not_asked.any(axis=0), pairs_of(len(self.given.systems))
+        skipped, (first, second) = (
+            self.given.not_asked.any(axis=0),
+            pairs_of(len(self.given.systems)),
+        )
         voted = VOTES[self.rule.vote](margins(self.given, count_lost=self.missing == "loss"))
         return np.where(skipped[first] | skipped[second], np.nan, voted)
 
     @property
     def estimate(self) -> Estimate | None:
-        """The vote on all samples, by those judges who rated them all; null where all or none did."""
+        """The vote on all samples, by the judges who rated them all; null where all or none did."""
         if self.protocol == "published" or self.given.not_asked is None:
             return None
         if len(self.given.systems) < 2 or not self.given.of_all.judges:
