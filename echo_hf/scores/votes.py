@@ -243,10 +243,8 @@ class Compared:
         """The same on all samples for which all judges were asked about both systems."""
         if self.given.not_asked is None:
             return self.verdicts
-        skipped, (first, second) = (
-            self.given.not_asked.any(axis=0),
-            pairs_of(len(self.given.systems)),
-        )
+        first, second = pairs_of(len(self.given.systems))
+        skipped = self.given.not_asked.any(axis=0)
         voted = VOTES[self.rule.vote](margins(self.given, count_lost=self.missing == "loss"))
         return np.where(skipped[first] | skipped[second], np.nan, voted)
 
