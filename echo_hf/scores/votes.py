@@ -244,7 +244,7 @@ class Compared:
         if self.given.not_asked is None:
             return self.verdicts
         first, second = pairs_of(len(self.given.systems))
-        skipped = self.given.not_asked.any(axis=0)
+        skipped = np.asarray(self.given.not_asked.any(axis=0))
         voted = VOTES[self.rule.vote](margins(self.given, count_lost=self.missing == "loss"))
         return np.where(skipped[first] | skipped[second], np.nan, voted)
 
