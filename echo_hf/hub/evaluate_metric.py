@@ -228,7 +228,7 @@ _CONFIGS = (
         "win_rate",
         "how often a system's outputs are rated above those of the other systems.",
         "win_rate, interval, standard_error, matrix, pairs, ties, coverage, per_judge, "
-        "reasons, ignored, protocol, definition",
+        "by_missing, reasons, ignored, ignored_rows, protocol, definition",
     ),
     EvaluateConfig(
         "scores",

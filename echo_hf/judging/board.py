@@ -285,9 +285,16 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
             console,
             f"Friedman's test: chi-square {rounded(test.statistic, 1)}, {test.degrees} degrees of "
             f"freedom, p {_p_value(test.p_value)}, {test.blocks} blocks; {len(pairs)} of "
-            f"{len(tests)} pairs differ by {NAMES[how.test]}; Kendall's W within samples "
+            f"{len(tests)} pairs differ; Kendall's W within samples "
             f"{rounded(people.kendalls_w.value)}",
         )
+    if pairs:
+        words = ("better", "worse")
+        table = plain_table(*words, "z", "p", NAMES[how.adjusted], left=words)
+        for one in pairs:
+            shown = f"{one.z:.3f}", _p_value(one.p_value), _p_value(getattr(one, how.adjusted))
+            table.add_row(Text(plain(one.better), "bold"), Text(plain(one.worse)), *shown)
+        show_table(console, f"pairs that differ by {NAMES[how.test]}", table)
     rated = merged.judges.with_consensus
     if not rated:
         said = f"no rating by the rubric {RUBRIC!r}: people are compared with each other alone"

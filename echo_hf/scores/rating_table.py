@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -123,6 +122,8 @@ REQUIRED = ("sample_id", "system", "judge", "rating")
 DIGEST, OUTCOME = "sample_digest", "outcome"
 OPTIONAL = ("rubric", "repeat", DIGEST, OUTCOME)
 LOST = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
+Key = tuple[str, str, str]
+Ignored = dict[IgnoredRating, pa.Table]
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class RatingTable:
     """Every judge's rating of every system's output for every sample.
 
     `ratings` is [judge, system, sample], NaN where there is none; `lost` is what was refused or has
-    no image [system, sample], null without outputs; `ignored` counts rows that do not count.
+    no image [system, sample], null without outputs; `ignored` are keys of rows that do not count.
     `not_asked` is what a judge was not asked on purpose [judge, system, sample], null for nothing.
     `made` is what figures share that are made of the same table, such as votes.
     """
@@ -140,7 +141,7 @@ class RatingTable:
     judges: tuple[str, ...]
     ratings: Floats
     lost: Bools | None
-    ignored: Mapping[IgnoredRating, int]
+    ignored: Mapping[IgnoredRating, tuple[Key, ...]]
     not_asked: Bools | None = None
     made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -187,7 +188,7 @@ def read_ratings(
     ratings: Any, outputs: Any = None, *, rubric: str = RUBRIC, judges: Sequence[str] | None = None
 ) -> RatingTable:
     """Reads ratings; with outputs given, those of other outputs are left out and named."""
-    ignored = Counter[IgnoredRating]()
+    ignored: Ignored = {}
     rows = rows_of_rubric(ratings, rubric, ignored)
     known = sorted(rows["judge"].unique().to_pylist())
     if judges is not None and sorted(judges) != known:
@@ -219,6 +220,11 @@ def read_ratings(
     there, shape = ~np.isnan(given), (len(order), len(systems), len(samples))
     counts = np.bincount(cells[there], minlength=int(np.prod(shape)))
     sums = np.bincount(cells[there], weights=given[there], minlength=int(np.prod(shape)))
+    keys = {
+        reason: tuple(sorted(zip(*(rows[name].to_pylist() for name in REQUIRED[:3]), strict=True)))
+        for reason, rows in ignored.items()
+        if rows.num_rows
+    }
     given = divided(sums, counts).reshape(shape)
     not_asked = None
     if OUTCOME in rows.column_names:
@@ -226,10 +232,10 @@ def read_ratings(
         not_asked = np.zeros(shape, dtype=bool)
         not_asked.flat[cells[skipped & ~there]] = True
         not_asked = _any(not_asked & np.isnan(given))
-    return RatingTable(samples, systems, order, given, lost, dict(+ignored), not_asked)
+    return RatingTable(samples, systems, order, given, lost, keys, not_asked)
 
 
-def rows_of_rubric(ratings: Any, rubric: str, ignored: dict[IgnoredRating, int]) -> pa.Table:
+def rows_of_rubric(ratings: Any, rubric: str, ignored: Ignored) -> pa.Table:
     """The ratings by one rubric, one row each, with the columns that scores are made of."""
     rows = read_columns(ratings, RATINGS, REQUIRED, OPTIONAL)
     infinite = np.isinf(rows["rating"].to_numpy())
@@ -246,9 +252,8 @@ def rows_of_rubric(ratings: Any, rubric: str, ignored: dict[IgnoredRating, int])
         raise ScoreError(
             f"ratings: {unknown('rubric', rubric, rows['rubric'].unique().to_pylist())}"
         )
-    found = rows.filter(asked)
-    ignored[IgnoredRating.OTHER_RUBRIC] = rows.num_rows - found.num_rows
-    return found
+    ignored[IgnoredRating.OTHER_RUBRIC] = rows.filter(pc.invert(asked))
+    return rows.filter(asked)
 
 
 def read_outputs(outputs: Any) -> pa.Table:
@@ -267,7 +272,7 @@ def read_outputs(outputs: Any) -> pa.Table:
     return rows
 
 
-def _of_outputs(ratings: pa.Table, made: pa.Table, ignored: dict[IgnoredRating, int]) -> pa.Table:
+def _of_outputs(ratings: pa.Table, made: pa.Table, ignored: Ignored) -> pa.Table:
     """The ratings of images that are there, and as they were rated."""
     samples, (rated, made_sample) = encoded(ratings["sample_id"], made["sample_id"])
     systems, (rated_system, made_system) = encoded(ratings["system"], made["system"])
@@ -286,5 +291,5 @@ def _of_outputs(ratings: pa.Table, made: pa.Table, ignored: dict[IgnoredRating, 
         (IgnoredRating.OTHER_DIGEST, stale),
         (IgnoredRating.NO_IMAGE, unseen),
     ):
-        ignored[reason] = int(rows.sum())
+        ignored[reason] = ratings.filter(pa.array(rows))
     return ratings.filter(pa.array(known & ~stale & ~unseen))

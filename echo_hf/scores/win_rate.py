@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.estimate import Estimate
-from echo_hf.scores.rating_table import RUBRIC, divided
+from echo_hf.scores.rating_table import RUBRIC, Key, divided
 from echo_hf.scores.votes import Compared, Missing, Protocol
 
 Spread = tuple[Interval | None, float | None, Unscored | None]  # and its standard error
@@ -36,8 +36,10 @@ class WinRate(SystemValues):
         ties: On how many of those neither won.
         coverage: Share of a system's possible comparisons, samples times opponents, that count.
         per_judge: The same rates by each judge alone.
+        by_missing: The rates with `missing` as `exclude` and as `loss`; null without outputs.
         reasons: Why a system has no rate, or no interval.
         ignored: How many rows of the ratings do not count, by reason.
+        ignored_rows: Which they are: sample, system, judge.
         protocol: `published` or `corrected`.
         definition: Every parameter.
     """
@@ -50,8 +52,10 @@ class WinRate(SystemValues):
     ties: Mapping[str, Mapping[str, int]]
     coverage: Mapping[str, float | None]
     per_judge: Mapping[str, Mapping[str, float | None]]
+    by_missing: Mapping[str, Mapping[str, float | None]] | None
     reasons: Mapping[str, Unscored]
     ignored: Mapping[IgnoredRating, int]
+    ignored_rows: Mapping[IgnoredRating, tuple[Key, ...]]
     protocol: Protocol
     definition: Mapping[str, Any]
 
@@ -156,6 +160,9 @@ def win_rate(
     }
     possible = len(table.samples) * (len(systems) - 1)
     said = zip(table.judges, compared.said, strict=True)
+    by_missing = None
+    if table.lost is not None:
+        by_missing = {way: replace(compared, missing=way).rates() for way in get_args(Missing)}
     return WinRate(
         win_rate=rates,
         interval={system: spread[system][0] for system in rates},
@@ -165,8 +172,10 @@ def win_rate(
         ties=votes.by_pair(systems, votes.ties_of(compared.verdicts, len(systems)), int),
         coverage=votes.named(systems, divided(points.compared.sum(axis=-1), possible)),
         per_judge={judge: compared.rates(verdicts) for judge, verdicts in said},
+        by_missing=by_missing,
         reasons={system: reason for system, reason in reasons.items() if reason},
-        ignored=table.ignored,
+        ignored={reason: len(rows) for reason, rows in table.ignored.items()},
+        ignored_rows=table.ignored,
         protocol=protocol,
         definition=compared.definition("win_rate", interval=interval, **known),
     )

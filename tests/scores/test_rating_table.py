@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -174,7 +175,7 @@ def test_another_rubric_is_left_out_and_named() -> None:
 
     assert table.ratings.tolist() == [[[3], [3]]]
     assert text.ratings.tolist() == [[[8], [8]]]
-    assert table.ignored == {"other_rubric": 2}
+    assert table.ignored == {"other_rubric": (("s000", "ash", "judge"), ("s000", "birch", "judge"))}
     with pytest.raises(ScoreError, match=r"unknown rubric 'overal'; did you mean 'overall'"):
         read_ratings(rows, rubric="overal")
 
@@ -199,7 +200,7 @@ def test_a_rating_of_another_digest_is_left_out_and_named() -> None:
     table = read_ratings([*stale, *rows], OUTPUTS)
 
     assert table.ratings[0, 0, 0] == 1
-    assert table.ignored == {"other_digest": 1}
+    assert table.ignored == {"other_digest": (("s000", "ash", "jay"),)}
 
 
 @pytest.mark.parametrize("digest", [None, "d"])
@@ -216,7 +217,8 @@ def test_a_rating_of_an_unknown_output_is_left_out_and_named() -> None:
 
     assert table.systems == ("ash", "birch")
     assert table.samples == ("s000", "s001")
-    assert table.ignored == {"no_output": 1 + 2 * 2}
+    of_gone = product(("s002",), ("ash", "birch"), ("jay", "kite"))
+    assert table.ignored == {"no_output": (("s000", "cedar", "jay"), *of_gone)}
 
 
 @pytest.mark.parametrize("outcome", ["refused", "no_image", "failed", "unsupported", "retired"])
@@ -226,7 +228,7 @@ def test_what_has_no_image_has_no_rating(outcome: str) -> None:
     table = read_ratings(rows, outputs)
 
     assert np.isnan(table.ratings[:, 0, 0]).all()
-    assert table.ignored == {"no_picture": 1}
+    assert table.ignored == {"no_picture": (("s000", "ash", "jay"),)}
     assert table.lost is not None
     assert table.lost.sum() == table.lost[0, 0] == (outcome in ("refused", "no_image"))
 

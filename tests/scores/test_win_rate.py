@@ -159,11 +159,18 @@ def test_refusals_count_as_losses_when_asked_for(cube: dict[str, Any]) -> None:
         assert set(found.coverage.values()) == {1.0}
 
 
-def test_a_refused_output_loses_where_it_is_asked_for() -> None:
+def test_both_ways_are_shown_when_outputs_are_given() -> None:
     rows = one_judge(ash=[9, 9, None, None], birch=[5, 5, 5, 5])
     outputs = outputs_of(rows, [("s002", "ash"), ("s003", "ash")])
-    assert win_rate(rows, outputs).win_rate == {"ash": 1.0, "birch": 0.0}
+    kept = win_rate(rows, outputs)
+
+    assert kept.win_rate == {"ash": 1.0, "birch": 0.0}
+    assert kept.by_missing == {
+        "exclude": {"ash": 1.0, "birch": 0.0},
+        "loss": {"ash": 0.5, "birch": 0.5},
+    }
     assert win_rate(rows, outputs, missing="loss").win_rate == {"ash": 0.5, "birch": 0.5}
+    assert win_rate(rows).by_missing is None
 
 
 @pytest.mark.parametrize("outcome", ["failed", "unsupported", "retired", "ok"])
