@@ -258,6 +258,7 @@ class Unscored(Reason):
     NO_SPREAD = "no_spread", "all samples give the same, which says nothing of how others differ"
     NO_DRAWS = "no_draws", "no bootstrap was asked for"
     ONE_COMPARISON = "one_comparison", "a single comparison has no standard error"
+    NO_DIFFERENCE = "no_difference", "the two do as well as each other: no number separates them"
     UNBOUNDED = "unbounded", "some systems never lose a point: no finite strength explains it"
     ANCHORED = "anchored", "it is given, so that nothing is drawn of it"
     ZERO_SECOND = "zero_second", "the second best value is not above 0, so that no share of it is"

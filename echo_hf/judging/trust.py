@@ -26,6 +26,8 @@ MEANINGS: Mapping[str, str] = {
     "self_preference": "the share of points that a judge gives its own developer's systems, less "
     "what others' judges give them: above 0 it favors them, or sees what the others do not",
     "leave_one_judge_out": "the board without each judge: an order that turns hangs on that judge",
+    "samples_needed": "how many samples would tell two neighbors on the board apart if they differ "
+    "as they do here (power 80 %, two-sided at 5 %)",
     "bradley_terry": "strengths that explain all pairs at once: another order than by win rates "
     "says that these depend on which pairs were rated",
     "gap": "how far the best system is ahead, as a share of the second's win rate: the paper finds "
@@ -57,6 +59,7 @@ class TrustLine:
 class Trust:
     self_preference: scores.SelfPreference
     leave_one_judge_out: scores.LeaveOneJudgeOut
+    samples_needed: scores.SamplesNeeded
     bradley_terry: scores.BradleyTerry
     gap: scores.Gap
 
@@ -77,6 +80,7 @@ class Trust:
         return cls(
             scores.self_preference(table, judges, systems, n_boot=n_boot),
             left_out,
+            scores.samples_needed(table, protocol=protocol),
             fit(table, protocol, n_boot, anchors),
             scores.relative_gap(left_out.win_rate),
         )
@@ -84,6 +88,7 @@ class Trust:
     def lines(self, split: str) -> Iterator[TrustLine]:
         yield TrustLine("self_preference", split, *self._favors())
         yield TrustLine("leave_one_judge_out", split, *self._turns())
+        yield TrustLine("samples_needed", split, *self._needs())
         yield TrustLine("bradley_terry", split, *self._explains())
         gap = self.gap
         leads = f"{gap.first} is {percent(gap.gap)} ahead of {gap.second}", None
@@ -116,6 +121,18 @@ class Trust:
             if pairs
         ]
         return "; ".join(turned) or "no two systems change places without any one judge", None
+
+    def _needs(self) -> Said:
+        pairs, there = self.samples_needed.pairs, self.samples_needed.definition["samples"]
+        found = [(one, other, pairs[one][other]) for one, other in pairwise(self._order)]
+        counts = [(at.needed, f"{one} and {other}") for one, other, at in found if at.needed]
+        if not counts:
+            return _nothing(next((at.reason for *_, at in found), Unscored.ONE_SYSTEM))
+        short = sorted((one for one in counts if one[0] > there), reverse=True)
+        said = [f"{count:,} for {names}" for count, names in short or [max(counts)]]
+        lacking = len(found) - len(counts)
+        said += [f"no number for {lacking} more"] if lacking else []
+        return f"{_listed(said)}; there are {there:,}", None
 
     def _explains(self) -> Said:
         strength, reasons = self.bradley_terry.strength, self.bradley_terry.reasons

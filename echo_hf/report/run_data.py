@@ -40,7 +40,7 @@ from echo_hf.scores.human_corrected import HumanCorrected
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement
 from echo_hf.scores.robustness import Bounds, LeaveOneJudgeOut, Sensitivity
 from echo_hf.scores.sequential import Decisions
-from echo_hf.scores.tiers import Tiers
+from echo_hf.scores.tiers import SamplesNeeded, Tiers
 from echo_hf.scores.win_rate import WinRate
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark, benchmark_of, load_evaluation
@@ -68,6 +68,7 @@ class WinRates(FiguresFile):
     # Files of before lack these.
     bradley_terry: BradleyTerry | None = None
     leave_one_judge_out: LeaveOneJudgeOut | None = None
+    samples_needed: SamplesNeeded | None = None
     decisions: Decisions | None = None  # where judges were asked until pairs were decided
     anchors: Mapping[str, Anchor] = {}
 

@@ -28,7 +28,7 @@ from echo_hf.scores.robustness import (
     sensitivity,
 )
 from echo_hf.scores.sequential import Decisions, decisions
-from echo_hf.scores.tiers import Tiers, tiers
+from echo_hf.scores.tiers import SamplesNeeded, Separation, Tiers, samples_needed, tiers
 from echo_hf.scores.win_rate import WinRate, win_rate
 
 __all__ = [
@@ -48,8 +48,10 @@ __all__ = [
     "PairTest",
     "PairwiseAgreement",
     "Preference",
+    "SamplesNeeded",
     "SelfPreference",
     "Sensitivity",
+    "Separation",
     "TauB",
     "Tiers",
     "WinRate",
@@ -67,6 +69,7 @@ __all__ = [
     "non_inferiority",
     "pairwise_agreement",
     "relative_gap",
+    "samples_needed",
     "self_preference",
     "sensitivity",
     "siegel_castellan",

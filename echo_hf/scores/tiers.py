@@ -1,9 +1,10 @@
-"""Which systems the ratings tell apart."""
+"""Which systems the ratings tell apart, and how many samples it takes to tell them apart."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Unpack
 
 import numpy as np
@@ -11,11 +12,13 @@ import numpy as np
 from echo_hf._infra.bootstrap import AT_ONCE, FEWEST_SAMPLES, SAME, generator
 from echo_hf._infra.plots import SystemValues
 from echo_hf.errors import ScoreError
+from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Floats, divided
-from echo_hf.scores.sequential import PairValues, check_probabilities, p_values
+from echo_hf.scores.sequential import check_probabilities, p_values
 from echo_hf.scores.votes import Choices, Compared
 
+PairValues = Mapping[str, Mapping[str, float | None]]
 TEST = "paired sign-flip test over samples, two-sided"
 SEQUENTIAL = "confidence sequence of each pair's outcome, on all samples that both were rated on"
 
@@ -103,7 +106,7 @@ def tiers(
     if compared.given.is_stopped:
         found, test = p_values(compared.of_pairs[tested] / 2), SEQUENTIAL
     else:
-        leads, test = _leads(compared), TEST
+        leads, test = _above(compared, 0.5, 1), TEST
         if compared.estimate:
             leads = compared.estimate.by_sample / len(compared.given.samples)
         found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
@@ -127,16 +130,23 @@ def tiers(
     )
 
 
-def _leads(compared: Compared) -> Floats:
-    """Points of each sample beyond a half, as they add to a win rate [system, sample]."""
+def _above(compared: Compared, expected: Floats | float, scale: float) -> Floats:
+    """Points of each sample beyond the expected share, as they add to a win rate, times a scale.
+
+    Array [system, sample], of the share that each system is expected to win from each other one.
+    """
     counts, systems = compared.points.compared, len(compared.table.systems)
     if compared.rule.average == "comparisons":
         weights = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
     else:
         weights = counts * (counts > 0).sum(axis=1, keepdims=True)
-    half = np.nan_to_num(compared.verdicts.T / 2)
-    by_sample = np.ascontiguousarray(np.moveaxis(votes.square(half, -half, systems), 0, -1))
-    return np.asarray(np.einsum("ab,abs->as", np.nan_to_num(divided(1, weights)), by_sample))
+    first, second = votes.pairs_of(systems)
+    expected = np.broadcast_to(expected, counts.shape)
+    won = (1 + compared.verdicts.T) / 2
+    beyond = votes.square(won - expected[first, second], 1 - won - expected[second, first], systems)
+    each = np.nan_to_num(divided(scale, weights))
+    by_sample = np.ascontiguousarray(np.moveaxis(np.nan_to_num(beyond), 0, -1))
+    return np.asarray(np.einsum("ab,abs->as", each, by_sample))
 
 
 def sign_flip_test(differences: Floats, *, n_resamples: int, seed: int) -> Floats:
@@ -167,3 +177,114 @@ def holm(p_values: Floats) -> Floats:
     adjusted = np.empty(len(p_values))
     adjusted[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
     return adjusted
+
+
+@dataclass(frozen=True)
+class Separation:
+    """How far apart two systems are, and how many samples show it.
+
+    Attributes:
+        needed: Number of samples; null when there is none.
+        difference: Win rate of the first minus that of the second; null when one has none.
+        deviation: Standard deviation of that difference from sample to sample; null as above.
+        reason: Why there is no number.
+    """
+
+    needed: int | None
+    difference: float | None
+    deviation: float | None
+    reason: Unscored | None
+
+
+@dataclass(frozen=True)
+class SamplesNeeded:
+    """Samples that it takes to separate each two systems.
+
+    Attributes:
+        pairs: What separates them, by the first and then by the second system.
+        definition: Every parameter.
+    """
+
+    pairs: Mapping[str, Mapping[str, Separation]]
+    definition: Mapping[str, Any]
+
+
+def samples_needed(
+    ratings: Any,
+    outputs: Any = None,
+    *,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    **choices: Unpack[Choices],
+) -> SamplesNeeded:
+    """Samples of the same kind that would separate two systems, if they differ as observed.
+
+    It is the usual number for a paired two-sided z test of the difference of win rates, sample by
+    sample. Seen in few samples a difference is often too large by luck, and the number too small.
+
+    Args:
+        ratings: As for `win_rate`.
+        outputs: As for `win_rate`.
+        power: How often the difference is to be found, between 0 and 1.
+        alpha: How often one may be found where there is none, for this one pair.
+        choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
+
+    Returns:
+        The numbers, for every two systems.
+
+    Raises:
+        ScoreError: As for `win_rate`, or a probability is not between 0 and 1.
+
+    Examples:
+        >>> rows = [
+        ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}
+        ...     for at in range(40)
+        ...     for system, rating in {"a": 5 + (at % 4 > 0), "b": 5 + (at % 4 == 0)}.items()
+        ... ]
+        >>> found = samples_needed(rows).pairs["a"]["b"]
+        >>> found.difference, round(found.deviation, 3), found.needed
+        (0.5, 0.877, 25)
+    """
+    check_probabilities(power=power, alpha=alpha)
+    from scipy.special import ndtri  # scipy.stats takes longer to import than all of this
+
+    compared = votes.compare(ratings, outputs, **choices)
+    values, systems = _per_sample(compared), compared.table.systems
+    counts = compared.sample_counts
+    factor = float(-ndtri(alpha / 2) - ndtri(1 - power))
+    pairs = {
+        one: {
+            other: _separation(values[i] - values[j], min(counts[i], counts[j]), factor)
+            for j, other in enumerate(systems)
+            if i != j
+        }
+        for i, one in enumerate(systems)
+    }
+    return SamplesNeeded(pairs, compared.definition("samples_needed", power=power, alpha=alpha))
+
+
+def _per_sample(compared: Compared) -> Floats:
+    """A value for each system and sample; their mean over samples is the win rate."""
+    if compared.estimate:
+        return compared.estimate.by_sample
+    points = compared.points
+    rates = votes.rates_of(points, compared.rule.average)[:, None]
+    by_comparison = compared.rule.average == "comparisons"
+    expected = rates if by_comparison else divided(points.won, points.compared)
+    return np.asarray(rates + _above(compared, expected, len(compared.table.samples)))
+
+
+def _separation(differences: Floats, samples: int, factor: float) -> Separation:
+    if np.isnan(differences).any() or not samples:
+        return Separation(None, None, None, Unscored.NOTHING_IN_COMMON)
+    difference = float(differences.mean())
+    if samples < FEWEST_SAMPLES:
+        return Separation(None, difference, None, Unscored.FEW_SAMPLES)
+    deviation = float(differences.std(ddof=1))
+    if abs(difference) < SAME:
+        return Separation(None, difference, deviation, Unscored.NO_DIFFERENCE)
+    if deviation < SAME:
+        return Separation(None, difference, deviation, Unscored.NO_SPREAD)
+    # The small number keeps what is whole but for its last digit from being rounded up.
+    needed = ceil((factor * deviation / difference) ** 2 - 1e-9)
+    return Separation(needed, difference, deviation, None)

@@ -129,6 +129,7 @@ def test_a_board_says_what_it_rests_on(folder: Path) -> None:
     said = f"all judges voted on {part} of 60 samples; their vote on all is estimated from all,"
     assert said in done.output
     assert found.trust.leave_one_judge_out.win_rate == found.rates.win_rate
+    assert found.trust.samples_needed.definition["samples"] == 60
     owned = found.trust.self_preference.judges["all"]
     assert (owned.preference, owned.reason) == (None, Unscored.NO_OWN_SYSTEM)
     page = CliRunner().invoke(app, ["report", *told])

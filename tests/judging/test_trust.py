@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import given
 from rich.console import Console
+from scipy.stats import norm
 
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.errors import RunError
@@ -22,7 +26,7 @@ from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging.run_for_tests import digest_of, output, rating, root, run, stripes, write
-from tests.scores.ratings_for_tests import Cube, cubes, rows_of
+from tests.scores.ratings_for_tests import Cube, cubes, one_judge, rows_of
 
 GIVEN = stripes((1, 2, 3), (4, 5, 6))
 EDITS, WORDS = [f"edit{at:02}" for at in range(12)], [f"word{at:02}" for at in range(12)]
@@ -85,6 +89,10 @@ def test_each_measure_is_a_line_with_its_meaning(folder: Path) -> None:
     assert words["self_preference"] == preference
     # Without jay, kite and lark are at odds on 8 words and for birch on 4: ash has 4 of 12 points.
     assert words["leave_one_judge_out"] == "without jay: ash and birch change places"
+    # Differences of +1 on 8 words and -1 on 4 have the mean 1/3 and this variance.
+    variance = (12 - 12 / 9) / 11
+    needed = (norm.isf(0.025) + norm.isf(0.2)) ** 2 * variance * 9
+    assert words["samples_needed"] == f"{int(needed) + 1} for ash and birch; there are 12"
     assert words["bradley_terry"] == "the same order; ash wins 67 % of comparisons with birch"
     assert words["gap"] == "ash is 100 % ahead of birch"
     # Of edits 3/4 to 1/4 is a gap of 2, twice that of words.
@@ -106,7 +114,7 @@ def test_the_file_holds_the_figures_and_who_answered(folder: Path) -> None:
     assert rates["self_preference"]["judges"]["jay"]["preference"] == pytest.approx(2 / 3)
     assert rates["leave_one_judge_out"]["without"]["jay"]["ash"] == pytest.approx(1 / 3)
     assert rates["gap"]["gap"] == pytest.approx(1)
-    assert "bradley_terry" in rates
+    assert {"samples_needed", "bradley_terry"} <= rates.keys()
 
 
 def test_the_terminal_says_it_once_a_measure(folder: Path) -> None:
@@ -127,6 +135,7 @@ def test_a_lone_judge_or_system_has_reasons(folder: Path) -> None:
     assert reasons == {
         "self_preference": "no_own_system",
         "leave_one_judge_out": "one_judge",
+        "samples_needed": "one_system",
         "bradley_terry": "one_system",
         "gap": "one_system",
     }
@@ -144,6 +153,20 @@ def test_whatever_was_rated_each_measure_says_one_thing(cube: Cube) -> None:
     found = trust_lines({"text_to_image": trust}, {}, {})
     assert [one.measure for one in found] == list(MEANINGS)[:-2]
     assert all(one.said and "None" not in one.said for one in found)
+
+
+def test_of_many_neighbors_those_that_need_most_are_named() -> None:
+    """Seven systems that chance alone tells apart."""
+    drawn = np.random.default_rng(3).integers(1, 11, (7, 20))
+    rows = one_judge(**{f"s{at}": list(map(float, row)) for at, row in enumerate(drawn)})
+    trust = Trust.of(read_ratings(rows), "corrected", Models({}, {}), 0)
+    order, pairs = list(trust.leave_one_judge_out.win_rate), trust.samples_needed.pairs
+    counts = sorted((pairs[one][other].needed or 0 for one, other in pairwise(order)), reverse=True)
+    short = [count for count in counts if count > 20]
+    assert len(short) > 3
+    said = next(one.said for one in trust.lines("x") if one.measure == "samples_needed")
+    assert [int(found.replace(",", "")) for found in re.findall(r"([\d,]+) for", said)] == short[:3]
+    assert f"{len(short) - 3} more" in said
 
 
 def provenance(model: str, status: str = "current", **more: Any) -> str:

@@ -18,6 +18,7 @@ from echo_hf.scores import (
     bradley_terry,
     human_corrected,
     leave_one_judge_out,
+    samples_needed,
     self_preference,
     sensitivity,
     tiers,
@@ -176,13 +177,16 @@ def test_everything_else_is_counted_where_all_judges_vote(rated: list[Row]) -> N
     assert one.judges == other.judges
 
 
-def test_tiers_follow_the_estimate(rated: list[Row]) -> None:
+def test_tiers_and_samples_needed_follow_the_estimate(rated: list[Row]) -> None:
     rows = shared_out(rated, ["gpt4o"], drawn(rated))
     rates = win_rate(rows).win_rate
     found = tiers(rows, n_resamples=2000)
     assert [name for tier in found.tiers for name in tier] == list(rates)
     assert 1 < len(found.tiers) < len(rates)
     assert found.win_rate == rates
+    for one, others in samples_needed(rows).pairs.items():
+        for other, pair in others.items():
+            assert pair.difference == pytest.approx(rates[one] - rates[other])
 
 
 def test_without_a_judge_the_rest_is_what_was_asked(rated: list[Row]) -> None:

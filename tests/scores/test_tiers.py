@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy.stats import binom, binomtest, permutation_test
 
 from echo_hf.errors import ScoreError
-from echo_hf.scores import tiers, win_rate
+from echo_hf.scores import samples_needed, tiers, win_rate
 from echo_hf.scores.tiers import holm, sign_flip_test
+from echo_hf.scores.votes import Protocol
 from tests.scores.ratings_for_tests import Row, one_judge
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
@@ -135,10 +140,86 @@ def test_batches_give_what_one_go_gives(monkeypatch: pytest.MonkeyPatch) -> None
     assert sign_flip_test(differences, n_resamples=200, seed=2).tolist() != whole.tolist()
 
 
+Z_POWER_80, Z_POWER_90, Z_ALPHA_5, Z_ALPHA_1 = 0.841621, 1.281552, 1.959964, 2.575829
+
+
+def two(wins: int, losses: int, ties: int = 0) -> list[Row]:
+    return one_judge(ash=[3] * wins + [1] * losses + [2] * ties, birch=[2] * (wins + losses + ties))
+
+
+@pytest.mark.parametrize(
+    ("power", "alpha", "errors"),
+    [
+        (0.8, 0.05, Z_POWER_80 + Z_ALPHA_5),
+        (0.9, 0.05, Z_POWER_90 + Z_ALPHA_5),
+        (0.8, 0.01, Z_POWER_80 + Z_ALPHA_1),
+    ],
+)
+def test_the_number_is_the_textbooks(power: float, alpha: float, errors: float) -> None:
+    """((z of alpha / 2 + z of power) x deviation / difference), squared and rounded up."""
+    differences = [1.0] * 60 + [-1.0] * 40 + [0.0] * 20
+    deviation = np.std(differences, ddof=1)
+    found = samples_needed(two(60, 40, 20), power=power, alpha=alpha).pairs["ash"]["birch"]
+
+    assert found.difference == pytest.approx(np.mean(differences))
+    assert found.deviation == pytest.approx(deviation)
+    assert found.needed == math.ceil((errors * deviation / np.mean(differences)) ** 2)
+
+
+def test_the_difference_is_that_of_the_rates_among_all_systems() -> None:
+    rng = np.random.default_rng(1)
+    names = ("ash", "birch", "cedar")
+    rows = one_judge(**{name: list(rng.integers(at, 8, 60)) for at, name in enumerate(names)})
+    found, rates = samples_needed(rows).pairs, win_rate(rows).win_rate
+    for one in names:
+        for other in set(names) - {one}:
+            assert found[one][other].difference == pytest.approx(
+                (rates[one] or 0) - (rates[other] or 0)
+            )
+            assert found[one][other].needed == found[other][one].needed
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        (two(20, 20), "no_difference"),
+        (two(0, 0, 30), "no_difference"),
+        (two(30, 0), "no_spread"),
+        (two(6, 3), "few_samples"),
+        (one_judge(ash=[1, None], birch=[None, 2]), "nothing_in_common"),
+    ],
+)
+def test_where_there_is_no_number_there_is_a_reason(rows: list[Row], reason: str) -> None:
+    """Two that are as good as each other, that never differ in how, or that hardly ever met."""
+    pair = samples_needed(rows).pairs["ash"]["birch"]
+    assert pair.needed is None
+    assert pair.reason == reason
+
+
 @pytest.mark.parametrize("value", [0, 1, -0.05, 80])
 def test_what_is_no_probability_is_refused(value: float) -> None:
-    with pytest.raises(ScoreError, match=f"^alpha is {value}: expected a probability between"):
-        tiers(one_judge(ash=[2] * 30, birch=[1] * 30), alpha=value)
+    for name, measure in (("power", samples_needed), ("alpha", samples_needed), ("alpha", tiers)):
+        with pytest.raises(ScoreError, match=f"^{name} is {value}: expected a probability between"):
+            measure(two(20, 10), **{name: value})
+
+
+@pytest.mark.parametrize("protocol", get_args(Protocol))
+def test_the_deviation_says_what_leaving_a_sample_out_does(protocol: Protocol) -> None:
+    rng = np.random.default_rng(2)
+    ratings = rng.integers(0, 5, (3, 60)).astype(float)
+    ratings[rng.random((3, 60)) < 0.3] = np.nan
+
+    def rows(keep: NDArray[np.bool_]) -> list[Row]:
+        return one_judge(
+            **{name: list(one[keep]) for name, one in zip("abc", ratings, strict=True)}
+        )
+
+    left = []
+    for at in range(60):
+        rates = win_rate(rows(np.arange(60) != at), protocol=protocol, n_boot=0).win_rate
+        left.append((rates["a"] or 0) - (rates["b"] or 0))
+    found = samples_needed(rows(np.full(60, True)), protocol=protocol).pairs["a"]["b"]
+    assert (found.deviation or 0) ** 2 / 60 == pytest.approx(np.var(left) * 59, rel=0.1)
 
 
 def test_samples_without_a_comparison_are_no_evidence() -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.scores import sensitivity, tiers, win_rate
+from echo_hf.scores import samples_needed, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.scores.votes import TIE_WIDTH, VOTES, Missing, Protocol, margins, verdicts_of
 from tests.scores.ratings_for_tests import first_said, most_said, one_judge, rows_of
@@ -95,7 +95,7 @@ def test_what_was_refused_is_below_any_rating_and_level_with_its_like() -> None:
 def test_judges_vote_once_for_all_figures_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     ratings = {"ash": [3, 4, 5, 5] * 4, "birch": [4, 4, 1, 2] * 4, "cedar": [1, 5, 2, 5] * 4}
     rows, calls = rows_of({"jay": ratings, "kite": {**ratings, "ash": [1] * 16}}), Counter[str]()
-    figures = (win_rate, tiers, sensitivity)
+    figures = (win_rate, tiers, sensitivity, samples_needed)
     expected = [figure(rows) for figure in figures]
 
     def counting(name: str, vote: Vote) -> Vote:
