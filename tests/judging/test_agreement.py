@@ -138,18 +138,18 @@ def test_the_file_holds_all_figures_and_no_folder(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "blocks", "test"),
+    ("protocol", "blocks", "words"),
     [
-        ("published", "42 blocks", "Dunn's test"),
-        ("corrected", "14 blocks", "Siegel and Castellan's test"),
+        ("published", "42 blocks", ("Dunn's test", "p (Bonferroni)")),
+        ("corrected", "14 blocks", ("Siegel and Castellan's test", "p (Holm)")),
     ],
 )
 def test_the_terminal_shows_order_test_and_agreement(
-    folder: Path, protocol: str, blocks: str, test: str
+    folder: Path, protocol: str, blocks: str, words: tuple[str, ...]
 ) -> None:
     shown = told(folder, "--protocol", protocol, "--json")
     assert shown.exit_code == 0, shown.output
-    expected = ["3 people ranked 14 samples: 42 rankings", protocol, blocks, test, "people"]
+    expected = ["3 people ranked 14 samples: 42 rankings", protocol, blocks, *words, "people"]
     expected += ["ash", "mira", "nils", "-1.000", "mira and nils: Pearson's r -1.000"]
     for said in expected:
         assert said in shown.stderr
