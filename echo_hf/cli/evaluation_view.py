@@ -16,6 +16,7 @@ from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.estimate import UNKNOWN, Expected, Range, shown_dollars, shown_time
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.board import judge_names
+from echo_hf.judging.plans import BASIS
 from echo_hf.judging.session import Answered, JudgingPlan, JudgingResult, Planned
 from echo_hf.judging.trust import drift_said
 from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
@@ -187,9 +188,8 @@ def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
         named = Text(one.name, "bold"), calls if low == high else f"{low} to {high}"
         rows.append((*named, *widths, *_takes(one)))
     heads = ("", "calls", *(f"± {split}" for split in ways[0].half_width), *TAKES)
-    notes = ["±: half the interval to be expected of a win rate", *(one.basis for one in ways)]
     title = "what is still to be asked, one way or another"
-    show_table(console, title, plain_table(*heads, rows=rows), dict.fromkeys(notes))
+    show_table(console, title, plain_table(*heads, rows=rows), BASIS)
 
 
 def show_imported(console: Console, imported: Imported) -> None:

@@ -202,8 +202,9 @@ def voted_on(definition: Part) -> Iterator[str]:
             f"their vote on all is estimated from {judges}, which explains {rho2} of its variance; "
             "pairs, and what each judge alone says, are counted on those"
         )
-    elif "voted" in definition:
-        yield f"counted on the {definition['voted']:,} samples on which all judges voted"
+    elif every := definition.get("of_samples"):
+        on = f"{definition['samples']:,} of {every:,} samples"
+        yield f"win rates are of the {on} of which every rating was asked for"
 
 
 def _why_not(rates: Part) -> Iterator[str]:

@@ -39,7 +39,7 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.tables import APPLICABILITY as FITS
-from echo_hf.tables import OUTPUTS, RATINGS
+from echo_hf.tables import OUTPUTS
 
 RUBRICS: tuple[str, ...] = get_args(Rubric)
 APPLICABILITY = "applicability"
@@ -178,23 +178,15 @@ def judge(
     if not is_plan or all(one.share < 1 for one in rating):
         return done
 
-    known = {one.who: one for one in done.plans if one.rubric == rate.OVERALL}
-
-    def planned(shares: Mapping[str, float]) -> list[Planned]:
-        others = [
-            one.model_copy(update={"share": shares[one.name]})
-            for one in rating
-            if shares[one.name] != one.share
-        ]
+    def planned(shares: Mapping[str, float]) -> Sequence[Planned]:
+        others = [one.model_copy(update={"share": shares[one.name]}) for one in rating]
 
         def asked(_: SentImages) -> Iterator[JudgeTask]:
             return rating_questions(config, others, [rate.OVERALL], outputs, None, sent)
 
-        found = run_judges(folder, engines, asked, write, outputs, dry_run=True).plans
-        return list({**known, **{one.who: one for one in found}}.values())
+        return run_judges(folder, engines, asked, write, outputs, dry_run=True).plans
 
-    ratings = read_table(folder.root, RATINGS)
-    return replace(done, ways=judging_plans(rating, outputs, ratings, planned))
+    return replace(done, ways=judging_plans(rating, outputs, planned))
 
 
 def pairwise(

@@ -346,7 +346,7 @@ def win_rates(
         "bounds": asdict(bounds(table, protocol=protocol)),
         **asdict(trust),
     }
-    if table.whole:
+    if table.is_stopped:
         decided = decisions(table, protocol=protocol)
         details["decisions"] = {"said": decided.said, **asdict(decided)}
     if anchors:

@@ -78,7 +78,6 @@ class JudgingPlan:
     calls: Range
     half_width: Mapping[str, float | None]
     expected: Expected
-    basis: str
 
 
 @dataclass(frozen=True)

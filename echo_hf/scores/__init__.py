@@ -25,7 +25,7 @@ from echo_hf.scores.robustness import (
     self_preference,
     sensitivity,
 )
-from echo_hf.scores.sequential import Decisions, decisions, half_width
+from echo_hf.scores.sequential import Decisions, decisions
 from echo_hf.scores.tiers import SamplesNeeded, Separation, Tiers, samples_needed, tiers
 from echo_hf.scores.win_rate import WinRate, win_rate
 
@@ -58,7 +58,6 @@ __all__ = [
     "decisions",
     "dunn",
     "friedman",
-    "half_width",
     "human_corrected",
     "kemeny_consensus",
     "kendalls_w",

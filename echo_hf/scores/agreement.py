@@ -229,8 +229,7 @@ def agreement(
     rated, elsewhere = np.empty((0, *people.ranks.shape[1:])), 0
     if ratings is not None:
         table = rating_table.read_ratings(ratings, rubric=rubric, judges=judges)
-        every = table.whole.table if table.whole else table  # within samples, each by itself
-        names, (rated, elsewhere) = table.judges, _beside(every, people)
+        names, (rated, elsewhere) = table.judges, _beside(table, people)
     consensus = kemeny.sample_consensus(people.ranks)
     ranked = ~np.isnan(people.ranks)
     counts = Counts(

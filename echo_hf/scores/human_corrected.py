@@ -15,6 +15,7 @@ from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import HumanRanks, read_human
 from echo_hf.scores.estimate import Method, estimated, mean_known, t_quantile
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, divided, read_ratings
+from echo_hf.scores.sequential import check_probabilities
 from echo_hf.scores.votes import Points, best_first, named, pairs_of, points_by_sample, verdicts_of
 
 MEAN = "judges' mean"
@@ -157,11 +158,11 @@ def human_corrected(
         )
     if method not in get_args(Method):
         raise ScoreError(unknown("method", method, get_args(Method)))
-    if not 0 < confidence < 1:
-        raise ScoreError(f"confidence is {confidence!r}: expected a number such as 0.95")
+    check_probabilities(confidence=confidence)
     is_read = isinstance(ratings, RatingTable)
     table = ratings if is_read else read_ratings(ratings, rubric=rubric, judges=judges)
-    table, people = table.unspared, read_human(human)
+    whole, people = table.of_all, read_human(human)
+    table = whole if whole.judges else table.part
     systems = [name for name in table.systems if name in people.systems]
     if len(systems) < 2:
         raise ScoreError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -132,10 +132,8 @@ class RatingTable:
 
     `ratings` is [judge, system, sample], NaN where there is none; `lost` is what was refused or has
     no image [system, sample], null without outputs; `ignored` are keys of rows that do not count.
-    Where systems were not asked about because it was not needed, these are the samples of which all
-    were, so that systems are compared on the same; `whole` has the others as well. `made` is what
-    figures share that are made of the same table, such as votes. `spared` are the samples that
-    others rated and a judge was not asked about [judge, sample], null without any.
+    `not_asked` is what a judge was not asked on purpose [judge, system, sample], null for nothing.
+    `made` is what figures share that are made of the same table, such as votes.
     """
 
     samples: tuple[str, ...]
@@ -144,51 +142,46 @@ class RatingTable:
     ratings: Floats
     lost: Bools | None
     ignored: Mapping[IgnoredRating, tuple[Key, ...]]
-    whole: Whole | None = None
+    not_asked: Bools | None = None
     made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    spared: Bools | None = None
 
     @property
     def part(self) -> RatingTable:
-        """The samples about which no judge was spared."""
-        if self.spared is None:
+        """The samples of which all judges were asked about all systems."""
+        if self.not_asked is None:
             return self
         if "part" not in self.made:
-            self.made["part"] = self.of(~self.spared.any(axis=0))
+            self.made["part"] = self.of(~self.not_asked.any(axis=(0, 1)))
         return self.made["part"]  # type: ignore[no-any-return]
+
+    @property
+    def of_all(self) -> RatingTable:
+        """The ratings of the judges who were asked about everything."""
+        return self if self.not_asked is None else self.by(~self.not_asked.any(axis=(1, 2)))
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether there are outputs that no judge was asked about."""
+        return self.not_asked is not None and bool(self.not_asked.all(axis=0).any())
 
     def of(self, samples: Any) -> RatingTable:
         """The ratings of some samples."""
         names = tuple(np.array(self.samples, dtype=object)[samples])
         lost = None if self.lost is None else self.lost[:, samples]
-        spared = None if self.spared is None else _spared(self.spared[:, samples])
+        skipped = None if self.not_asked is None else _any(self.not_asked[..., samples])
         ratings = self.ratings[..., samples]
-        return replace(self, samples=names, ratings=ratings, lost=lost, spared=spared)
+        return replace(self, samples=names, ratings=ratings, lost=lost, not_asked=skipped)
 
-    def by(self, judges: Sequence[bool]) -> RatingTable:
+    def by(self, judges: Any) -> RatingTable:
         """The ratings of some judges."""
         chosen = np.flatnonzero(judges)
         names = tuple(self.judges[at] for at in chosen)
-        spared = None if self.spared is None else _spared(self.spared[chosen])
-        return replace(self, judges=names, ratings=self.ratings[chosen], spared=spared)
-
-    @property
-    def unspared(self) -> RatingTable:
-        """The ratings of the judges who were asked about every sample."""
-        return self if self.spared is None else self.by([not one.any() for one in self.spared])
+        skipped = None if self.not_asked is None else _any(self.not_asked[chosen])
+        return replace(self, judges=names, ratings=self.ratings[chosen], not_asked=skipped)
 
 
-def _spared(not_asked: Bools) -> Bools | None:
-    """Where others were asked: a sample that nobody was asked about spares nobody."""
-    spared: Bools = not_asked & ~not_asked.all(axis=0)
-    return spared if spared.any() else None
-
-
-class Whole(NamedTuple):
-    """All samples, and how many judges nobody needed to ask of each system and sample."""
-
-    table: RatingTable
-    not_needed: Integers
+def _any(not_asked: Bools) -> Bools | None:
+    return not_asked if not_asked.any() else None
 
 
 def read_ratings(
@@ -233,23 +226,13 @@ def read_ratings(
         if rows.num_rows
     }
     given = divided(sums, counts).reshape(shape)
-    table = RatingTable(samples, systems, order, given, lost, keys)
-    if OUTCOME not in rows.column_names:
-        return table
-    skipped = pc.equal(rows[OUTCOME], Unrated.NOT_NEEDED.value).fill_null(False).to_numpy()
-    asked, named = np.zeros((2, len(order), len(samples)), dtype=bool)
-    asked[judge[~skipped], sample[~skipped]] = True
-    named[judge, sample] = True
-    spared = _spared(named & ~asked)
-    table = replace(table, spared=spared)
-    cell = np.zeros(shape, dtype=bool)
-    cell.flat[cells[skipped & ~there]] = True
-    if spared is not None:
-        cell &= ~spared[:, None]
-    not_needed = cell.sum(axis=0)
-    if not not_needed.any():
-        return table
-    return replace(table.of(~not_needed.any(axis=0)), whole=Whole(table, not_needed))
+    not_asked = None
+    if OUTCOME in rows.column_names:
+        skipped = pc.equal(rows[OUTCOME], Unrated.NOT_NEEDED.value).fill_null(False).to_numpy()
+        not_asked = np.zeros(shape, dtype=bool)
+        not_asked.flat[cells[skipped & ~there]] = True
+        not_asked = _any(not_asked & np.isnan(given))
+    return RatingTable(samples, systems, order, given, lost, keys, not_asked)
 
 
 def rows_of_rubric(ratings: Any, rubric: str, ignored: Ignored) -> pa.Table:

@@ -29,41 +29,14 @@ def check_probabilities(**values: float) -> None:
 
 
 def half_width(squares: ArrayLike, count: ArrayLike, alpha: float) -> Floats:
-    """Half the width of a confidence sequence for a mean, which holds at all counts at once.
-
-    With `squares` as count times the variance, this is the asymptotic confidence sequence of
-    Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024, Annals of Statistics 52), rho squared
-    being 0.2 times the variance. Squares here are taken around 0, which no small number of equal
-    outcomes makes narrow. For outcomes that are as often x as -x, 0 then lies within at all counts
-    with probability 1 - alpha, and not only for large ones (Robbins' mixture; de la Pena 1999).
-
-    Args:
-        squares: Sum of the squared outcomes.
-        count: How many there are; 0 gives NaN.
-        alpha: How often, at most, the mean may ever lie outside, between 0 and 1.
-
-    Returns:
-        What to add to the mean and to subtract from it, in units of the outcomes.
-
-    Raises:
-        ScoreError: alpha is not between 0 and 1.
-
-    Examples:
-        >>> half_width(200 * 0.5**2, 200, alpha=0.05).round(4).item()
-        0.1074
-    """
-    check_probabilities(alpha=alpha)
+    """Half of the confidence sequence for a mean of outcomes, from the sum of their squares."""
+    # Squares are taken around 0, which no small number of equal outcomes makes narrow.
     grown = 1 + MIXTURE * np.asarray(squares, dtype=float)
     return divided(np.sqrt(2 * grown / MIXTURE * np.log(np.sqrt(grown) / alpha)), count)
 
 
 def p_values(outcomes: ArrayLike) -> Floats:
-    """The alpha at which `half_width` first leaves 0 out, of outcomes [pair, sample] with NaN.
-
-    Examples:
-        >>> p_values([[0.5] * 40, [0.5, -0.5] * 20]).round(6).tolist()
-        [3e-06, 1.0]
-    """
+    """The alpha at which `half_width` first leaves 0 out, of outcomes [pair, sample] with NaN."""
     given = np.nan_to_num(np.asarray(outcomes, dtype=float))
     total, grown = given.sum(axis=-1), 1 + MIXTURE * np.square(given).sum(axis=-1)
     found: Floats = np.sqrt(grown) * np.exp(-MIXTURE * total**2 / (2 * grown))
@@ -98,8 +71,6 @@ class Decisions:
         undecided: The others. Equal systems are never told apart, however many samples there are.
         not_needed: How many ratings nobody asked for.
         ratings: How many ratings there would be with these.
-        shared: Samples of which every rating was needed: win rates are computed on these.
-        samples: All samples.
         definition: Every parameter.
     """
 
@@ -110,19 +81,14 @@ class Decisions:
     undecided: tuple[tuple[str, str], ...]
     not_needed: int
     ratings: int
-    shared: int
-    samples: int
     definition: Mapping[str, Any]
 
     @property
     def said(self) -> str:
         """All in a sentence."""
-        needed, pairs = self.ratings - self.not_needed, len(self.decided) + len(self.undecided)
-        on = f"{self.shared:,} of {self.samples:,} samples"
-        return (
-            f"asked until decided: {needed:,} of {self.ratings:,} ratings, {len(self.decided):,} "
-            f"of {pairs:,} pairs decided; win rates are of the {on} that all systems share"
-        )
+        asked = f"{self.ratings - self.not_needed:,} of {self.ratings:,} ratings"
+        pairs = len(self.decided) + len(self.undecided)
+        return f"asked until decided: {asked}, {len(self.decided)} of {pairs} pairs decided"
 
 
 def decisions(
@@ -137,7 +103,10 @@ def decisions(
 
     A usual test is right at one number of samples that was chosen beforehand: who looks at it while
     ratings come in, and stops when it says so, is wrong far more often. Here a pair is decided when
-    a confidence sequence of its outcome (the judges' vote: .5, 0 for a tie, -.5) leaves 0 out.
+    a confidence sequence of its outcome (the judges' vote: .5, 0 for a tie, -.5) leaves 0 out: the
+    asymptotic one of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024, Annals of Statistics
+    52), with rho squared 0.2 times the variance. Where outcomes are as often .5 as -.5, it holds at
+    any number of samples (Robbins' mixture; de la Pena 1999).
 
     Args:
         ratings: As for `win_rate`. Rows with the outcome `not_needed` and no rating are those that
@@ -161,8 +130,7 @@ def decisions(
         ((('a', 'b'),), 0.917, 0.188)
     """
     compared = votes.compare(ratings, outputs, **choices)
-    table, systems = compared.table, compared.table.systems
-    voted, whole = compared.of_pairs, table.whole
+    given, systems, voted = compared.given, compared.table.systems, compared.of_pairs
     counts = (~np.isnan(voted)).sum(axis=1)
     level = level_of(alpha, family, int((counts > 0).sum()))
     found, squares = p_values(voted / 2), np.nansum(np.square(voted / 2), axis=1)
@@ -174,8 +142,7 @@ def decisions(
         names = systems[one], systems[other]
         told[int(p_value > level)].append(names if lead >= 0 else names[::-1])
     points = votes.points_of(voted, len(systems))
-    not_needed = int(whole.not_needed.sum()) if whole else 0
-    every = whole.table if whole else table
+    not_needed = 0 if given.not_asked is None else int(given.not_asked.sum())
     return Decisions(
         matrix=votes.by_pair(systems, divided(points.won, points.compared), votes.number),
         half_width=votes.by_pair(systems, votes.square(half, half, len(systems)), votes.number),
@@ -183,9 +150,7 @@ def decisions(
         decided=tuple(told[0]),
         undecided=tuple(told[1]),
         not_needed=not_needed,
-        ratings=int((~np.isnan(every.ratings)).sum()) + not_needed,
-        shared=len(table.samples),
-        samples=len(every.samples),
+        ratings=int((~np.isnan(given.ratings)).sum()) + not_needed,
         definition=compared.definition(
             "decisions", alpha=alpha, family=family, level=level, mixture=MIXTURE
         ),

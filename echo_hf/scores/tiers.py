@@ -103,7 +103,7 @@ def tiers(
             f"n_resamples is {n_resamples!r}: with {len(tested)} pairs and alpha {alpha!r} "
             f"nothing could differ: expected {fewest} draws or more"
         )
-    if compared.table.whole:
+    if compared.given.is_stopped:
         found, test = p_values(compared.of_pairs[tested] / 2), SEQUENTIAL
     else:
         leads, test = _above(compared, 0.5, 1), TEST

@@ -17,7 +17,6 @@ from echo_hf.scores.estimate import Estimate, estimated
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divided, read_ratings
 
 TIE_WIDTH = 1e-6
-SHARED = "the samples of which every rating was needed, which all systems share"
 Protocol = Literal["published", "corrected"]
 Missing = Literal["exclude", "loss"]
 Average = Literal["opponents", "comparisons"]
@@ -241,18 +240,20 @@ class Compared:
 
     @property
     def of_pairs(self) -> Floats:
-        """The same on all samples for which both systems of a pair were needed."""
-        whole, (first, second) = self.table.whole, pairs_of(len(self.table.systems))
-        if whole is None:
+        """The same on all samples for which all judges were asked about both systems."""
+        if self.given.not_asked is None:
             return self.verdicts
-        skipped = whole.not_needed[first] + whole.not_needed[second] > 0
-        return np.where(skipped, np.nan, replace(self, given=whole.table).verdicts)
+        first, second = pairs_of(len(self.given.systems))
+        skipped = np.asarray(self.given.not_asked.any(axis=0))
+        voted = VOTES[self.rule.vote](margins(self.given, count_lost=self.missing == "loss"))
+        return np.where(skipped[first] | skipped[second], np.nan, voted)
 
     @property
     def estimate(self) -> Estimate | None:
-        """The vote on all samples, by those judges who rated them all; null where all did."""
-        is_whole = self.given.spared is None or len(self.given.systems) < 2
-        if is_whole or self.protocol == "published":
+        """The vote on all samples, by the judges who rated them all; null where all or none did."""
+        if self.protocol == "published" or self.given.not_asked is None:
+            return None
+        if len(self.given.systems) < 2 or not self.given.of_all.judges:
             return None
         return self._once("estimate", self._estimated)
 
@@ -265,7 +266,7 @@ class Compared:
             )
         voted = np.full((len(self.given.samples), len(self.table.systems)), np.nan)
         voted[np.isin(self.given.samples, self.table.samples)] = self.shares(self.verdicts).T
-        judges = replace(self, given=self.given.unspared)
+        judges = replace(self, given=self.given.of_all)
         return estimated(judges.shares(judges.said), voted)
 
     def shares(self, verdicts: Floats) -> Floats:
@@ -309,10 +310,11 @@ class Compared:
         return Unscored.NOTHING_IN_COMMON if is_rated else Unscored.NOT_RATED
 
     def definition(self, measure: str, **parameters: Any) -> dict[str, Any]:
-        if whole := self.table.whole:
-            ratings, samples = int(whole.not_needed.sum()), len(whole.table.samples)
-            told = {"ratings": ratings, "of_samples": samples, "read": SHARED}
-            parameters["not_needed"] = told
+        every, voted = len(self.given.samples), len(self.table.samples)
+        samples = {"samples": voted}
+        if self.given.not_asked is not None:
+            estimated = {"samples": every, "voted": voted}
+            samples = estimated if self.estimate else {**samples, "of_samples": every}
         return {
             "measure": measure,
             "protocol": self.protocol,
@@ -325,8 +327,7 @@ class Compared:
             "tie_width": TIE_WIDTH,
             "judges": list(self.table.judges),
             "systems": list(self.table.systems),
-            "samples": len(self.given.samples),
-            **({} if self.given.spared is None else {"voted": len(self.table.samples)}),
+            **samples,
             **parameters,
         }
 

@@ -143,7 +143,7 @@ def win_rate(
         spreads = _of_estimate(estimate)
         known["estimate"] = {
             "kind": "regression of the vote on judges who rated all samples",
-            "weights": votes.named(compared.given.unspared.judges, estimate.beta),
+            "weights": votes.named(compared.given.of_all.judges, estimate.beta),
             "ridge": estimate.ridge,
             "rho2": estimate.rho2,
         }

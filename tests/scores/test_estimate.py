@@ -274,6 +274,14 @@ def test_what_nobody_was_asked_spares_nobody() -> None:
     assert "voted" not in found.definition
 
 
+def test_a_vote_is_one_of_all_judges_on_all_systems(rated: list[Row]) -> None:
+    """Where the others were spared one system of a sample, their vote on the rest is left out."""
+    part, spared = drawn(rated), rated[0]["system"]
+    every = shared_out(rated, ["gpt4o"], part)
+    some = [a if a["system"] == spared else b for a, b in zip(every, rated, strict=True)]
+    assert win_rate(some, n_boot=0) == win_rate(every, n_boot=0)
+
+
 def test_people_correct_the_judges_who_rated_all(rated: list[Row], test_data: Path) -> None:
     people = real_people(test_data)
     some = [row for row in people if row["sample_id"] in drawn(people, seed=7)]

@@ -284,7 +284,7 @@ FEW = {"sample_id": ["1", "1"], "rater": ["ada"] * 2, "system": ["a", "b"]}
         ),
         (made(40, 30)[1], {"protocol": "published"}, "protocol is 'published': expected 'corr"),
         (made(40, 30)[1], {"method": "magic"}, "unknown method 'magic'"),
-        (made(40, 30)[1], {"confidence": 1.0}, "confidence is 1.0: expected a number such as"),
+        (made(40, 30)[1], {"confidence": 1.0}, "confidence is 1.0: expected a probability"),
         (made(40, 30, "xy")[1], {}, "expected two systems or more in both"),
         ({**FEW, "rank": [1, 2], "score": [1.0, None]}, {}, "expected a rank or a score, not both"),
         ({**FEW, "rank": [1, None], "score": [None, 1.0]}, {}, "gives ranks and scores to sample"),
