@@ -357,7 +357,7 @@ class ReleaseOptions(Section):
         return self
 
 
-Hours = Annotated[float, Field(gt=0, le=168)]
+Hours = Annotated[float, Field(ge=0.1, le=168)]
 
 
 class ScheduleOptions(Section):

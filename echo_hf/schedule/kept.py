@@ -53,8 +53,18 @@ class KeptRun:
         here, there = _count(self.folder), _count(self.place)
         if there <= here:
             return "what is here is the newest" if here else "nothing is kept yet"
+        begun = self.folder / UNFINISHED
+        if not here and not begun.exists() and any(_names(self.folder, ())):
+            raise RunError(
+                f"{str(self.folder)!r} was built without --state, and what {str(place)!r} keeps "
+                "would replace it: move one of them away, or name another folder by --runs"
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        begun.touch()
         skipped = REMADE if (self.place / UNFINISHED).exists() else ()
-        return f"{_mirror(self.place, self.folder, skipped):,} files fetched"
+        fetched = _mirror(self.place, self.folder, skipped)
+        begun.unlink()
+        return f"{fetched:,} files fetched"
 
     def keep(self) -> None:
         """Writes what changed to where it is kept; one that is killed there is made up for."""

@@ -19,6 +19,7 @@ from echo_hf.schedule.turn import schedule_of
 Where = Literal["github", "hf"]
 MOUNT = "/state"
 OURS = "echo-hf schedule"
+LEFT_OUT = ("--exclude", "runs/*", "--exclude", ".*")
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,8 @@ def write(config: Path, on: str, to: Path | None = None) -> Written:
             "job.py.txt",
             (
                 f"hf buckets create {options.state} --private",
-                shlex.join(["hf", "sync", str(config.parent), f"{bucket}/config"]),
+                # Neither runs nor files such as .env.
+                shlex.join(["hf", "sync", str(config.parent), f"{bucket}/config", *LEFT_OUT]),
                 shlex.join(job),
             ),
         )

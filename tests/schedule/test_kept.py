@@ -79,6 +79,20 @@ def test_the_newer_of_two_copies_counts(run: KeptRun) -> None:
     assert (other.folder / "answers").read_text() == "of a killed turn"
 
 
+def test_a_run_that_was_built_by_hand_is_not_replaced(run: KeptRun) -> None:
+    """A fetch that was killed leaves a mark, and is done again."""
+    run.keep()
+    other = elsewhere(run)
+    other.folder.mkdir(parents=True)
+    (other.folder / "answers").write_text("by hand")
+    with pytest.raises(RunError, match="was built without --state"):
+        other.fetch()
+    assert names(other.folder) == {"answers"}
+    (other.folder / UNFINISHED).touch()
+    other.fetch()
+    assert names(other.folder) == KEPT
+
+
 def test_a_database_in_use_is_kept_with_all_that_is_committed(run: KeptRun) -> None:
     """The copy has no log beside it, and is never opened where it is kept."""
     path = run.folder / "answers.sqlite"
@@ -102,6 +116,7 @@ def test_an_older_log_is_not_read_into_a_fetched_database(run: KeptRun) -> None:
     run.keep()
     other = elsewhere(run)
     other.folder.mkdir(parents=True)
+    (other.folder / UNFINISHED).touch()
     for ending in ("", "-wal", "-shm"):
         (other.folder / f"answers.sqlite{ending}").write_bytes(b"older")
     other.fetch()
