@@ -165,8 +165,8 @@ def test_thirty_ranked_samples_bring_judges_to_people(
     """A root mean square error of .022, where the judges alone miss people by .098."""
     systems, _, h = arrays(rated, people)
     truth, missed, alone = h.mean(axis=0), list[NDArray[Any]](), list[NDArray[Any]]()
-    judged = pa.Table.from_pylist(rated)
-    for seed in range(100):
+    judged = read_ratings(rated)
+    for seed in range(500):
         some = pa.Table.from_pylist(of_samples(people, 30, seed)[0])
         found = human_corrected(judged, some, method=method)
         missed.append([found.win_rate[name] for name in systems] - truth)
@@ -181,7 +181,7 @@ def test_intervals_hold_what_people_say_of_all_samples(
     rated: list[Row], people: list[Row], count: int
 ) -> None:
     systems, _, h = arrays(rated, people)
-    judged, held = pa.Table.from_pylist(rated), []
+    judged, held = read_ratings(rated), []
     for seed in range(1000):
         found = human_corrected(judged, pa.Table.from_pylist(of_samples(people, count, seed)[0]))
         ends = np.array([found.interval[name] for name in systems])
