@@ -65,7 +65,7 @@ class MetricReason(Reason):
     NO_LEVELS = "no_levels", "a channel has no level from 5 to 250: it counts pooled, not alone"
     ZERO_DISTANCE = "zero_distance", "a distance of 0, which the released code takes for no output"
     UNRATED = "unrated", "no judge gave it a rating"
-    NOT_NEEDED = "not_needed", "a judge was spared it: those that all were asked about count"
+    SPARED = "spared", "a judge was spared it: samples that all were asked about count"
     OFF_SCALE = "off_scale", "the rating is not on the scale that it is divided by"
     NO_FACE_IN_INPUT = "no_face_in_input", "no face was found in any of its inputs"
     NO_FACE_IN_OUTPUT = "no_face_in_output", "there is a face in an input, and none in the output"

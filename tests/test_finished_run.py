@@ -101,9 +101,14 @@ def as_before(before: pa.Table, after: pa.Table) -> pa.Table:
     return after.select([one for one in before.column_names if one != "provenance"])
 
 
+# Of comparisons; nothing showed them.
+UNSHOWN = ("decided", "first", "verdicts")
+
+
 def figures(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: figures(one) for name, one in value.items() if name != "versions"}
+        gone = ("versions", *UNSHOWN) if "follows_position" in value else ("versions",)
+        return {name: figures(one) for name, one in value.items() if name not in gone}
     if isinstance(value, list):
         return [figures(one) for one in value]
     return None if isinstance(value, str) else value

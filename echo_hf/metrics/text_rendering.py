@@ -163,5 +163,5 @@ def _mean(values: NDArray[np.float64]) -> float | None:
 
 def _reason(off_scale: list[float], asked: bool) -> Unmeasured:
     said = ", ".join(sorted(map(repr, set(off_scale))))
-    unrated = Unmeasured(MetricReason.UNRATED if asked else MetricReason.NOT_NEEDED)
+    unrated = Unmeasured(MetricReason.UNRATED if asked else MetricReason.SPARED)
     return Unmeasured(MetricReason.OFF_SCALE, detail=f"rated {said}") if said else unrated

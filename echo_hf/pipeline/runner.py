@@ -86,7 +86,7 @@ class LocalRunner(Runner):
     """
 
     processes: int = 1
-    watch: ProgressListener = field(default_factory=NullProgress)
+    watch: ProgressListener = field(default_factory=NullProgress, repr=False)
     least_rows: int = LEAST_ROWS
 
     def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:

@@ -62,7 +62,7 @@ def test_what_a_judge_was_spared_does_not_mix_with_what_all_rated() -> None:
         [{**row, "outcome": "ok"} for row in rows[:3]] + [{**rows[3], "outcome": "not_needed"}]
     )
     assert (found.value, found.per_sample) == (0.75, (0.75, None))
-    assert found.counts == {MetricReason.NOT_NEEDED: 1}
+    assert found.counts == {MetricReason.SPARED: 1}
     assert text_rendering(rows).per_sample == (0.75, 0.1)
 
 

@@ -130,7 +130,7 @@ from tests.stages_for_tests import Echo, posts
 
 class Slow(Echo):
     def __call__(self, table):
-        print(os.getpid(), flush=True)
+        os.write(1, f"{os.getpid()}\\n".encode())  # whole: two write at the same time
         time.sleep(60)
 
 run_stage(Slow(), posts(*"a" * 5000), runner=LocalRunner(2, least_rows=0))
