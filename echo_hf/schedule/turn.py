@@ -101,20 +101,18 @@ def turn(
     steps = {"fetch": kept.fetch()}
     tell = told or (lambda *_: None)
     tell("fetch", steps["fetch"])
-    try:
-        for name in tuple(STEPS)[1:]:
-            if loop.stopped and name in NEED_ALL:
-                continue
-            try:
-                steps[name] = getattr(loop, name)()
-            except EchoError as error:
-                loop.stopped = loop.stopped or name in NEED_ALL
-                loop.held.append(f"{name} stopped: {error}")
-                steps[name] = f"stopped: {error}"
-            tell(name, steps[name])
+    for name in tuple(STEPS)[1:]:
+        if loop.stopped and name in NEED_ALL:
+            continue
+        try:
+            steps[name] = getattr(loop, name)()
+        except EchoError as error:
+            loop.stopped = loop.stopped or name in NEED_ALL
+            loop.held.append(f"{name} stopped: {error}")
+            steps[name] = f"stopped: {error}"
+        finally:
             kept.keep()
-    finally:
-        kept.keep()
+        tell(name, steps[name])
     return Turn(steps, tuple(loop.held), loop.request, tuple(loop.tagged))
 
 

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub.constants
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
 from echo_hf.schedule.turn import Turn, turn
+from tests.hub.conftest import _own_cache as _own_cache
+from tests.hub.conftest import hub as hub
 from tests.local_hub import LocalHub
 
 REPO = "pixel-lab/echo"
 NAME = "lumen-2026-03"
 SCHEDULE = {"repo_id": REPO, "budget_usd": 0, "allow_rules": True, "allow_unscreened": True}
 Take = Callable[..., Turn]
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
-
-
-@pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
-    for name in ("HF_HUB_DISABLE_XET", "HF_HUB_DISABLE_TELEMETRY"):
-        monkeypatch.setattr(huggingface_hub.constants, name, True)
-    # Between its attempts the client waits for what no test makes better by waiting.
-    monkeypatch.setattr(time, "sleep", lambda _: None)
-    with LocalHub() as running:
-        yield running
 
 
 @pytest.fixture
