@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
+from echo_hf._infra.text import counted
 from echo_hf.cli.verb import (
     DEFAULT_RUNS,
     PartlyDoneError,
@@ -404,7 +405,7 @@ def export(
             "is stated",
             "yellow",
         )
-    say(console, f"{len(done.files):,} files of {done.format}: {done.path}")
+    say(console, f"{counted(len(done.files), 'file')} of {done.format}: {done.path}")
     return vars(done)
 
 
