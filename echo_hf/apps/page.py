@@ -12,12 +12,12 @@ import secrets
 import socket
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from PIL import Image
 
@@ -45,12 +45,13 @@ POLICY = (
     "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'self'; "
     "form-action 'self'; base-uri 'self'; object-src 'none'"
 )
-HEADERS: Mapping[str, str] = {
-    "Content-Security-Policy": POLICY,
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
+HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+]
 LAST_WORDS_S = 2
+WITHOUT_DOCS: Mapping[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": None}
 Address = Callable[[str], str]
 
 
@@ -86,17 +87,14 @@ def people_of(people: Iterable[str]) -> AppUsers:
         raise RunError(f"--people {SIGNED_IN} stands alone: the names are in {PASSWORDS}")
     pairs = [one.partition(":") for one in os.environ.get(PASSWORDS, "").split()]
     passwords = {pseudonym(name): password for name, _, password in pairs}
-    if not passwords or len(passwords) < len(pairs):
+    short = [name for name, password in passwords.items() if len(password) < LEAST_LETTERS]
+    if not passwords or len(passwords) < len(pairs) or short:
+        # A password itself is never shown.
         raise RunError(
-            f"{PASSWORDS} names {len(pairs)} people, {len(passwords)} of them distinct: expected "
-            "'ada:PASSWORD ben:PASSWORD' in the environment"
+            f"{PASSWORDS} names {len(pairs)} people, {len(passwords)} of them distinct, "
+            f"{len(short)} with a short password: expected 'ada:PASSWORD ben:PASSWORD' in the "
+            f"environment, and passwords of {LEAST_LETTERS} characters or more"
         )
-    for name, password in passwords.items():
-        if len(password) < LEAST_LETTERS:  # the password itself is never shown
-            raise RunError(
-                f"{PASSWORDS}: the password of {name!r} is short: expected at least "
-                f"{LEAST_LETTERS} characters"
-            )
     return AppUsers(tuple(passwords), passwords)
 
 
@@ -135,27 +133,32 @@ def rendered(template: str, **values: Any) -> str:
 
 @dataclass(frozen=True)
 class AskedPage:
-    """What makes one app's page another than the other's."""
+    """What makes one app's page another than the other's, in a folder beside this module.
+
+    `opened` gives a person's page, `acted` does what one asks for and gives the page with the
+    number of the request that it answers.
+    """
 
     title: str
-    people: AppUsers
-    scripts: tuple[Traversable, ...]
-    styles: Traversable
+    folder: str
+    scripts: tuple[str, ...]
+    styles: str
     opened: Callable[[str], str]
-    acted: Callable[[str, Mapping[str, Any]], str]
+    acted: Callable[[str, Mapping[str, Any], int], str]
 
-    def blocks(self) -> gradio.Blocks:
+    def blocks(self, people: AppUsers) -> gradio.Blocks:
         import gradio
 
         def opened(request: gradio.Request) -> str:
-            return self.shown_to(request.username or request.query_params.get("person"))
+            return self.shown_to(people, request.username or request.query_params.get("person"))
 
         def acted(event: gradio.EventData, request: gradio.Request) -> str:
             said: Mapping[str, Any] = event._data if isinstance(event._data, Mapping) else {}
+            answer = said.get("answer")
             try:
                 # Who signed in is who they are, whatever the page says.
-                person = self.people.admitted(str(request.username or said.get("person")))
-                return self.acted(person, said)
+                person = people.admitted(str(request.username or said.get("person")))
+                return self.acted(person, said, answer if type(answer) is int else 0)
             except (EchoError, OSError) as error:  # a full disk is no reason to end
                 raise gradio.Error(str(error), print_exception=False) from None
 
@@ -163,7 +166,7 @@ class AskedPage:
         opened.__annotations__ = {"request": gradio.Request}
         acted.__annotations__ = {"event": gradio.EventData, "request": gradio.Request}
         with gradio.Blocks(title=self.title, analytics_enabled=False, fill_width=True) as blocks:
-            script = "\n".join(one.read_text("utf-8") for one in self.scripts)
+            script = "\n".join(map(self._asset, self.scripts))
             html = gradio.HTML(js_on_load=script, apply_default_css=False)
             quiet = {"show_progress": "hidden", "api_visibility": "private"}
             blocks.load(opened, outputs=html, **quiet)
@@ -171,21 +174,20 @@ class AskedPage:
             html.submit(acted, outputs=html, trigger_mode="multiple", concurrency_limit=1, **quiet)
         return blocks
 
-    def shown_to(self, named: str | None) -> str:
+    def shown_to(self, people: AppUsers, named: str | None) -> str:
         problem = ""
         try:
             if named:
-                return self.opened(self.people.admitted(named))
+                return self.opened(people.admitted(named))
         except EchoError as error:
             problem = str(error)
-        values = {"title": self.title, "names": self.people.names, "problem": problem}
-        return rendered("start.jinja", **values)
+        return rendered("start.jinja", title=self.title, names=people.names, problem=problem)
 
+    def css(self) -> str:
+        return self._asset(self.styles)
 
-def answer_of(action: Mapping[str, Any]) -> int:
-    """Number of the request that a page waits for; 0 for none that can be read."""
-    number = action.get("answer")
-    return number if type(number) is int else 0
+    def _asset(self, name: str) -> str:
+        return HERE.joinpath(self.folder, name).read_text("utf-8")
 
 
 @dataclass(frozen=True)
@@ -219,8 +221,7 @@ def packed(data: bytes) -> bytes:
     return sink.getvalue()
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     host: str = "127.0.0.1"
     port: int = 7860
 
@@ -231,7 +232,17 @@ def check_installed(part: str) -> None:
         raise MissingExtraError(part, EXTRA)
 
 
-def serve(page: AskedPage, images: ShownImages, place: Place, ready: Callable[[str], None]) -> None:
+def serve(
+    page: AskedPage,
+    images: ShownImages,
+    *,
+    place: Place,
+    people: Iterable[str],
+    anyone: bool,
+    ready: Callable[[str], None],
+) -> None:
+    admitted = people_of(people)
+    check_reachable(place.host, admitted, anyone=anyone)
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
     import gradio
     import uvicorn
@@ -240,18 +251,18 @@ def serve(page: AskedPage, images: ShownImages, place: Place, ready: Callable[[s
         host, port = taken.getsockname()[:2]
         app = gradio.mount_gradio_app(
             application(images, place.host),
-            page.blocks(),
+            page.blocks(admitted),
             path="/",
             server_name=place.host,
             server_port=port,
-            auth=list((page.people.passwords or {}).items()) or None,
+            auth=list((admitted.passwords or {}).items()) or None,
             footer_links=[],
             run_history=False,
             ssr_mode=False,
             show_error=True,
             max_file_size=1,
-            app_kwargs={"docs_url": None, "redoc_url": None, "openapi_url": None},
-            css=page.styles.read_text("utf-8"),
+            app_kwargs=WITHOUT_DOCS,
+            css=page.css(),
             theme=gradio.themes.Base(font=FONTS, font_mono=FONTS),
         )
         ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
@@ -265,17 +276,16 @@ def application(images: ShownImages, host: str) -> fastapi.FastAPI:
     import fastapi
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-    app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app = fastapi.FastAPI(**WITHOUT_DOCS)
     if is_loopback(host) and ":" not in host:
         # A website whose name was pointed at this machine is not asked in by its visitors.
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=["localhost", "127.0.0.1", host])
     app.add_middleware(_Limited)
 
     def image(name: str) -> fastapi.Response:
-        try:
+        data = None
+        with suppress(ImageError):
             data = images.png(name)
-        except ImageError:
-            data = None
         if data is None:
             return fastapi.Response("no such image", 404, media_type="text/plain")
         kept = {"Cache-Control": "private, max-age=86400"}
@@ -296,8 +306,7 @@ class _Limited:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         async def limited(message: Any) -> None:
             if message["type"] == "http.response.start":
-                more = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
-                message = {**message, "headers": [*message.get("headers", ()), *more]}
+                message = {**message, "headers": [*message.get("headers", ()), *HEADERS]}
             await send(message)
 
         await self.app(scope, receive, limited)

@@ -35,16 +35,14 @@ from echo_hf.report.markup import (
     share,
     titled,
 )
-from echo_hf.report.run_data import RunData, judges_of, read_run_data
+from echo_hf.report.run_data import Output, RunData, judges_of, read_run_data
 from echo_hf.report.sections import INPUTS, sections
 from echo_hf.report.thumbnails import FOLDER as THUMBNAILS
 from echo_hf.report.thumbnails import MeanColors, Thumbnails, looked_at
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
 HUB = "eval.yaml"
-# Who opens the folder in a window may leave a note there without knowing.
-WINDOWS = (".DS_Store", "Thumbs.db", "desktop.ini")
-NAMES = (PAGE, BOARD, FIGURES, HUB, THUMBNAILS, *WINDOWS)
+NAMES = (PAGE, BOARD, FIGURES, HUB, THUMBNAILS, ".DS_Store")
 LOCK = ".report.lock"
 MOST_IN_ONE_FILE = 200
 ASSETS = Path(__file__).parent / "assets"
@@ -92,14 +90,13 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
         wanted, colors = _colored(data), defaultdict[tuple[str, str], MeanColors](MeanColors)
         thumbnails, problems = {}, {}
         images = None if single_file else partial
-        for one in looked_at(data.digests, data.images, images, wanted):
-            if one.thumbnail is None:
-                problems[one.digest] = one.problem or "unknown"
-            else:
-                thumbnails[one.digest] = one.thumbnail
-            for key in wanted.get(one.digest, ()):
-                if one.counts is not None:
-                    colors[key].add(one.counts)
+        for digest, found in looked_at(data.digests, data.images, images, wanted):
+            if isinstance(found, str):
+                problems[digest] = found
+                continue
+            thumbnails[digest], counts = found
+            for key in wanted.get(digest, ()) if counts is not None else ():
+                colors[key].add(counts)
         (partial / PAGE).write_text(page(data, thumbnails, problems, colors), "utf-8")
         (partial / BOARD).write_text(board_markdown(data), "utf-8")
         if told := eval_entries(data):
@@ -131,79 +128,71 @@ def page(
     colors: Mapping[tuple[str, str], MeanColors],
 ) -> str:
     """The page as a whole: a strict policy, its sections, its data and its script."""
-    style, script = ((ASSETS / f"report.{kind}").read_text("utf-8") for kind in ("css", "js"))
-    digests = (
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (style, script)
-    )
-    given = gallery_data(data, thumbnails, problems)
+    # They are our own, and the data cannot end its element.
+    own = {
+        "style": (ASSETS / "report.css").read_text("utf-8"),
+        "script": (ASSETS / "report.js").read_text("utf-8"),
+    }
+    digests = {
+        name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for name, text in own.items()
+    }
+    own["gallery"] = gallery_data(data, thumbnails, problems)
     return rendered(
         "page.html.jinja",
         data=data,
         sections=sections(data, thumbnails, colors),
-        policy=POLICY.format(**dict(zip(("style", "script"), digests, strict=True))),
-        # They are our own, and the data cannot end its element.
-        style=Markup(style),  # noqa: S704
-        script=Markup(script),  # noqa: S704
-        gallery=Markup(given),  # noqa: S704
+        policy=POLICY.format(**digests),
+        **{name: Markup(text) for name, text in own.items()},  # noqa: S704
     )
 
 
 def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str]) -> str:
-    """Every sample as JSON that a script element can hold; texts and images stand once."""
-    texts, images = dict[str, int](), dict[str, int]()
+    """Every sample as JSON that a script element can hold; images stand once."""
+    images = dict[str, int]()
     systems = {system: at for at, system in enumerate(data.systems)}
 
-    def numbered(known: dict[str, int], text: str | None) -> int | None:
-        return None if text is None else known.setdefault(text, len(known))
+    def numbered(digests: Iterable[str]) -> list[int]:
+        return [images.setdefault(digest, len(images)) for digest in digests]
 
-    samples = []
-    for sample in data.samples:
-        outputs: list[list[Any] | None] = []
-        for system in data.systems:
-            found = data.outputs.get((sample.id, system))
-            row: list[Any] | None = None  # it was not tried
-            if found is not None:
-                problem = problems.get(found.image or "")
-                outcome = None if found.outcome == "ok" else found.outcome
-                outcome, reason = "cannot be shown" if problem else outcome, problem or found.reason
-                row = [numbered(images, found.image), outcome, reason]
-                row.append(numbered(texts, found.text))
-                while row and row[-1] is None:
-                    row.pop()
-            outputs.append(row)
-        ratings = []
-        for one in data.ratings.get(sample.id, ()):
-            who = systems.get(one.system), numbered(texts, one.judge), numbered(texts, one.rubric)
-            explanation = numbered(texts, one.explanation or None)
-            outcome = None if one.outcome == "ok" else one.outcome
-            ratings.append([*who, one.repeat, one.value, explanation, outcome])
-        filled = {
+    def shown(output: Output | None) -> dict[str, Any] | None:
+        if output is None:
+            return None
+        (image,) = numbered([output.image]) if output.image else [None]
+        known = {"outcome": output.outcome, "reason": output.reason, "text": output.text}
+        if output.image in problems:
+            known |= {"outcome": "cannot be shown", "reason": problems[output.image]}
+        return {"image": image, **known}
+
+    samples = [
+        {
+            "id": sample.id,
+            "split": sample.split,
+            "prompt": sample.prompt,
             "task": sample.task,
-            "inputs": [numbered(images, digest) for digest in sample.inputs],
-            "posted": [numbered(images, digest) for digest in sample.posted],
+            "inputs": numbered(sample.inputs),
+            "posted": numbered(sample.posted),
             "urls": [url for url in sample.urls if is_web(url)],
-            "feedback": [[said.text, said.verdict, said.keyword] for said in sample.feedback],
+            "feedback": [vars(said) for said in sample.feedback],
             "flags": sample.flags,
-            "ratings": ratings,
+            "outputs": [shown(data.outputs.get((sample.id, system))) for system in data.systems],
+            "ratings": [
+                {**vars(one), "system": systems.get(one.system)}
+                for one in data.ratings.get(sample.id, ())
+            ],
         }
-        known = {name: value for name, value in filled.items() if value}
-        own = {"id": sample.id, "split": sample.split, "prompt": sample.prompt}
-        samples.append({**own, "outputs": outputs, **known})
+        for sample in data.samples
+    ]
     names = {name for one in data.samples for name in (one.split, one.task) if name}
-    shown = (thumbnails.get(digest) for digest in images)
-    found_all = {
+    found = {
         "systems": data.systems,
         "failed": data.failures,
         "names": {name: titled(name) for name in sorted(names)},
         "samples": samples,
-        "texts": list(texts),
-        "pictures": [[one.source, one.width, one.height] if one else None for one in shown],
+        "pictures": [vars(thumbnails[one]) if one in thumbnails else None for one in images],
     }
-    written = json.dumps(
-        _shown(found_all), ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    )
-    return written.translate(UNSAFE)
+    text = json.dumps(_shown(found), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.translate(UNSAFE)
 
 
 def _shown(value: Any) -> Any:

@@ -6,12 +6,13 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.config.evaluation import Evaluated, Evaluation
@@ -32,7 +33,7 @@ from echo_hf.metrics.text_rendering import TextRenderingResult
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Unrated
 from echo_hf.report.analysis.result import FILE as ANALYSIS_FILE
-from echo_hf.report.analysis.result import Analysis, read_analysis, read_figures
+from echo_hf.report.analysis.result import Analysis, Figures, read_analysis, read_figures
 from echo_hf.scores.agreement import Agreement
 from echo_hf.scores.board import BoardRow, board_of
 from echo_hf.scores.bradley_terry import BradleyTerry
@@ -50,16 +51,7 @@ Failed = Mapping[str, tuple[str, ...]]
 NAME = r"^\w{1,80}$"  # of a metric: it becomes the name of a file
 
 
-class FiguresFile(BaseModel):
-    """A part of a file of figures: immutable, finite, and open to keys that are not shown.
-
-    Its figures are the very objects that `echo_hf.scores` and `echo_hf.metrics` return.
-    """
-
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, defer_build=True)
-
-
-class WinRates(FiguresFile):
+class WinRates(Figures):
     published: WinRate
     corrected: WinRate
     tiers: Tiers
@@ -73,7 +65,7 @@ class WinRates(FiguresFile):
     anchors: Mapping[str, Anchor] = {}
 
 
-class TrustLine(FiguresFile):
+class TrustLine(Figures):
     measure: str
     split: str | None = None
     said: str
@@ -81,11 +73,11 @@ class TrustLine(FiguresFile):
     reason: str | None = None
 
 
-class Metric(FiguresFile):
+class Metric(Figures):
     metric: Annotated[str, Field(pattern=NAME)]
     system: str
     samples: tuple[str, ...] = ()
-    counts: Counts = {}
+    counts: Counts = Field({})
     missing: str | None = None
     result: MetricResult | TextRenderingResult | None = None
 
@@ -99,12 +91,12 @@ def judges_of(rows: Iterable[Metric]) -> list[str]:
     return sorted({judge for one in rows for judge in getattr(one.result, "per_judge", ())})
 
 
-class ByPeople(FiguresFile):
+class ByPeople(Figures):
     said: str
     result: HumanCorrected | None = None
 
 
-class Split(FiguresFile):
+class Split(Figures):
     samples: int
     win_rate: WinRates | None = None
     metrics: tuple[Metric, ...] = ()
@@ -112,35 +104,27 @@ class Split(FiguresFile):
     by_people: ByPeople | None = None
 
 
-class Identity(FiguresFile):
+class Identity(Figures):
     name: str | None = None
     on_hub: str | None = None
     digests: Mapping[str, str] | None = None
 
 
-class Results(FiguresFile):
-    """The figures of a run.
+class Results(Figures):
+    """The figures of a run, the very objects that `echo_hf.scores` and `echo_hf.metrics` return.
 
-    Attributes:
-        benchmark: Which benchmark they are of.
-        protocol: Whose arithmetic the run follows.
-        left_out: For each table, rows about other samples or older ones, by reason.
-        failed_audit: For each judge that had failed its audit, the honeypots that it failed on.
-        system_models: Which model answered to the name of each system.
-        judge_models: The same of each judge.
-        trust: What says how far the figures hold, a line each.
-        results: One figure for each metric, protocol, split and system.
-        details: What lies beside them, by split.
+    `left_out` counts rows about other samples or older ones, by table and reason; `failed_audit`
+    has the honeypots that each judge failed on.
     """
 
     benchmark: Identity
     protocol: Literal["published", "corrected"]
     left_out: Mapping[str, Counts] = {}
-    failed_audit: Failed = {}
+    failed_audit: Failed = Field({})
     system_models: Mapping[str, AnsweredBy] = Field({}, alias="systems")
     judge_models: Mapping[str, AnsweredBy] = Field({}, alias="judges")
     trust: tuple[TrustLine, ...] = ()
-    results: Sequence[Result] = Field(default=())
+    results: tuple[Result, ...] = ()
     details: Mapping[str, Split]
 
     def rates(self, split: str) -> WinRate | None:
@@ -156,15 +140,15 @@ class Results(FiguresFile):
         return board_of(rates, found.tiers.tiers, self.system_models) if found and rates else ()
 
     @property
-    def judges(self) -> list[str]:
-        """Every judge whose ratings count, in alphabetical order."""
+    def judges(self) -> set[str]:
+        """Every judge whose ratings count."""
         known = (self.rates(split) for split in self.details)
-        return sorted({judge for rates in known if rates for judge in rates.per_judge})
+        return {judge for rates in known if rates for judge in rates.per_judge}
 
 
-class AgreementFile(FiguresFile):
+class AgreementFile(Figures):
     merged: Agreement
-    failed_audit: Failed = {}
+    failed_audit: Failed = Field({})
 
 
 SHOWN = ("id", "task", "review", "doubts", "has_nsfw", "community_feedback", "output_images")
@@ -257,7 +241,7 @@ def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
     agreement = read_figures(folder.root / AGREEMENT_FILE, AgreementFile, "agree")
     identity = Identity.model_validate(benchmark.identity())
     samples = samples_of(benchmark, tables.tasks, folder.images)
-    unscored = {sample.split for sample in samples} - set(results.details)
+    unscored = {sample.split for sample in samples} - results.details.keys()
     target = None
     if isinstance(config, Config):
         target = config.target
@@ -295,9 +279,6 @@ def manifest_of(reference: str) -> Manifest:
 
 
 def outputs_of(rows: pa.Table | None) -> dict[tuple[str, str], Output]:
-    if rows is None:
-        return {}
-    columns = ("sample_id", "system", "image", "outcome", "stage", "code", "text")
     return {
         (row["sample_id"], row["system"]): Output(
             row["image"],
@@ -305,26 +286,22 @@ def outputs_of(rows: pa.Table | None) -> dict[tuple[str, str], Output]:
             ", ".join(filter(None, (row["stage"], row["code"]))) or None,
             row["text"],
         )
-        for row in rows.select(columns).to_pylist()
+        for row in (rows.to_pylist() if rows else ())
     }
 
 
 def ratings_of(rows: pa.Table | None) -> dict[str, tuple[Rating, ...]]:
-    if rows is None:
-        return {}
-    columns = ("sample_id", "system", "judge", "rubric", "repeat", "rating", "explanation")
     found: dict[str, list[Rating]] = {}
-    for row in rows.select((*columns, "outcome")).to_pylist():
+    for row in rows.to_pylist() if rows else ():
         if row["outcome"] == Unrated.NOT_NEEDED:
             continue
-        sample, value = row.pop("sample_id"), row.pop("rating")
         # As for `win_rate`, what is no number is no rating.
+        value = row["rating"]
         value = value if value is not None and math.isfinite(value) else None
-        found.setdefault(sample, []).append(Rating(value=value, **row))
-    return {
-        sample: tuple(sorted(some, key=lambda one: (one.rubric, one.system, one.judge, one.repeat)))
-        for sample, some in found.items()
-    }
+        known = {one.name: row[one.name] for one in fields(Rating) if one.name != "value"}
+        found.setdefault(row["sample_id"], []).append(Rating(**known, value=value))
+    order = attrgetter("rubric", "system", "judge", "repeat")
+    return {sample: tuple(sorted(some, key=order)) for sample, some in found.items()}
 
 
 def samples_of(
@@ -332,37 +309,35 @@ def samples_of(
 ) -> tuple[ReportSample, ...]:
     """The samples that can be given to a system: those with words, and all their inputs."""
     found = []
-    for some in tasks.values():
+    for split, some in tasks.items():
+        if not some:
+            continue
         known = {task.sample_id: task for task in some}
-        for row in _rows(benchmark, some[0].split) if some else ():
+        dataset = benchmark.load(split)
+        columns = [name for name in SHOWN if name in dataset.column_names]
+        for row in rows_in(dataset, 1, columns):
             if (task := known.get(row["id"])) is None:
                 continue
-            said = (one for one in row.get("community_feedback") or () if one["feedback"])
-            sample = ReportSample(
-                id=task.sample_id,
-                split=task.split,
-                prompt=task.prompt,
-                task=row.get("task"),
-                inputs=tuple(one.sha256 for one in task.inputs),
-                posted=tuple(_posted(row.get("output_images") or (), images)),
-                urls=task.sources,
-                feedback=tuple(
-                    ReportFeedback(one["feedback"], one.get("verdict"), one.get("keyword"))
-                    for one in said
-                ),
-                flags=(
-                    *(row.get("review") or ()),
-                    *(row.get("doubts") or ()),
-                    *(["nsfw"] if row.get("has_nsfw") else []),
-                ),
+            feedback = (
+                ReportFeedback(one["feedback"], one.get("verdict"), one.get("keyword"))
+                for one in row.get("community_feedback") or ()
+                if one["feedback"]
             )
-            found.append(sample)
+            flags = [*(row.get("review") or ()), *(row.get("doubts") or ())]
+            found.append(
+                ReportSample(
+                    id=task.sample_id,
+                    split=task.split,
+                    prompt=task.prompt,
+                    task=row.get("task"),
+                    inputs=tuple(one.sha256 for one in task.inputs),
+                    posted=tuple(_posted(row.get("output_images") or (), images)),
+                    urls=task.sources,
+                    feedback=tuple(feedback),
+                    flags=(*flags, *(["nsfw"] if row.get("has_nsfw") else [])),
+                )
+            )
     return tuple(found)
-
-
-def _rows(benchmark: Benchmark, split: str) -> Iterator[dict[str, Any]]:
-    dataset = benchmark.load(split)
-    yield from rows_in(dataset, 1, [name for name in SHOWN if name in dataset.column_names])
 
 
 def _posted(images: Iterable[Mapping[str, Any] | None], store: ImageStore) -> Iterator[str]:

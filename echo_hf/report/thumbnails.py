@@ -27,38 +27,32 @@ NAME_LENGTH = 20  # 80 bits of the digest
 
 @dataclass(frozen=True)
 class Thumbnail:
-    digest: str
     source: str
     width: int
     height: int
 
 
 Thumbnails = Mapping[str, Thumbnail]
-
-
-@dataclass(frozen=True)
-class Looked:
-    digest: str
-    thumbnail: Thumbnail | None
-    counts: Integers | None
-    problem: str | None = None
+Looked = tuple[Thumbnail, Integers | None]
 
 
 def looked_at(
     digests: Iterable[str], images: ImageStore, folder: Path | None, counted: Container[str]
-) -> Iterator[Looked]:
-    """Decodes images, in several threads, and holds only a few of them at a time."""
+) -> Iterator[tuple[str, Looked | str]]:
+    """A small copy of each image, and its histograms where they count; or why there is none.
+
+    Images are decoded in several threads; only a few of them are held at a time.
+    """
     if folder is not None:
         (folder / FOLDER).mkdir(parents=True, exist_ok=True)
 
-    def look(digest: str) -> Looked:
+    def look(digest: str) -> tuple[str, Looked | str]:
         try:
             image = load_rgb(images.open(digest))
         except BadImageError as error:
-            return Looked(digest, None, None, str(error.reason))
+            return digest, str(error.reason)
         except ImageError:
-            return Looked(digest, None, None, "the run does not hold it")
-        counts = histograms(image) if digest in counted else None
+            return digest, "the run does not hold it"
         sink, small = io.BytesIO(), reduced(image)
         small.save(sink, "JPEG", quality=QUALITY)
         if folder is None:
@@ -66,7 +60,8 @@ def looked_at(
         else:
             source = f"{FOLDER}/{digest[:NAME_LENGTH]}.jpg"
             (folder / source).write_bytes(sink.getvalue())
-        return Looked(digest, Thumbnail(digest, source, *small.size), counts)
+        counts = histograms(image) if digest in counted else None
+        return digest, (Thumbnail(source, *small.size), counts)
 
     yield from in_order(look, digests)
 

@@ -22,7 +22,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import score
 from echo_hf.report.markup import printable
 from echo_hf.report.report import Report, eval_entries, gallery_data, report, write_report
-from echo_hf.report.run_data import Identity, Output, Rating, ReportSample, RunData
+from echo_hf.report.run_data import Identity, Output, ReportSample, RunData
 from echo_hf.report.thumbnails import Thumbnail
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging import run_for_tests as run
@@ -116,21 +116,33 @@ def test_the_gallery_has_every_sample(template: tuple[Path, Report]) -> None:
     assert sorted(samples) == sorted([*NAMES, "logo"])
     logo, boat = samples["logo"], samples["boat 0"]
     assert (logo["prompt"], len(logo["inputs"])) == ("draw logo", 1)
-    by_system = dict(zip(data["systems"], logo["outputs"], strict=True))
-    assert by_system["bravo"] == [None, "refused", "output, nsfw"]
-    assert data["pictures"][by_system["anole"][0]][0].startswith("thumbs/")
-    texts = [*data["texts"], None]
-    found = [(data["systems"][row[0]], row[4], texts[row[5] or -1]) for row in boat["ratings"]]
-    expected = [("anole", 8.0, "boat 0: anole"), ("anole", None, None)]
-    assert found == [*expected, ("bravo", 5.0, "boat 0: bravo")]
+    drawn, refused = (logo["outputs"][data["systems"].index(name)] for name in ("anole", "bravo"))
+    assert (refused["image"], refused["reason"]) == (None, "output, nsfw")
+    assert data["pictures"][drawn["image"]]["source"].startswith("thumbs/")
+    names = [(data["systems"][row["system"]], row["judge"]) for row in boat["ratings"]]
+    assert names == [("anole", "mira"), ("anole", "mira"), ("bravo", "mira")]
+    said = [(row["value"], row["explanation"]) for row in boat["ratings"]]
+    assert said == [(8.0, "boat 0: anole"), (None, None), (5.0, "boat 0: bravo")]
 
 
-def test_the_same_run_gives_the_same_bytes(template: tuple[Path, Report], scored: Path) -> None:
+def test_the_same_run_gives_the_same_bytes_in_place_of_what_was_there(
+    template: tuple[Path, Report], scored: Path
+) -> None:
+    """What somebody else put there is not lost; one writer at a time."""
+    root, runs = _root(scored), scored.parent / "runs"
+    folder = root / "report"
+    (folder / ".DS_Store").write_bytes(b"\0")
     first, second = (
         {path.relative_to(one.parent): path.read_bytes() for path in one.parent.rglob("*.*")}
-        for one in (template[1].path, report(scored, runs=scored.parent / "runs").path)
+        for one in (template[1].path, report(scored, runs=runs).path)
     )
     assert first == second
+    with FileLock(root / ".report.lock"), pytest.raises(RunError, match="another"):
+        report(scored, runs=runs)
+    (folder / "notes.md").write_text("mine", "utf-8")
+    with pytest.raises(EchoError, match=r"holds 'notes\.md', .* move it, or name another"):
+        report(scored, runs=runs)
+    assert (folder / "notes.md").read_text("utf-8") == "mine"
 
 
 @pytest.mark.parametrize(
@@ -155,26 +167,6 @@ def test_the_last_word_on_a_judge_counts(
     flag = f"failed its audit: {', '.join(shown)}"
     assert words(written.path.read_text("utf-8")).count(flag) == (2 if shown else 0)
     assert (flag in (written.path.parent / "board.md").read_text("utf-8")) == bool(shown)
-
-
-def test_what_else_lies_there_is_not_lost(scored: Path) -> None:
-    folder = _root(scored) / "report"
-    for name in (".DS_Store", "Thumbs.db", "desktop.ini"):
-        (folder / name).write_bytes(b"\0")
-    report(scored, runs=scored.parent / "runs")
-    assert not (folder / ".DS_Store").exists()
-    (folder / "notes.md").write_text("mine", "utf-8")
-    with pytest.raises(EchoError, match=r"holds 'notes\.md', .* move it, or name another"):
-        report(scored, runs=scored.parent / "runs")
-    assert (folder / "notes.md").read_text("utf-8") == "mine"
-
-
-def test_one_writer_at_a_time(scored: Path) -> None:
-    page = _root(scored) / "report" / "index.html"
-    before = page.read_bytes()
-    with FileLock(_root(scored) / ".report.lock"), pytest.raises(RunError, match="another"):
-        report(scored, runs=scored.parent / "runs")
-    assert page.read_bytes() == before
 
 
 @pytest.mark.parametrize("gone", ["digest", "split"])
@@ -202,7 +194,7 @@ def test_a_single_file_holds_its_images(scored: Path, tmp_path: Path) -> None:
     """Small copies stand in the page; more than 200 samples are refused before any is made."""
     written = report(scored, runs=scored.parent / "runs", single_file=True)
     assert not (written.path.parent / "thumbs").exists()
-    sources = [one[0] for one in _gallery(written)["pictures"]]
+    sources = [one["source"] for one in _gallery(written)["pictures"]]
     assert all(source.startswith("data:image/jpeg;base64,") for source in sources)
     samples = [ReportSample(id=str(at), split="text_to_image", prompt="x") for at in range(201)]
     with pytest.raises(RunError, match="201 samples in a single file: expected at most 200"):
@@ -218,7 +210,7 @@ def test_images_that_cannot_be_shown_are_named(tmp_path: Path) -> None:
     written = write_report(run_data(tmp_path, [sample], outputs, ratings), tmp_path / "report")
     assert dict(written.problems) == {"0" * 64: "the run does not hold it"}
     gone = _gallery(written)["samples"][0]["outputs"][SYSTEMS.index("bravo")]
-    assert gone[1:] == ["cannot be shown", "the run does not hold it"]
+    assert (gone["outcome"], gone["reason"]) == ("cannot be shown", "the run does not hold it")
 
 
 def test_the_page_asks_for_nothing(template: tuple[Path, Report]) -> None:
@@ -240,26 +232,19 @@ def test_nothing_ends_the_element(tmp_path: Path, word: str) -> None:
     assert not {"<", ">", "&", "\u2028", "\u2029"} & set(text)
     (found,) = json.loads(text)["samples"]
     assert found["prompt"] == printable(word)
-    assert "urls" not in found
+    assert found["urls"] == []
 
 
-def test_texts_and_images_stand_once(tmp_path: Path) -> None:
+def test_images_stand_once(tmp_path: Path) -> None:
     digest = "a" * 64
-    samples = [
-        ReportSample(id="s", split="text_to_image", prompt="x", inputs=(digest,)),
-        ReportSample(id="t", split="text_to_image", prompt="y"),
-    ]
-    ratings = {"s": [Rating(name, "mira", "overall", 0, 4.0, "too dark", "ok") for name in SYSTEMS]}
-    outputs = {("s", name): Output(digest, "ok") for name in SYSTEMS}
-    outputs["t", "bravo"] = Output(None, "no_image", "answer, empty", "Sorry.")
-    thumbnails = {digest: Thumbnail(digest, "thumbs/a.webp", 40, 20)}
-    found = json.loads(gallery_data(run_data(tmp_path, samples, outputs, ratings), thumbnails, {}))
-    assert found["pictures"] == [["thumbs/a.webp", 40, 20]]
-    assert found["texts"] == ["mira", "overall", "too dark", "Sorry."]
-    one, other = found["samples"]
-    assert one["outputs"] == [[0], [0]]
-    assert one["ratings"] == [[0, 0, 1, 0, 4.0, 2, None], [1, 0, 1, 0, 4.0, 2, None]]
-    assert other["outputs"] == [None, [None, "no_image", "answer, empty", 3]]
+    sample = ReportSample(id="s", split="text_to_image", prompt="x", inputs=(digest,))
+    outputs = {("s", "anole_two"): Output(digest, "ok")}
+    data = run_data(tmp_path, [sample], outputs)
+    found = json.loads(gallery_data(data, {digest: Thumbnail("thumbs/a.jpg", 40, 20)}, {}))
+    assert found["pictures"] == [{"source": "thumbs/a.jpg", "width": 40, "height": 20}]
+    (one,) = found["samples"]
+    assert one["inputs"] == [0]
+    assert [made and made["image"] for made in one["outputs"]] == [0, None]
 
 
 SAMPLES = [ReportSample(id=f"s{at:02}", split="text_to_image", prompt="x") for at in range(12)]

@@ -27,7 +27,7 @@ from echo_hf.report.run_data import (
     ratings_of,
     systems_of,
 )
-from echo_hf.report.thumbnails import MeanColors, looked_at, reduced
+from echo_hf.report.thumbnails import MeanColors, Thumbnail, looked_at, reduced
 from echo_hf.scores.board import BoardRow, ranked
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.report.run_data_for_tests import image, measured
@@ -40,9 +40,7 @@ def test_the_best_comes_first() -> None:
     expected = [("c", 1, 1), ("d", 1, 1), ("a", 3, 2), ("b", None, None)]
     assert [(row.system, row.rank, row.tier) for row in found] == expected
     # Without intervals there are no tiers.
-    assert {row.tier for row in ranked([BoardRow("a", 0.5), BoardRow("b", 0.5)], [["a", "b"]])} == {
-        None
-    }
+    assert ranked([BoardRow("a", 0.5)], [["a"]])[0].tier is None
 
 
 def _file(**values: object) -> bytes:
@@ -54,13 +52,11 @@ def _file(**values: object) -> bytes:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"\xff", "the file"),
-        (b"{}", "benchmark"),
-        (b'{"benchmark": {}, "protocol": "mine", "details": {}}', "protocol is 'mine'"),
+        (b"\xff", "results.json"),
         (b'{"benchmark": {}, "protocol": "corrected", "details": {"a": {}}}', "details.a.samples"),
         (_file(metric="../../outside"), "details.a.metrics.0.metric is '../../outside'"),
-        (_file(result=measured(value=math.inf)), "MetricResult.value is 'inf'"),
-        (_file(result=measured(per_sample=[math.nan])), "MetricResult.per_sample.0 is 'nan'"),
+        (_file(result=measured(value=math.inf)), "MetricResult.value is"),
+        (_file(result=measured(per_sample=[math.nan])), "MetricResult.per_sample.0 is"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: bytes, said: str) -> None:
@@ -88,17 +84,14 @@ def _table(table: Any, *rows: dict[str, Any]) -> pa.Table:
     return pa.Table.from_pylist(every, table.schema)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, None])
-def test_what_is_no_number_is_no_rating(value: float | None) -> None:
-    row = {"system": "a", "judge": "j", "rubric": "overall", "repeat": 0, "rating": value}
-    assert ratings_of(_table(RATINGS, row))["s"][0].value is None
-
-
-def test_ratings_come_in_one_order() -> None:
+def test_ratings_come_in_one_order_and_only_numbers_count() -> None:
     keys = [("overall", "b", "j", 0), ("overall", "a", "k", 0), ("overall", "a", "j", 1)]
-    names = ("rubric", "system", "judge", "repeat")
-    found = ratings_of(_table(RATINGS, *(dict(zip(names, key, strict=True)) for key in keys)))["s"]
+    names = ("rubric", "system", "judge", "repeat", "rating")
+    values = zip(keys, (math.nan, math.inf, 3.0), strict=True)
+    rows = [dict(zip(names, (*key, value), strict=True)) for key, value in values]
+    found = ratings_of(_table(RATINGS, *rows))["s"]
     assert [(one.rubric, one.system, one.judge, one.repeat) for one in found] == sorted(keys)
+    assert [one.value for one in found] == [3.0, None, None]
 
 
 def test_where_and_why_an_output_ended() -> None:
@@ -118,34 +111,28 @@ def test_a_copy_keeps_its_shape(width: int, height: int) -> None:
 def test_copies_lie_beside_the_page_or_in_it(tmp_path: Path) -> None:
     images = ImageStore(tmp_path / "pictures")
     digest = images.put(image((10, 200, 30), (640, 320)))
-    (found,) = looked_at([digest], images, tmp_path, {digest})
-    (held,) = looked_at([digest], images, None, ())
-    assert found.thumbnail is not None
-    assert held.thumbnail is not None
-    assert found.thumbnail.source == f"thumbs/{digest[:20]}.jpg"
-    assert (found.thumbnail.width, found.thumbnail.height) == (320, 160)
-    data = (tmp_path / found.thumbnail.source).read_bytes()
+    ((_, (found, counts)),) = looked_at([digest], images, tmp_path, {digest})
+    ((_, (held, none)),) = looked_at([digest], images, None, ())
+    assert found == Thumbnail(f"thumbs/{digest[:20]}.jpg", 320, 160)
+    data = (tmp_path / found.source).read_bytes()
     with Image.open(io.BytesIO(data)) as small:
         assert small.format == "JPEG"
         middle = np.asarray(small.convert("RGB"))[80, 160]
     assert np.abs(middle - np.array([10, 200, 30])).max() <= 6
-    kind, text = held.thumbnail.source.split(",")
+    kind, text = held.source.split(",")
     assert (kind, base64.b64decode(text)) == ("data:image/jpeg;base64", data)
-    assert held.counts is None
-    assert found.counts is not None
-    assert [int(found.counts[channel].argmax()) for channel in range(3)] == [10, 200, 30]
+    assert none is None
+    assert [int(counts[channel].argmax()) for channel in range(3)] == [10, 200, 30]
     colors = MeanColors()
-    colors.add(found.counts)
-    colors.add(found.counts * 9)  # whatever its size, an image counts once
+    colors.add(counts)
+    colors.add(counts * 9)  # whatever its size, an image counts once
     assert (colors.images, colors.mean, colors.hexadecimal) == (2, (10, 200, 30), "#0ac81e")
 
 
 def test_images_that_cannot_be_shown(tmp_path: Path) -> None:
     images = ImageStore(tmp_path / "pictures")
     thin = images.put(image((0, 0, 0), (1, 9)))
-    found = looked_at(["0" * 64, "../../etc/passwd", "<script>", thin], images, tmp_path, ())
-    assert [(one.thumbnail, one.problem) for one in found] == [
-        *[(None, "the run does not hold it")] * 3,
-        (None, "too_small"),
-    ]
+    gone = ["0" * 64, "../../etc/passwd", "<script>"]
+    found = dict(looked_at([*gone, thin], images, tmp_path, ()))
+    assert found == {**dict.fromkeys(gone, "the run does not hold it"), thin: "too_small"}
     assert list((tmp_path / "thumbs").iterdir()) == []

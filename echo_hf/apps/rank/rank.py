@@ -16,20 +16,7 @@ import pyarrow.parquet as pq
 from echo_hf._infra.atomic import held, replaced_file
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES
 from echo_hf.apps.events import EVENTS_FILE, UNDO, Event, EventLog, by_person
-from echo_hf.apps.page import (
-    HERE,
-    Address,
-    AppUsers,
-    AskedPage,
-    Place,
-    ShownImages,
-    answer_of,
-    check_installed,
-    check_reachable,
-    people_of,
-    rendered,
-    serve,
-)
+from echo_hf.apps.page import Address, AskedPage, Place, ShownImages, rendered, serve
 from echo_hf.apps.rank.session import APP, RANK, Draw, Ranker, Ranking, View, drawn_samples
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
@@ -43,7 +30,6 @@ from echo_hf.scores.rating_table import read_ratings
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 from echo_hf.tables import HUMAN, OUTPUTS
 
-TITLE = "Rank images"
 MOST_KEYS = 8
 DRAW = 100
 LOCK = ".human.lock"
@@ -82,21 +68,17 @@ def board(view: View, address: Address, answer: int = 0) -> str:
     )
 
 
-def page(
-    ranker: Ranker, people: AppUsers, address: Address, write: Callable[[], object]
-) -> AskedPage:
+def page(ranker: Ranker, address: Address, write: Callable[[], object]) -> AskedPage:
     def opened(person: str) -> str:
         return board(ranker.view(person), address)
 
-    def acted(person: str, said: Mapping[str, Any]) -> str:
+    def acted(person: str, said: Mapping[str, Any], answer: int) -> str:
         view, table_changes = ranker.act(person, said)
         if table_changes:
             write()
-        return board(view, address, answer_of(said))
+        return board(view, address, answer)
 
-    folder = HERE.joinpath("rank")
-    scripts, styles = (folder.joinpath("board.js"),), folder.joinpath("board.css")
-    return AskedPage(TITLE, people, scripts, styles, opened, acted)
+    return AskedPage("Rank images", "rank", ("board.js",), "board.css", opened, acted)
 
 
 @dataclass(frozen=True)
@@ -222,15 +204,13 @@ def rank(
     ready: Callable[[str], None],
 ) -> None:
     """Serves the page until it is stopped; whole ranks are in `human.parquet` at once."""
-    check_installed("`echo-hf rank`")
-    admitted = people_of(people)
-    check_reachable(place.host, admitted, anyone=anyone)
     images = ShownImages(ranks.folder.images)
     for sample in ranks.ranker.draw.samples:
         images.admit(one.output for one in sample.outputs)
         images.admit(one.sha256 for one in sample.task.inputs)
     ranks.write()  # what a killed server had not written any more
     try:
-        serve(page(ranks.ranker, admitted, images.address, ranks.write), images, place, ready)
+        shown = page(ranks.ranker, images.address, ranks.write)
+        serve(shown, images, place=place, people=people, anyone=anyone, ready=ready)
     finally:
         ranks.write()

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import complete
-from echo_hf.apps.page import (
-    HERE,
-    Address,
-    AppUsers,
-    AskedPage,
-    Place,
-    ShownImages,
-    answer_of,
-    check_installed,
-    check_reachable,
-    people_of,
-    serve,
-)
+from echo_hf.apps.page import AskedPage, Place, ShownImages, serve
 from echo_hf.apps.review.controller import ReviewController
 from echo_hf.apps.review.page import View, desk_page
 from echo_hf.builder.build import RUNS, opened
@@ -31,8 +19,6 @@ from echo_hf.curate.decisions import images_of
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Reject
-
-TITLE = "Review samples"
 
 
 def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> ReviewController:
@@ -59,41 +45,25 @@ def review(
     ready: Callable[[str], None],
 ) -> None:
     """Serves the page until it is stopped; a decision is in the file before the page moves on."""
-    check_installed("`echo-hf review --app`")
-    admitted = people_of(people)
-    check_reachable(place.host, admitted, anyone=anyone)
     images = ShownImages(desk.images)
-    images.admit(digests_of(desk))
+    for case in desk.cases.values():
+        images.admit(images_of(case.row))
+        for post in case.context:
+            images.admit(one["sha256"] for one in post["pictures"] or () if one["sha256"])
+    for one in desk.ledger.decided().by_id.values():
+        images.admit(one.changed.images if one.changed else ())
 
-    def saved(view: View) -> None:
+    def shown(view: View, answer: int = 0) -> str:
         # What a reviewer has just cut out was not there when the page was opened.
         images.admit((*view.shown["input_images"], *view.shown["output_images"]))
-
-    serve(page(desk, admitted, images.address, saved), images, place, ready)
-
-
-def digests_of(desk: ReviewController) -> Iterator[str]:
-    for case in desk.cases.values():
-        yield from images_of(case.row)
-        for post in case.context:
-            yield from (one["sha256"] for one in post["pictures"] or () if one["sha256"])
-    for one in desk.ledger.decided().by_id.values():
-        yield from one.changed.images if one.changed else ()
-
-
-def page(
-    desk: ReviewController, people: AppUsers, address: Address, saved: Callable[[View], None]
-) -> AskedPage:
-    def shown(view: View, answer: int = 0) -> str:
-        saved(view)
-        return desk_page(view, address, answer)
+        return desk_page(view, images.address, answer)
 
     def opened(person: str) -> str:
         return shown(desk.view(person))
 
-    def acted(person: str, said: Mapping[str, Any]) -> str:
-        return shown(desk.act(person, said), answer_of(said))
+    def acted(person: str, said: Mapping[str, Any], answer: int) -> str:
+        return shown(desk.act(person, said), answer)
 
-    folder = HERE.joinpath("review")
-    scripts = (folder.joinpath("boxes.js"), folder.joinpath("page.js"))
-    return AskedPage(TITLE, people, scripts, folder.joinpath("page.css"), opened, acted)
+    scripts = ("boxes.js", "page.js")
+    page = AskedPage("Review samples", "review", scripts, "page.css", opened, acted)
+    serve(page, images, place=place, people=people, anyone=anyone, ready=ready)

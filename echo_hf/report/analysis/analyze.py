@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunErro
 from echo_hf.hub.diff import drift, first_bigram
 from echo_hf.hub.facts import UNKNOWN
 from echo_hf.hub.manifest import Manifest, toolkit_version
+from echo_hf.metrics.result import error_line
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import feedback
@@ -44,6 +44,7 @@ from echo_hf.report.analysis.result import (
     SetFacts,
     Shift,
     Since,
+    TaskRate,
 )
 from echo_hf.report.analysis.tasks import (
     UNTOLD,
@@ -70,50 +71,53 @@ COLUMNS = (
     *("id", "prompt", "task", "task_phrase", "kind", "post_urls", "community_feedback"),
     *("timestamp", "keywords"),
 )
-LONGEST_SAID = 200
 RULES_HAVE_NONE = "rules know no phrases for its prompts: name a model as analysis.task_engine"
 CONFIG = "config.yaml"
 ANY_TARGET = Target(name="an image model", developer="its maker", released=datetime.date.min)
 Say = Callable[[str], None]
+Samples = Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
-class Analyzed:
+class Analyzed(NamedTuple):
     path: Path
     analysis: Analysis
 
 
-@dataclass(frozen=True)
-class Source:
-    """What is analyzed: the samples of a benchmark, and the posts of its run, or of the samples."""
+class Examined(NamedTuple):
+    """A release: its samples, and what it says of itself."""
 
-    name: str
-    samples: Sequence[Mapping[str, Any]]
-    posts: pa.Table | None
-    manifest: Manifest | None
-    folder: RunFolder
     benchmark: Benchmark
+    manifest: Manifest | None
     identity: Mapping[str, Any]
-    counted: str
+    samples: Samples
 
 
 def analyze(
-    config: Evaluated | Path | str, *, runs: Path | str = RUNS, say: Say | None = None
+    config: Evaluated | Path | str, *, runs: Path | str = RUNS, say: Say = lambda _: None
 ) -> Analyzed:
     """Analyzes a benchmark, and writes `analysis.json` into its run's folder."""
-    options = AnalysisOptions()
-    protocol: Protocol = "corrected"
-    if not isinstance(config, Evaluated) and _names_release(str(config)):
-        source = _released(str(config), runs)
-    else:
+    options, protocol = AnalysisOptions(), "corrected"
+    if isinstance(config, Evaluated) or not _names_release(str(config)):
         config = config if isinstance(config, Evaluated) else load_evaluation(config)
-        folder = evaluation_folder(config, runs)
+        folder, name = evaluation_folder(config, runs), config.name
         benchmark = benchmark_of(config, folder)
-        manifest = _manifest(benchmark.reference)
-        source = _source(config.name, benchmark, folder, manifest)
         options, protocol = config.analysis, config.protocol
-    found = _analysis(source, options, protocol, say or (lambda _: None))
-    path = source.folder.root / FILE
+        release = _examined(benchmark)
+    else:
+        reference = str(config)
+        manifest = _manifest(reference)
+        name = manifest.name if manifest else reference.partition("@")[0].rpartition("/")[2]
+        folder = RunFolder(Path(runs) / name)
+        is_own = Path(reference).resolve() == folder.release.resolve()
+        if (folder.root / CONFIG).exists() and not is_own:
+            raise RunError(
+                f"{str(folder.root)!r} is the run of a config, with posts and ratings of its own: "
+                f"analyze that config, or give another folder for {reference!r} (--runs)"
+            )
+        folder.root.mkdir(parents=True, exist_ok=True)
+        release = _examined(Benchmark(reference, cache=folder.cache))
+    found = _analysis(name, release, folder, options, protocol, say)
+    path = folder.root / FILE
     write_json(path, found.model_dump(mode="json"), ensure_ascii=False)
     return Analyzed(path, found)
 
@@ -134,78 +138,71 @@ def _manifest(reference: str) -> Manifest | None:
         return None
 
 
-def _released(reference: str, runs: Path | str) -> Source:
-    manifest = _manifest(reference)
-    name = manifest.name if manifest else reference.partition("@")[0].rpartition("/")[2]
-    folder = RunFolder(Path(runs) / name)
-    if (folder.root / CONFIG).exists() and Path(reference).resolve() != folder.release.resolve():
-        raise RunError(
-            f"{str(folder.root)!r} is the run of a config, with posts and ratings of its own: "
-            f"analyze that config, or give another folder for {reference!r} (--runs)"
-        )
-    folder.root.mkdir(parents=True, exist_ok=True)
-    return _source(name, Benchmark(reference, cache=folder.cache), folder, manifest)
-
-
-def _source(
-    name: str, benchmark: Benchmark, folder: RunFolder, manifest: Manifest | None
-) -> Source:
-    configs = _configs(manifest)
-    identity = {**benchmark.identity(), "configs": configs}
-    rows, path = _samples(benchmark, configs), folder.stage("collect") / "kept.parquet"
-    posts, counted = feedback.posts_of_samples(rows), feedback.OF_SAMPLES
-    if path.exists():
-        try:
-            posts = pq.read_table(path, columns=list(feedback.POST_COLUMNS)).cast(
-                feedback.POST_SCHEMA
-            )
-            counted = feedback.COLLECTED
-        except (OSError, pa.ArrowException, ValueError) as error:
-            said = " ".join(str(error).split())[:LONGEST_SAID]
-            raise RunError(
-                f"cannot read {str(path)!r} ({said}): run `echo-hf collect` again"
-            ) from None
-    return Source(name, rows, posts, manifest, folder, benchmark, identity, counted)
-
-
-def _configs(manifest: Manifest | None) -> list[str]:
-    """The configs that hold every sample once or more."""
+def _examined(benchmark: Benchmark) -> Examined:
+    manifest = _manifest(benchmark.reference)
+    # The configs that hold every sample once or more.
     held = set(manifest.configs) if manifest else {ANALYSIS}
-    return [ANALYSIS] if ANALYSIS in held else [one for one in BENCHMARKS if one in held]
-
-
-def _samples(benchmark: Benchmark, configs: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+    configs = [ANALYSIS] if ANALYSIS in held else [one for one in BENCHMARKS if one in held]
     samples = {}
     for config in configs:
         dataset = benchmark.load(config)
         there = [column for column in COLUMNS if column in dataset.column_names]
         for row in arrow_rows(dataset, there).to_pylist():
             samples[row["id"]] = {**dict.fromkeys(COLUMNS), **row}
-    return tuple(samples.values())
+    identity = {**benchmark.identity(), "configs": configs}
+    return Examined(benchmark, manifest, identity, tuple(samples.values()))
 
 
-def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say: Say) -> Analysis:
+def _posts(folder: RunFolder, samples: Samples) -> tuple[pa.Table | None, str]:
+    """The posts of a run, else those that its samples name; and which of both."""
+    path = folder.stage("collect") / "kept.parquet"
+    if not path.exists():
+        return feedback.posts_of_samples(samples), feedback.OF_SAMPLES
+    try:
+        posts = pq.read_table(path, columns=list(feedback.POST_COLUMNS))
+        return posts.cast(feedback.POST_SCHEMA), feedback.COLLECTED
+    except (OSError, pa.ArrowException, ValueError) as error:
+        raise RunError(
+            f"cannot read {str(path)!r} ({error_line(error)}): run `echo-hf collect` again"
+        ) from None
+
+
+def _analysis(
+    name: str,
+    release: Examined,
+    folder: RunFolder,
+    options: AnalysisOptions,
+    protocol: Protocol,
+    say: Say,
+) -> Analysis:
     say("prompts and references")
-    texts, ids = ([one[name] for one in source.samples] for name in ("prompt", "id"))
-    references, not_fetched = read_references(options.references, source.folder.root)
+    samples, manifest, draws, seed = release.samples, release.manifest, options.draws, options.seed
+    texts, ids = ([one[name] for one in samples] for name in ("prompt", "id"))
+    references, not_fetched = read_references(options.references, folder.root)
     sets = [prompt_set(OWN, texts, ids=ids), *references]
-    times, draws, seed = feedback.post_times(source.posts), options.draws, options.seed
-    failed = feedback.failures(source.samples, times, examples=options.examples)
+    posts, counted = _posts(folder, samples)
+    times = PostTimes.of_table(posts)
+    failed = feedback.failures(samples, times, examples=options.examples)
     keywords = failed.found.keywords if failed.found else None
-    # Without a manifest nothing says when the target was released.
-    posts = source.posts if source.manifest else None
-    released = source.manifest.target.released if source.manifest else datetime.date.min
-    before = _before(source, options)
+    replaced = complete(folder.previous)
+    named = options.before or (str(replaced) if replaced.exists() else None)
+    before = _examined(Benchmark(named, cache=folder.cache)) if named else None
+    rates = rates_of_run(
+        release.benchmark, folder, samples, protocol=protocol, draws=draws, seed=seed
+    )
     parts: dict[str, Any] = {
-        "since": _since(before, source, failed),
+        "since": _since(before, name, samples, failed.found),
         "diversity": diversity(sets, at=options.at),
         "lengths": lengths(sets),
-        **_tasks(source, options, sets[1:], protocol, times, before),
+        **_tasks(release, options, references, rates, times, before, folder),
         "failures": failed,
         "word_cloud": feedback.word_cloud(keywords, font=options.font, seed=seed),
-        "interaction": feedback.interaction(source.samples, times),
-        "activity": feedback.activity(posts, released, source.counted),
-        "funnel": feedback.funnel_steps(source.manifest),
+        "interaction": feedback.interaction(samples, times),
+        # Without a manifest nothing says when the target was released.
+        "activity": feedback.activity(posts, manifest.target.released, counted)
+        if manifest
+        else AnalysisPart.without(NotAnalyzed.NO_POSTS),
+        "funnel": feedback.funnel_steps(manifest),
     }
     say("near-duplicates and languages")
     parts["near_duplicates"] = near_duplicates(sets, similarity=options.similarity, seed=seed)
@@ -224,10 +221,10 @@ def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say:
         for one in sets
     ]
     return Analysis(
-        name=source.name,
+        name=name,
         toolkit=toolkit_version(),
-        source=source.identity,
-        samples=len(source.samples),
+        source=release.identity,
+        samples=len(samples),
         sets=tuple(facts),
         not_fetched=not_fetched,
         **parts,
@@ -235,14 +232,15 @@ def _analysis(source: Source, options: AnalysisOptions, protocol: Protocol, say:
 
 
 def _tasks(
-    source: Source,
+    release: Examined,
     options: AnalysisOptions,
     references: Sequence[PromptSet],
-    protocol: Protocol,
+    rates: Sequence[TaskRate],
     times: PostTimes,
-    before: Before | None,
+    before: Examined | None,
+    folder: RunFolder,
 ) -> dict[str, AnalysisPart[Any]]:
-    if not source.samples:
+    if not release.samples:
         none: AnalysisPart[Any] = AnalysisPart.without(NotAnalyzed.NO_PROMPTS)
         return {"tasks": none, "open_tasks": none}
     shown = {one.name: one.inputs for one in options.references}
@@ -252,64 +250,33 @@ def _tasks(
         if engine is None:
             told = reference_tasks(references, inputs)
         else:
-            target = source.manifest.target if source.manifest else ANY_TARGET
-            told = asked_tasks(references, inputs, engine, target, source.folder)
+            target = release.manifest.target if release.manifest else ANY_TARGET
+            told = asked_tasks(references, inputs, engine, target, folder)
     except (EngineError, MissingExtraError) as error:
         untold = str(error)
-    by_name = dict(zip((one.name for one in references), told, strict=False))
     why = untold or (UNTOLD if engine else RULES_HAVE_NONE)
+    phrases = [phrases for _, phrases in told] or [()] * len(references)
     compared = [
-        ComparedPhrases(
-            one.name, len(one.prompts), by_name.get(one.name, ((), ()))[1], why, one.source
-        )
-        for one in references
+        ComparedPhrases(one.name, len(one.prompts), some, why, one.source)
+        for one, some in zip(references, phrases, strict=True)
     ]
     if before is not None:
-        phrases = [one["task_phrase"] for one in before.samples]
-        compared.append(ComparedPhrases(BEFORE, len(phrases), phrases, source=before.identity))
-    how: dict[str, Any] = {"protocol": protocol, "draws": options.draws, "seed": options.seed}
-    rates, unrated = rates_of_run(source.benchmark, source.folder, source.samples, **how)
-    kinds = tasks(
-        source.samples,
-        {name: counts for name, (counts, _) in by_name.items()},
-        rates,
-        no_rates=unrated,
-        no_references=untold,
-        engine=engine.model_dump() if engine else None,
-    )
-    named = open_tasks(source.samples, times, compared, options.embedding)
-    return {"tasks": kinds, "open_tasks": named}
-
-
-class Before(NamedTuple):
-    """The release before: its samples, and what it says of itself."""
-
-    samples: Sequence[Mapping[str, Any]]
-    identity: Mapping[str, Any]
-    manifest: Manifest | None
-
-    @property
-    def name(self) -> str | None:
-        found: str | None = self.identity["on_hub"] or self.identity["name"]
-        return found
-
-
-def _before(source: Source, options: AnalysisOptions) -> Before | None:
-    """The one that is named, else the one that `update` replaced."""
-    replaced = complete(source.folder.previous)
-    named = options.before or (str(replaced) if replaced.exists() else None)
-    if named is None:
-        return None
-    benchmark, manifest = Benchmark(named, cache=source.folder.cache), _manifest(named)
-    return Before(_samples(benchmark, _configs(manifest)), benchmark.identity(), manifest)
+        some = [one["task_phrase"] for one in before.samples]
+        compared.append(ComparedPhrases(BEFORE, len(some), some, source=before.identity))
+    counts = {one.name: counts for one, (counts, _) in zip(references, told, strict=False)}
+    known = engine.model_dump() if engine else None
+    return {
+        "tasks": tasks(release.samples, counts, rates, no_references=untold, engine=known),
+        "open_tasks": open_tasks(release.samples, times, compared, options.embedding),
+    }
 
 
 def _since(
-    before: Before | None, source: Source, failed: AnalysisPart[Failures]
+    before: Examined | None, name: str, samples: Samples, failed: Failures | None
 ) -> AnalysisPart[Since]:
     if before is None:
         return AnalysisPart.without(NotAnalyzed.NO_RELEASE_BEFORE)
-    both, spelled = (before.samples, source.samples), dict[str, str]()
+    both, spelled = (before.samples, samples), dict[str, str]()
 
     def keywords(found: Failures | None) -> dict[str, int]:
         told = found.keywords if found else ()
@@ -317,11 +284,12 @@ def _since(
         return {spelled.setdefault(form, one.keyword): one.comments for form, one in forms.items()}
 
     # Today's spelling names a failure in both.
-    now = keywords(failed.found)
+    now = keywords(failed)
     earlier = keywords(feedback.failures(before.samples, PostTimes()).found)
     bigrams = ((first_bigram(one["prompt"] or "") for one in some) for some in both)
+    told = before.identity["on_hub"] or before.identity["name"]
     found = Since(
-        name=BEFORE if before.name in (None, source.name) else str(before.name),
+        name=BEFORE if told in (None, name) else str(told),
         target=before.manifest.target.name if before.manifest else None,
         samples=len(before.samples),
         shared=len(set.intersection(*({one["id"] for one in some} for some in both))),
@@ -329,12 +297,7 @@ def _since(
         first_bigrams=_shift(*(Counter(filter(None, some)) for some in bigrams)),
         failures=_shift(earlier, now),
     )
-    definition = {
-        "distance": "total variation distance of the shares, 0 to 1",
-        "change": "share now minus share before; a failure is counted by its comments",
-        "before": dict(before.identity),
-    }
-    return AnalysisPart(found=found, definition=definition)
+    return AnalysisPart(found=found, definition={"before": dict(before.identity)})
 
 
 def _shift(before: Mapping[str, int], now: Mapping[str, int]) -> Shift:

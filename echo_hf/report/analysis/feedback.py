@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from xml.etree import ElementTree as ET
 
 import pyarrow as pa
@@ -20,7 +21,6 @@ from echo_hf.builder.steps import STEPS, stage_class
 from echo_hf.curate.feedback import WITH_KEYWORD
 from echo_hf.errors import MissingExtraError
 from echo_hf.hub.manifest import Manifest
-from echo_hf.metrics.result import error_line
 from echo_hf.pipeline.result import StageStats
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import result
@@ -75,6 +75,11 @@ def time_in_address(url: str | None) -> datetime.datetime | None:
 class PostTimes:
     known: Mapping[str, datetime.datetime] = field(default_factory=dict)
 
+    @classmethod
+    def of_table(cls, posts: pa.Table | None) -> PostTimes:
+        rows = posts.select(["url", "timestamp"]).to_pylist() if posts is not None else ()
+        return cls({row["url"]: row["timestamp"] for row in rows if row["timestamp"] is not None})
+
     def of(self, url: str | None) -> datetime.datetime | None:
         """When the post of an address was posted, null when nothing says so."""
         return self.known.get(url or "") or time_in_address(url)
@@ -83,17 +88,6 @@ class PostTimes:
         """What sorts posts by time, those without one last."""
         moment = self.of(url)
         return moment is None, moment or X_BEGAN, url or ""
-
-    def text(self, url: str | None) -> str | None:
-        moment = self.of(url)
-        return moment.astimezone(datetime.UTC).isoformat(timespec="seconds") if moment else None
-
-
-def post_times(posts: pa.Table | None) -> PostTimes:
-    if posts is None:
-        return PostTimes()
-    rows = zip(posts["url"].to_pylist(), posts["timestamp"].to_pylist(), strict=True)
-    return PostTimes({url: moment for url, moment in rows if moment is not None})
 
 
 POST_COLUMNS = ("url", "timestamp", "keywords")
@@ -106,8 +100,7 @@ PROBE = "probe"
 WORKED = frozenset({"success", "mixed"})
 
 
-@dataclass(frozen=True)
-class Comment:
+class Comment(NamedTuple):
     sample: str
     url: str | None
     text: str | None
@@ -116,9 +109,10 @@ class Comment:
 
     @property
     def form(self) -> str | None:
-        if self.verdict not in WITH_KEYWORD or not self.keyword:
-            return None
-        return keyword_form(self.keyword) or None
+        """Of a failure that it names."""
+        if self.verdict in WITH_KEYWORD and self.keyword:
+            return keyword_form(self.keyword) or None
+        return None
 
 
 def _comments(sample: Sample) -> list[Comment]:
@@ -128,8 +122,13 @@ def _comments(sample: Sample) -> list[Comment]:
 
 
 def _example(url: str | None, text: str | None, times: PostTimes) -> Example:
-    said = None if text is None else shortened(text, LONGEST)
-    return Example(post_url=url, time=times.text(url), text=said)
+    moment = times.of(url)
+    time = moment.astimezone(datetime.UTC).isoformat(timespec="seconds") if moment else None
+    return Example(post_url=url, time=time, text=_first_words(text))
+
+
+def _first_words(text: str | None) -> str | None:
+    return None if text is None else shortened(text, LONGEST)
 
 
 def failures(
@@ -137,63 +136,61 @@ def failures(
 ) -> AnalysisPart[result.Failures]:
     comments = [comment for sample in samples for comment in _comments(sample)]
     verdicts = Counter(one.verdict or UNASKED for one in comments)
-    named: dict[str, list[Comment]] = defaultdict(list)
-    for comment in comments:
-        if comment.form is not None:
-            named[comment.form].append(comment)
     failed = sum(verdicts[verdict] for verdict in WITH_KEYWORD)
     if not failed:
         return AnalysisPart.without(NotAnalyzed.NO_COMMENTS)
-    keywords = []
-    for group in named.values():
-        spellings = Counter(one.keyword for one in group if one.keyword)
-        ranked = dict(sorted(spellings.items(), key=lambda pair: (-pair[1], pair[0])))
-        moments = [moment for one in group if (moment := times.of(one.url)) is not None]
-        # The comments by time, those of a sample that had one already after all others.
-        ordered = sorted(group, key=lambda one: times.order(one.url))
-        seen: Counter[str] = Counter()
-        turns = []
-        for at, one in enumerate(ordered):
-            turns.append((seen[one.sample], at, one))
-            seen[one.sample] += 1
-        shown = [one for _, _, one in sorted(turns, key=lambda turn: turn[:2])[:examples]]
-        keywords.append(
-            result.FailureKeyword(
-                keyword=next(iter(ranked)),
-                comments=len(group),
-                samples=len(seen),
-                spellings=ranked,
-                by_month=dict(sorted(Counter(f"{moment:%Y-%m}" for moment in moments).items())),
-                examples=tuple(_example(one.url, one.text, times) for one in shown),
-            )
-        )
+    named: dict[str, list[Comment]] = defaultdict(list)
+    for comment in comments:
+        if form := comment.form:
+            named[form].append(comment)
+    keywords = [_keyword(group, times, examples) for group in named.values()]
     found = result.Failures(
         keywords=tuple(sorted(keywords, key=lambda one: (-one.comments, one.keyword))),
         verdicts=dict(sorted(verdicts.items())),
         unnamed=failed - sum(map(len, named.values())),
         untimed=sum(times.of(one.url) is None for group in named.values() for one in group),
     )
-    definition = {"spellings": RULE, "counted": "comments of verdict failure or mixed"}
-    return AnalysisPart(found=found, definition=definition)
+    return AnalysisPart(found=found, definition={"spellings": RULE})
+
+
+def _keyword(group: Sequence[Comment], times: PostTimes, examples: int) -> result.FailureKeyword:
+    spellings = Counter(one.keyword for one in group if one.keyword)
+    ranked = dict(sorted(spellings.items(), key=lambda pair: (-pair[1], pair[0])))
+    months = Counter(f"{moment:%Y-%m}" for one in group if (moment := times.of(one.url)))
+    # By time, but those of a sample that has one already after all others.
+    turns = Counter[str]()
+    order = []
+    for one in sorted(group, key=lambda one: times.order(one.url)):
+        order.append((turns[one.sample], one))
+        turns[one.sample] += 1
+    order.sort(key=itemgetter(0))
+    return result.FailureKeyword(
+        keyword=next(iter(ranked)),
+        comments=len(group),
+        samples=len(turns),
+        spellings=ranked,
+        by_month=dict(sorted(months.items())),
+        examples=tuple(_example(one.url, one.text, times) for _, one in order[:examples]),
+    )
 
 
 def interaction(samples: Sequence[Sample], times: PostTimes) -> AnalysisPart[result.Interaction]:
     """Lists what may be workarounds, and what are probes."""
-    probes = []
-    for sample in samples:
-        if sample["kind"] == PROBE:
-            post = _example((sample["post_urls"] or [None])[0], None, times)
-            comments, prompt = len(sample["community_feedback"] or ()), _first_words(sample)
-            known = {"id": sample["id"], "prompt": prompt, "comments": comments}
-            probes.append(result.Probe(**known, post=post))
-    found = result.Interaction(
-        workarounds=tuple(one for sample in samples for one in _workarounds(sample, times)),
-        probes=tuple(probes),
-    )
+    probes = [
+        result.Probe(
+            id=sample["id"],
+            prompt=_first_words(sample["prompt"]),
+            post=_example((sample["post_urls"] or [None])[0], None, times),
+            comments=len(sample["community_feedback"] or ()),
+        )
+        for sample in samples
+        if sample["kind"] == PROBE
+    ]
+    ways = [one for sample in samples for one in _workarounds(sample, times)]
+    found = result.Interaction(workarounds=tuple(ways), probes=tuple(probes))
     definition = {
         "workarounds": "candidates: a comment of verdict success or mixed after one, of another "
         "post, of verdict failure or mixed with a keyword, on the same sample",
-        "probes": "samples of kind probe",
     }
     return AnalysisPart(found=found, definition=definition)
 
@@ -209,16 +206,12 @@ def _workarounds(sample: Sample, times: PostTimes) -> Iterator[result.Workaround
         if failed and one.verdict in WORKED:
             yield result.Workaround(
                 id=sample["id"],
-                prompt=_first_words(sample),
+                prompt=_first_words(sample["prompt"]),
                 failed=failed,
                 comment=_example(one.url, one.text, times),
             )
         if one.form and one.keyword:
             said_by[one.keyword].add(one.url)
-
-
-def _first_words(sample: Sample) -> str | None:
-    return None if sample["prompt"] is None else shortened(sample["prompt"], LONGEST)
 
 
 def posts_of_samples(samples: Iterable[Sample]) -> pa.Table | None:
@@ -239,26 +232,27 @@ def activity(
     """How many posts there are a day, and how many each search term found (figure 5)."""
     if posts is None:
         return AnalysisPart.without(NotAnalyzed.NO_POSTS)
-    moments, terms = posts["timestamp"].to_pylist(), posts["keywords"].to_pylist()
     by_day: dict[datetime.date, Counter[str]] = defaultdict(Counter)
-    for moment, keywords in zip(moments, terms, strict=True):
-        if moment is not None:
-            how = "unknown" if keywords is None else "found" if keywords else "came_along"
-            by_day[moment.astimezone(datetime.UTC).date()][how] += 1
-    counts = Counter(term for found in terms for term in dict.fromkeys(found or ()))
-    found = result.Activity(
-        days=tuple(
-            result.Day(
-                date=date.isoformat(),
-                since_release=(date - released).days,
-                posts=day.total(),
-                **{how: day[how] for how in ("found", "came_along", "unknown")},
-            )
-            for date, day in sorted(by_day.items())
-        ),
-        keywords=dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))),
-        undated=moments.count(None),
-    )
+    terms, undated = Counter[str](), 0
+    for row in posts.select(["timestamp", "keywords"]).to_pylist():
+        moment, keywords = row["timestamp"], row["keywords"]
+        terms.update(set(keywords or ()))
+        if moment is None:
+            undated += 1
+            continue
+        how = "unknown" if keywords is None else "found" if keywords else "came_along"
+        by_day[moment.astimezone(datetime.UTC).date()][how] += 1
+    days = [
+        result.Day(
+            date=date.isoformat(),
+            since_release=(date - released).days,
+            posts=day.total(),
+            **{how: day[how] for how in ("found", "came_along", "unknown")},
+        )
+        for date, day in sorted(by_day.items())
+    ]
+    ranked = dict(sorted(terms.items(), key=lambda pair: (-pair[1], pair[0])))
+    found = result.Activity(days=tuple(days), keywords=ranked, undated=undated)
     definition = {"counted": counted, "days": "UTC", "released": released.isoformat()}
     return AnalysisPart(found=found, definition=definition)
 
@@ -282,11 +276,7 @@ def funnel_steps(manifest: Manifest | None) -> AnalysisPart[tuple[result.FunnelS
         return AnalysisPart.without(NotAnalyzed.NO_RUN)
     steps = [
         result.FunnelStep(
-            stage=one.stage,
-            rows_in=one.rows_in,
-            kept=one.kept,
-            reads=one.reads,
-            makes=one.makes,
+            **{name: getattr(one, name) for name in ("stage", "rows_in", "kept", "reads", "makes")},
             lost={**one.rejected, **one.quarantined},
             headline=stage_class(one.stage).headline(stats),
         )
@@ -302,10 +292,6 @@ LABEL = "Failures that people speak of, the most frequent the largest"
 SVG = "http://www.w3.org/2000/svg"
 
 
-class BadFontError(Exception):
-    """A file is no font that can be read."""
-
-
 def word_cloud(
     keywords: Sequence[result.FailureKeyword] | None, *, font: Path | None = None, seed: int = 0
 ) -> AnalysisPart[result.WordCloud]:
@@ -315,6 +301,7 @@ def word_cloud(
     if not (find_spec("wordcloud") and find_spec("fontTools")):
         detail = str(MissingExtraError("the word cloud", EXTRA))
         return AnalysisPart.without(NotAnalyzed.MISSING_EXTRA, detail)
+    from fontTools.ttLib import TTFont
     from wordcloud import WordCloud as Layout
 
     layout = Layout(
@@ -328,11 +315,17 @@ def word_cloud(
     )
     file = Path(layout.font_path)
     try:
-        glyphs = _glyphs(file)
-    except BadFontError as error:
-        return AnalysisPart.without(NotAnalyzed.BAD_FONT, str(error))
-    written = [one for one in keywords if glyphs.issuperset(one.keyword)]
-    sizes = {one.keyword: one.comments for one in written if len(one.keyword) <= LONGEST_WORD}
+        with TTFont(file, fontNumber=0) as opened:
+            glyphs = set(opened.getBestCmap() or ()) | {ord(" ")}
+    except Exception:  # whatever is in a file that is no font
+        detail = f"cannot read font {file.name!r}: expected a font file, relative to the config"
+        return AnalysisPart.without(NotAnalyzed.BAD_FONT, detail)
+    written = {
+        one.keyword: one.comments
+        for one in keywords
+        if one.keyword.isprintable() and glyphs.issuperset(map(ord, one.keyword))
+    }
+    sizes = {word: size for word, size in written.items() if len(word) <= LONGEST_WORD}
     if not sizes:
         return AnalysisPart.without(NotAnalyzed.NO_SPACE if written else NotAnalyzed.NO_GLYPHS)
     layout.generate_from_frequencies(sizes)
@@ -341,28 +334,10 @@ def word_cloud(
         NotAnalyzed.NO_GLYPHS: len(keywords) - len(written),
         NotAnalyzed.NO_SPACE: len(written) - shown,
     }
-    definition = {
-        "by": f"wordcloud {version('wordcloud')}",
-        "font": file.name,
-        "most_words": MOST_WORDS,
-        "seed": seed,
-    }
     counts = {str(reason): count for reason, count in left_out.items() if count}
+    definition = {"by": f"wordcloud {version('wordcloud')}", "font": file.name, "seed": seed}
     found = result.WordCloud(svg=_inline(layout.to_svg()), words=shown, left_out=counts)
     return AnalysisPart(found=found, definition=definition)
-
-
-def _glyphs(font: Path) -> frozenset[str]:
-    """The characters that a font can write; of those without an image only the space."""
-    from fontTools.ttLib import TTFont
-
-    if not font.is_file():
-        raise BadFontError(f"no font {font.name!r}: expected a file, relative to the config")
-    try:
-        with TTFont(font, fontNumber=0) as opened:
-            return frozenset(filter(str.isprintable, map(chr, opened.getBestCmap() or {}))) | {" "}
-    except Exception as error:  # whatever is in a file that is no font
-        raise BadFontError(f"cannot read font {font.name!r} ({error_line(error)})") from error
 
 
 def _inline(svg: str) -> str:

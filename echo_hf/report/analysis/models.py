@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +42,11 @@ def without_model(error: Exception) -> AnalysisPart[Any]:
     return AnalysisPart.without(NotAnalyzed.MODEL_UNAVAILABLE, detail)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenWindow:
+class TokenWindow(NamedTuple):
     text: int
     start: int
     end: int
-    scored: int
+    scored: int  # the first token that counts
 
     @property
     def size(self) -> int:
@@ -76,8 +73,7 @@ def batches(parts: Sequence[TokenWindow], most_tokens: int) -> Iterator[list[Tok
         yield batch
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(NamedTuple):
     nll: float
     tokens: int
 
@@ -90,61 +86,7 @@ class Loss:
             return math.inf
 
 
-def token_losses(
-    causal: Any, texts: Sequence[str], *, size: int, stride: int, batch_tokens: int
-) -> list[Loss | None]:
-    """Scores each token of each text once, given what stands before it, by a causal model."""
-    begin = [] if causal.begin is None else [causal.begin]
-    rows = [[*begin, *tokens] for tokens in causal.tokens(texts)]
-    parts = [part for at, row in enumerate(rows) for part in windows(at, len(row), size, stride)]
-    nll, counts = [0.0] * len(rows), [0] * len(rows)
-    waiting = list(batches(parts, batch_tokens))[::-1]
-    while waiting:
-        batch = waiting.pop()
-        try:
-            found = _of_batch(causal.model, rows, batch)
-        except Exception as error:
-            if not is_out_of_memory(error) or len(batch) == 1:
-                raise
-            found = None
-        if found is None:  # outside the handler, where the error would keep its tensors alive
-            batch_tokens = max(batch_tokens // 2, 1)
-            left = [*batch, *(part for later in waiting for part in later)]
-            waiting = list(batches(left, batch_tokens))[::-1]
-            continue
-        for part, loss in zip(batch, found, strict=True):
-            nll[part.text] += loss
-            counts[part.text] += part.end - part.scored
-    return [Loss(*one) if one[1] else None for one in zip(nll, counts, strict=True)]
-
-
-def _of_batch(
-    model: Any, rows: Sequence[Sequence[int]], batch: Sequence[TokenWindow]
-) -> list[float]:
-    import torch
-
-    longest = batch[0].size
-    seen = [list(rows[part.text][part.start : part.end]) for part in batch]
-    padded = [row + [FILLER] * (longest - len(row)) for row in seen]
-    mask = [[1] * len(row) + [0] * (longest - len(row)) for row in seen]
-    given, hidden = (torch.tensor(one, device=model.device) for one in (padded, mask))
-    found = []
-    with torch.inference_mode():
-        logits = model(input_ids=given, attention_mask=hidden, use_cache=False).logits
-        # One text at a time in 32 bits: all of them would take twice the memory of the logits.
-        for at, part in enumerate(batch):
-            first, last = part.scored - part.start, part.end - part.start
-            losses = torch.nn.functional.cross_entropy(
-                logits[at][first - 1 : last - 1].float(),
-                given[at].to(logits.device)[first:last],
-                reduction="none",
-            )
-            found.append(float(losses.double().sum()))
-    return found
-
-
-@dataclass(frozen=True)
-class LoadedCausalModel:
+class LoadedCausalModel(NamedTuple):
     model: Any
     tokenizer: Any
     checkpoint: Checkpoint
@@ -184,7 +126,56 @@ def load_causal_model(options: PerplexityOptions) -> LoadedCausalModel:
     return LoadedCausalModel(model, tokenizer, checkpoint, begin)
 
 
-Losses = Sequence[Loss | None]
+def token_losses(
+    causal: LoadedCausalModel, texts: Sequence[str], *, size: int, stride: int, batch_tokens: int
+) -> list[Loss | None]:
+    """Scores each token of each text once, given what stands before it."""
+    begin = [] if causal.begin is None else [causal.begin]
+    rows = [[*begin, *tokens] for tokens in causal.tokens(texts)]
+    parts = [part for at, row in enumerate(rows) for part in windows(at, len(row), size, stride)]
+    nll, counts = [0.0] * len(rows), [0] * len(rows)
+    for batch in batches(parts, batch_tokens):
+        for part, loss in zip(batch, _losses(causal.model, rows, batch), strict=True):
+            nll[part.text] += loss
+            counts[part.text] += part.end - part.scored
+    return [Loss(*one) if one[1] else None for one in zip(nll, counts, strict=True)]
+
+
+def _losses(model: Any, rows: Sequence[Sequence[int]], batch: Sequence[TokenWindow]) -> list[float]:
+    """The loss of each window; a batch that does not fit into memory is halved."""
+    try:
+        return _of_batch(model, rows, batch)
+    except Exception as error:
+        if not is_out_of_memory(error) or len(batch) == 1:
+            raise
+    # Outside the handler, where the error would keep its tensors alive.
+    half = len(batch) // 2
+    return _losses(model, rows, batch[:half]) + _losses(model, rows, batch[half:])
+
+
+def _of_batch(
+    model: Any, rows: Sequence[Sequence[int]], batch: Sequence[TokenWindow]
+) -> list[float]:
+    import torch
+
+    longest = batch[0].size
+    seen = [list(rows[part.text][part.start : part.end]) for part in batch]
+    padded = [row + [FILLER] * (longest - len(row)) for row in seen]
+    mask = [[1] * len(row) + [0] * (longest - len(row)) for row in seen]
+    given, hidden = (torch.tensor(one, device=model.device) for one in (padded, mask))
+    found = []
+    with torch.inference_mode():
+        logits = model(input_ids=given, attention_mask=hidden, use_cache=False).logits
+        # One text at a time in 32 bits: all of them would take twice the memory of the logits.
+        for at, part in enumerate(batch):
+            first, last = part.scored - part.start, part.end - part.start
+            losses = torch.nn.functional.cross_entropy(
+                logits[at][first - 1 : last - 1].float(),
+                given[at].to(logits.device)[first:last],
+                reduction="none",
+            )
+            found.append(float(losses.double().sum()))
+    return found
 
 
 def perplexity(
@@ -231,74 +222,75 @@ def perplexity(
     return AnalysisPart(found=found, definition=definition)
 
 
-@dataclass(frozen=True)
-class _Level:
-    """A figure of a set, and what it would be of other draws of its prompts."""
-
-    prompts: int
-    value: float
-    drawn: Floats
-
-
 def perplexities(
-    names: Sequence[str], losses: Sequence[Losses], *, draws: int = 1000, seed: int = 0
+    names: Sequence[str],
+    losses: Sequence[Sequence[Loss | None]],
+    *,
+    draws: int = 1000,
+    seed: int = 0,
 ) -> tuple[SetPerplexity, ...]:
-    found = []
-    own: tuple[_Level | None, _Level | None] = (None, None)
+    found: list[SetPerplexity] = []
+    own: _Levels | None = None
     for at, (name, every) in enumerate(zip(names, losses, strict=True)):
-        finite = [one for one in every if one and math.isfinite(one.perplexity)]
-        token, prompt = _levels(finite, draws, seed + at)
-        reasons = Counter(
-            NotAnalyzed.NO_SCORED_TOKEN if one is None else NotAnalyzed.NOT_FINITE
-            for one in every
-            if one is None or not math.isfinite(one.perplexity)
-        )
-        own = own if at else (token, prompt)
+        scored = [one for one in every if one]
+        finite = [one for one in scored if math.isfinite(one.perplexity)]
+        reasons = {
+            NotAnalyzed.NO_SCORED_TOKEN: len(every) - len(scored),
+            NotAnalyzed.NOT_FINITE: len(scored) - len(finite),
+        }
+        levels = _levels(finite, draws, seed + at) if finite else None
+        own = own if at else levels
+        token_level, prompt_level = _estimates(levels)
+        ratios = _estimates(levels.through(own) if levels and own else None)
         found.append(
             SetPerplexity(
                 name=name,
                 prompts=len(finite),
                 tokens=sum(one.tokens for one in finite),
-                left_out={str(reason): count for reason, count in sorted(reasons.items())},
-                token_level=_estimate(token),
-                prompt_level=_estimate(prompt),
+                left_out={str(reason): count for reason, count in reasons.items() if count},
+                token_level=token_level,
+                prompt_level=prompt_level,
                 median=median(one.perplexity for one in finite) if finite else None,
-                ratio=_estimate(token, own[0]) if at else None,
-                prompt_ratio=_estimate(prompt, own[1]) if at else None,
+                ratio=ratios[0] if at else None,
+                prompt_ratio=ratios[1] if at else None,
             )
         )
     return tuple(found)
 
 
-def _levels(
-    losses: Sequence[Loss], draws: int, seed: int
-) -> tuple[_Level, _Level] | tuple[None, None]:
-    """Over all tokens, and over prompts."""
-    if not losses:
-        return None, None
-    count = len(losses)
-    nll = np.array([one.nll for one in losses])
-    tokens = np.array([one.tokens for one in losses], dtype=np.float64)
+class _Levels(NamedTuple):
+    """Two figures of a set, over all tokens and over prompts; the same of draws of its prompts."""
+
+    prompts: int
+    values: Floats  # [2]
+    drawn: Floats  # [2, draws]
+
+    def through(self, other: _Levels) -> _Levels:
+        prompts = min(self.prompts, other.prompts)
+        return _Levels(prompts, self.values / other.values, self.drawn / other.drawn)
+
+
+def _levels(losses: Sequence[Loss], draws: int, seed: int) -> _Levels:
+    nll, tokens = np.array(losses, np.float64).T
     # Each prompt's part of the mean: their sum may be more than a float holds.
-    parts = np.array([one.perplexity for one in losses]) / count
-    some, empty = list(drawn_weights(count, draws, seed)), np.empty(0)
-    by_token = np.concatenate([empty, *(np.exp((w @ nll) / (w @ tokens)) for w in some)])
-    by_prompt = np.concatenate([empty, *(w @ parts for w in some)])
-    token = _Level(count, float(np.exp(nll.sum() / tokens.sum())), by_token)
-    return token, _Level(count, float(parts.sum()), by_prompt)
+    parts = np.array([one.perplexity for one in losses]) / len(losses)
+    values = np.array([np.exp(nll.sum() / tokens.sum()), parts.sum()])
+    drawn = (
+        np.stack([np.exp((weights @ nll) / (weights @ tokens)), weights @ parts])
+        for weights in drawn_weights(len(losses), draws, seed)
+    )
+    return _Levels(len(losses), values, np.concatenate([np.empty((2, 0)), *drawn], axis=1))
 
 
-def _estimate(*of_and_through: _Level | None) -> Estimate:
-    """A figure with its interval; through another set's, where one is given."""
-    levels = [one for one in of_and_through if one is not None]
-    if len(levels) < len(of_and_through):
-        return Estimate(value=None, reason=NotAnalyzed.NO_PROMPTS)
-    value, drawn = levels[0].value, levels[0].drawn
-    for other in levels[1:]:
-        value, drawn = value / other.value, drawn / other.drawn
-    interval, reason = percentiles(drawn, min(one.prompts for one in levels))
-    low, high = interval or (None, None)
-    return Estimate(value=value, low=low, high=high, reason=reason)
+def _estimates(levels: _Levels | None) -> list[Estimate]:
+    if levels is None:
+        return [Estimate(value=None, reason=NotAnalyzed.NO_PROMPTS)] * 2
+    found = []
+    for value, drawn in zip(levels.values.tolist(), levels.drawn, strict=True):
+        interval, reason = percentiles(drawn, levels.prompts)
+        low, high = interval or (None, None)
+        found.append(Estimate(value=value, low=low, high=high, reason=reason))
+    return found
 
 
 AT_ONCE = 1024  # rows; as many similarities as others are in memory for each
@@ -308,8 +300,7 @@ LONGEST_PROMPT = 280
 Vectors = NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Nearest:
+class Nearest(NamedTuple):
     distance: Floats
     place: NDArray[np.int64]
 
@@ -320,21 +311,13 @@ def nearest(rows: Any, others: Any) -> Nearest:
     for start in range(0, rows.shape[0], AT_ONCE):
         product = rows[start : start + AT_ONCE] @ others.T
         alike = product.toarray() if hasattr(product, "toarray") else product
-        best = alike.argmax(axis=1)
-        places.append(best)
-        similarity = alike[np.arange(len(best)), best].astype(np.float64)
-        distances.append(1.0 - similarity.clip(-1.0, 1.0))
+        places.append(alike.argmax(axis=1))
+        distances.append(1.0 - alike.max(axis=1).astype(np.float64).clip(-1.0, 1.0))
     return Nearest(np.concatenate(distances), np.concatenate(places))
 
 
-@dataclass(frozen=True)
-class Plane:
-    points: Floats
-    explained: tuple[float, float]
-
-
-def principal_plane(vectors: NDArray[np.floating]) -> Plane:
-    """Projects points onto the two directions of largest variance."""
+def principal_plane(vectors: NDArray[np.floating]) -> tuple[Floats, tuple[float, float]]:
+    """Points in the plane of the two directions of largest variance, and the shares of those."""
     given = np.asarray(vectors, dtype=np.float64)
     centred = given - given.mean(axis=0) if len(given) else given
     values, directions = np.linalg.eigh(centred.T @ centred)
@@ -343,10 +326,9 @@ def principal_plane(vectors: NDArray[np.floating]) -> Plane:
     axes = axes * np.where(axes[largest, range(axes.shape[1])] < 0, -1.0, 1.0)
     points = np.zeros((len(given), 2))
     points[:, : axes.shape[1]] = centred @ axes
-    # The largest variances, of which a single dimension has but one.
-    largest_two: list[float] = [*np.maximum(values[::-1], 0.0).tolist(), 0.0]
-    total = float(np.maximum(values, 0.0).sum()) or 1.0
-    return Plane(points, (largest_two[0] / total, largest_two[1] / total))
+    values = np.maximum(values, 0.0)
+    first, second, *_ = [*(values[::-1] / (values.sum() or 1.0)).tolist(), 0.0]
+    return points, (first, second)
 
 
 def embedding_map(
@@ -357,7 +339,6 @@ def embedding_map(
         return AnalysisPart.without(NotAnalyzed.NOT_CONFIGURED, detail)
     if not sets[0].prompts:
         return AnalysisPart.without(NotAnalyzed.NO_PROMPTS)
-    some = [one for one in sets if one.prompts]
     try:
         vectors, definition = embedded(sets, options)
     except Exception as error:
@@ -368,6 +349,7 @@ def embedding_map(
         "most_points": MOST_POINTS,
         "seed": seed,
     }
+    some = [one for one in sets if one.prompts]
     return AnalysisPart(found=mapped(some, vectors, seed=seed), definition=definition)
 
 
@@ -388,11 +370,8 @@ def embedded(
     )
     longest = min(model.max_seq_length or options.longest, options.longest)
     model.max_seq_length = longest
-    vectors, cut = [], {}
-    for one in sets:
-        cut[one.name] = 0
-        if not one.prompts:
-            continue
+    vectors, cut = [], {one.name: 0 for one in sets}
+    for one in (one for one in sets if one.prompts):
         given = model.encode(
             list(one.prompts),
             batch_size=options.batch_size,
@@ -417,39 +396,38 @@ def embedded(
 
 
 def mapped(sets: Sequence[PromptSet], vectors: Sequence[Vectors], *, seed: int = 0) -> EmbeddingMap:
-    """The map of prompts that are embedded already."""
-    plane = principal_plane(np.concatenate(vectors))
-    near = nearest(vectors[0], np.concatenate(vectors[1:])) if len(vectors) > 1 else None
+    """The map of prompts that are embedded already, the benchmark's own first."""
+    places, explained = principal_plane(np.concatenate(vectors))
+    own, *references = sets
+    near = nearest(vectors[0], np.concatenate(vectors[1:])) if references else None
     points, start = [], 0
     for number, one in enumerate(sets):
-        drawn: Sequence[int] = range(len(one.prompts))
-        if len(drawn) > MOST_POINTS:
+        shown = np.arange(len(one.prompts))
+        if len(shown) > MOST_POINTS:
             rng = np.random.default_rng(seed + number)
-            drawn = sorted(rng.choice(len(drawn), MOST_POINTS, replace=False).tolist())
-        for at in drawn:
-            x, y = (float(value) for value in plane.points[start + at])
+            shown = np.sort(rng.choice(len(shown), MOST_POINTS, replace=False))
+        for at in shown.tolist():
+            x, y = places[start + at].tolist()
             distance = float(near.distance[at]) if near and not number else None
             points.append(Point(prompt_set=one.name, id=one.ids[at], x=x, y=y, nearest=distance))
         start += len(one.prompts)
-    own, *references = sets
     novel = []
     if near:
         others = [(one.name, prompt) for one in references for prompt in one.prompts]
-        order = np.lexsort((np.arange(len(near.distance)), -near.distance))
-        for at in order[:MOST_NOVEL].tolist():
-            name, prompt = others[int(near.place[at])]
+        for at in np.argsort(-near.distance, kind="stable")[:MOST_NOVEL].tolist():
+            name, prompt = others[near.place[at]]
             novel.append(
                 NovelPrompt(
                     id=own.ids[at],
                     prompt=shortened(own.prompts[at], LONGEST_PROMPT),
-                    distance=float(near.distance[at]),
+                    distance=near.distance[at],
                     nearest_set=name,
                     nearest_prompt=shortened(prompt, LONGEST_PROMPT),
                 )
             )
     return EmbeddingMap(
         points=tuple(points),
-        explained=plane.explained,
+        explained=explained,
         nearest=quartiles(near.distance.tolist()) if near else None,
         most_novel=tuple(novel),
         left_out={str(NotAnalyzed.NOT_SHOWN): start - len(points)} if start > len(points) else {},

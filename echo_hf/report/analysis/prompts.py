@@ -9,7 +9,7 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -66,111 +66,72 @@ def prompt_set(
     return PromptSet(name, texts, ids, dict(out), source or {})
 
 
+LONGEST_ROW = 80
+DELIMITERS: Mapping[Format, str] = {"csv": ",", "tsv": "\t"}
+
+
 def shortened(text: str, longest: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= longest else line[: longest - 1] + "…"
-
-
-LONGEST_ROW = 80
-DELIMITERS: Mapping[Format, str] = {"csv": ",", "tsv": "\t"}
 
 
 def read_reference(reference: Reference) -> PromptSet:
     """Reads prompts to compare with from files: plain text, JSON Lines, or a table."""
     rows, sums = list[object](), {}
     for file in reference.path:
-        content = _content(file)
-        sums[file.name] = hashlib.sha256(content).hexdigest()
         place = f"reference {str(file)!r}"
-        rows += texts_of(content, reference.format_of(file), reference.column, place)
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise SourceError(
+                f"cannot read {place} ({error.strerror}): expected a file, relative to the config"
+            ) from None
+        sums[file.name] = hashlib.sha256(content).hexdigest()
+        rows += texts_of(content, reference.format_of(file), str(reference.column), place)
     return prompt_set(reference.name, rows, source={"files": sums, "column": reference.column})
 
 
-def _content(file: Path) -> bytes:
-    try:
-        if file.exists() and not file.is_file():  # to read a pipe is to wait for ever
-            raise SourceError(f"reference {str(file)!r} is not a regular file: expected prompts")
-        return file.read_bytes()
-    except FileNotFoundError:
-        raise SourceError(
-            f"no reference {str(file)!r}: expected a file of prompts, relative to the config"
-        ) from None
-    except OSError as error:
-        raise SourceError(f"cannot read reference {str(file)!r}: {error.strerror}") from error
-
-
-def texts_of(content: bytes, form: Format, column: str | None, place: str) -> list[object]:
+def texts_of(content: bytes, form: Format, column: str, place: str) -> list[object]:
     """The prompts of a file; the place is what messages call it."""
-    if form == "parquet":
-        return _column(content, str(column), place)
     try:
+        if form == "parquet":
+            table = pq.ParquetFile(pa.BufferReader(content)).read([column])
+            return list(table[column].to_pylist())
         text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{place} is not UTF-8 (byte {error.start}): save it as UTF-8") from None
-    if form == "text":
-        return [line for line in _lines(text) if line.strip()]
-    if column is None:
-        raise SourceError(f"{place} is {form}: expected the column of its prompts")
-    rows: Sequence[Mapping[str, Any]]
-    try:
-        rows = _objects(text) if form == "jsonl" else _table(text, DELIMITERS[form])
-    except ValueError as error:
-        raise SourceError(f"{place}{error}") from None
-    seen = dict.fromkeys(name for row in rows for name in row)
-    if seen and column not in seen:
-        raise SourceError(unknown("column", column, seen, place))
+        if form == "text":
+            lines = io.StringIO(text, newline=None).read().split("\n")
+            return [line for line in lines if line.strip()]
+        rows = _rows(text, form)
+    except KeyError:
+        raise SourceError(
+            f"{place} has no column {column!r}: expected that of its prompts"
+        ) from None
+    except (ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
+        raise SourceError(
+            f"{place} is no {form} ({error_line(error)}): expected UTF-8, and a header and as many "
+            "cells in each row, or one JSON object a line"
+        ) from None
+    if rows and not any(column in row for row in rows):
+        raise SourceError(unknown("column", column, rows[0], place))
     return [row.get(column) for row in rows]
 
 
-def _column(content: bytes, column: str, place: str) -> list[object]:
-    try:
-        file = pq.ParquetFile(pa.BufferReader(content))
-        if column in (names := file.schema_arrow.names):
-            return list(file.read([column])[column].to_pylist())
-    except pa.ArrowException as error:
-        raise SourceError(f"{place} is no Parquet file ({error_line(error)})") from None
-    raise SourceError(unknown("column", column, names, place))
-
-
-def _lines(text: str) -> list[str]:
-    """The lines of a text, which end as files end them, and at no other sign of Unicode's."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-
-def _objects(text: str) -> list[Mapping[str, Any]]:
-    rows: list[Mapping[str, Any]] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
+def _rows(text: str, form: Format) -> list[dict[str, Any]]:
+    if form == "jsonl":
+        rows = [json.loads(line) for line in text.split("\n") if line.strip()]
+    else:
+        lines = io.StringIO(text, newline="")
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
-            raise ValueError(f" line {number} is not a JSON object: expected one a line")
-        rows.append(row)
+            rows = list(csv.DictReader(lines, delimiter=DELIMITERS[form], strict=True))
+        except csv.Error:
+            if form == "csv":
+                raise
+            lines.seek(0)  # in most tables with tabs, quotation marks are like other letters
+            rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict) or None in row:
+            raise ValueError(f"row {number} is {shortened(str(row), LONGEST_ROW)}")
     return rows
-
-
-def _table(text: str, delimiter: str) -> list[dict[str, str]]:
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        if delimiter == DELIMITERS["csv"]:
-            raise ValueError(
-                f": {error}: expected quotes round a whole cell, and doubled within it"
-            ) from None
-        rows = [line.split(delimiter) for line in _lines(text) if line]
-    header, *rows = [row for row in rows if row] or [[]]
-    header = [name.strip() for name in header]
-    for row in rows:
-        if len(row) > len(header):
-            raise ValueError(
-                f": {len(row)} cells in {shortened(delimiter.join(row), LONGEST_ROW)!r}: expected "
-                f"{len(header)} as in the first line, and quotes round a cell that holds "
-                f"{delimiter!r}"
-            )
-    return [dict(zip(header, row, strict=False)) for row in rows]
 
 
 PACKAGE = "icu4py"
@@ -197,9 +158,8 @@ def words(text: str) -> Iterator[str]:
         at = 0
         for found in WITHOUT_SPACES.finditer(run):
             yield from filter(None, [run[at : found.start()].casefold()])
-            # One dictionary serves Chinese and Japanese: no language has to be guessed.
-            for piece in _word_breaker()(found.group(), "root"):
-                if any(letter.isalnum() for letter in piece):
+            for piece in _pieces(found.group()):
+                if any(map(str.isalnum, piece)):
                     yield piece.casefold()
             at = found.end()
         yield from filter(None, [run[at:].casefold()])
@@ -227,12 +187,13 @@ def _in_word(letter: str) -> bool:
     return letter.isalnum() or letter == "_" or letter in JOINERS or is_mark
 
 
-def _word_breaker() -> Callable[[str, str], Iterable[str]]:
+def _pieces(run: str) -> Iterable[str]:
     if not find_spec(PACKAGE):
         raise UnsegmentedError
     from icu4py.breakers import WordBreaker
 
-    return WordBreaker  # type: ignore[no-any-return]
+    # One dictionary serves Chinese and Japanese: no language has to be guessed.
+    return WordBreaker(run, "root")  # type: ignore[no-any-return]
 
 
 def quartiles(values: Sequence[float]) -> Quartiles | None:
@@ -244,7 +205,6 @@ def quartiles(values: Sequence[float]) -> Quartiles | None:
 
 
 def lengths(sets: Sequence[PromptSet]) -> AnalysisPart[tuple[SetLengths, ...]]:
-    definition = {**word_definition(), "characters": "code points", "quartiles": "interpolated"}
     found = []
     for one in sets:
         counted = []
@@ -254,7 +214,7 @@ def lengths(sets: Sequence[PromptSet]) -> AnalysisPart[tuple[SetLengths, ...]]:
         characters = quartiles([len(prompt) for prompt in one.prompts])
         known = {"words": quartiles(counted), "words_of": len(counted)}
         found.append(SetLengths(name=one.name, characters=characters, **known))
-    return AnalysisPart(found=tuple(found), definition=definition)
+    return AnalysisPart(found=tuple(found), definition=word_definition())
 
 
 EXTRA = "analysis"
@@ -309,35 +269,24 @@ def read_references(
 
 def _from_hub(reference: Reference, kept: Path, api: HfApi | None) -> PromptSet:
     """A set as it was fetched first, by this run and with the same settings."""
-    asked = reference.model_dump(mode="json", include=set(FROM_HUB))
-    held = _held(kept) if kept.is_file() else {}
+    asked, held = reference.model_dump(mode="json", include=set(FROM_HUB)), dict[str, Any]()
+    with suppress(FileNotFoundError, ValueError):
+        held = json.loads(kept.read_bytes())
     is_kept = held.get("asked") == asked
-    if not is_kept:
-        commit, rows = _fetched(reference, api)
-        held = {"asked": asked, "commit": commit, "sha256": _digest(rows), "rows": rows}
-    if reference.sha256 not in (None, held["sha256"]):
+    commit, rows = (held["commit"], held["rows"]) if is_kept else _fetched(reference, api)
+    # Of the prompts as JSON, a line each.
+    sha256 = hashlib.sha256("\n".join(map(json.dumps, rows)).encode()).hexdigest()
+    if reference.sha256 not in (None, sha256):
         raise HubError(
-            f"reference {reference.name!r}: its prompts have the sha256 {held['sha256']}, expected "
-            "that of the config: name another revision, or take sha256 away"
+            f"reference {reference.name!r}: its prompts have the sha256 {sha256}, expected that of "
+            "the config: name another revision, or take sha256 away"
         )
+    source = {"asked": asked, "commit": commit, "sha256": sha256}
     if not is_kept:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        write_json(kept, held)
-    source = {**asked, "commit": held["commit"], "sha256": held["sha256"]}
-    return prompt_set(reference.name, held["rows"], source=source)
-
-
-def _held(kept: Path) -> dict[str, Any]:
-    with suppress(ValueError, KeyError, TypeError):
-        held: dict[str, Any] = json.loads(kept.read_bytes())
-        if held["sha256"] == _digest(held["rows"]):
-            return held
-    raise SourceError(f"{str(kept)!r} was changed: remove it, and it is fetched again")
-
-
-def _digest(rows: Sequence[object]) -> str:
-    """Of the prompts as JSON, a line each."""
-    return hashlib.sha256("\n".join(map(json.dumps, rows)).encode()).hexdigest()
+        write_json(kept, {**source, "rows": rows})
+    source = {**asked, "commit": commit, "sha256": sha256}
+    return prompt_set(reference.name, rows, source=source)
 
 
 def _fetched(reference: Reference, api: HfApi | None) -> tuple[str | None, list[object]]:
@@ -366,7 +315,7 @@ def _rows_of(remote: Remote, commit: str, file: str, reference: Reference) -> li
         return list(table[column].to_pylist())
     with hub_errors(f"fetch {file!r} of {remote.repo_id!r}"):
         at = remote.api.hf_hub_download(remote.repo_id, file, repo_type=KIND, revision=commit)
-    return texts_of(Path(at).read_bytes(), form, reference.column, f"reference {file!r}")
+    return texts_of(Path(at).read_bytes(), form, column, f"reference {file!r}")
 
 
 def _loaded(reference: Reference) -> list[object]:
@@ -377,10 +326,7 @@ def _loaded(reference: Reference) -> list[object]:
     try:
         rows = load_dataset(reference.dataset, reference.config, **named)
     except Exception as error:  # whatever the network, the repository or its files are short of
-        raise HubError(
-            f"cannot load {place} ({error_line(error)}): expected a dataset that the Hub or the "
-            "cache holds at that revision"
-        ) from error
+        raise HubError(f"cannot load {place} ({error_line(error)})") from error
     if reference.column not in rows.column_names:
         raise SourceError(unknown("column", str(reference.column), rows.column_names, place))
     return list(rows[reference.column])

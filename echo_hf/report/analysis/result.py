@@ -9,18 +9,21 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
+from echo_hf.config.checks import first_error
 from echo_hf.errors import RunError
 from echo_hf.reasons import NotAnalyzed, Unscored
 
 Found = TypeVar("Found")
 Read = TypeVar("Read", bound=BaseModel)
 Counts = Mapping[str, NonNegativeInt]
+FILE = "analysis.json"
+BEFORE = "the release before"  # no name of a reference has a space
 
 
 class Figures(BaseModel):
-    """Figures that JSON can hold: immutable, closed to unknown keys, without NaN or infinity."""
+    """Figures that JSON can hold: immutable, without NaN or infinity; keys may be added to them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class Estimate(Figures):
@@ -33,13 +36,9 @@ class Estimate(Figures):
 
 
 class AnalysisPart(Figures, Generic[Found]):
-    """One part of an analysis, which stands or falls alone.
+    """One part, which stands or falls alone: figures, else the reason and a line for a person.
 
-    Attributes:
-        found: Its figures, null where there are none.
-        reason: Why there are none.
-        detail: The same in one line, for a person.
-        definition: What exactly was computed, with what models and numbers.
+    `definition` says what exactly was computed, with what models and numbers.
     """
 
     found: Found | None = None
@@ -49,12 +48,10 @@ class AnalysisPart(Figures, Generic[Found]):
 
     @classmethod
     def without(cls, reason: NotAnalyzed, detail: str | None = None) -> Self:
-        return cls(reason=reason, detail=reason.meaning if detail is None else detail)
+        return cls(reason=reason, detail=detail or reason.meaning)
 
 
 class SetFacts(Figures):
-    """What a prompt set is: rows that are no prompts by reason, and the files or the dataset."""
-
     name: str
     prompts: NonNegativeInt
     left_out: Counts
@@ -64,9 +61,9 @@ class SetFacts(Figures):
 class SetDiversity(Figures):
     """First bigrams of one prompt set.
 
-    `expected` is how many different ones `at` prompts drawn without replacement have on average,
-    `deviation` how far such draws lie apart; `ratio` is the benchmark's expected number through
-    this set's, at `ratio_at`, the smaller of the two numbers of counted prompts.
+    `expected` is how many different ones `at` prompts drawn without replacement have on average;
+    `ratio` is the benchmark's expected number through this set's, at `ratio_at`, the smaller of
+    the two numbers of counted prompts.
     """
 
     name: str
@@ -75,7 +72,6 @@ class SetDiversity(Figures):
     unique: NonNegativeInt
     at: NonNegativeInt
     expected: Estimate
-    deviation: float | None
     ratio: Estimate | None
     ratio_at: NonNegativeInt | None
     most_common: tuple[tuple[str, NonNegativeInt], ...]
@@ -97,10 +93,8 @@ class SetLengths(Figures):
 
 
 class SetLanguages(Figures):
-    """Languages of the prompts of one set: counts by two- or three-letter code, or `unknown`."""
-
     name: str
-    prompts: Counts
+    prompts: Counts  # by two- or three-letter code, or `unknown`
 
 
 class SetDuplicates(Figures):
@@ -131,8 +125,6 @@ class SetPerplexity(Figures):
 
 
 class TaskCount(Figures):
-    """Samples of one kind of task, and reference sets by how many of their prompts have it."""
-
     task: str
     samples: NonNegativeInt
     share: float
@@ -177,9 +169,6 @@ class TaskGroup(Figures):
     new_to: tuple[str, ...]
 
 
-BEFORE = "the release before"  # no name of a reference has a space
-
-
 class PhraseSet(Figures):
     """A set that tasks are compared with: prompts with a phrase, or why nothing can be told."""
 
@@ -219,18 +208,6 @@ class Shift(Figures):
     before: NonNegativeInt
     now: NonNegativeInt
     moved: tuple[Moved, ...]
-
-    @property
-    def came(self) -> list[Moved]:
-        return [one for one in self.moved if not one.before]
-
-    @property
-    def went(self) -> list[Moved]:
-        return [one for one in self.moved if not one.now]
-
-    @property
-    def stayed(self) -> list[Moved]:
-        return [one for one in self.moved if one.before and one.now]
 
 
 class Since(Figures):
@@ -322,8 +299,6 @@ class Probe(Figures):
 
 
 class Interaction(Figures):
-    """How people work with the model (figure 5): ways round failures, and probes."""
-
     workarounds: tuple[Workaround, ...]
     probes: tuple[Probe, ...]
 
@@ -355,9 +330,6 @@ class FunnelStep(Figures):
     makes: str
     lost: Counts
     headline: str | None
-
-
-FILE = "analysis.json"
 
 
 class Analysis(Figures):
@@ -402,12 +374,6 @@ def read_figures(path: Path, model: type[Read], verb: str) -> Read | None:
         return model.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
-    except OSError as error:
-        said: object = error.strerror
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
-        said = f"{place} is {str(first['input'])[:80]!r}, {first['msg'].lower()}"
-        if first["type"] == "missing":
-            said = f"{place} is missing"
-    raise RunError(f"cannot read {str(path)!r} ({said}): run `echo-hf {verb}` again")
+        said = first_error(error, str(path), model)
+        raise RunError(f"{said}: run `echo-hf {verb}` again") from None

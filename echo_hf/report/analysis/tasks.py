@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +51,6 @@ def tasks(
     references: Mapping[str, Counter[str]],
     rates: Sequence[result.TaskRate] = (),
     *,
-    no_rates: str | None = None,
     no_references: str | None = None,
     engine: Mapping[str, Any] | None = None,
 ) -> AnalysisPart[result.Tasks]:
@@ -62,42 +61,34 @@ def tasks(
     for task, number in sorted(every.items(), key=lambda pair: (-pair[1], pair[0])):
         known = {} if task == UNKNOWN else references
         # A task is absent from a set of which all prompts are known, and none is of it.
-        absent = [
+        absent = (
             name for name, found in known.items() if found and not (found[task] or found[UNKNOWN])
-        ]
-        count = result.TaskCount(
-            task=task,
-            samples=number,
-            share=number / len(samples),
-            in_references={name: found[task] for name, found in known.items()},
-            absent_from=tuple(absent),
         )
-        counts.append(count)
+        counts.append(
+            result.TaskCount(
+                task=task,
+                samples=number,
+                share=number / len(samples),
+                in_references={name: found[task] for name, found in known.items()},
+                absent_from=tuple(absent),
+            )
+        )
     found = result.Tasks(
         counts=tuple(counts),
         kinds=dict(sorted(kinds.items())),
         rates=tuple(rates),
-        no_rates=no_rates,
+        no_rates=None if rates else UNRATED,
         no_references=no_references,
     )
-    definition = {
-        "task": "of samples: as the stage `feedback` named it, by the engine in the manifest; null "
-        "is unknown",
-        "references": "of their prompts: by the question of the stage `feedback` to the engine, "
-        "else by the plain rules, to which many are unknown; given the pictures that each comes "
-        "with (`inputs`)",
-        "engine": dict(engine) if engine else None,
-        "rates": "win rate under the run's protocol among the rated samples of the task",
-    }
-    return AnalysisPart(found=found, definition=definition)
+    return AnalysisPart(found=found, definition={"engine": engine and dict(engine)})
 
 
 def rates_of_run(
     benchmark: Benchmark, folder: RunFolder, samples: Sequence[Sample], **how: Any
-) -> tuple[tuple[result.TaskRate, ...], str | None]:
-    """Win rates by task of every split, computed as told, and why there are none."""
+) -> list[result.TaskRate]:
+    """Win rates by task of every split, computed as told; none where nothing is rated."""
     if not (folder.root / f"{RATINGS.name}.parquet").exists():
-        return (), UNRATED
+        return []
     tables = read_run(benchmark, folder)
     task_of = {sample["id"]: sample["task"] or UNKNOWN for sample in samples}
     found: list[result.TaskRate] = []
@@ -105,7 +96,7 @@ def rates_of_run(
         ratings, outputs = (tables.of_split(one, split) for one in (tables.ratings, tables.outputs))
         if ratings is not None:
             found += task_rates(split, ratings, outputs, task_of, **how)
-    return tuple(found), None if found else UNRATED
+    return found
 
 
 def task_rates(
@@ -199,8 +190,7 @@ MOST_NAMED = 10  # phrases of a group
 Vectors = Any  # a row each, dense or sparse
 
 
-@dataclass(frozen=True)
-class PhraseSpace:
+class PhraseSpace(NamedTuple):
     """Vectors of phrases, and the largest cosine distances, from 0 to 2, in a group and to one."""
 
     embed: Callable[[Sequence[str]], Vectors]
@@ -238,8 +228,9 @@ def open_tasks(
         check_extra("open tasks", EXTRA, ("sklearn",))
     except MissingExtraError as error:
         return without_model(error)
-    every = sorted(counts.keys() | {phrase for one in compared for phrase in one.counts})
-    space = space_of(every, embedding)
+    space = space_of(
+        sorted({*counts, *(name for one in compared for name in one.counts)}), embedding
+    )
     groups = phrase_groups(counts, space)
     days: dict[str, list[datetime.date]] = defaultdict(list)
     for sample in samples:
@@ -249,7 +240,6 @@ def open_tasks(
     found = []
     for at, group in enumerate(groups):
         size, own = sum(group.values()), sorted(day for phrase in group for day in days[phrase])
-        mondays = (day - datetime.timedelta(days=day.weekday()) for day in own)
         found.append(
             result.TaskGroup(
                 phrase=next(iter(group)),
@@ -258,34 +248,31 @@ def open_tasks(
                 phrases=dict(Counter(dict(sorted(group.items()))).most_common(MOST_NAMED)),
                 different=len(group),
                 first_seen=own[0] if own else None,
-                by_week=Counter(mondays),
+                by_week=Counter(day - datetime.timedelta(days=day.weekday()) for day in own),
                 elsewhere={name: counted[at] for name, (_, counted) in beside.items()},
                 new_to=tuple(name for name, (known, _) in beside.items() if at not in known),
             )
         )
+    others = [
+        result.PhraseSet(
+            name=one.name,
+            prompts=one.prompts,
+            phrased=one.counts.total(),
+            untold=None if one.counts else one.untold,
+        )
+        for one in compared
+    ]
     named = result.OpenTasks(
         groups=tuple(sorted(found, key=lambda one: (-one.samples, one.phrase))),
         phrased=counts.total(),
         undated=counts.total() - sum(len(days[phrase]) for phrase in counts),
-        compared=tuple(
-            result.PhraseSet(
-                name=one.name,
-                prompts=one.prompts,
-                phrased=one.counts.total(),
-                untold=None if one.counts else one.untold,
-            )
-            for one in compared
-        ),
+        compared=tuple(others),
     )
     definition = {
-        "phrase": "as the stage `feedback` asked for it, in a request of its own",
         "group": "agglomerative clustering, complete linkage, cosine distance: any two phrases of "
         f"a group lie at most {space.together} apart; of more than {MOST_LINKED} different "
         "phrases the rarer ones go to the group of the nearest, or stand alone",
-        "name": "the most central phrase: the least sum of distances to those of all samples",
         "new": f"no phrase of the set lies within {space.near} of any phrase of the group",
-        "elsewhere": "prompts of the set whose phrase is near the group, each in its nearest",
-        "weeks": "by their Mondays, UTC, of the posts that samples are made from",
         "compared": {one.name: dict(one.source) for one in compared},
         **space.definition,
         **versions_of("scikit-learn"),
@@ -295,7 +282,7 @@ def open_tasks(
 
 def space_of(phrases: Sequence[str], options: EmbeddingOptions | None) -> PhraseSpace:
     """The vectors of a sentence encoder; where there is none, of the words and their letters."""
-    instead = {"embedding": "no model is named as analysis.embedding"}
+    instead = "no model is named as analysis.embedding"
     if options is not None:
         try:
             prompts = PromptSet("phrases", tuple(phrases), tuple(phrases))
@@ -304,10 +291,10 @@ def space_of(phrases: Sequence[str], options: EmbeddingOptions | None) -> Phrase
             # Of 158 phrases for 54 tasks, groups of them are 0.97 homogeneous, 0.96 complete.
             return PhraseSpace(lambda some: vectors[[at[one] for one in some]], 0.55, 0.4, about)
         except Exception as error:  # of whatever the driver, memory or files are short
-            instead = {"embedding": str(without_model(error).detail)}
+            instead = str(without_model(error).detail)
     # Of the same phrases 0.97 and 0.89: the same in other words is told apart.
-    by = {"vectors": "TF-IDF of words but for common ones, and of runs of 3 to 5 letters in words"}
-    return PhraseSpace(tfidf, 0.7, 0.65, {**by, "instead_of": instead})
+    by = "TF-IDF of words but for common ones, and of runs of 3 to 5 letters in words"
+    return PhraseSpace(tfidf, 0.7, 0.65, {"vectors": by, "instead_of": {"embedding": instead}})
 
 
 def tfidf(phrases: Sequence[str]) -> Vectors:
@@ -334,8 +321,7 @@ def phrase_groups(counts: Mapping[str, int], space: PhraseSpace) -> list[dict[st
         rows = np.flatnonzero(labels == label)
         # Rounded: equal sums differ in their last bits. The first of them is the first by text.
         sums = (cosine_distances(vectors[rows]) @ weights[rows]).round(6)
-        central = phrases[rows[sums.argmin()]]
-        names = dict.fromkeys([central, *(phrases[row] for row in rows)])
+        names = dict.fromkeys(phrases[row] for row in [rows[sums.argmin()], *rows])
         groups.append({name: counts[name] for name in names})
     return groups
 
@@ -348,22 +334,19 @@ def _labels(
 
     digests = [hashlib.sha256(one.encode()).digest() for one in phrases]
     order = sorted(range(len(phrases)), key=lambda row: (-weights[row], digests[row]))
-    linked, rest = sorted(order[:MOST_LINKED]), sorted(order[MOST_LINKED:])
+    linked, rest = np.sort(order[:MOST_LINKED]), np.sort(order[MOST_LINKED:]).astype(np.int64)
     labels = np.arange(len(phrases))
     if len(linked) > 1:
-        distances = cosine_distances(vectors[linked])
         clustering = AgglomerativeClustering(
             n_clusters=None,
             metric="precomputed",
             linkage="complete",
             distance_threshold=np.nextafter(space.together, 2),  # at it, two are still together
         )
-        labels[linked] = clustering.fit_predict(distances)
-    labels[rest] += len(phrases)
-    if rest:
-        near = nearest(vectors[rest], vectors[linked])
-        joins = near.distance <= space.near
-        labels[np.array(rest)[joins]] = labels[np.array(linked)[near.place[joins]]]
+        labels[linked] = clustering.fit_predict(cosine_distances(vectors[linked]))
+    near = nearest(vectors[rest], vectors[linked])
+    joins = near.distance <= space.near
+    labels[rest] = np.where(joins, labels[linked][near.place], rest + len(phrases))
     return labels
 
 

@@ -19,15 +19,14 @@
     made.append(...children.filter((child) => child !== null && child !== undefined));
     return made;
   };
-  const text = (number) => (number === null || number === undefined ? "" : data.texts[number]);
   const named = (name) => data.names[name] || name;
   const rated = (value) => String(Math.round(value * 100) / 100);
 
   const image = (number, alt) => {
     const known = number === null ? null : data.pictures[number];
     if (!known) return null;
-    const [src, width, height] = known;
-    return element("img", { src, width, height, alt, loading: "lazy", decoding: "async" });
+    const { source, width, height } = known;
+    return element("img", { src: source, width, height, alt, loading: "lazy", decoding: "async" });
   };
   const card = (outcome, reason) =>
     element("div", { class: "missing" }, element("b", {}, outcome),
@@ -36,40 +35,41 @@
     element("li", { class: kind },
       element("figure", {}, body, element("figcaption", {}, ...caption)));
 
-  const given = (sample) => (sample.inputs || []).map((number, index, all) => {
+  const given = (sample) => sample.inputs.map((number, index, all) => {
     const label = all.length > 1 ? `input ${index + 1}` : "input";
     return cell(image(number, label) || card("cannot be shown"), "given", label);
   });
-  const posted = (sample) => (sample.posted || []).map((number) =>
+  const posted = (sample) => sample.posted.map((number) =>
     cell(image(number, "posted result") || card("cannot be shown"), "given", "as posted"));
 
-  const overall = (sample, system) => (sample.ratings || [])
-    .filter((row) => row[0] === system && text(row[2]) === "overall" && row[4] !== null)
-    .map((row) => rated(row[4]));
+  const overall = (sample, system) => sample.ratings
+    .filter((row) => row.system === system && row.rubric === "overall" && row.value !== null)
+    .map((row) => rated(row.value));
+  const ended = (row) => (row.outcome === "ok" ? null : row.outcome);
   const output = (sample, system) => {
     const name = data.systems[system];
     const row = sample.outputs[system];
-    const [number = null, outcome = null, reason = null, said = null] = row || [];
-    const body = image(number, `output of ${name}`)
-      || card(row ? outcome || "no image" : "not tried", reason || text(said).slice(0, 160));
+    const body = row
+      ? image(row.image, `output of ${name}`)
+        || card(ended(row) || "no image", row.reason || (row.text || "").slice(0, 160))
+      : card("not tried");
     const ratings = overall(sample, system);
     const small = ratings.length
       ? element("span", { class: "small" }, `rated ${ratings.join(" · ")}`) : null;
     return cell(body, null, element("bdi", {}, name), small);
   };
 
-  const rating = ([system, judge, rubric, repeat, value, explanation, outcome]) => {
-    const who = text(judge);
-    const failed = Object.hasOwn(data.failed, who) ? data.failed[who] : null;
+  const rating = (row) => {
+    const failed = Object.hasOwn(data.failed, row.judge) ? data.failed[row.judge] : null;
     const flag = failed
       ? element("span", { class: "flag" }, `failed its audit: ${failed.join(", ")}`) : null;
-    const kind = text(rubric) + (repeat ? `, repeat ${repeat}` : "");
+    const kind = row.rubric + (row.repeat ? `, repeat ${row.repeat}` : "");
     return element("tr", {},
-      element("th", { scope: "row" }, element("bdi", {}, data.systems[system] ?? "?")),
-      element("td", {}, element("bdi", {}, who), " ", flag),
+      element("th", { scope: "row" }, element("bdi", {}, data.systems[row.system] ?? "?")),
+      element("td", {}, element("bdi", {}, row.judge), " ", flag),
       element("td", {}, kind),
-      element("td", {}, value === null ? outcome || "none" : rated(value)),
-      element("td", { dir: "auto" }, text(explanation)));
+      element("td", {}, row.value === null ? ended(row) || "none" : rated(row.value)),
+      element("td", { dir: "auto" }, row.explanation || ""));
   };
   const ratings = (rows) => {
     const heads = ["System", "Judge", "Rubric", "Rating", "Explanation"];
@@ -88,9 +88,9 @@
   };
   const feedback = (rows) => {
     const box = element("div");
-    for (const [words, verdict, keyword] of rows) {
-      const kind = [verdict, keyword].filter(Boolean).join(": ");
-      box.append(element("blockquote", { class: "said", dir: "auto" }, words,
+    for (const row of rows) {
+      const kind = [row.verdict, row.keyword].filter(Boolean).join(": ");
+      box.append(element("blockquote", { class: "said", dir: "auto" }, row.text,
         kind ? element("small", {}, kind) : null));
     }
     return box;
@@ -103,8 +103,8 @@
   const meta = (sample) => element("p", { class: "meta" },
     element("span", {}, named(sample.split)),
     sample.task ? element("span", {}, named(sample.task)) : null,
-    ...(sample.urls || []).slice(0, 3).map(source),
-    ...(sample.flags || []).map((flag) => element("span", { class: "flag" }, flag)),
+    ...sample.urls.slice(0, 3).map(source),
+    ...sample.flags.map((flag) => element("span", { class: "flag" }, flag)),
     element("span", {}, sample.id));
 
   const article = (sample, chosen) => {
@@ -114,11 +114,11 @@
     const strip = element("ul",
       { class: "strip", tabindex: "0", "aria-label": "inputs and outputs" },
       ...given(sample), ...posted(sample), ...[...systems].map((one) => output(sample, one)));
-    const rows = (sample.ratings || []).filter((row) => chosen < 0 || row[0] === chosen);
+    const rows = sample.ratings.filter((row) => chosen < 0 || row.system === chosen);
     return element("article", { class: "sample", "aria-labelledby": title },
       prompt, unfold(prompt), meta(sample), strip,
       rows.length ? folded(`Ratings (${rows.length})`, () => ratings(rows)) : null,
-      sample.feedback
+      sample.feedback.length
         ? folded(`Feedback (${sample.feedback.length})`, () => feedback(sample.feedback)) : null);
   };
   const unfold = (prompt) => {
@@ -134,22 +134,21 @@
 
   const words = (sample) => {
     if (sample.words === undefined) {
-      const said = (sample.feedback || []).map((row) => row[0]);
-      const reasons = (sample.ratings || []).map((row) => text(row[5]));
-      const ended = sample.outputs.map((row) => (row ? [row[1], row[2], text(row[3])] : []));
-      sample.words = [sample.id, sample.prompt, ...said, ...reasons, ...ended.flat()]
+      const said = sample.feedback.map((row) => row.text);
+      const reasons = sample.ratings.map((row) => row.explanation);
+      const made = sample.outputs.map((row) => (row ? [ended(row), row.reason, row.text] : []));
+      sample.words = [sample.id, sample.prompt, ...said, ...reasons, ...made.flat()]
         .join("\n").toLowerCase();
     }
     return sample.words;
   };
-  const unmade = (row) => !row || row[0] === null || row[0] === undefined
-    || data.pictures[row[0]] === null;
+  const unmade = (row) => !row || row.image === null || data.pictures[row.image] === null;
   const kinds = {
     all: () => true,
     unmade: (sample, chosen) => sample.outputs.some((row, system) =>
       (chosen < 0 || system === chosen) && unmade(row)),
-    flagged: (sample) => Boolean(sample.flags),
-    feedback: (sample) => Boolean(sample.feedback),
+    flagged: (sample) => sample.flags.length > 0,
+    feedback: (sample) => sample.feedback.length > 0,
   };
   const chosenSystem = () => data.systems.indexOf(form.elements.system.value);
   const fits = (sample) => {

@@ -24,7 +24,7 @@ from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.release import read_release
 from echo_hf.report.analysis.analyze import Analyzed, analyze
 from echo_hf.report.analysis.feedback import keyword_form
-from echo_hf.report.analysis.result import BEFORE, FILE, Estimate, read_analysis
+from echo_hf.report.analysis.result import BEFORE, FILE, read_analysis
 from echo_hf.tables import RATINGS
 from tests.judging import run_for_tests as runs
 
@@ -112,12 +112,11 @@ def test_what_changed_since_the_release_that_update_replaced(tmp_path: Path) -> 
         )
         for rows in (old, new)
     ]
-    came = {keyword_form(one.name) for one in found.failures.came}
+    moved = {keyword_form(one.name): (one.before, one.now) for one in found.failures.moved}
+    came, went = ({name for name, two in moved.items() if not two[at]} for at in (0, 1))
     assert came == failed[1].keys() - failed[0].keys()
+    assert went == failed[0].keys() - failed[1].keys()
     assert came
-    assert {keyword_form(one.name) for one in found.failures.went} == (
-        failed[0].keys() - failed[1].keys()
-    )
     assert (found.failures.before, found.failures.now) == tuple(one.total() for one in failed)
 
 
@@ -174,15 +173,12 @@ def test_a_release_alone_is_analyzed(copy: Path, done: Analyzed, tmp_path: Path)
     assert own.activity.found is not None
 
 
-@pytest.mark.parametrize("times", [["once"], [None]], ids=["text", "another column"])
-def test_posts_of_another_shape_are_named(copy: Path, times: list[str]) -> None:
+def test_posts_of_another_shape_are_named(copy: Path) -> None:
     path = copy.parent / "runs" / "quickstart" / "stages" / "collect" / "kept.parquet"
-    name = "timestamp" if times[0] else "time"
-    rows = {"url": ["https://example.org/1"], name: times, "keywords": [["echo"]]}
+    rows = {"url": ["https://example.org/1"], "timestamp": ["once"], "keywords": [["echo"]]}
     pq.write_table(pa.table(rows), path)
     with pytest.raises(RunError, match="run `echo-hf collect` again") as refused:
         analyze(copy, runs=copy.parent / "runs")
-    assert len(str(refused.value)) < 600
     assert "\n" not in str(refused.value)
 
 
@@ -237,9 +233,3 @@ def test_a_config_is_not_asked_for_on_the_hub(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(error, match=said):
         analyze(given)
-
-
-def test_no_number_is_infinite_or_none_at_all() -> None:
-    for value in (float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="finite"):
-            Estimate(value=value)

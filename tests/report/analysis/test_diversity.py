@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from echo_hf.config.evaluation import Reference
 from echo_hf.reasons import NotAnalyzed, Unscored
 from echo_hf.report.analysis.diversity import (
+    Rarefied,
     clusters,
     diversity,
     first_bigrams,
-    jaccard,
     near_duplicates,
     rarefied,
     ratio,
@@ -71,40 +71,25 @@ def test_posted_prompts_begin_in_more_ways_than_templates_and_edits(test_data: P
     assert magicbrush.ratio.low > 1
 
 
-def test_a_template_has_no_interval() -> None:
-    """A set that never varies says nothing of how others would, and says so."""
-    (found,) = diversity([prompt_set("benchmark", ["a photo of x"] * 20)]).found or ()
-    assert found.expected.value == pytest.approx(1)
-    assert found.expected.reason is Unscored.NO_SPREAD
-    assert found.most_common == (("a photo", 20),)
-
-
-def test_a_ratio_is_at_most_the_number_of_prompts() -> None:
-    """Thirty that all differ against one that never does: no other thirty are 42 times as many."""
-    own = prompt_set("benchmark", [f"word{at} x" for at in range(30)])
-    _, other = diversity([own, prompt_set("same", ["a photo"] * 30)]).found or ()
-    assert other.ratio is not None
-    assert other.ratio.low is not None
-    assert (other.ratio.low < 30, other.ratio.value, other.ratio.high) == (True, 30, 30)
-
-
-def test_a_set_that_is_too_small_has_no_number_at_that_size() -> None:
+def test_what_has_no_figure_has_a_reason() -> None:
     """At 3 prompts, a set of 2 has none, and the ratio is taken at 2; an empty one has no ratio."""
-    texts = {"benchmark": ["a b", "c d", "e f"], "two": ["a b", "a b"], "none": ["x"]}
-    sets = [prompt_set(name, some) for name, some in texts.items()]
-    own, two, none = diversity(sets, at=3).found or ()
+    texts = {"benchmark": ["a b", "c d", "e f", "bond", "!"], "two": ["a b"] * 2, "none": ["x"]}
+    own, two, none = (
+        diversity([prompt_set(name, some) for name, some in texts.items()], at=3).found or ()
+    )
+    assert (own.counted, own.left_out, own.ratio) == (3, {"few_words": 2}, None)
     assert own.expected.value == pytest.approx(3)
+    assert two.most_common == (("a b", 2),)
     assert two.expected.reason is NotAnalyzed.FEW_PROMPTS
     assert (two.ratio_at, two.ratio and two.ratio.value) == (2, pytest.approx(2))
     assert none.ratio is not None
     assert none.ratio.reason is NotAnalyzed.NO_PROMPTS
-
-
-def test_prompts_without_a_first_bigram_are_counted_out() -> None:
-    (found,) = diversity([prompt_set("benchmark", ["bond", "a cat", "!"])]).found or ()
-    assert (found.counted, found.left_out) == (1, {"few_words": 2})
-    for texts, reason in ([None], NotAnalyzed.NO_PROMPTS), (["bond"], NotAnalyzed.FEW_WORDS):
-        part = diversity([prompt_set("benchmark", texts), prompt_set("two", ["a b"])])
+    # A set that never varies says nothing of how others would.
+    (alike,) = diversity([prompt_set("benchmark", ["a photo of x"] * 20)]).found or ()
+    assert alike.expected.value == pytest.approx(1)
+    assert alike.expected.reason is Unscored.NO_SPREAD
+    for some, reason in ([None], NotAnalyzed.NO_PROMPTS), (["bond"], NotAnalyzed.FEW_WORDS):
+        part = diversity([prompt_set("benchmark", some), prompt_set("two", ["a b"])])
         assert (part.found, part.reason) == (None, reason)
 
 
@@ -116,39 +101,33 @@ def test_what_cuts_words_is_named_where_it_is_missing() -> None:
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
-def test_mean_and_deviation_are_those_of_all_subsamples(
-    counts: list[int], data: st.DataObject
-) -> None:
+def test_the_mean_is_that_of_all_subsamples(counts: list[int], data: st.DataObject) -> None:
     members = [kind for kind, seen in enumerate(counts) for _ in range(seen)]
     size = data.draw(st.integers(0, len(members)))
     shown = [len(set(drawn)) for drawn in combinations(members, size)]
-    found = rarefied(counts, size)
-    assert found.expected == pytest.approx(np.mean(shown), abs=1e-9)
-    assert found.deviation == pytest.approx(np.std(shown), abs=1e-6)
+    assert rarefied(counts, size).expected == pytest.approx(np.mean(shown), abs=1e-9)
 
 
 def test_a_large_set_equals_drawing() -> None:
-    """At sizes too large to enumerate, 2,000 random subsamples agree within their own error."""
+    """At sizes too large to enumerate, 500 random subsamples agree within their own error."""
     rng = np.random.default_rng(5)
     members = rng.zipf(1.6, 3000).clip(max=4000)
-    drawn = [len(np.unique(rng.choice(members, 500, replace=False))) for _ in range(2000)]
+    drawn = [len(np.unique(rng.choice(members, 500, replace=False))) for _ in range(500)]
     found = rarefied(Counter(members.tolist()).values(), 500)
-    assert found.expected == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / 2000**0.5)
-    assert found.deviation == pytest.approx(np.std(drawn), rel=0.07)
+    assert found.expected == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / 500**0.5)
 
 
-def test_all_members_show_all_kinds() -> None:
-    found = rarefied([5, 2, 1, 1], 9)  # whose interval stays below 9
-    assert (found.expected, found.deviation) == (pytest.approx(4), pytest.approx(0, abs=1e-7))
-    # By hand: 4 seen, f1 = 2, f2 = 1, Chao1 = 4 + 8/9 * 4/2; variance = 4 - 16 / Chao1.
+def test_the_interval_is_that_of_another_sample() -> None:
+    """By hand: 4 seen, f1 = 2, f2 = 1, Chao1 = 4 + 8/9 * 4/2; variance = 4 - 16 / Chao1.
+
+    And of samples from one population about 95 % have intervals that hold its mean.
+    """
+    found = rarefied([5, 2, 1, 1], 9)
+    assert found.expected == pytest.approx(4)
     assert found.error == pytest.approx((4 - 16 / (4 + 8 / 9 * 2)) ** 0.5)
     assert found.interval == pytest.approx((4 - 1.959964 * found.error, 4 + 1.959964 * found.error))
     low, high = rarefied([1] * 30, 30).interval  # others may be alike, but never more than 30
     assert low < 30 == high
-
-
-def test_the_interval_holds_what_other_samples_show() -> None:
-    """Of samples from one population about 95 % have intervals that hold the population's mean."""
     rng = np.random.default_rng(11)
     kinds = 1 / np.arange(1, 301) ** 1.1
     kinds /= kinds.sum()
@@ -158,25 +137,18 @@ def test_the_interval_holds_what_other_samples_show() -> None:
     assert 0.93 <= np.mean([low <= truth <= high for low, high in ends]) <= 1
 
 
-@pytest.mark.parametrize(("counts", "size"), [([1, 2], 4), ([1, 2], -1), ([0, 2], 1)])
-def test_what_is_no_subsample_is_refused(counts: list[int], size: int) -> None:
-    """More members than there are, fewer than none, and kinds that were never seen."""
-    with pytest.raises(ValueError, match="expected 0 to"):
-        rarefied(counts, size)
-
-
 def test_the_interval_of_a_ratio_is_that_of_drawing_both_numbers() -> None:
-    """A million draws of two normal numbers far from zero have nearly the same middle 95 %."""
+    """Draws of two normal numbers far from zero have nearly the same middle 95 %."""
     rng = np.random.default_rng(2)
-    drawn = rng.normal(60, 3, 1_000_000) / rng.normal(40, 2, 1_000_000)
+    drawn = rng.normal(60, 3, 200_000) / rng.normal(40, 2, 200_000)
     low, high = np.quantile(drawn, [0.025, 0.975])
-    found = ratio(60, 3, 40, 2)
+    found = ratio(Rarefied(1000, 60, 3), Rarefied(1000, 40, 2))
     assert found.value == pytest.approx(1.5)
-    assert (found.low, found.high) == (pytest.approx(low, abs=0.01), pytest.approx(high, abs=0.01))
-    certain = ratio(6, 0, 2, 0)
+    assert (found.low, found.high) == (pytest.approx(low, abs=0.02), pytest.approx(high, abs=0.02))
+    certain = ratio(Rarefied(9, 6, 0), Rarefied(9, 2, 0))
     assert (certain.value, certain.low, certain.reason) == (3, None, Unscored.NO_SPREAD)
-    for value, other in ((0, 1), (1, 0)):
-        assert ratio(value, 1, other, 1).reason is NotAnalyzed.NO_PROMPTS
+    # Thirty that all differ, one that never does: no other thirty are 42 times as many.
+    assert ratio(Rarefied(30, 30, 5), Rarefied(30, 1, 0)).high == 30
 
 
 @pytest.fixture
@@ -200,7 +172,7 @@ def _joined(prompts: list[str], similarity: float) -> list[list[int]]:
     groups = [{at} for at in range(len(prompts))]
     runs = [shingles(prompt) for prompt in prompts]
     for one, other in combinations(range(len(prompts)), 2):
-        if jaccard(runs[one], runs[other]) >= similarity:
+        if len(runs[one] & runs[other]) / len(runs[one] | runs[other]) >= similarity:
             mine, theirs = (next(g for g in groups if at in g) for at in (one, other))
             if mine is not theirs:
                 groups.remove(theirs)
@@ -210,7 +182,7 @@ def _joined(prompts: list[str], similarity: float) -> list[list[int]]:
 
 @pytest.mark.extras
 @pytest.mark.usefixtures("minhash")
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_groups_are_those_of_comparing_every_pair(seed: int) -> None:
     prompts = _varied(seed)
     assert sorted(clusters(prompts, similarity=0.7)) == _joined(prompts, 0.7)
@@ -218,22 +190,15 @@ def test_groups_are_those_of_comparing_every_pair(seed: int) -> None:
 
 @pytest.mark.extras
 @pytest.mark.usefixtures("minhash")
-def test_the_share_that_is_missed_is_that_of_its_bands() -> None:
-    """At 0.8 in 25 bands of 5 rows: (1 - 0.8^5)^25; at 0.05 no banding keeps to 1 in 10,000."""
-    for similarity, said in ((0.8, "5e-05"), (0.05, "1e-03")):
-        part = near_duplicates([prompt_set("some", ["a b c"])], similarity=similarity)
-        assert f"permutations, {said} of pairs" in part.definition["candidates"]
-
-
-@pytest.mark.extras
-@pytest.mark.usefixtures("minhash")
 def test_counts_of_a_set() -> None:
     prompts = ["Draw a cat!", "draw a cat", "DRAW, a CAT", "a red car at night", "a red car by day"]
-    sets = [prompt_set("some", prompts), prompt_set("none", [])]
-    found, none = near_duplicates(sets).found or ()
+    part = near_duplicates([prompt_set("some", prompts), prompt_set("none", [])])
+    found, none = part.found or ()
     assert (found.clusters, found.in_clusters, found.largest) == (1, 3, 3)
     assert found.share == pytest.approx(0.6)
     assert (none.clusters, none.share, none.largest) == (0, None, 0)
+    # At 0.8 in 25 bands of 5 rows: (1 - 0.8^5)^25.
+    assert "permutations, 5e-05 of pairs" in part.definition["candidates"]
     # Images of a cat and of a dog are not the same, though neither is a word.
     assert clusters(["\N{CAT}", "\N{DOG}", "?!", "\N{CAT} "], similarity=0.8) == [[0, 3]]
     # A template that everybody repeats takes no steps for each pair.

@@ -13,8 +13,6 @@ from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import feedback
@@ -61,31 +59,20 @@ SAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "spellings",
-    [
-        ("colour cast", "Color Cast", "color-casts", "cast, colour"),
-        ("colour cast", "COLOUR_CAST", "ｃｏｌｏｒ cast"),
-        ("extra fingers", "extra finger", "fingers (extra)"),
-        ("can't spell", "cant spell", "can’t spell"),
-        ("文字错误", "文字错误。"),
-    ],
-)
-def test_spellings_of_the_same_words_have_one_form(spellings: tuple[str, ...]) -> None:
-    assert len({feedback.keyword_form(one) for one in spellings}) == 1
+SPELLINGS = [
+    ("colour cast", "Color Cast", "color-casts", "cast, colour", "COLOUR_CAST", "ｃｏｌｏｒ cast"),
+    ("extra fingers", "extra finger", "fingers (extra)"),
+    ("can't spell", "cant spell", "can’t spell"),
+    ("文字错误", "文字错误。"),
+    *(("wrong hands",), ("wrong hair",), ("glass",), ("glas",), ("texture",), ("text",)),
+]
 
 
-def test_other_words_have_other_forms() -> None:
+def test_only_spellings_of_the_same_words_have_one_form() -> None:
     """Nothing is merged because it is merely similar."""
-    similar = ("wrong hands", "wrong hair", "glass", "glas", "too bright", "too dark", "texture")
-    assert len({feedback.keyword_form(one) for one in (*similar, "text")}) == 8
-
-
-@given(st.text())
-def test_a_form_is_its_own_form(keyword: str) -> None:
-    form = feedback.keyword_form(keyword)
-    if not any(word.endswith("s") for word in form.split()):
-        assert feedback.keyword_form(form) == form
+    forms = [{feedback.keyword_form(one) for one in some} for some in SPELLINGS]
+    assert [len(some) for some in forms] == [1] * len(SPELLINGS)
+    assert len(set.union(*forms)) == len(SPELLINGS)
 
 
 def test_the_time_in_an_identifier_is_what_x_itself_says(test_data: Path) -> None:
@@ -96,14 +83,8 @@ def test_the_time_in_an_identifier_is_what_x_itself_says(test_data: Path) -> Non
         found = feedback.time_in_address(f"https://x.com/i/status/{post['id']}")
         assert found is not None
         assert abs((found - datetime.fromisoformat(post["created_at"])).total_seconds()) < 1
-
-
-@pytest.mark.parametrize(
-    "url",
-    [None, "", "https://x.com/i/status/20", "https://bsky.app/profile/did:plc:a/post/3k"],
-)
-def test_other_addresses_hold_no_time(url: str | None) -> None:
-    assert feedback.time_in_address(url) is None
+    for other in (None, "", "https://x.com/i/status/20", "https://bsky.app/profile/a/post/3k"):
+        assert feedback.time_in_address(other) is None
 
 
 def test_a_table_is_asked_first() -> None:
@@ -111,11 +92,10 @@ def test_a_table_is_asked_first() -> None:
     url, other = "https://example.org/1", "https://x.com/i/status/1212092628029698048"
     rows = [{"url": url, "timestamp": moment}, {"url": other, "timestamp": None}]
     schema = pa.schema([POSTS.schema.field(name) for name in ("url", "timestamp")])
-    times = feedback.post_times(pa.Table.from_pylist(rows, schema))
-    assert times.text(url) == "2026-03-02T12:00:00+00:00"
-    assert times.text(other) == "2019-12-31T19:26:16+00:00"
-    assert times.text("https://example.org/2") is None
-    assert feedback.post_times(None).text(url) is None
+    times = PostTimes.of_table(pa.Table.from_pylist(rows, schema))
+    assert times.of(url) == moment
+    assert f"{times.of(other):%Y-%m-%d %H:%M:%S}" == "2019-12-31 19:26:16"
+    assert times.of("https://example.org/2") is None
 
 
 def test_spellings_are_merged_and_counted() -> None:
@@ -133,55 +113,53 @@ def test_spellings_are_merged_and_counted() -> None:
     assert [one.post_url for one in first.examples] == ["u1", "u3"]
     assert first.examples[0].time == "2026-03-31T23:59:00+00:00"
 
-
-def test_without_failures_there_is_a_reason() -> None:
     part = feedback.failures([sample("a", [("u1", "success", None), ("u2", None, None)])], TIMES)
     assert (part.found, part.reason) == (None, NotAnalyzed.NO_COMMENTS)
 
 
-def test_a_success_after_a_failure_may_be_a_workaround() -> None:
-    said: list[Said] = [
-        ("u3", "success", None),
-        ("u1", "success", None),
-        ("u2", "failure", "wrong maze"),
-        ("u2", "mixed", None),
-    ]
-    found = feedback.interaction([sample("a", said)], TIMES).found
-    assert found is not None
-    (one,) = found.workarounds
-    assert (one.comment.post_url, one.failed) == ("u3", ("wrong maze",))
+ORDERED: list[Said] = [
+    ("u3", "success", None),
+    ("u1", "success", None),
+    ("u2", "failure", "wrong maze"),
+    ("u2", "mixed", None),
+]
+UNTIMED: list[Said] = [
+    ("u2", "failure", "blur"),
+    ("u1", "mixed", "hands"),
+    ("u1", "failure", "blur"),
+    ("u2", "success", None),
+]
 
 
-def test_failures_that_others_named_come_in_their_order() -> None:
-    said: list[Said] = [
-        ("u2", "failure", "blur"),
-        ("u1", "mixed", "hands"),
-        ("u1", "failure", "blur"),
-        ("u2", "success", None),
-    ]
-    found = feedback.interaction([sample("a", said)], PostTimes()).found
-    assert found is not None
-    assert [one.failed for one in found.workarounds] == [("blur",), ("blur", "hands")]
+@pytest.mark.parametrize(
+    ("said", "times", "found"),
+    [
+        (ORDERED, TIMES, [("u3", ("wrong maze",))]),
+        (UNTIMED, PostTimes(), [("u1", ("blur",)), ("u2", ("blur", "hands"))]),
+    ],
+    ids=["by time", "as they stand"],
+)
+def test_a_success_after_anothers_failure_may_be_a_workaround(
+    said: list[Said], times: PostTimes, found: list[tuple[str, tuple[str, ...]]]
+) -> None:
+    told = feedback.interaction([sample("a", said)], times).found
+    assert told is not None
+    assert [(one.comment.post_url, one.failed) for one in told.workarounds] == found
 
 
 def test_probes_are_the_samples_of_that_kind() -> None:
-    others = [sample("b"), sample("c", kind=None)]
-    probe_given = sample("a", kind="probe", prompt="draw  yourself")
-    found = feedback.interaction([probe_given, *others], TIMES).found
-    assert found is not None
-    (probe,) = found.probes
-    assert (probe.id, probe.prompt, probe.comments) == ("a", "draw yourself", 0)
-    assert probe.post.post_url == "https://example.org/a"
-
-
-def test_words_that_are_left_out_stay_out() -> None:
-    said: list[Said] = [("u1", "failure", "blur"), ("u2", "success", None)]
-    bare = sample("a", said, prompt=None, kind="probe")
+    """Words that a release leaves out stay out."""
+    bare = sample("d", [("u1", "failure", "blur"), ("u2", "success", None)], prompt=None)
     for comment in bare["community_feedback"]:
         comment["feedback"] = None
-    found = feedback.interaction([bare], TIMES).found
+    probe_given = sample("a", kind="probe", prompt="draw  yourself")
+    others = [sample("b"), sample("c", kind=None), {**bare, "kind": "probe"}]
+    found = feedback.interaction([probe_given, *others], TIMES).found
     assert found is not None
-    assert (found.probes[0].prompt, found.workarounds[0].comment.text) == (None, None)
+    probe, silent = found.probes
+    assert (probe.id, probe.prompt, probe.comments) == ("a", "draw yourself", 0)
+    assert probe.post.post_url == "https://example.org/a"
+    assert (silent.prompt, found.workarounds[0].comment.text) == (None, None)
 
 
 def test_days_are_those_of_utc_and_count_from_the_release() -> None:
@@ -284,38 +262,19 @@ def test_words_are_text_and_nothing_else() -> None:
 
 @pytest.mark.extras
 @needs_cloud
-def test_a_font_that_is_none_is_named(tmp_path: Path) -> None:
+def test_what_cannot_be_laid_out_says_why(tmp_path: Path) -> None:
+    """No font, a text in place of a keyword, and a sign that the font knows and nobody sees."""
     (tmp_path / "none.ttf").write_bytes(b"no font")
     for name in ("none.ttf", "gone.ttf"):
         part = feedback.word_cloud(KEYWORDS, font=tmp_path / name)
         assert (part.found, part.reason) == (None, NotAnalyzed.BAD_FONT)
         assert name in str(part.detail)
         assert str(tmp_path) not in str(part.detail)
-
-
-@pytest.mark.extras
-@needs_cloud
-def test_a_text_in_place_of_a_keyword_finds_no_space() -> None:
-    part = feedback.word_cloud([*KEYWORDS[:1], _keyword("x" * 100_000, 3)])
+    others = [_keyword("x" * 100_000, 3), _keyword("a\u200bb", 3)]
+    part = feedback.word_cloud([*KEYWORDS[:1], *others])
     assert part.found is not None
-    assert (part.found.words, part.found.left_out) == (1, {"no_space": 1})
+    assert (part.found.words, part.found.left_out) == (1, {"no_glyphs": 1, "no_space": 1})
     assert feedback.word_cloud([_keyword("x" * 101, 3)]).reason is NotAnalyzed.NO_SPACE
-
-
-@pytest.mark.extras
-@needs_cloud
-def test_a_control_character_that_a_font_knows_is_not_written(tmp_path: Path) -> None:
-    import wordcloud
-    from fontTools.ttLib import TTFont
-
-    with TTFont(Path(wordcloud.__file__).with_name("DroidSansMono.ttf")) as font:
-        for table in font["cmap"].tables:
-            table.cmap |= {0: "a", 11: "a"}
-        font.save(tmp_path / "own.ttf")
-    keywords = [*KEYWORDS[:1], _keyword("a\x0b\x00b", 3)]
-    part = feedback.word_cloud(keywords, font=tmp_path / "own.ttf")
-    assert part.found is not None
-    assert part.found.left_out == {"no_glyphs": 1}
 
 
 def test_without_keywords_or_the_package_there_is_a_reason() -> None:

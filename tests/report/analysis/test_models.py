@@ -36,30 +36,20 @@ def _losses(seed: int, level: float) -> list[Loss]:
 
 
 def test_levels_are_means_over_tokens_and_over_prompts() -> None:
-    losses = _losses(1, 3.0)
-    (found,) = perplexities(["own"], [losses], draws=0)
-    nll = np.array([one.nll for one in losses])
-    tokens = np.array([one.tokens for one in losses])
-    assert found.token_level.value == pytest.approx(np.exp(nll.sum() / tokens.sum()))
-    assert found.prompt_level.value == pytest.approx(np.exp(nll / tokens).mean())
-    assert found.median == pytest.approx(np.median(np.exp(nll / tokens)))
-    assert (found.prompts, found.tokens, found.ratio) == (80, tokens.sum(), None)
-
-
-def test_the_interval_is_that_of_scipys_bootstrap() -> None:
-    losses = _losses(2, 3.0)
-    (found,) = perplexities(["own"], [losses], draws=4000)
-    values = np.array([one.perplexity for one in losses])
+    """The interval is that of scipy's bootstrap, the ratio the reference's through the own."""
+    sets = [_losses(1, 3.0), _losses(4, 4.0)]
+    own, other = perplexities(["own", "other"], sets, draws=4000)
+    nll, tokens = np.array(sets[0]).T
+    values = np.exp(nll / tokens)
+    assert own.token_level.value == pytest.approx(np.exp(nll.sum() / tokens.sum()))
+    assert own.prompt_level.value == pytest.approx(values.mean())
+    assert own.median == pytest.approx(np.median(values))
+    assert (own.prompts, own.tokens, own.ratio) == (80, tokens.sum(), None)
     ends = bootstrap((values,), np.mean, method="percentile", n_resamples=4000, rng=1)
     low, high = ends.confidence_interval
     room = 0.1 * (high - low)
-    assert found.prompt_level.low == pytest.approx(low, abs=room)
-    assert found.prompt_level.high == pytest.approx(high, abs=room)
-
-
-def test_the_ratio_is_the_references_through_the_benchmarks() -> None:
-    own, other = perplexities(["own", "other"], [_losses(3, 3.0), _losses(4, 4.0)], draws=1000)
-    assert own.ratio is None
+    assert own.prompt_level.low == pytest.approx(low, abs=room)
+    assert own.prompt_level.high == pytest.approx(high, abs=room)
     assert other.ratio is not None
     assert other.ratio.low < math.e < other.ratio.high
     assert other.ratio.value == pytest.approx(other.token_level.value / own.token_level.value)
@@ -67,20 +57,15 @@ def test_the_ratio_is_the_references_through_the_benchmarks() -> None:
 
 def test_prompts_without_a_number_are_counted_out() -> None:
     losses = [Loss(4.0, 2), None, None, Loss(9000.0, 1), Loss(math.nan, 3)]
-    (found,) = perplexities(["own"], [losses], draws=0)
-    assert found.left_out == {"no_scored_token": 2, "not_finite": 2}
-    assert found.prompts == 1
-    assert Loss(5000.0, 1).perplexity == math.inf
-    (found,) = perplexities(["own"], [[Loss(709.0, 1)] * 12], draws=20)
-    assert found.prompt_level.value == pytest.approx(math.exp(709))
-
-
-def test_a_set_without_numbers_says_so() -> None:
-    own, other = perplexities(["own", "other"], [[None], [Loss(4.0, 2)]], draws=10)
-    assert (own.token_level.value, own.token_level.reason) == (None, NotAnalyzed.NO_PROMPTS)
-    assert other.token_level.value == pytest.approx(math.e**2)
-    assert other.ratio is not None
-    assert other.ratio.value is None
+    none, some = perplexities(["own", "other"], [[None], losses], draws=10)
+    assert (none.token_level.value, none.token_level.reason) == (None, NotAnalyzed.NO_PROMPTS)
+    assert some.left_out == {"no_scored_token": 2, "not_finite": 2}
+    assert (some.prompts, some.token_level.value) == (1, pytest.approx(math.e**2))
+    assert some.ratio is not None
+    assert some.ratio.value is None
+    # Their sum is more than a float holds.
+    (large,) = perplexities(["own"], [[Loss(709.0, 1)] * 12], draws=20)
+    assert large.prompt_level.value == pytest.approx(math.exp(709))
 
 
 def test_without_a_model_nothing_is_loaded() -> None:
@@ -150,26 +135,22 @@ def test_the_nearest_is_scipys() -> None:
     found = models.nearest(rows, others)
     assert found.distance == pytest.approx(distances.min(axis=1), abs=1e-9)
     assert found.place.tolist() == distances.argmin(axis=1).tolist()
-    none = models.nearest(np.empty((0, 2)), np.array([[1.0, 0.0]]))
-    assert (len(none.distance), len(none.place)) == (0, 0)
+    assert [len(one) for one in models.nearest(np.empty((0, 6)), others)] == [0, 0]
 
 
 def test_the_plane_is_that_of_the_singular_value_decomposition() -> None:
     vectors = np.random.default_rng(3).normal(size=(50, 8)) * np.arange(8, 0, -1)
     left, values, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
-    found = models.principal_plane(vectors)
-    assert np.abs(found.points) == pytest.approx(np.abs(left[:, :2] * values[:2]), abs=1e-9)
-    assert found.explained == pytest.approx(tuple(values[:2] ** 2 / (values**2).sum()))
+    points, explained = models.principal_plane(vectors)
+    assert np.abs(points) == pytest.approx(np.abs(left[:, :2] * values[:2]), abs=1e-9)
+    assert explained == pytest.approx(tuple(values[:2] ** 2 / (values**2).sum()))
     # Neither the order of points nor the direction of an axis moves them.
-    turned = models.principal_plane(vectors[::-1]).points[::-1]
-    assert found.points == pytest.approx(turned, abs=1e-9)
-
-
-@pytest.mark.parametrize("vectors", [np.zeros((3, 4)), np.ones((1, 1)), np.zeros((0, 4))])
-def test_points_without_spread_lie_in_one_place(vectors: np.ndarray) -> None:
-    found = models.principal_plane(vectors)
-    assert found.points.tolist() == [[0.0, 0.0]] * len(vectors)
-    assert found.explained == (0.0, 0.0)
+    turned, _ = models.principal_plane(vectors[::-1])
+    assert points == pytest.approx(turned[::-1], abs=1e-9)
+    for alike in (np.zeros((3, 4)), np.ones((1, 1)), np.zeros((0, 4))):
+        points, explained = models.principal_plane(alike)
+        assert points.tolist() == [[0.0, 0.0]] * len(alike)
+        assert explained == (0.0, 0.0)
 
 
 def _needs(*packages: str) -> None:
@@ -240,8 +221,10 @@ def _direct(model: Any, tokens: Sequence[int], size: int, stride: int) -> tuple[
 
 
 @pytest.mark.extras
-@pytest.mark.parametrize(("size", "stride"), [(CONTEXT, 32), (16, 8), (5, 4), (2, 1)])
-@pytest.mark.parametrize("batch_tokens", [1, 64, 4096])
+@pytest.mark.parametrize(
+    ("size", "stride", "batch_tokens"),
+    [(CONTEXT, 32, 4096), (16, 8, 64), (5, 4, 1), (2, 1, 64)],
+)
 def test_equals_a_direct_loop(folder: Path, size: int, stride: int, batch_tokens: int) -> None:
     """To 1e-5, whatever is padded, cut into windows or batched together."""
     texts = ["a cat", "a", "", "Turn the photo into a drawing", "将照片变成", "x" * 50, "ab"]
@@ -250,31 +233,22 @@ def test_equals_a_direct_loop(folder: Path, size: int, stride: int, batch_tokens
     found = models.token_losses(causal, texts, size=size, stride=stride, batch_tokens=batch_tokens)
     for text, loss in zip(texts, found, strict=True):
         nll, count = _direct(causal.model, causal.tokenizer(text)["input_ids"], size, stride)
-        if count == 0:
-            assert loss is None
-        else:
-            assert loss is not None
-            assert loss.tokens == count
+        assert (loss.tokens if loss else 0) == count
+        if loss:
             assert loss.nll / count == pytest.approx(nll / count, abs=1e-5)
 
 
 @pytest.mark.extras
-def test_a_beginning_that_the_tokenizer_puts_conditions_the_first_token(tmp_path: Path) -> None:
+def test_special_tokens_are_the_tokenizers_alone(folder: Path, tmp_path: Path) -> None:
+    """A beginning that it puts conditions the first token; one that a prompt spells is text."""
     causal = _load(_write_tiny_neox(tmp_path / "begins", begins=True))
     assert causal.begin == 0
     (found,) = models.token_losses(causal, ["abc"], size=64, stride=32, batch_tokens=64)
     tokens = causal.tokenizer("abc")["input_ids"]
     assert len(tokens) == 4
-    assert found is not None
-    assert (found.nll, found.tokens) == (pytest.approx(_direct(causal.model, tokens, 64, 32)[0]), 3)
-
-
-@pytest.mark.extras
-def test_a_special_token_in_a_prompt_is_text(folder: Path) -> None:
-    causal = _load(folder)
-    (tokens,) = causal.tokens(["a<|endoftext|>"])
+    assert found == (pytest.approx(_direct(causal.model, tokens, 64, 32)[0]), 3)
+    (tokens,) = _load(folder).tokens(["a<|endoftext|>"])
     assert len(tokens) == len("a<|endoftext|>")
-    assert causal.tokenizer("a<|endoftext|>")["input_ids"][-1] == 0
     assert 0 not in tokens
 
 

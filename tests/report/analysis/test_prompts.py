@@ -67,28 +67,27 @@ def test_rows_without_a_prompt_are_counted(tmp_path: Path) -> None:
     ("name", "content", "said"),
     [
         ("a.csv", b"text\na cat\n", "unknown column 'prompt'; known: text"),
-        ("a.jsonl", b'{"prompt": "a"}\n[1]\n', "line 2 is not a JSON object"),
-        ("a.jsonl", b"[" * 100_000, "line 1 is not a JSON object"),
-        ("a.txt", b"a cat\n\xff\xfe", "not UTF-8 (byte 6)"),
-        ("a.csv", b"prompt,n\na cat, a dog,1\n", "3 cells in 'a cat, a dog,1': expected 2"),
-        ("a.csv", b'prompt\n"a cat, a dog\n', "expected quotes round a whole cell"),
-        ("a.csv", b'prompt\n"a" cat, a dog\n', "expected quotes round a whole cell"),
-        ("a.tsv", b"prompt\na cat\ta dog\n", "2 cells"),
+        ("a.jsonl", b'{"prompt": "a"}\n[1]\n', "row 2 is [1]"),
+        ("a.jsonl", b"[" * 100_000, "is no jsonl (RecursionError"),
+        ("a.txt", b"a cat\n\xff\xfe", "byte 0xff in position 6"),
+        ("a.csv", b"prompt,n\na cat, a dog,1\n", "row 1 is {'prompt': 'a cat'"),
+        # Nothing is swallowed by an open quotation mark.
+        ("a.csv", b'prompt\n"a cat, a dog\n', "a.csv' is no csv"),
+        ("a.csv", b'prompt\n"a" cat, a dog\n', "a.csv' is no csv"),
+        ("a.tsv", b"prompt\na cat\ta dog\n", "row 1 is"),
+        ("a.parquet", b"PAR1", "a.parquet' is no parquet"),
+        ("gone.txt", None, "gone.txt' (No such file or directory)"),
     ],
 )
-def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, said: str) -> None:
-    (tmp_path / name).write_bytes(content)
+def test_what_cannot_be_read_is_named(
+    tmp_path: Path, name: str, content: bytes | None, said: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError) as refused:
         read_reference(Reference(name="some", path=tmp_path / name, column="prompt"))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"no reference '.*gone.txt'"):
-        read_reference(Reference(name="some", path=tmp_path / "gone.txt"))
-    with pytest.raises(SourceError, match="not a regular file"):
-        read_reference(Reference(name="some", path=tmp_path))
 
 
 REASON = "needs icu4py: see `make test-extras`"
@@ -125,17 +124,11 @@ def test_marks_and_joiners_stay_in_their_word(text: str, expected: list[str]) ->
         ("将照片里的两个人转换成Q版人物", ("将", "照片")),
         ("この写真をジブリ風にして", ("この", "写真")),
         ("ภาพแมวน่ารัก", ("ภาพ", "แมว")),
-        ("生成一张图片", ("生成", "一张")),
     ],
-    ids=["chinese", "japanese", "thai", "chinese order"],
+    ids=["chinese", "japanese", "thai"],
 )
 def test_a_script_without_spaces_is_cut_into_words(text: str, first: tuple[str, str]) -> None:
     assert first_bigram(text) == first
-
-
-@pytest.mark.extras
-@pytest.mark.skipif(NO_ICU, reason=REASON)
-def test_scripts_may_change_within_a_run() -> None:
     assert list(words("转换成Q版 3D人物")) == ["转换", "成", "q", "版", "3d", "人物"]
     assert word_definition()["icu"] is not None
 

@@ -17,7 +17,6 @@ from datasets import Dataset
 from pydantic import ValidationError
 
 from echo_hf.config.evaluation import AnalysisOptions, Reference, with_files
-from echo_hf.config.systems import shipped_configs
 from echo_hf.errors import ConfigError, SourceError
 from echo_hf.report.analysis.prompts import PromptSet, read_references
 from tests.local_hub import LocalHub
@@ -27,7 +26,6 @@ TEXTS = ["add a hat", "make it night", "将照片变成水彩"]
 # One JSON string a line, as everybody can make it again.
 SHA256 = hashlib.sha256("\n".join(json.dumps(one) for one in TEXTS).encode()).hexdigest()
 REPO = "mira/edits"
-PARTI = Path(__file__).resolve().parents[4] / "shared/data/prompts/partiprompts/PartiPrompts.tsv"
 
 
 def parquet(**columns: list[Any]) -> bytes:
@@ -104,15 +102,6 @@ def test_a_digest_in_the_config_is_checked(hub: LocalHub, tmp_path: Path) -> Non
     assert not (tmp_path / "fresh" / "references").exists()
 
 
-def test_a_kept_file_that_somebody_changed_is_refused(hub: LocalHub, tmp_path: Path) -> None:
-    read(reference("a.tsv"), tmp_path, hub)
-    kept = tmp_path / "references" / "edits.json"
-    for text in (kept.read_text("utf-8").replace("a hat", "a cat"), "{", "[]", "{}"):
-        kept.write_text(text, "utf-8")
-        with pytest.raises(SourceError, match=r"edits\.json' was changed: remove it"):
-            read_references([reference("a.tsv")], tmp_path, hub.api())
-
-
 @pytest.mark.parametrize(
     ("one", "said"),
     [
@@ -166,19 +155,6 @@ def test_a_dataset_is_loaded_at_its_revision_and_kept(tmp_path: Path) -> None:
     misspelt = one.model_copy(update={"column": "prmpt", "dataset": "/no/such/folder"})
     _, missing = read_references([misspelt], tmp_path / "run")
     assert "cannot load reference 'hub'" in missing["hub"]
-
-
-@pytest.mark.skipif(not PARTI.is_file(), reason="needs the shared prompt sets")
-def test_parti_prompts_come_as_its_authors_published_them(hub: LocalHub, tmp_path: Path) -> None:
-    """1,632 prompts, by its authors' page; read here as from the Hub, with the entry's settings."""
-    shipped = yaml.safe_load((shipped_configs() / "references/figure3.yaml").read_bytes())
-    entry = next(one for one in shipped if one["name"] == "PartiPrompts")
-    repository = hub.repositories[REPO]
-    files = {entry["file"]: StoredFile(PARTI.read_bytes())}
-    commit = repository.add("parti", None, files)
-    repository.branches["main"] = commit
-    one = Reference.model_validate({**entry, "dataset": REPO, "revision": commit})
-    assert len(read(one, tmp_path, hub).prompts) == 1632
 
 
 # What a config says of them.

@@ -1,21 +1,65 @@
-"""Tasks of samples and of reference sets, and win rates by task."""
+"""Tasks, by kind and in free words: by hand, against scipy and brute force, a drawn corpus."""
 
 from __future__ import annotations
 
+import datetime
+import json
+import zipfile
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import pdist, squareform
 
+from echo_hf import build
+from echo_hf.collect.urls import canonical_url
 from echo_hf.config.checks import EngineChoice
-from echo_hf.config.evaluation import Reference
+from echo_hf.config.evaluation import EmbeddingOptions, Reference
 from echo_hf.config.sections import Target
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.report.analysis import tasks as module
+from echo_hf.report.analysis.analyze import analyze
+from echo_hf.report.analysis.feedback import PostTimes
 from echo_hf.report.analysis.prompts import prompt_set, read_reference
-from echo_hf.report.analysis.tasks import asked_tasks, reference_tasks, task_rates, tasks
+from echo_hf.report.analysis.result import BEFORE, OpenTasks
+from echo_hf.report.analysis.tasks import (
+    ComparedPhrases,
+    PhraseSpace,
+    asked_tasks,
+    open_tasks,
+    phrase_groups,
+    reference_tasks,
+    space_of,
+    task_rates,
+    tasks,
+)
+from echo_hf.samples.sample import sample_id
 from echo_hf.scores.win_rate import win_rate
 from echo_hf.tables import RATINGS
+from tests.recorded_as_model import config_over
 from tests.report.analysis.test_feedback import sample
+from tests.report.analysis.test_models import REASON, located
+
+COMIC, ATLAS, CAKE = (
+    ("turn a receipt into a comic", "turn a receipt into a comic strip"),
+    ("draw a room as a map of an atlas", "draw a room as an atlas map"),
+    ("show a building as a cake", "show a building as a sliced cake"),
+)
+PHRASES = ("restore an old photo", *COMIC, *ATLAS, *CAKE)
+WORDS = ("draw", "turn", "photo", "cat", "map", "poster", "old", "room")
+MADE_UP = st.lists(st.sampled_from(WORDS), min_size=2, max_size=4).map(" ".join)
+DATA = Path(__file__).parents[2] / "data"
+MONDAY = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
 
 
 def test_tasks_are_counted_and_those_that_references_lack_named() -> None:
@@ -104,14 +148,288 @@ def test_rates_of_a_task_are_of_samples_that_no_judge_was_spared() -> None:
     rows = ratings + [row | spared for row in ratings if row["sample_id"] < "s2"]
     (found,) = task_rates("text_to_image", pa.Table.from_pylist(rows, RATINGS.schema), None, {})
     asked = [row for row in ratings if row["sample_id"] >= "s2"]
-    assert {name: one.value for name, one in found.rates.items()} == win_rate(asked).win_rate
-    assert found.samples == len(asked) / 2
-
-
-def test_one_task_alone_has_the_rates_of_all() -> None:
-    ratings = _ratings({f"s{at}": (at % 7, at % 3) for at in range(40)})
-    (found,) = task_rates("image_to_image", ratings, None, {f"s{at}": "edit" for at in range(40)})
-    whole = win_rate(ratings)
+    whole = win_rate(asked)
     assert {name: one.value for name, one in found.rates.items()} == whole.win_rate
     assert {name: (one.low, one.high) for name, one in found.rates.items()} == whole.interval
-    assert not found.few
+    assert (found.few, found.samples) == (False, len(asked) / 2)
+
+
+def needs_sklearn(test: Any) -> Any:
+    missing = pytest.mark.skipif(find_spec("sklearn") is None, reason=REASON)
+    return pytest.mark.extras(missing(test))
+
+
+def _samples(phrases: Iterable[str | None]) -> list[dict[str, Any]]:
+    return [
+        {"task_phrase": phrase, "post_urls": [f"https://example.org/{at}"]}
+        for at, phrase in enumerate(phrases)
+    ]
+
+
+def _found(phrases: Iterable[str | None], *compared: ComparedPhrases) -> OpenTasks:
+    part = open_tasks(_samples(phrases), PostTimes(), compared)
+    assert part.found is not None, part.detail
+    return part.found
+
+
+def _on_a_plane(angles: Mapping[str, float]) -> PhraseSpace:
+    """Phrases at angles in degrees: distances are known without any model."""
+
+    def embed(phrases: Sequence[str]) -> Any:
+        at = np.radians([angles[one] for one in phrases])
+        return np.stack([np.cos(at), np.sin(at)], axis=1)
+
+    return PhraseSpace(embed, 0.5, 0.25, {})  # 60 degrees, and 41.4
+
+
+def test_without_phrases_nothing_is_told() -> None:
+    """As of a release that was built by rules, or before there were phrases."""
+    assert str(open_tasks(_samples([None]), PostTimes()).reason) == "no_phrases"
+
+
+@pytest.mark.skipif(bool(find_spec("sklearn")), reason="scikit-learn is installed")
+def test_a_missing_package_is_named() -> None:
+    part = open_tasks(_samples(PHRASES), PostTimes())
+    assert str(part.reason) == "missing_extra"
+    assert "echo-hf[analysis]" in str(part.detail)
+
+
+@needs_sklearn
+@given(st.lists(MADE_UP, min_size=2, max_size=25, unique=True))
+@settings(max_examples=30, deadline=None)
+def test_groups_are_those_of_scipy(phrases: list[str]) -> None:
+    """Phrases of a group all lie together, and no two groups could be one."""
+    space = space_of(phrases, None)
+    groups = [frozenset(one) for one in phrase_groups(dict.fromkeys(phrases, 1), space)]
+    assert sorted(phrase for one in groups for phrase in one) == sorted(phrases)
+
+    ordered = sorted(phrases)
+    vectors = space.embed(ordered).toarray()
+    between = pdist(vectors, "cosine")
+    apart = {
+        frozenset(pair): distance
+        for pair, distance in zip(combinations(ordered, 2), between, strict=True)
+    }
+    assert all(apart[frozenset(pair)] <= 0.7 for one in groups for pair in combinations(one, 2))
+    for one, other in combinations(groups, 2):
+        assert max(apart[frozenset((a, b))] for a in one for b in other) > 0.7
+    if len(set(between.round(9))) == len(between):  # without ties there is one answer
+        labels = fcluster(linkage(between, "complete"), 0.7, "distance")
+        theirs = {frozenset(np.array(ordered)[labels == label]) for label in set(labels)}
+        assert set(groups) == theirs
+
+
+@needs_sklearn
+@given(st.dictionaries(st.integers(-25, 25), st.integers(1, 5), min_size=1, max_size=9))
+@settings(deadline=None)
+def test_a_group_is_named_by_its_most_central_phrase(angles: dict[int, int]) -> None:
+    """By brute force over all phrases of all samples; of equal ones the first by its text."""
+    place = {f"draw {angle + 25:02d}": float(angle) for angle in angles}
+    counts = dict(zip(place, angles.values(), strict=True))
+    (group,) = phrase_groups(counts, _on_a_plane(place))
+
+    def apart(phrase: str) -> float:
+        turns = ((place[phrase] - place[one], count) for one, count in counts.items())
+        return round(sum(count * (1 - np.cos(np.radians(turn))) for turn, count in turns), 6)
+
+    assert next(iter(group)) == min(sorted(place), key=apart)
+    assert group == counts
+
+
+@needs_sklearn
+@given(st.permutations([*PHRASES, *PHRASES[:4], None]))
+@settings(max_examples=15, deadline=None)
+def test_the_order_of_samples_counts_for_nothing(phrases: list[str | None]) -> None:
+    assert _found(phrases) == _found([*PHRASES, *PHRASES[:4], None])
+
+
+@needs_sklearn
+def test_rarer_phrases_join_the_nearest_or_stand_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By hand: 0 and 90 degrees are linked first; 100 is within 41 degrees of one, 200 of none."""
+    monkeypatch.setattr(module, "MOST_LINKED", 2)
+    angles = {"draw a": 0.0, "draw b": 90.0, "draw c": 100.0, "draw d": 200.0}
+    counts = {"draw a": 9, "draw b": 8, "draw c": 1, "draw d": 1}
+    groups = phrase_groups(counts, _on_a_plane(angles))
+    assert sorted(map(sorted, groups)) == [["draw a"], ["draw b", "draw c"], ["draw d"]]
+
+
+@needs_sklearn
+def test_a_task_is_new_where_no_phrase_is_near() -> None:
+    """A set without phrases says nothing; sets change no group."""
+    near = ComparedPhrases("near", 3, ["turn receipts into a comic", "restore old photos", None])
+    far = ComparedPhrases("far", 2, ["paint a horse on the moon"] * 2)
+    silent = ComparedPhrases("silent", 9, [None] * 9)
+    untold = ComparedPhrases("untold", 9, (), "rules know no phrases")
+    found = _found(PHRASES, near, far, silent, untold)
+    new = {one.phrase: one.new_to for one in found.groups}
+    assert new == {
+        COMIC[0]: ("far",),
+        ATLAS[0]: ("near", "far"),
+        CAKE[0]: ("near", "far"),
+        "restore an old photo": ("far",),
+    }
+    by_phrase = {one.phrase: one.elsewhere for one in found.groups}
+    assert by_phrase[COMIC[0]] == {"near": 1, "far": 0}
+    told = {one.name: (one.prompts, one.phrased, one.untold) for one in found.compared}
+    assert told == {
+        "near": (3, 2, None),
+        "far": (2, 2, None),
+        "silent": (9, 0, "none of its prompts has a phrase"),
+        "untold": (9, 0, "rules know no phrases"),
+    }
+    assert [one.phrases for one in _found(PHRASES).groups] == [one.phrases for one in found.groups]
+
+
+@needs_sklearn
+def test_weeks_are_those_of_the_posts() -> None:
+    """By hand: Sunday night belongs to the week before; a post without a time to none."""
+    days = [0, 6.99, 7, 21, None]
+    times = {
+        f"https://example.org/{at}": MONDAY + datetime.timedelta(days=day)
+        for at, day in enumerate(days)
+        if day is not None
+    }
+    part = open_tasks(_samples([COMIC[0]] * 5), PostTimes(times))
+    assert part.found is not None
+    (group,) = part.found.groups
+    weeks = {f"{week}": count for week, count in group.by_week.items()}
+    assert weeks == {"2026-03-02": 2, "2026-03-09": 1, "2026-03-23": 1}
+    assert (str(group.first_seen), part.found.undated, group.samples) == ("2026-03-02", 1, 5)
+
+
+@needs_sklearn
+@pytest.mark.parametrize("place", ["no/such-model", None])
+def test_without_a_model_words_are_compared(place: str | None) -> None:
+    options = EmbeddingOptions(model=place, device="cpu") if place else None
+    part = open_tasks(_samples(PHRASES), PostTimes(), (), options)
+    assert part.found == _found(PHRASES)
+    said = part.definition["instead_of"]["embedding"]
+    assert (place or "analysis.embedding") in said
+
+
+@needs_sklearn
+@pytest.mark.parametrize(
+    ("place", "homogeneous", "complete", "found_again", "called_new"),
+    [("all_minilm_l6_v2", 0.97, 0.96, 0.93, 0.56), (None, 0.97, 0.89, 0.82, 0.37)],
+)
+def test_how_well_tasks_are_told_apart(
+    place: str | None,
+    homogeneous: float,
+    complete: float,
+    found_again: float,
+    called_new: float,
+    tmp_path: Path,
+) -> None:
+    """158 invented phrases for 54 tasks, a line each: the figures of the documentation.
+
+    Half of the phrases of a task are looked for beside its other half, and all of them beside those
+    of all other tasks.
+    """
+    from sklearn.metrics import completeness_score, homogeneity_score
+
+    options = None
+    if place:
+        with zipfile.ZipFile(located(place) / "model.zip") as packed:
+            packed.extractall(tmp_path)
+        options = EmbeddingOptions(model=str(tmp_path), device="cpu")
+    lines = (DATA / "task_phrases.txt").read_text("utf-8").splitlines()
+    tasks = [line.split("|") for line in lines]
+    task_of = {phrase: at for at, task in enumerate(tasks) for phrase in task}
+    space = space_of(sorted(task_of), options)
+    assert ("model" in space.definition) == bool(place)
+
+    groups = phrase_groups(dict.fromkeys(task_of, 1), space)
+    label_of = {phrase: at for at, group in enumerate(groups) for phrase in group}
+    labels = list(task_of.values()), [label_of[phrase] for phrase in task_of]
+    assert homogeneity_score(*labels) == pytest.approx(homogeneous, abs=0.01)
+    assert completeness_score(*labels) == pytest.approx(complete, abs=0.01)
+
+    vectors = space.embed(list(task_of))
+    dense = vectors if isinstance(vectors, np.ndarray) else vectors.toarray()
+    apart = squareform(pdist(dense, "cosine"))
+    again, new = [], []
+    for at, task in enumerate(tasks):
+        own = np.flatnonzero(np.array(labels[0]) == at)
+        half, rest = np.split(own, [(len(task) + 1) // 2])
+        new.append(np.delete(apart[own], own, axis=1).min() > space.near)
+        again += [apart[np.ix_(half, rest)].min() <= space.near] if len(rest) else []
+    assert np.mean(again) == pytest.approx(found_again, abs=0.01)
+    assert np.mean(new) == pytest.approx(called_new, abs=0.01)
+
+
+# --- a drawn corpus: three tasks that none of the seven kinds names ---
+
+IMAGES = ("fox_teal", "fox_pink", "fox_left", "cat_rain", "onigiri", "house_sketch", "mill_chat")
+
+
+def _corpus(folder: Path, phrases: Sequence[str], **analysis: Any) -> Path:
+    folder.mkdir()
+    posts, answers = [], []
+    for at, phrase in enumerate(phrases):
+        url = f"https://board.example/{at}"
+        prompt = f"Lumen, please {phrase}, number {at}"
+        file = next(Path(__file__).parents[3].glob(f"echo_hf/quickstart/pictures/{IMAGES[at]}.*"))
+        time = f"2026-03-{2 + 7 * (at // 3):02}T10:00:00Z"
+        posts.append(
+            {
+                "url": url,
+                "author": f"ada{at}",
+                "text": f"Prompt: {prompt}",
+                "timestamp": time,
+                "keywords": ["lumen image"],
+                "pictures": [{"path": f"pictures/{file.name}"}],
+            }
+        )
+        drawn = {"prompt": prompt, "quality": "Benchmark", "posts": [0], "feedback": []}
+        shown = {"inputs": [], "outputs": [1], "posts": [0]}
+        told = {"kind": "task", "task": "text_to_image", "feedback": [], "task_phrase": phrase}
+        row = canonical_url(url)
+        answers += [
+            {"stage": "relevance", "row": row, "answer": {"score": 5}},
+            {"stage": "extract", "row": row, "answer": {"samples": [drawn]}},
+            {"stage": "roles", "row": sample_id(row), "answer": {"samples": [shown]}},
+            {"stage": "feedback", "row": sample_id(row), "answer": told},
+            {"stage": "safety", "row": sample_id(row), "answer": {"hazards": []}},
+        ]
+    config = config_over(folder, posts, "recorded", analysis={"draws": 10, **analysis})
+    (folder / "answers.jsonl").write_text("\n".join(map(json.dumps, answers)), "utf-8")
+    build(config, runs=folder / "runs")
+    return config
+
+
+@needs_sklearn
+def test_tasks_outside_the_seven_surface(tmp_path: Path) -> None:
+    """By hand: two samples of each, and which of them a reference and the release before lack."""
+    old = _corpus(tmp_path / "old", [*COMIC, "restore an old photo"]).parent / "runs/quickstart"
+    references = [{"name": "cakes", "path": "cakes.txt"}]
+    now = _corpus(
+        tmp_path / "now",
+        [*COMIC, *ATLAS, *CAKE, "restore an old photo"],
+        references=references,
+        before=str(old / "release"),
+        task_engine={"kind": "recorded", "path": str(tmp_path / "references.jsonl")},
+    )
+    (now.parent / "cakes.txt").write_text("the town hall as a cake\n", "utf-8")
+    told = {"kind": "task", "task": "edit", "feedback": [], "task_phrase": CAKE[1]}
+    line = {"stage": "feedback", "row": "0", "answer": told}
+    (tmp_path / "references.jsonl").write_text(json.dumps(line), "utf-8")
+
+    part = analyze(now, runs=now.parent / "runs").analysis.open_tasks
+    assert part.found is not None, part.detail
+    rows = {one.phrase: (one.samples, one.new_to, str(one.first_seen)) for one in part.found.groups}
+    assert rows == {
+        COMIC[0]: (2, ("cakes",), "2026-03-02"),
+        ATLAS[0]: (2, ("cakes", BEFORE), "2026-03-02"),
+        CAKE[0]: (2, (BEFORE,), "2026-03-09"),
+        "restore an old photo": (1, ("cakes",), "2026-03-16"),
+    }
+    by_phrase = {one.phrase: part.found.share_before(one) for one in part.found.groups}
+    assert by_phrase[COMIC[0]] == pytest.approx(2 / 3)
+    assert by_phrase[ATLAS[0]] == 0
+
+    given_ = yaml.safe_load(now.read_text("utf-8"))
+    given_["analysis"] |= {"before": None, "task_engine": None}
+    now.write_text(yaml.safe_dump(given_), "utf-8")
+    (alone,) = analyze(now, runs=now.parent / "runs").analysis.open_tasks.found.compared
+    assert (alone.name, alone.phrased) == ("cakes", 0)
+    assert "analysis.task_engine" in alone.untold
