@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -219,18 +219,17 @@ def _planned(
         to_rate = _with_pending(folder, tasks, made, limit)
         pending = {one.system: ImageRef(one.system) for one in made.plans}
         shown = SentImages(folder.images, {how: dict(pending) for how in get_args(ImageSize)})
+        fits = read_table(folder.root, APPLICABILITY)
         with session.asking_in(folder, engines, budget_usd, watch) as asking:
-            fits = read_table(folder.root, APPLICABILITY)
-            asked = [
+            for question in (
                 *_fitting(config, to_rate.tasks, shown),
                 *rating_questions(config, judges, RUBRICS, to_rate, fits, shown),
-            ]
-            plans = [asking.plan(one) for one in asked]
-    for one in plans:
-        calls, place = one.plan, places.get(one.who)
-        planned.append(
-            PlannedWork(one.who, one.rubric, calls.calls, calls.stored, one.expected, place)
-        )
+            ):
+                one = asking.plan(question)
+                calls, place = one.plan, places.get(one.who)
+                planned.append(
+                    PlannedWork(one.who, one.rubric, calls.calls, calls.stored, one.expected, place)
+                )
     return tuple(planned)
 
 
@@ -260,19 +259,18 @@ def _judged(
     to_rate, shown = rated_outputs(config, asking.folder, limit), SentImages(asking.folder.images)
     samples = {task.sample_id for task in to_rate.tasks}
 
-    def asked(
-        questions: Iterable[JudgeTask], write: Callable[..., Path]
-    ) -> JudgingResult | JudgeError:
-        try:
-            return session.ask_judges(asking, [*questions], {}, partial(write, root), samples)
-        except JudgeError as error:  # the others were asked, and their answers are written
-            return error
+    def ratings() -> Iterator[JudgeTask]:
+        fits = read_table(root, APPLICABILITY)
+        return rating_questions(config, judges, RUBRICS, to_rate, fits, shown)
 
-    yield asked(_fitting(config, to_rate.tasks, shown), session.write_applicability)
-    fits = read_table(root, APPLICABILITY)
-    yield asked(
-        rating_questions(config, judges, RUBRICS, to_rate, fits, shown), session.write_ratings
-    )
+    for questions, write in (
+        (partial(_fitting, config, to_rate.tasks, shown), session.write_applicability),
+        (ratings, session.write_ratings),
+    ):
+        try:
+            yield session.ask_judges(asking, [*questions()], {}, partial(write, root), samples)
+        except JudgeError as error:  # the others were asked, and their answers are written
+            yield error
 
 
 def _board(scores: Scores) -> Dataset:

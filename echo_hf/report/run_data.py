@@ -70,7 +70,6 @@ class TrustLine(Figures):
     split: str | None = None
     said: str
     meaning: str
-    reason: str | None = None
 
 
 class Metric(Figures):

@@ -52,60 +52,35 @@ def writing(log: EventLog, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_what_was_added_is_read_back(log: EventLog) -> None:
-    first = log.append("review", "s1", "ann", "edit", {"prompt": "größer\n\u202e 🙂", "n": [1]})
-    second = log.append("review", "s1", "ben", "keep", base=first.id)
-    assert log.events("review") == (first, second)
-    assert first == Event(
-        1772443800000,  # 2026-03-02 09:30 UTC in milliseconds
-        "review",
-        "s1",
-        "ann",
-        "edit",
-        {"prompt": "größer\n\u202e 🙂", "n": [1]},
-        None,
-        MORNING,
-    )
+def test_what_was_added_is_found_by_app_subject_and_person(log: EventLog) -> None:
+    payload = {"prompt": "größer\n\u202e 🙂", "n": [1]}
+    first = log.append("rank", "s1", "ann", "rank", payload)
+    second = log.append("rank", "s1", "ben", "rank", base=first.id)
+    third = log.append("rank", "s2", "ann", "rank")
+    log.append("review", "s1", "ann", "keep")
+    number = 1772443800000  # 2026-03-02 09:30 UTC in milliseconds
+    assert first == Event(number, "rank", "s1", "ann", "rank", payload, None, MORNING)
     assert (second.base, second.at) == (first.id, MORNING + timedelta(minutes=1))
-
-
-def test_events_are_found_by_app_subject_and_person(log: EventLog) -> None:
-    first, second, third, _ = (
-        log.append(app, subject, person, "did")
-        for app, subject, person in [
-            ("rank", "s1", "ann"),
-            ("rank", "s1", "ben"),
-            ("rank", "s2", "ann"),
-            ("review", "s1", "ann"),
-        ]
-    )
     found = [log.events("rank"), log.events("rank", "s1"), log.events("rank", person="ann")]
     assert found == [(first, second, third), (first, second), (first, third)]
     assert log.events("rank", "s1", "ann") == (first,)
 
 
-@pytest.mark.parametrize(("later", "person"), [(0, "ben"), (6, "ann")])
-def test_only_own_events_are_undone(log: EventLog, later: int, person: str) -> None:
-    event = log.append("rank", "s1", "ann", "rank").id + later
-    with pytest.raises(RunError, match=rf"^event {event} is none of '{person}'"):
-        log.undo(event, person)
-    assert len(log.events("rank")) == 1
-
-
-def test_a_base_is_an_event(log: EventLog) -> None:
+def test_what_cannot_be_done_leaves_the_log_as_it_is(log: EventLog) -> None:
+    """Only own events are undone, a base is an event, and none is ever changed."""
+    there = log.append("rank", "s1", "ann", "rank").id
+    for event, person in ((there, "ben"), (there + 6, "ann")):
+        with pytest.raises(RunError, match=rf"^event {event} is none of '{person}'"):
+            log.undo(event, person)
     with pytest.raises(RunError, match="has no event 5"):
         log.append("rank", "s1", "ann", "rank", base=5)
-    assert log.events("rank") == ()
-
-
-def test_events_cannot_be_changed(log: EventLog) -> None:
-    log.append("rank", "s1", "ann", "rank")
     with (
         sqlite3.connect(log.path) as other,
         pytest.raises(sqlite3.IntegrityError, match="never changed"),
     ):
         other.execute("update event set person = 'ben'")
     other.close()
+    assert [(one.id, one.person) for one in log.events("rank")] == [(there, "ann")]
 
 
 def test_what_has_to_go_leaves_the_bytes_of_the_file(log: EventLog) -> None:
@@ -119,19 +94,19 @@ def test_what_has_to_go_leaves_the_bytes_of_the_file(log: EventLog) -> None:
 
 
 def test_processes_that_write_at_a_time_lose_nothing(log: EventLog) -> None:
-    people = ["ann", "ben", "cy", "dee"]
-    processes = [writing(log, person, "150") for person in people]
+    people = ["ann", "ben", "cy"]
+    processes = [writing(log, person, "40") for person in people]
     said = [process.communicate()[0].split() for process in processes]
-    assert [process.returncode for process in processes] == [0] * 4
+    assert [process.returncode for process in processes] == [0] * 3
     events = log.events("rank")
-    assert len({event.id for event in events}) == 600
+    assert len({event.id for event in events}) == 120
     for person, words in zip(people, said, strict=True):
         own = [event for event in events if event.person == person]
-        assert [event.payload["number"] for event in own] == list(range(150))
+        assert [event.payload["number"] for event in own] == list(range(40))
         assert [str(event.id) for event in own] == words[::2]
 
 
-@pytest.mark.parametrize("after", [1, 12, 40])
+@pytest.mark.parametrize("after", [12, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_killed_process_loses_nothing_that_it_said(log: EventLog, after: int) -> None:
     process = writing(log, "ann")
     assert process.stdout is not None
@@ -213,16 +188,6 @@ def test_the_fold_is_stable_under_the_order_of_reading(log: list[Event], seed: i
     assert decisions(mixed) == decisions(log)
 
 
-@given(logs())
-def test_undo_is_undone(log: list[Event]) -> None:
-    end = log[-1].id
-    did = event(end + 1, "keep", person="ann")
-    undone = event(end + 2, UNDO, did.id)
-    again = event(end + 3, UNDO, undone.id)
-    assert standing([*log, did, undone]) == standing(log)
-    assert standing([*log, did, undone, again]) == standing([*log, did])
-
-
 def test_each_person_has_an_own_say() -> None:
     log = [
         event(1, "keep"),
@@ -247,15 +212,9 @@ def test_two_decisions_on_one_base_are_a_conflict_until_one_has_seen_both() -> N
     assert decisions([*log, settled]) == {"s": (settled,)}
     assert decisions([*log, settled, event(5, UNDO, 4)])["s"] == (log[1], log[2])
 
-
-def test_a_decision_on_an_old_base_does_not_hide_a_later_one() -> None:
-    log = [
-        event(1, "keep"),
-        event(2, "flag", 1, person="ben"),
-        event(3, "flag", 2, person="ann"),
-        event(4, "keep", 2, person="cy"),
-    ]
-    assert decisions(log) == {"s": (log[2], log[3])}
+    # One on an old base does not hide a later one.
+    old = [*log[:2], event(3, "flag", 2, person="ann"), event(4, "keep", 2, person="cy")]
+    assert decisions(old) == {"s": (old[2], old[3])}
 
 
 @dataclass
@@ -284,37 +243,26 @@ def test_people_get_different_samples(leases: Leases, clock: Clock) -> None:
     assert [leases.lend(wanted, who) for who in ("ann", "ben", "cy")] == ["s1", "s2", None]
     until = clock.time + timedelta(minutes=10)
     assert leases.running() == {"s1": Lease("ann", until), "s2": Lease("ben", until)}
-
-
-def test_a_lease_is_renewed_by_asking_again(leases: Leases, clock: Clock) -> None:
-    for _ in range(3):
-        assert leases.lend(["s1"], "ann") == "s1"
-        clock.wait(9)
-    assert leases.lend(["s1"], "ben") is None
-
-
-def test_a_lease_that_ended_goes_to_another(leases: Leases, clock: Clock) -> None:
-    leases.lend(["s1"], "ann")
-    clock.wait(10)
-    assert leases.running() == {}
-    assert leases.lend(["s1"], "ben") == "s1"
-    assert leases.lend(["s1"], "ann") is None
-
-
-def test_a_lease_of_a_clock_that_was_wrong_has_expired(leases: Leases, clock: Clock) -> None:
-    clock.wait(60 * 24)
-    leases.lend(["s1"], "ann")
-    clock.wait(-60 * 24)
-    assert leases.running() == {}
-    assert leases.lend(["s1"], "ben") == "s1"
-
-
-def test_only_ones_own_lease_is_given_back(leases: Leases) -> None:
-    leases.lend(["s1"], "ann")
+    # Only one's own is given back.
     leases.give_back("s1", "ben")
     assert leases.lend(["s1"], "ben") is None
     leases.give_back("s1", "ann")
     assert leases.lend(["s1"], "ben") == "s1"
+
+
+def test_a_lease_is_renewed_by_asking_and_ends_after_ten_minutes(
+    leases: Leases, clock: Clock
+) -> None:
+    for _ in range(3):
+        assert leases.lend(["s1"], "ann") == "s1"
+        clock.wait(9)
+    assert leases.lend(["s1"], "ben") is None
+    clock.wait(1)
+    assert leases.running() == {}
+    assert leases.lend(["s1"], "ben") == "s1"
+    clock.wait(-60 * 24)  # so the clock of that one was wrong
+    assert leases.running() == {}
+    assert leases.lend(["s1"], "ann") == "s1"
 
 
 def test_no_sample_is_lent_twice_at_a_time(leases: Leases) -> None:

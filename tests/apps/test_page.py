@@ -17,21 +17,17 @@ import pytest
 from PIL import Image
 
 from echo_hf.apps.page import (
-    HERE,
     PASSWORDS,
     ROUTE,
     AppUsers,
     AskedPage,
     Place,
     ShownImages,
-    answer_of,
     check_installed,
     check_reachable,
     listening,
-    packed,
     people_of,
     pseudonym,
-    rendered,
 )
 from echo_hf.errors import ImageError, MissingExtraError, RunError
 from echo_hf.images.store import ImageStore
@@ -42,63 +38,40 @@ from tests.judging.run_for_tests import put, root
 HOSTILE = "<script>alert(1)</script>\" onload='x' ${y} {{z}}"
 
 
-def start_page(names: tuple[str, ...], problem: str = "") -> str:
-    return rendered("start.jinja", title="Rank", names=names, problem=problem)
-
-
-def test_the_start_page_escapes_what_was_typed() -> None:
-    page = start_page((HOSTILE,), f"{HOSTILE} is not a pseudonym")
-    assert "<script" not in page
-    assert "onload='x'" not in page
-    assert f">{HOSTILE} is not a pseudonym<" in unescape(page)
-
-
 def test_who_is_refused_is_asked_again() -> None:
+    """What was typed is escaped; a pseudonym has one form, and a list of people is closed."""
+
     def opened(person: str) -> str:
         if person == "ben":
             raise RunError("cannot use the log of events")
         return f"the page of {person}"
 
-    page = AskedPage("Rank", AppUsers(("ada", "ben")), (), HERE, opened, lambda person, _: person)
-    shown = [unescape(page.shown_to(name)) for name in (None, "Ada", "cy", "a b", "ben")]
+    page = AskedPage("Rank", "rank", (), "board.css", opened, lambda person, *_: person)
+    people = people_of(["Ada", "ben", "ada"])
+    assert people == AppUsers(("ada", "ben"))
+    shown = [page.shown_to(people, name) for name in (None, "ＡＤＡ", "cy", HOSTILE, "ben")]
     assert shown[1] == "the page of ada"
-    said = ["", "the page", "'cy' is not on the list", "'a b' is not a pseudonym", "cannot use the"]
-    assert all(words in html for words, html in zip(said, shown, strict=True))
+    said = ["", "the page", "'cy' is not on the list", "' is not a pseudonym", "cannot use the"]
+    assert all(words in unescape(html) for words, html in zip(said, shown, strict=True))
     assert [html.count('data-name="') for html in shown] == [2, 0, 2, 2, 2]
-
-
-@pytest.mark.parametrize(("sent", "number"), [(3, 3), ("3", 0), (True, 0), (None, 0), (1.5, 0)])
-def test_an_answer_names_what_it_answers(sent: object, number: int) -> None:
-    assert answer_of({"answer": sent}) == number
+    assert "<script" not in shown[3]
+    assert "onload='x'" not in shown[3]
 
 
 @pytest.mark.parametrize(
-    ("typed", "kept"), [("Ada", "ada"), (" zoë-2 ", "zoë-2"), ("ＡＤＡ", "ada"), ("山田", "山田")]
+    ("typed", "kept"),
+    [
+        *((" zoë-2 ", "zoë-2"), ("ＡＤＡ", "ada"), ("山田", "山田")),
+        *((typed, None) for typed in ("", " ", "a b", "a@b.c", "x" * 41, "<b>", "a\nb", "../x")),
+    ],
 )
-def test_a_pseudonym_has_one_form(typed: str, kept: str) -> None:
-    assert pseudonym(typed) == kept
-
-
-@pytest.mark.parametrize("typed", ["", " ", "a b", "a@b.c", "x" * 41, "<b>", "a\nb", "../x"])
-def test_what_is_no_pseudonym_is_refused(typed: str) -> None:
+def test_a_pseudonym_has_one_form(typed: str, kept: str | None) -> None:
+    if kept:
+        assert pseudonym(typed) == kept
+        return
     with pytest.raises(RunError, match="is not a pseudonym") as caught:
         pseudonym(typed)
     assert "\n" not in str(caught.value)
-
-
-def test_a_list_of_people_is_closed() -> None:
-    people = people_of(["Ada", "ben", "ada"])
-    assert people == AppUsers(("ada", "ben"))
-    assert people.admitted("ADA") == "ada"
-    with pytest.raises(RunError, match="'cy' is not on the list: choose one of ada, ben"):
-        people.admitted("cy")
-
-
-def test_passwords_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(PASSWORDS, "Ada:correct:horse ben:battery-staple")
-    people = people_of(["auth"])
-    assert people.names == ("ada", "ben")
-    assert people.passwords == {"ada": "correct:horse", "ben": "battery-staple"}
 
 
 @pytest.mark.parametrize(
@@ -106,24 +79,25 @@ def test_passwords_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     [
         ("", "names 0 people"),
         ("ada:long-enough Ada:long-enough", "names 2 people, 1 of them distinct"),
-        ("ada:hunter2", "the password of 'ada' is short"),
-        ("ada", "the password of 'ada' is short"),
+        ("ada:hunter2 ben", "2 with a short password"),
+        ("Ada:correct:horse ben:battery-staple", None),
     ],
 )
-def test_bad_passwords_are_one_line_without_them(
-    monkeypatch: pytest.MonkeyPatch, text: str, said: str
+def test_passwords_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, text: str, said: str | None
 ) -> None:
     monkeypatch.setenv(PASSWORDS, text)
+    if said is None:
+        known = {"ada": "correct:horse", "ben": "battery-staple"}
+        assert people_of(["auth"]) == AppUsers(("ada", "ben"), known)
+        # Names beside it would be of people without a password.
+        with pytest.raises(RunError, match="--people auth stands alone"):
+            people_of(["auth", "ada"])
+        return
     with pytest.raises(RunError, match=said) as caught:
         people_of(["auth"])
     assert "hunter2" not in str(caught.value)
     assert "long-enough" not in str(caught.value)
-
-
-def test_auth_stands_alone() -> None:
-    """Names beside it would be of people without a password."""
-    with pytest.raises(RunError, match="--people auth stands alone"):
-        people_of(["auth", "ada"])
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.7", "::", "example.org"])  # noqa: S104 - what is tested
@@ -136,56 +110,35 @@ def test_strangers_are_not_let_in_by_accident(host: str) -> None:
         check_reachable(here, AppUsers(), anyone=False)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> ImageStore:
-    return ImageStore(tmp_path / "pictures")
-
-
-def name(images: ShownImages, digest: str) -> str:
-    return images.address(digest).removeprefix(ROUTE)
-
-
-def admitted(store: ImageStore, digest: str) -> ShownImages:
-    images = ShownImages(store)
-    images.admit([digest])
-    return images
-
-
-def test_only_what_may_be_shown_is_served(store: ImageStore) -> None:
-    shown, other = store.put(drawing("oxlip")), store.put(drawing("quixel"))
-    images = admitted(store, shown)
-    assert images.png(name(images, shown)) is not None
-    for unknown in (name(images, other), shown, other, "", "..", f"../{shown[:2]}/{shown}"):
-        assert images.png(unknown) is None
-
-
-def test_names_tell_nothing_and_are_others_each_time(store: ImageStore) -> None:
-    digest = store.put(drawing("oxlip"))
-    first, second = (admitted(store, digest) for _ in range(2))
-    assert re.fullmatch(r"/image/[0-9a-f]{32}", first.address(digest))
-    assert first.address(digest) == first.address(digest)
-    assert first.address(digest) != second.address(digest)
-    assert digest[:8] not in first.address(digest)
-    assert "secret" not in repr(first)
-
-
-def test_pixels_are_the_same_and_nothing_else_is_left(store: ImageStore) -> None:
+def test_only_what_may_be_shown_is_served_under_names_that_tell_nothing(tmp_path: Path) -> None:
+    """Each start has other names, and whatever else the file of an image held is gone."""
+    store = ImageStore(tmp_path / "pictures")
     data = drawing("oxlip")
+    shown, other = store.put(data), store.put(drawing("quixel"))
+    images, again = ShownImages(store), ShownImages(store)
+    images.admit([shown])
+    name = images.address(shown).removeprefix(ROUTE)
+    assert re.fullmatch(r"[0-9a-f]{32}", name)
+    assert shown[:8] not in name
+    assert images.address(shown) != again.address(shown)
+    assert "secret" not in repr(images)
+    for unknown in (
+        images.address(other).removeprefix(ROUTE),
+        shown,
+        "",
+        f"../{shown[:2]}/{shown}",
+    ):
+        assert images.png(unknown) is None
+    bare = images.png(name)
+    assert bare is not None
     assert b"oxlip" in data
-    bare = packed(data)
     assert b"oxlip" not in bare
     with Image.open(io.BytesIO(bare)) as found, Image.open(io.BytesIO(data)) as before:
-        assert found.format == "PNG"
-        assert found.info == {}
+        assert (found.format, found.info) == ("PNG", {})
         assert np.array_equal(np.asarray(found), np.asarray(before))
-
-
-def test_an_image_that_is_gone_is_an_error(store: ImageStore) -> None:
-    digest = store.put(drawing("oxlip"))
-    images = admitted(store, digest)
-    store.path(digest).unlink()
+    store.path(shown).unlink()
     with pytest.raises(ImageError):
-        images.png(name(images, digest))
+        images.png(name)
 
 
 @pytest.fixture(scope="module")
@@ -236,28 +189,21 @@ def test_no_file_can_be_had(server: Server) -> None:
 
 
 @pytest.mark.extras
-def test_each_answer_keeps_the_browser_at_home(server: Server) -> None:
-    for path in ("/", "/config", "/image/none"):
-        headers = asked(server, path)[2]
+def test_each_answer_keeps_the_browser_at_home_and_names_no_system(server: Server) -> None:
+    told = b""
+    for path in ("/", "/config", "/image/none", "/gradio_api/info"):
+        _, body, headers = asked(server, path)
         policy = headers["content-security-policy"]
         assert "default-src 'self'" in policy
         assert "http" not in policy
         assert headers["referrer-policy"] == "no-referrer"
-
-
-@pytest.mark.extras
-def test_another_websites_name_is_turned_away(server: Server) -> None:
-    assert asked(server, "/", "evil.example")[0] == 400
-    assert asked(server, "/", "localhost")[0] == 200
-
-
-@pytest.mark.extras
-def test_what_the_page_is_made_of_names_no_system(server: Server) -> None:
-    told = asked(server, "/")[1] + asked(server, "/config")[1]
-    told += asked(server, "/gradio_api/info")[1]
+        told += body
     assert b"Rank images" in told
     assert str(server.folder).encode() not in told
     assert b"zorblatt" not in told
+    # Another website's name is turned away.
+    assert asked(server, "/", "evil.example")[0] == 400
+    assert asked(server, "/", "localhost")[0] == 200
 
 
 def test_a_port_that_is_taken_is_one_line() -> None:

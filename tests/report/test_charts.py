@@ -38,18 +38,13 @@ def test_a_point_with_its_interval() -> None:
     assert 'cx="25%"' in DRAW.extent(UNIT, (0.25, 0.25))  # a range may be one place
 
 
-@pytest.mark.parametrize(
-    ("value", "start", "width"), [(0.4, "50%", "20%"), (-0.4, "30%", "20%"), (0.0, "50%", "0%")]
-)
-def test_bars_begin_at_zero(value: float, start: str, width: str) -> None:
-    drawn = _parsed(DRAW.bar(AROUND_ZERO, value))
-    assert (drawn.get("x"), drawn.get("width")) == (start, width)
-
-
-def test_ticks_are_named() -> None:
+def test_bars_begin_at_zero_and_ticks_are_named() -> None:
+    bars = [_parsed(DRAW.bar(AROUND_ZERO, value)) for value in (0.4, -0.4, 0.0)]
+    found = [(one.get("x"), one.get("width")) for one in bars]
+    assert found == [("50%", "20%"), ("30%", "20%"), ("50%", "0%")]
     texts = list(_parsed(DRAW.axis(AROUND_ZERO)).iter("text"))
-    found = [(one.text, one.get("x"), str(one.get("class")).split()[1:]) for one in texts]
-    assert found == [("−1", "0%", ["start"]), ("0", "50%", ["between"]), ("1", "100%", ["end"])]
+    named = [(one.text, one.get("x"), str(one.get("class")).split()[1:]) for one in texts]
+    assert named == [("−1", "0%", ["start"]), ("0", "50%", ["between"]), ("1", "100%", ["end"])]
 
 
 def _gaussian_density(values: Sequence[float], at: float) -> float:
@@ -79,14 +74,11 @@ def test_a_shape_is_as_high_above_as_below() -> None:
         assert DRAW.distribution(UNIT, values).count('class="faint"') == len(values)
 
 
-def test_histograms_group_levels() -> None:
+def test_histograms_and_points_of_a_map() -> None:
     shares = [0.5] + [0.0] * 99 + [0.3] + [0.0] * 154 + [0.2]
     assert charts.highest([shares, [1 / 256] * 256, shares]) == 0.3
     first, *_ = _parsed(DRAW.histogram([shares] * 3, 0.3)).iter("path")
     assert "397,0.0" in str(first.get("d"))  # step 25 of 63, at the upper edge
-
-
-def test_points_of_a_map() -> None:
     drawn = DRAW.scatter({"a": [(0, 5), (10, 9)]}, "a <map>")
     assert 'd="M12.0,388.0h0M628.0,12.0h0"' in drawn
     assert 'aria-label="a &lt;map&gt;"' in drawn
@@ -120,19 +112,10 @@ def test_charts_for_print_are_whole_documents() -> None:
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
 
 
-@pytest.mark.parametrize(
-    ("scale", "value", "place"),
-    [
-        (UNIT, 0, "0%"),
-        (UNIT, 1 / 3, "33.33%"),
-        (UNIT, 7, "100%"),  # nothing is drawn beyond the axis
-        (places(4), 1, "12.5%"),  # ranks begin at 1
-        (places(4), 4, "87.5%"),
-    ],
-)
-def test_places_on_an_axis(scale: Scale, value: float, place: str) -> None:
-    """By hand."""
-    assert scale.percent(value) == place
+def test_places_on_an_axis() -> None:
+    """By hand; nothing is drawn beyond the axis, and ranks begin at 1."""
+    assert [UNIT.percent(value) for value in (0, 1 / 3, 7)] == ["0%", "33.33%", "100%"]
+    assert [places(4).percent(value) for value in (1, 4)] == ["12.5%", "87.5%"]
 
 
 @pytest.mark.parametrize(

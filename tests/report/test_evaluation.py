@@ -25,7 +25,7 @@ from echo_hf.cli.evaluation_view import show_planned
 from echo_hf.errors import ConfigError, EngineError, GenerationError, JudgeError
 from echo_hf.pipeline.progress import NullProgress
 from echo_hf.reasons import Outcome
-from echo_hf.report.evaluation import PlannedWork
+from echo_hf.report.evaluation import Evaluation, PlannedWork
 from echo_hf.systems.base import GenerationResult, Task
 from tests.engines.openai.loopback_server import (
     Answer,
@@ -107,9 +107,12 @@ def config_of(folder: Path, judges: list[Any], *systems: dict[str, Any], **more:
     return path
 
 
+def evaluated(config: Path, **more: Any) -> Evaluation:
+    return echo_hf.evaluate_systems(config, **{"runs": config.parent / "runs", **more})
+
+
 def test_a_board_figures_and_a_page_come_of_one_call(folder: Path, server: LoopbackServer) -> None:
-    config = config_of(folder, [judge_at(server)])
-    done = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    done = evaluated(config_of(folder, [judge_at(server)]))
     rates = {(row["split"], row["system"]): row["win_rate"] for row in done.board}
     assert rates == {
         ("image_to_image", "warm"): 1.0,
@@ -125,10 +128,9 @@ def test_a_board_figures_and_a_page_come_of_one_call(folder: Path, server: Loopb
     assert done.results is not None
     assert done.report == folder / "runs" / "measured" / "report" / "index.html"
     assert "warm" in done.report.read_text("utf-8")
-    figures = json.loads(done.results.path.read_bytes())["results"]
     written = {
         (one["split"], one["system"], one["metric"]): one["value"]
-        for one in figures
+        for one in json.loads(done.results.path.read_bytes())["results"]
         if one["metric"] != "win_rate" or one["protocol"] == "corrected"
     }
     for row in done.board:
@@ -151,7 +153,7 @@ def test_a_judge_that_cannot_fit_is_refused_with_the_sum(folder: Path) -> None:
         assert str(done.exception).startswith("engine 'mira' does not fit: weights 62.3 GiB + 1 ")
     config = config_of(folder, [{**judge, "engine": engine}])
     with pytest.raises(EngineError, match=r"1 request of 128,000 tokens 31\.2 GiB"):
-        echo_hf.evaluate_systems(config, runs=folder / "runs")
+        evaluated(config)
 
 
 def test_the_same_call_asks_nothing_again(folder: Path, server: LoopbackServer) -> None:
@@ -159,14 +161,14 @@ def test_the_same_call_asks_nothing_again(folder: Path, server: LoopbackServer) 
     server.behave = lambda asked: (
         by_color(asked) if len(server.asked) <= 5 else fault(401, "no more for now")
     )
-    stopped = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    stopped = evaluated(config)
     assert "status 401" in stopped.stopped[0]
     failed = len(server.asked) - 5
     server.behave = by_color
-    done = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    done = evaluated(config)
     assert len(server.asked) == 2 * len(IDS) + failed
     assert [one.todo for one in done.plan] == [0, 0, 2 * len(IDS) - 5]
-    again = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    again = evaluated(config)
     assert len(server.asked) == 2 * len(IDS) + failed
     assert {(one.todo, one.cost_usd) for one in again.plan} == {(0, 0.0)}
     assert again.board.to_list() == done.board.to_list()
@@ -176,23 +178,23 @@ def test_the_same_call_asks_nothing_again(folder: Path, server: LoopbackServer) 
 def test_whose_place_is_taken_is_said_before_and_after(
     folder: Path, server: LoopbackServer
 ) -> None:
-    """Of a system and a judge, in the plan and on the board."""
+    """Of a system and a judge, in the plan and on the board; answers without a rating are told."""
+    server.behave = lambda _: completion("I would rather not say.", usage=USAGE)
     place = {"status": "substitute", "note": "The old one is gone."}
     systems = [system("warm", **place, stands_for="Old Warm"), system("cold")]
     judge = {**judge_at(server), **place, "stands_for": "Old Mira"}
-    config = config_of(folder, [judge], *systems)
-    plan = echo_hf.evaluate_systems(config, runs=folder / "runs", dry_run=True).plan
-    assert [one.in_place_of for one in plan] == ["Old Warm", None, "Old Mira"]
-    sink = io.StringIO()
-    show_planned(Console(file=sink, width=120), plan)
+    config, sink, heard = config_of(folder, [judge], *systems), io.StringIO(), Heard()
+    done = evaluated(config, watch=heard)
+    assert [one.in_place_of for one in done.plan] == ["Old Warm", None, "Old Mira"]
+    show_planned(Console(file=sink, width=120), done.plan)
     assert "warm, in place of Old Warm" in sink.getvalue()
     assert "mira, in place of Old Mira" in sink.getvalue()
-    board = echo_hf.evaluate_systems(config, runs=folder / "runs").board.to_list()
     expected = {"warm": "Old Warm", "cold": None}
-    assert {row["system"]: row["in_place_of"] for row in board} == expected
+    assert {row["system"]: row["in_place_of"] for row in done.board} == expected
     rows = pq.read_table(folder / "runs" / "measured" / "outputs.parquet").to_pylist()
     told = {row["system"]: json.loads(row["provenance"])["answered_by"] for row in rows}
     assert {name: one["stands_for"] for name, one in told.items()} == expected
+    assert "mira, overall: 24 no_rating, of 24" in heard.remarks
 
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")
@@ -200,7 +202,7 @@ def test_a_dry_run_counts_what_a_judge_would_be_asked_before_it_is_installed(fol
     engine = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct"}
     known = {"name": "mira", "developer": "Alibaba", "status": "current"}
     config, heard = config_of(folder, [{**known, "engine": engine}]), Heard()
-    done = echo_hf.evaluate_systems(config, runs=folder / "runs", dry_run=True, watch=heard)
+    done = evaluated(config, dry_run=True, watch=heard)
     (judge,) = (one for one in done.plan if one.who == "mira")
     assert (judge.todo, judge.stored) == (2 * len(IDS), 0)
     assert judge.expected.seconds is not None
@@ -217,9 +219,9 @@ def test_a_dry_run_asks_and_writes_nothing(folder: Path, server: LoopbackServer)
         raise InterruptedError
 
     with pytest.raises(InterruptedError):  # whatever `before` raises ends the call
-        echo_hf.evaluate_systems(config, runs=folder / "runs", before=refuse)
+        evaluated(config, before=refuse)
     given: dict[str, Any] = {"dry_run": True, "budget_usd": 0.1, "watch": heard}
-    done = echo_hf.evaluate_systems(config, runs=folder / "runs", **given)
+    done = evaluated(config, **given)
     assert plans == [done.plan]
     # A cent for each of 24 ratings, and a dime to spend.
     assert any("the budget of $0.10 ends it before" in said for said in heard.remarks)
@@ -232,9 +234,9 @@ def test_a_dry_run_asks_and_writes_nothing(folder: Path, server: LoopbackServer)
     ]
     assert [one.cost_usd for one in done.plan[:2]] == [0.0, 0.0]
     assert done.plan[2].cost_usd
-    echo_hf.evaluate_systems(config, runs=folder / "runs", systems=["warm"], limit=3)
+    evaluated(config, systems=["warm"], limit=3)
     assert len(server.asked) == EDITS + 3
-    left = echo_hf.evaluate_systems(config, runs=folder / "runs", dry_run=True).plan
+    left = evaluated(config, dry_run=True).plan
     assert [(one.todo, one.stored) for one in left] == [
         (TEXTS - 3, EDITS + 3),
         (len(IDS), 0),
@@ -246,13 +248,13 @@ def test_a_budget_ends_judging_and_the_next_call_goes_on(
     folder: Path, server: LoopbackServer
 ) -> None:
     config = config_of(folder, [judge_at(server, concurrency=1)])
-    done = echo_hf.evaluate_systems(config, runs=folder / "runs", budget_usd=4 * CENT)
+    done = evaluated(config, budget_usd=4 * CENT)
     assert (len(server.asked), done.spent) == (4, True)
     assert done.report is not None
     assert done.report.is_file()
     # A free judge rates without a dollar.
     config = config_of(folder, [judge_at(server, **dict.fromkeys(PRICES, 0.0))])
-    done = echo_hf.evaluate_systems(config, runs=folder / "runs", budget_usd=0.0)
+    done = evaluated(config, budget_usd=0.0)
     assert (len(server.asked), done.spent) == (2 * len(IDS), False)
 
 
@@ -267,22 +269,14 @@ def test_what_images_cost_is_taken_off_the_budget(
 
     paid = {**system("mine", adapter="acting", parameters={}), "limits": {"concurrency": 1}}
     priced = {**paid, "price": {"usd_per_image": 0.5, "as_of": "2026-03-02"}}
-    one, runs = Acting(draw), folder / "runs"
+    one = Acting(draw)
     with known(one):
         config = config_of(folder, [judge_at(server, concurrency=1)], priced)
-        done = echo_hf.evaluate_systems(config, runs=runs, budget_usd=1.0)
+        done = evaluated(config, budget_usd=1.0)
         assert (len(one.asked), server.asked, done.spent) == (2, [], True)
         assert done.cost_usd == 1.0
-        part = echo_hf.evaluate_systems(config, runs=runs, budget_usd=1 + 1.5 * CENT, limit=2)
+        part = evaluated(config, budget_usd=1 + 1.5 * CENT, limit=2)
         assert (len(one.asked), len(server.asked), part.spent) == (4, 2, True)
-
-
-def test_answers_without_a_rating_are_told(folder: Path, server: LoopbackServer) -> None:
-    server.behave = lambda _: completion("I would rather not say.", usage=USAGE)
-    heard = Heard()
-    config = config_of(folder, [judge_at(server)])
-    echo_hf.evaluate_systems(config, runs=folder / "runs", watch=heard)
-    assert "mira, overall: 24 no_rating, of 24" in heard.remarks
 
 
 @pytest.mark.parametrize("who", ["mira", "mine"])
@@ -294,18 +288,18 @@ def test_a_budget_needs_prices_before_anything_is_asked(
     mine = [system("mine", adapter="acting", parameters={})] if who == "mine" else []
     config = config_of(folder, [judge_at(server, **unpriced)], *mine)
     with known(one), pytest.raises((JudgeError, GenerationError), match=f"'{who}' has no known p"):
-        echo_hf.evaluate_systems(config, runs=folder / "runs", budget_usd=1)
+        evaluated(config, budget_usd=1)
     assert (server.asked, one.asked) == ([], [])
 
 
 def test_without_a_judge_the_metrics_are_computed(folder: Path) -> None:
     heard = Heard()
-    done = echo_hf.evaluate_systems(config_of(folder, []), runs=folder / "runs", watch=heard)
+    done = evaluated(config_of(folder, []), watch=heard)
     assert {row["win_rate"] for row in done.board} == {None}
     assert {row["system"] for row in done.board} == {"warm", "cold"}
     assert any("no judge is named" in remark for remark in heard.remarks)
     with pytest.raises(ConfigError, match="names no judges"):
-        echo_hf.evaluate_systems(config_of(folder, []), runs=folder / "runs", judges=["mira"])
+        evaluated(config_of(folder, []), judges=["mira"])
 
 
 def test_a_system_that_cannot_run_does_not_stop_the_others(
@@ -313,14 +307,17 @@ def test_a_system_that_cannot_run_does_not_stop_the_others(
 ) -> None:
     wrong = system("off", parameters={"folder": "warm", "layout": "autoeval"})
     config = config_of(folder, [judge_at(server)], wrong, system("warm"), system("cold"))
-    done = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    done = evaluated(config)
     (said,) = done.stopped
     assert "system 'off': no file 'SPLIT/off/ID.png'" in said
     rates = {row["system"]: row["win_rate"] for row in done.board}
     assert (rates["warm"], rates["cold"]) == (0.9, pytest.approx(0.1))
+    told = ran(config_of(folder, [], wrong, system("warm")), "--json")
+    assert isinstance(told.exception, GenerationError)  # after the board
+    assert json.loads(told.stdout)["board"]
     alone = config_of(folder, [judge_at(server)], wrong)
     with pytest.raises(GenerationError, match="system 'off'"):
-        echo_hf.evaluate_systems(alone, runs=folder / "other")
+        evaluated(alone, runs=folder / "other")
 
 
 def test_metrics_are_asked_about_before_text_is_rated(folder: Path, server: LoopbackServer) -> None:
@@ -336,7 +333,7 @@ def test_metrics_are_asked_about_before_text_is_rated(folder: Path, server: Loop
 
     server.behave = behave
     config = config_of(folder, [judge], applicability={"engine": judge["engine"]})
-    done = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    done = evaluated(config)
     texts = [row for row in done.board if row["split"] == "text_to_image"]
     rated = {row["system"]: row["text_rendering"] for row in texts}
     assert rated == {"warm": 0.3, "cold": 0.9}  # on a scale of 0 to 1
@@ -373,16 +370,6 @@ def test_a_script_says_yes_to_costs(folder: Path, server: LoopbackServer) -> Non
         assert words in " ".join(again.output.splitlines()), again.output
 
 
-def test_what_stopped_is_an_error_after_the_board(folder: Path) -> None:
-    wrong = system("off", parameters={"folder": "nowhere", "layout": "flat"})
-    done = ran(config_of(folder, [], wrong, system("warm")), "--json")
-    assert isinstance(done.exception, GenerationError)
-    assert "system 'off': no folder" in str(done.exception)
-    told = json.loads(done.stdout)
-    assert [one.partition(":")[0] for one in told["stopped"]] == ["system 'off'"]
-    assert told["board"]
-
-
 def test_of_a_judge_with_a_share_the_part_is_planned_asked_and_scored(
     folder: Path, server: LoopbackServer
 ) -> None:
@@ -395,10 +382,10 @@ def test_of_a_judge_with_a_share_the_part_is_planned_asked_and_scored(
     benchmark(folder, texts=60, edits=EDITS)
     some = {**judge_at(server, model="large"), "name": "nora", "share": 0.3}
     config = config_of(folder, [judge_at(server), some])
-    *_, whole, part = echo_hf.evaluate_systems(config, runs=folder / "runs", dry_run=True).plan
+    *_, whole, part = evaluated(config, dry_run=True).plan
     assert whole.todo == 2 * (60 + EDITS)
     assert part.todo == 2 * (18 + EDITS)
-    done = echo_hf.evaluate_systems(config, runs=folder / "runs")
+    done = evaluated(config)
     assert len(server.asked) == whole.todo + part.todo
     (rates,) = [one.win_rates.rates for one in done.results.splits[1:] if one.win_rates]
     assert (rates.definition["samples"], rates.definition["voted"]) == (60, 18)

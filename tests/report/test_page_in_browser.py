@@ -72,16 +72,9 @@ def test_hostile_words_do_nothing(browser: Any, tmp_path: Path, single_file: boo
     links = page.evaluate("[...document.querySelectorAll('a')].map((one) => one.protocol)")
     assert set(links) <= {"file:", "https:"}
     assert page.locator("#samples h3").first.inner_text() == WORDS[0]
-    assert page.evaluate("document.querySelector('#samples img').naturalWidth") == 40
-
-
-def test_what_is_shown_is_what_was_said(browser: Any, tmp_path: Path) -> None:
-    written = write_report(hostile_run(tmp_path), tmp_path / "report")
-    page = Watched(browser, written.path).page
     board = page.locator("#win-rates .board tbody th").all_inner_texts()
     assert sorted(board) == sorted(HOSTILE_SYSTEMS)
-    names = page.locator("#samples article").first.locator("figcaption bdi").all_inner_texts()
-    assert tuple(names) == HOSTILE_SYSTEMS
+    assert page.evaluate("document.querySelector('#samples img').naturalWidth") == 40
 
 
 def _gallery(folder: Path) -> Path:
@@ -112,20 +105,23 @@ def _count(page: Any) -> str:
 def test_filters_narrow_the_gallery(browser: Any, tmp_path: Path) -> None:
     page = Watched(browser, _gallery(tmp_path)).page
     assert _count(page) == "30 of 30 samples"
-    page.fill("input[name=text]", "BOAT dawn")
-    assert _count(page) == "6 of 30 samples"
-    page.select_option("select[name=split]", "image_to_image")
-    assert _count(page) == "3 of 30 samples"
-    page.fill("input[name=text]", "")
-    page.select_option("select[name=split]", "")
-    page.select_option("select[name=show]", "unmade")
-    assert _count(page) == "1 of 30 samples"
-    said = page.locator("#samples .missing").inner_text().split("\n")
-    assert said == ["refused", "output, blocked"]
-    page.select_option("select[name=system]", "anole_two")
-    assert _count(page) == "0 of 30 samples"
-    page.select_option("select[name=show]", "flagged")
-    assert _count(page) == "1 of 30 samples"
+    for name, value, count in (
+        ("text", "BOAT dawn", 6),
+        ("split", "image_to_image", 3),
+        ("text", "", 15),
+        ("split", "", 30),
+        ("show", "unmade", 1),
+        ("system", "anole_two", 0),
+        ("show", "flagged", 1),
+    ):
+        if name == "text":
+            page.fill("input[name=text]", value)
+        else:
+            page.select_option(f"select[name={name}]", value)
+        assert _count(page) == f"{count} of 30 samples"
+        if value == "unmade":
+            said = page.locator("#samples .missing").inner_text().split("\n")
+            assert said == ["refused", "output, blocked"]
     assert page.locator("#samples figcaption bdi").all_inner_texts() == ["anole_two"]
 
 
@@ -153,20 +149,18 @@ def test_keyboard_reaches_everything(browser: Any, tmp_path: Path) -> None:
     assert [row.split()[0] for row in rows] == list(SYSTEMS)
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-def test_no_page_is_wider_than_its_window(browser: Any, tmp_path: Path, width: int) -> None:
-    page = Watched(browser, _gallery(tmp_path)).page
-    page.set_viewport_size({"width": width, "height": 800})
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_contrast(browser: Any, tmp_path: Path, scheme: str) -> None:
+def test_no_page_is_wider_than_its_window_and_text_has_contrast(
+    browser: Any, tmp_path: Path
+) -> None:
     """Ink, soft ink and links have at least 4.5 to 1 on paper (WCAG AA), in light and in dark."""
     page = Watched(browser, _gallery(tmp_path)).page
-    page.emulate_media(color_scheme=scheme)
-    found = page.evaluate(CONTRAST)
-    assert min(found.values()) >= 4.5, found
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        found = page.evaluate(CONTRAST)
+        assert min(found.values()) >= 4.5, found
 
 
 # The definition of WCAG 2: relative luminance of linear red, green and blue.

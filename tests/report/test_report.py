@@ -1,40 +1,58 @@
-"""The report of a run: from its tables to a folder."""
+"""The report of a run: its figures, rows and images, and the folder that they become."""
 
 from __future__ import annotations
 
+import base64
 import io
 import json
+import math
 import re
 import shutil
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 import yaml
 from filelock import FileLock
 from huggingface_hub import parse_eval_result_entries
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
 from rich.console import Console
 
 from echo_hf.cli.evaluation_view import show_report
 from echo_hf.errors import EchoError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import score
+from echo_hf.report.analysis.result import read_figures
 from echo_hf.report.markup import printable
 from echo_hf.report.report import Report, eval_entries, gallery_data, report, write_report
-from echo_hf.report.run_data import Identity, Output, ReportSample, RunData
-from echo_hf.report.thumbnails import Thumbnail
+from echo_hf.report.run_data import (
+    AgreementFile,
+    Identity,
+    Output,
+    ReportSample,
+    Results,
+    RunData,
+    ratings_of,
+    systems_of,
+)
+from echo_hf.report.thumbnails import MeanColors, Thumbnail, looked_at, reduced
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging import run_for_tests as run
 from tests.report.run_data_for_tests import (
     SYSTEMS,
     WORDS,
     image,
-    ratings_of,
+    measured,
     results,
     run_data,
     words,
 )
+from tests.report.run_data_for_tests import ratings_of as rated_as
 
 RED, BLUE = run.stripes((200, 0, 0), (90, 0, 0)), run.stripes((0, 0, 200), (0, 90, 90))
 NAMES = [f"boat {at}" for at in range(12)]
@@ -206,7 +224,7 @@ def test_images_that_cannot_be_shown_are_named(tmp_path: Path) -> None:
     shown = ImageStore(tmp_path / "pictures").put(image((1, 2, 3)))
     sample = ReportSample(id="s", split="text_to_image", prompt="x")
     outputs = {("s", "anole_two"): Output(shown, "ok"), ("s", "bravo"): Output("0" * 64, "ok")}
-    ratings = {"s": ratings_of({"anole_two": [7], "bravo": [3]})}
+    ratings = {"s": rated_as({"anole_two": [7], "bravo": [3]})}
     written = write_report(run_data(tmp_path, [sample], outputs, ratings), tmp_path / "report")
     assert dict(written.problems) == {"0" * 64: "the run does not hold it"}
     gone = _gallery(written)["samples"][0]["outputs"][SYSTEMS.index("bravo")]
@@ -224,15 +242,14 @@ def test_the_page_asks_for_nothing(template: tuple[Path, Report]) -> None:
     assert [url for url in fetched if not url.startswith("https://example.org/")] == []
 
 
-@pytest.mark.parametrize("word", WORDS)
-def test_nothing_ends_the_element(tmp_path: Path, word: str) -> None:
-    sample = ReportSample(id="s", split="text_to_image", prompt=word, task=word, urls=(word,))
-    text = gallery_data(run_data(tmp_path, [sample]), {}, {})
-    text.encode("utf-8")
-    assert not {"<", ">", "&", "\u2028", "\u2029"} & set(text)
-    (found,) = json.loads(text)["samples"]
-    assert found["prompt"] == printable(word)
-    assert found["urls"] == []
+def test_nothing_ends_the_element(tmp_path: Path) -> None:
+    for word in WORDS:
+        sample = ReportSample(id="s", split="text_to_image", prompt=word, task=word, urls=(word,))
+        text = gallery_data(run_data(tmp_path, [sample]), {}, {})
+        text.encode("utf-8")
+        assert not {"<", ">", "&", "\u2028", "\u2029"} & set(text)
+        (found,) = json.loads(text)["samples"]
+        assert (found["prompt"], found["urls"]) == (printable(word), [])
 
 
 def test_images_stand_once(tmp_path: Path) -> None:
@@ -253,7 +270,7 @@ COMMIT = "0123456789abcdef" * 2 + "01234567"
 
 def _rated(folder: Path, on_hub: str | None, **values: object) -> RunData:
     ratings = {
-        one.id: tuple(ratings_of({"anole_two": [3 if at % 4 else 1], "bravo": [2]}))
+        one.id: tuple(rated_as({"anole_two": [3 if at % 4 else 1], "bravo": [2]}))
         for at, one in enumerate(SAMPLES)
     }
     found = results(SAMPLES, ratings).model_copy(update={"benchmark": Identity(on_hub=on_hub)})
@@ -263,8 +280,7 @@ def _rated(folder: Path, on_hub: str | None, **values: object) -> RunData:
 @pytest.mark.parametrize(("revision", "kept"), [("v1", None), (COMMIT, COMMIT)])
 def test_the_hub_reads_each_system(tmp_path: Path, revision: str, kept: str | None) -> None:
     data = _rated(tmp_path, f"my-lab/echo@{revision}", failures={"mira": ("blank",)})
-    found = eval_entries(data)
-    (one,) = parse_eval_result_entries(found["anole_two"])
+    (one,) = parse_eval_result_entries(eval_entries(data)["anole_two"])
     assert (one.dataset_id, one.task_id, one.value) == ("my-lab/echo", "text_to_image", 0.75)
     assert one.dataset_revision == kept
     said = str(one.notes)
@@ -272,13 +288,14 @@ def test_the_hub_reads_each_system(tmp_path: Path, revision: str, kept: str | No
         "win rate from 0 to 1 against bravo; judged by mira (failed its audit: blank)"
     )
     assert said.endswith(f"; revision {revision}")
-
-
-def test_what_cannot_be_referred_to_has_no_entry(tmp_path: Path) -> None:
-    assert eval_entries(_rated(tmp_path, None)) == {}
-    assert eval_entries(_rated(tmp_path, "my-lab/echo")) == {}
+    # What cannot be referred to, or has no rate, has no entry.
     found = results(SAMPLES, {}).model_copy(update={"benchmark": Identity(on_hub="a/b@v1")})
-    assert eval_entries(run_data(tmp_path, SAMPLES, results=found)) == {}
+    for other in (
+        _rated(tmp_path, None),
+        _rated(tmp_path, "my-lab/echo"),
+        run_data(tmp_path, SAMPLES, results=found),
+    ):
+        assert eval_entries(other) == {}
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
@@ -302,3 +319,91 @@ def test_where_it_lies_and_what_it_lacks() -> None:
         "2 images cannot be shown: truncated",
         f"report: {written.path} (1,200 samples, 1 image)",
     ]
+
+
+def _file(**values: object) -> bytes:
+    metric = {"metric": "color_shift", "system": "anole", **values}
+    details = {"a": {"samples": 1, "metrics": [metric]}}
+    return json.dumps({"benchmark": {}, "protocol": "corrected", "details": details}).encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"\xff", "results.json"),
+        (b'{"benchmark": {}, "protocol": "corrected", "details": {"a": {}}}', "details.a.samples"),
+        (_file(metric="../../outside"), "details.a.metrics.0.metric is '../../outside'"),
+        (_file(result=measured(value=math.inf)), "MetricResult.value is"),
+        (_file(result=measured(per_sample=[math.nan])), "MetricResult.per_sample.0 is"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: bytes, said: str) -> None:
+    path = tmp_path / "results.json"
+    assert read_figures(path, AgreementFile, "agree") is None  # there only where people were asked
+    path.write_bytes(text)
+    with pytest.raises(RunError, match="run `echo-hf score` again") as error:
+        read_figures(path, Results, "score")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_systems_without_a_rate_are_not_lost() -> None:
+    """A system that drew, but was never rated, comes after those that were."""
+    rows = [
+        {"metric": "m", "protocol": "corrected", "split": "s", "system": name}
+        for name in ("zulu", "bravo")
+    ]
+    written = {"benchmark": {}, "protocol": "corrected", "details": {"s": {"samples": 0}}}
+    assert systems_of(Results.model_validate({**written, "results": rows}), {}) == ("bravo", "zulu")
+
+
+def _table(table: Any, *rows: dict[str, Any]) -> pa.Table:
+    every = [{**dict.fromkeys(table.columns), "sample_id": "s", **row} for row in rows]
+    return pa.Table.from_pylist(every, table.schema)
+
+
+def test_ratings_come_in_one_order_and_only_numbers_count() -> None:
+    keys = [("overall", "b", "j", 0), ("overall", "a", "k", 0), ("overall", "a", "j", 1)]
+    names = ("rubric", "system", "judge", "repeat", "rating")
+    values = zip(keys, (math.nan, math.inf, 3.0), strict=True)
+    rows = [dict(zip(names, (*key, value), strict=True)) for key, value in values]
+    found = ratings_of(_table(RATINGS, *rows))["s"]
+    assert [(one.rubric, one.system, one.judge, one.repeat) for one in found] == sorted(keys)
+    assert [one.value for one in found] == [3.0, None, None]
+
+
+@given(st.integers(1, 900), st.integers(1, 900))
+def test_a_copy_keeps_its_shape(width: int, height: int) -> None:
+    small = reduced(Image.new("RGB", (width, height)), 100)
+    (block,) = {n for n in range(1, 10) if max(width, height) in range(100 * n - 99, 100 * n + 1)}
+    assert small.size == (-(-width // block), -(-height // block))
+
+
+def test_copies_lie_beside_the_page_or_in_it(tmp_path: Path) -> None:
+    images = ImageStore(tmp_path / "pictures")
+    digest = images.put(image((10, 200, 30), (640, 320)))
+    ((_, (found, counts)),) = looked_at([digest], images, tmp_path, {digest})
+    ((_, (held, none)),) = looked_at([digest], images, None, ())
+    assert found == Thumbnail(f"thumbs/{digest[:20]}.jpg", 320, 160)
+    data = (tmp_path / found.source).read_bytes()
+    with Image.open(io.BytesIO(data)) as small:
+        assert small.format == "JPEG"
+        middle = np.asarray(small.convert("RGB"))[80, 160]
+    assert np.abs(middle - np.array([10, 200, 30])).max() <= 6
+    kind, text = held.source.split(",")
+    assert (kind, base64.b64decode(text)) == ("data:image/jpeg;base64", data)
+    assert none is None
+    assert [int(counts[channel].argmax()) for channel in range(3)] == [10, 200, 30]
+    colors = MeanColors()
+    colors.add(counts)
+    colors.add(counts * 9)  # whatever its size, an image counts once
+    assert (colors.images, colors.mean, colors.hexadecimal) == (2, (10, 200, 30), "#0ac81e")
+
+
+def test_images_that_cannot_be_shown(tmp_path: Path) -> None:
+    images = ImageStore(tmp_path / "pictures")
+    thin = images.put(image((0, 0, 0), (1, 9)))
+    gone = ["0" * 64, "../../etc/passwd", "<script>"]
+    found = dict(looked_at([*gone, thin], images, tmp_path, ()))
+    assert found == {**dict.fromkeys(gone, "the run does not hold it"), thin: "too_small"}
+    assert list((tmp_path / "thumbs").iterdir()) == []

@@ -168,30 +168,24 @@ class Ranking:
         return set(range(1, len(self.ranks) + 1)) - {one for one in self.ranks if one is not None}
 
 
-# What a page may ask for: with an image and a rank, with an image, about the sample as a whole.
-RANKED: Mapping[str, Callable[[Ranking, int, int], Ranking]] = {
-    "place": Ranking.place,
-    "insert": Ranking.insert,
-}
-IMAGE: Mapping[str, Callable[[Ranking, int], Ranking]] = {
-    "better": Ranking.better,
-    "worse": Ranking.worse,
-    "clear": Ranking.clear,
-    "bar": Ranking.bar,
-}
+# What a page may ask for with an image and a rank, and with an image alone.
+RANKED = ("place", "insert")
+IMAGE = ("better", "worse", "clear", "bar")
 
 
 def changed(ranking: Ranking, kind: object, item: object, rank: object) -> Ranking | None:
+    """The ranking after what a page asks for, null for what none can ask."""
+    count = len(ranking.ranks)
     if kind == "impossible":
         return ranking.give_up()
-    count = len(ranking.ranks)
     if not isinstance(kind, str) or type(item) is not int or not 0 <= item < count:
         return None
+    found: Ranking | None = None
     if kind in IMAGE:
-        return IMAGE[kind](ranking, item)
-    if kind in RANKED and type(rank) is int and 1 <= rank <= count:
-        return RANKED[kind](ranking, item, rank)
-    return None
+        found = getattr(ranking, kind)(item)
+    elif kind in RANKED and type(rank) is int and 1 <= rank <= count:
+        found = getattr(ranking, kind)(item, rank)
+    return found
 
 
 @dataclass(frozen=True)
@@ -220,10 +214,6 @@ class View:
     @cached_property
     def actions(self) -> tuple[Event, ...]:
         return tuple(one for one in standing(self.events) if one.action == RANK)
-
-    @property
-    def can_undo(self) -> bool:
-        return bool(self.actions)
 
     @property
     def saved(self) -> datetime | None:
@@ -262,10 +252,6 @@ class View:
         left = (one for one in order if one.task.sample_id not in self.finished)
         return next(left, samples[min(self.number, self.total - 1)])
 
-    @property
-    def before(self) -> RankedSample:
-        return self.draw.samples[max(self.number - 2, 0)]
-
 
 def _is_of(event: Event, samples: Mapping[str, RankedSample]) -> bool:
     sample, payload = samples[event.subject], event.payload
@@ -287,7 +273,8 @@ class Ranker:
         subject = now.sample.task.sample_id
         if action.get("subject") == subject:
             if kind in ("next", "back"):
-                opened = now.next if kind == "next" else now.before
+                before = self.draw.samples[max(now.number - 2, 0)]
+                opened = now.next if kind == "next" else before
                 self.log.append(APP, opened.task.sample_id, person, OPEN)
             elif kind == "undo" and now.actions:
                 self.log.undo(now.actions[-1].id, person)

@@ -1,24 +1,303 @@
-"""Have people review the samples of a run in their browsers: `echo-hf review CONFIG --app`."""
+"""Have people review samples in their browsers: `echo-hf review CONFIG --app`.
+
+Every answer to a page is read from the log and from the file of decisions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import datetime
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import complete
+from echo_hf._infra.atomic import complete, held
+from echo_hf.apps.events import (
+    EVENTS_FILE,
+    Event,
+    EventLog,
+    Leases,
+    decisions,
+    is_conflict,
+    standing,
+)
 from echo_hf.apps.page import AskedPage, Place, ShownImages, serve
-from echo_hf.apps.review.controller import ReviewController
-from echo_hf.apps.review.page import View, desk_page
+from echo_hf.apps.review.page import TOLD, Form, Row, View, desk_page
 from echo_hf.builder.build import RUNS, opened
-from echo_hf.builder.review import read_cases
+from echo_hf.builder.review import Case, doubts_in, made_decision, read_cases, triage
 from echo_hf.config.loading import Config
-from echo_hf.curate.decisions import images_of
+from echo_hf.curate.decisions import (
+    FILE,
+    Decision,
+    Decisions,
+    append_decisions,
+    images_of,
+    read_decisions,
+)
+from echo_hf.curate.edits import checked_changes, edited_sample
 from echo_hf.curate.splits import Splits
-from echo_hf.errors import ReviewError
+from echo_hf.errors import ReviewError, RunError
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Reject
+
+APP = "review"
+OPEN = "open"
+LOCK = ".review-log.lock"
+LONGEST_WAIT_S = 60
+# What an event keeps of a decision; who and when stand in the event itself.
+PAYLOAD = ("id", "sample_digest", "reasons", "doubts", "pictures", "note", "changes")
+ACTIONS = ("keep", "remove", "flag", "edit")
+SETTLED = ("keep", "remove")
+
+
+def payload_of(decision: Decision) -> dict[str, object]:
+    return decision.model_dump(mode="json", include=set(PAYLOAD))
+
+
+class Ledger(NamedTuple):
+    """The log of the app, and the file that the splits follow."""
+
+    log: EventLog
+    file: Path
+
+    def decided(self) -> Decisions:
+        return read_decisions(self.file)
+
+    def catch_up(self, subject: str | None = None) -> int:
+        """Writes down what the log has and the file has not."""
+        # Held from reading to writing: an older state must not be written after a newer one.
+        busy = RunError(
+            f"another process has held {str(self.file)!r} for {LONGEST_WAIT_S} s: end it, and "
+            "decide again"
+        )
+        with held(self.file.with_name(LOCK), busy, LONGEST_WAIT_S):
+            by_subject: dict[str, list[Event]] = {}
+            for event in without_opening(self.log.events(APP, subject)):
+                by_subject.setdefault(event.subject, []).append(event)
+            written = self.decided().every
+            found = (pending_decision(events, written) for events in by_subject.values())
+            lines = [line for line in found if line is not None]
+            if lines:
+                append_decisions(self.file, lines)
+        return len(lines)
+
+
+def without_opening(events: Iterable[Event]) -> list[Event]:
+    return [one for one in events if one.action != OPEN]
+
+
+def conflict_of(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Decisions about one sample that contradict each other."""
+    found = next(iter(decisions(events).values()), ())
+    # Two people who say the same in other words agree.
+    bare = [
+        replace(one, payload={key: one.payload.get(key) for key in ("sample_digest", "changes")})
+        for one in found
+    ]
+    return found if is_conflict(bare) else ()
+
+
+def pending_decision(events: Sequence[Event], written: Sequence[Decision]) -> Decision | None:
+    """The line that is still to be written about a sample."""
+    last = events[-1]
+    about = [one for one in written if one.id == last.subject]
+    if max((one.event or 0 for one in about), default=0) >= last.id:
+        return None
+    open_ = not_overruled(events, about)
+    found = next(iter(decisions(open_).values()), ())
+    by_hand = [one for one in about if one.event is None]
+    about_all: dict[str, Any] = {"reviewer": None, "changes": None}
+    if conflict_of(open_):
+        names = ", ".join(f"{one.person}: {one.action}" for one in found)
+        said, at = found[-1], last
+        about_all |= {"decision": "flag", "note": f"two people disagree ({names})"}
+    elif found:
+        said = at = found[-1]
+        about_all = {"decision": said.action, "reviewer": said.person}
+    elif by_hand:
+        return by_hand[-1].model_copy(update={"event": last.id})
+    else:
+        said, at = next(one for one in events if "sample_digest" in one.payload), last
+        about_all |= {"decision": "withdraw", "note": None}
+    plain = {name: said.payload[name] for name in PAYLOAD if name in said.payload}
+    when = at.at.astimezone(datetime.UTC).isoformat(timespec="seconds")
+    return Decision.model_validate(plain | {"at": when, "event": last.id} | about_all)
+
+
+def not_overruled(events: Sequence[Event], about: Sequence[Decision]) -> Sequence[Event]:
+    """Leaves out what was done before the last decision from the command line."""
+    by_hand = [place for place, one in enumerate(about) if one.event is None]
+    before = about[: by_hand[-1]] if by_hand else ()
+    taken_in = max((one.event or 0 for one in before), default=0)
+    return [one for one in events if one.id > taken_in]
+
+
+def is_settled(last: Decision | None, row: Row) -> bool:
+    return last is not None and last.decision in SETTLED and last.is_about(row)
+
+
+def waits(row: Row, last: Decision | None, person: str, own: Collection[str]) -> bool:
+    if last is None or last.decision in ("edit", "withdraw") or not last.is_about(row):
+        return True
+    if last.decision == "flag":
+        return last.reviewer != person and row["id"] not in own
+    seen = last.covers(row) and set(doubts_in(row)) <= set(last.doubts)
+    return last.decision == "keep" and not seen
+
+
+@dataclass(frozen=True)
+class ReviewController:
+    cases: Mapping[str, Case]
+    duplicates: Mapping[str, str]
+    root: Path
+    images: ImageStore
+    log: EventLog
+
+    @classmethod
+    def of(
+        cls, cases: Mapping[str, Case], duplicates: Mapping[str, str], root: Path
+    ) -> ReviewController:
+        def turn(case: Case) -> tuple[int, bool, int]:
+            return triage(case.row, case.notices, duplicates.get(case.row["id"])).turn
+
+        queue = {case.row["id"]: case for case in sorted(cases.values(), key=turn)}
+        log = EventLog(root / EVENTS_FILE)
+        return cls(queue, duplicates, root, ImageStore(root / "pictures"), log)
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.log, self.root / FILE)
+
+    @property
+    def leases(self) -> Leases:
+        return Leases(self.log, APP)
+
+    def view(self, person: str, *, form: Form | None = None, **said: str) -> View:
+        own, decided = self.log.events(APP, person=person), self.ledger.decided()
+        here = next((one.subject for one in reversed(own) if one.subject in self.cases), None)
+        subject = here or self._next(person, None) or next(iter(self.cases))
+        self.leases.lend([subject], person)  # renewed while somebody is at it
+        case, acts = self.cases[subject], without_opening(self.log.events(APP, subject))
+        changing = decided.changes(case.row)
+        changes = changing.changed if changing else None
+        shown = edited_sample(case.row, changes, case.taken)[0] if changes else dict(case.row)
+        reasons = decided.open_reasons(case.row)
+        shown["doubts"] = decided.open_doubts(case.row, shown["doubts"])
+        lease = self.leases.running().get(subject)
+        last = decided.by_id.get(subject)
+        # Somebody else's note is shown, but not put into one's mouth.
+        note = last.note if last and last.reviewer == person else None
+        about = [one for one in decided.every if one.id == subject]
+        known = {name: decided.by_id.get(name) for name in self.cases}
+        return View(
+            person=person,
+            case=case,
+            images=self.images,
+            shown=shown,
+            form=form or Form.of(shown, changes, note),
+            triage=triage({**shown, "review": reasons}, case.notices, self.duplicates.get(subject)),
+            open_reasons=reasons,
+            decision=last if last and last.decision != "withdraw" else None,
+            conflict=conflict_of(not_overruled(acts, about)),
+            base=acts[-1].id if acts else 0,
+            number=list(self.cases).index(subject) + 1,
+            total=len(self.cases),
+            done=sum(is_settled(known[name], one.row) for name, one in self.cases.items()),
+            lent=lease if lease and lease.person != person else None,
+            can_undo=bool(without_opening(standing(own))),
+            saved=next((one.at for one in reversed(own) if one.action != OPEN), None),
+            **said,
+        )
+
+    def act(self, person: str, action: Mapping[str, Any]) -> View:
+        """Writes down what a person did; it is on the disk when this returns."""
+        now = self.view(person)
+        kind, subject, wanted = action.get("kind"), now.case.row["id"], action.get("wanted")
+        if action.get("subject") != subject:
+            return now
+        match kind:
+            case "undo":
+                return self._undo(person)
+            case "goto":
+                if not isinstance(wanted, str) or wanted.strip() not in self.cases:
+                    problem = f"no sample {str(wanted)[:60]!r} in the last build"
+                    return self.view(person, problem=problem)
+                self._open(person, wanted.strip(), subject)
+            case "back":
+                self._open(person, list(self.cases)[max(now.number - 2, 0)], subject)
+            case "next":
+                if self._next(person, subject) is None:
+                    told = "nothing else is left: the rest is decided, or lent"
+                    return self.view(person, told=told)
+                self.leases.give_back(subject, person)
+            case "take":
+                for one in now.conflict:
+                    if one.id == action.get("event"):
+                        return self._write(now, one.action, one.payload, action)
+            case str() if kind in ACTIONS:
+                return self._decide(now, kind, action)
+        return self.view(person)
+
+    def _decide(self, now: View, kind: str, said: Mapping[str, Any]) -> View:
+        form, case = Form.read(said.get("form"), now.form), now.case
+        try:
+            edit = form.edit(case.row)
+            changes = checked_changes(case.row, case.context, edit, self.images, case.taken)
+            made = made_decision(case.row, kind, note=form.note, changes=changes)
+        except ReviewError as error:
+            return self.view(now.person, form=form, problem=str(error))
+        last = self.ledger.decided().changes(case.row)
+        before = last.changed if last else None
+        if kind == "edit" and (changes, form.note) == (before, now.form.note):
+            return now
+        return self._write(now, kind, payload_of(made), said)
+
+    def _write(
+        self, now: View, kind: str, payload: Mapping[str, Any], said: Mapping[str, Any]
+    ) -> View:
+        person, subject, base = now.person, now.case.row["id"], said.get("base")
+        # What the page showed, not what is there now: so that two who did not see each other's
+        # decisions are found out.
+        seen = base if isinstance(base, int) and 0 < base <= now.base else None
+        self.log.append(APP, subject, person, kind, payload, seen)
+        self.ledger.catch_up(subject)
+        if kind == "edit":
+            return self.view(person, told="changed")
+        self.leases.give_back(subject, person)
+        self._next(person, subject)
+        return self.view(person, told=f"{TOLD[kind]} {subject}")
+
+    def _undo(self, person: str) -> View:
+        acts = without_opening(standing(self.log.events(APP, person=person)))
+        if not acts:
+            return self.view(person, problem="nothing of yours to take back")
+        self.log.undo(acts[-1].id, person)
+        self.ledger.catch_up(acts[-1].subject)
+        if acts[-1].subject in self.cases:
+            self._open(person, acts[-1].subject)
+        return self.view(person, told=f"taken back: {TOLD[acts[-1].action]}")
+
+    def _open(self, person: str, subject: str, left: str | None = None) -> None:
+        if left is not None:
+            self.leases.give_back(left, person)
+        self.leases.lend([subject], person)
+        self.log.append(APP, subject, person, OPEN)
+
+    def _next(self, person: str, after: str | None) -> str | None:
+        """Opens the next sample that waits for this person and nobody else has."""
+        order, decided = list(self.cases), self.ledger.decided()
+        at = order.index(after) + 1 if after is not None else 0
+        turn = [*order[at:], *order[: max(at - 1, 0)]]
+        acts = without_opening(standing(self.log.events(APP, person=person)))
+        own = {one.subject for one in acts}
+        rows = ((self.cases[one].row, decided.by_id.get(one)) for one in turn)
+        waiting = [row["id"] for row, last in rows if waits(row, last, person, own)]
+        found = self.leases.lend(waiting, person)
+        if found is not None:
+            self.log.append(APP, found, person, OPEN)
+        return found
 
 
 def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> ReviewController:

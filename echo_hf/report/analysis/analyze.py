@@ -23,7 +23,7 @@ from echo_hf.hub.manifest import Manifest, toolkit_version
 from echo_hf.metrics.result import error_line
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NotAnalyzed
-from echo_hf.report.analysis import feedback
+from echo_hf.report.analysis import feedback, result
 from echo_hf.report.analysis.diversity import diversity, near_duplicates
 from echo_hf.report.analysis.feedback import PostTimes
 from echo_hf.report.analysis.models import embedding_map, perplexity
@@ -34,18 +34,7 @@ from echo_hf.report.analysis.prompts import (
     prompt_set,
     read_references,
 )
-from echo_hf.report.analysis.result import (
-    BEFORE,
-    FILE,
-    Analysis,
-    AnalysisPart,
-    Failures,
-    Moved,
-    SetFacts,
-    Shift,
-    Since,
-    TaskRate,
-)
+from echo_hf.report.analysis.result import BEFORE, FILE, Analysis, AnalysisPart
 from echo_hf.report.analysis.tasks import (
     UNTOLD,
     ComparedPhrases,
@@ -212,7 +201,7 @@ def _analysis(
     say("perplexity")
     parts["perplexity"] = perplexity(sets, options.perplexity, draws=draws, seed=seed)
     facts = [
-        SetFacts(
+        result.SetFacts(
             name=one.name,
             prompts=len(one.prompts),
             left_out={str(reason): count for reason, count in sorted(one.left_out.items())},
@@ -235,7 +224,7 @@ def _tasks(
     release: Examined,
     options: AnalysisOptions,
     references: Sequence[PromptSet],
-    rates: Sequence[TaskRate],
+    rates: Sequence[result.TaskRate],
     times: PostTimes,
     before: Examined | None,
     folder: RunFolder,
@@ -272,13 +261,13 @@ def _tasks(
 
 
 def _since(
-    before: Examined | None, name: str, samples: Samples, failed: Failures | None
-) -> AnalysisPart[Since]:
+    before: Examined | None, name: str, samples: Samples, failed: result.Failures | None
+) -> AnalysisPart[result.Since]:
     if before is None:
         return AnalysisPart.without(NotAnalyzed.NO_RELEASE_BEFORE)
     both, spelled = (before.samples, samples), dict[str, str]()
 
-    def keywords(found: Failures | None) -> dict[str, int]:
+    def keywords(found: result.Failures | None) -> dict[str, int]:
         told = found.keywords if found else ()
         forms = {feedback.keyword_form(one.keyword): one for one in told}
         return {spelled.setdefault(form, one.keyword): one.comments for form, one in forms.items()}
@@ -288,7 +277,7 @@ def _since(
     earlier = keywords(feedback.failures(before.samples, PostTimes()).found)
     bigrams = ((first_bigram(one["prompt"] or "") for one in some) for some in both)
     told = before.identity["on_hub"] or before.identity["name"]
-    found = Since(
+    found = result.Since(
         name=BEFORE if told in (None, name) else str(told),
         target=before.manifest.target.name if before.manifest else None,
         samples=len(before.samples),
@@ -300,9 +289,10 @@ def _since(
     return AnalysisPart(found=found, definition={"before": dict(before.identity)})
 
 
-def _shift(before: Mapping[str, int], now: Mapping[str, int]) -> Shift:
+def _shift(before: Mapping[str, int], now: Mapping[str, int]) -> result.Shift:
     found = drift(before, now)
-    moved = (
-        Moved(name=one.name, before=one.a, now=one.b, change=one.change) for one in found.movers
-    )
-    return Shift(distance=found.distance, before=found.a, now=found.b, moved=tuple(moved))
+    moved = [
+        result.Moved(name=one.name, before=one.a, now=one.b, change=one.change)
+        for one in found.movers
+    ]
+    return result.Shift(distance=found.distance, before=found.a, now=found.b, moved=tuple(moved))

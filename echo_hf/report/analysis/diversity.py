@@ -24,7 +24,6 @@ from echo_hf.report.analysis.prompts import (
 from echo_hf.report.analysis.result import AnalysisPart, Estimate, SetDiversity, SetDuplicates
 
 QUANTILE = 1.959963984540054  # of the normal distribution at 97.5 %
-MOST_COMMON = 10
 
 
 class Rarefied(NamedTuple):
@@ -112,7 +111,6 @@ def diversity(
             low, high = rare.interval if rare.error else (None, None)
             why = None if rare.error else Unscored.NO_SPREAD
             expected = Estimate(value=rare.expected, low=low, high=high, reason=why)
-        ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         figures.append(
             SetDiversity(
                 name=one.name,
@@ -123,7 +121,6 @@ def diversity(
                 expected=expected,
                 ratio=through if number else None,
                 ratio_at=shared if number else None,
-                most_common=tuple((" ".join(two), count) for two, count in ranked[:MOST_COMMON]),
             )
         )
     definition = {
@@ -182,7 +179,6 @@ def near_duplicates(
                 clusters=len(sizes),
                 in_clusters=sum(sizes),
                 share=sum(sizes) / total if total else None,
-                largest=max(sizes, default=0),
             )
         )
     number, rows = bands(similarity)

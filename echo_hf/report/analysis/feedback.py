@@ -21,7 +21,6 @@ from echo_hf.builder.steps import STEPS, stage_class
 from echo_hf.curate.feedback import WITH_KEYWORD
 from echo_hf.errors import MissingExtraError
 from echo_hf.hub.manifest import Manifest
-from echo_hf.pipeline.result import StageStats
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.prompts import EXTRA, shortened
@@ -136,8 +135,7 @@ def failures(
 ) -> AnalysisPart[result.Failures]:
     comments = [comment for sample in samples for comment in _comments(sample)]
     verdicts = Counter(one.verdict or UNASKED for one in comments)
-    failed = sum(verdicts[verdict] for verdict in WITH_KEYWORD)
-    if not failed:
+    if not any(verdicts[verdict] for verdict in WITH_KEYWORD):
         return AnalysisPart.without(NotAnalyzed.NO_COMMENTS)
     named: dict[str, list[Comment]] = defaultdict(list)
     for comment in comments:
@@ -147,8 +145,6 @@ def failures(
     found = result.Failures(
         keywords=tuple(sorted(keywords, key=lambda one: (-one.comments, one.keyword))),
         verdicts=dict(sorted(verdicts.items())),
-        unnamed=failed - sum(map(len, named.values())),
-        untimed=sum(times.of(one.url) is None for group in named.values() for one in group),
     )
     return AnalysisPart(found=found, definition={"spellings": RULE})
 
@@ -232,24 +228,16 @@ def activity(
     """How many posts there are a day, and how many each search term found (figure 5)."""
     if posts is None:
         return AnalysisPart.without(NotAnalyzed.NO_POSTS)
-    by_day: dict[datetime.date, Counter[str]] = defaultdict(Counter)
-    terms, undated = Counter[str](), 0
+    by_day, terms, undated = Counter[datetime.date](), Counter[str](), 0
     for row in posts.select(["timestamp", "keywords"]).to_pylist():
-        moment, keywords = row["timestamp"], row["keywords"]
-        terms.update(set(keywords or ()))
-        if moment is None:
+        terms.update(set(row["keywords"] or ()))
+        if row["timestamp"] is None:
             undated += 1
-            continue
-        how = "unknown" if keywords is None else "found" if keywords else "came_along"
-        by_day[moment.astimezone(datetime.UTC).date()][how] += 1
+        else:
+            by_day[row["timestamp"].astimezone(datetime.UTC).date()] += 1
     days = [
-        result.Day(
-            date=date.isoformat(),
-            since_release=(date - released).days,
-            posts=day.total(),
-            **{how: day[how] for how in ("found", "came_along", "unknown")},
-        )
-        for date, day in sorted(by_day.items())
+        result.Day(date=date.isoformat(), since_release=(date - released).days, posts=count)
+        for date, count in sorted(by_day.items())
     ]
     ranked = dict(sorted(terms.items(), key=lambda pair: (-pair[1], pair[0])))
     found = result.Activity(days=tuple(days), keywords=ranked, undated=undated)
@@ -258,30 +246,22 @@ def activity(
 
 
 def funnel_steps(manifest: Manifest | None) -> AnalysisPart[tuple[result.FunnelStep, ...]]:
-    stats: dict[str, StageStats] = {}
+    steps = []
     for row in manifest.funnel if manifest else ():
         if row.stage in STEPS:  # a release may be older or newer than this toolkit
             made_by, counts = stage_class(row.stage), cast("Mapping[str, Any]", row.counts)
-            stats[row.stage] = StageStats(
-                stage=row.stage,
-                rows_in=counts.get("rows_in", 0),
-                kept=counts.get("kept", 0),
-                rejected=dict(counts.get("rejected") or {}),
-                quarantined=dict(counts.get("quarantined") or {}),
-                tally=dict(counts.get("tally") or {}),
-                reads=made_by.inputs.name,
-                makes=made_by.outputs.name,
+            steps.append(
+                result.FunnelStep(
+                    stage=row.stage,
+                    rows_in=counts.get("rows_in", 0),
+                    kept=counts.get("kept", 0),
+                    reads=made_by.inputs.name,
+                    makes=made_by.outputs.name,
+                    lost={**(counts.get("rejected") or {}), **(counts.get("quarantined") or {})},
+                )
             )
-    if not stats:
+    if not steps:
         return AnalysisPart.without(NotAnalyzed.NO_RUN)
-    steps = [
-        result.FunnelStep(
-            **{name: getattr(one, name) for name in ("stage", "rows_in", "kept", "reads", "makes")},
-            lost={**one.rejected, **one.quarantined},
-            headline=stage_class(one.stage).headline(stats),
-        )
-        for one in stats.values()
-    ]
     return AnalysisPart(found=tuple(steps))
 
 

@@ -17,15 +17,9 @@ from echo_hf.engines.transformers import is_out_of_memory
 from echo_hf.errors import EngineError, MissingExtraError
 from echo_hf.metrics.result import check_extra, error_line, versions_of
 from echo_hf.reasons import NotAnalyzed
+from echo_hf.report.analysis import result
 from echo_hf.report.analysis.prompts import PromptSet, quartiles, shortened
-from echo_hf.report.analysis.result import (
-    AnalysisPart,
-    EmbeddingMap,
-    Estimate,
-    NovelPrompt,
-    Point,
-    SetPerplexity,
-)
+from echo_hf.report.analysis.result import AnalysisPart, Estimate
 
 EXTRA = "analysis-models"
 AUTO = "auto"
@@ -184,7 +178,7 @@ def perplexity(
     *,
     draws: int = 1000,
     seed: int = 0,
-) -> AnalysisPart[tuple[SetPerplexity, ...]]:
+) -> AnalysisPart[tuple[result.SetPerplexity, ...]]:
     """How natural prompts are under a language model."""
     if options is None:
         detail = "name a language model: analysis.perplexity"
@@ -228,8 +222,8 @@ def perplexities(
     *,
     draws: int = 1000,
     seed: int = 0,
-) -> tuple[SetPerplexity, ...]:
-    found: list[SetPerplexity] = []
+) -> tuple[result.SetPerplexity, ...]:
+    found: list[result.SetPerplexity] = []
     own: _Levels | None = None
     for at, (name, every) in enumerate(zip(names, losses, strict=True)):
         scored = [one for one in every if one]
@@ -243,7 +237,7 @@ def perplexities(
         token_level, prompt_level = _estimates(levels)
         ratios = _estimates(levels.through(own) if levels and own else None)
         found.append(
-            SetPerplexity(
+            result.SetPerplexity(
                 name=name,
                 prompts=len(finite),
                 tokens=sum(one.tokens for one in finite),
@@ -333,7 +327,7 @@ def principal_plane(vectors: NDArray[np.floating]) -> tuple[Floats, tuple[float,
 
 def embedding_map(
     sets: Sequence[PromptSet], options: EmbeddingOptions | None, *, seed: int = 0
-) -> AnalysisPart[EmbeddingMap]:
+) -> AnalysisPart[result.EmbeddingMap]:
     if options is None:
         detail = "name an embedding model: analysis.embedding"
         return AnalysisPart.without(NotAnalyzed.NOT_CONFIGURED, detail)
@@ -395,7 +389,9 @@ def embedded(
     return vectors, definition
 
 
-def mapped(sets: Sequence[PromptSet], vectors: Sequence[Vectors], *, seed: int = 0) -> EmbeddingMap:
+def mapped(
+    sets: Sequence[PromptSet], vectors: Sequence[Vectors], *, seed: int = 0
+) -> result.EmbeddingMap:
     """The map of prompts that are embedded already, the benchmark's own first."""
     places, explained = principal_plane(np.concatenate(vectors))
     own, *references = sets
@@ -409,7 +405,9 @@ def mapped(sets: Sequence[PromptSet], vectors: Sequence[Vectors], *, seed: int =
         for at in shown.tolist():
             x, y = places[start + at].tolist()
             distance = float(near.distance[at]) if near and not number else None
-            points.append(Point(prompt_set=one.name, id=one.ids[at], x=x, y=y, nearest=distance))
+            points.append(
+                result.Point(prompt_set=one.name, id=one.ids[at], x=x, y=y, nearest=distance)
+            )
         start += len(one.prompts)
     novel = []
     if near:
@@ -417,7 +415,7 @@ def mapped(sets: Sequence[PromptSet], vectors: Sequence[Vectors], *, seed: int =
         for at in np.argsort(-near.distance, kind="stable")[:MOST_NOVEL].tolist():
             name, prompt = others[near.place[at]]
             novel.append(
-                NovelPrompt(
+                result.NovelPrompt(
                     id=own.ids[at],
                     prompt=shortened(own.prompts[at], LONGEST_PROMPT),
                     distance=near.distance[at],
@@ -425,7 +423,7 @@ def mapped(sets: Sequence[PromptSet], vectors: Sequence[Vectors], *, seed: int =
                     nearest_prompt=shortened(prompt, LONGEST_PROMPT),
                 )
             )
-    return EmbeddingMap(
+    return result.EmbeddingMap(
         points=tuple(points),
         explained=explained,
         nearest=quartiles(near.distance.tolist()) if near else None,

@@ -291,31 +291,30 @@ def _from_hub(reference: Reference, kept: Path, api: HfApi | None) -> PromptSet:
 
 def _fetched(reference: Reference, api: HfApi | None) -> tuple[str | None, list[object]]:
     """The commit, where it is known, and the column of its prompts, or a draw of it."""
-    commit, rows = None, list[object]()
-    if reference.file:
+    commit, rows, column = None, list[object](), str(reference.column)
+    if not reference.file:
+        rows = _loaded(reference)
+    else:
         remote = Remote(api or HfApi(), str(reference.dataset))
         commit = remote.commit_of(str(reference.revision))
         for file in reference.file:
-            rows += _rows_of(remote, commit, file, reference)
-    else:
-        rows = _loaded(reference)
+            place, form = f"reference {file!r}", reference.format_of(Path(file))
+            if form == "parquet":  # this column of it, and not its images
+                table = remote.columns(commit, file, [column])
+                if not table.column_names:
+                    raise SourceError(f"{place} has no column {column!r}")
+                rows += table[column].to_pylist()
+                continue
+            with hub_errors(f"fetch {file!r} of {remote.repo_id!r}"):
+                at = remote.api.hf_hub_download(
+                    remote.repo_id, file, repo_type=KIND, revision=commit
+                )
+            rows += texts_of(Path(at).read_bytes(), form, column, place)
     rows = [row if isinstance(row, str) else None for row in rows]  # counted as no text
     if reference.draw is not None and reference.draw < len(rows):
         drawn = np.random.default_rng(0).choice(len(rows), reference.draw, replace=False)
         rows = [rows[at] for at in sorted(drawn)]
     return commit, rows
-
-
-def _rows_of(remote: Remote, commit: str, file: str, reference: Reference) -> list[object]:
-    form, column = reference.format_of(Path(file)), str(reference.column)
-    if form == "parquet":
-        table = remote.columns(commit, file, [column])
-        if not table.column_names:
-            raise SourceError(f"reference {reference.name!r}: {file!r} has no column {column!r}")
-        return list(table[column].to_pylist())
-    with hub_errors(f"fetch {file!r} of {remote.repo_id!r}"):
-        at = remote.api.hf_hub_download(remote.repo_id, file, repo_type=KIND, revision=commit)
-    return texts_of(Path(at).read_bytes(), form, column, f"reference {file!r}")
 
 
 def _loaded(reference: Reference) -> list[object]:

@@ -74,7 +74,6 @@ class SetDiversity(Figures):
     expected: Estimate
     ratio: Estimate | None
     ratio_at: NonNegativeInt | None
-    most_common: tuple[tuple[str, NonNegativeInt], ...]
 
 
 class Quartiles(Figures):
@@ -103,7 +102,6 @@ class SetDuplicates(Figures):
     clusters: NonNegativeInt
     in_clusters: NonNegativeInt
     share: float | None
-    largest: NonNegativeInt
 
 
 class SetPerplexity(Figures):
@@ -138,16 +136,13 @@ class TaskRate(Figures):
     samples: NonNegativeInt
     few: bool
     rates: Mapping[str, Estimate]
-    coverage: Mapping[str, float | None]
 
 
 class Tasks(Figures):
-    """Tasks: the most frequent first, kinds of samples, win rates; or in one line why not."""
+    """Tasks: the most frequent first, and win rates; or in one line why no references."""
 
     counts: tuple[TaskCount, ...]
-    kinds: Counts
     rates: tuple[TaskRate, ...]
-    no_rates: str | None
     no_references: str | None = None
 
 
@@ -272,8 +267,6 @@ class FailureKeyword(Figures):
 class Failures(Figures):
     keywords: tuple[FailureKeyword, ...]
     verdicts: Counts
-    unnamed: NonNegativeInt
-    untimed: NonNegativeInt
 
 
 class WordCloud(Figures):
@@ -309,9 +302,6 @@ class Day(Figures):
     date: str
     since_release: int
     posts: NonNegativeInt
-    found: NonNegativeInt
-    came_along: NonNegativeInt
-    unknown: NonNegativeInt
 
 
 class Activity(Figures):
@@ -329,7 +319,6 @@ class FunnelStep(Figures):
     reads: str
     makes: str
     lost: Counts
-    headline: str | None
 
 
 class Analysis(Figures):

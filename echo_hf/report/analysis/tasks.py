@@ -42,7 +42,6 @@ from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import RATINGS
 
 Sample = Mapping[str, Any]
-UNRATED = "no output is rated: `echo-hf judge` has judges rate them"
 NO_IMAGE = "0" * 64  # the stage asks how many images there are, not what they show
 
 
@@ -55,7 +54,6 @@ def tasks(
     engine: Mapping[str, Any] | None = None,
 ) -> AnalysisPart[result.Tasks]:
     """Counts samples by task, and says which tasks reference sets lack."""
-    kinds = Counter(sample["kind"] or UNKNOWN for sample in samples)
     every = Counter(sample["task"] or UNKNOWN for sample in samples)
     counts = []
     for task, number in sorted(every.items(), key=lambda pair: (-pair[1], pair[0])):
@@ -75,9 +73,7 @@ def tasks(
         )
     found = result.Tasks(
         counts=tuple(counts),
-        kinds=dict(sorted(kinds.items())),
         rates=tuple(rates),
-        no_rates=None if rates else UNRATED,
         no_references=no_references,
     )
     return AnalysisPart(found=found, definition={"engine": engine and dict(engine)})
@@ -135,7 +131,6 @@ def task_rates(
             samples=len(samples),
             few=len(samples) < FEWEST_SAMPLES,
             rates=rates,
-            coverage=dict(found.coverage),
         )
 
 

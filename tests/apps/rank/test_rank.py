@@ -19,7 +19,7 @@ from echo_hf.apps.rank.session import APP, RankedSample, Ranker, ShownOutput, Vi
 from echo_hf.cli import app
 from echo_hf.cli.evaluation_view import show_draw, show_written
 from echo_hf.engines.base import ImageRef
-from echo_hf.errors import EchoError, RunError, ScoreError
+from echo_hf.errors import RunError, ScoreError
 from echo_hf.judging.agreement import agree
 from echo_hf.reasons import LeftOut
 from echo_hf.scores import human_corrected
@@ -47,41 +47,26 @@ class Parts(HTMLParser):
         self.text.append(data)
 
 
-def hostile(path: Path) -> Ranker:
-    task = Task(HOSTILE, "d", "text_to_image", HOSTILE, (ImageRef("1" * 64),))
-    sample = RankedSample(
-        task, (ShownOutput("zorblatt", "2" * 64), ShownOutput("quixel", "3" * 64))
-    )
-    return ranker(path, sample)
-
-
 def parts(view: View) -> Parts:
     return Parts(board(view, lambda digest: f"/image/{digest[0]}", 5))
 
 
-def test_texts_of_posts_are_text(tmp_path: Path) -> None:
-    plain = Parts(board(ranker(tmp_path, lighthouse()).view("ann"), str))
-    found = parts(hostile(tmp_path).view("ann"))
+def lighthouse(words: str = "a lighthouse") -> RankedSample:
+    task = Task(words, "d", "text_to_image", words, (ImageRef("1" * 64),))
+    return RankedSample(task, (ShownOutput("zorblatt", "2" * 64), ShownOutput("quixel", "3" * 64)))
+
+
+def test_texts_of_posts_are_text_and_no_system_is_on_the_page(tmp_path: Path) -> None:
+    plain = parts(ranker(tmp_path, lighthouse()).view("ann"))
+    view = ranker(tmp_path, lighthouse(HOSTILE)).view("ann")
+    found, page = parts(view), board(view, lambda digest: f"/image/{digest[0]}")
     assert "".join(found.text).count(HOSTILE) == 1
     assert {tag for tag, _ in found.tags} == {tag for tag, _ in plain.tags}
     assert not [name for _, named in found.tags for name in named if name.startswith("on")]
     board_tag = next(named for _, named in found.tags if "board" in (named.get("class") or ""))
-    assert board_tag["data-subject"] == HOSTILE
-    assert board_tag["data-answer"] == "5"
-
-
-def lighthouse() -> RankedSample:
-    task = Task("s", "d", "text_to_image", "a lighthouse", (ImageRef("1" * 64),))
-    return RankedSample(task, (ShownOutput("zorblatt", "2" * 64), ShownOutput("quixel", "3" * 64)))
-
-
-def test_no_system_is_on_the_page(tmp_path: Path) -> None:
-    view = hostile(tmp_path).view("ann")
-    page = board(view, lambda digest: f"/image/{digest[0]}")
-    assert "zorblatt" not in page
-    assert "quixel" not in page
-    assert "2" * 64 not in page
-    shown = [named["src"] for tag, named in Parts(page).tags if tag == "img"]
+    assert (board_tag["data-subject"], board_tag["data-answer"]) == (HOSTILE, "5")
+    assert not [name for name in ("zorblatt", "quixel", "2" * 64) if name in page]
+    shown = [named["src"] for tag, named in found.tags if tag == "img"]
     assert shown == ["/image/1", *(f"/image/{one.output[0]}" for one in view.outputs)]
 
 
@@ -94,22 +79,19 @@ def test_ranks_and_progress_are_shown(tmp_path: Path) -> None:
     labels = [named["aria-label"] for tag, named in found.tags if tag == "article"]
     assert labels == ["Image A, rank 1", "Image B, cannot be ranked"]
     text = "".join(found.text)
-    assert "Sample 1 of 1" in text
-    assert "1 ranked · all ranked, thank you" in text
     assert view.saved is not None
-    assert f"saved {view.saved:%H:%M} UTC" in text
+    for words in ("Sample 1 of 1", "1 ranked · all ranked, thank you", f"{view.saved:%H:%M} UTC"):
+        assert words in text
 
 
-@pytest.mark.parametrize("count", [2, 3, 8, 30])
+@pytest.mark.parametrize("count", [2, 3, 30])
 def test_there_is_a_card_and_a_rank_for_each_image(tmp_path: Path, count: int) -> None:
     outputs = tuple(ShownOutput(f"m{at}", f"{at:064}") for at in range(count))
-    task = Task("s", "d", "text_to_image", "draw")
-    one = ranker(tmp_path, RankedSample(task, outputs))
+    one = ranker(tmp_path, RankedSample(Task("s", "d", "text_to_image", "draw"), outputs))
     tags = parts(one.view("ann")).tags
-    assert [named["data-item"] for tag, named in tags if tag == "article"] == [
-        str(at) for at in range(count)
-    ]
+    items = [named["data-item"] for tag, named in tags if tag == "article"]
     ranks = [named["data-rank"] for _, named in tags if "data-rank" in named]
+    assert items == [str(at) for at in range(count)]
     assert ranks == [str(at + 1) for at in range(count)]
 
 
@@ -152,12 +134,6 @@ def test_rows_are_ranks_of_systems(tmp_path: Path, ranked: Ranker) -> None:
     assert pq.read_schema(tmp_path / "human.parquet").equals(HUMAN.schema)
 
 
-def test_nothing_ranked_makes_no_file(tmp_path: Path, ranked: Ranker) -> None:
-    did(ranked, "ann", "next")
-    assert written(tmp_path, ranked).rankings == 0
-    assert not (tmp_path / "human.parquet").exists()
-
-
 def test_ranks_from_elsewhere_stay(tmp_path: Path, ranked: Ranker) -> None:
     elsewhere = [row("s1", "zoe", "ash", 1), row("s2", "ann", "ash", 4), row("gone", "x", "y", 1)]
     mine = [row("s1", "ann", "ash", 9)]
@@ -173,8 +149,12 @@ def test_ranks_from_elsewhere_stay(tmp_path: Path, ranked: Ranker) -> None:
 
 
 def test_what_is_taken_back_leaves_the_table(tmp_path: Path, ranked: Ranker) -> None:
+    did(ranked, "ann", "next")
+    assert written(tmp_path, ranked).rankings == 0
+    assert not (tmp_path / "human.parquet").exists()
+    did(ranked, "ann", "back")
     did(ranked, "ann", "impossible")
-    written(tmp_path, ranked)
+    assert written(tmp_path, ranked).rankings == 1
     did(ranked, "ann", "undo")
     assert written(tmp_path, ranked).rankings == 0
     assert rows(tmp_path) == []
@@ -189,14 +169,6 @@ def test_ranks_of_images_that_are_gone_are_counted(tmp_path: Path, ranked: Ranke
     assert rows(tmp_path) == [row("s1", "ann", "elm", 2), row("s1", "ann", "oak", 3)]
     anew = ranker(tmp_path, sample("s1", "ash", "elm", "oak", digest="e"))
     assert write_human(tmp_path, events, anew.draw).left_out == {LeftOut.OTHER_OUTPUT: 3}
-
-
-def test_a_table_that_cannot_be_read_is_not_written_over(tmp_path: Path, ranked: Ranker) -> None:
-    (tmp_path / "human.parquet").write_text("ranks, by hand", "utf-8")
-    did(ranked, "ann", "impossible")
-    with pytest.raises(RunError, match="is not a table of human"):
-        written(tmp_path, ranked)
-    assert (tmp_path / "human.parquet").read_text("utf-8") == "ranks, by hand"
 
 
 FEW = SYSTEMS[:3]
@@ -241,16 +213,13 @@ def test_ranks_of_the_page_are_what_agree_reads(folder: Path) -> None:
 
 def test_only_the_splits_that_were_named_are_drawn(folder: Path) -> None:
     assert len(opened(folder).ranker.draw.samples) == 5
-    one = opened(folder, draw=1).ranker.draw.samples
-    assert [sample.task.split for sample in one] == ["image_to_image", "text_to_image"]
-    edits = opened(folder, splits=("image_to_image",))
-    assert len(edits.ranker.draw.samples) == 2
-    assert "to rank: 2 of image_to_image (seed 0)" in said(folder, show_draw, edits)
-
-
-def test_what_is_not_ranked_is_told_with_its_reason(folder: Path) -> None:
-    told = said(folder, show_draw, opened(folder, draw=1))
+    one = opened(folder, draw=1)
+    splits = [sample.task.split for sample in one.ranker.draw.samples]
+    assert splits == ["image_to_image", "text_to_image"]
+    told = said(folder, show_draw, one)
     assert "not ranked: 3 not_drawn: enough samples of its split were drawn before it" in told
+    edits = opened(folder, splits=("image_to_image",))
+    assert "to rank: 2 of image_to_image (seed 0)" in said(folder, show_draw, edits)
 
 
 def test_a_width_draws_as_many_as_it_needs(tmp_path: Path) -> None:
@@ -282,26 +251,18 @@ def test_a_width_draws_as_many_as_it_needs(tmp_path: Path) -> None:
         ranks_of(config, runs=runs, width=0)
 
 
-def test_a_split_of_fewer_than_ten_is_drawn_whole(folder: Path) -> None:
+def test_what_cannot_be_drawn_or_served_is_refused(folder: Path, tmp_path: Path) -> None:
+    """A split of fewer than ten samples is drawn whole, whatever the width."""
     config = folder / "evaluation.yaml"
     ranks = ranks_of(config, runs=folder / "runs", width=0.03, splits=("text_to_image",))
     told = said(folder, show_draw, ranks)
     assert "3 of text_to_image for an interval of ±0.03, which takes 10 samples at least" in told
-
-
-def test_a_number_and_a_width_contradict_each_other(folder: Path) -> None:
-    config = str(folder / "evaluation.yaml")
-    told = CliRunner().invoke(app, ["rank", config, "--draw", "5", "--width", "0.1"])
-    assert str(told.exception) == "--draw and --width both say how many samples: leave out one"
-
-
-def test_one_system_cannot_be_ranked(tmp_path: Path) -> None:
-    ranked_run(tmp_path, systems=FEW[:1])
+    both = CliRunner().invoke(app, ["rank", str(config), "--draw", "5", "--width", "0.1"])
+    assert str(both.exception) == "--draw and --width both say how many samples: leave out one"
+    with pytest.raises(RunError, match="can be reached from other machines"):
+        rank(ranks, place=Place("0.0.0.0", 0), ready=pytest.fail)  # noqa: S104 - what is refused
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    ranked_run(alone, systems=FEW[:1])
     with pytest.raises(RunError, match=r"no sample .* by two systems \(5 few_outputs\)"):
-        opened(tmp_path)
-
-
-def test_a_page_for_strangers_is_refused(folder: Path) -> None:
-    place = Place("0.0.0.0", 0)  # noqa: S104 - what is refused
-    with pytest.raises(EchoError, match=r"can be reached from other machines|echo-hf"):
-        rank(opened(folder), place=place, ready=pytest.fail)
+        opened(alone)

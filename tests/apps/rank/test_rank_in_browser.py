@@ -98,8 +98,7 @@ def ranks(server: Server, rater: str, subject: str) -> dict[str, int | None]:
 
 
 def test_the_name_is_asked_for_and_ranks_come_from_keys(chrome: Any, server: Server) -> None:
-    context = chrome.new_context()
-    rater = Rater(context.new_page())
+    rater = Rater(chrome.new_context().new_page())
     rater.page.goto(server.address)
     rater.page.fill("input[name=person]", "Kim")
     rater.page.press("input[name=person]", "Enter")
@@ -127,21 +126,20 @@ def test_ranks_come_from_dragging(chrome: Any, server: Server) -> None:
 
 
 def test_touch_needs_no_drag(chrome: Any, server: Server) -> None:
-    phone = {"has_touch": True, "is_mobile": True}
-    rater = at(chrome, server, "tom", **phone)
+    rater = at(chrome, server, "tom", has_touch=True, is_mobile=True)
     rater.page.set_viewport_size({"width": 390, "height": 844})
-    rater.page.tap(".card[data-item='2'] [data-act=better]")
+    for what, shown in (
+        (".card[data-item='2'] [data-act=better]", "1"),
+        (".card[data-item='2'] [data-act=worse]", "2"),
+        (".slot[data-rank='5']", "5"),
+    ):
+        rater.page.tap(what)
+        rater.settle()
+        assert rater.shown[2] == shown
+    barred = ".card[data-item='3'] [data-act=bar]"
+    rater.page.tap(barred)
     rater.settle()
-    assert rater.shown[2] == "1"
-    rater.page.tap(".card[data-item='2'] [data-act=worse]")
-    rater.settle()
-    assert rater.shown[2] == "2"
-    rater.page.tap(".slot[data-rank='5']")
-    rater.settle()
-    assert rater.shown[2] == "5"
-    rater.page.tap(".card[data-item='3'] [data-act=bar]")
-    rater.settle()
-    assert rater.page.get_attribute(".card[data-item='3'] [data-act=bar]", "aria-pressed") == "true"
+    assert rater.page.get_attribute(barred, "aria-pressed") == "true"
 
 
 def test_images_are_compared_in_one_place(chrome: Any, server: Server) -> None:

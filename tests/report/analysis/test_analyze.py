@@ -133,8 +133,7 @@ def test_the_same_run_gives_the_same_bytes(built: Path, done: Analyzed) -> None:
     before = done.path.read_bytes()
     shown = CliRunner().invoke(app, ["analyze", str(built), "--runs", str(built.parent / "runs")])
     assert shown.exit_code == 0, shown.output
-    for line in ("benchmark", "few", "what people say failed", "no perplexity, not_configured"):
-        assert line in shown.output
+    assert "no perplexity, not_configured" in shown.output
     assert done.path.read_bytes() == before
     assert str(built.parent) not in before.decode()
 
@@ -204,7 +203,6 @@ def test_win_rates_by_task_come_from_ratings(tmp_path: Path) -> None:
     (rate,) = found.rates
     assert (rate.split, rate.task, rate.samples) == ("text_to_image", "unknown", 3)
     assert rate.rates["a"].value == pytest.approx(2 / 3)
-    assert found.no_rates is None
 
 
 def test_what_is_forgotten_leaves_the_analysis(copy: Path) -> None:

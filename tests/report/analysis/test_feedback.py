@@ -105,7 +105,6 @@ def test_spellings_are_merged_and_counted() -> None:
     assert (first.keyword, first.comments, first.samples) == ("colour cast", 3, 2)
     assert first.spellings == {"colour cast": 2, "Color-casts": 1}
     assert (second.keyword, second.comments) == ("extra fingers", 1)
-    assert (found.unnamed, found.untimed) == (1, 1)
     assert found.verdicts == {"failure": 4, "mixed": 1, "success": 2, "unasked": 1}
     # A minute before April, in UTC, is March.
     assert (first.by_month, second.by_month) == ({"2026-03": 1, "2026-04": 2}, {})
@@ -177,7 +176,6 @@ def test_days_are_those_of_utc_and_count_from_the_release() -> None:
     assert found is not None
     days = {day.date: (day.since_release, day.posts) for day in found.days}
     assert days == {"2026-03-01": (-1, 1), "2026-03-02": (0, 2)}
-    assert (found.days[1].found, found.days[1].came_along, found.days[0].unknown) == (1, 1, 1)
     assert (found.keywords, found.undated) == ({"lumen": 2, "l2": 1}, 1)
     assert feedback.activity(None, date(2026, 3, 2)).reason is NotAnalyzed.NO_POSTS
 
@@ -194,8 +192,8 @@ def test_posts_of_samples_stand_for_those_that_nobody_has() -> None:
     assert posts["url"].to_pylist() == [address, "b"]
     part = feedback.activity(posts, date(2026, 3, 2), feedback.OF_SAMPLES)
     assert part.found is not None
-    days = [(one.date, one.found, one.unknown) for one in part.found.days]
-    assert days == [("2026-03-02", 0, 1), ("2026-03-04", 1, 0)]
+    days = [(one.date, one.posts) for one in part.found.days]
+    assert days == [("2026-03-02", 1), ("2026-03-04", 1)]
     assert part.definition["counted"].startswith("the primary posts of the samples")
     assert feedback.posts_of_samples([{"post_urls": ["b"], **none}]) is None
 

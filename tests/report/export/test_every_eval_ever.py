@@ -14,33 +14,27 @@ import pytest
 
 from echo_hf.report.export.export import export
 from tests.judging.run_for_tests import put
-from tests.report.export.runs_for_tests import DRAWN, RATED, scored
+from tests.report.export.runs_for_tests import DRAWN, RATED
 
 Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("scored")
-    config = scored(made)
-    export(
-        config,
-        made / "eee",
-        to="every-eval-ever",
-        runs=made / "runs",
-        organization="my lab",
-    )
+def folder(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("exported") / "eee"
+    runs = finished.parent / "runs"
+    export(finished, made, to="every-eval-ever", runs=runs, organization="my lab")
     return made
 
 
 def records(folder: Path) -> dict[str, Json]:
-    found = [json.loads(one.read_bytes()) for one in (folder / "eee").rglob("*.json")]
+    found = [json.loads(one.read_bytes()) for one in folder.rglob("*.json")]
     return {one["model_info"]["name"]: one for one in found}
 
 
 def instances(folder: Path, record: Json) -> list[Json]:
     told = record["detailed_evaluation_results"]
-    data = (folder / "eee" / told["file_path"]).read_bytes()
+    data = (folder / told["file_path"]).read_bytes()
     assert hashlib.sha256(data).hexdigest() == told["checksum"]
     lines = [json.loads(line) for line in data.splitlines()]
     assert len(lines) == told["total_rows"]
@@ -67,12 +61,12 @@ def test_records_are_valid(folder: Path, test_data: Path) -> None:
         for line in lines:
             assert [error.message for error in part.iter_errors(line)] == []
             assert line["evaluation_id"] == record["evaluation_id"]
-    names = {one.suffix for one in (folder / "eee").rglob("*") if one.is_file()}
+    names = {one.suffix for one in folder.rglob("*") if one.is_file()}
     assert names == {".json", ".jsonl"}
 
 
-def test_every_figure_is_there_with_its_interval(folder: Path) -> None:
-    path = folder / "runs" / "evaluation" / "results.json"
+def test_every_figure_is_there_with_its_interval(folder: Path, finished: Path) -> None:
+    path = finished.parent / "runs" / "evaluation" / "results.json"
     rows = [one for one in json.loads(path.read_bytes())["results"] if one["value"] is not None]
     told = {
         (name, one["evaluation_result_id"]): one["score_details"]
@@ -87,14 +81,14 @@ def test_every_figure_is_there_with_its_interval(folder: Path) -> None:
         assert (ends["lower"], ends["upper"]) == (row["low"], row["high"])
 
 
-def test_samples_add_up_to_the_win_rate(folder: Path) -> None:
+def test_samples_add_up_to_the_win_rate(folder: Path, finished: Path) -> None:
     """Of two systems that all judges rated everywhere, the rate is the mean over samples."""
     for system, record in records(folder).items():
         scores = {one["evaluation_result_id"]: one for one in record["evaluation_results"]}
         by_result = defaultdict(list)
         for line in instances(folder, record):
             by_result[line["evaluation_result_id"]].append(line["evaluation"]["score"])
-            assert line["output"]["raw"] == [f"sha256:{put(folder, DRAWN[system])}"]
+            assert line["output"]["raw"] == [f"sha256:{put(finished.parent, DRAWN[system])}"]
         assert {*by_result} == {f"{one}/win_rate/corrected" for one in SPLITS}
         for key, values in by_result.items():
             assert fmean(values) == pytest.approx(scores[key]["score_details"]["score"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,13 @@ from echo_hf.hub.release import read_release, rows_of
 from echo_hf.report.export.export import ExportedRun, export, file_names, passed_on
 from echo_hf.report.export.hub import hub_eval
 from echo_hf.report.run_data import Identity, Output, Rating, ReportSample
-from tests.report.export.runs_for_tests import scored
 from tests.report.run_data_for_tests import ratings_of, results, run_data
 
 X, ELSEWHERE = "https://x.com/i/status/1", "https://example.org/1"
 SYSTEM = "bravo `|` [x](javascript:1)"
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return scored(tmp_path_factory.mktemp("scored"))
-
-
-def published(folder: Path, on_hub: str | None = "my-lab/echo@v1") -> ExportedRun:
+def published(folder: Path, finished: Path, on_hub: str | None = "my-lab/echo@v1") -> ExportedRun:
     """A run on a benchmark on the Hub."""
     samples = [ReportSample(id=f"s{at:02}", split="text_to_image", prompt="x") for at in range(12)]
     ratings = {one.id: tuple(ratings_of({"alpha": [3], SYSTEM: [2]})) for one in samples}
@@ -43,15 +38,14 @@ def published(folder: Path, on_hub: str | None = "my-lab/echo@v1") -> ExportedRu
     found = found.model_copy(update={"benchmark": Identity(on_hub=on_hub)})
     data = run_data(folder, samples, None, ratings, results=found, systems=("alpha", SYSTEM))
     config = Evaluation(name="invented", benchmark=on_hub or "folder")
-    scored(folder)
-    manifest = load_manifest(folder / "benchmark")
+    manifest = load_manifest(finished.parent / "benchmark")
     return ExportedRun(data, config, "my-lab/echo@v1", manifest, None)
 
 
-def test_the_hub_reads_the_results_of_each_model(tmp_path: Path) -> None:
+def test_the_hub_reads_the_results_of_each_model(finished: Path, tmp_path: Path) -> None:
     folder = tmp_path / "made"
     folder.mkdir()
-    hub_eval(published(tmp_path), folder)
+    hub_eval(published(tmp_path, finished), folder)
     request = (folder / "pull_request.md").read_text("utf-8")
     for system, name in file_names(["alpha", SYSTEM]).items():
         place = folder / name / ".eval_results" / "echo.yaml"
@@ -66,8 +60,8 @@ def test_the_hub_reads_the_results_of_each_model(tmp_path: Path) -> None:
     assert f'"{told["evaluation_framework"]}": {{' in request
 
 
-def test_what_the_hub_cannot_show_is_said(tmp_path: Path) -> None:
-    run = published(tmp_path, None)
+def test_what_the_hub_cannot_show_is_said(finished: Path, tmp_path: Path) -> None:
+    run = published(tmp_path, finished, None)
     with pytest.raises(
         ConfigError, match="of 'invented' is a folder, and results of the Hub name one"
     ):
@@ -78,26 +72,13 @@ def test_what_the_hub_cannot_show_is_said(tmp_path: Path) -> None:
 
 def test_what_may_not_be_passed_on_stays_here(tmp_path: Path) -> None:
     """As a release leaves it out: words, posted images, and edits of them."""
-
-    def sample(name: str, url: str, *inputs: str) -> ReportSample:
-        return ReportSample(
-            name, "text_to_image", "words", inputs=inputs, posted=("p",), urls=(url,)
-        )
-
-    samples = [
-        sample("edit", X, "i"),
-        sample("words", X),
-        sample("copy", X),
-        sample("free", ELSEWHERE, "i"),
-    ]
-    images = {"edit": "e", "words": "w", "copy": "p", "free": "f"}
-    outputs = {
-        (name, "bravo"): Output(one, "ok", "request, no", "said") for name, one in images.items()
-    }
-    ratings = {
-        one.id: (Rating("bravo", "mira", "overall", 0, 3.0, "as I read it", "ok"),)
-        for one in samples
-    }
+    made = {"edit": (X, "e"), "words": (X, "w"), "copy": (X, "p"), "free": (ELSEWHERE, "f")}
+    samples, outputs, ratings = [], {}, {}
+    for name, (url, image) in made.items():
+        known = {"inputs": ("i",) if name in ("edit", "free") else (), "posted": ("p",)}
+        samples.append(ReportSample(name, "text_to_image", "words", urls=(url,), **known))
+        outputs[name, "bravo"] = Output(image, "ok", "request, no", "said")
+        ratings[name] = (Rating("bravo", "mira", "overall", 0, 3.0, "as I read it", "ok"),)
     data = run_data(tmp_path, samples, outputs, ratings)
     found = passed_on(data, {one.id: one for one in samples if X in one.urls})
     assert [(one.prompt, one.inputs, one.posted) for one in found.samples] == [
@@ -153,8 +134,8 @@ def test_a_folder_of_somebody_is_not_replaced(finished: Path, tmp_path: Path) ->
 def test_names_and_figures_are_checked_first(finished: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--to: unknown format 'inspekt'; did you mean 'inspect'"):
         exported(finished, tmp_path / "a", "inspekt")
-    config = scored(tmp_path)
-    path = tmp_path / "runs" / "evaluation" / "results.json"
+    config = shutil.copytree(finished.parent, tmp_path / "copy") / finished.name
+    path = config.parent / "runs" / "evaluation" / "results.json"
     found = json.loads(path.read_text("utf-8"))
     found["benchmark"]["digests"]["text_to_image"] = "0" * 64
     path.write_text(json.dumps(found), "utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,17 +16,17 @@ from echo_hf.reasons import NotImported
 from echo_hf.report.export.export import export
 from tests.judging import run_for_tests as small
 from tests.judging.run_for_tests import root
-from tests.report.export.runs_for_tests import DRAWN, EDITS, GIVEN, WORDS, scored
+from tests.report.export.runs_for_tests import DRAWN, EDITS, GIVEN, WORDS
 from tests.report.run_data_for_tests import WORDS as HOSTILE
 
 pytestmark = [pytest.mark.extras, pytest.mark.filterwarnings("ignore:::inspect_ai")]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("inspect_ai", reason="needs the extra `inspect`")
-    made = tmp_path_factory.mktemp("scored")
-    export(scored(made), made / "logs", to="inspect", runs=made / "runs")
+    made = shutil.copytree(finished.parent, tmp_path_factory.mktemp("exported") / "copy")
+    export(made / finished.name, made / "logs", to="inspect", runs=made / "runs")
     return made
 
 

@@ -12,15 +12,15 @@ import yaml
 from datasets import load_dataset
 
 from echo_hf.report.export.export import export
-from tests.report.export.runs_for_tests import DRAWN, GIVEN, scored
+from tests.report.export.runs_for_tests import DRAWN, GIVEN
 
 SPLITS = ("image_to_image", "text_to_image")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("scored")
-    export(scored(made), made / "task", to="lmms-eval", runs=made / "runs")
+def folder(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("exported") / "task"
+    export(finished, made, to="lmms-eval", runs=finished.parent / "runs")
     return made
 
 
@@ -32,7 +32,7 @@ Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar
 
 
 def utils(folder: Path) -> Any:
-    spec = spec_from_file_location("utils_of_task", folder / "task" / "utils.py")
+    spec = spec_from_file_location("utils_of_task", folder / "utils.py")
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
@@ -42,7 +42,7 @@ def utils(folder: Path) -> Any:
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_a_task_names_its_data_and_functions(folder: Path, split: str) -> None:
-    text = (folder / "task" / f"echo_lumen_{split}.yaml").read_text("utf-8")
+    text = (folder / f"echo_lumen_{split}.yaml").read_text("utf-8")
     task = yaml.load(text, Loader)  # noqa: S506 - it knows no more than the safe one
     assert (task["task"], task["output_type"]) == (f"echo_lumen_{split}", "generate_until")
     named = (task["doc_to_visual"], task["process_results"])
@@ -79,7 +79,7 @@ def test_its_own_loader_takes_them(folder: Path) -> None:
     pytest.importorskip("lmms_eval", reason="needs lmms-eval: see `make test-extras`")
     from lmms_eval.tasks import TaskManager
 
-    manager = TaskManager("WARNING", str(folder / "task"), include_defaults=False)
+    manager = TaskManager("WARNING", str(folder), include_defaults=False)
     names = [f"echo_lumen_{split}" for split in SPLITS]
     tasks = manager.load_task_or_group(names)
     for name in names:

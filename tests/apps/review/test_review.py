@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from echo_hf.apps.events import EventLog
-from echo_hf.apps.review.controller import (
+from echo_hf.apps.review.page import Form, View, desk_page
+from echo_hf.apps.review.review import (
     APP,
     OPEN,
     Ledger,
@@ -23,7 +24,6 @@ from echo_hf.apps.review.controller import (
     payload_of,
     waits,
 )
-from echo_hf.apps.review.page import Form, View, desk_page
 from echo_hf.builder.review import Case, made_decision
 from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
 from tests.curate.reviewed_rows_for_tests import decision, row
@@ -54,12 +54,16 @@ def line(desk: ReviewController, subject: str) -> Decision:
     return desk.ledger.decided().by_id[subject]
 
 
-def test_what_needs_a_person_comes_first(desk: ReviewController) -> None:
-    order = []
-    for _ in range(3):
-        order.append(desk.view("ann").case.row["id"])
-        act(desk, "ann", "keep")
-    assert order == ["look", "fit", "trash"]
+def test_what_needs_a_person_comes_first_and_nobody_is_offered_what_another_has(
+    desk: ReviewController,
+) -> None:
+    got = [desk.view(name).case.row["id"] for name in ("ann", "bo", "cy")]
+    assert got == ["look", "fit", "trash"]
+    view = desk.view("di")
+    assert view.lent is not None
+    assert view.lent.person == "ann"
+    for name in ("ann", "bo", "cy"):
+        act(desk, name, "keep")
     assert (desk.view("ann").done, desk.view("ann").total) == (3, 3)
 
 
@@ -78,14 +82,6 @@ def test_what_is_doubtful_comes_first_until_it_was_kept(tmp_path: Path) -> None:
     assert not waits(doubtful.row, line(desk, "doubt"), "ann", ())
 
 
-def test_nobody_is_offered_what_another_has(desk: ReviewController) -> None:
-    got = [desk.view(name).case.row["id"] for name in ("ann", "bo", "cy")]
-    assert sorted(got) == ["fit", "look", "trash"]
-    view = desk.view("di")
-    assert view.lent is not None
-    assert view.lent.person == "ann"
-
-
 def test_a_flag_goes_to_somebody_else(desk: ReviewController) -> None:
     act(desk, "ann", "flag", form={"note": "which fox?"})
     act(desk, "ann", "keep")
@@ -98,53 +94,46 @@ def test_a_flag_goes_to_somebody_else(desk: ReviewController) -> None:
     assert view.open_reasons == ["second_look"]
 
 
-def test_an_edit_stays_with_the_decision(desk: ReviewController) -> None:
+def test_an_edit_stays_with_the_decision_and_no_model_has_seen_it(desk: ReviewController) -> None:
     form = {"prompt": "a fox asleep", "quality": "Analysis"}
-    view = act(desk, "ann", "edit", form=form)
-    assert view.case.row["id"] == "look"
-    assert (line(desk, "look").decision, view.shown["prompt"]) == ("edit", "a fox asleep")
+    for _ in range(3):  # saving what is saved writes nothing
+        view = act(desk, "ann", "edit", form=form)
+    assert len(desk.ledger.decided().every) == 1
+    assert (view.case.row["id"], view.shown["prompt"]) == ("look", "a fox asleep")
+    assert (line(desk, "look").decision, view.open_reasons) == ("edit", ["edited_unscreened"])
+    assert any("no safety model has seen" in one for one in view.triage.look_at)
+    assert act(desk, "ann", "undo").open_reasons == []
     act(desk, "ann", "keep", form=form)
     found = line(desk, "look")
     assert found.changes is not None
     assert (found.decision, found.changes.named) == ("keep", ("prompt", "quality"))
 
 
-def test_saving_what_is_saved_writes_nothing(desk: ReviewController) -> None:
-    for _ in range(3):
-        act(desk, "ann", "edit", form={"prompt": "a fox asleep"})
-    assert len(desk.ledger.decided().every) == 1
-
-
-def test_what_was_refused_is_shown_with_what_was_typed(desk: ReviewController) -> None:
-    view = act(desk, "ann", "keep", form={"prompt": " ", "note": "hm"})
-    assert "has no word" in view.problem
-    assert (view.form.prompt, view.form.note) == (" ", "hm")
-    assert desk.ledger.decided().every == ()
-
-
-@pytest.mark.parametrize("field", ["prompt", "note"])
-@pytest.mark.parametrize("typed", ["a fox \ud800", "\udc00", "a\x00fox", "\x1b[31m"])
-def test_what_no_file_can_hold_is_refused_and_the_page_still_shown(
-    desk: ReviewController, field: str, typed: str
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"prompt": " ", "note": "hm"},
+        {"prompt": "a fox \ud800"},
+        {"prompt": "\x1b[31m"},
+        {"note": "\udc00"},
+        {"note": "a\x00fox"},
+    ],
+)
+def test_what_was_refused_is_shown_with_what_was_typed(
+    desk: ReviewController, form: dict[str, str]
 ) -> None:
+    """Also what no file can hold: the page can still be shown."""
     for kind in ("keep", "edit"):
-        view = act(desk, "ann", kind, form={field: typed})
-        assert field in view.problem
+        view = act(desk, "ann", kind, form=form)
+        assert next(iter(form)) in view.problem
         assert "\n" not in view.problem
+        assert (view.form.prompt, view.form.note) == (
+            form.get("prompt", "a fox"),
+            form.get("note", ""),
+        )
         page = desk_page(view, str).encode()
-        assert b"\x00" not in page
-        assert b"\x1b" not in page
+        assert not {0, 27} & set(page)
     assert desk.ledger.decided().every == ()
-
-
-def test_an_edit_says_that_no_model_has_seen_it(desk: ReviewController) -> None:
-    assert act(desk, "ann", "edit", form={"prompt": "a fox asleep"}).open_reasons == [
-        "edited_unscreened"
-    ]
-    assert "no safety model has seen what was brought in" in " ".join(
-        desk.view("ann").triage.look_at
-    )
-    assert act(desk, "ann", "undo").open_reasons == []
 
 
 def test_undo_goes_back_to_the_sample(desk: ReviewController) -> None:
@@ -154,6 +143,8 @@ def test_undo_goes_back_to_the_sample(desk: ReviewController) -> None:
     assert act(desk, "ann", "undo").case.row["id"] == "look"
     assert [line(desk, name).decision for name in ("fit", "look")] == ["withdraw"] * 2
     assert "nothing of yours" in act(desk, "ann", "undo").problem
+    told = act(desk, "ann", "goto", wanted="nowhere").problem
+    assert told == "no sample 'nowhere' in the last build"
 
 
 def test_a_page_that_is_behind_does_not_overwrite(desk: ReviewController) -> None:
@@ -170,11 +161,6 @@ def test_a_page_that_is_behind_does_not_overwrite(desk: ReviewController) -> Non
     assert desk_page(cy, str).count("<p>nothing changed</p>") == 2
     act(desk, "cy", "take", event=cy.conflict[0].id)
     assert (line(desk, "look").decision, line(desk, "look").reviewer) == ("keep", "cy")
-
-
-def test_a_place_that_is_not_there_is_named(desk: ReviewController) -> None:
-    view = act(desk, "ann", "goto", wanted="nowhere")
-    assert view.problem == "no sample 'nowhere' in the last build"
 
 
 JUNK = st.recursive(
@@ -232,10 +218,10 @@ EDIT = {"prompt": {"text": "an owl", "modified": True}}
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from echo_hf.apps.review.controller import ReviewController
+from echo_hf.apps.review.review import ReviewController
 from echo_hf.builder.review import Case
 from tests.curate.reviewed_rows_for_tests import row
-import echo_hf.apps.review.controller as folded
+import echo_hf.apps.review.review as folded
 folded.append_decisions = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 desk = ReviewController.of({"one": Case(row())}, {}, Path(sys.argv[1]))
 desk.view("ann")
@@ -295,6 +281,9 @@ def test_a_line_by_hand_stands_until_somebody_decides(ledger: Ledger) -> None:
     assert (last(ledger).decision, last(ledger).note) == ("remove", "by hand")
     ledger.log.undo(first, "ann")
     assert (last(ledger).decision, last(ledger).note) == ("remove", "by hand")
+    # It disagrees with nobody.
+    did(ledger, "bo", "flag")
+    assert (last(ledger).decision, last(ledger).reviewer) == ("flag", "bo")
 
 
 def test_a_log_that_was_lost_takes_no_later_decision_with_it(ledger: Ledger) -> None:
@@ -307,14 +296,6 @@ def test_a_log_that_was_lost_takes_no_later_decision_with_it(ledger: Ledger) -> 
     assert last(ledger).decision == "remove"
 
 
-def test_a_decision_by_hand_disagrees_with_nobody(ledger: Ledger) -> None:
-    did(ledger, "ann", "keep")
-    ledger.catch_up()
-    append_decisions(ledger.file, [made_decision(row(), "remove")])
-    did(ledger, "bo", "flag")
-    assert (last(ledger).decision, last(ledger).reviewer) == ("flag", "bo")
-
-
 def test_two_who_disagree_leave_it_open(ledger: Ledger) -> None:
     did(ledger, "ann", "keep", changes=EDIT)
     second = did(ledger, "bo", "remove")
@@ -323,12 +304,10 @@ def test_two_who_disagree_leave_it_open(ledger: Ledger) -> None:
     assert line.note == "two people disagree (ann: keep, bo: remove)"
     third = did(ledger, "cy", "remove", base=second)
     assert (last(ledger).decision, last(ledger).event) == ("remove", third)
-
-
-def test_two_who_agree_in_other_words_do_not_disagree(ledger: Ledger) -> None:
-    did(ledger, "ann", "keep")
+    # Two who say the same in other words agree.
+    did(ledger, "ann", "keep", base=third)
     noted = made_decision(row(), "keep", note="fine")
-    ledger.log.append(APP, "one", "bo", "keep", payload_of(noted))
+    ledger.log.append(APP, "one", "bo", "keep", payload_of(noted), third)
     assert (last(ledger).decision, last(ledger).reviewer) == ("keep", "bo")
 
 
@@ -364,14 +343,9 @@ def test_what_is_kept_or_removed_waits_for_nobody(
     assert (waits(row(), last, "bo", ()), is_settled(last, row())) == expected
 
 
-def test_what_somebody_flagged_waits_for_others() -> None:
-    flagged = decision(row(), "flag", reviewer="ann")
-    two = decision(row(), "flag")
+def test_what_somebody_flagged_or_has_changed_waits_for_others() -> None:
+    flagged, two = decision(row(), "flag", reviewer="ann"), decision(row(), "flag")
     assert [waits(row(), flagged, name, ()) for name in ("ann", "bo")] == [False, True]
     assert [waits(row(), two, "cy", own) for own in ((), ("one",))] == [True, False]
-
-
-def test_a_sample_that_has_changed_waits_again() -> None:
-    kept = decision(row())
     for other in (row(prompt="an owl"), row(output_images=["f" * 64])):
-        assert waits(other, kept, "ann", ("one",))
+        assert waits(other, decision(row()), "ann", ("one",))
