@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -165,12 +165,6 @@ def decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
         )
         for subject, found in subjects.items()
     }
-
-
-def is_conflict(events: Sequence[Event]) -> bool:
-    """Whether decisions about one subject, as `decisions` gives them, contradict each other."""
-    said = [(event.action, event.payload) for event in events]
-    return any(one != said[0] for one in said)
 
 
 MINUTES = 10

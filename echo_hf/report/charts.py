@@ -12,16 +12,17 @@ from echo_hf._infra.bootstrap import Interval
 from echo_hf.report.markup import rendered, shortened
 
 POINTS = 81
+TICKS = 4
 STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
-def density(values: Sequence[float], low: float, high: float, points: int = POINTS) -> list[float]:
+def density(values: Sequence[float], low: float, high: float) -> list[float]:
     """A Gaussian kernel density, Scott's bandwidth, as a share of its highest point."""
     from scipy.stats import gaussian_kde
 
-    at = np.linspace(low, high, points)
+    at = np.linspace(low, high, POINTS)
     heights = gaussian_kde(np.asarray(values, np.float64))(at)
-    step = (high - low) / (points - 1)
+    step = (high - low) / (POINTS - 1)
     outside = (at < min(values) - step) | (at > max(values) + step)
     heights = np.where(outside, 0.0, heights)
     highest = float(heights.max())
@@ -57,11 +58,11 @@ def places(systems: int) -> Scale:
     return Scale(0.5, systems + 0.5, tuple(range(1, systems + 1)))
 
 
-def round_scale(values: Iterable[float], *, ticks: int = 4, whole: bool = False) -> Scale:
+def round_scale(values: Iterable[float], *, whole: bool = False) -> Scale:
     """An axis from zero to all values, with few round ticks; whole ones for counts."""
     known = sorted(values)
     low, high = (min(known[0], 0.0), max(known[-1], 0.0)) if known else (0.0, 1.0)
-    least = (high - low) / ticks or 1.0 / ticks
+    least = (high - low or 1.0) / TICKS
     least = max(least, 1.0) if whole else least
     power = 10.0 ** math.floor(math.log10(least))
     steps = (power * step for step in STEPS if not whole or (power * step).is_integer())

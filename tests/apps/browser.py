@@ -152,14 +152,12 @@ class Server:
         raise AssertionError("".join(said))
 
     def kill(self) -> None:
-        assert self.process is not None
         self.process.kill()
         self.process.wait()
         if self.process.stdout is not None:
             self.process.stdout.close()
 
     def stop(self) -> str:
-        assert self.process is not None
         self.process.send_signal(signal.SIGINT)
         said, _ = self.process.communicate(timeout=SECONDS)
         return said

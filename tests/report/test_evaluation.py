@@ -125,7 +125,6 @@ def test_a_board_figures_and_a_page_come_of_one_call(folder: Path, server: Loopb
     assert told == [("warm", 1, 1.0), ("cold", 2, 1.0)]
     assert all(row["low"] <= row["win_rate"] <= row["high"] for row in texts)
     assert len(server.asked) == 2 * len(IDS)
-    assert done.results is not None
     assert done.report == folder / "runs" / "measured" / "report" / "index.html"
     assert "warm" in done.report.read_text("utf-8")
     written = {
@@ -250,7 +249,6 @@ def test_a_budget_ends_judging_and_the_next_call_goes_on(
     config = config_of(folder, [judge_at(server, concurrency=1)])
     done = evaluated(config, budget_usd=4 * CENT)
     assert (len(server.asked), done.spent) == (4, True)
-    assert done.report is not None
     assert done.report.is_file()
     # A free judge rates without a dollar.
     config = config_of(folder, [judge_at(server, **dict.fromkeys(PRICES, 0.0))])

@@ -7,22 +7,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import complete, held
-from echo_hf.apps.events import (
-    EVENTS_FILE,
-    Event,
-    EventLog,
-    Leases,
-    decisions,
-    is_conflict,
-    standing,
-)
+from echo_hf.apps.events import EVENTS_FILE, Event, EventLog, Leases, decisions, standing
 from echo_hf.apps.page import AskedPage, Place, ShownImages, serve
 from echo_hf.apps.review.page import TOLD, Form, Row, View, desk_page
 from echo_hf.builder.build import RUNS, opened
@@ -92,11 +84,9 @@ def conflict_of(events: Iterable[Event]) -> tuple[Event, ...]:
     """Decisions about one sample that contradict each other."""
     found = next(iter(decisions(events).values()), ())
     # Two people who say the same in other words agree.
-    bare = [
-        replace(one, payload={key: one.payload.get(key) for key in ("sample_digest", "changes")})
-        for one in found
-    ]
-    return found if is_conflict(bare) else ()
+    keys = ("sample_digest", "changes")
+    said = [[one.action, *(one.payload.get(key) for key in keys)] for one in found]
+    return found if any(one != said[0] for one in said) else ()
 
 
 def pending_decision(events: Sequence[Event], written: Sequence[Decision]) -> Decision | None:

@@ -93,7 +93,6 @@ def test_what_changed_since_the_release_that_update_replaced(tmp_path: Path) -> 
         for place in (done.previous, done.release.path)
     )
     found = analyze(config, runs=runs_).analysis.since.found
-    assert found is not None
     assert (found.name, found.target, found.samples) == (BEFORE, "Lumen Image", len(old))
     assert found.shared == len({row["id"] for row in old} & {row["id"] for row in new})
     kinds = [Counter(row["task"] or "unknown" for row in rows) for rows in (old, new)]
@@ -146,7 +145,6 @@ def test_a_set_that_the_hub_does_not_give_is_named_and_the_others_are_compared(c
     assert shown.exit_code == 0, shown.output
     assert "not fetched: gone: cannot load reference 'gone'" in shown.output
     found = read_analysis(copy.parent / "runs" / "quickstart" / FILE)
-    assert found is not None
     assert list(found.not_fetched) == ["gone"]
     assert [one.name for one in found.sets] == ["benchmark", "few"]
 
@@ -184,7 +182,6 @@ def test_posts_of_another_shape_are_named(copy: Path) -> None:
 def test_tasks_stand_without_those_of_references(copy: Path) -> None:
     config = _changed(copy, task_engine={"kind": "rules", "no_such_option": 1})
     found = analyze(config, runs=copy.parent / "runs").analysis.tasks.found
-    assert found is not None
     assert found.counts
     assert all(not one.in_references and not one.absent_from for one in found.counts)
     assert "no_such_option" in str(found.no_references)
@@ -199,7 +196,6 @@ def test_win_rates_by_task_come_from_ratings(tmp_path: Path) -> None:
     ]
     runs.write(tmp_path, RATINGS, rows)
     found = analyze(config, runs=tmp_path / "runs").analysis.tasks.found
-    assert found is not None
     (rate,) = found.rates
     assert (rate.split, rate.task, rate.samples) == ("text_to_image", "unknown", 3)
     assert rate.rates["a"].value == pytest.approx(2 / 3)

@@ -100,7 +100,6 @@ def test_a_table_is_asked_first() -> None:
 
 def test_spellings_are_merged_and_counted() -> None:
     found = feedback.failures(SAMPLES, TIMES, examples=2).found
-    assert found is not None
     first, second = found.keywords
     assert (first.keyword, first.comments, first.samples) == ("colour cast", 3, 2)
     assert first.spellings == {"colour cast": 2, "Color-casts": 1}
@@ -142,7 +141,6 @@ def test_a_success_after_anothers_failure_may_be_a_workaround(
     said: list[Said], times: PostTimes, found: list[tuple[str, tuple[str, ...]]]
 ) -> None:
     told = feedback.interaction([sample("a", said)], times).found
-    assert told is not None
     assert [(one.comment.post_url, one.failed) for one in told.workarounds] == found
 
 
@@ -154,7 +152,6 @@ def test_probes_are_the_samples_of_that_kind() -> None:
     probe_given = sample("a", kind="probe", prompt="draw  yourself")
     others = [sample("b"), sample("c", kind=None), {**bare, "kind": "probe"}]
     found = feedback.interaction([probe_given, *others], TIMES).found
-    assert found is not None
     probe, silent = found.probes
     assert (probe.id, probe.prompt, probe.comments) == ("a", "draw yourself", 0)
     assert probe.post.post_url == "https://example.org/a"
@@ -173,7 +170,6 @@ def test_days_are_those_of_utc_and_count_from_the_release() -> None:
     schema = pa.schema([POSTS.schema.field(name) for name in ("timestamp", "keywords")])
     named = [dict(zip(schema.names, row, strict=True)) for row in rows]
     found = feedback.activity(pa.Table.from_pylist(named, schema), date(2026, 3, 2)).found
-    assert found is not None
     days = {day.date: (day.since_release, day.posts) for day in found.days}
     assert days == {"2026-03-01": (-1, 1), "2026-03-02": (0, 2)}
     assert (found.keywords, found.undated) == ({"lumen": 2, "l2": 1}, 1)
@@ -188,10 +184,8 @@ def test_posts_of_samples_stand_for_those_that_nobody_has() -> None:
     none = {"timestamp": None, "keywords": None}
     samples = [{"post_urls": [address], **none}, of_b, of_b, {"post_urls": None, **none}]
     posts = feedback.posts_of_samples(samples)
-    assert posts is not None
     assert posts["url"].to_pylist() == [address, "b"]
     part = feedback.activity(posts, date(2026, 3, 2), feedback.OF_SAMPLES)
-    assert part.found is not None
     days = [(one.date, one.posts) for one in part.found.days]
     assert days == [("2026-03-02", 1), ("2026-03-04", 1)]
     assert part.definition["counted"].startswith("the primary posts of the samples")
@@ -245,7 +239,6 @@ KEYWORDS = [
 def test_words_are_text_and_nothing_else() -> None:
     part = feedback.word_cloud(KEYWORDS, seed=3)
     assert part == feedback.word_cloud(KEYWORDS, seed=3)
-    assert part.found is not None
     root = ET.fromstring(part.found.svg)  # noqa: S314 - our own
     assert {element.tag for element in root.iter()} == {
         f"{{{feedback.SVG}}}{tag}" for tag in ("svg", "text")
@@ -270,7 +263,6 @@ def test_what_cannot_be_laid_out_says_why(tmp_path: Path) -> None:
         assert str(tmp_path) not in str(part.detail)
     others = [_keyword("x" * 100_000, 3), _keyword("a\u200bb", 3)]
     part = feedback.word_cloud([*KEYWORDS[:1], *others])
-    assert part.found is not None
     assert (part.found.words, part.found.left_out) == (1, {"no_glyphs": 1, "no_space": 1})
     assert feedback.word_cloud([_keyword("x" * 101, 3)]).reason is NotAnalyzed.NO_SPACE
 

@@ -50,7 +50,6 @@ def test_levels_are_means_over_tokens_and_over_prompts() -> None:
     room = 0.1 * (high - low)
     assert own.prompt_level.low == pytest.approx(low, abs=room)
     assert own.prompt_level.high == pytest.approx(high, abs=room)
-    assert other.ratio is not None
     assert other.ratio.low < math.e < other.ratio.high
     assert other.ratio.value == pytest.approx(other.token_level.value / own.token_level.value)
 
@@ -61,7 +60,6 @@ def test_prompts_without_a_number_are_counted_out() -> None:
     assert (none.token_level.value, none.token_level.reason) == (None, NotAnalyzed.NO_PROMPTS)
     assert some.left_out == {"no_scored_token": 2, "not_finite": 2}
     assert (some.prompts, some.token_level.value) == (1, pytest.approx(math.e**2))
-    assert some.ratio is not None
     assert some.ratio.value is None
     # Their sum is more than a float holds.
     (large,) = perplexities(["own"], [[Loss(709.0, 1)] * 12], draws=20)
@@ -123,7 +121,6 @@ def test_a_large_set_is_drawn_from_and_says_so() -> None:
     found = models.mapped([own, prompt_set("a", ["x"])], [vectors, _unit((1, 0, 0, 0))])
     assert len(found.points) == models.MOST_POINTS + 1
     assert found.left_out == {"not_shown": 5}
-    assert found.nearest is not None
     assert found.nearest.median == pytest.approx(np.median(1 - vectors[:, 0]), abs=1e-6)
 
 
@@ -282,7 +279,6 @@ def test_a_model_from_a_folder(folder: Path) -> None:
     sets = [prompt_set(name, ["a cat", "a" * 40, "a"]) for name in ("own", "other")]
     part = models.perplexity(sets, options, draws=20)
     assert part.found is not None, part.detail
-    assert part.found[1].ratio is not None
     assert part.found[1].ratio.value == pytest.approx(1)
     assert part.found[0].left_out == {"no_scored_token": 1}
     assert part.definition["first_token"] == "not scored: nothing stands before it"  # noqa: S105

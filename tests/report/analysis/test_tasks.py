@@ -76,7 +76,6 @@ def test_tasks_are_counted_and_those_that_references_lack_named() -> None:
         "none": Counter(),
     }
     found = tasks(samples, references).found
-    assert found is not None
     by_task = {one.task: one for one in found.counts}
     assert (by_task["edit"].samples, by_task["edit"].share) == (2, 0.5)
     assert by_task["edit"].in_references == {"edits": 9, "words": 0, "unclear": 0, "none": 0}
@@ -280,7 +279,6 @@ def test_weeks_are_those_of_the_posts() -> None:
         if day is not None
     }
     part = open_tasks(_samples([COMIC[0]] * 5), PostTimes(times))
-    assert part.found is not None
     (group,) = part.found.groups
     weeks = {f"{week}": count for week, count in group.by_week.items()}
     assert weeks == {"2026-03-02": 2, "2026-03-09": 1, "2026-03-23": 1}

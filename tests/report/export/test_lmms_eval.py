@@ -33,8 +33,6 @@ Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar
 
 def utils(folder: Path) -> Any:
     spec = spec_from_file_location("utils_of_task", folder / "utils.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
