@@ -91,13 +91,14 @@ def board(data: RunData) -> Markup:
             decided = found.win_rate.decisions if found.win_rate else None
             voted = (f"Here {said}." for said in voted_on(rates.definition))
             notes = [f"Judged by {judges}.", _how(rates, found), *voted, *_why_not(rates)]
-            given["notes"] = [*notes, f"{decided.said.capitalize()}."] if decided else notes
-            given["pairs"] = decided or rates
-            given["corrected"] = by_people(data, found.by_people)
-            given["by_people"] = found.by_people
-            given["tiers"] = [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))]
-            given["heads"] = _heads("breakable", (row.system for row in rows))
-            given["judges"] = _heads("judge", rates.per_judge, data.failures)
+            given |= {
+                "notes": [*notes, f"{decided.said.capitalize()}."] if decided else notes,
+                "pairs": decided or rates,
+                "corrected": by_people(data, found.by_people),
+                "tiers": [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))],
+                "heads": _heads("breakable", (row.system for row in rows)),
+                "judges": _heads("judge", rates.per_judge, data.failures),
+            }
         splits.append(given)
     return rendered("board.html.jinja", splits=splits, failures=data.failures)
 
@@ -148,59 +149,54 @@ def _why_not(rates: WinRate) -> Iterator[str]:
 
 def trust(data: RunData) -> Markup | None:
     """What says how far the boards hold: a card for each measure, a table for each split."""
-    lines = data.results.trust
-    if not lines:
-        return None
     splits = []
     for name in data.splits:
         found, rows = data.results.details[name].win_rate, data.results.board(name)
         if found and found.bradley_terry and found.leave_one_judge_out and len(rows) > 1:
             without = found.leave_one_judge_out.without
             judges = without if len(without) > 1 else {}
-            if not judges and set(found.bradley_terry.strength.values()) <= {None}:
-                continue
-            heads = _heads("breakable", (f"without {judge}" for judge in judges))
-            known = {"found": found, "ranked": best_first(found.bradley_terry.strength)}
-            splits.append(known | {"name": name, "rows": rows, "without": judges, "heads": heads})
-    cards = [(measure, list(every)) for measure, every in groupby(lines, attrgetter("measure"))]
-    return rendered("trust.html.jinja", cards=cards, splits=splits)
+            strengths = found.bradley_terry.strength
+            if judges or any(one is not None for one in strengths.values()):
+                heads = _heads("breakable", (f"without {judge}" for judge in judges))
+                known = {"found": found, "ranked": best_first(strengths), "heads": heads}
+                splits.append(known | {"name": name, "rows": rows, "without": judges})
+    lines = groupby(data.results.trust, attrgetter("measure"))
+    cards = [(measure, list(every)) for measure, every in lines]
+    return rendered("trust.html.jinja", cards=cards, splits=splits) if cards else None
 
 
 def metrics(data: RunData) -> Markup | None:
-    splits = []
-    for name in data.splits:
-        cards = [
+    splits = {
+        name: [
             metric_card(data, metric, list(rows))
             for metric, rows in groupby(data.results.details[name].metrics, attrgetter("metric"))
         ]
-        if cards:
-            splits.append({"name": name, "cards": cards})
-    if not splits:
-        return None
+        for name in data.splits
+    }
+    splits = {name: cards for name, cards in splits.items() if cards}
     models = data.results.system_models
-    return rendered("metrics.html.jinja", splits=splits, failures=data.failures, models=models)
+    known = {"splits": splits, "failures": data.failures, "models": models}
+    return rendered("metrics.html.jinja", **known) if splits else None
 
 
 def metric_card(data: RunData, metric: str, rows: Sequence[Metric]) -> dict[str, Any]:
-    order = {system: at for at, system in enumerate(data.systems)}
     missing = {one.missing for one in rows}
     values = [value for one in rows for value in one.values]
-    for one in rows:
-        if one.result:
-            values += [] if one.result.value is None else [one.result.value]
-            values += one.result.interval or ()
+    for result in (one.result for one in rows if one.result):
+        values += [*([] if result.value is None else [result.value]), *(result.interval or ())]
     said = [
         f"{one.system}: " + ", ".join(f"{number} {reason}" for reason, number in one.counts.items())
         for one in rows
         if one.counts
     ]
     reasons = sorted({reason for one in rows for reason in one.counts if reason in MEANINGS})
+    order = [*data.systems, *(one.system for one in rows)]
     return {
         "metric": metric,
         "better": "higher" if BETTER.get(metric, HIGHER) == HIGHER else "lower",
         "missing": missing.pop() if len(missing) == 1 else None,
         "judges": judges_of(rows),
-        "rows": sorted(rows, key=lambda one: order.get(one.system, len(order))),
+        "rows": sorted(rows, key=lambda one: order.index(one.system)),
         "scale": round_scale(values),
         "said": [*said, *(f"{reason}: {MEANINGS[reason]}" for reason in reasons)] if said else [],
     }

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -120,6 +120,27 @@ class Seen:
     def _opened(self, dialog: Any) -> None:
         self.problems.append(f"dialog: {dialog.message}")
         dialog.dismiss()
+
+
+@dataclass
+class Visitor:
+    """Somebody at a page, who types fast and then waits until `ready` holds."""
+
+    ready: ClassVar[tuple[str, ...]] = ()
+    page: Any
+    seen: Seen = field(default_factory=Seen)
+
+    def settle(self) -> None:
+        for condition in self.ready:
+            self.page.wait_for_function(condition)
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+        self.settle()
+
+    def text(self, what: str) -> str:
+        return str(self.page.inner_text(what))
 
 
 @dataclass

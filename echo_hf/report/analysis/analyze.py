@@ -39,11 +39,10 @@ from echo_hf.report.analysis.tasks import (
     UNTOLD,
     ComparedPhrases,
     ReferenceTasks,
-    asked_tasks,
     open_tasks,
     rates_of_run,
-    reference_tasks,
     tasks,
+    told_tasks,
 )
 from echo_hf.report.run_data import manifest_of
 from echo_hf.scores.votes import Protocol
@@ -232,15 +231,10 @@ def _tasks(
     if not release.samples:
         none: AnalysisPart[Any] = AnalysisPart.without(NotAnalyzed.NO_PROMPTS)
         return {"tasks": none, "open_tasks": none}
-    shown = {one.name: one.inputs for one in options.references}
-    inputs, engine = [shown[one.name] for one in references], options.task_engine
-    told, untold = list[ReferenceTasks](), None
+    told, untold, engine = list[ReferenceTasks](), None, options.task_engine
+    target = release.manifest.target if release.manifest else ANY_TARGET
     try:
-        if engine is None:
-            told = reference_tasks(references, inputs)
-        else:
-            target = release.manifest.target if release.manifest else ANY_TARGET
-            told = asked_tasks(references, inputs, engine, target, folder)
+        told = told_tasks(references, options, target, folder)
     except (EngineError, MissingExtraError) as error:
         untold = str(error)
     why = untold or (UNTOLD if engine else RULES_HAVE_NONE)

@@ -17,8 +17,7 @@ from datasets import Dataset
 from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES
-from echo_hf.config.checks import EngineChoice
-from echo_hf.config.evaluation import EmbeddingOptions
+from echo_hf.config.evaluation import AnalysisOptions, EmbeddingOptions
 from echo_hf.config.sections import Target
 from echo_hf.curate.feedback import Feedback
 from echo_hf.engines.base import make_engine
@@ -138,25 +137,22 @@ def task_rates(
 ReferenceTasks = tuple[Counter[str], Sequence[str | None]]
 
 
-def reference_tasks(references: Sequence[PromptSet], inputs: Sequence[int]) -> list[ReferenceTasks]:
-    """The tasks of reference sets, as the `rules` engine tells them in `feedback`: no phrases."""
-    return [
-        (Counter(task_of(prompt, images) or UNKNOWN for prompt in one.prompts), ())
-        for one, images in zip(references, inputs, strict=True)
-    ]
-
-
-def asked_tasks(
-    references: Sequence[PromptSet],
-    inputs: Sequence[int],
-    choice: EngineChoice,
-    target: Target,
-    folder: RunFolder,
+def told_tasks(
+    references: Sequence[PromptSet], options: AnalysisOptions, target: Target, folder: RunFolder
 ) -> list[ReferenceTasks]:
-    """The tasks of reference sets by a model's answers, which the run's store keeps."""
+    """By the answers of the config's engine, which the run's store keeps, else by plain rules.
+
+    Rules tell a task as they do in the stage `feedback`, and know no phrases.
+    """
+    images, choice = {one.name: one.inputs for one in options.references}, options.task_engine
+    if choice is None:
+        return [
+            (Counter(task_of(prompt, images[one.name]) or UNKNOWN for prompt in one.prompts), ())
+            for one in references
+        ]
     stage, told = Feedback(target), list[ReferenceTasks]()
     with make_engine(choice.kind, **choice.options) as engine, closing(folder.store()) as store:
-        for one, images in zip(references, inputs, strict=True):
+        for one in references:
             rows = [
                 {
                     **dict.fromkeys(SAMPLES_IN_CONTEXT.columns),
@@ -164,7 +160,7 @@ def asked_tasks(
                     "prompt": prompt,
                     "quality": "Benchmark",
                     "post_urls": [f"reference:{one.name}"],
-                    "input_images": [NO_IMAGE] * images,
+                    "input_images": [NO_IMAGE] * images[one.name],
                     "output_images": [],
                     "community_feedback": [],
                     "context": [],

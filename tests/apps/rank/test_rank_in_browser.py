@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 import pyarrow.parquet as pq
 import pytest
 
-from tests.apps.browser import Seen, Server, chrome, served, until, visited
+from tests.apps.browser import Server, Visitor, chrome, served, until, visited
 from tests.apps.rank.ranked_run import COLORS, HOSTILE, SYSTEMS, drawing, ranked_run
 from tests.judging.run_for_tests import root
 
@@ -24,28 +23,14 @@ COMMAND = ("rank", "evaluation.yaml")
 COLOR = """image => { const c = document.createElement("canvas").getContext("2d");
 c.drawImage(image, -image.naturalWidth / 2, -image.naturalHeight / 2);
 return [...c.getImageData(0, 0, 1, 1).data].slice(0, 3); }"""
-LOADED = "() => [...document.querySelectorAll('.card img')].every(one => one.naturalWidth)"
-SETTLED = "() => document.querySelector('.board') && !document.querySelector('.saving')"
 Row = dict[str, Any]
 
 
-@dataclass
-class Rater:
-    page: Any
-    seen: Seen = field(default_factory=Seen)
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.page.keyboard.press(key)
-        self.settle()
-
-    def settle(self) -> None:
-        self.page.wait_for_function(SETTLED)
-        self.page.wait_for_function(LOADED)
-
-    def click(self, what: str) -> None:
-        self.page.click(what)
-        self.settle()
+class Rater(Visitor):
+    ready = (
+        "() => document.querySelector('.board') && !document.querySelector('.saving')",
+        "() => [...document.querySelectorAll('.card img')].every(one => one.naturalWidth)",
+    )
 
     def drag(self, what: str, onto: str) -> None:
         self.page.drag_and_drop(what, onto)
@@ -65,10 +50,6 @@ class Rater:
     @property
     def shown(self) -> list[str]:
         return [one.inner_text() for one in self.page.query_selector_all(".card output")]
-
-    @property
-    def saved(self) -> str:
-        return str(self.page.inner_text(".saved"))
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +88,7 @@ def test_the_name_is_asked_for_and_ranks_come_from_keys(chrome: Any, server: Ser
     assert rows(server, "kim") == []  # one image has no rank yet
     rater.press("h", "8")
     assert ranks(server, "kim", subject) == {name: at for at, name in enumerate(systems, 1)}
-    assert re.fullmatch(r"saved \d\d:\d\d", rater.saved)
+    assert re.fullmatch(r"saved \d\d:\d\d", rater.text(".saved"))
     assert "1 ranked" in rater.page.inner_text("header")
 
 
@@ -209,7 +190,7 @@ def test_a_killed_server_loses_nothing(chrome: Any, tmp_path: Path) -> None:
         server.kill()
         rater.page.keyboard.press("8")
         rater.page.wait_for_selector(".lost")
-        assert rater.saved == "not saved: load the page again"
+        assert rater.text(".saved") == "not saved: load the page again"
         server.start()
         rater.page.goto(f"{server.address}?person=kay")
         rater.settle()

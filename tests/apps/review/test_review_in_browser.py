@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.apps.browser import Seen, Server, chrome, served, until, visited
+from tests.apps.browser import Server, Visitor, chrome, served, until, visited
 from tests.apps.review.reviewed_run import (
     CHAIR,
     HOSTILE,
@@ -26,22 +25,11 @@ from tests.apps.review.reviewed_run import (
 __all__ = ["chrome"]
 pytestmark = [pytest.mark.extras, pytest.mark.browser]
 COMMAND = ("review", "config.yaml", "--app")
-SETTLED = "() => document.querySelector('.desk') && !document.querySelector('.desk.saving')"
 LOADED = "() => [...document.querySelectorAll('.desk img')].every(one => one.complete)"
 
 
-@dataclass
-class Reviewer:
-    page: Any
-    seen: Seen = field(default_factory=Seen)
-
-    def settle(self) -> None:
-        self.page.wait_for_function(SETTLED)
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.page.keyboard.press(key)
-            self.settle()
+class Reviewer(Visitor):
+    ready = ("() => document.querySelector('.desk') && !document.querySelector('.desk.saving')",)
 
     def go(self, subject: str) -> None:
         self.page.fill("[name=wanted]", subject)
@@ -59,9 +47,6 @@ class Reviewer:
     @property
     def subject(self) -> str:
         return str(self.page.get_attribute(".desk", "data-subject"))
-
-    def text(self, what: str) -> str:
-        return str(self.page.inner_text(what))
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +192,8 @@ def test_what_posts_say_is_only_text(chrome: Any, server: Server) -> None:
     kai.page.wait_for_function(LOADED)
     kai.page.fill("[name=note]", HOSTILE)
     kai.saved()
-    kai.press("Escape", "f")
+    kai.press("Escape")
+    kai.press("f")
     kai.leave(row["id"])
     kai.go(row["id"])
 

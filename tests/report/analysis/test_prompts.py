@@ -333,6 +333,7 @@ def test_the_sets_of_figure_3_are_named_by_commit_and_file() -> None:
         "Pick-a-Pic": 0,
         "PartiPrompts": 0,
     }
+    assert {one.column for one in sets if one.name == "PartiPrompts"} == {"Prompt"}
     for one in sets:
         assert one.file
         assert one.revision is not None

@@ -23,8 +23,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from echo_hf import build
 from echo_hf.collect.urls import canonical_url
-from echo_hf.config.checks import EngineChoice
-from echo_hf.config.evaluation import EmbeddingOptions, Reference
+from echo_hf.config.evaluation import AnalysisOptions, EmbeddingOptions, Reference
 from echo_hf.config.sections import Target
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.report.analysis import tasks as module
@@ -35,13 +34,12 @@ from echo_hf.report.analysis.result import BEFORE, OpenTasks
 from echo_hf.report.analysis.tasks import (
     ComparedPhrases,
     PhraseSpace,
-    asked_tasks,
     open_tasks,
     phrase_groups,
-    reference_tasks,
     space_of,
     task_rates,
     tasks,
+    told_tasks,
 )
 from echo_hf.samples.sample import sample_id
 from echo_hf.scores.win_rate import win_rate
@@ -56,6 +54,7 @@ COMIC, ATLAS, CAKE = (
     ("show a building as a cake", "show a building as a sliced cake"),
 )
 PHRASES = ("restore an old photo", *COMIC, *ATLAS, *CAKE)
+TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 WORDS = ("draw", "turn", "photo", "cat", "map", "poster", "old", "room")
 MADE_UP = st.lists(st.sampled_from(WORDS), min_size=2, max_size=4).map(" ".join)
 DATA = Path(__file__).parents[2] / "data"
@@ -91,8 +90,8 @@ def test_sets_are_what_their_authors_made_them_for(test_data: Path) -> None:
         Reference(name="GenEval", path=folder / "geneval/generation_prompts.txt"),
         Reference(name="MagicBrush", inputs=1, **edits),
     ]
-    sets = [read_reference(one) for one in references]
-    (geneval, _), (edited, _) = reference_tasks(sets, [one.inputs for one in references])
+    sets, options = map(read_reference, references), AnalysisOptions(references=references)
+    (geneval, _), (edited, _) = told_tasks([*sets], options, TARGET, RunFolder(folder))
     assert set(geneval) == {"text_to_image", "unknown"}
     assert geneval["text_to_image"] > 0.9 * geneval.total()
     known = edited.total() - edited["unknown"]
@@ -101,13 +100,13 @@ def test_sets_are_what_their_authors_made_them_for(test_data: Path) -> None:
 
 def test_an_engine_is_asked_once_about_each_prompt(tmp_path: Path) -> None:
     prompts = ["make the dog a cat", "put a hat on the man", "turn this photo into a painting"]
-    one = prompt_set("edits", prompts)
-    target = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
-    folder = RunFolder(tmp_path)
-    ((counts, phrases),) = asked_tasks([one], [1], EngineChoice(kind="rules"), target, folder)
+    one, known = prompt_set("edits", prompts), [Reference(name="edits", path="x", inputs=1)]
+    asked = AnalysisOptions(references=known, task_engine={"kind": "rules"})
+    ((counts, phrases),) = told_tasks([one], asked, TARGET, RunFolder(tmp_path))
     assert counts == Counter(edit=2, style_transfer=1)
     assert phrases == [None] * 3
-    assert reference_tasks([one], [1]) == [(counts, ())]
+    plain = AnalysisOptions(references=known)
+    assert told_tasks([one], plain, TARGET, RunFolder(tmp_path)) == [(counts, ())]
 
 
 def _ratings(rated: dict[str, tuple[float | None, float | None]]) -> pa.Table:
