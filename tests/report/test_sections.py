@@ -52,6 +52,11 @@ def _ratings(better: float) -> dict[str, list[Rating]]:
     }
 
 
+def _board(folder: Path, found: dict[str, Any] | None = None, **values: Any) -> str:
+    given = {"results": Results.model_validate(found)} if found else {}
+    return str(sections.board(run_data(folder, SAMPLES, **given, **values)))
+
+
 @pytest.mark.parametrize(
     ("better", "tiers"),
     [
@@ -79,17 +84,17 @@ def test_the_best_comes_first() -> None:
 
 
 def test_what_the_board_says_of_pairs_and_of_what_it_lacks(tmp_path: Path) -> None:
-    page = unescape(str(sections.board(run_data(tmp_path, SAMPLES, ratings=_ratings(4)))))
+    page = unescape(_board(tmp_path, ratings=_ratings(4)))
     assert "anole_two wins 1.00 of 24 comparisons with bravo" in page
     assert "bravo wins 0.00 of 24 comparisons with anole_two" in page
     few = words(sections.board(run_data(tmp_path, SAMPLES[:3], ratings=_ratings(4))))
     assert "All systems: few_samples, fewer than 10 samples" in few
     assert "anole_two 1.000 – – 100 %" in few
-    assert "No judge has rated" in words(sections.board(run_data(tmp_path, SAMPLES)))
+    assert "No judge has rated" in words(_board(tmp_path))
     # Ratings by another rubric have figures of their own, and are not said to count nowhere.
     found = results(SAMPLES, _ratings(4)).model_dump(mode="json")
     found["details"]["text_to_image"]["win_rate"]["corrected"]["ignored"] = {"other_rubric": 40}
-    said = words(sections.board(run_data(tmp_path, SAMPLES, results=Results.model_validate(found))))
+    said = words(_board(tmp_path, found))
     assert "40 ratings do not count in win rates: other_rubric, a rating by another rubric" in said
 
 
@@ -135,15 +140,15 @@ def test_how_far_to_trust_a_run(tmp_path: Path) -> None:
 BY_PEOPLE: dict[str, Any] = {
     "win_rate": {"anole_two": 0.25, "bravo": 0.75, "<b>cara": None},
     "interval": {"anole_two": [0.125, 0.375], "bravo": [0.625, 0.875], "<b>cara": None},
-    "standard_error": {},
     "judges_alone": {"anole_two": 0.875, "bravo": 0.125},
     "people_alone": {"anole_two": 0.5, "bravo": 0.5},
+    "reasons": {"<b>cara": "not_rated"},
     "beta": {"mira": 0.5},
     "rho2": 0.25,
-    "effective_n": {},
     "ranked": 12,
     "samples": 24,
-    "reasons": {"<b>cara": "not_rated"},
+    "standard_error": {},
+    "effective_n": {},
     "definition": {},
 }
 
@@ -153,14 +158,14 @@ def test_what_people_correct_stands_beside_what_they_and_the_judges_say(tmp_path
     found = results(SAMPLES, _ratings(4)).model_dump(mode="json")
     split = found["details"]["text_to_image"]
     split["by_people"] = {"said": "people <i>ranked</i> 12", "result": BY_PEOPLE}
-    page = sections.board(run_data(tmp_path, SAMPLES, results=Results.model_validate(found)))
+    page = _board(tmp_path, found)
     said = words(page)
     assert "bravo 0.750 0.625 – 0.875 0.500 0.125 anole_two 0.250 0.125 – 0.375 0.500 0.875" in said
     assert "<b>cara – – – –" in said
     assert 'title="no judge rated any of its outputs"' in str(page)
     assert "People <i>ranked</i> 12." in said
     split["by_people"] = {"said": "no win rates by people: rank 3 more", "missing": "rank 3 more"}
-    page = sections.board(run_data(tmp_path, SAMPLES, results=Results.model_validate(found)))
+    page = _board(tmp_path, found)
     assert "No win rates by people: rank 3 more." in words(page)
     assert "faint dots" not in words(page)
 
@@ -179,23 +184,18 @@ def test_the_widest_samples_come_first(tmp_path: Path) -> None:
     assert sections.spread([replace(one, rubric="text_rendering") for one in two]) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("output", "said"),
-    [
+def test_an_output_without_an_image_is_a_card(tmp_path: Path) -> None:
+    ratings = {"s00": ratings_of({"anole_two": [5], "bravo": [6]})}
+    for output, said in (
         (None, "<b>not tried</b>"),
         (Output(None, "refused", "output, nsfw"), "<b>refused</b><span>output, nsfw</span>"),
         (Output(None, "ok"), "<b>no image</b>"),
         (Output("0" * 64, "ok"), "<b>cannot be shown</b>"),
-    ],
-)
-def test_an_output_without_an_image_is_a_card(
-    tmp_path: Path, output: Output | None, said: str
-) -> None:
-    outputs = {("s00", "anole_two"): output, ("s00", "bravo"): Output(None, "ok")}
-    known = {key: one for key, one in outputs.items() if one}
-    ratings = {"s00": ratings_of({"anole_two": [5], "bravo": [6]})}
-    shown = str(sections.highlights(run_data(tmp_path, SAMPLES, known, ratings), {}))
-    assert re.findall(r'<div class="missing">(.*?)</div>', shown)[0] == said
+    ):
+        outputs = {("s00", "bravo"): Output(None, "ok")}
+        outputs |= {("s00", "anole_two"): output} if output else {}
+        shown = str(sections.highlights(run_data(tmp_path, SAMPLES, outputs, ratings), {}))
+        assert re.findall(r'<div class="missing">(.*?)</div>', shown)[0] == said
 
 
 def _metric(system: str, values: list[float | None], **more: Any) -> Metric:
