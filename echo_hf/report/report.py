@@ -23,7 +23,6 @@ from echo_hf.errors import RunError
 from echo_hf.judging.board import judge_names
 from echo_hf.metrics.names import BETTER, HIGHER
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.report.charts import printed_bars, printed_boxes
 from echo_hf.report.markup import (
     NOTHING,
     count,
@@ -31,6 +30,8 @@ from echo_hf.report.markup import (
     is_web,
     number,
     printable,
+    printed_bars,
+    printed_boxes,
     rendered,
     share,
     titled,
@@ -42,7 +43,9 @@ from echo_hf.report.thumbnails import MeanColors, Thumbnails, looked_at
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
 HUB = "eval.yaml"
-NAMES = (PAGE, BOARD, FIGURES, HUB, THUMBNAILS, ".DS_Store")
+# Who opens the folder in a window may leave a note there without knowing.
+WINDOWS = (".DS_Store", "Thumbs.db", "desktop.ini")
+NAMES = (PAGE, BOARD, FIGURES, HUB, THUMBNAILS, *WINDOWS)
 LOCK = ".report.lock"
 MOST_IN_ONE_FILE = 200
 ASSETS = Path(__file__).parent / "assets"
@@ -95,8 +98,9 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
                 problems[digest] = found
                 continue
             thumbnails[digest], counts = found
-            for key in wanted.get(digest, ()) if counts is not None else ():
-                colors[key].add(counts)
+            if counts is not None:
+                for key in wanted[digest]:
+                    colors[key].add(counts)
         (partial / PAGE).write_text(page(data, thumbnails, problems, colors), "utf-8")
         (partial / BOARD).write_text(board_markdown(data), "utf-8")
         if told := eval_entries(data):
@@ -160,7 +164,7 @@ def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, s
             return None
         (image,) = numbered([output.image]) if output.image else [None]
         known = {"outcome": output.outcome, "reason": output.reason, "text": output.text}
-        if output.image in problems:
+        if output.image and output.image in problems:
             known |= {"outcome": "cannot be shown", "reason": problems[output.image]}
         return {"image": image, **known}
 

@@ -16,8 +16,16 @@ from echo_hf.judging.board import ALPHA, NAMES, judge_names, voted_on
 from echo_hf.metrics.names import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
 from echo_hf.report.analysis.result import BEFORE
-from echo_hf.report.charts import highest, round_scale
-from echo_hf.report.markup import count, environment, number, plural, rendered, titled
+from echo_hf.report.markup import (
+    count,
+    environment,
+    highest,
+    number,
+    plural,
+    rendered,
+    round_scale,
+    titled,
+)
 from echo_hf.report.run_data import (
     ByPeople,
     Metric,

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from echo_hf.report import charts
-from echo_hf.report.charts import UNIT, Scale, places, round_scale
-from echo_hf.report.markup import environment
+from echo_hf.report import markup as charts
+from echo_hf.report.markup import UNIT, Scale, environment, places, round_scale
 
 SVG = "{http://www.w3.org/2000/svg}"
 AROUND_ZERO = Scale(-1, 1, (-1, 0, 1))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from echo_hf.images.store import ImageStore
-from echo_hf.report.charts import printed_bars
+from echo_hf.report.markup import printed_bars
 from echo_hf.report.report import write_report
 from echo_hf.report.run_data import Output, ReportSample
 from tests.report.run_data_for_tests import (

@@ -149,7 +149,8 @@ def test_the_same_run_gives_the_same_bytes_in_place_of_what_was_there(
     """What somebody else put there is not lost; one writer at a time."""
     root, runs = _root(scored), scored.parent / "runs"
     folder = root / "report"
-    (folder / ".DS_Store").write_bytes(b"\0")
+    for name in (".DS_Store", "Thumbs.db", "desktop.ini"):
+        (folder / name).write_bytes(b"\0")
     first, second = (
         {path.relative_to(one.parent): path.read_bytes() for path in one.parent.rglob("*.*")}
         for one in (template[1].path, report(scored, runs=runs).path)

@@ -84,7 +84,8 @@ def analyze(
     config: Evaluated | Path | str, *, runs: Path | str = RUNS, say: Say = lambda _: None
 ) -> Analyzed:
     """Analyzes a benchmark, and writes `analysis.json` into its run's folder."""
-    options, protocol = AnalysisOptions(), "corrected"
+    options = AnalysisOptions()
+    protocol: Protocol = "corrected"
     if isinstance(config, Evaluated) or not _names_release(str(config)):
         config = config if isinstance(config, Evaluated) else load_evaluation(config)
         folder, name = evaluation_folder(config, runs), config.name

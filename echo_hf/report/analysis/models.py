@@ -321,8 +321,9 @@ def principal_plane(vectors: NDArray[np.floating]) -> tuple[Floats, tuple[float,
     points = np.zeros((len(given), 2))
     points[:, : axes.shape[1]] = centred @ axes
     values = np.maximum(values, 0.0)
-    first, second, *_ = [*(values[::-1] / (values.sum() or 1.0)).tolist(), 0.0]
-    return points, (first, second)
+    # The largest variances, of which a single dimension has but one.
+    shares: list[float] = [*(values[::-1] / (values.sum() or 1.0)).tolist(), 0.0]
+    return points, (shares[0], shares[1])
 
 
 def embedding_map(
