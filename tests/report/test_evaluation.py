@@ -372,21 +372,21 @@ def test_of_a_judge_with_a_share_the_part_is_planned_asked_and_scored(
     folder: Path, server: LoopbackServer
 ) -> None:
     for name, color in (("warm", RED), ("cold", BLUE)):
-        for at in range(TEXTS, 60):
+        for at in range(TEXTS, 40):
             Image.new("RGB", (16, 16), (color[0], 30 + at, color[2])).save(
                 folder / name / f"t{at}.png"
             )
     shutil.rmtree(folder / "release")
-    benchmark(folder, texts=60, edits=EDITS)
+    benchmark(folder, texts=40, edits=EDITS)
     some = {**judge_at(server, model="large"), "name": "nora", "share": 0.3}
     config = config_of(folder, [judge_at(server), some])
     *_, whole, part = evaluated(config, dry_run=True).plan
-    assert whole.todo == 2 * (60 + EDITS)
-    assert part.todo == 2 * (18 + EDITS)
+    assert whole.todo == 2 * (40 + EDITS)
+    assert part.todo == 2 * (12 + EDITS)
     done = evaluated(config)
     assert len(server.asked) == whole.todo + part.todo
     (rates,) = [one.win_rates.rates for one in done.results.splits[1:] if one.win_rates]
-    assert (rates.definition["samples"], rates.definition["voted"]) == (60, 18)
+    assert (rates.definition["samples"], rates.definition["voted"]) == (40, 12)
     assert {row["coverage"] for row in done.board.to_list() if row["split"] == "text_to_image"} == {
         1
     }

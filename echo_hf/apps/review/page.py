@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -150,22 +150,20 @@ class Card(NamedTuple):
     is_cut: bool
 
 
-def _cards(view: View) -> Iterator[Card]:
+def _cards(view: View) -> Iterable[Card]:
     """The images of a sample and its thread, each once."""
-    row, seen = view.case.row, {view.case.row["screenshot"]}
-    before: list[str] = []
+    row, roles, found = view.case.row, view.form.roles, dict[str, Card]()
+    hidden, others = {row["screenshot"], None}, list[str]()
     for role in (INPUT, OUTPUT):
         cut = len(view.shown[f"{role}_bboxs"] or ())
         for number, digest in enumerate(view.shown[f"{role}_images"] or ()):
-            seen.add(digest)
-            is_cut = number < cut
-            yield Card(digest, role if is_cut else view.form.roles.get(digest, role), is_cut)
-        whole = row[f"{role}_images"] or ()
-        boxes = len(row[f"{role}_bboxs"] or ())
-        seen.update(whole[:boxes])  # what was cut out before any change
-        before += whole[boxes:]
-    around = [one["sha256"] for post in view.case.context for one in post["pictures"] or ()]
-    for digest in dict.fromkeys([*before, *around]):
-        if digest and digest not in seen:
-            seen.add(digest)
-            yield Card(digest, view.form.roles.get(digest, "neither"), False)
+            chosen = role if number < cut else roles.get(digest, role)
+            found[digest] = Card(digest, chosen, number < cut)
+        whole, boxes = row[f"{role}_images"] or (), len(row[f"{role}_bboxs"] or ())
+        hidden.update(whole[:boxes])  # what was cut out before any change
+        others += whole[boxes:]
+    others += [one["sha256"] for post in view.case.context for one in post["pictures"] or ()]
+    for digest in others:
+        if digest not in hidden:
+            found.setdefault(digest, Card(digest, roles.get(digest, "neither"), False))
+    return found.values()
