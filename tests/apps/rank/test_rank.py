@@ -14,8 +14,19 @@ from scipy.stats import t
 from typer.testing import CliRunner
 
 from echo_hf.apps.page import Place
-from echo_hf.apps.rank.rank import HumanTable, Ranks, board, rank, ranks_of, write_human
-from echo_hf.apps.rank.session import APP, RankedSample, Ranker, ShownOutput, View
+from echo_hf.apps.rank.rank import (
+    APP,
+    HumanTable,
+    RankedSample,
+    Ranker,
+    Ranks,
+    ShownOutput,
+    View,
+    board,
+    rank,
+    ranks_of,
+    write_human,
+)
 from echo_hf.cli import app
 from echo_hf.cli.evaluation_view import show_draw, show_written
 from echo_hf.engines.base import ImageRef
@@ -82,17 +93,6 @@ def test_ranks_and_progress_are_shown(tmp_path: Path) -> None:
     assert view.saved is not None
     for words in ("Sample 1 of 1", "1 ranked · all ranked, thank you", f"{view.saved:%H:%M} UTC"):
         assert words in text
-
-
-@pytest.mark.parametrize("count", [2, 3, 30])
-def test_there_is_a_card_and_a_rank_for_each_image(tmp_path: Path, count: int) -> None:
-    outputs = tuple(ShownOutput(f"m{at}", f"{at:064}") for at in range(count))
-    one = ranker(tmp_path, RankedSample(Task("s", "d", "text_to_image", "draw"), outputs))
-    tags = parts(one.view("ann")).tags
-    items = [named["data-item"] for tag, named in tags if tag == "article"]
-    ranks = [named["data-rank"] for _, named in tags if "data-rank" in named]
-    assert items == [str(at) for at in range(count)]
-    assert ranks == [str(at + 1) for at in range(count)]
 
 
 Row = dict[str, Any]
