@@ -24,11 +24,11 @@ from echo_hf.report.report import board_markdown, figures, write_report
 from echo_hf.report.run_data import AgreementFile, Metric, Output, Rating, ReportSample, Results
 from echo_hf.scores.agreement import agreement as compared
 from echo_hf.scores.board import BoardRow, ranked
-from tests.report.analysis_for_tests import FOUND, every_part
-from tests.report.analysis_for_tests import analysis as analyzed
 from tests.report.run_data_for_tests import (
+    FOUND,
     HOSTILE_SYSTEMS,
     WORDS,
+    every_part,
     hostile_run,
     image,
     measured,
@@ -37,6 +37,7 @@ from tests.report.run_data_for_tests import (
     run_data,
     words,
 )
+from tests.report.run_data_for_tests import analysis as analyzed
 
 HOSTILE = HOSTILE_SYSTEMS[1]
 SAMPLES = [
@@ -290,10 +291,7 @@ def test_people_and_judges(tmp_path: Path, agreed: AgreementFile) -> None:
     assert re.search(r"mira failed its audit: blank 0\.33\S* 0\.33\S* 0\.33", said)
     assert "mira failed its audit: blank reaches 33 % of that." in said
     assert len(re.findall(r'title="[^"]+: p [^"]+, \d+ samples"', page)) == 4
-
-
-def test_stars() -> None:
-    """Three below 0.001, two below 0.05, as in the paper's figure."""
+    # As in the paper's figure.
     assert [sections.stars(p) for p in (0.0005, 0.01, 0.05, None)] == ["***", "**", "", ""]
 
 

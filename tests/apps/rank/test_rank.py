@@ -95,6 +95,14 @@ def test_ranks_and_progress_are_shown(tmp_path: Path) -> None:
         assert words in text
 
 
+def test_there_is_a_card_of_its_own_for_each_of_many_images(tmp_path: Path) -> None:
+    one = ranker(tmp_path, sample("s", *(f"m{at}" for at in range(30))))
+    tags = Parts(board(one.view("ann"), str)).tags
+    labels = {named["aria-label"] for tag, named in tags if tag == "article"}
+    assert len(labels) == len([1 for _, named in tags if "data-rank" in named]) == 30
+    assert "Image D2, not ranked" in labels
+
+
 Row = dict[str, Any]
 
 
