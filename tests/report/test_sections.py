@@ -506,3 +506,13 @@ def test_hostile_words_make_no_element(tmp_path: Path) -> None:
     assert not {"iframe", "object", "base"} & {tag for tag, _ in found}
     assert [tag for tag, _ in found].count("script") == 2
     assert not [name for _, kept in found for name in kept if name.startswith("on")]
+
+
+def test_templates_hold_no_script_and_no_style() -> None:
+    folder = Path(str(environment().get_template("page.html.jinja").filename)).parent
+    for path in folder.iterdir():
+        text = path.read_text("utf-8")
+        assert not re.search(r"\s(on\w+|style|srcdoc)=", text), path.name
+        assert not re.search(r"=\s*\{\{", text), path.name  # every attribute has its quotes
+        safe = [one for one in re.findall(r"[^{}|]*\|\s*safe", text) if one.strip()]
+        assert all('"<wbr>"' in one for one in safe), path.name

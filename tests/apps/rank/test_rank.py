@@ -179,6 +179,14 @@ def test_ranks_of_images_that_are_gone_are_counted(tmp_path: Path, ranked: Ranke
     assert write_human(tmp_path, events, anew.draw).left_out == {LeftOut.OTHER_OUTPUT: 3}
 
 
+def test_a_table_that_cannot_be_read_is_not_written_over(tmp_path: Path, ranked: Ranker) -> None:
+    (tmp_path / "human.parquet").write_text("ranks, by hand", "utf-8")
+    did(ranked, "ann", "impossible")
+    with pytest.raises(RunError, match="is not a table of human"):
+        written(tmp_path, ranked)
+    assert (tmp_path / "human.parquet").read_text("utf-8") == "ranks, by hand"
+
+
 FEW = SYSTEMS[:3]
 
 
