@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from echo_hf.cli.verb import (
     PartlyDoneError,
     Runs,
     Told,
+    called,
     choice,
     flag,
     option,
@@ -159,18 +161,16 @@ def _planned_turn(config: Path, runs: Path) -> Told:
 
     console, loaded = terminal(), load_config(config)
     options, told = schedule_of(loaded), Told()
-    plans: dict[str, Callable[[], Told]] = {
-        "update": lambda: build(config, dry_run=True, runs=runs),
-    }
+    plans: dict[str, Callable[..., Told]] = {"update": partial(called, build, dry_run=True)}
     if searches(loaded):
-        plans["collect"] = lambda: collect(config, plan=True, runs=runs)
+        plans["collect"] = partial(called, collect, plan=True)
     if loaded.systems:
-        plans["eval"] = lambda: eval_(config, budget=options.budget_usd, dry_run=True, runs=runs)
+        plans["eval"] = partial(called, eval_, budget=options.budget_usd, dry_run=True)
     for step, said in STEPS.items():
         say(console, f"{step}: {said}", "bold")
         if step in plans:
             try:
-                told[step] = plans[step]()
+                told[step] = plans[step](config=config, runs=runs)
             except EchoError as error:  # what it stands on is yet to be built
                 say(console, f"cannot be told yet: {error}", "yellow")
                 told[step] = {"unknown": str(error)}

@@ -14,6 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from echo_hf.cli import GROUPS, app
+from echo_hf.cli.verb import Told, called, choice, flag
 from tests.test_cli import echo_hf
 
 # As the design has them, in its order; some are yet to come.
@@ -61,7 +62,6 @@ def test_the_help_ends_with_where_to_begin_and_how_a_verb_ends() -> None:
 MISTAKES = {
     "biuld c.yaml": "unknown command 'biuld'; did you mean 'build'? known: ",
     "roles c.yaml": "unknown command 'roles': a stage runs with `echo-hf build CONFIG --until ro",
-    "keywords c.yaml": "unknown command 'keywords': it is `echo-hf collect CONFIG --keywords`",
     "build c.yaml --until relevanc": "unknown stage 'relevanc'; did you mean 'relevance'",
     "build c.yaml --until splits --allow-empty": "--until writes no release",
     "collect c.yaml --plan --keywords": "two things: give one at a time",
@@ -75,6 +75,18 @@ def test_a_mistake_is_one_line(arguments: str, said: str) -> None:
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith("echo-hf: ")
     assert said in done.stderr
+
+
+def test_a_verb_that_another_calls_has_the_defaults_of_its_options() -> None:
+
+    def drawn(
+        config: Path, plan: bool = flag("--plan", "Only plan."), most: int = choice(3, "Most.")
+    ) -> Told:
+        return {"config": config, "plan": plan, "most": most}
+
+    expected = {"config": Path("c.yaml"), "plan": False, "most": 3}
+    assert called(drawn, Path("c.yaml")) == expected
+    assert called(drawn, config=Path("c.yaml"), plan=True) == {**expected, "plan": True}
 
 
 def test_a_bug_has_a_code_of_its_own() -> None:
