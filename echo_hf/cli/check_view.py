@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from echo_hf._infra.console import say
 from echo_hf._infra.text import counted, plain
 from echo_hf.builder.gold.check import CheckResult
 from echo_hf.builder.review import Reviews
-from echo_hf.curate.decisions import Decision
 from echo_hf.hub.manifest import toolkit_version
 
 FEW = 30
@@ -155,9 +154,3 @@ def show_open(console: Console, reviews: Reviews, config: Path) -> None:
         return
     told = "1 sample is" if count == 1 else f"{count:,} samples are"
     say(console, f"{told} open; decide with: echo-hf review {config} --keep ID --remove ID")
-
-
-def show_decisions(console: Console, made: Sequence[Decision], config: Path) -> None:
-    for one in made:
-        say(console, f"{one.decision}  {one.id}")
-    say(console, f"written down; what makes it count: echo-hf build {config}")

@@ -115,7 +115,9 @@ def _fitted(path: Path, gpu_gib: float | None) -> Told:
     for one in config.systems:
         if one.adapter == "rewrite":
             named[f"writer of {one.name}"] = options_of(one, RewriteOptions).writer
-    told, refused = list[Told](), list[str]()
+    if not named:
+        raise ConfigError(f"{str(path)!r} names no engine and no judge: nothing is to fit")
+    told = list[Told]()
     for name, engine in named.items():
         say(console, name, "bold")
         try:
@@ -135,12 +137,9 @@ def _fitted(path: Path, gpu_gib: float | None) -> Told:
             say(console, f"  {fit.requests:.1f} such requests fit at once", "green")
         else:
             say(console, f"  no room: {fit.advice}", "yellow")
-            refused.append(name)
-    if refused:
-        said = f"no room for one request in {', '.join(map(repr, refused))}: see above"
+    if refused := [repr(one["name"]) for one in told if one["fits"] is False]:
+        said = f"no room for one request in {', '.join(refused)}: see above"
         raise PartlyDoneError(said, {"engines": told})
-    if not told:
-        raise ConfigError(f"{str(path)!r} names no engine and no judge: nothing is to fit")
     return {"engines": told}
 
 
@@ -358,7 +357,7 @@ def _compared(
         system = _source(one)
         if system.name in entries:
             raise ConfigError(f"--from-images: two are called {system.name!r}: name each once")
-        said += _found(system, samples)
+        said.append(_found(system, samples))
         entries[system.name] = _entry(system.name, system.parameters, folder)
     if not given:
         posted = folder / IMAGES / "posted"
@@ -416,40 +415,24 @@ def _from(folder: Path, place: Path) -> str:
     return os.path.relpath(there, folder.resolve()) if near else str(there)
 
 
-def _found(config: SystemConfig, samples: Mapping[str, Dataset]) -> list[str]:
-    """Of how many samples a source has an image, and whatever of it cannot be used."""
+def _found(config: SystemConfig, samples: Mapping[str, Dataset]) -> str:
+    """Of how many samples a source has an image, and why of the others it has none."""
     from echo_hf.systems.base import Task
-    from echo_hf.systems.files import MANIFEST, FilesSystem, Outputs, names_in
+    from echo_hf.systems.files import FilesSystem
 
-    system, missing, unfit = FilesSystem(config), list[str](), dict[str, list[str]]()
+    system, lacks = FilesSystem(config), list[str]()
     system.preflight()
     every = {name: split for split, dataset in samples.items() for name in dataset["id"]}
     for name, split in every.items():
         drawn = system.draw(Task(name, "", split, ""))
-        if drawn.code == "no_file":
-            missing.append(name)
-        elif drawn.image is None:
-            unfit.setdefault(str(drawn.code), []).append(str(drawn.text))
-    folder, table = Path(config.parameters["folder"]), config.parameters.get("table")
-    told = Outputs(folder, nested=False, table=table).told()
-    named = {MANIFEST, *(one.file for one in told.values())}
-    strangers = [name for name in told if name not in every]
-    there = () if table else names_in(folder)
-    strangers += [name for name in there if name not in named and Path(name).stem not in every]
-    found = len(every) - len(missing) - sum(map(len, unfit.values()))
-    lines = [f"images of {found:,} of {len(every):,} samples"]
-    if missing:
-        lines.append(f"{len(missing):,} samples without an image: {_some(missing)}")
-    if strangers:
-        lines.append(f"{len(strangers):,} of no sample: {_some(strangers)}")
-    lines += [f"{len(texts):,} unusable, {code}: {texts[0]}" for code, texts in unfit.items()]
-    if not found:
-        raise ConfigError(f"--from-images {config.name}: {'; '.join(lines)}")
-    return [f"{config.name}: {line}" for line in lines]
-
-
-def _some(names: Sequence[str], most: int = 3) -> str:
-    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
+        if drawn.image is None:
+            lacks.append(f"{name!r} ({drawn.code})")
+    said = f"{config.name}: images of {len(every) - len(lacks):,} of {len(every):,} samples"
+    if lacks:
+        said += f"; none of {', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}"
+    if len(lacks) == len(every):
+        raise ConfigError(f"--from-images {said}")
+    return said
 
 
 def _posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path, bytes]]:
