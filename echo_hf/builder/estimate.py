@@ -29,46 +29,26 @@ BY_SHARE = "calls by the share of the bundled corpus, half to twice"
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """What one stage is about to ask.
-
-    Attributes:
-        stage: The stage.
-        todo: Calls to make; the likely number where `counted` is false.
-        stored: Answers that are there already.
-        counted: Whether its input is there, and the calls were counted.
-        expected: What the calls are expected to take.
-    """
+    """What one stage is about to ask; `todo` is the likely number where it is not `counted`."""
 
     stage: str
     todo: int
     stored: int
-    counted: bool
+    counted: bool  # its input is there
     expected: Expected
 
 
 def planned_build(
     config: Config | Path | str, *, runs: Path | str = RUNS
 ) -> tuple[int, tuple[PlannedStage, ...]]:
-    """The posts of a build, and what each stage with a model would ask; nobody is asked.
-
-    Args:
-        config: The config, or the path of its file.
-        runs: Folder of runs; this one is named by its config.
-
-    Returns:
-        How many posts there are, and the stages that would run, in order; none without a post.
-
-    Raises:
-        EchoError: The config, a source or an engine is not usable, or an engine's model does not
-            fit on the GPU that is here, or that the engine names.
-    """
+    """The number of posts of a build, and what each stage with a model would ask."""
     with opened(config, runs, writes=False) as run:
         asked = sorted(filter(None, map(run.config.stages.engine_of, STAGES)))
         check_fit({name: run.config.engines[name] for name in asked})
         changes = why(run)
         begins = STAGES.index(changes[0].stage) if changes else len(STAGES)
         if begins:
-            posts = int(pq.read_metadata(_kept(run, STAGES[0])).num_rows)
+            posts = pq.read_metadata(_kept(run, STAGES[0])).num_rows
         else:
             posts = len(read_records(run.config.posts, run.folder.root / LEDGER))
         planned = [

@@ -90,19 +90,11 @@ MOST_LINES = 12
 
 
 class Change(NamedTuple):
-    """One thing that differs, and makes its stage and all after it run again.
-
-    Attributes:
-        stage: The stage.
-        field: What changed, as a path such as `engine.model`, or `files` and the name of a file of
-            posts; `result` when there is none yet.
-        before: What the last result was made with, one or several lines.
-        now: What it would be made with.
-    """
+    """One thing that differs, and makes its stage and all after it run again."""
 
     stage: str
-    field: str
-    before: str
+    field: str  # a path such as `engine.model`; `files` and a name; `result` where there is none
+    before: str  # in lines
     now: str
 
     @property

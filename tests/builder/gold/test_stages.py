@@ -86,23 +86,6 @@ def test_scores_by_hand() -> None:
     assert [found[name].skipped for name in names] == [1, 1, 1, 1, 0]
 
 
-LINE = st.dictionaries(st.text("abcdef", min_size=1, max_size=3), st.integers(1, 5), max_size=12)
-
-
-@given(LINE, st.data())
-def test_precision_and_recall_are_those_of_sets(
-    scores: dict[str, int], data: st.DataObject
-) -> None:
-    given = {name: data.draw(st.integers(1, 5)) for name in scores}
-    found = scored({name: (score,) for name, score in scores.items()}, given)
-    kept, right = ({name for name, one in some.items() if one >= 4} for some in (given, scores))
-    every = set(scores)
-    for side, claimed, wanted in (("keep", kept, right), ("drop", every - kept, every - right)):
-        for measure, whole in (("precision", claimed), ("recall", wanted)):
-            expected = len(claimed & wanted) / len(whole) if whole else None
-            assert found[f"{side}_{measure}"].value == expected
-
-
 def gold(primary: str, prompt: str, quality: str = "Benchmark", **more: Any) -> Row:
     for name in {"feedback", "feedback_optional"} & {*more}:
         more[name] = [url(letter) for letter in more[name]]
