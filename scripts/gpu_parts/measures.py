@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from bench_structure import generated, write_model
+from bench_images import generated, write_model
 from datasets import Dataset, concatenate_datasets
 from PIL import Image
 from pydantic import BaseModel
