@@ -61,7 +61,6 @@ class Measure:
 
 
 def write_posts(folder: Path, count: int) -> Dataset:
-    """Posts of thirty words."""
     rng = random.Random(0)  # noqa: S311 - reproducible, not secret
     words = ["make", "draw", "a", "small", "red", "boat", "paper", "fox", "castle", "in", "great"]
     with (folder / "posts.jsonl").open("w", encoding="utf-8") as file:
@@ -75,7 +74,6 @@ def write_posts(folder: Path, count: int) -> Dataset:
 
 
 def fastest(name: str, requests: int, rounds: int, *ways: Callable[[], None]) -> Measure:
-    """Does the same in both ways in turn."""
     taken: list[list[float]] = [[], []]
     for _ in range(rounds):
         for seconds, way in zip(taken, ways, strict=True):
@@ -86,14 +84,12 @@ def fastest(name: str, requests: int, rounds: int, *ways: Callable[[], None]) ->
 
 
 def filled(stage: ModelStage, posts: Dataset, engine: Any) -> None:
-    """A stage's answers through the engine into a store of their own."""
     with tempfile.TemporaryDirectory() as folder:
         stats = fill(stage, posts, engine, Store(Path(folder) / "answers.sqlite"))
     assert (stats.calls, stats.failures) == (len(posts), {}), stats
 
 
 def asked(stage: ModelStage, posts: Dataset) -> list[Request]:
-    """What a stage asks."""
     return [one for row in stage.requests(posts.with_format("arrow")[:]) for one in row]
 
 
@@ -151,7 +147,6 @@ def served(seconds: float) -> Iterator[str]:
 
 
 async def serve(seconds: float) -> None:
-    """Answers every request with the same completion, after so many seconds."""
     message = {"role": "assistant", "content": '{"score": 5, "note": null}'}
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     usage = {"prompt_tokens": 600, "completion_tokens": 12, "total_tokens": 612}
@@ -187,7 +182,6 @@ async def serve(seconds: float) -> None:
 
 
 def shown(measures: list[Measure]) -> Shown:
-    """The measures as a table."""
     table = Shown(title="share of the bare speed")
     for heading in ("engine", "requests", "ours, s", "bare, s", "ratio", "aim"):
         table.add_column(heading, justify="left" if heading == "engine" else "right")
@@ -204,7 +198,6 @@ def shown(measures: list[Measure]) -> Shown:
 
 
 def main() -> None:
-    """Prints a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--requests", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=5)

@@ -5,8 +5,8 @@
 The win rate is compared with a bare numpy count of the same ratings, from a ready array and from
 the table as a user has it, and the bootstrap's draws with one count. 1,000 sequential looks have to
 stay below a second. The consensus of people on each of 200 samples (Kemeny and Young) is compared
-with a bare search through all orders of the systems, which is the definition. On a machine that does other work, too, set OMP_NUM_THREADS=1: threads that
-wait for a processor are no cost of ours.
+with a bare search through all orders of the systems, which is the definition. On a machine that
+does other work, too, set OMP_NUM_THREADS=1: threads that wait for a processor are no cost of ours.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Measure:
-    """What a step took, and what that is compared with."""
-
     name: str
     milliseconds: float
     over: str | None = None
@@ -88,7 +86,6 @@ def bare_read(table: pa.Table) -> Floats:
 
 
 def shortest(step: Callable[[], Any], rounds: int = ROUNDS) -> float:
-    """Milliseconds of the quickest round."""
     taken = []
     for _ in range(rounds):
         started = time.perf_counter()
@@ -107,7 +104,6 @@ def ranks_of(ratings: Floats, ranked: int) -> pa.Table:
 
 
 def bench(ratings: Floats, ranked: int) -> list[Measure]:
-    """Every step, in the order in which they are shown."""
     rows, people = rows_of(ratings), ranks_of(ratings, ranked)
     table, systems = read_ratings(rows), ratings.shape[1]
 
@@ -171,7 +167,6 @@ def consensus(systems: int) -> list[Measure]:
 
 
 def shown(measures: list[Measure], title: str) -> Shown:
-    """The measures as a table, each with its ratio."""
     taken = {one.name: one.milliseconds for one in measures}
     table = Shown(title=title)
     for heading in ("step", "ms", "ratio", "aim", "compared with"):
@@ -184,7 +179,6 @@ def shown(measures: list[Measure], title: str) -> Shown:
 
 
 def main() -> None:
-    """Prints the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--systems", type=int, default=8)
     parser.add_argument("--samples", type=int, default=1000)

@@ -32,8 +32,6 @@ from echo_hf.report.run_data import RunData
 
 @dataclass(frozen=True)
 class Measure:
-    """What was measured."""
-
     images: int
     decoding: float
     building: float
@@ -75,7 +73,6 @@ def _opened(written: Report, chromium: str | None) -> float:
 
 
 def shown(found: Measure) -> Shown:
-    """The figures as a table."""
     table = Shown("", "figure", box=None)
     table.add_row("pictures", f"{found.images:,}")
     table.add_row("decoding alone", f"{1000 * found.decoding / found.images:.1f} ms an image")
@@ -89,7 +86,6 @@ def shown(found: Measure) -> Shown:
 
 
 def main() -> None:
-    """Reads the command line, measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--systems", type=int, default=8)

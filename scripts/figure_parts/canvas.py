@@ -19,8 +19,6 @@ MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monosp
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle, in pixels from the upper left corner."""
-
     x: float
     y: float
     width: float
@@ -28,34 +26,27 @@ class Box:
 
     @property
     def right(self) -> float:
-        """Its right edge."""
         return self.x + self.width
 
     @property
     def bottom(self) -> float:
-        """Its lower edge."""
         return self.y + self.height
 
     @property
     def middle(self) -> float:
-        """Half its height down."""
         return self.y + self.height / 2
 
 
 @dataclass
 class Canvas:
-    """What is drawn so far, in order."""
-
     theme: Theme
     shapes: list[str] = field(default_factory=list)
     images: dict[str, str] = field(default_factory=dict)
 
     def rect(self, box: Box, fill: str, *, radius: float = 8, more: str = "") -> None:
-        """Draws a rectangle."""
         self.shapes.append(f'<rect {_at(box)} rx="{radius}" fill="{fill}"{more}/>')
 
     def card(self, box: Box) -> None:
-        """Draws a card, for other things to stand on."""
         self.rect(box, self.theme.card, radius=12, more=f' stroke="{self.theme.edge}"')
 
     def words(
@@ -102,7 +93,6 @@ class Canvas:
         color: str,
         thick: float = 2.5,
     ) -> None:
-        """Draws a curve from one part to another, with a dot at both ends."""
         (x1, y1), (x2, y2) = start, end
         half = (x1 + x2) / 2
         self.shapes.append(
@@ -113,17 +103,14 @@ class Canvas:
             self.dot(x, y, 2 + thick, color)
 
     def dot(self, x: float, y: float, radius: float, fill: str, more: str = "") -> None:
-        """Draws a disc."""
         self.shapes.append(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{fill}"{more}/>')
 
     def line(self, x1: float, y1: float, x2: float, y2: float, color: str, more: str = "") -> None:
-        """Draws a straight line."""
         self.shapes.append(
             f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{color}"{more}/>'
         )
 
     def svg(self, width: float, height: float, title: str, told: str) -> str:
-        """The whole file."""
         return "\n".join(
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
@@ -148,7 +135,6 @@ def check_room(what: str, end: float, most: float) -> None:
 
 
 def size_of(data: bytes) -> tuple[int, int]:
-    """Width and height of an image."""
     with Image.open(BytesIO(data)) as image:
         return image.size
 

@@ -12,7 +12,6 @@ LABEL, IMAGE, HEAD = 14.5, 104, 46
 
 
 def row_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
-    """Draws the row."""
     canvas.card(box)
     _head(canvas, story, Box(box.x, box.y, box.width, HEAD))
     anchors: Anchors = {}

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Theme:
-    """Colors by what they stand for."""
-
     page: str
     card: str
     edge: str

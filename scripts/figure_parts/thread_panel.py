@@ -27,7 +27,6 @@ class Piece:
 
 
 def thread_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
-    """Draws the posts."""
     anchors: Anchors = {}
     y, bottoms = box.y, dict[int, float]()
     for number, post in enumerate(story.posts):

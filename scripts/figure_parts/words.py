@@ -21,7 +21,6 @@ WIDEST = 1400  # an emoji
 
 
 def width(text: str, size: float) -> float:
-    """How wide a text is."""
     return sum(map(_advance, text)) * size / 1000
 
 
@@ -31,7 +30,6 @@ def _advance(letter: str) -> int:
 
 
 def wrapped(text: str, size: float, most: float) -> list[str]:
-    """A text in lines that fit."""
     lines = []
     for paragraph in text.split("\n"):
         line = ""
