@@ -51,14 +51,8 @@ def lines(one: Console) -> list[str]:
 @pytest.mark.parametrize(
     ("stats", "expected"),
     [
-        (FillStats(), "0 calls (0/s), 0 answered before, 0 tokens"),
         (FILLED, "2 calls (0/s), 0 answered before, 120 tokens, 75 % of prompts from cache, $0.50"),
-        (
-            FillStats(calls=1, seconds=1.0, cost_usd=0.5, stage_cost_usd=2.0),
-            "1 calls (1/s), 0 answered before, 0 tokens, $0.50, $2.00 with earlier runs",
-        ),
         (FETCHED, "1,000 images (20/s), 7 known before, 2 gone"),
-        (FetchStats(0), "0 images (0/s), 0 known before"),
         (
             HARBOR,
             "1,500 to draw, 3 of them again, 20 kept; price $61.50 (41.00 to 123.00), time 62 min",
@@ -119,10 +113,8 @@ def test_failures_are_told_by_code_with_an_example() -> None:
     for number, code in enumerate(("no_file", "timeout", "no_file")):
         failed = {"outcome": Outcome.FAILED, "code": code, "text": f"{code} {number}"}
         given.entries.append(entry(number, **failed))
-    assert list(given.failures()) == [
-        "mine: 2 failed, no_file: no_file 0",
-        "mine: 1 failed, timeout: timeout 1",
-    ]
+    said = ["mine: 2 failed, no_file: no_file 0", "mine: 1 failed, timeout: timeout 1"]
+    assert list(given.failures()) == said
 
 
 def aside(*said: tuple[str, str], key: str = "url") -> pa.Table:
