@@ -30,7 +30,7 @@ from rich.tree import Tree
 
 import echo_hf
 from echo_hf._infra.console import Terminal
-from echo_hf.builder.estimate import PlannedStage
+from echo_hf.builder.update import PlannedStage
 from echo_hf.cli.progress import Watch
 from echo_hf.engines.base import Needs
 from echo_hf.judging.agreement import RunAgreement

@@ -128,7 +128,7 @@ def merge(
 
 
 def _show_planned(config: Path, runs: Path) -> Told:
-    from echo_hf.builder.estimate import planned_build
+    from echo_hf.builder.update import planned_build
     from echo_hf.cli.evaluation_view import show_stages
 
     console = terminal()
@@ -206,9 +206,8 @@ def why(
         changes = reasons.why(run, stage)
     for change in changes:
         say(console, change.sentence, "bold")
-        for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
-            for line in text.splitlines():
-                say(console, f"  {sign} {line}", style)
+        say(console, f"  - {change.before}", "red")
+        say(console, f"  + {change.now}", "green")
     if not changes:
         console.print("every result is up to date: nothing would run")
     return {"changes": [{**one._asdict(), "sentence": one.sentence} for one in changes]}
@@ -220,7 +219,6 @@ def check_engine(
     ] = None,
     engine: str | None = choice(None, "Kind of engine, instead of all that CONFIG names."),
     model: str | None = choice(None, "Its model."),
-    option: Names = choice(None, "KEY=VALUE: an option of it, as in a config.", "--option"),
     gold: Path | None = choice(
         None, "Folder of threads you annotated yourself; else the bundled ones."
     ),
@@ -234,7 +232,7 @@ def check_engine(
     from echo_hf.builder.gold import check
     from echo_hf.cli import check_view
 
-    chosen = check.engine_choice(engine, model, option or ())
+    chosen = check.engine_choice(engine, model)
     how: Told = {"gold": gold, "half": half, "stages": stage or None, "errors": errors}
     with watching() as watch:
         result = check.check_engine(

@@ -24,7 +24,7 @@ from echo_hf.systems.generate import Generated, SystemListing
 
 if TYPE_CHECKING:
     from echo_hf.apps.rank.rank import Ranks
-    from echo_hf.builder.estimate import PlannedStage
+    from echo_hf.builder.update import PlannedStage
     from echo_hf.judging.gate import Compared
     from echo_hf.judging.imports import Imported
     from echo_hf.report.analysis.analyze import Analyzed

@@ -189,14 +189,12 @@ def init(
     No file is overwritten. --next MODEL --from LAST [FOLDER]: the config of a new model's
     release, from that of the last one.
     """
-    verb, limit = "build", ""
-    if model is not None or last is not None or released is not None:
-        if from_images or benchmark:
-            raise ConfigError("--from-images and --benchmark go with `echo-hf init comparison`")
-        folder, written, remarks = _following(what, folder, model, last, released)
-        (config,) = written
-        verb = "collect" if b"\n  search:" in written[config] else "build"
-        _write(written, folder, remarks, f"echo-hf {verb} {shlex.quote(str(config))}")
+    is_next = model is not None or last is not None or released is not None
+    if (from_images or benchmark) and (is_next or what == "benchmark"):
+        raise ConfigError("--from-images and --benchmark go with `echo-hf init comparison`")
+    if is_next:
+        folder = Path(what) if what not in (None, "benchmark") else folder
+        _write_next(folder, model, last, released)
         return
     if what is None:
         for name, about in CHOICES.items():
@@ -204,59 +202,53 @@ def init(
         raise ConfigError(f"init what? expected `echo-hf init {'|'.join(CHOICES)} [FOLDER]`")
     if what not in CHOICES:
         raise ConfigError(unknown("config", what, CHOICES, "init"))
-    if what == "benchmark" and (from_images or benchmark):
-        raise ConfigError("--from-images and --benchmark go with `echo-hf init comparison`")
-    if not str(folder).isprintable():
-        raise ConfigError(f"FOLDER is {str(folder)!r}: expected a name that can be printed")
-    config, (fields, remarks) = folder / f"{what}.yaml", _machine(what)
-    _check_free([config])
+    config = _free(folder / f"{what}.yaml")
+    fields, remarks = _machine(what)
+    fields |= {"file": shlex.quote(str(config)), "schema": _schema()}
+    following, written = f"build {fields['file']}", dict[Path, bytes]()
     if what == "benchmark":
-        written = dict(_example_posts(folder))
+        written |= _example_posts(folder)
     else:
-        verb, limit = "eval", "" if from_images else f" --limit {EXAMPLES}"
-        more, written, said = _compared(folder, from_images or (), benchmark)
-        fields, remarks = {**fields, **more}, [*said, *remarks]
-    schema = Path(str(files("echo_hf.config"))) / "config.schema.json"
-    fields |= {"file": shlex.quote(str(config)), "schema": schema.as_uri()}
-    template = files("echo_hf.cli").joinpath(f"templates/{what}.yaml").read_text("utf-8")
-    written = {config: Template(template).substitute(fields).encode(), **written}
-    _write(written, folder, remarks, f"echo-hf {verb} {shlex.quote(str(config))}{limit}")
+        following = f"eval {fields['file']}{'' if from_images else f' --limit {EXAMPLES}'}"
+        more, said = _compared(folder, from_images or (), benchmark, written)
+        fields, remarks = fields | more, [*said, *remarks]
+    text = Template(_template(what)).substitute(fields)
+    _write({config: text.encode(), **written}, folder, remarks, following)
+
+
+def _template(name: str) -> str:
+    return files("echo_hf.cli").joinpath(f"templates/{name}.yaml").read_text("utf-8")
+
+
+def _schema() -> str:
+    return (Path(str(files("echo_hf.config"))) / "config.schema.json").as_uri()
 
 
 def _write(
     written: Mapping[Path, bytes], folder: Path, remarks: Iterable[str], following: str
 ) -> None:
     console = terminal()
-    _check_free(written)
+    for path in written:
+        _free(path)
     for path, data in written.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except FileExistsError as error:
-            blocked = f"{error.filename!r} is no folder: name another FOLDER, or move it away"
-            raise ConfigError(blocked) from None
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     for place in dict.fromkeys(one if one.parent == folder else one.parent for one in written):
         say(console, f"wrote {place}")
     for line in remarks:
         say(console, line, "yellow")
-    say(console, f"next: {following}")
+    say(console, f"next: echo-hf {following}")
 
 
-def _following(
-    what: str | None, folder: Path, model: str | None, last: str | None, released: str | None
-) -> tuple[Path, dict[Path, bytes], list[str]]:
-    """The config of the next release, its folder, and what to look at in it."""
+def _write_next(folder: Path, model: str | None, last: str | None, released: str | None) -> None:
+    """Writes the config of the next release, and says what to look at in it."""
     import datetime
 
     from echo_hf.builder.successor import successor
 
     if model is None or last is None:
         raise ConfigError("--next MODEL and --from LAST go together, also with --released: add it")
-    if what not in (None, "benchmark"):
-        if folder != Path() or what == "comparison":
-            raise ConfigError(f"init {what!r} with --next: expected [FOLDER] alone")
-        folder = Path(str(what))
-    for name, given in {"FOLDER": str(folder), "--next": model, "--from": last}.items():
+    for name, given in {"--next": model, "--from": last}.items():
         if not given.isprintable() or not given.strip():
             raise ConfigError(f"{name} is {given!r}: expected a name that can be printed")
     try:
@@ -265,26 +257,29 @@ def _following(
         told = f"--released is {released!r}: expected a day, such as 2026-03-02"
         raise ConfigError(told) from None
     found = successor(last, model.strip(), day)
-    path = folder / f"{found.sections['name']}.yaml"
-    _check_free([path])
-    schema = Path(str(files("echo_hf.config"))) / "config.schema.json"
-    head = f"# yaml-language-server: $schema={schema.as_uri()}\n# {model}, after {found.last.name}"
+    path, remarks = folder / f"{found.sections['name']}.yaml", list(found.remarks)
+    head = f"# yaml-language-server: $schema={_schema()}\n# {model}, after {found.last.name}"
     text = "".join(
         yaml.safe_dump({name: value}, sort_keys=False, allow_unicode=True, width=inf)
         for name, value in found.sections.items()
     ).replace("\n  aliases: []\n", f"\n  aliases: []  # {ALIASES}\n", 1)
-    remarks = list(found.remarks)
+    verb = "collect" if "\n  search:" in text else "build"
     if not found.engines:
         fields, more = _machine("benchmark")
-        template = files("echo_hf.cli").joinpath("templates/benchmark.yaml").read_text("utf-8")
+        template = _template("benchmark")
         text += Template(template[template.index("engines:") :]).substitute(fields)
         remarks += more
-    return folder, {path: f"{head}: made from {last}\n{text}".encode()}, remarks
+    written = {path: f"{head}: made from {last}\n{text}".encode()}
+    _write(written, folder, remarks, f"{verb} {shlex.quote(str(path))}")
 
 
-def _check_free(paths: Iterable[Path]) -> None:
-    if (there := next((path for path in paths if os.path.lexists(path)), None)) is not None:
-        raise ConfigError(f"{str(there)!r} is there already: name another folder, or move it away")
+def _free(path: Path) -> Path:
+    """A place where nothing is yet, and whose name can stand in a config."""
+    if not str(path).isprintable():
+        raise ConfigError(f"{str(path)!r}: expected a name that can be printed")
+    if os.path.lexists(path):
+        raise ConfigError(f"{str(path)!r} is there already: name another folder, or move it away")
+    return path
 
 
 def _quoted(text: str) -> str:
@@ -331,9 +326,9 @@ def _example_posts(folder: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def _compared(
-    folder: Path, given: Sequence[str], benchmark: str | None
-) -> tuple[dict[str, str], dict[Path, bytes], list[str]]:
-    """The systems of a comparison, images to go with them, and what to say of both."""
+    folder: Path, given: Sequence[str], benchmark: str | None, written: dict[Path, bytes]
+) -> tuple[dict[str, str], list[str]]:
+    """The systems of a comparison, and what to say of them; images that go with it are added."""
     from echo_hf.builder.build import RUNS
     from echo_hf.config.checks import FOLDER_AND_TAG
     from echo_hf.curate.splits import BENCHMARKS
@@ -341,18 +336,13 @@ def _compared(
 
     place = benchmark or str(RUNS / "quickstart" / "release")
     is_here = Path(place).exists()
-    if benchmark is None and not is_here:
+    if not is_here and not (benchmark and ON_HUB.fullmatch(benchmark)):
         raise ConfigError(
-            f"there is no benchmark in {place!r}: run `echo-hf quickstart` first, or name one with "
-            "--benchmark"
-        )
-    if not is_here and not ON_HUB.fullmatch(place):
-        raise ConfigError(
-            f"--benchmark is {place!r}, where nothing is: expected the folder of a release, or "
-            "ORGANISATION/NAME@TAG"
+            f"there is no benchmark in {place!r}: run `echo-hf quickstart` first, or name the "
+            "folder of a release, or ORGANISATION/NAME@TAG, with --benchmark"
         )
     samples = {split: Benchmark(place).load(split) for split in BENCHMARKS}
-    written, said, entries = dict[Path, bytes](), list[str](), dict[str, str]()
+    said, entries = list[str](), dict[str, str]()
     for one in given:
         system = _source(one)
         if system.name in entries:
@@ -361,7 +351,7 @@ def _compared(
         entries[system.name] = _entry(system.name, system.parameters, folder)
     if not given:
         posted = folder / IMAGES / "posted"
-        written = dict(_posted(samples, posted))
+        written |= _posted(samples, posted)
         if not written:
             raise ConfigError(f"{place!r} shows no posted images: name yours with --from-images")
         entries["posted"] = _entry("posted", {"folder": posted, "layout": "flat"}, folder)
@@ -374,7 +364,7 @@ def _compared(
         "benchmark": _quoted(_from(folder, Path(place)) if is_here else place),
         "systems": "".join(entries.values()).rstrip(),
     }
-    return fields, written, said
+    return fields, said
 
 
 def _source(given: str) -> SystemConfig:
@@ -385,7 +375,7 @@ def _source(given: str) -> SystemConfig:
 
     name, _, place = given.partition("=")
     path = Path(place).absolute()
-    is_table = path.suffix.lower() == ".csv" and path.is_file()
+    is_table = path.suffix == ".csv" and path.is_file()
     if not place or not (is_table or path.is_dir()):
         raise ConfigError(
             f"--from-images is {given!r}: expected NAME=FOLDER, with images named by sample id, or "

@@ -16,7 +16,7 @@ from echo_hf.config.loading import load_config
 from echo_hf.pipeline import stage
 from echo_hf.samples.threads import Threads
 
-COUNT = 3000
+COUNT = 1000
 WORDS = ("boat", "fox", "castle", "snow", "lake")
 
 
@@ -57,7 +57,7 @@ def built(folder: Path) -> dict[str, bytes]:
 
 def test_small_parts_give_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = built(tmp_path / "whole")
-    monkeypatch.setattr(Threads, "part_posts", 200)
+    monkeypatch.setattr(Threads, "part_posts", 90)
     monkeypatch.setattr(tables, "NEAR", 64)
     monkeypatch.setattr(stage, "BATCH", 90)
     atomic = importlib.import_module("echo_hf._infra.atomic")

@@ -11,15 +11,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import yaml
-
 from echo_hf.builder.build import RUNS, description
 from echo_hf.builder.gold.folder import HALVES, POSTS_FILE, read_gold
 from echo_hf.builder.gold.measures import Measure
 from echo_hf.builder.gold.posts import check_agreement, dataset, read_posts
 from echo_hf.builder.gold.stages import CHECKED, Material, chosen_stages, of_half, scored
 from echo_hf.builder.steps import stage_class
-from echo_hf.config.checks import EngineChoice, parse_yaml, secrets_in, shown_value
+from echo_hf.config.checks import EngineChoice, shown_value
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import shipped_config
@@ -74,40 +72,15 @@ def setting_of(
     return given, Path(gold), given.posts, shown_value(named)[1:-1]
 
 
-def engine_choice(
-    kind: str | None, model: str | None = None, options: Sequence[str] = ()
-) -> EngineChoice | None:
+def engine_choice(kind: str | None, model: str | None = None) -> EngineChoice | None:
     """An engine as the command line names it."""
     if kind is None:
-        if model is not None or options:
-            raise ConfigError(f"a model or an option without an engine: {TWO_WAYS}")
+        if model is not None:
+            raise ConfigError(f"a model without an engine: {TWO_WAYS}")
         return None
     if kind not in engine_names():
         raise ConfigError(unknown("engine", kind, engine_names(), "--engine"))
-    every: dict[str, Any] = {} if model is None else {"model": model}
-    for text in options:
-        name, equals, written = text.partition("=")
-        if not equals or not name.isidentifier():
-            # It may be a secret that was meant for something else.
-            raise ConfigError(f"--option of {len(text)} characters: expected KEY=VALUE")
-        if name in every or name == "kind":
-            raise ConfigError(
-                f"--option {name!r} is given twice: give it once, the kind as --engine and the "
-                "model as --model"
-            )
-        try:
-            every[name] = parse_yaml(written)
-        except (yaml.YAMLError, ValueError):
-            raise ConfigError(
-                f"--option {name!r} has a value that is not YAML: expected one as in a config, "
-                "for example 0.5, true or [1, 2]"
-            ) from None
-    if secret := next(secrets_in(every), None):
-        raise ConfigError(
-            f"--option has {secret!r}, and what was typed stays in the shell's history: put the "
-            "secret into an environment variable"
-        )
-    return EngineChoice(kind=kind, **every)
+    return EngineChoice(kind=kind, **({} if model is None else {"model": model}))
 
 
 @dataclass(frozen=True)
