@@ -24,22 +24,19 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
 from datasets import Dataset
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.collect.collect import Collect, Merge
-from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config.sections import Posts, Target
+from echo_hf.config.sections import Target
 from echo_hf.engines.base import Request, Text
-from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.batch_inference import fill
 from echo_hf.pipeline.stage import ModelStage
-from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.tables import POSTS
 
-ROOT = Path(__file__).resolve().parent.parent
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 AIM = 0.9
 CONCURRENCY = 32
@@ -60,17 +57,15 @@ class Measure:
         return self.bare / self.ours
 
 
-def write_posts(folder: Path, count: int) -> Dataset:
+def made_up(count: int) -> Dataset:
+    """Posts of thirty words."""
     rng = random.Random(0)  # noqa: S311 - reproducible, not secret
     words = ["make", "draw", "a", "small", "red", "boat", "paper", "fox", "castle", "in", "great"]
-    with (folder / "posts.jsonl").open("w", encoding="utf-8") as file:
-        for number in range(count):
-            text = f"{number} " + " ".join(rng.choices(words, k=30))
-            url = f"https://example.org/post/{number}"
-            file.write(json.dumps({"url": url, "text": text}) + "\n")
-    records = read_records([Posts(source="jsonl", path=folder / "posts.jsonl")])
-    read = run_stage(Collect(ImageStore(folder / "pictures")), records)
-    return run_stage(Merge(), read.dataset).dataset
+    rows = [
+        {"url": f"https://example.org/{at}", "text": f"{at} {' '.join(rng.choices(words, k=30))}"}
+        for at in range(count)
+    ]
+    return Dataset(pa.Table.from_pylist(rows, POSTS.schema))
 
 
 def fastest(name: str, requests: int, rounds: int, *ways: Callable[[], None]) -> Measure:
@@ -207,9 +202,7 @@ def main() -> None:
         asyncio.run(serve(given.serve))
         return
     datasets.disable_progress_bars()
-    with tempfile.TemporaryDirectory(prefix="bench-engines-") as name:
-        posts = write_posts(Path(name), given.requests)
-        measures = list(bench_openai(posts, given.rounds))
+    measures = list(bench_openai(made_up(given.requests), given.rounds))
     Console(width=100).print(shown(measures))
 
 

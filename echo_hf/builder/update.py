@@ -95,7 +95,7 @@ def _link(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-FILES, NOTHING = "files", "null"
+FILES = "files"
 LONGEST_VALUE = 120
 
 
@@ -128,14 +128,13 @@ def why(run: BuildRun, stage: str | None = None) -> list[Change]:
     for name in up_to(stage or last):
         record = run.folder.record(name)
         if record is None:
-            changes += [] if changes else [Change(name, "result", NOTHING, NOTHING)]
+            changes += [] if changes else [Change(name, "result", "", "")]
             continue
         before, now = _fields(record.describe), _fields(run.described(name))
         for field in sorted({*before, *now}):
-            if before.get(field) != now.get(field):
-                changes.append(
-                    Change(name, field, _shown(before.get(field)), _shown(now.get(field)))
-                )
+            was, is_now = before.get(field), now.get(field)
+            if was != is_now:
+                changes.append(Change(name, field, _shown(was), _shown(is_now)))
     return changes
 
 

@@ -206,8 +206,9 @@ def why(
         changes = reasons.why(run, stage)
     for change in changes:
         say(console, change.sentence, "bold")
-        say(console, f"  - {change.before}", "red")
-        say(console, f"  + {change.now}", "green")
+        for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
+            if text:
+                say(console, f"  {sign} {text}", style)
     if not changes:
         console.print("every result is up to date: nothing would run")
     return {"changes": [{**one._asdict(), "sentence": one.sentence} for one in changes]}

@@ -18,7 +18,7 @@ from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample
 
 JUDGES = ("mira", "orin", "tess")
 TASKS = ("edit", "style_transfer", "composition", "restoration", "text_rendering")
-WORDS = (
+WORDS = [
     "clay",
     "cat",
     "rides",
@@ -31,7 +31,7 @@ WORDS = (
     "boats",
     "at",
     "dawn",
-)
+]
 FAILS = 0.04
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 

@@ -138,16 +138,15 @@ def test_a_release_tells_of_its_prompts_and_of_the_posts_behind_it(quickstart: P
     assert origins["splits"].prompt is None
     posts = {post["url"]: post for post in rows(quickstart, "collect")}
     samples = list(release.datasets["analysis"])
+    primary = {one["id"]: posts[one["post_urls"][0]] for one in samples}
+    platforms = Counter(post["platform"] for post in primary.values())
     measured = release.stats["measured"]["all"]
-    platforms = Counter(posts[one["post_urls"][0]]["platform"] for one in samples)
-    found = (measured["samples"], measured["platforms"])
-    assert found == (len(samples), dict(platforms.most_common()))
-    for one in samples:
-        post = posts[one["post_urls"][0]]
-        assert {name: one[name] for name in RAW} == {name: post[name] for name in RAW}
-    assert all(sum(one[name] is not None for one in samples) > 40 for name in RAW)
-    for stage in ("extract", "privacy", "splits"):
-        assert {one[name] for one in rows(quickstart, stage) for name in RAW} == {None}
+    assert (measured["samples"], measured["platforms"]) == (len(samples), dict(platforms))
+    for name in RAW:
+        assert all(one[name] == primary[one["id"]][name] for one in samples)
+        assert sum(one[name] is not None for one in samples) > 40
+        for stage in ("extract", "privacy", "splits"):
+            assert {one[name] for one in rows(quickstart, stage)} == {None}
 
 
 def test_a_second_process_is_kept_out(quickstart: Path) -> None:
@@ -167,13 +166,13 @@ def asked(log: Path) -> int:
 
 
 def test_a_killed_build_goes_on_where_it_was(tmp_path: Path) -> None:
-    config = config_over(tmp_path, bundled_posts(X)[:45], "slow")
+    config = config_over(tmp_path, bundled_posts(X)[:25], "slow")
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     logs = {name: tmp_path / f"{name}.log" for name in ("first", "second", "whole")}
     arguments = [config, killed, logs["first"], 0.03]
     process = subprocess.Popen([sys.executable, HERE / "slow_build.py", *map(str, arguments)])
     deadline = time.monotonic() + 60
-    while asked(logs["first"]) < 22 and time.monotonic() < deadline:
+    while asked(logs["first"]) < 14 and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
@@ -182,7 +181,7 @@ def test_a_killed_build_goes_on_where_it_was(tmp_path: Path) -> None:
     for runs, name in ((killed, "second"), (whole, "whole")):
         here(runs, logs[name])
         build(config, runs=runs)
-    assert 21 <= answered < asked(logs["whole"])
+    assert 13 <= answered < asked(logs["whole"])
     assert answered + asked(logs["second"]) == asked(logs["whole"])
     for stage in STAGES:
         for part in ("kept", "rejects", "quarantine", "notices"):
@@ -195,21 +194,6 @@ def test_an_empty_source_is_refused(tmp_path: Path) -> None:
     config = config_over(tmp_path, [], "rules", engines={"text": {"kind": "rules"}})
     with pytest.raises(SourceError, match=r"posts\.jsonl' holds no record"):
         build(config, runs=tmp_path / "runs")
-
-
-def test_what_is_damaged_is_made_again(quickstart: Path, tmp_path: Path) -> None:
-    run = Path(shutil.copytree(quickstart, tmp_path / "quickstart"))
-    for name in ("text_to_image/test-00000-of-00001.parquet", "manifest.json"):
-        path = run / "release" / name
-        path.write_bytes(path.read_bytes()[:100])
-    for stage, size in (("threads", 0), ("roles", 1000)):
-        (cached,) = (
-            one for one in (run / "cache").glob(f"{stage}-*.arrow") if one.stem.count("-") == 1
-        )
-        cached.write_bytes(cached.read_bytes()[:size])
-    build(shipped_config(), runs=tmp_path)
-    assert contents(run / "release") == contents(quickstart / "release")
-    assert rows(run, "splits") == rows(quickstart, "splits")
 
 
 def reading(folder: Path, sources: list[Any], posts: list[Post], **more: Any) -> Path:
@@ -282,6 +266,7 @@ def test_what_cannot_fit_is_refused_before_a_post_is_read(tmp_path: Path) -> Non
     assert not (tmp_path / "runs" / "quickstart" / "stages").exists()
 
 
+@pytest.mark.slow
 def test_other_answers_reach_what_follows(tmp_path: Path) -> None:
     config, runs = config_over(tmp_path, bundled_posts(X)[:20], "slow"), tmp_path / "runs"
     here(runs, tmp_path / "log")
@@ -413,7 +398,7 @@ def test_the_release_before_is_kept_whole(tmp_path: Path, first: Release) -> Non
     assert done.previous == previous
     verify_release(previous)
     assert contents(previous) == whole
-    assert before > set(samples(done.release))
+    assert before - set(samples(done.release))
     unchanged, _ = updated(tmp_path, POSTS[:-20])
     assert unchanged.previous is None
     now = contents(run / "release")

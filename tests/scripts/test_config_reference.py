@@ -64,7 +64,6 @@ def test_the_schema_is_one() -> None:
         COMPARISON,
         {**COMPARISON, "systems": [SYSTEM]},
         {**BENCHMARK, "engines": {"reader": {"kind": "theirs", "depth": 3}}},
-        {**SYSTEM, "adapter": "files", "parameters": {"folder": "drawn"}},
         {**SYSTEM, "adapter": "theirs", "parameters": {"depth": 3}},
     ],
 )  # fmt: skip
@@ -109,8 +108,6 @@ def test_a_misspelt_key_is_refused_by_both(
     [
         {**BENCHMARK, "engines": {"reader": {"kind": "vllm", "model": "m", "max_model_length": 1}}},
         {**BENCHMARK, "engines": {"reader": {"kind": "openai"}}},
-        {**BENCHMARK, "engines": {"reader": {"kind": "rules", "model": "m"}}},
-        {**BENCHMARK, "engines": {"reader": {"kind": "recorded", "source": "others"}}},
         {**BENCHMARK, "engines": {"reader": {"model": "m"}}},
         {**SYSTEM, "adapter": "files", "parameters": {"folder": "drawn", "depth": 3}},
     ],
