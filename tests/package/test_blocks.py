@@ -72,21 +72,12 @@ def test_blocks_in_languages_that_run_are_found(environment: Environment, tmp_pa
 
 @pytest.mark.parametrize(
     "block",
-    [
-        "```sh\nfalse\ntrue\n```",
-        "```bash\nfalse | true\n```",
-        "```sh\necho $NOTHING_OF_THIS_NAME\n```",
-        "```python\nassert False\n```",
-        "```python\nkept\n```",
-        "<!-- not run: why not -->\n```sh\ntrue\n```",
-    ],
-    ids=["a command", "a pipe", "a variable", "an assertion", "a name", "no reason"],
+    ["```sh\nfalse | true\n```", "```python\nkept\n```", "<!-- not run: why -->\n```sh\ntrue\n```"],
+    ids=["a pipe", "a name of another block", "no reason"],
 )
 def test_a_block_that_fails_fails(block: str, environment: Environment, tmp_path: Path) -> None:
-    """Whichever of its commands it was; a name of another block is not known, nor any reason."""
-    page = f"```python\nkept = 1\n```\n\n{block}\n"
     with pytest.raises(AssertionError, match=r"line (5|6)"):
-        run_page(page, environment, tmp_path)
+        run_page(f"```python\nkept = 1\n```\n\n{block}\n", environment, tmp_path)
 
 
 def test_the_checkout_is_not_on_the_path(
