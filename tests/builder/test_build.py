@@ -39,6 +39,7 @@ from echo_hf.errors import (
 from echo_hf.hub.release import Release, read_release, verify_release
 from echo_hf.tables import OUTPUTS
 from tests.engines.openai.loopback_server import Answer, closed_port, running
+from tests.paced_plugin import PacedEngine, answered
 from tests.progress_for_tests import Heard
 from tests.recorded_as_model import (
     BOARD,
@@ -51,7 +52,6 @@ from tests.recorded_as_model import (
     rows,
     tables,
 )
-from tests.slow_build import SlowEngine
 
 
 def test_an_unknown_stage_is_named_with_the_nearest() -> None:
@@ -157,32 +157,43 @@ def test_a_second_process_is_kept_out(quickstart: Path) -> None:
         build(shipped_config(), runs=quickstart.parent)
 
 
-def here(runs: Path, log: Path) -> None:
-    register("slow")(lambda **_: SlowEngine(str(log), 0, str(runs)))
+BUILD = """
+import sys, echo_hf
+from echo_hf.engines.base import register
+from tests.paced_plugin import PacedEngine
+config, runs, log = sys.argv[1:]
+register("paced")(lambda **_: PacedEngine(log, 0.03, recorded=True))
+echo_hf.build(config, runs=runs)
+"""
 
 
-def asked(log: Path) -> int:
-    return len(log.read_text().splitlines()) if log.exists() else 0
+def paced(folder: Path) -> Path:
+    """Here the engine takes no time; what it answers is logged in a folder."""
+    register("paced")(lambda **_: PacedEngine(str(folder), recorded=True))
+    folder.mkdir()
+    return folder
 
 
 def test_a_killed_build_goes_on_where_it_was(tmp_path: Path) -> None:
-    config = config_over(tmp_path, bundled_posts(X)[:25], "slow")
+    config = config_over(tmp_path, bundled_posts(X)[:25], "paced")
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    logs = {name: tmp_path / f"{name}.log" for name in ("first", "second", "whole")}
-    arguments = [config, killed, logs["first"], 0.03]
-    process = subprocess.Popen([sys.executable, HERE / "slow_build.py", *map(str, arguments)])
+    (first := tmp_path / "first").mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", BUILD, str(config), str(killed), str(first)], cwd=HERE.parent
+    )
     deadline = time.monotonic() + 60
-    while asked(logs["first"]) < 14 and time.monotonic() < deadline:
+    while len(answered(first)) < 14 and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     with closing(sqlite3.connect(killed / "quickstart" / "answers.sqlite")) as connection:
-        ((answered,),) = connection.execute("select sum(tries) from answers")
-    for runs, name in ((killed, "second"), (whole, "whole")):
-        here(runs, logs[name])
-        build(config, runs=runs)
-    assert 13 <= answered < asked(logs["whole"])
-    assert answered + asked(logs["second"]) == asked(logs["whole"])
+        ((kept,),) = connection.execute("select sum(tries) from answers")
+    second = paced(tmp_path / "second")
+    build(config, runs=killed)
+    every = paced(tmp_path / "every")
+    build(config, runs=whole)
+    assert 13 <= kept < len(answered(every))
+    assert kept + len(answered(second)) == len(answered(every))
     for stage in STAGES:
         for part in ("kept", "rejects", "quarantine", "notices"):
             assert rows(killed / "quickstart", stage, part) == rows(
@@ -268,8 +279,8 @@ def test_what_cannot_fit_is_refused_before_a_post_is_read(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_other_answers_reach_what_follows(tmp_path: Path) -> None:
-    config, runs = config_over(tmp_path, bundled_posts(X)[:20], "slow"), tmp_path / "runs"
-    here(runs, tmp_path / "log")
+    config, runs = config_over(tmp_path, bundled_posts(X)[:20], "paced"), tmp_path / "runs"
+    paced(tmp_path / "log")
     build(config, runs=runs)
     run = runs / "quickstart"
     assert rows(run, "threads")

@@ -96,8 +96,7 @@ def test_a_bug_has_a_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.stderr.splitlines()[-1] == "IndexError: list index out of range"
 
 
-def test_a_shell_completes_verbs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shell_completes_verbs() -> None:
     asked = {"_ECHO_HF_COMPLETE": "complete_bash", "COMP_WORDS": "echo-hf ju", "COMP_CWORD": "1"}
-    for name, value in asked.items():
-        monkeypatch.setenv(name, value)
-    assert echo_hf(cwd=Path()).stdout.split() == ["judge"]
+    done = CliRunner().invoke(app, [], env=asked, prog_name="echo-hf")
+    assert done.stdout.split() == ["judge"]
