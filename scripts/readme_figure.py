@@ -17,10 +17,9 @@ from pathlib import Path
 
 import datasets
 from figure_parts.board_panel import board_panel
-from figure_parts.canvas import Box, Canvas
+from figure_parts.canvas import DARK, LIGHT, Box, Canvas, Theme
 from figure_parts.row_panel import row_panel
 from figure_parts.story import Story, digest_of, read_story
-from figure_parts.theme import DARK, LIGHT, Theme
 from figure_parts.thread_panel import thread_panel
 from rich.console import Console
 

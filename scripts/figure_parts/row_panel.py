@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from figure_parts.canvas import Box, Canvas, check_room, size_of
+from figure_parts.canvas import Box, Canvas, check_room, size_of, wrapped
 from figure_parts.story import SPLIT, Story, digest_of
 from figure_parts.thread_panel import Anchors, marked
-from figure_parts.words import wrapped
 
 SIZE, LEADING, PAD = 15, 20, 16
 LABEL, IMAGE, HEAD = 14.5, 104, 46

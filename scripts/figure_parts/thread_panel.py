@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from figure_parts.canvas import Box, Canvas, check_room, size_of
+from figure_parts.canvas import Box, Canvas, check_room, size_of, wrapped
 from figure_parts.story import Story
-from figure_parts.words import wrapped
 
 SIZE, LEADING = 16, 21
 PAD, GAP, INDENT = 14, 12, 26

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import importlib
 import json
+import random
 import re
 import shutil
 import signal
@@ -22,12 +24,17 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from datasets import Image, load_dataset
+from typer.testing import CliRunner
 
+from echo_hf import tables as declared
 from echo_hf.builder.build import build, opened, run_until
 from echo_hf.builder.steps import STAGES, stage_class
-from echo_hf.builder.update import ASIDE, Updated, update
+from echo_hf.builder.update import ASIDE, Updated, planned_build, update
+from echo_hf.cli import app
+from echo_hf.config.loading import load_config
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, register
+from echo_hf.engines.estimate import NO_WORK
 from echo_hf.errors import (
     EngineError,
     MissingExtraError,
@@ -37,6 +44,8 @@ from echo_hf.errors import (
     StageError,
 )
 from echo_hf.hub.release import Release, read_release, verify_release
+from echo_hf.pipeline import stage as stages
+from echo_hf.samples.threads import Threads
 from echo_hf.tables import OUTPUTS
 from tests.engines.openai.loopback_server import Answer, closed_port, running
 from tests.paced_plugin import PacedEngine, answered
@@ -459,3 +468,119 @@ def test_each_file_says_for_itself_what_found_its_posts(tmp_path: Path) -> None:
 
 def _of(samples: dict[str, dict[str, Any]], post: Post) -> bool:
     return any(post["url"] in row["post_urls"] for row in samples.values())
+
+
+ASKED = ("relevance", "extract", "roles", "screenshots", "feedback", "safety")
+
+
+@pytest.fixture
+def engine() -> RecordedAsModel:
+    return RecordedAsModel().use()
+
+
+def test_the_next_stage_is_counted_and_the_rest_are_as_in_the_bundled_corpus(
+    tmp_path: Path, engine: RecordedAsModel
+) -> None:
+    """The shares in the list are those of the corpus, so that here they come to what is asked."""
+    config, runs = config_over(tmp_path, bundled_posts(), KIND), tmp_path / "runs"
+    posts, before = planned_build(config, runs=runs)
+    assert (posts, [one.stage for one in before]) == (len(bundled_posts()), [*ASKED])
+    assert not any(one.counted for one in before)
+    assert (engine.asked, runs.exists()) == ([], False)
+
+    run_until(config, "collect", runs=runs)
+    (first, *rest) = planned_build(config, runs=runs)[1]
+    assert (first.counted, [one.counted for one in rest]) == (True, [False] * 5)
+    assert engine.asked == []
+
+    build(config, runs=runs)
+    asked = Counter(request.task for request in engine.asked)
+    assert first.todo == asked["relevance"]
+    assert {one.stage: one.todo for one in before} == pytest.approx(asked, rel=0.05)
+    assert planned_build(config, runs=runs) == (posts, ())
+
+
+def test_what_is_stored_is_not_asked_again(tmp_path: Path, engine: RecordedAsModel) -> None:
+    config, runs = config_over(tmp_path, bundled_posts()[:20], KIND), tmp_path / "runs"
+    run_until(config, "relevance", runs=runs)
+    made = len(engine.asked)
+    (lost,) = runs.glob("*/stages/relevance")
+    shutil.rmtree(lost)
+    first = planned_build(config, runs=runs)[1][0]
+    assert (first.stage, first.todo, first.stored) == ("relevance", 0, made)
+    assert first.expected == NO_WORK
+
+
+def test_the_command_says_what_it_would_ask_and_makes_nothing(
+    tmp_path: Path, engine: RecordedAsModel
+) -> None:
+    config = config_over(tmp_path, bundled_posts(), KIND)
+    told = ["build", str(config), "--runs", str(tmp_path / "runs"), "--dry-run"]
+    done = CliRunner().invoke(app, told)
+    assert done.exit_code == 0, done.output
+    for said in ("121 posts", "relevance", "about 48", "nothing was asked: leave out --dry-run"):
+        assert said in done.output
+    assert not (tmp_path / "runs").exists()
+    refused = CliRunner().invoke(app, [*told, "--until", "threads"])
+    assert "--dry-run asks nobody" in str(refused.exception)
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_sum(tmp_path: Path) -> None:
+    config = config_over(tmp_path, bundled_posts(), "recorded")
+    data = yaml.safe_load(config.read_text("utf-8"))
+    model = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct", "gpu_memory_gib": 24}
+    config.write_text(yaml.safe_dump({**data, "engines": {"text": model}}), "utf-8")
+    with pytest.raises(EngineError, match=r"engine 'text' does not fit: weights 62\.3 GiB \+ "):
+        planned_build(config, runs=tmp_path / "runs")
+
+
+COUNT = 1000
+WORDS = ("boat", "fox", "castle", "snow", "lake")
+
+
+def posts() -> list[dict[str, Any]]:
+    """Posts in no order, some of them twice, some with a prompt, most of them replies."""
+    rng, made = random.Random(0), []
+    for number in range(COUNT):
+        above = rng.randrange(max(0, number - 40), number + 1) if rng.random() < 0.7 else None
+        said = f"Made with Lumen Image. Prompt: draw a {rng.choice(WORDS)}, number {number}"
+        post = {
+            "url": f"https://example.org/{number}",
+            "author": f"author{rng.randrange(300)}",
+            "timestamp": 1_772_000_000 + rng.randrange(COUNT),
+            "text": said if above is None else f"Great {rng.choice(WORDS)}!",
+            "keywords": ["lumen"],
+        }
+        post |= {} if above is None else {"parent_url": f"https://example.org/{above}"}
+        made += [post] * (2 if number % 50 == 0 else 1)
+    rng.shuffle(made)
+    return made
+
+
+def built(folder: Path) -> dict[str, bytes]:
+    config = {
+        "name": "parts",
+        "target": {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"},
+        "posts": [{"source": "jsonl", "path": "posts.jsonl"}],
+        "engines": {"reader": {"kind": "rules"}},
+    }
+    folder.mkdir()
+    (folder / "config.yaml").write_text(json.dumps(config))
+    (folder / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts()))
+    run_until(load_config(folder / "config.yaml"), "extract", runs=folder / "runs")
+    stages = folder / "runs" / "parts" / "stages"
+    files = [*stages.rglob("*.parquet"), *stages.rglob("digest.json")]
+    return {str(path.relative_to(stages)): path.read_bytes() for path in files}
+
+
+def test_small_parts_give_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = built(tmp_path / "whole")
+    monkeypatch.setattr(Threads, "part_posts", 90)
+    monkeypatch.setattr(declared, "NEAR", 64)
+    monkeypatch.setattr(stages, "BATCH", 90)
+    atomic = importlib.import_module("echo_hf._infra.atomic")
+    monkeypatch.setattr(atomic, "MOST_ROWS", 70)
+    parted = built(tmp_path / "parted")
+
+    assert len(whole) == 25
+    assert [name for name in whole if whole[name] != parted[name]] == []
