@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Evaluation = Annotated[
     Path, typer.Argument(help="The YAML file that names systems, and posts or a benchmark.")
 ]
-Systems = Annotated[list[str] | None, option("--systems", "Only this one; may be repeated.")]
+Systems = Annotated[list[str] | None, option("--systems", "Only this one draws; may be repeated.")]
 Judges = Annotated[list[str] | None, option("--judges", "Only this one; may be repeated.")]
 Limit = Annotated[int | None, option(None, "Most samples of each split, a random draw.", min=1)]
 Budget = Annotated[float | None, option(None, "Stop when this many US dollars are spent.", min=0)]
