@@ -232,8 +232,12 @@ def check_engine(
     """Measure how well an engine does each stage. Careful readers wrote down what is right."""
     from echo_hf.builder.gold import check
     from echo_hf.cli import check_view
+    from echo_hf.config.checks import EngineChoice
 
-    chosen = check.engine_choice(engine, model)
+    if model is not None and engine is None:
+        raise ConfigError("--model is that of --engine: name both")
+    options = {} if model is None else {"model": model}
+    chosen = None if engine is None else EngineChoice(kind=engine, **options)
     how: Told = {"gold": gold, "half": half, "stages": stage or None, "errors": errors}
     with watching() as watch:
         result = check.check_engine(
