@@ -205,12 +205,11 @@ def init(
     config = _free(folder / f"{what}.yaml")
     fields, remarks = _machine(what)
     fields |= {"file": shlex.quote(str(config)), "schema": _schema()}
-    following, written = f"build {fields['file']}", dict[Path, bytes]()
     if what == "benchmark":
-        written |= _example_posts(folder)
+        following, written = f"build {fields['file']}", dict(_example_posts(folder))
     else:
         following = f"eval {fields['file']}{'' if from_images else f' --limit {EXAMPLES}'}"
-        more, said = _compared(folder, from_images or (), benchmark, written)
+        more, written, said = _compared(folder, from_images or (), benchmark)
         fields, remarks = fields | more, [*said, *remarks]
     text = Template(_template(what)).substitute(fields)
     _write({config: text.encode(), **written}, folder, remarks, following)
@@ -326,9 +325,9 @@ def _example_posts(folder: Path) -> Iterator[tuple[Path, bytes]]:
 
 
 def _compared(
-    folder: Path, given: Sequence[str], benchmark: str | None, written: dict[Path, bytes]
-) -> tuple[dict[str, str], list[str]]:
-    """The systems of a comparison, and what to say of them; images that go with it are added."""
+    folder: Path, given: Sequence[str], benchmark: str | None
+) -> tuple[dict[str, str], dict[Path, bytes], list[str]]:
+    """The systems of a comparison, images to go with them, and what to say of both."""
     from echo_hf.builder.build import RUNS
     from echo_hf.config.checks import FOLDER_AND_TAG
     from echo_hf.curate.splits import BENCHMARKS
@@ -342,7 +341,7 @@ def _compared(
             "folder of a release, or ORGANISATION/NAME@TAG, with --benchmark"
         )
     samples = {split: Benchmark(place).load(split) for split in BENCHMARKS}
-    said, entries = list[str](), dict[str, str]()
+    said, entries, written = list[str](), dict[str, str](), dict[Path, bytes]()
     for one in given:
         system = _source(one)
         if system.name in entries:
@@ -351,7 +350,7 @@ def _compared(
         entries[system.name] = _entry(system.name, system.parameters, folder)
     if not given:
         posted = folder / IMAGES / "posted"
-        written |= _posted(samples, posted)
+        written = dict(_posted(samples, posted))
         if not written:
             raise ConfigError(f"{place!r} shows no posted images: name yours with --from-images")
         entries["posted"] = _entry("posted", {"folder": posted, "layout": "flat"}, folder)
@@ -364,7 +363,7 @@ def _compared(
         "benchmark": _quoted(_from(folder, Path(place)) if is_here else place),
         "systems": "".join(entries.values()).rstrip(),
     }
-    return fields, said
+    return fields, written, said
 
 
 def _source(given: str) -> SystemConfig:

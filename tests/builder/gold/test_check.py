@@ -107,7 +107,7 @@ def test_a_second_check_asks_nothing_and_tells_nothing_of_the_held_out_half(
 
     first = check_engine(engine=READER, runs=tmp_path, watch=answered)
     asked = dict(reader.asked)
-    again = check_engine(engine=READER, runs=tmp_path, offline=True)
+    again = check_engine(engine=READER, runs=tmp_path)
     assert list(asked) == [one.stage for one in first.stages]
     assert reader.asked == asked
     assert first.measures == again.measures
