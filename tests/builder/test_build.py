@@ -525,6 +525,11 @@ def test_the_command_says_what_it_would_ask_and_makes_nothing(
     assert "--dry-run asks nobody" in str(refused.exception)
 
 
+def test_recorded_answers_cost_nothing(tmp_path: Path) -> None:
+    config = config_over(tmp_path, bundled_posts()[:5], "recorded")
+    assert {one.expected for one in planned_build(config, runs=tmp_path)[1]} == {NO_WORK}
+
+
 def test_a_model_that_does_not_fit_is_refused_with_the_sum(tmp_path: Path) -> None:
     config = config_over(tmp_path, bundled_posts(), "recorded")
     data = yaml.safe_load(config.read_text("utf-8"))

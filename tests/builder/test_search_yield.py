@@ -85,6 +85,7 @@ def test_every_count_is_that_of_a_plain_loop(posts: list[Row]) -> None:
         for window, counted in zip(found.windows, term.windows, strict=True):
             for name, counts in expected.items():
                 assert getattr(counted, name) == counts[term.keyword, window.name]
+            assert (counted.share is None) is (counted.scored == 0)
     assert {one.keyword for one in found.keywords} == set(expected_words(posts))
     assert found.came_along == sum(one["keywords"] == [] for one in posts)
     assert found.unknown == sum(one["keywords"] is None for one in posts)

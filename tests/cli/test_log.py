@@ -156,6 +156,8 @@ def test_who_forgets_a_post_forgets_what_the_log_said_of_it(built: Path) -> None
     for name in ("echo-hf.log", "echo-hf.log.1"):
         log_of(built).with_name(name).write_text("engine_error: a fox of folded paper\n", "utf-8")
     post = bundled_posts()[0]["url"]
-    assert ran(built, "forget", str(built / "config.yaml"), post).exit_code == 0
+    done = ran(built, "forget", str(built / "config.yaml"), post)
+    assert done.exit_code == 0
+    assert "what somebody else loaded with datasets may lie in" in done.stdout
     left = (file.read_text("utf-8") for file in log_of(built).parent.glob("echo-hf.log*"))
     assert "fox" not in "".join(left)

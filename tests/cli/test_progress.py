@@ -58,6 +58,10 @@ def lines(one: Console) -> list[str]:
 @pytest.mark.parametrize(
     ("stats", "expected"),
     [
+        (
+            FillStats(calls=1, seconds=1.0, cost_usd=0.5, stage_cost_usd=2.0),
+            "1 calls (1/s), 0 answered before, 0 tokens, $0.50, $2.00 with earlier runs",
+        ),
         (FILLED, "2 calls (0/s), 0 answered before, 120 tokens, 75 % of prompts from cache, $0.50"),
         (FETCHED, "1,000 images (20/s), 7 known before, 2 gone"),
         (

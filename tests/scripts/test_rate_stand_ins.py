@@ -109,6 +109,12 @@ def test_what_replies_complain_about_costs(wrong: str) -> None:
     assert closeness(image(f"pictures/{wrong}"), meant) < again - 0.05
 
 
+def test_a_truth_of_one_color_can_be_met_and_missed() -> None:
+    assert closeness(tiles(255), tiles(255)) == 1
+    assert 0 < closeness(tiles(250), tiles(255)) < 1
+    assert closeness(tiles(0), tiles(255)) == 0
+
+
 def test_another_shape_costs_the_ratio_of_the_shapes() -> None:
     """A square in place of 16:9 gets 9/16 at most."""
     wide, square = (np.zeros((90, width), np.uint8) for width in (160, 90))

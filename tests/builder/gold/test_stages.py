@@ -450,3 +450,13 @@ def test_a_completion_without_its_image_is_none(folder: Path) -> None:
     ]
     rows = read(folder, roles=[{**GOLD["roles"][1], "filled": filled}])["feedback"]
     assert [(row["prompt"], row["prompt_fill_blank"]) for row in rows] == [("a red kite", True)]
+
+
+def test_a_thread_of_any_length_is_one_input(folder: Path) -> None:
+    numbered = ((url(f"r{number:03}"), f"great {number}") for number in range(300))
+    replies = [{"url": one, "text": text, "parent_url": OTTER} for one, text in numbered]
+    line = copy.deepcopy(GOLD["extract"][0])
+    line["samples"][0]["feedback"] = [reply["url"] for reply in replies]
+    rows = read(folder, posts=[*POSTS, *replies], extract=[line])["roles"]
+    said = {one["post_url"] for one in rows[0]["community_feedback"]}
+    assert said == {reply["url"] for reply in replies}
