@@ -216,6 +216,18 @@ def test_an_empty_source_is_refused(tmp_path: Path) -> None:
         build(config, runs=tmp_path / "runs")
 
 
+def test_what_is_damaged_is_made_again(quickstart: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(quickstart, tmp_path / "quickstart"))
+    damaged = [run / "release" / "manifest.json", *run.glob("release/text_to_image/*.parquet")]
+    damaged += [one for one in run.glob("cache/roles-*.arrow") if one.stem.count("-") == 1]
+    assert len(damaged) == 3
+    for path in damaged:
+        path.write_bytes(path.read_bytes()[:100])
+    build(shipped_config(), runs=tmp_path)
+    assert contents(run / "release") == contents(quickstart / "release")
+    assert rows(run, "splits") == rows(quickstart, "splits")
+
+
 def reading(folder: Path, sources: list[Any], posts: list[Post], **more: Any) -> Path:
     config = config_over(folder, posts, "recorded", **more)
     given = yaml.safe_load(config.read_text("utf-8"))
