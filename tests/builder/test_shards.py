@@ -260,7 +260,7 @@ REFUSED: dict[str, Callable[[Path], object]] = {
     "shard-1-of-2' has another 'splits' in its config than ": lambda shard: changed(
         shard, splits={"seed": 9}
     ),
-    "by different engines 'text': model is 'one' and 'two'": of_another_model,
+    "by different engines 'text': build one of them again": of_another_model,
     "shard-1-of-2' has not ended": lambda shard: (shard / "shard.done").unlink(),
     "answers.sqlite' is being written, or was when": lambda shard: (
         shard / "answers.sqlite-wal"
