@@ -134,8 +134,7 @@ def test_the_same_run_gives_the_same_bytes(built: Path, done: Analyzed) -> None:
     before = done.path.read_bytes()
     shown = CliRunner().invoke(app, ["analyze", str(built), "--runs", str(built.parent / "runs")])
     assert shown.exit_code == 0, shown.output
-    for line in ("benchmark", "few", "what people say failed", "no perplexity, not_configured"):
-        assert line in shown.output
+    assert "no perplexity, not_configured" in shown.output
     assert done.path.read_bytes() == before
     assert str(built.parent) not in before.decode()
 
