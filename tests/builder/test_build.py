@@ -388,9 +388,7 @@ def test_without_changes_nothing_is_asked_or_written(
     assert not (run / "cache" / ASIDE).exists()
 
 
-def test_other_counts_of_a_post_are_released_and_cost_nothing(
-    tmp_path: Path, first: Release
-) -> None:
+def test_other_counts_are_released_and_cost_nothing(tmp_path: Path, first: Release) -> None:
     before = samples(first)
     url = next(iter(before.values()))["post_urls"][0]
     posts = [

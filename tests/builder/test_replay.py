@@ -77,9 +77,7 @@ def replayed(config: Path, release: Release, watch: Heard | None = None) -> Path
     return build(config, runs=runs, responses=release.path, **given).path.parent
 
 
-def test_every_table_and_the_release_are_equal(
-    config: Path, first: tuple[Release, Counter[str]]
-) -> None:
+def test_tables_and_release_are_equal(config: Path, first: tuple[Release, Counter[str]]) -> None:
     (release, asked), notes = first, Heard()
     no_engine()
     run = replayed(config, release, notes)
@@ -94,9 +92,7 @@ def test_every_table_and_the_release_are_equal(
     assert {name: filled[name].store_hits + abstained[name] for name in asked} == dict(asked)
 
 
-def test_what_failed_fails_the_same_way_and_of_an_error_its_words_are_not_passed_on(
-    config: Path,
-) -> None:
+def test_what_failed_fails_the_same_way_without_the_words_of_an_error(config: Path) -> None:
     fails = FailsOnOne(
         extract=Completion("I will not.", None, "refusal"),
         roles=Completion('{"pictures": [', None, "length"),

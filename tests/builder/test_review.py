@@ -98,9 +98,7 @@ def test_the_next_build_follows_the_decisions(runs: Path) -> None:
     assert set(released(after, "text_to_image")) == drawn - {PROMPTS[2]}
 
 
-def test_what_is_doubtful_comes_first_and_a_person_lets_it_into_the_benchmark(
-    tmp_path: Path,
-) -> None:
+def test_what_is_doubtful_comes_first_and_a_person_lets_it_in(tmp_path: Path) -> None:
     asked = "Turn this photo into a stamp, teal background"
     path, runs = config(tmp_path, *PROMPTS, asked), tmp_path / "runs"
     before, found = build(path, runs=runs), open_reviews(path, runs=runs).open

@@ -99,9 +99,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
         yield loopback
 
 
-def test_the_first_errors_are_logged_without_the_key(
-    tmp_path: Path, server: LoopbackServer
-) -> None:
+def test_first_errors_are_logged_without_the_key(tmp_path: Path, server: LoopbackServer) -> None:
     posts = bundled_posts()  # of which more than 50 are asked about
     config = yaml.safe_load(config_over(tmp_path, posts, "recorded").read_text("utf-8"))
     reader = {"kind": "openai", "model": "m", "base_url": server.url, "api_key_env": "LUMEN_WORD"}

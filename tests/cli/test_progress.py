@@ -146,9 +146,7 @@ def aside(*said: tuple[str, str], key: str = "url") -> pa.Table:
         ("aaaabc", "", " (a, b, ...)"),
     ],
 )
-def test_places_are_two_and_the_rest_is_hinted_at(
-    rejects: str, notices: str, expected: str
-) -> None:
+def test_places_are_two_and_a_hint_at_the_rest(rejects: str, notices: str, expected: str) -> None:
     tables = (
         aside(*((one, "spoilt") for one in rejects), ("z", "other")),
         aside(),

@@ -37,9 +37,7 @@ def test_the_files_are_as_drawn(quickstart_run: Path, script: Script, tmp_path: 
     assert dark.read_bytes() == FIGURES[1].read_bytes()
 
 
-def test_a_changed_run_makes_them_stale(
-    quickstart_run: Path, script: Script, tmp_path: Path
-) -> None:
+def test_another_run_makes_them_stale(quickstart_run: Path, script: Script, tmp_path: Path) -> None:
     """Another win rate in `results.json` is another figure."""
     shutil.copytree(quickstart_run, tmp_path / "run")
     path = tmp_path / "run" / "results.json"

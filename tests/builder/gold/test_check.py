@@ -150,9 +150,7 @@ def test_some_files_check_some_stages(own: Path, tmp_path: Path) -> None:
         check_engine(own, gold=gold, stages=["feedback"], runs=tmp_path / "runs")
 
 
-def test_gold_of_ones_own_comes_with_posts_or_takes_those_of_the_config(
-    own: Path, tmp_path: Path
-) -> None:
+def test_own_gold_comes_with_posts_or_takes_those_of_the_config(own: Path, tmp_path: Path) -> None:
     gold, runs = tmp_path / "gold", tmp_path / "runs"
     first = check_engine(own, gold=gold, half="all", runs=runs)
     assert (first.target, first.threads) == ("Tern 2", 3)
