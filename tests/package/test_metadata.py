@@ -1,4 +1,4 @@
-"""What says how to cite, and how a version is published, is true."""
+"""What says how to cite and publish is true; blocks of pages are found and run."""
 
 from __future__ import annotations
 
