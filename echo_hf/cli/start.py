@@ -193,7 +193,10 @@ def init(
     if (from_images or benchmark) and (is_next or what == "benchmark"):
         raise ConfigError("--from-images and --benchmark go with `echo-hf init comparison`")
     if is_next:
-        folder = Path(what) if what not in (None, "benchmark") else folder
+        if what not in (None, "benchmark"):
+            if folder != Path() or what == "comparison":
+                raise ConfigError(f"init {what!r} with --next: expected [FOLDER] alone")
+            folder = Path(str(what))
         _write_next(folder, model, last, released)
         return
     if what is None:

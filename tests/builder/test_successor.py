@@ -172,6 +172,8 @@ def test_a_run_gives_its_whole_config(tmp_path: Path) -> None:
         (["--next", "New", "--from", "LAST", "--released", "May"], "expected a day, such as"),
         (["--next", "pbloom", "--from", "LAST"], "expected another model"),
         (["--next", "a\nb", "--from", "LAST"], "can be printed"),
+        (["one", "two", "--next", "New", "--from", "LAST"], "expected [FOLDER] alone"),
+        (["comparison", "--next", "New", "--from", "LAST"], "expected [FOLDER] alone"),
         (["--next", "New", "--from", "LAST", "--benchmark", "x"], "go with `echo-hf init compar"),
     ],
 )
