@@ -31,7 +31,6 @@ from echo_hf.builder.build import build, opened, run_until
 from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.builder.update import ASIDE, Updated, planned_build, update
 from echo_hf.cli import app
-from echo_hf.config.loading import load_config
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, register
 from echo_hf.engines.estimate import NO_WORK
@@ -547,53 +546,24 @@ def test_a_model_that_does_not_fit_is_refused_with_the_sum(tmp_path: Path) -> No
         planned_build(config, runs=tmp_path / "runs")
 
 
-COUNT = 1000
-WORDS = ("boat", "fox", "castle", "snow", "lake")
-
-
-def posts() -> list[dict[str, Any]]:
-    """Posts in no order, some of them twice, some with a prompt, most of them replies."""
-    rng, made = random.Random(0), []
-    for number in range(COUNT):
-        above = rng.randrange(max(0, number - 40), number + 1) if rng.random() < 0.7 else None
-        said = f"Made with Lumen Image. Prompt: draw a {rng.choice(WORDS)}, number {number}"
-        post = {
-            "url": f"https://example.org/{number}",
-            "author": f"author{rng.randrange(300)}",
-            "timestamp": 1_772_000_000 + rng.randrange(COUNT),
-            "text": said if above is None else f"Great {rng.choice(WORDS)}!",
-            "keywords": ["lumen"],
-        }
-        post |= {} if above is None else {"parent_url": f"https://example.org/{above}"}
-        made += [post] * (2 if number % 50 == 0 else 1)
-    rng.shuffle(made)
-    return made
-
-
-def built(folder: Path) -> dict[str, bytes]:
-    config = {
-        "name": "parts",
-        "target": {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"},
-        "posts": [{"source": "jsonl", "path": "posts.jsonl"}],
-        "engines": {"reader": {"kind": "rules"}},
-    }
+def stages_of(folder: Path) -> dict[str, bytes]:
+    """What stages make of posts in no order, some of them twice."""
     folder.mkdir()
-    (folder / "config.yaml").write_text(json.dumps(config))
-    (folder / "posts.jsonl").write_text("".join(json.dumps(post) + "\n" for post in posts()))
-    run_until(load_config(folder / "config.yaml"), "extract", runs=folder / "runs")
-    stages = folder / "runs" / "parts" / "stages"
-    files = [*stages.rglob("*.parquet"), *stages.rglob("digest.json")]
-    return {str(path.relative_to(stages)): path.read_bytes() for path in files}
+    mixed = [*bundled_posts(), *bundled_posts()[:10]]
+    random.Random(0).shuffle(mixed)
+    run_until(config_over(folder, mixed, "recorded"), "extract", runs=folder)
+    made = folder / "quickstart" / "stages"
+    files = [*made.rglob("*.parquet"), *made.rglob("digest.json")]
+    return {str(path.relative_to(made)): path.read_bytes() for path in files}
 
 
 def test_small_parts_give_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = built(tmp_path / "whole")
-    monkeypatch.setattr(Threads, "part_posts", 90)
-    monkeypatch.setattr(declared, "NEAR", 64)
-    monkeypatch.setattr(stages, "BATCH", 90)
-    atomic = importlib.import_module("echo_hf._infra.atomic")
-    monkeypatch.setattr(atomic, "MOST_ROWS", 70)
-    parted = built(tmp_path / "parted")
-
+    """A build does not depend on how many rows are in memory at once."""
+    whole = stages_of(tmp_path / "whole")
+    monkeypatch.setattr(Threads, "part_posts", 20)
+    monkeypatch.setattr(declared, "NEAR", 8)
+    monkeypatch.setattr(stages, "BATCH", 9)
+    monkeypatch.setattr(importlib.import_module("echo_hf._infra.atomic"), "MOST_ROWS", 7)
+    parted = stages_of(tmp_path / "parted")
     assert len(whole) == 25
     assert [name for name in whole if whole[name] != parted[name]] == []
