@@ -30,8 +30,6 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Crawled:
-    """What a crawl took."""
-
     posts: int
     requests: int
     seconds: float
@@ -95,7 +93,6 @@ def _peak_megabytes() -> float:
 
 
 def show(sizes: dict[int, Crawled]) -> None:
-    """Prints the figures."""
     table = Table("posts", "found", "requests", "posts/s", box=None)
     for name in ("share of the bare rate", "added memory (MB)"):
         table.add_column(name, justify="right")
@@ -112,7 +109,6 @@ def show(sizes: dict[int, Crawled]) -> None:
 
 
 def main() -> None:
-    """Runs the two sizes, or one crawl for them."""
     sys.path.insert(0, str(ROOT))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--posts", type=int, default=50_000)

@@ -24,22 +24,19 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
 from datasets import Dataset
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.collect.collect import Collect, Merge
-from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config.sections import Posts, Target
+from echo_hf.config.sections import Target
 from echo_hf.engines.base import Request, Text
-from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.batch_inference import fill
 from echo_hf.pipeline.stage import ModelStage
-from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.tables import POSTS
 
-ROOT = Path(__file__).resolve().parent.parent
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 AIM = 0.9
 CONCURRENCY = 32
@@ -60,22 +57,18 @@ class Measure:
         return self.bare / self.ours
 
 
-def write_posts(folder: Path, count: int) -> Dataset:
+def made_up(count: int) -> Dataset:
     """Posts of thirty words."""
     rng = random.Random(0)  # noqa: S311 - reproducible, not secret
     words = ["make", "draw", "a", "small", "red", "boat", "paper", "fox", "castle", "in", "great"]
-    with (folder / "posts.jsonl").open("w", encoding="utf-8") as file:
-        for number in range(count):
-            text = f"{number} " + " ".join(rng.choices(words, k=30))
-            url = f"https://example.org/post/{number}"
-            file.write(json.dumps({"url": url, "text": text}) + "\n")
-    records = read_records([Posts(source="jsonl", path=folder / "posts.jsonl")])
-    read = run_stage(Collect(ImageStore(folder / "pictures")), records)
-    return run_stage(Merge(), read.dataset).dataset
+    rows = [
+        {"url": f"https://example.org/{at}", "text": f"{at} {' '.join(rng.choices(words, k=30))}"}
+        for at in range(count)
+    ]
+    return Dataset(pa.Table.from_pylist(rows, POSTS.schema))
 
 
 def fastest(name: str, requests: int, rounds: int, *ways: Callable[[], None]) -> Measure:
-    """Does the same in both ways in turn."""
     taken: list[list[float]] = [[], []]
     for _ in range(rounds):
         for seconds, way in zip(taken, ways, strict=True):
@@ -86,14 +79,12 @@ def fastest(name: str, requests: int, rounds: int, *ways: Callable[[], None]) ->
 
 
 def filled(stage: ModelStage, posts: Dataset, engine: Any) -> None:
-    """A stage's answers through the engine into a store of their own."""
     with tempfile.TemporaryDirectory() as folder:
         stats = fill(stage, posts, engine, Store(Path(folder) / "answers.sqlite"))
     assert (stats.calls, stats.failures) == (len(posts), {}), stats
 
 
 def asked(stage: ModelStage, posts: Dataset) -> list[Request]:
-    """What a stage asks."""
     return [one for row in stage.requests(posts.with_format("arrow")[:]) for one in row]
 
 
@@ -151,7 +142,6 @@ def served(seconds: float) -> Iterator[str]:
 
 
 async def serve(seconds: float) -> None:
-    """Answers every request with the same completion, after so many seconds."""
     message = {"role": "assistant", "content": '{"score": 5, "note": null}'}
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     usage = {"prompt_tokens": 600, "completion_tokens": 12, "total_tokens": 612}
@@ -187,7 +177,6 @@ async def serve(seconds: float) -> None:
 
 
 def shown(measures: list[Measure]) -> Shown:
-    """The measures as a table."""
     table = Shown(title="share of the bare speed")
     for heading in ("engine", "requests", "ours, s", "bare, s", "ratio", "aim"):
         table.add_column(heading, justify="left" if heading == "engine" else "right")
@@ -204,7 +193,6 @@ def shown(measures: list[Measure]) -> Shown:
 
 
 def main() -> None:
-    """Prints a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--requests", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=5)
@@ -214,9 +202,7 @@ def main() -> None:
         asyncio.run(serve(given.serve))
         return
     datasets.disable_progress_bars()
-    with tempfile.TemporaryDirectory(prefix="bench-engines-") as name:
-        posts = write_posts(Path(name), given.requests)
-        measures = list(bench_openai(posts, given.rounds))
+    measures = list(bench_openai(made_up(given.requests), given.rounds))
     Console(width=100).print(shown(measures))
 
 

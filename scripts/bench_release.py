@@ -60,12 +60,10 @@ class Measure:
 
     @property
     def rate(self) -> float:
-        """Megabytes of images a second."""
         return self.bytes / self.seconds / 1e6
 
 
 def prepare(folder: Path, count: int, size: int) -> None:
-    """Writes so many samples with images of so many bytes."""
     images = ImageStore(folder / "pictures")
     drawn = drawing()
     rows = [row(number, images, drawn, size) for number in range(count)]
@@ -73,7 +71,6 @@ def prepare(folder: Path, count: int, size: int) -> None:
 
 
 def row(number: int, images: ImageStore, drawn: bytes, size: int) -> dict[str, Any]:
-    """A sample with its images, which are stored."""
     made = [images.put(padded(drawn, size, number, place)) for place in range(1 + number % 2)]
     full: dict[str, Any] = dict.fromkeys(SAMPLES.columns)
     lists = ("post_urls", "community_feedback", "input_images", "review")
@@ -104,7 +101,6 @@ def padded(drawn: bytes, size: int, *seed: int) -> bytes:
 
 
 def parts(folder: Path) -> dict[str, Dataset]:
-    """The rows of each config of the release."""
     every = Dataset.from_parquet(str(folder / "samples.parquet"), cache_dir=str(folder / "cache"))
     numbers = range(len(every))
     chosen = {
@@ -123,7 +119,6 @@ def embedded(configs: dict[str, Dataset]) -> Iterator[str]:
 
 
 def copy(folder: Path, _: int) -> int:
-    """Copies and hashes every image, as often as it is embedded."""
     images, total = ImageStore(folder / "pictures"), 0
     (folder / "copied").mkdir()
     for number, digest in enumerate(embedded(parts(folder))):
@@ -135,7 +130,6 @@ def copy(folder: Path, _: int) -> int:
 
 
 def release(folder: Path, shard_bytes: int) -> int:
-    """Writes the release."""
     configs, images = parts(folder), ImageStore(folder / "pictures")
     facts = ReleaseFacts("bench", TARGET)
     write_release(folder / "release", configs, images, facts, shard_bytes=shard_bytes)
@@ -150,8 +144,6 @@ WRITTEN = ("copied", "release")
 
 
 def measured(name: str, folder: Path, shard_bytes: int) -> Measure:
-    """Runs a step in a process of its own."""
-
     def timed() -> tuple[int, float]:
         started = time.perf_counter()
         return STEPS[name](folder, shard_bytes), time.perf_counter() - started
@@ -179,7 +171,6 @@ def best(rounds: list[Measure]) -> Measure:
 
 
 def shown(measures: list[Measure], count: int, shard_bytes: int) -> Shown:
-    """The measures as a table, with the ratio to the copy."""
     base = measures[0].rate
     table = Shown(title=f"{count:,} samples, shards of {shard_bytes / 1e6:,.0f} MB")
     for heading in ("step", "MB", "s", "MB a second", "of the copy", "peak MB", "aim"):
@@ -198,7 +189,6 @@ def shown(measures: list[Measure], count: int, shard_bytes: int) -> Shown:
 
 
 def main() -> None:
-    """Prints the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--samples", type=int, default=5000)
     parser.add_argument("--kilobytes", type=int, default=100, help="size of an image")

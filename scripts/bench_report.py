@@ -6,34 +6,38 @@ Samples, images, ratings and explanations are invented; half of the samples have
 images are decoded alone, in as many threads as the report uses, then the report is written; both
 in one run, so that what counts is the ratio. What is measured is work, the time of all processors
 together, so that a busy machine does not count. Where Playwright is installed, its Chromium, or the
-one that --chromium names, opens the page from the disk.
-"""
+one that --chromium names, opens the page from the disk."""
 
 from __future__ import annotations
 
 import argparse
+import io
+import random
 import resource
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from report_parts.invented import invented
+import numpy as np
+import pyarrow as pa
+from PIL import Image
 from rich.console import Console
 from rich.table import Table as Shown
 
+from echo_hf.config.sections import Target
 from echo_hf.images.loader import load_rgb
 from echo_hf.images.store import ImageStore
+from echo_hf.judging.score import win_rates
 from echo_hf.metrics.image_features import in_order
 from echo_hf.report.report import Report, write_report
-from echo_hf.report.run_data import RunData
+from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, Results, RunData
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What was measured."""
-
     images: int
     decoding: float
     building: float
@@ -75,7 +79,6 @@ def _opened(written: Report, chromium: str | None) -> float:
 
 
 def shown(found: Measure) -> Shown:
-    """The figures as a table."""
     table = Shown("", "figure", box=None)
     table.add_row("pictures", f"{found.images:,}")
     table.add_row("decoding alone", f"{1000 * found.decoding / found.images:.1f} ms an image")
@@ -88,8 +91,153 @@ def shown(found: Measure) -> Shown:
     return table
 
 
+JUDGES = ("mira", "orin", "tess")
+TASKS = ("edit", "style_transfer", "composition", "restoration", "text_rendering")
+WORDS = [
+    "clay",
+    "cat",
+    "rides",
+    "over",
+    "the",
+    "quiet",
+    "lake",
+    "with",
+    "paper",
+    "boats",
+    "at",
+    "dawn",
+]
+FAILS = 0.04
+TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
+
+
+def drawn(number: int, side: int) -> bytes:
+    """An image with soft shapes and the noise of a camera, as a JPEG."""
+    rng = np.random.default_rng(number)
+    small = Image.fromarray(rng.integers(0, 255, (6, 6, 3), np.uint8))
+    soft = np.asarray(small.resize((side, side), Image.Resampling.BICUBIC), np.int16)
+    noise = rng.integers(-6, 7, (side, side, 1), np.int16)
+    sink = io.BytesIO()
+    pixels = np.clip(soft + noise, 0, 255).astype(np.uint8)
+    Image.fromarray(pixels).save(sink, "JPEG", quality=88)
+    return sink.getvalue()
+
+
+def invented(samples: int, systems: int, side: int, images: ImageStore) -> RunData:
+    rng = random.Random(0)  # noqa: S311
+    names = [f"system_{chr(ord('a') + at)}" for at in range(systems)]
+    count = samples * (systems + 1)
+    digests = iter(list(in_order(lambda at: images.put(drawn(at, side)), range(count))))
+    made = [_sample(at, rng, digests) for at in range(samples)]
+    outputs = {(one.id, name): _output(rng, digests) for one in made for name in names}
+    ratings = {one.id: tuple(_ratings(one.id, names, outputs, rng)) for one in made}
+    return RunData(
+        name="invented",
+        title=TARGET.name,
+        target=TARGET,
+        results=_results(made, names, outputs, ratings),
+        stale=False,
+        agreement=None,
+        failures={"tess": ("noise", "blank")},
+        analysis=None,
+        samples=tuple(made),
+        outputs=outputs,
+        ratings=ratings,
+        systems=tuple(names),
+        images=images,
+        settings={},
+    )
+
+
+def _sample(at: int, rng: random.Random, digests: Iterator[str]) -> ReportSample:
+    is_edit = at % 2 == 0
+    said = ReportFeedback("too yellow again " * rng.randint(1, 8), "failure", "yellow tint")
+    return ReportSample(
+        id=f"sample{at:04}",
+        split="image_to_image" if is_edit else "text_to_image",
+        prompt=" ".join(rng.choices(WORDS, k=rng.randint(8, 120))),
+        task=rng.choice(TASKS),
+        inputs=(next(digests),) if is_edit else (),
+        urls=(f"https://example.org/{at}",),
+        feedback=(said,) if at % 3 == 0 else (),
+        flags=("personal_data",) if at % 97 == 0 else (),
+    )
+
+
+def _output(rng: random.Random, digests: Iterator[str]) -> Output:
+    if rng.random() < FAILS:
+        return Output(None, "refused", "output, moderation_blocked", "I cannot draw this.")
+    return Output(next(digests), "ok")
+
+
+def _ratings(
+    sample: str, names: list[str], outputs: dict[tuple[str, str], Output], rng: random.Random
+) -> Iterator[Rating]:
+    hard = rng.random() * 3
+    for judge in JUDGES:
+        for at, name in enumerate(names):
+            if outputs[sample, name].image:
+                value = min(10, max(1, round(9 - hard - at * 0.6 + rng.gauss(0, 1.6))))
+                words = " ".join(rng.choices(WORDS, k=rng.randint(15, 60)))
+                yield Rating(name, judge, "overall", 0, value, words, "ok")
+
+
+def _results(
+    samples: list[ReportSample],
+    names: list[str],
+    outputs: dict[tuple[str, str], Output],
+    ratings: dict[str, tuple[Rating, ...]],
+) -> Results:
+    """Win rates as they are computed, and metrics out of thin air."""
+    details, rng = {}, np.random.default_rng(0)
+    for split in ("image_to_image", "text_to_image"):
+        ids = [one.id for one in samples if one.split == split]
+        rows = [
+            {"sample_id": name, "system": one.system, "judge": one.judge, "rating": one.value}
+            for name in ids
+            for one in ratings[name]
+        ]
+        listed = [
+            {"sample_id": name, "system": system, "outcome": outputs[name, system].outcome}
+            for name in ids
+            for system in names
+        ]
+        tables = pa.Table.from_pylist(rows), pa.Table.from_pylist(listed)
+        found = win_rates(split, *tables, "corrected", 200, {})
+        metrics = ("color_shift", "face_identity", "structure_distance")
+        if split == "text_to_image":
+            metrics = ("text_rendering",)
+        details[split] = {
+            "samples": len(ids),
+            "win_rate": found.details,
+            "metrics": [
+                _metric(metric, system, ids, rng) for metric in metrics for system in names
+            ],
+        }
+    benchmark = {"name": "invented", "digests": dict.fromkeys(details, "0" * 64)}
+    return Results.model_validate(
+        {"benchmark": benchmark, "protocol": "corrected", "details": details}
+    )
+
+
+def _metric(
+    metric: str, system: str, ids: list[str], rng: np.random.Generator
+) -> dict[str, object]:
+    values = rng.beta(2 + ord(system[-1]) % 5, 4, len(ids)).tolist()
+    mean = float(np.mean(values))
+    result = {
+        "value": mean,
+        "interval": (mean - 0.02, mean + 0.02),
+        "per_sample": values,
+        "n": len(ids),
+        "coverage": 1.0,
+        "reasons": [None] * len(ids),
+        "definition": {"metric": metric},
+    }
+    return {"metric": metric, "system": system, "samples": ids, "result": result}
+
+
 def main() -> None:
-    """Reads the command line, measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--systems", type=int, default=8)

@@ -96,11 +96,9 @@ class InstantEngine:
         self.seconds = seconds
 
     def signature(self) -> Mapping[str, Any]:
-        """Fixed."""
         return {"kind": "instant"}
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        """One answer a request, in order."""
         for number, request in enumerate(requests):
             time.sleep(self.seconds)
             if request.task == "extract":
@@ -119,7 +117,6 @@ class InstantEngine:
 
 
 def extracted(text: str | None) -> dict[str, Any]:
-    """The sample of a thread that begins with this text."""
     prompt = (text or "").partition("Prompt: ")[2] or "nothing"
     return {"samples": [{"prompt": prompt, "quality": "Benchmark", "posts": [0], "feedback": []}]}
 
@@ -148,7 +145,6 @@ def posts(count: int, seed: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def prepare(folder: Path, count: int, engine: str) -> Config:
-    """Writes posts, their images, and for `recorded` answers about every post and its sample."""
     for number in range(IMAGES):
         Image.new("RGB", (SIDE, SIDE), (4 * number, 255 - 4 * number, 99)).save(
             folder / f"{number}.png"
@@ -182,7 +178,6 @@ def prepare(folder: Path, count: int, engine: str) -> Config:
 
 
 def recorded(post: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The answers about a post, and where it is a root about its thread and sample."""
     yield {"stage": "relevance", "row": post["url"], "answer": ANSWERS["relevance"]}
     if "parent_url" not in post:
         yield {"stage": "extract", "row": post["url"], "answer": extracted(post["text"])}
@@ -240,13 +235,11 @@ def shown(parts: list[Part], before: list[Part] | None) -> Iterator[tuple[str, .
 
 
 def whole(parts: list[Part]) -> Part:
-    """All parts together."""
     sums = (sum(one[at] for one in parts) for at in (2, 3))
     return Part("all", parts[0].rows, *sums, Held(*map(max, *(one.most for one in parts))))
 
 
 def on_ray(actors: int, folder: Path) -> tuple[float, float]:
-    """Seconds until so many workers had started, and the answers a second that they then gave."""
     choice = EngineChoice(kind="instant", seconds=SECONDS_EACH)
     share = {"gpus_per_actor": 0, "cpus_per_actor": 0}
     options = RunnerOptions(kind="ray", address="local", actors=actors, **share)
@@ -294,7 +287,6 @@ def ray_table() -> Shown:
 
 
 def main() -> None:
-    """Prints the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--engine", choices=("rules", "recorded", "instant"), default="rules")

@@ -19,7 +19,6 @@ WIDE = {"terminal_width": 1000, "max_content_width": 1000}  # so that no line of
 
 
 def cli_page() -> str:
-    """Every verb under the heading that it has in `echo-hf --help`."""
     group: Any = typer.main.get_command(app)
     root = group.context_class(group, info_name="echo-hf", **{**group.context_settings, **WIDE})
     lines = [INTRODUCTION]
@@ -35,7 +34,6 @@ def cli_page() -> str:
 
 
 def verb_lines(command: Any, root: Any) -> Iterator[str]:
-    """One verb: what it does, and what it takes."""
     context = command.context_class(command, info_name=command.name, parent=root, **WIDE)
     usage = " ".join(command.collect_usage_pieces(context))
     yield f"### {command.name}\n"

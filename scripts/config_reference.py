@@ -149,14 +149,11 @@ def _attributes(docstring: str) -> Iterator[tuple[str, str]]:
 
 
 class Explained(GenerateJsonSchema):
-    """Schemas in which every key has its meaning."""
-
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's
         """Never: a title would be the name once more."""
         return False
 
     def model_schema(self, schema: Any) -> Node:
-        """The schema of one model."""
         made, model = super().model_schema(schema), schema["cls"]
         meanings = meanings_of(model)
         made.pop("title", None)
@@ -173,7 +170,6 @@ class Explained(GenerateJsonSchema):
 
 
 def config_schema() -> Node:
-    """The schema of every file that echo-hf reads as a config."""
     classes = [one for one, _ in FILES.values()]
     classes += [*ENGINE_OPTIONS.values(), *ADAPTER_OPTIONS.values()]
     references, made = models_json_schema(
@@ -222,7 +218,6 @@ def _name(reference: Node) -> str:
 
 
 def schema_text() -> str:
-    """The file of the schema, a line for each part."""
     schema = config_schema()
     parts = schema.pop("$defs")
     lines = [f'"{name}": {json.dumps(one, ensure_ascii=False)}' for name, one in parts.items()]
@@ -231,7 +226,6 @@ def schema_text() -> str:
 
 
 def reference_page() -> str:
-    """The page of every key."""
     parts = config_schema()["$defs"]
     lines = [INTRODUCTION]
     for title, (model, about) in FILES.items():
@@ -292,7 +286,6 @@ def _table(parts: Node, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _type(parts: Node, node: Node) -> str:
-    """The type of a value in plain words."""
     if "$ref" in node:
         part = parts[_name(node)]
         return "section" if "properties" in part else _type(parts, part)

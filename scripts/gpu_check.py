@@ -75,7 +75,6 @@ class Watched:
         self.before = self.gib()
 
     def started(self) -> set[int]:
-        """The processes that the parts have started, and those that they have started."""
         found, wanted = set(), f"{MARK}={self.mark}".encode()
         for file in Path("/proc").glob("[0-9]*/environ"):
             with suppress(OSError):  # another's, or one that has ended
@@ -87,7 +86,6 @@ class Watched:
         return nvidia("--query-compute-apps=pid") if self.has_gpu else []
 
     def gib(self) -> float:
-        """What is held now."""
         if self.has_gpu:
             return sum(map(float, nvidia("--query-gpu=memory.used"))) / 1024
         megabytes = 0.0
@@ -97,7 +95,6 @@ class Watched:
         return megabytes / 1024
 
     def end(self) -> None:
-        """Ends whatever the parts have started."""
         for number in self.started():
             with suppress(ProcessLookupError):
                 os.kill(number, signal.SIGKILL)
@@ -132,7 +129,6 @@ class Watched:
 
 
 def measured(part: str, given: Given, watched: Watched) -> list[Row]:
-    """The rows of a part, which are as many as it came to."""
     command = [
         sys.executable,
         __file__,
@@ -188,7 +184,6 @@ def told(row: Row) -> Row:
 
 
 def work(part: str, folder: str, tiny: bool, until: float) -> int:
-    """Measures one part in this process, and gives its rows to the one that started it."""
     rows = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print is no row
     logging.basicConfig(format="%(message)s")
@@ -220,7 +215,6 @@ def check(parts: Sequence[str], minutes: float, folder: Path | None, tiny: bool)
 
 
 def machine(tiny: bool) -> Iterator[tuple[str, str]]:
-    """What was measured on, a line each."""
     yield "date", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     named = nvidia("--query-gpu=name,memory.total,driver_version")
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
@@ -237,7 +231,6 @@ def machine(tiny: bool) -> Iterator[tuple[str, str]]:
 
 
 def shown(facts: Iterable[tuple[str, str]], rows: Iterable[Row]) -> str:
-    """The table in Markdown."""
     cells = [
         (*map(escaped, row[:4]), "" if row.ratio is None else f"{row.ratio:.2f}") for row in rows
     ]
@@ -247,7 +240,6 @@ def shown(facts: Iterable[tuple[str, str]], rows: Iterable[Row]) -> str:
 
 
 def main() -> int:
-    """Prints the table; 1 if a part failed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--parts", nargs="+", choices=list(SHARES), default=list(SHARES))
     parser.add_argument("--minutes", type=float, default=10, help="for all parts together")

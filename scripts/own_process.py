@@ -25,7 +25,6 @@ class Held(NamedTuple):
 
 
 def held(process: int | str = "self") -> Held:
-    """What a process holds now."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     kilobytes = dict(line.split()[:2] for line in lines if line.startswith(("VmRSS", "RssAnon")))
     return Held(int(kilobytes["VmRSS:"]) / 1024, int(kilobytes["RssAnon:"]) / 1024)
@@ -53,7 +52,6 @@ class Peak:
         self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def taken(self) -> Held:
-        """The most since the last call."""
         most, self._most = Held(*map(max, self._most, held())), held()
         return most
 

@@ -38,15 +38,12 @@ COLOR_LIKE_ALL_DETAIL = 40.0
 
 
 class Parts(NamedTuple):
-    """In what two images of one size differ."""
-
     detail: float
     worst: float
     color: float
 
     @property
     def total(self) -> float:
-        """All three on one scale, where 1 is all detail lost."""
         return self.detail + WORST_COUNTS * self.worst + self.color / COLOR_LIKE_ALL_DETAIL
 
 
@@ -100,7 +97,6 @@ class Difference(NamedTuple):
         return self.shape * max(0.0, 1 - self.output.total / most)
 
     def __str__(self) -> str:
-        """The explanation of a rating."""
         parts = self.output
         return (
             f"closeness {self.closeness:.3f}: {parts.detail:.1%} of the detail differs, "
@@ -110,7 +106,6 @@ class Difference(NamedTuple):
 
 
 def difference(output: Pixels, truth: Pixels) -> Difference:
-    """In what an output differs from the meant image, whose size it is given."""
     (height, width), (meant_height, meant_width) = output.shape[:2], truth.shape[:2]
     if (height, width) != (meant_height, meant_width):
         size = (meant_width, meant_height)
@@ -129,7 +124,6 @@ def pixels(path: str) -> Pixels:
 
 
 def ratings() -> list[dict[str, Any]]:
-    """How close each file that a system shows is to its meant image."""
     rows = []
     for row in json_lines(SHOWN):
         truth = row.pop("truth")

@@ -17,10 +17,9 @@ from pathlib import Path
 
 import datasets
 from figure_parts.board_panel import board_panel
-from figure_parts.canvas import Box, Canvas
+from figure_parts.canvas import DARK, LIGHT, Box, Canvas, Theme
 from figure_parts.row_panel import row_panel
 from figure_parts.story import Story, digest_of, read_story
-from figure_parts.theme import DARK, LIGHT, Theme
 from figure_parts.thread_panel import thread_panel
 from rich.console import Console
 
@@ -39,7 +38,6 @@ HEADINGS = (
 
 
 def figure(story: Story, theme: Theme) -> str:
-    """The figure."""
     canvas = Canvas(theme)
     canvas.rect(Box(0, 0, WIDTH, HEIGHT), theme.page, radius=14)
     columns = [
@@ -59,7 +57,6 @@ def figure(story: Story, theme: Theme) -> str:
 
 
 def told(story: Story) -> str:
-    """The figure in words."""
     board = ", ".join(f"{each.system} {each.places[-1].value:.2f}" for each in story.standings)
     return (
         f"A thread of {len(story.posts)} posts becomes one row of a dataset, whose prompt, input, "
@@ -68,13 +65,11 @@ def told(story: Story) -> str:
 
 
 def finished_run(runs: Path) -> Path:
-    """Runs the quickstart; returns the folder of its run."""
     show(Watch(Console(file=io.StringIO())), runs)
     return runs / "quickstart"
 
 
 def main() -> int:
-    """Draws the files, or names those that are not current; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if stale")
     parser.add_argument("--run", type=Path, help="a finished run of the quickstart")

@@ -78,7 +78,6 @@ In a run, images are named by the sha256 of their bytes; in a release the column
 
 
 def type_name(feature: Any) -> str:
-    """A column's type in a word or two."""
     if isinstance(feature, Mapping):
         inner = ", ".join(f"{name}: {type_name(value)}" for name, value in feature.items())
         return f"{{{inner}}}"
@@ -88,7 +87,6 @@ def type_name(feature: Any) -> str:
 
 
 def table_lines(table: Table) -> Iterator[str]:
-    """One table as Markdown."""
     yield f"## {table.name}\n"
     yield f"One row is {table.about}.\n"
     yield "| column | type | meaning |"
@@ -100,7 +98,6 @@ def table_lines(table: Table) -> Iterator[str]:
 
 
 def name_lines() -> Iterator[str]:
-    """The paper's and the official dataset's names beside ours."""
     yield "## Names in the paper and in the official dataset\n"
     yield "| table D.1 | here | in a release | official dataset |"
     yield "|---|---|---|---|"
@@ -125,7 +122,6 @@ def _official(ours: str) -> str:
 
 
 def reason_lines() -> Iterator[str]:
-    """The closed lists of reasons."""
     yield "## Reasons\n"
     kinds = {
         "rejects": Reject,
@@ -154,7 +150,6 @@ def reason_lines() -> Iterator[str]:
 
 
 def hazard_lines() -> Iterator[str]:
-    """The closed list of hazards."""
     yield "## Hazards\n"
     yield "| `safety.categories` | name |"
     yield "|---|---|"
@@ -163,7 +158,6 @@ def hazard_lines() -> Iterator[str]:
 
 
 def tables_page() -> str:
-    """The whole page of tables."""
     lines = [INTRODUCTION]
     for table in (*TABLES.values(), SPLIT_SAMPLES):
         if table is SPLIT_SAMPLES:
@@ -205,7 +199,6 @@ def at_a_glance(printed: str) -> str:
 
 
 def with_output(page: Path, name: str, text: str) -> str:
-    """A page with what a command prints now."""
     return replaced(page.read_text("utf-8"), name, f"```text\n{text}\n```")
 
 
@@ -217,7 +210,6 @@ def replaced(page: str, name: str, text: str) -> str:
 
 
 def check_printed(runs: Path) -> str:
-    """What `check-engine --engine rules` prints below the stages it runs."""
     out = io.StringIO()
     result = check_engine(engine=EngineChoice(kind="rules"), runs=runs)
     show_check(Console(file=out, width=WIDTH, force_terminal=False), result)
@@ -233,7 +225,6 @@ def _is_current(path: Path, text: str) -> bool:
 
 
 def main() -> None:
-    """Writes the pages, or names those that are not current and exits with 1."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if stale")
     check = parser.parse_args().check

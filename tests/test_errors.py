@@ -44,9 +44,7 @@ def test_a_missing_extra_says_what_to_install() -> None:
         (3, ["a"], "3; known: a"),
     ],
 )
-def test_an_unknown_name_is_told_with_the_nearest(
-    name: object, known: list[str], said: str
-) -> None:
+def test_an_unknown_name_has_the_nearest(name: object, known: list[str], said: str) -> None:
     assert unknown("key", name, known, "c.yaml") == f"c.yaml: unknown key {said}"
 
 

@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import sqlite3
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from datasets import load_dataset
 
 import echo_hf
@@ -34,32 +32,23 @@ from echo_hf.judging.score import score
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.systems.generate import generate
-from tests.engines.openai.loopback_server import Asked, LoopbackServer, completion, fault, running
-from tests.finished_run import ARCHIVE, GONE, NAME
+from tests.engines.openai.loopback_server import LoopbackServer
+from tests.finished_run import GONE, NAME, PHRASE, asks_later, extracted, serving
 
 ROWS = {"image_to_image": 2, "text_to_image": 2, "analysis": 4, "outputs": 8, "ratings": 8}
-PHRASE = {"task_phrase": "draw a picture"}
 ROWS |= {"comparisons": 8, "applicability": 4, "responses": 29}
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(tmp_path, filter="data")
+    extracted(tmp_path)
     return tmp_path / "runs" / NAME
 
 
 @pytest.fixture
 def server(run: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    config = config_of(run)
-    with running() as loopback:
-        loopback.behave = lambda asked: (
-            completion(json.dumps(PHRASE)) if asks_later(asked) else fault(500, "it was asked")
-        )
-        text = config.read_text("utf-8")
-        before = yaml.safe_load(text)["engines"]["reader"]["base_url"]
-        config.write_text(text.replace(before, loopback.url), "utf-8")
+    with serving(config_of(run)) as loopback:
         yield loopback
 
 
@@ -86,12 +75,6 @@ def as_it_was(table: pa.Table) -> pa.Table:
     made = [text and DIGEST.sub("", text) for text in table["provenance"].to_pylist()]
     table = table.set_column(place, "provenance", pa.array(made, pa.string()))
     return table.select([name for name in table.column_names if name not in LATER])
-
-
-def asks_later(asked: Asked) -> bool:
-    """Whether it is a question that nobody asked yet when the run was made."""
-    form = asked.body.get("response_format") or {"json_schema": {"name": None}}
-    return form["json_schema"]["name"] == "PhraseAnswer"
 
 
 def as_before(before: pa.Table, after: pa.Table) -> pa.Table:

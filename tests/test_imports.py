@@ -27,17 +27,17 @@ REPORT = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=s
 @pytest.mark.parametrize("code", [IMPORT, HELP], ids=["import", "help"])
 def test_it_starts_in_half_a_second_without_anything_heavy(code: str) -> None:
     """The quickest of three: the machine may be busy."""
-    taken = []
+    command = [sys.executable, "-c", REPORT + code]
     for _ in range(3):
         before = os.times()
-        command = [sys.executable, "-c", REPORT + code]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        after = os.times()
-        taken.append(sum(after[2:4]) - sum(before[2:4]))
+        taken = sum(os.times()[2:4]) - sum(before[2:4])
+        if taken < 0.5:
+            break
     loaded = done.stderr.split()
     assert "echo_hf" in loaded
     assert [name for name in HEAVY if name in loaded] == []
-    assert min(taken) < 0.5
+    assert taken < 0.5
 
 
 def test_the_command_is_installed() -> None:

@@ -89,13 +89,13 @@ def rehearsed(name: str, folder: Path, url: str) -> Path:
     return folder / f"{name}.yaml"
 
 
-@pytest.mark.parametrize("name", ["paper", "paper_open"])
+@pytest.mark.parametrize("name", ["paper", pytest.param("paper_open", marks=pytest.mark.slow)])
 def test_a_config_of_the_paper_runs_from_posts_to_report(
     name: str, tmp_path: Path, server: LoopbackServer
 ) -> None:
     """The report and the build name every difference; every system gets its place on the board."""
     config = rehearsed(name, tmp_path, server.url)
-    verbs = [("build",), ("eval", "--yes", "--limit", "3"), ("analyze",), ("report",)]
+    verbs = [("build",), ("eval", "--yes", "--limit", "2"), ("analyze",), ("report",)]
     said = {}
     for verb, *options in verbs:
         done = echo_hf(verb, config.name, *options, cwd=tmp_path)

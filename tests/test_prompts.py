@@ -1,7 +1,8 @@
-"""Instructions filled in for a target, and posts that stay data."""
+"""Instructions filled in for a target, posts that stay data, and what models are asked in all."""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import re
@@ -12,12 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.builder.steps import STAGES, stage_class
+from echo_hf.builder.steps import STAGES as ALL_STAGES
+from echo_hf.builder.steps import stage_class
 from echo_hf.config.sections import Target
+from echo_hf.pipeline.answer_store import request_keys
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.prompts import as_data, filled_prompt, load_prompt
+from tests.golden_requests import FOLDER, OTHERS, STAGES, golden_requests, rendered
 
-ASKING = {name for name in STAGES if issubclass(stage_class(name), ModelStage)}
+ASKING = [name for name in ALL_STAGES if issubclass(stage_class(name), ModelStage)]
 FILES = {file.name: file.read_text("utf-8") for file in files("echo_hf.prompts").iterdir()
          if file.name.endswith(".md")}  # fmt: skip
 VALUES = st.recursive(
@@ -61,9 +65,7 @@ def test_a_field_that_no_target_fills_is_an_error(name: str) -> None:
         filled_prompt(name, {"target": "Lumen"})
 
 
-@pytest.mark.parametrize(
-    "odd", ["$developer", "${aliases}", "$", "$$", "{target}", "{", "%s", "\\1", "a $5 model"]
-)
+@pytest.mark.parametrize("odd", ["$developer", "$$", "{target}", "%s", "\\1", "a $5 model"])
 def test_a_name_is_put_in_as_it_is(odd: str) -> None:
     assert f"with {odd}, an image generation model by Northlight" in _text("relevance", name=odd)
 
@@ -88,3 +90,24 @@ def test_data_is_not_altered_and_does_not_close_its_block(value: Any) -> None:
     assert (lines[0], lines[-1], len(lines)) == ("<post>", "</post>", 3)
     assert "<" not in lines[1]
     assert json.loads(lines[1]) == value
+
+
+NAMES = sorted(golden_requests())
+JUDGING = {"judge", "applicability"}  # which are no stages of a build
+HOW = "what models are asked has changed: look at it, then run `python scripts/write_requests.py`"
+
+
+def test_every_stage_that_asks_a_model_has_its_file() -> None:
+    assert list(STAGES) == ASKING
+    assert {name.partition("_")[0] for name in NAMES} == {*ASKING, *OTHERS, *JUDGING}
+    assert sorted(file.stem for file in FOLDER.iterdir()) == NAMES, HOW
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_request_is_the_one_that_was_looked_at(name: str) -> None:
+    """It says which row it is about, which its key does not depend on."""
+    asked = golden_requests()[name]
+    assert rendered(asked) == (FOLDER / f"{name}.txt").read_text("utf-8"), HOW
+    other = dataclasses.replace(asked, row="another", part=asked.part + 1)
+    assert asked.row
+    assert request_keys({}, [asked]) == request_keys({}, [other])

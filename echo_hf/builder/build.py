@@ -140,9 +140,9 @@ class BuildRun:
             if self._strips:
                 configs, count = cleaned_outputs(configs, self.folder.images)
                 if count:
-                    lost = {LeftOut.OUTPUT_NOT_CLEANED.value: count}
-                    of_outputs = {**facts.left_out.get("outputs", {}), **lost}
-                    facts = replace(facts, left_out={**facts.left_out, "outputs": of_outputs})
+                    told = dict(facts.left_out.get("outputs", {}))
+                    told[LeftOut.OUTPUT_NOT_CLEANED.value] = count
+                    facts = replace(facts, left_out={**facts.left_out, "outputs": told})
             write_release(self.folder.release, configs, self.folder.images, facts)
             mark.write_text(built_from)
         return read_release(self.folder.release, self.folder.cache)
@@ -429,15 +429,12 @@ def stage_table(
     folder: RunFolder, stage: str, columns: list[str], kind: str, first: str
 ) -> pa.Table:
     """The posts that a stage of an earlier run kept; `first` is the command that keeps some."""
-    file = folder.stage(stage) / "kept.parquet"
     try:
-        return pq.read_table(file, columns=columns)
-    except FileNotFoundError:
+        return pq.read_table(folder.stage(stage) / "kept.parquet", columns=columns)
+    except (OSError, pa.ArrowException) as error:
         raise RunError(
             f"no {kind} posts in {str(folder.root)!r}: run `echo-hf {first}` on this config first"
-        ) from None
-    except (OSError, pa.ArrowException) as error:
-        raise RunError(f"cannot read {str(file)!r} ({error}): delete it and build again") from error
+        ) from error
 
 
 RUNS = Path("runs")
@@ -482,20 +479,11 @@ def build(
 
 
 def run_until(
-    config: Config | Path | str,
-    until: str,
-    *,
-    runs: Path | str = RUNS,
-    offline: bool = False,
-    responses: Path | str | None = None,
-    runner: str | None = None,
-    watch: ProgressListener | None = None,
+    config: Config | Path | str, until: str, *, runs: Path | str = RUNS, **options: Any
 ) -> list[StageResult]:
     """Runs the stages up to one of them."""
     up_to(until)
-    with opened(
-        config, runs, offline=offline, responses=responses, runner=runner, watch=watch
-    ) as run:
+    with opened(config, runs, **options) as run:
         return list(run.results(until))
 
 
@@ -522,9 +510,4 @@ def opened(
     ):
         if writes:
             folder.save_config(config)
-        if replay:
-            for stage in sorted(replay.origins.keys() - STAGES):
-                watch.noticed(
-                    f"the release was built with a stage {stage!r}, which this version has not"
-                )
         yield BuildRun(config, folder, engines, offline, watch, replay, place)

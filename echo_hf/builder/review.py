@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from echo_hf._infra.atomic import complete
+from echo_hf._infra.text import counted
 from echo_hf.builder.build import RUNS, BuildRun, opened
 from echo_hf.config.checks import first_error
 from echo_hf.config.loading import Config
@@ -159,15 +160,11 @@ def open_reviews(config: Config | Path | str, *, runs: Path | str = RUNS) -> Rev
         rows = table.filter(pc.is_in(table["id"], pa.array(unclean, pa.string()))).to_pylist()
         waiting += [{**row, "review": placed.decisions.open_reasons(row)} for row in rows]
         path = run.folder.images.path
-        found = (
-            OpenReview(
-                one["id"],
-                (*doubts_in(one), *one["review"]),
-                one["prompt"],
-                tuple(map(path, images_of(one))),
-            )
-            for one in sorted(waiting, key=lambda one: not doubts_in(one))
-        )
+        found = []
+        for one in sorted(waiting, key=lambda one: not doubts_in(one)):
+            images = tuple(map(path, images_of(one)))
+            why = (*doubts_in(one), *one["review"])
+            found.append(OpenReview(one["id"], why, one["prompt"], images))
         return Reviews(tuple(found), root / FILE, placed.decisions.cut)
 
 
@@ -183,29 +180,21 @@ def decide(
     reviewer: str | None = None,
     runs: Path | str = RUNS,
 ) -> list[Decision]:
-    edits, told = dict(edits or {}), {"keep": "kept", "remove": "removed"}
-    told |= {"flag": "flagged", "withdraw": "withdrawn"}
-    given: dict[str, str] = {}
-    for what, names in zip(told, (keep, remove, flag, withdraw), strict=True):
+    edits, given = dict(edits or {}), dict[str, str]()
+    asked = {"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw}
+    for what, names in asked.items():
         for name in names:
-            first = given.setdefault(name, what)
-            if first != what:
-                raise ReviewError(
-                    f"sample {name!r} is to be {told[first]} and {told[what]}: expected one of "
-                    "the two"
-                )
+            if (first := given.setdefault(name, what)) != what:
+                raise ReviewError(f"sample {name!r} is given to {first} and to {what}: choose one")
     given = {**dict.fromkeys(edits, "edit"), **given}
     with opened(config, runs, writes=False) as run:
         cases, file = read_cases(run), run.folder.root / FILE
         before, made = read_decisions(file), []
-        for name in given:
-            if name not in cases:
-                near = difflib.get_close_matches(name, cases, n=1, cutoff=0.5)
-                hint = f"did you mean {near[0]!r}? " if near else ""
-                raise ReviewError(
-                    f"no sample {name!r} in the last build; {hint}`echo-hf review` lists what is "
-                    "open"
-                )
+        if unknown_names := [name for name in given if name not in cases]:
+            raise ReviewError(
+                f"no sample {unknown_names[0]!r} in the last build: `echo-hf review` lists what is "
+                "open"
+            )
         for name, decided in given.items():
             case, changes = cases[name], None
             if decided != "withdraw" and name in edits:
@@ -221,6 +210,7 @@ def decide(
 
 SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
 MANY_INPUTS = 5
+UNSPACED = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
 # What was noticed on the way and changes what the task is.
 DOUBTFUL = frozenset(
     {
@@ -293,31 +283,26 @@ def triage(
     return Triage(Fitness.MANUAL if look_at else Fitness.BENCHMARK, look_at, bool(doubts))
 
 
-def _to_see(row: Row) -> Iterator[str]:
-    words = len((row["prompt"] or "").split())
-    inputs = len(row["input_images"] or ())
-    if row["screenshot"] and not row["is_screenshot"]:
-        yield "its images stand in a screenshot that is not cut: draw the boxes"
-    elif row["screenshot"]:
-        yield "its images were cut from a screenshot: check the boxes"
-    if row["safety"] is None:
-        yield "no safety model has seen it"
-    elif row["safety"]["flagged"]:
-        yield f"hazards named: {', '.join(row['safety'].get('categories') or ()) or 'no label'}"
-    if not row["output_images"]:
-        yield "no output: nothing shows what the target made of it"
-    if row["prompt_modified"]:
-        yield "the prompt has words that nobody wrote in the thread"
-    if row["prompt_fill_blank"]:
-        yield "a template's blanks were filled in: compare with the output"
+def _to_see(row: Row) -> list[str]:
+    prompt, safety = row["prompt"] or "", row["safety"]
+    words, inputs = len(prompt.split()), len(row["input_images"] or ())
+    hazards = ", ".join(safety.get("categories") or ()) if safety else ""
+    is_cut = row["is_screenshot"]
     # Words of a script that writes no spaces cannot be counted so.
-    is_spaced = not any(
-        "\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af"
-        for letter in row["prompt"] or ""
+    is_short = words < SHORT_PROMPT and not UNSPACED.search(prompt)
+    checks = (
+        (
+            row["screenshot"] and not is_cut,
+            "its screenshot is not cut: draw the boxes",
+        ),
+        (row["screenshot"] and is_cut, "it was cut from a screenshot: check the boxes"),
+        (safety is None, "no safety model has seen it"),
+        (safety and safety["flagged"], f"hazards named: {hazards or 'no label'}"),
+        (not row["output_images"], "no output: nothing shows what the target made of it"),
+        (row["prompt_modified"], "the prompt has words that nobody wrote in the thread"),
+        (row["prompt_fill_blank"], "a template's blanks were filled in: compare with the output"),
+        (is_short, f"a prompt of {counted(words, 'word')}: is it the whole task?"),
+        (words > LONG_PROMPT, f"a prompt of {words} words: is all of it the task?"),
+        (inputs >= MANY_INPUTS, f"{inputs} inputs: is each of them given to the model?"),
     )
-    if words < SHORT_PROMPT and is_spaced:
-        yield f"a prompt of {words} word{'' if words == 1 else 's'}: is it the whole task?"
-    if words > LONG_PROMPT:
-        yield f"a prompt of {words} words: is all of it the task?"
-    if inputs >= MANY_INPUTS:
-        yield f"{inputs} inputs: is each of them given to the model?"
+    return [said for is_so, said in checks if is_so]

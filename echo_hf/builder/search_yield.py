@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -115,48 +115,45 @@ def days_since(timestamps: pa.Array, released: datetime.date) -> pa.Array:
     return pc.if_else(timestamps.is_valid(), pa.array(days, pa.int64()), None)
 
 
+COUNTS = [one.name for one in fields(Yield)]
+
+
 def keyword_yields(
     posts: pa.Table, released: datetime.date, edges: Sequence[int], keep: Sequence[int]
 ) -> Yields:
     windows = windows_of(edges)
-    days = days_since(posts["timestamp"].combine_chunks(), released)
+    days = days_since(posts["timestamp"].combine_chunks(), released).to_pandas()
     # 0 holds what has no date, 1 what is from before the first edge.
-    inside = np.searchsorted(np.asarray(edges), pc.fill_null(days, 0).to_numpy(), side="right") + 1
-    window = np.where(np.asarray(days.is_valid()), inside, 0)
-    score = pc.struct_field(posts["relevance"].combine_chunks(), "score")
-    scored = np.asarray(score.is_valid())
-    passed = np.asarray(pc.is_in(score, pa.array(keep, score.type)))
-    lists = posts["keywords"].combine_chunks()
-    words = pc.dictionary_encode(pc.list_flatten(lists))
-    pairs = np.stack([pc.list_parent_indices(lists).to_numpy(), np.asarray(words.indices)], axis=1)
-    owner, kinds = np.unique(pairs.astype(np.int64), axis=0).T  # no pair twice
-    found_by = np.bincount(owner, minlength=len(posts))
-    alone = found_by == 1
-    flags = (np.ones(len(posts), bool), scored, passed, alone, alone & passed)
+    inside = np.searchsorted(edges, days.fillna(0), side="right") + 1
+    score = pc.struct_field(posts["relevance"].combine_chunks(), "score").to_pandas()
+    lists = posts["keywords"].to_pylist()
+    table = pd.DataFrame({"keyword": [sorted(set(some or ())) for some in lists], "day": days})
+    table["window"] = np.where(days.notna(), inside, 0)
+    table["found"], table["scored"], table["passed"] = True, score.notna(), score.isin(keep)
+    words = table["keyword"].map(len)
+    table["alone"] = words == 1
+    table["alone_passed"] = table["alone"] & table["passed"]
 
-    def counted(keyword: str | None, rows: npt.NDArray[np.int64]) -> KeywordYield:
-        counts = [
-            np.bincount(window[rows][flag[rows]], minlength=len(windows)).tolist() for flag in flags
-        ]
-        dated = days.take(pa.array(rows[passed[rows]])).drop_null().to_numpy()
+    def counted(keyword: str | None, rows: pd.DataFrame) -> KeywordYield:
+        sums = rows.groupby("window")[COUNTS].sum().reindex(range(len(windows)), fill_value=0)
+        dated = rows.loc[rows["passed"], "day"].dropna()
         return KeywordYield(
             keyword,
-            total=Yield(*map(sum, counts)),
-            windows=tuple(Yield(*one) for one in zip(*counts, strict=True)),
-            half_by_day=int(np.sort(dated)[(len(dated) - 1) // 2]) if len(dated) else None,
+            total=Yield(*sums.sum().tolist()),
+            windows=tuple(Yield(*row) for row in sums.to_numpy().tolist()),
+            half_by_day=int(dated.quantile(interpolation="lower")) if len(dated) else None,
         )
 
-    every = [
-        counted(word.as_py(), owner[kinds == number])
-        for number, word in enumerate(words.dictionary)
-    ]
+    by_word = table.explode("keyword").dropna(subset="keyword").groupby("keyword")
+    every = [counted(str(word), rows) for word, rows in by_word]
     every.sort(key=lambda one: (-one.total.passed, -one.total.found, one.keyword or ""))
+    unknown = lists.count(None)
     return Yields(
         windows=tuple(windows),
-        together=counted(None, np.flatnonzero(found_by)),
+        together=counted(None, table[words > 0]),
         keywords=tuple(every),
-        came_along=int(np.sum((found_by == 0) & np.asarray(lists.is_valid()))),
-        unknown=lists.null_count,
+        came_along=int((words == 0).sum()) - unknown,
+        unknown=unknown,
     )
 
 

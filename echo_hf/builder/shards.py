@@ -32,6 +32,7 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.tables import arrow_rows
 
 DONE = "shard.done"
+BEFORE_FETCHES = STAGES[STAGES.index(FETCHES) - 1]
 
 
 def build_shard(
@@ -155,12 +156,10 @@ def _signatures(config: Config, folders: Sequence[RunFolder]) -> dict[str, Mappi
                 continue
             made = record.describe["engine"]
             said, other = found.setdefault(name, (made, folder))
-            if differs := [key for key in {**said, **made} if said.get(key) != made.get(key)]:
-                key = min(differs)
+            if said != made:
                 raise RunError(
                     f"{str(other.root)!r} and {str(folder.root)!r} were answered by different "
-                    f"engines {name!r}: {key} is {said.get(key)!r} and {made.get(key)!r}; build "
-                    "one of them again, like the others"
+                    f"engines {name!r}: build one of them again, like the others"
                 )
     return {name: signature for name, (signature, _) in found.items()}
 
@@ -182,7 +181,7 @@ def _taking(run: BuildRun, until: str, places: Sequence[RunFolder]) -> Iterator[
     for result in run.results(until):
         if result.stats.stage == "collect":
             _take_answers(run, result.dataset, places)
-        elif STAGES[STAGES.index(result.stats.stage) :][1:2] == (FETCHES,):
+        elif result.stats.stage == BEFORE_FETCHES:
             _take_images(run, result.dataset, places)
         yield result
 

@@ -58,19 +58,7 @@ def successor(
 ) -> Successor:
     """Keeps what does not hang on the model, and puts its name where the last one's stood.
 
-    Args:
-        place: Folder of a run or of a release, or `ORGANISATION/NAME@TAG`.
-        model: Name of the new model.
-        released: The day it was released; null where it is to be filled in.
-        api: The Hub's client; null for one with huggingface_hub's own address and token.
-
-    Returns:
-        The sections, in which a date that is not known is a text that no config takes.
-
-    Raises:
-        ConfigError: The place is none of these, or the model has no name of its own.
-        HubError: The release cannot be had.
-        ReleaseError: It is damaged.
+    A date that is not known is a text that no config takes.
     """
     last = _last(place, api)
     old, remarks = last.target, list(last.remarks)
@@ -166,10 +154,7 @@ def _asked(
             after = phase.start - old.released
             said = f"{FILL_IN} the day {abs(after.days)} days "
             said += f"{'before' if after.days < 0 else 'after'} the release"
-            try:
-                given["start"] = said if released is None else (released + after).isoformat()
-            except OverflowError:
-                raise ConfigError(f"--released is {released}: expected a day of our time") from None
+            given["start"] = said if released is None else (released + after).isoformat()
         if phase.until is not None:
             del given["until"]
             given["days"] = (phase.until - span.start).days

@@ -61,9 +61,8 @@ def remove_rows(root: Path, samples: Collection[str], files: Iterable[RunFiles])
         table = pq.read_table(path)
         if SAMPLE in table.column_names:
             about = pc.is_in(table[SAMPLE], pa.array(sorted(samples), pa.string()))
-            if pc.any(about).as_py():
-                with replaced_file(path) as partial:
-                    pq.write_table(table.filter(pc.invert(about)), partial)
+            with replaced_file(path) as partial:
+                pq.write_table(table.filter(pc.invert(about)), partial)
 
 
 def images_named(root: Path, files: Iterable[RunFiles]) -> set[str]:

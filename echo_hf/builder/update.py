@@ -1,24 +1,36 @@
-"""Keep a benchmark current: build from what is there now, and say why a stage runs again."""
+"""Build from what is there now; say why a stage would run again, and what a build would ask."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+from datasets import Dataset
 
 from echo_hf._infra.atomic import complete, replaced_whole
 from echo_hf.builder.build import RUNS, BuildRun, last_asking, opened
 from echo_hf.builder.steps import STAGES, up_to
+from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.collect.records import read_records
 from echo_hf.config.loading import Config
+from echo_hf.engines.base import Engine
+from echo_hf.engines.estimate import NO_WORK, Expected, expected_calls
+from echo_hf.engines.memory import check_fit
+from echo_hf.engines.planner import TOKENS_PER_IMAGE, RequestPlan
+from echo_hf.engines.prices import price_list
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release, is_complete
+from echo_hf.pipeline.batch_inference import plan
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.result import StageStats
+from echo_hf.pipeline.stage import ModelStage
 
 ASIDE = "release-before"
 
@@ -84,25 +96,15 @@ def _link(source: str, target: str) -> None:
 
 
 FILES = "files"
-DIGEST = "sha256: "
 LONGEST_VALUE = 120
-MOST_LINES = 12
 
 
 class Change(NamedTuple):
-    """One thing that differs, and makes its stage and all after it run again.
-
-    Attributes:
-        stage: The stage.
-        field: What changed, as a path such as `engine.model`, or `files` and the name of a file of
-            posts; `result` when there is none yet.
-        before: What the last result was made with, one or several lines.
-        now: What it would be made with.
-    """
+    """One thing that differs, and makes its stage and all after it run again."""
 
     stage: str
-    field: str
-    before: str
+    field: str  # a path such as `engine.model`; `files` and a name; `result` where there is none
+    before: str  # as JSON, or how long it is
     now: str
 
     @property
@@ -130,23 +132,19 @@ def why(run: BuildRun, stage: str | None = None) -> list[Change]:
             continue
         before, now = _fields(record.describe), _fields(run.described(name))
         for field in sorted({*before, *now}):
-            if before.get(field) != now.get(field):
-                # What went and what came, line by line; of lists, item by item.
-                given = (_lines(before.get(field)), _lines(now.get(field)))
-                lines = list(difflib.ndiff(*given))
-                changes.append(Change(name, field, _signed("- ", lines), _signed("+ ", lines)))
+            was, is_now = before.get(field), now.get(field)
+            if was != is_now:
+                changes.append(Change(name, field, _shown(was), _shown(is_now)))
     return changes
 
 
 def _fields(described: Mapping[str, Any]) -> dict[str, Any]:
     """Values by their paths; files by their names, each with all that decides what is read."""
-    files: dict[str, list[str]] = {}
+    files: dict[str, list[Any]] = {}
     for one in described.get(FILES, ()):
-        lines = (f"{name}: {_line(value)}" for name, value in sorted(one.items()) if value)
-        files.setdefault(one.get("name") or one["source"], []).extend(lines)
+        files.setdefault(one.get("name") or one["source"], []).append(sorted(one.items()))
     found: dict[str, Any] = {}
-    texts = {name: "\n".join(lines) for name, lines in files.items()}
-    waiting: list[tuple[str, Any]] = [("", {**described, FILES: texts})]
+    waiting: list[tuple[str, Any]] = [("", {**described, FILES: files})]
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, Mapping) and value:
@@ -156,19 +154,76 @@ def _fields(described: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _lines(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return value.splitlines()
-    return list(map(_line, value)) if isinstance(value, list) else [_line(value)]
-
-
-def _line(value: Any) -> str:
+def _shown(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= LONGEST_VALUE else f"{len(text):,} characters"
 
 
-def _signed(sign: str, lines: Iterable[str]) -> str:
-    here = (line.removeprefix(sign) for line in lines if line.startswith(sign))
-    found = [line for line in here if not line.startswith(DIGEST)]  # tells nobody anything
-    more = [f"and {len(found) - MOST_LINES:,} more"] if len(found) > MOST_LINES else []
-    return "\n".join([*found[:MOST_LINES], *more])
+TWICE = 2  # as many, or half: what the shares of other posts may well be
+BY_SHARE = "calls by the share of the bundled corpus, half to twice"
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """What one stage is about to ask; `todo` is the likely number where it is not `counted`."""
+
+    stage: str
+    todo: int
+    stored: int
+    counted: bool  # its input is there
+    expected: Expected
+
+
+def planned_build(
+    config: Config | Path | str, *, runs: Path | str = RUNS
+) -> tuple[int, tuple[PlannedStage, ...]]:
+    """The number of posts of a build, and what each stage with a model would ask."""
+    with opened(config, runs, writes=False) as run:
+        asked = sorted(filter(None, map(run.config.stages.engine_of, STAGES)))
+        check_fit({name: run.config.engines[name] for name in asked})
+        changes = why(run)
+        begins = STAGES.index(changes[0].stage) if changes else len(STAGES)
+        if begins:
+            posts = pq.read_metadata(_kept(run, STAGES[0])).num_rows
+        else:
+            posts = len(read_records(run.config.posts, run.folder.root / LEDGER))
+        planned = [
+            _planned(run, name, engine, posts, counted=at == begins)
+            for at, name in enumerate(STAGES)
+            if posts and at >= max(begins, 1) and (engine := run.engine(name)) is not None
+        ]
+    return posts, tuple(planned)
+
+
+def _kept(run: BuildRun, stage: str) -> str:
+    return str(run.folder.stage(stage) / "kept.parquet")
+
+
+def _planned(
+    run: BuildRun, name: str, engine: Engine, posts: int, *, counted: bool
+) -> PlannedStage:
+    stage = run.stage(name)
+    if not isinstance(stage, ModelStage) or not engine.stored:  # answers that cost nothing
+        return PlannedStage(name, 0, 0, counted, NO_WORK)
+    if counted:
+        before = _kept(run, STAGES[STAGES.index(name) - 1])
+        dataset = Dataset.from_parquet(before, cache_dir=str(run.folder.cache))
+        with closing(run.folder.store()) as store:
+            stage = stage.prepared(dataset, offline=True, watch=run.watch)
+            counts = plan(stage, dataset, engine, store)
+        expected = expected_calls(engine, counts)
+        return PlannedStage(name, counts.calls, counts.stored, True, expected)
+    share = price_list()["stages"][name]
+    calls = round(posts * share["calls"])
+    images = round(calls * share["images"])
+    tokens = calls * share["text"] + images * TOKENS_PER_IMAGE
+    likely = RequestPlan(requests=calls, prompt_tokens=tokens, images=images)
+    found = expected_calls(engine, likely)
+    if calls:
+        found = replace(
+            found,
+            usd=found.usd and found.usd.widened(TWICE),
+            seconds=found.seconds and found.seconds.widened(TWICE),
+            basis=f"{BY_SHARE}; {found.basis}",
+        )
+    return PlannedStage(name, calls, 0, False, found)

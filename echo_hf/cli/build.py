@@ -11,7 +11,17 @@ from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STAGES
-from echo_hf.cli.verb import DEFAULT_RUNS, ConfigFile, Runner, Runs, Told, option, watching
+from echo_hf.cli.verb import (
+    DEFAULT_RUNS,
+    ConfigFile,
+    Runner,
+    Runs,
+    Told,
+    choice,
+    flag,
+    option,
+    watching,
+)
 from echo_hf.errors import ConfigError, ReviewError
 from echo_hf.reasons import Failed
 
@@ -31,30 +41,21 @@ Names = list[str] | None
 
 def build(
     config: ConfigFile,
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="STAGE", help=f"Stop after this stage: {', '.join(STAGES)}."),
-    ] = None,
+    until: str | None = choice(
+        None, f"Stop after this stage: {', '.join(STAGES)}.", metavar="STAGE"
+    ),
     runs: Runs = DEFAULT_RUNS,
     offline: Offline = False,
-    responses: Annotated[
-        str | None,
-        option(
-            None, "Folder of a release, or ORG/NAME@TAG: read the answers it carries, ask no model."
-        ),
-    ] = None,
+    responses: str | None = choice(
+        None, "Folder of a release, or ORG/NAME@TAG: read the answers it carries, ask no model."
+    ),
     with_responses: WithResponses = False,
     allow_empty: AllowEmpty = False,
     runner: Runner = None,
-    dry_run: Annotated[
-        bool, option("--dry-run", "Only show what would be asked, the cost and the time.")
-    ] = False,
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            metavar="I/N", help="Build part I, from 0, of N, and no release: `merge` writes it."
-        ),
-    ] = None,
+    dry_run: bool = flag("--dry-run", "Only show what would be asked, the cost and the time."),
+    shard: str | None = choice(
+        None, "Build part I, from 0, of N, and no release: `merge` writes it.", metavar="I/N"
+    ),
 ) -> Told:
     """Run every stage that is not up to date; write the release."""
     from echo_hf.builder import build as run
@@ -69,14 +70,13 @@ def build(
         return _show_planned(config, runs)
     if until is not None and (with_responses or allow_empty):
         raise ConfigError("--until writes no release: leave out --with-responses and --allow-empty")
+    how: Told = {"runs": runs, "offline": offline, "responses": responses, "runner": runner}
     with watching() as watch:
-        given = {"runs": runs, "offline": offline, "responses": responses, "watch": watch}
-        given["runner"] = runner
         if until is not None:
-            run.run_until(config, until, **given)  # type: ignore[arg-type]
-            return {"path": None, "stages": watch.stats, "samples": None, "unlike_paper": None}
-        wanted = {"with_responses": with_responses, "allow_empty": allow_empty}
-        release = run.build(config, **given, **wanted)  # type: ignore[arg-type]
+            run.run_until(config, until, **how, watch=watch)
+            return _told(watch)
+        how |= {"with_responses": with_responses, "allow_empty": allow_empty}
+        release = run.build(config, **how, watch=watch)
     return _show_release(watch, release, config)
 
 
@@ -92,6 +92,10 @@ def _build_shard(config: Path, part: str, runs: Path, runner: str | None) -> Tol
     say(watch.console, f"\npart {index} of {count}: {posts}, in {folder.root}")
     given = "" if runs == DEFAULT_RUNS else f" --runs {runs}"
     say(watch.console, f"when all parts are done: echo-hf merge {every}{given}")
+    return _told(watch)
+
+
+def _told(watch: Watch) -> Told:
     return {"path": None, "stages": watch.stats, "samples": None, "unlike_paper": None}
 
 
@@ -124,15 +128,14 @@ def merge(
 
 
 def _show_planned(config: Path, runs: Path) -> Told:
-    from echo_hf.builder.estimate import planned_build
-    from echo_hf.cli.evaluation_view import say_expected, stage_table
+    from echo_hf.builder.update import planned_build
+    from echo_hf.cli.evaluation_view import show_stages
 
     console = terminal()
     posts, planned = planned_build(config, runs=runs)
     say(console, f"{posts:,} posts{'' if posts else ': run `echo-hf collect` first'}")
     if planned:
-        console.print(stage_table(planned))
-        say_expected(console, [(one.stage, one.expected) for one in planned])
+        show_stages(console, planned)
     console.print("nothing was asked: leave out --dry-run to build")
     plans = [{**vars(one), "cost_usd": one.expected.cost_usd} for one in planned]
     return {"path": None, "posts": posts, "plans": plans}
@@ -151,16 +154,9 @@ def update(
     from echo_hf.cli.release_view import show_diff
     from echo_hf.hub.diff import diff as compared
 
+    how: Told = {"runs": runs, "offline": offline, "runner": runner, "allow_empty": allow_empty}
     with watching() as watch:
-        done = updates.update(
-            config,
-            runs=runs,
-            offline=offline,
-            with_responses=with_responses,
-            allow_empty=allow_empty,
-            runner=runner,
-            watch=watch,
-        )
+        done = updates.update(config, **how, with_responses=with_responses, watch=watch)
     calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"
     told = _show_release(watch, done.release, config, f"\nanswers: {calls}")
     difference = compared(done.previous, done.release.path) if done.previous else None
@@ -211,8 +207,8 @@ def why(
     for change in changes:
         say(console, change.sentence, "bold")
         for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
-            for line in text.splitlines():
-                say(console, f"  {sign} {line}", style)
+            if text:
+                say(console, f"  {sign} {text}", style)
     if not changes:
         console.print("every result is up to date: nothing would run")
     return {"changes": [{**one._asdict(), "sentence": one.sentence} for one in changes]}
@@ -222,39 +218,30 @@ def check_engine(
     config: Annotated[
         Path | None, typer.Argument(help="Names engines, options and, for --gold, the target.")
     ] = None,
-    engine: Annotated[
-        str | None, option(None, "Kind of engine, instead of all that CONFIG names.")
-    ] = None,
-    model: Annotated[str | None, option(None, "Its model.")] = None,
-    option: Annotated[Names, option(None, "KEY=VALUE: an option of it, as in a config.")] = None,
-    gold: Annotated[
-        Path | None,
-        typer.Option(help="Folder of threads you annotated yourself; else the bundled ones."),
-    ] = None,
-    half: Annotated[str, typer.Option(help="held_out, tune or all.")] = "held_out",
-    stage: Annotated[Names, typer.Option(help="Only this stage.")] = None,
+    engine: str | None = choice(None, "Kind of engine, instead of all that CONFIG names."),
+    model: str | None = choice(None, "Its model."),
+    gold: Path | None = choice(
+        None, "Folder of threads you annotated yourself; else the bundled ones."
+    ),
+    half: str = choice("held_out", "held_out, tune or all."),
+    stage: Names = choice(None, "Only this stage.", "--stage"),
     runs: Runs = DEFAULT_RUNS,
     offline: Offline = False,
-    errors: Annotated[
-        bool, typer.Option("--errors", help="Show what was wrong; with --half tune only.")
-    ] = False,
+    errors: bool = flag("--errors", "Show what was wrong; with --half tune only."),
 ) -> Told:
     """Measure how well an engine does each stage. Careful readers wrote down what is right."""
     from echo_hf.builder.gold import check
     from echo_hf.cli import check_view
+    from echo_hf.config.checks import EngineChoice
 
-    choice = check.engine_choice(engine, model, option or ())
+    if model is not None and engine is None:
+        raise ConfigError("--model is that of --engine: name both")
+    options = {} if model is None else {"model": model}
+    chosen = None if engine is None else EngineChoice(kind=engine, **options)
+    how: Told = {"gold": gold, "half": half, "stages": stage or None, "errors": errors}
     with watching() as watch:
         result = check.check_engine(
-            config,
-            engine=choice,
-            gold=gold,
-            half=half,
-            stages=stage or None,
-            errors=errors,
-            runs=runs,
-            offline=offline,
-            watch=watch,
+            config, engine=chosen, **how, runs=runs, offline=offline, watch=watch
         )
     check_view.show_check(watch.console, result)
     check_view.show_errors(watch.console, result)
@@ -263,43 +250,31 @@ def check_engine(
 
 def review(
     config: ConfigFile,
-    keep: Annotated[Names, option(None, "ID of a sample that may be published.")] = None,
-    remove: Annotated[Names, option(None, "ID of a sample to leave out.")] = None,
-    flag: Annotated[
-        Names, option(None, "ID of a sample to leave for somebody else to decide.")
-    ] = None,
-    withdraw: Annotated[Names, option(None, "ID of a sample whose decision is withdrawn.")] = None,
-    note: Annotated[str | None, option(None, "Why, kept with the decisions.")] = None,
-    reviewer: Annotated[str | None, option(None, "Your pseudonym, kept with them.")] = None,
-    app: Annotated[
-        bool, option("--app", "Review in a browser: also prompts, roles and crops.")
-    ] = False,
-    people: Annotated[
-        Names,
-        option(
-            None,
-            "With --app: pseudonym of who may review; may be repeated. auth: as "
-            "ECHO_HF_PEOPLE has them, NAME:PASSWORD each. Else everybody may choose one.",
-        ),
-    ] = None,
-    host: Annotated[str, option(None, "With --app: network address to listen on.")] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="With --app: its port; 0: any that is free.")
-    ] = 7861,
-    anyone: Annotated[
-        bool,
-        option("--anyone", "With --app: allow review without passwords on another HOST."),
-    ] = False,
-    gold: Annotated[
-        Path | None,
-        option(None, "Write what was kept into this folder, for `check-engine --gold`."),
-    ] = None,
+    keep: Names = choice(None, "ID of a sample that may be published.", "--keep"),
+    remove: Names = choice(None, "ID of a sample to leave out.", "--remove"),
+    flag: Names = choice(None, "ID of a sample to leave for somebody else to decide.", "--flag"),
+    withdraw: Names = choice(None, "ID of a sample whose decision is withdrawn.", "--withdraw"),
+    note: str | None = choice(None, "Why, kept with the decisions."),
+    reviewer: str | None = choice(None, "Your pseudonym, kept with them."),
+    app: bool = flag("--app", "Review in a browser: also prompts, roles and crops."),
+    people: Names = choice(
+        None,
+        "With --app: pseudonym of who may review; may be repeated. auth: as "
+        "ECHO_HF_PEOPLE has them, NAME:PASSWORD each. Else everybody may choose one.",
+        "--people",
+    ),
+    host: str = choice("127.0.0.1", "With --app: network address to listen on."),
+    port: int = choice(7861, "With --app: its port; 0: any that is free.", min=0, max=65535),
+    anyone: bool = flag("--anyone", "With --app: allow review without passwords on another HOST."),
+    gold: Path | None = choice(
+        None, "Write what was kept into this folder, for `check-engine --gold`."
+    ),
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """List samples that need a decision, or decide. --app: in a browser."""
     from echo_hf.builder import review as reviews
     from echo_hf.builder.gold.export import export_gold
-    from echo_hf.cli.check_view import show_decisions, show_open
+    from echo_hf.cli.check_view import show_open
 
     console = terminal()
     if config.is_dir():  # a release: its run has the config that made it
@@ -316,10 +291,11 @@ def review(
     if (people or anyone) and not app:
         raise ReviewError("--people and --anyone go with --app: add it")
     if any(decided.values()):
-        named = {what: names or () for what, names in decided.items()}
-        said = {"note": note, "reviewer": reviewer}
-        made = reviews.decide(config, **named, **said, runs=runs)  # type: ignore[arg-type]
-        show_decisions(console, made, config)
+        named: Told = {what: names or () for what, names in decided.items()}
+        made = reviews.decide(config, **named, note=note, reviewer=reviewer, runs=runs)
+        for one in made:
+            say(console, f"{one.decision}  {one.id}")
+        say(console, f"written down; what makes it count: echo-hf build {config}")
         return {"decisions": [one.model_dump(mode="json") for one in made]}
     if app:
         from echo_hf.apps.page import Place, check_installed

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import say
+from echo_hf._infra.console import plain_table, say
 from echo_hf._infra.text import counted, plain
 from echo_hf.builder.gold.check import CheckResult
 from echo_hf.builder.review import Reviews
-from echo_hf.curate.decisions import Decision
 from echo_hf.hub.manifest import toolkit_version
 
 FEW = 30
@@ -34,43 +32,28 @@ COVERAGE = (
     "neither as right nor as wrong in %, and as wrong in strict % (- for a precision, where "
     "nothing can be missing)."
 )
-SKIPPED = {
-    "relevance": "{} left out of precision and recall: people would both keep and drop them",
-    "roles": "{} images left out: nobody wrote down their role",
-    "screenshots": "{} screenshots left out: nobody wrote down what they show",
-}
 
 
 def show_check(console: Console, result: CheckResult) -> None:
     asked: dict[str, list[str]] = {}
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("stage", style="bold", no_wrap=True)
-    table.add_column("measure", no_wrap=True)
-    for name in ("%", "interval", "n", "coverage %", "strict %"):
-        table.add_column(name, justify="right", no_wrap=True)
+    rows: list[tuple[str | Text, ...]] = []
     for one in result.stages:
-        model = one.engine.options.get("model")
-        asked.setdefault(f"{one.engine.kind} {model or ''}".strip(), []).append(one.stage)
+        name = f"{one.engine.kind} {one.engine.options.get('model') or ''}".strip()
+        asked.setdefault(name, []).append(one.stage)
         for measure in one.measures:
             style = "dim" if measure.n < FEW else ""
-            table.add_row(
-                one.stage if measure is one.measures[0] else "",
-                measure.name.replace("_", " "),
-                percent(measure.value),
-                Text(interval(measure.low, measure.high), style),
-                Text(f"{measure.n:,}", style),
-                percent(measure.coverage),
-                percent(measure.strict),
-                end_section=measure is one.measures[-1],
-            )
-    names = [
-        name if len(asked) == 1 else f"{name} ({', '.join(stages)})"
-        for name, stages in asked.items()
-    ]
+            stage = Text(one.stage if measure is one.measures[0] else "", "bold")
+            ends = Text(interval(measure.low, measure.high), style)
+            shares = (percent(measure.coverage), percent(measure.strict))
+            value, count = percent(measure.value), Text(f"{measure.n:,}", style)
+            rows.append((stage, measure.name.replace("_", " "), value, ends, count, *shares))
+    named = [f"{name} ({', '.join(stages)})" for name, stages in asked.items()]
     where = f"{result.target} in {result.posts}, {HALVES[result.half]}"
-    title = f"{', '.join(names)} on {where}, {counted(result.threads, 'thread')}"
+    who = ", ".join(named if len(asked) > 1 else asked)
+    title = f"{who} on {where}, {counted(result.threads, 'thread')}"
     console.print(Text(f"\n{plain(title, 400)}\n", "bold"))
-    console.print(table)
+    heads = ("stage", "measure", "%", "interval", "n", "coverage %", "strict %")
+    console.print(plain_table(*heads, left=["measure"], rows=rows))
     console.print()
     for sentence in _footer(result):
         console.print(Text(sentence, "dim"))
@@ -87,7 +70,7 @@ def _footer(result: CheckResult) -> Iterator[str]:
         )
     for one in result.stages:
         if skipped := max((measure.skipped for measure in one.measures), default=0):
-            yield f"{one.stage}: {SKIPPED[one.stage].format(skipped)}."
+            yield f"{one.stage}: {skipped} left out: people say too little of them, or two things."
     yield from (f"{note}." for note in result.notes)
     cost = [one.fill.stage_cost_usd for one in result.stages if one.fill.stage_cost_usd is not None]
     if cost:
@@ -155,9 +138,3 @@ def show_open(console: Console, reviews: Reviews, config: Path) -> None:
         return
     told = "1 sample is" if count == 1 else f"{count:,} samples are"
     say(console, f"{told} open; decide with: echo-hf review {config} --keep ID --remove ID")
-
-
-def show_decisions(console: Console, made: Sequence[Decision], config: Path) -> None:
-    for one in made:
-        say(console, f"{one.decision}  {one.id}")
-    say(console, f"written down; what makes it count: echo-hf build {config}")

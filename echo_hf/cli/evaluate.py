@@ -29,33 +29,27 @@ from echo_hf.errors import ConfigError, unknown
 from echo_hf.reasons import Outcome
 
 if TYPE_CHECKING:
-    from echo_hf.judging.session import JudgingResult
+    from echo_hf.judging.session import JudgingResult, Planned
     from echo_hf.report.evaluation import PlannedWork
     from echo_hf.systems.runner import GenerationPlan
 
 Evaluation = Annotated[
     Path, typer.Argument(help="The YAML file that names systems, and posts or a benchmark.")
 ]
-Systems = Annotated[list[str] | None, option("--systems", "Only this one; may be repeated.")]
+Systems = Annotated[list[str] | None, option("--systems", "Only this one draws; may be repeated.")]
 Judges = Annotated[list[str] | None, option("--judges", "Only this one; may be repeated.")]
-Limit = Annotated[
-    int | None, typer.Option(min=1, help="Most samples of each split, a random draw.")
-]
-Budget = Annotated[
-    float | None, typer.Option(min=0, help="Stop when this many US dollars are spent.")
-]
+Limit = Annotated[int | None, option(None, "Most samples of each split, a random draw.", min=1)]
+Budget = Annotated[float | None, option(None, "Stop when this many US dollars are spent.", min=0)]
 DryRun = Annotated[bool, option("--dry-run", "Only show what would be asked, and the cost.")]
 Protocol = Annotated[str | None, option(None, "published or corrected, instead of the config's.")]
 
 
 def eval_(
     config: Evaluation,
-    systems: list[str] | None = choice(None, "Only this one draws; may be repeated.", "--systems"),
+    systems: Systems = None,
     judges: Judges = None,
     limit: Limit = None,
-    budget: float | None = choice(
-        None, "Ask nothing more when this many US dollars are spent.", min=0
-    ),
+    budget: Budget = None,
     yes: bool = flag("--yes", "Go on without asking, whatever it costs."),
     dry_run: DryRun = False,
     runner: Runner = None,
@@ -80,17 +74,9 @@ def eval_(
             raise typer.Exit(130)
 
     with watching() as watch:
-        done = evaluate_systems(
-            load_evaluation(config).run_by(runner),
-            runs=runs,
-            systems=systems,
-            judges=judges,
-            limit=limit,
-            budget_usd=budget,
-            dry_run=dry_run,
-            before=agreed,
-            watch=watch,
-        )
+        how: Told = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
+        how |= {"budget_usd": budget, "dry_run": dry_run, "before": agreed, "watch": watch}
+        done = evaluate_systems(load_evaluation(config).run_by(runner), **how)
     console = watch.console
     if done.results is None:
         say(console, "nothing was asked: leave out --dry-run to begin")
@@ -101,15 +87,9 @@ def eval_(
         say(console, f"cost, as far as it is known: ${done.cost_usd:.2f}")
     if done.spent:
         say(console, SPENT, "yellow")
-    told = {
-        "board": done.board.to_list(),
-        "results": done.results and done.results.path,
-        "report": done.report,
-        "plan": [_planned(one) for one in done.plan],
-        "cost_usd": done.cost_usd,
-        "spent": done.spent,
-        "stopped": done.stopped,
-    }
+    told = {"board": done.board.to_list(), "results": done.results and done.results.path}
+    told |= {"report": done.report, "plan": [_planned(one) for one in done.plan]}
+    told |= {"cost_usd": done.cost_usd, "spent": done.spent, "stopped": done.stopped}
     if done.stopped:
         raise PartlyDoneError("; ".join(done.stopped), told)
     return told
@@ -229,24 +209,16 @@ def judge(
 
 
 def _judged(done: JudgingResult) -> Told:
-    plans, saved = (
-        [
-            {
-                "judge": one.who,
-                "rubric": one.rubric,
-                "calls": one.plan.calls,
-                "cost_usd": one.expected.cost_usd,
-                "expected": one.expected,
-            }
-            for one in some
-        ]
-        for some in (done.plans, done.saved)
-    )
+    def planned(one: Planned) -> Told:
+        costs = {"cost_usd": one.expected.cost_usd, "expected": one.expected}
+        return {"judge": one.who, "rubric": one.rubric, "calls": one.plan.calls, **costs}
+
     answered = [
         {"judge": one.who, "rubric": one.rubric, "outcomes": one.outcomes, "fill": one.fill}
         for one in done.answered
     ]
-    return {**vars(done), "plans": plans, "saved": saved, "answered": answered}
+    plans = {"plans": list(map(planned, done.plans)), "saved": list(map(planned, done.saved))}
+    return {**vars(done), **plans, "answered": answered}
 
 
 def audit(
@@ -262,9 +234,9 @@ def audit(
     from echo_hf.cli.evaluation_view import show_audited
     from echo_hf.judging.audit import audit as audited
 
-    asking = partial(audited, runs=runs, judges=judges, samples=samples, again=again)
+    how: Told = {"samples": samples, "again": again, "dry_run": dry_run, "budget_usd": budget}
     with watching() as watch:
-        done = asking(config, dry_run=dry_run, budget_usd=budget, watch=watch)
+        done = audited(config, runs=runs, judges=judges, watch=watch, **how)
     show_audited(watch.console, done)
     return {**_judged(done.asked), "judges": done.judges}
 
@@ -355,17 +327,21 @@ def rank(
     from echo_hf.apps.page import Place, check_installed
     from echo_hf.apps.rank.rank import DRAW, ranks_of
     from echo_hf.apps.rank.rank import rank as ranked
-    from echo_hf.cli.evaluation_view import show_address, show_draw, show_written
+    from echo_hf.cli.evaluation_view import show_draw, show_written
 
     if draw is not None and width is not None:
         raise ConfigError("--draw and --width both say how many samples: leave out one")
     check_installed("`echo-hf rank`")
     console = terminal()
-    most = draw or DRAW
-    ranks = ranks_of(config, runs=runs, draw=most, width=width, seed=seed, splits=split or ())
+    drawn: Told = {"draw": draw or DRAW, "width": width, "seed": seed, "splits": split or ()}
+    ranks = ranks_of(config, runs=runs, **drawn)
     show_draw(console, ranks)
-    place, ready = Place(host, port), partial(show_address, console)
+
+    def ready(address: str) -> None:
+        say(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
+
     try:
+        place = Place(host, port)
         ranked(ranks, place=place, people=people or (), anyone=anyone, ready=ready)
     finally:
         show_written(console, ranks)
@@ -398,13 +374,9 @@ def export(
 
     done = written(config, folder, to=to, runs=runs, organization=organization)
     console = terminal()
-    if done.silenced:
-        say(
-            console,
-            f"{done.silenced:,} samples without their words and images: no right to pass them on "
-            "is stated",
-            "yellow",
-        )
+    if count := done.silenced:
+        why = "no right to pass them on is stated"
+        say(console, f"{count:,} samples without their words and images: {why}", "yellow")
     say(console, f"{counted(len(done.files), 'file')} of {done.format}: {done.path}")
     return vars(done)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -17,29 +17,27 @@ from echo_hf.engines.estimate import UNKNOWN, Expected, Range, shown_dollars, sh
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.board import judge_names
 from echo_hf.judging.plans import BASIS
-from echo_hf.judging.session import Answered, JudgingPlan, JudgingResult, Planned
+from echo_hf.judging.session import Answered, JudgingPlan, JudgingResult
 from echo_hf.judging.trust import drift_said
-from echo_hf.reasons import Failed, NotAudited, Outcome, Unrated
+from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated
 from echo_hf.systems.generate import Generated, SystemListing
 
 if TYPE_CHECKING:
     from echo_hf.apps.rank.rank import Ranks
-    from echo_hf.builder.estimate import PlannedStage
+    from echo_hf.builder.update import PlannedStage
     from echo_hf.judging.gate import Compared
     from echo_hf.judging.imports import Imported
     from echo_hf.report.analysis.analyze import Analyzed
-    from echo_hf.report.analysis.result import Analysis, Estimate
     from echo_hf.report.evaluation import PlannedWork
     from echo_hf.report.report import Report
 
-NOTHING, ON_GPU = "-", "a GPU"
-LONGEST, LONGEST_REASON = 40, 300
+NOTHING = "-"
 ABOUT, TAKES = ("about",), ("price", "time")
 SPENT = "the budget is spent: a larger one, and the same command, resume from here"
 MEANINGS = {
     str(reason): reason.meaning for kind in (Failed, Unrated, NotAudited) for reason in kind
 }
-MOST_ROWS = 10
+LONGEST_REASON = 300
 Rows = list[tuple[str | Text, ...]]
 
 
@@ -48,15 +46,13 @@ def system_table(systems: Sequence[SystemListing]) -> Table:
     for one in systems:
         config = one.config
         price = UNKNOWN if one.image.cost_usd is None else f"{one.image.cost_usd:.3f}"
-        price = ON_GPU if one.image.gpu else price
-        missing = [
-            *([f"[{one.extra}]"] if one.extra else []),
-            *([] if one.known else [f"no adapter {config.adapter!r} is installed"]),
-            *(name for name, is_set in one.keys.items() if not is_set),
-            *([f"folder {one.no_folder!r}"] if one.no_folder else []),
-        ]
+        missing = [f"[{one.extra}]"] if one.extra else []
+        missing += [] if one.known else [f"no adapter {config.adapter!r} is installed"]
+        missing += [name for name, is_set in one.keys.items() if not is_set]
+        missing += [f"folder {one.no_folder!r}"] if one.no_folder else []
         said = Text(", ".join(missing), "yellow") if missing else Text("nothing", "green")
         named = (config.status, config.stands_for or NOTHING, config.adapter)
+        price = "a GPU" if one.image.gpu else price
         rows.append((Text(config.name, "bold"), *named, price, said))
     words = ("status", "stands for", "adapter")
     heads = ("system", *words, "$ an image", "missing")
@@ -100,17 +96,18 @@ def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
     say_expected(console, [(one.who, one.expected) for one in plan])
 
 
-def stage_table(plan: Sequence[PlannedStage]) -> Table:
-    words = {True: "", False: "about "}
-    rows: Rows = [
-        (Text(a.stage, "bold"), f"{words[a.counted]}{a.todo:,}", f"{a.stored:,}", *_takes(a))
-        for a in plan
-    ]
-    return plain_table("stage", "to ask", "stored", *TAKES, rows=rows)
+def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
+    rows: Rows = []
+    for one in plan:
+        todo = f"{'' if one.counted else 'about '}{one.todo:,}"
+        rows.append((Text(one.stage, "bold"), todo, f"{one.stored:,}", *_takes(one)))
+    console.print(plain_table("stage", "to ask", "stored", *TAKES, rows=rows))
+    say_expected(console, [(one.stage, one.expected) for one in plan])
 
 
-def _takes(one: PlannedWork | Planned | PlannedStage | JudgingPlan) -> tuple[str, str]:
-    found = one.expected
+def _takes(one: Any) -> tuple[str, str]:
+    """The price and the time of work that is expected."""
+    found: Expected = one.expected
     is_bare = found.gpu and found.cost_usd == 0  # whatever the GPU costs
     usd = NOTHING if is_bare else shown_dollars(found.usd)
     return usd, f"{shown_time(found.seconds)}{' GPU' if found.gpu and found.seconds else ''}"
@@ -138,9 +135,13 @@ def say_expected(console: Console, every: Sequence[tuple[str, Expected]]) -> Non
         say(console, f"{names}: {basis}", "dim")
 
 
-def show_judged(console: Console, judged: JudgingResult) -> None:
-    for reason, count in sorted(judged.left_out.items()):
+def _show_left_out(console: Console, left_out: Mapping[Reason, int]) -> None:
+    for reason, count in sorted(left_out.items()):
         say(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
+
+
+def show_judged(console: Console, judged: JudgingResult) -> None:
+    _show_left_out(console, judged.left_out)
     if judged.path is None:
         rows: Rows = []
         for planned in judged.plans:
@@ -151,15 +152,15 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
         heads = ("judge", "about", "calls", "stored", "prompt tokens", "pictures", *TAKES)
         console.print(plain_table(*heads, left=ABOUT, rows=rows))
         say_expected(console, [(one.who, one.expected) for one in judged.plans])
-        show_ways(console, judged.ways)
+        if judged.ways:
+            show_ways(console, judged.ways)
         console.print("nothing was asked: leave out --dry-run to ask")
         return
     console.print(answer_table(judged.answered))
     for one in judged.answered:
         for outcome, count in sorted(one.outcomes.items()):
             if outcome != Outcome.OK:
-                meaning = MEANINGS.get(outcome, "")
-                line = f"{one.who} {one.rubric}: {count:,} {outcome}: {meaning}"
+                line = f"{one.who} {one.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
                 say(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
     for split, found in judged.decisions.items():
         say(console, f"{split}: {found.said}")
@@ -179,8 +180,6 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
 
 
 def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
-    if not ways:
-        return
     rows: Rows = []
     for one in ways:
         low, calls, high = (f"{count:,.0f}" for count in one.calls)
@@ -193,11 +192,9 @@ def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
 
 
 def show_imported(console: Console, imported: Imported) -> None:
-    for reason, count in sorted(imported.left_out.items()):
-        say(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
-    for kind in ("judges", "systems"):
-        names = ", ".join(plain(name) for name in getattr(imported, kind))
-        say(console, f"{kind}: {names or NOTHING}")
+    _show_left_out(console, imported.left_out)
+    for kind, names in (("judges", imported.judges), ("systems", imported.systems)):
+        say(console, f"{kind}: {', '.join(map(plain, names)) or NOTHING}")
     for name, count in imported.rows.items():
         place = imported.paths.get(name, "nothing was written: leave out --dry-run")
         say(console, f"{count:,} rows of {name} ({imported.format}): {place}")
@@ -232,8 +229,7 @@ def show_audited(console: Console, audited: Audited) -> None:
         console.print(check_table(audit))
         noise, use = audit["noise"], audit["scale_use"]
         alike = f"{percent(noise['equal'])} of {noise['samples']} rated alike"
-        deviation = rounded(noise["deviation"], 2)
-        say(console, f"asked twice: {alike}, standard deviation {deviation}")
+        say(console, f"asked twice: {alike}, standard deviation {rounded(noise['deviation'], 2)}")
         if audit.get("drift"):
             say(console, f"asked again: {drift_said(audit['drift'])}")
         if use is not None:
@@ -252,34 +248,39 @@ def check_table(audit: Mapping[str, Any]) -> Table:
     for name, check in sorted(audit["checks"].items()):
         word, style = PASSED[check["passed"]]
         reason = MEANINGS.get(check["reason"])
-        rated = (str(check["rated"]), rounded(check["mean"], 2))
-        shares = (percent(check["share"]), percent(check["rule"]["share"]))
-        rows.append((name, *rated, *shares, Text(f"{word}: {reason}" if reason else word, style)))
+        figures = (str(check["rated"]), rounded(check["mean"], 2), percent(check["share"]))
+        verdict = Text(f"{word}: {reason}" if reason else word, style)
+        rows.append((name, *figures, percent(check["rule"]["share"]), verdict))
     heads = ("shown", "rated", "mean", "as it should", "needed", "")
     return plain_table(*heads, left=[""], rows=rows)
 
 
 def show_compared(console: Console, done: Compared) -> None:
-    title, said, heads, cells, notes = compared_parts(done)
-    show_table(console, title, plain_table(*heads, rows=[cells]), notes)
+    title, said, cells, notes = compared_parts(done)
+    show_table(console, title, plain_table(*cells, rows=[cells.values()]), notes)
     say(console, said, VERDICTS[done.found.verdict])
 
 
 def compared_markdown(done: Compared) -> str:
-    title, said, heads, cells, notes = compared_parts(done)
-    rows = markdown_table(heads, [map(escaped, cells)], len(heads))
+    title, said, cells, notes = compared_parts(done)
+    rows = markdown_table(cells, [map(escaped, cells.values())], len(cells))
     parts = f"### {escaped(title)}", f"**{escaped(said)}**", rows, *map(escaped, notes)
     return disarmed("\n\n".join(parts) + "\n")
 
 
-def compared_parts(done: Compared) -> tuple[str, str, list[str], list[str], list[str]]:
-    """What both show of a comparison: title, verdict, heads, cells, notes."""
+def compared_parts(done: Compared) -> tuple[str, str, dict[str, str], list[str]]:
+    """What both show of a comparison: title, verdict, cells by their headings, notes."""
     found = done.found
     sure = f"{100 * found.definition['confidence']:g} %"
-    heads = ["prompts", "better", "tied", "worse", "difference", f"{sure} each end", "margin"]
-    cells = [f"{one:,}" for one in (found.n, found.wins, found.ties, found.losses)]
-    cells += [NOTHING if found.difference is None else f"{found.difference:+.4g}"]
-    cells += [" to ".join(f"{end:+.4g}" for end in found.interval or ()) or NOTHING]
+    cells = {
+        "prompts": f"{found.n:,}",
+        "better": f"{found.wins:,}",
+        "tied": f"{found.ties:,}",
+        "worse": f"{found.losses:,}",
+        "difference": NOTHING if found.difference is None else f"{found.difference:+.4g}",
+        f"{sure} each end": " to ".join(f"{end:+.4g}" for end in found.interval or ()) or NOTHING,
+        "margin": f"{found.margin:g}",
+    }
     there = f"{found.base_n:,} of {done.base}, {found.new_n:,} of {done.new}"
     notes = [f"of {counted(done.prompts, 'prompt')} there are {there}"]
     if done.judges:
@@ -289,8 +290,7 @@ def compared_parts(done: Compared) -> tuple[str, str, list[str], list[str], list
     for table, counts in done.left_out.items():
         for reason, count in counts.items():
             notes.append(f"{count:,} rows of {table} do not count: {reason.meaning}")
-    title = f"{done.metric} of {done.new} against {done.base}"
-    return title, verdict_of(done, sure), heads, [*cells, f"{found.margin:g}"], notes
+    return f"{done.metric} of {done.new} against {done.base}", verdict_of(done, sure), cells, notes
 
 
 def verdict_of(done: Compared, sure: str) -> str:
@@ -308,16 +308,10 @@ def verdict_of(done: Compared, sure: str) -> str:
 def show_draw(console: Console, ranks: Ranks) -> None:
     draw = ranks.ranker.draw
     splits = Counter(sample.task.split for sample in draw.samples)
-    parts = ", ".join(
-        f"{count} of {split}{ranks.basis.get(split, '')}" for split, count in splits.items()
-    )
-    say(console, f"to rank: {parts} (seed {draw.seed})")
+    parts = (f"{count} of {name}{ranks.basis.get(name, '')}" for name, count in splits.items())
+    say(console, f"to rank: {', '.join(parts)} (seed {draw.seed})")
     for reason, count in draw.left_out.items():
         say(console, f"not ranked: {count} {reason}: {reason.meaning}", "dim")
-
-
-def show_address(console: Console, address: str) -> None:
-    say(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
 
 
 def show_written(console: Console, ranks: Ranks) -> None:
@@ -339,99 +333,16 @@ def show_report(console: Console, written: Report) -> None:
 
 
 def show_analysis(console: Console, done: Analyzed) -> None:
-    for table in analysis_tables(done.analysis):
-        console.print(table)
-        console.print()
-    for name, why in done.analysis.not_fetched.items():
-        say(console, f"not fetched: {name}: {plain(why, LONGEST_REASON)}", "yellow")
-    for name, part in done.analysis.parts.items():
+    found, lacks = done.analysis, dict[str, str | None]()
+    lacks |= {f"not fetched: {name}": why for name, why in found.not_fetched.items()}
+    for name, part in found.parts.items():
         if part.reason is not None:
-            line = f"no {name}, {part.reason}: {plain(part.detail, LONGEST_REASON)}"
-            say(console, line, "yellow")
-    tasks = done.analysis.tasks.found
-    if tasks and tasks.no_references:
-        line = f"no tasks of references: {plain(tasks.no_references, LONGEST_REASON)}"
-        say(console, line, "yellow")
-    named = done.analysis.open_tasks.found
-    for one in named.compared if named else ():
+            lacks[f"no {name}, {part.reason}"] = part.detail
+    if found.tasks.found and found.tasks.found.no_references:
+        lacks["no tasks of references"] = found.tasks.found.no_references
+    for one in found.open_tasks.found.compared if found.open_tasks.found else ():
         if one.untold:
-            untold = plain(one.untold, LONGEST_REASON)
-            say(console, f"no new tasks beside {plain(one.name, LONGEST)}: {untold}", "yellow")
-    say(console, f"analysis: {done.path}")
-
-
-def analysis_tables(analysis: Analysis) -> Iterator[Table]:
-    bigrams = {one.name: one for one in analysis.diversity.found or ()}
-    lengths = {one.name: one.words for one in analysis.lengths.found or ()}
-    at = next((one.at for one in bigrams.values()), 0)
-    rows: Rows = []
-    for one in analysis.sets:
-        begins, length = bigrams.get(one.name), lengths.get(one.name)
-        rows.append(
-            (
-                plain(one.name, LONGEST),
-                f"{one.prompts:,}",
-                f"{length.median:g}" if length else NOTHING,
-                f"{begins.unique:,}" if begins else NOTHING,
-                _estimate(begins.expected if begins else None, 0),
-                _estimate(begins.ratio if begins else None, 2),
-            )
-        )
-    title = f"{analysis.name}: prompts, and the sets they are compared with"
-    heads = ("set", "prompts", "words", "first bigrams", f"of {at:,}", "ratio")
-    yield plain_table(*heads, title=title, rows=rows)
-    if perplexities := analysis.perplexity.found:
-        rows = [
-            (
-                *(plain(one.name, LONGEST), f"{one.prompts:,}", f"{one.tokens:,}"),
-                *(_estimate(level, 1) for level in (one.token_level, one.prompt_level)),
-                _estimate(one.ratio, 2),
-            )
-            for one in perplexities
-        ]
-        heads = ("set", "prompts", "tokens", "of tokens", "of prompts", "ratio")
-        yield plain_table(*heads, title="perplexity, lower is more natural", rows=rows)
-    if tasks := analysis.tasks.found:
-        rows = [
-            (*_counted(one.task, one.samples, f"{one.share:.0%}"), _names(one.absent_from))
-            for one in tasks.counts
-        ]
-        kinds = ("task", "samples", "share", "absent from")
-        yield plain_table(*kinds, title="tasks", left=kinds[-1:], rows=rows)
-    if named := analysis.open_tasks.found:
-        rows = [
-            (
-                *_counted(one.phrase, one.samples, f"{one.share:.0%}"),
-                NOTHING if (before := named.share_before(one)) is None else f"{before:.0%}",
-                str(one.first_seen or NOTHING),
-                _names(one.new_to),
-            )
-            for one in named.groups[:MOST_ROWS]
-        ]
-        heads = ("task in free words", "samples", "share", "before", "first seen", "new to")
-        title = f"what people ask for: {len(named.groups):,} tasks of {named.phrased:,} samples"
-        yield plain_table(*heads, title=title, left=heads[-1:], rows=rows)
-    if failures := analysis.failures.found:
-        rows = [
-            (*_counted(one.keyword, one.comments, f"{one.samples:,}"), _names([*one.spellings][1:]))
-            for one in failures.keywords[:MOST_ROWS]
-        ]
-        kinds = ("keyword", "comments", "samples", "spellings")
-        yield plain_table(*kinds, title="what people say failed", left=kinds[-1:], rows=rows)
-
-
-def _counted(name: str, count: int, more: str) -> tuple[str, str, str]:
-    return plain(name, LONGEST), f"{count:,}", more
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(plain(one, LONGEST) for one in names) or NOTHING
-
-
-def _estimate(estimate: Estimate | None, digits: int) -> str:
-    if estimate is None or estimate.value is None:
-        return NOTHING
-    value = f"{estimate.value:,.{digits}f}"
-    if estimate.low is None or estimate.high is None:
-        return value
-    return f"{value} [{estimate.low:,.{digits}f}, {estimate.high:,.{digits}f}]"
+            lacks[f"no new tasks beside {plain(one.name)}"] = one.untold
+    for what, why in lacks.items():
+        say(console, f"{what}: {plain(why, LONGEST_REASON)}", "yellow")
+    say(console, f"analysis: {done.path}; `echo-hf report` shows it")

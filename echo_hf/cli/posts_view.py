@@ -7,10 +7,9 @@ from pathlib import Path
 
 import datasets
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import say
+from echo_hf._infra.console import plain_table, say
 from echo_hf._infra.text import percent, plain
 from echo_hf.builder.refresh import Refresh, Refreshed
 from echo_hf.builder.search_yield import WrittenYields, Yield
@@ -22,6 +21,7 @@ from echo_hf.config.collection import Search
 from echo_hf.reasons import RefreshEnd
 
 NUMBERS = ("queries", "done", "posts", "requests", "cost")
+FIGURES = ("posts", "scored", "on topic", "share", "95 %")
 UNKNOWN = "-"
 MOST_TERMS = 40
 LONGEST_TERM = 24
@@ -38,36 +38,24 @@ def show_plan(
     for name, search in searches.items():
         own = [one for one in queries if one.platform == name]
         say(console, f"\n{name}: {len(own):,} queries", "bold")
-        console.print(_plan_table(own, search, every=every))
+        groups: dict[object, list[PlannedQuery]] = {}
+        for one in own:
+            key = id(one) if every else (one.query.phase, one.query.question.about[0])
+            groups.setdefault(key, []).append(one)
+        words = ("term", "from", "until", "window", "in")
+        rows = (_plan_row(group, search, every=every) for group in groups.values())
+        console.print(plain_table("#", *words, *NUMBERS, left=words, rows=rows))
         for line in _plan_lines(own, search):
             say(console, line)
 
 
-def _plan_table(queries: Sequence[PlannedQuery], search: Search, *, every: bool) -> Table:
-    """A row a query, or a term; it loses no digit in 80 columns: words and times are folded."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("#", no_wrap=True)
-    table.add_column("term", overflow="fold")
-    for name in ("from", "until"):
-        table.add_column(name, min_width=len("2026-03-02"))
-    for name in ("in",) if every else ("window", "in"):
-        table.add_column(name, max_width=max(len(name), len("en ja")))
-    for name in NUMBERS:
-        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
-    groups: dict[object, list[PlannedQuery]] = {}
-    for one in queries:
-        key = id(one) if every else (one.query.phase, one.query.question.about[0])
-        groups.setdefault(key, []).append(one)
-    for group in groups.values():
-        phase, question = group[0].query.phase, group[0].query.question
-        options, window = search.phases[phase], question.window
-        start = window.start.strftime("%Y-%m-%d") if window else UNKNOWN
-        asked = [options.window, " ".join(options.languages) or "all"]
-        if every:
-            asked = [question.language or "all"]
-        times = (start, _end(group[-1]), *asked)
-        table.add_row(*map(Text, (str(phase + 1), question.about[0], *times, *_numbers(group))))
-    return table
+def _plan_row(group: Sequence[PlannedQuery], search: Search, *, every: bool) -> tuple[str, ...]:
+    phase, question = group[0].query.phase, group[0].query.question
+    options, window = search.phases[phase], question.window
+    start = window.start.strftime("%Y-%m-%d") if window else UNKNOWN
+    asked = (question.language or "all") if every else (" ".join(options.languages) or "all")
+    times = (start, _end(group[-1]), options.window, asked)
+    return str(phase + 1), question.about[0], *times, *_numbers(group)
 
 
 def _end(one: PlannedQuery) -> str:
@@ -92,14 +80,11 @@ def _numbers(queries: Sequence[PlannedQuery]) -> tuple[str, ...]:
 
 def _plan_lines(queries: Sequence[PlannedQuery], search: Search) -> Iterator[str]:
     every, done, posts, requests, cost = _numbers(queries)
-    yield (
-        f"{every} queries, {done} of them done; still to come: posts {posts}, requests {requests}, "
-        f"cost {cost}"
-    )
+    still = f"still to come: posts {posts}, requests {requests}, cost {cost}"
+    yield f"{every} queries, {done} of them done; {still}"
     if cut := [one for one in queries if one.query.cut]:
-        yield (
-            f"windows that are not over are cut at {max(map(_end, cut))} UTC, and go on from there"
-        )
+        last = max(map(_end, cut))
+        yield f"windows that are not over are cut at {last} UTC, and go on from there"
     if not queries:
         yield "nothing to ask yet: the first window has not begun"
     budget, expand = search.budget, search.expand
@@ -148,40 +133,24 @@ def crawl_lines(stats: CrawlStats) -> Iterator[str]:
 
 
 def show_yields(console: Console, written: WrittenYields) -> None:
-    found = written.yields
-    table = _yield_table("term", "alone", "half by")
+    found, rows = written.yields, []
     for one in (*found.keywords[:MOST_TERMS], found.together):
-        is_all = one.keyword is None
         name = "all terms" if one.keyword is None else plain(one.keyword, LONGEST_TERM)
-        alone = "" if is_all else f"{one.total.alone_passed:,}"
+        alone = "" if one.keyword is None else f"{one.total.alone_passed:,}"
         half = "-" if one.half_by_day is None else f"day {one.half_by_day:,}"
-        row = map(Text, (name, *_figures(one.total), alone, half))
-        table.add_row(*row, style="bold" if is_all else "")
-    console.print(table)
+        rows.append((name, *_figures(one.total), alone, half))
+    console.print(plain_table("term", *FIGURES, "alone", "half by", rows=rows))
     say(console, "alone: posts on topic that no other term found")
     say(console, "half by: by the end of that day after the release, half of them were written\n")
     if len(found.keywords) > MOST_TERMS:
         say(console, f"{len(found.keywords) - MOST_TERMS:,} more terms stand in the file")
-    days = _yield_table("day")
-    for window, counts in zip(found.windows, found.together.windows, strict=True):
-        if counts.found:
-            days.add_row(*map(Text, (window.name, *_figures(counts))))
-    console.print(days)
-    say(
-        console,
-        f"{found.came_along:,} posts came along without a search, of {found.unknown:,} nobody says "
-        "what found them",
-    )
+    days = zip(found.windows, found.together.windows, strict=True)
+    by_day = [(window.name, *_figures(counts)) for window, counts in days if counts.found]
+    console.print(plain_table("day", *FIGURES, rows=by_day))
+    along = f"{found.came_along:,} posts came along without a search"
+    say(console, f"{along}, of {found.unknown:,} nobody says what found them")
     say(console, f"all figures: {written.figures}")
     say(console, f"as an image: {written.plot}")
-
-
-def _yield_table(first: str, *more: str) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold", pad_edge=False)
-    table.add_column(first, overflow="ellipsis", no_wrap=True)
-    for name in ("posts", "scored", "on topic", "share", "95 %", *more):
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
 
 
 def _figures(one: Yield) -> tuple[str, ...]:
@@ -224,9 +193,8 @@ def show_removal(console: Console, taken: Removal, config: Path) -> None:
         f"samples, {taken.images} images and {taken.answers} stored answers went with them; "
         f"{taken.pages} stored pages of platforms lost their content"
     ]
-    for url in taken.unknown:
-        said = f"nothing here was at {url}: is that how your posts spell it?"
-        lines.append(f"{said} It will not be collected")
+    hint = "is that how your posts spell it? It will not be collected"
+    lines += [f"nothing here was at {url}: {hint}" for url in taken.unknown]
     lines += [f"still in {place}: edit that file, it is yours" for place in taken.left_in]
     lines.append(
         "what somebody else loaded with datasets may lie in "

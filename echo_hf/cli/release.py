@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
-from echo_hf._infra.text import escaped
 from echo_hf.cli.verb import (
     DEFAULT_RUNS,
     ConfigFile,
     PartlyDoneError,
     Runs,
     Told,
+    called,
     choice,
     flag,
     option,
@@ -46,18 +45,10 @@ def publish(
     from echo_hf.hub import publish as hub
 
     console = terminal()
-    published = hub.publish(
-        release,
-        repo_id,
-        tag,
-        previous=previous,
-        create_pr=create_pr,
-        private=private,
-        message=message,
-        allow_rules=allow_rules,
-        allow_unscreened=allow_unscreened,
-        progress=lambda step: console.print(Text(step, "dim"), soft_wrap=True),
-    )
+    how: Told = {"previous": previous, "create_pr": create_pr, "private": private}
+    how |= {"message": message, "allow_rules": allow_rules, "allow_unscreened": allow_unscreened}
+    told = partial(say, console, style="dim")
+    published = hub.publish(release, repo_id, tag, **how, progress=told)
     say(console, hub.summary(published))
     return vars(published)
 
@@ -91,14 +82,13 @@ def hydrate(
 
     paths: list[Path | None] = [*posts] if posts else [None]
     files = [Posts.model_construct(source=source, path=path) for path in paths]
-    policy = FetchPolicy() if fetch else None
     with watching() as watch:
         hydration = hydrating.hydrate(
             release,
             to,
             files,
             images=pictures,
-            fetch=policy,
+            fetch=FetchPolicy() if fetch else None,
             progress=lambda stats: watch.advanced("pictures", stats.done, stats, stats.total),
         )
     show_hydration(watch.console, hydration)
@@ -134,16 +124,11 @@ def schedule(
     if dry_run:
         return _planned_turn(config, runs)
     with watching() as watch:
-        done = loop.turn(
-            config,
-            runs=runs,
-            state=state,
-            watch=watch,
-            told=lambda step, said: say(watch.console, f"{step}: {said}", "bold"),
-        )
-    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
-        with Path(summary).open("a", encoding="utf-8") as file:
-            file.writelines(f"- **{step}**: {escaped(said)}\n" for step, said in done.steps.items())
+
+        def tell(step: str, said: str) -> None:
+            say(watch.console, f"{step}: {said}", "bold")
+
+        done = loop.turn(config, runs=runs, state=state, watch=watch, told=tell)
     if done.held:
         raise PartlyDoneError(f"nothing was proposed: {'; '.join(done.held)}", vars(done))
     return vars(done)
@@ -159,18 +144,16 @@ def _planned_turn(config: Path, runs: Path) -> Told:
 
     console, loaded = terminal(), load_config(config)
     options, told = schedule_of(loaded), Told()
-    plans: dict[str, Callable[[], Told]] = {
-        "update": lambda: build(config, dry_run=True, runs=runs),
-    }
+    plans: dict[str, Callable[..., Told]] = {"update": partial(called, build, dry_run=True)}
     if searches(loaded):
-        plans["collect"] = lambda: collect(config, plan=True, runs=runs)
+        plans["collect"] = partial(called, collect, plan=True)
     if loaded.systems:
-        plans["eval"] = lambda: eval_(config, budget=options.budget_usd, dry_run=True, runs=runs)
+        plans["eval"] = partial(called, eval_, budget=options.budget_usd, dry_run=True)
     for step, said in STEPS.items():
         say(console, f"{step}: {said}", "bold")
         if step in plans:
             try:
-                told[step] = plans[step]()
+                told[step] = plans[step](config=config, runs=runs)
             except EchoError as error:  # what it stands on is yet to be built
                 say(console, f"cannot be told yet: {error}", "yellow")
                 told[step] = {"unknown": str(error)}
@@ -188,13 +171,13 @@ def leaderboard(
 
     from echo_hf.hub import leaderboard as spaces
 
-    if folder is not None:
-        said = f"written: {spaces.write_space(repo_id, folder)}"
-    elif space is not None:
-        said = f"leaderboard: {spaces.create_space(repo_id, space, private=private)}"
-    else:
+    if folder is None and space is None:
         raise HubError("nothing says where the leaderboard goes: give --space, or --folder")
-    say(terminal(), said)
+    if folder is not None:
+        say(terminal(), f"written: {spaces.write_space(repo_id, folder)}")
+    else:
+        made = spaces.create_space(repo_id, str(space), private=private)
+        say(terminal(), f"leaderboard: {made}")
 
 
 def forget(

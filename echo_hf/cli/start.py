@@ -115,7 +115,9 @@ def _fitted(path: Path, gpu_gib: float | None) -> Told:
     for one in config.systems:
         if one.adapter == "rewrite":
             named[f"writer of {one.name}"] = options_of(one, RewriteOptions).writer
-    told, refused = list[Told](), list[str]()
+    if not named:
+        raise ConfigError(f"{str(path)!r} names no engine and no judge: nothing is to fit")
+    told = list[Told]()
     for name, engine in named.items():
         say(console, name, "bold")
         try:
@@ -135,12 +137,9 @@ def _fitted(path: Path, gpu_gib: float | None) -> Told:
             say(console, f"  {fit.requests:.1f} such requests fit at once", "green")
         else:
             say(console, f"  no room: {fit.advice}", "yellow")
-            refused.append(name)
-    if refused:
-        said = f"no room for one request in {', '.join(map(repr, refused))}: see above"
+    if refused := [repr(one["name"]) for one in told if one["fits"] is False]:
+        said = f"no room for one request in {', '.join(refused)}: see above"
         raise PartlyDoneError(said, {"engines": told})
-    if not told:
-        raise ConfigError(f"{str(path)!r} names no engine and no judge: nothing is to fit")
     return {"engines": told}
 
 
@@ -190,14 +189,15 @@ def init(
     No file is overwritten. --next MODEL --from LAST [FOLDER]: the config of a new model's
     release, from that of the last one.
     """
-    verb, limit = "build", ""
-    if model is not None or last is not None or released is not None:
-        if from_images or benchmark:
-            raise ConfigError("--from-images and --benchmark go with `echo-hf init comparison`")
-        folder, written, remarks = _following(what, folder, model, last, released)
-        (config,) = written
-        verb = "collect" if b"\n  search:" in written[config] else "build"
-        _write(written, folder, remarks, f"echo-hf {verb} {shlex.quote(str(config))}")
+    is_next = model is not None or last is not None or released is not None
+    if (from_images or benchmark) and (is_next or what == "benchmark"):
+        raise ConfigError("--from-images and --benchmark go with `echo-hf init comparison`")
+    if is_next:
+        if what not in (None, "benchmark"):
+            if folder != Path() or what == "comparison":
+                raise ConfigError(f"init {what!r} with --next: expected [FOLDER] alone")
+            folder = Path(str(what))
+        _write_next(folder, model, last, released)
         return
     if what is None:
         for name, about in CHOICES.items():
@@ -205,59 +205,52 @@ def init(
         raise ConfigError(f"init what? expected `echo-hf init {'|'.join(CHOICES)} [FOLDER]`")
     if what not in CHOICES:
         raise ConfigError(unknown("config", what, CHOICES, "init"))
-    if what == "benchmark" and (from_images or benchmark):
-        raise ConfigError("--from-images and --benchmark go with `echo-hf init comparison`")
-    if not str(folder).isprintable():
-        raise ConfigError(f"FOLDER is {str(folder)!r}: expected a name that can be printed")
-    config, (fields, remarks) = folder / f"{what}.yaml", _machine(what)
-    _check_free([config])
+    config = _free(folder / f"{what}.yaml")
+    fields, remarks = _machine(what)
+    fields |= {"file": shlex.quote(str(config)), "schema": _schema()}
     if what == "benchmark":
-        written = dict(_example_posts(folder))
+        following, written = f"build {fields['file']}", dict(_example_posts(folder))
     else:
-        verb, limit = "eval", "" if from_images else f" --limit {EXAMPLES}"
+        following = f"eval {fields['file']}{'' if from_images else f' --limit {EXAMPLES}'}"
         more, written, said = _compared(folder, from_images or (), benchmark)
-        fields, remarks = {**fields, **more}, [*said, *remarks]
-    schema = Path(str(files("echo_hf.config"))) / "config.schema.json"
-    fields |= {"file": shlex.quote(str(config)), "schema": schema.as_uri()}
-    template = files("echo_hf.cli").joinpath(f"templates/{what}.yaml").read_text("utf-8")
-    written = {config: Template(template).substitute(fields).encode(), **written}
-    _write(written, folder, remarks, f"echo-hf {verb} {shlex.quote(str(config))}{limit}")
+        fields, remarks = fields | more, [*said, *remarks]
+    text = Template(_template(what)).substitute(fields)
+    _write({config: text.encode(), **written}, folder, remarks, following)
+
+
+def _template(name: str) -> str:
+    return files("echo_hf.cli").joinpath(f"templates/{name}.yaml").read_text("utf-8")
+
+
+def _schema() -> str:
+    return (Path(str(files("echo_hf.config"))) / "config.schema.json").as_uri()
 
 
 def _write(
     written: Mapping[Path, bytes], folder: Path, remarks: Iterable[str], following: str
 ) -> None:
     console = terminal()
-    _check_free(written)
+    for path in written:
+        _free(path)
     for path, data in written.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except FileExistsError as error:
-            blocked = f"{error.filename!r} is no folder: name another FOLDER, or move it away"
-            raise ConfigError(blocked) from None
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     for place in dict.fromkeys(one if one.parent == folder else one.parent for one in written):
         say(console, f"wrote {place}")
     for line in remarks:
         say(console, line, "yellow")
-    say(console, f"next: {following}")
+    say(console, f"next: echo-hf {following}")
 
 
-def _following(
-    what: str | None, folder: Path, model: str | None, last: str | None, released: str | None
-) -> tuple[Path, dict[Path, bytes], list[str]]:
-    """The config of the next release, its folder, and what to look at in it."""
+def _write_next(folder: Path, model: str | None, last: str | None, released: str | None) -> None:
+    """Writes the config of the next release, and says what to look at in it."""
     import datetime
 
     from echo_hf.builder.successor import successor
 
     if model is None or last is None:
         raise ConfigError("--next MODEL and --from LAST go together, also with --released: add it")
-    if what not in (None, "benchmark"):
-        if folder != Path() or what == "comparison":
-            raise ConfigError(f"init {what!r} with --next: expected [FOLDER] alone")
-        folder = Path(str(what))
-    for name, given in {"FOLDER": str(folder), "--next": model, "--from": last}.items():
+    for name, given in {"--next": model, "--from": last}.items():
         if not given.isprintable() or not given.strip():
             raise ConfigError(f"{name} is {given!r}: expected a name that can be printed")
     try:
@@ -266,26 +259,29 @@ def _following(
         told = f"--released is {released!r}: expected a day, such as 2026-03-02"
         raise ConfigError(told) from None
     found = successor(last, model.strip(), day)
-    path = folder / f"{found.sections['name']}.yaml"
-    _check_free([path])
-    schema = Path(str(files("echo_hf.config"))) / "config.schema.json"
-    head = f"# yaml-language-server: $schema={schema.as_uri()}\n# {model}, after {found.last.name}"
+    path, remarks = folder / f"{found.sections['name']}.yaml", list(found.remarks)
+    head = f"# yaml-language-server: $schema={_schema()}\n# {model}, after {found.last.name}"
     text = "".join(
         yaml.safe_dump({name: value}, sort_keys=False, allow_unicode=True, width=inf)
         for name, value in found.sections.items()
     ).replace("\n  aliases: []\n", f"\n  aliases: []  # {ALIASES}\n", 1)
-    remarks = list(found.remarks)
+    verb = "collect" if "\n  search:" in text else "build"
     if not found.engines:
         fields, more = _machine("benchmark")
-        template = files("echo_hf.cli").joinpath("templates/benchmark.yaml").read_text("utf-8")
+        template = _template("benchmark")
         text += Template(template[template.index("engines:") :]).substitute(fields)
         remarks += more
-    return folder, {path: f"{head}: made from {last}\n{text}".encode()}, remarks
+    written = {path: f"{head}: made from {last}\n{text}".encode()}
+    _write(written, folder, remarks, f"{verb} {shlex.quote(str(path))}")
 
 
-def _check_free(paths: Iterable[Path]) -> None:
-    if (there := next((path for path in paths if os.path.lexists(path)), None)) is not None:
-        raise ConfigError(f"{str(there)!r} is there already: name another folder, or move it away")
+def _free(path: Path) -> Path:
+    """A place where nothing is yet, and whose name can stand in a config."""
+    if not str(path).isprintable():
+        raise ConfigError(f"{str(path)!r}: expected a name that can be printed")
+    if os.path.lexists(path):
+        raise ConfigError(f"{str(path)!r} is there already: name another folder, or move it away")
+    return path
 
 
 def _quoted(text: str) -> str:
@@ -342,23 +338,18 @@ def _compared(
 
     place = benchmark or str(RUNS / "quickstart" / "release")
     is_here = Path(place).exists()
-    if benchmark is None and not is_here:
+    if not is_here and not (benchmark and ON_HUB.fullmatch(benchmark)):
         raise ConfigError(
-            f"there is no benchmark in {place!r}: run `echo-hf quickstart` first, or name one with "
-            "--benchmark"
-        )
-    if not is_here and not ON_HUB.fullmatch(place):
-        raise ConfigError(
-            f"--benchmark is {place!r}, where nothing is: expected the folder of a release, or "
-            "ORGANISATION/NAME@TAG"
+            f"there is no benchmark in {place!r}: run `echo-hf quickstart` first, or name the "
+            "folder of a release, or ORGANISATION/NAME@TAG, with --benchmark"
         )
     samples = {split: Benchmark(place).load(split) for split in BENCHMARKS}
-    written, said, entries = dict[Path, bytes](), list[str](), dict[str, str]()
+    said, entries, written = list[str](), dict[str, str](), dict[Path, bytes]()
     for one in given:
         system = _source(one)
         if system.name in entries:
             raise ConfigError(f"--from-images: two are called {system.name!r}: name each once")
-        said += _found(system, samples)
+        said.append(_found(system, samples))
         entries[system.name] = _entry(system.name, system.parameters, folder)
     if not given:
         posted = folder / IMAGES / "posted"
@@ -386,7 +377,7 @@ def _source(given: str) -> SystemConfig:
 
     name, _, place = given.partition("=")
     path = Path(place).absolute()
-    is_table = path.suffix.lower() == ".csv" and path.is_file()
+    is_table = path.suffix == ".csv" and path.is_file()
     if not place or not (is_table or path.is_dir()):
         raise ConfigError(
             f"--from-images is {given!r}: expected NAME=FOLDER, with images named by sample id, or "
@@ -416,40 +407,24 @@ def _from(folder: Path, place: Path) -> str:
     return os.path.relpath(there, folder.resolve()) if near else str(there)
 
 
-def _found(config: SystemConfig, samples: Mapping[str, Dataset]) -> list[str]:
-    """Of how many samples a source has an image, and whatever of it cannot be used."""
+def _found(config: SystemConfig, samples: Mapping[str, Dataset]) -> str:
+    """Of how many samples a source has an image, and why of the others it has none."""
     from echo_hf.systems.base import Task
-    from echo_hf.systems.files import MANIFEST, FilesSystem, Outputs, names_in
+    from echo_hf.systems.files import FilesSystem
 
-    system, missing, unfit = FilesSystem(config), list[str](), dict[str, list[str]]()
+    system, lacks = FilesSystem(config), list[str]()
     system.preflight()
     every = {name: split for split, dataset in samples.items() for name in dataset["id"]}
     for name, split in every.items():
         drawn = system.draw(Task(name, "", split, ""))
-        if drawn.code == "no_file":
-            missing.append(name)
-        elif drawn.image is None:
-            unfit.setdefault(str(drawn.code), []).append(str(drawn.text))
-    folder, table = Path(config.parameters["folder"]), config.parameters.get("table")
-    told = Outputs(folder, nested=False, table=table).told()
-    named = {MANIFEST, *(one.file for one in told.values())}
-    strangers = [name for name in told if name not in every]
-    there = () if table else names_in(folder)
-    strangers += [name for name in there if name not in named and Path(name).stem not in every]
-    found = len(every) - len(missing) - sum(map(len, unfit.values()))
-    lines = [f"images of {found:,} of {len(every):,} samples"]
-    if missing:
-        lines.append(f"{len(missing):,} samples without an image: {_some(missing)}")
-    if strangers:
-        lines.append(f"{len(strangers):,} of no sample: {_some(strangers)}")
-    lines += [f"{len(texts):,} unusable, {code}: {texts[0]}" for code, texts in unfit.items()]
-    if not found:
-        raise ConfigError(f"--from-images {config.name}: {'; '.join(lines)}")
-    return [f"{config.name}: {line}" for line in lines]
-
-
-def _some(names: Sequence[str], most: int = 3) -> str:
-    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
+        if drawn.image is None:
+            lacks.append(f"{name!r} ({drawn.code})")
+    said = f"{config.name}: images of {len(every) - len(lacks):,} of {len(every):,} samples"
+    if lacks:
+        said += f"; none of {', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}"
+    if len(lacks) == len(every):
+        raise ConfigError(f"--from-images {said}")
+    return said
 
 
 def _posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path, bytes]]:

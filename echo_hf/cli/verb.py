@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from functools import wraps
+from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.models import ParameterInfo
 
 from echo_hf._infra.console import say_json, terminal
 from echo_hf.builder.steps import STAGES
@@ -23,9 +25,9 @@ if TYPE_CHECKING:
     from echo_hf.cli.progress import Watch
 
 
-def option(name: str | None, said: str) -> Any:
-    """An option of a verb; a flag and a list are named, so that neither has two names."""
-    return typer.Option(*([name] if name else []), help=said)
+def option(name: str | None, said: str, **limits: Any) -> Any:
+    """An option that several verbs have; a flag and a list are named, so that neither has two."""
+    return typer.Option(*([name] if name else []), help=said, **limits)
 
 
 def flag(name: str, said: str) -> Any:
@@ -83,8 +85,8 @@ class Verbs(TyperGroup):
         del ctx
         groups: dict[str, list[tuple[str, str]]] = {}
         for name, one in self.commands.items():
-            group = getattr(one, "rich_help_panel", "")
             about = one.get_short_help_str(formatter.width - NAMES - 4)
+            group = getattr(one, "rich_help_panel", "")
             groups.setdefault(group, []).append((name.ljust(NAMES - 2), about))
         for group, verbs in groups.items():
             with formatter.section(group):
@@ -93,14 +95,10 @@ class Verbs(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         found = super().get_command(ctx, cmd_name)
         if found is None and not ctx.resilient_parsing:
-            said = f"unknown command {cmd_name!r}: "
             if cmd_name in STAGES:
-                said += f"a stage runs with `echo-hf build CONFIG --until {cmd_name}`"
-            elif cmd_name == "keywords":
-                said += "it is `echo-hf collect CONFIG --keywords`"
-            else:
-                said = unknown("command", cmd_name, self.commands)
-            raise EchoError(said)
+                hint = f"a stage runs with `echo-hf build CONFIG --until {cmd_name}`"
+                raise EchoError(f"unknown command {cmd_name!r}: {hint}")
+            raise EchoError(unknown("command", cmd_name, self.commands))
         return found
 
 
@@ -112,6 +110,16 @@ def watching() -> Watch:
 
 def name_of(function: Callable[..., object]) -> str:
     return function.__name__.strip("_").replace("_", "-")
+
+
+def called(function: Callable[..., Told], *given: Any, **named: Any) -> Told:
+    """What a verb does and tells, for another verb: options that are not given have defaults."""
+    bound = inspect.signature(function).bind(*given, **named)
+    bound.apply_defaults()
+    for name, value in bound.arguments.items():
+        if isinstance(value, ParameterInfo):
+            bound.arguments[name] = value.default
+    return function(*bound.args, **bound.kwargs)
 
 
 def verb(function: Callable[..., Told | None]) -> Callable[..., None]:
@@ -138,18 +146,15 @@ def verb(function: Callable[..., Told | None]) -> Callable[..., None]:
                 say_json({"verb": name_of(function), **told})
 
     own = inspect.signature(function, eval_str=True)
-    common: dict[str, tuple[Any, Any]] = {"verbose": (Verbose, 0), "quiet": (Quiet, False)}
-    if own.return_annotation:
-        common["json"] = (Json, False)
-    kind = inspect.Parameter.KEYWORD_ONLY
+    kind = Parameter.KEYWORD_ONLY
     parameters = [
         *own.parameters.values(),
-        inspect.Parameter("ctx", kind, annotation=typer.Context),
-        *(
-            inspect.Parameter(name, kind, annotation=annotation, default=default)
-            for name, (annotation, default) in common.items()
-        ),
+        Parameter("ctx", kind, annotation=typer.Context),
+        Parameter("verbose", kind, annotation=Verbose, default=0),
+        Parameter("quiet", kind, annotation=Quiet, default=False),
     ]
+    if own.return_annotation:
+        parameters.append(Parameter("json", kind, annotation=Json, default=False))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command

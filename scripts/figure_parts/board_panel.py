@@ -14,7 +14,6 @@ TICKS = (0, EVEN, 1)
 
 
 def board_panel(canvas: Canvas, story: Story, box: Box) -> list[tuple[float, float]]:
-    """Draws the board."""
     canvas.card(box)
     canvas.word("win rate", box.x + PAD, box.y + 29, size=LABEL, fill=canvas.theme.ink, kind="m")
     judged = f"judge: {', '.join(story.judges)}"

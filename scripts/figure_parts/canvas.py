@@ -1,17 +1,19 @@
-"""A drawing in SVG that needs nothing else: no script, no font, no file."""
+"""A drawing in SVG that needs nothing else: no script, no font, no file.
+
+Helvetica, Arial and Liberation Sans are equally wide, letter by letter; an SVG does not break lines
+itself. There are two sets of colors: GitHub shows the one that goes with its own page.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from io import BytesIO
 
 from PIL import Image
-
-from figure_parts.theme import Theme
 
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace"
@@ -19,8 +21,6 @@ MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monosp
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle, in pixels from the upper left corner."""
-
     x: float
     y: float
     width: float
@@ -28,34 +28,27 @@ class Box:
 
     @property
     def right(self) -> float:
-        """Its right edge."""
         return self.x + self.width
 
     @property
     def bottom(self) -> float:
-        """Its lower edge."""
         return self.y + self.height
 
     @property
     def middle(self) -> float:
-        """Half its height down."""
         return self.y + self.height / 2
 
 
 @dataclass
 class Canvas:
-    """What is drawn so far, in order."""
-
     theme: Theme
     shapes: list[str] = field(default_factory=list)
     images: dict[str, str] = field(default_factory=dict)
 
     def rect(self, box: Box, fill: str, *, radius: float = 8, more: str = "") -> None:
-        """Draws a rectangle."""
         self.shapes.append(f'<rect {_at(box)} rx="{radius}" fill="{fill}"{more}/>')
 
     def card(self, box: Box) -> None:
-        """Draws a card, for other things to stand on."""
         self.rect(box, self.theme.card, radius=12, more=f' stroke="{self.theme.edge}"')
 
     def words(
@@ -102,7 +95,6 @@ class Canvas:
         color: str,
         thick: float = 2.5,
     ) -> None:
-        """Draws a curve from one part to another, with a dot at both ends."""
         (x1, y1), (x2, y2) = start, end
         half = (x1 + x2) / 2
         self.shapes.append(
@@ -113,17 +105,14 @@ class Canvas:
             self.dot(x, y, 2 + thick, color)
 
     def dot(self, x: float, y: float, radius: float, fill: str, more: str = "") -> None:
-        """Draws a disc."""
         self.shapes.append(f'<circle cx="{x:g}" cy="{y:g}" r="{radius:g}" fill="{fill}"{more}/>')
 
     def line(self, x1: float, y1: float, x2: float, y2: float, color: str, more: str = "") -> None:
-        """Draws a straight line."""
         self.shapes.append(
             f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" stroke="{color}"{more}/>'
         )
 
     def svg(self, width: float, height: float, title: str, told: str) -> str:
-        """The whole file."""
         return "\n".join(
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
@@ -148,7 +137,6 @@ def check_room(what: str, end: float, most: float) -> None:
 
 
 def size_of(data: bytes) -> tuple[int, int]:
-    """Width and height of an image."""
     with Image.open(BytesIO(data)) as image:
         return image.size
 
@@ -165,3 +153,81 @@ def _embedded(data: bytes, name: str) -> str:
 
 def _at(box: Box) -> str:
     return f'x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}"'
+
+
+FIRST = ord(" ")
+# Advance widths from the space to the tilde, in thousandths of the font's size.
+WIDTHS = (
+    (278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278)
+    + (556,) * 10
+    + (278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667)
+    + (556, 833, 722, 778, 667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278, 278, 278)
+    + (469, 556, 333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556)
+    + (556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584)
+)
+OTHERS = {"“": 333, "”": 333, "‘": 222, "’": 222, "·": 278}
+WIDEST = 1400  # an emoji
+
+
+def width(text: str, size: float) -> float:
+    return sum(map(_advance, text)) * size / 1000
+
+
+def _advance(letter: str) -> int:
+    at = ord(letter) - FIRST
+    return WIDTHS[at] if 0 <= at < len(WIDTHS) else OTHERS.get(letter, WIDEST)
+
+
+def wrapped(text: str, size: float, most: float) -> list[str]:
+    lines = []
+    for paragraph in text.split("\n"):
+        line = ""
+        for word in paragraph.split():
+            longer = f"{line} {word}".strip()
+            if line and width(longer, size) > most:
+                lines.append(line)
+                longer = word
+            line = longer
+        lines.append(line)
+    return lines
+
+
+@dataclass(frozen=True)
+class Theme:
+    page: str
+    card: str
+    edge: str
+    ink: str
+    quiet: str
+    parts: Mapping[str, str]
+    wash: float
+
+
+LIGHT = Theme(
+    page="#f6f8fa",
+    card="#ffffff",
+    edge="#d1d9e0",
+    ink="#1f2328",
+    quiet="#59636e",
+    parts={
+        "prompt": "#8250df",
+        "input_images": "#0969da",
+        "output_images": "#1a7f37",
+        "community_feedback": "#bc4c00",
+    },
+    wash=0.09,
+)
+DARK = Theme(
+    page="#0d1117",
+    card="#161b22",
+    edge="#343b44",
+    ink="#e6edf3",
+    quiet="#9198a1",
+    parts={
+        "prompt": "#bc8cff",
+        "input_images": "#58a6ff",
+        "output_images": "#3fb950",
+        "community_feedback": "#f0883e",
+    },
+    wash=0.14,
+)

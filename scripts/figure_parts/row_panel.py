@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from figure_parts.canvas import Box, Canvas, check_room, size_of
+from figure_parts.canvas import Box, Canvas, check_room, size_of, wrapped
 from figure_parts.story import SPLIT, Story, digest_of
 from figure_parts.thread_panel import Anchors, marked
-from figure_parts.words import wrapped
 
 SIZE, LEADING, PAD = 15, 20, 16
 LABEL, IMAGE, HEAD = 14.5, 104, 46
 
 
 def row_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
-    """Draws the row."""
     canvas.card(box)
     _head(canvas, story, Box(box.x, box.y, box.width, HEAD))
     anchors: Anchors = {}

@@ -22,8 +22,6 @@ MEASURED_ON = "text_to_image"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a split puts a system."""
-
     split: str
     samples: int
     value: float
@@ -32,8 +30,6 @@ class Place:
 
 @dataclass(frozen=True)
 class Standing:
-    """One line of the board."""
-
     system: str
     image: bytes
     places: tuple[Place, ...]
@@ -41,8 +37,6 @@ class Standing:
 
 @dataclass(frozen=True)
 class Story:
-    """All that the figure shows."""
-
     posts: tuple[Mapping[str, Any], ...]
     images: Mapping[str, bytes]
     row: Mapping[str, Any]
@@ -50,7 +44,6 @@ class Story:
     standings: tuple[Standing, ...]
 
     def texts_for(self, column: str, post: Mapping[str, Any]) -> list[str]:
-        """The words of a post that stand in a column of the row."""
         if column == "prompt":
             return [self.row["prompt"]] if self.row["prompt"] in post["text"] else []
         said = self.row["community_feedback"]
@@ -58,7 +51,6 @@ class Story:
 
 
 def read_story(run: Path) -> Story:
-    """Reads a finished run of the bundled corpus."""
     folder = RunFolder(run)
     posts = _thread(folder)
     row = _row(run, {post["url"] for post in posts})
@@ -120,5 +112,4 @@ def _places(rates: list[dict[str, Any]], system: str) -> Iterator[Place]:
 
 
 def digest_of(image: bytes) -> str:
-    """The sha256 of an image, which its posts name it by."""
     return hashlib.sha256(image).hexdigest()

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from figure_parts.canvas import Box, Canvas, check_room, size_of
+from figure_parts.canvas import Box, Canvas, check_room, size_of, wrapped
 from figure_parts.story import Story
-from figure_parts.words import wrapped
 
 SIZE, LEADING = 16, 21
 PAD, GAP, INDENT = 14, 12, 26
@@ -27,7 +26,6 @@ class Piece:
 
 
 def thread_panel(canvas: Canvas, story: Story, box: Box) -> Anchors:
-    """Draws the posts."""
     anchors: Anchors = {}
     y, bottoms = box.y, dict[int, float]()
     for number, post in enumerate(story.posts):

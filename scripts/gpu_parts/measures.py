@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from bench_structure import generated, write_model
+from bench_images import generated, write_model
 from datasets import Dataset, concatenate_datasets
 from PIL import Image
 from pydantic import BaseModel
@@ -125,11 +125,9 @@ class Copies(ModelStage):
 
     @property
     def prompt(self) -> Prompt:
-        """The instructions."""
         return self.stage.prompt
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        """The requests of each row."""
         asked = self.stage.answered_by(self.answers) if self.answers else self.stage
         rows = zip(asked.requests(table), table["copy"].to_pylist(), strict=True)
         return [[self._copied(one, copy) for one in row] for row, copy in rows]
@@ -177,19 +175,14 @@ def _enlarged(file: Path, pixels: int) -> bytes:
 
 @dataclass
 class Noted:
-    """An engine whose requests are noted."""
-
     engine: VllmEngine
     asked: list[Request] = field(default_factory=list)
     stored: ClassVar[bool] = True
 
     def signature(self) -> Mapping[str, Any]:
-        """The engine's."""
         return self.engine.signature()
 
     def stream(self, requests: Iterable[Request]) -> Iterator[Any]:
-        """The engine's answers."""
-
         def noted() -> Iterator[Request]:
             for request in requests:
                 self.asked.append(request)
@@ -256,12 +249,10 @@ def asked_of(stage: Copies, rows: Dataset) -> Iterator[Request]:
 
 
 def reader(given: Given) -> Iterator[Row]:
-    """The model that reads posts and judges outputs."""
     yield from _engine("reader", models.reader, given)
 
 
 def guard(given: Given) -> Iterator[Row]:
-    """The model that looks for hazards."""
     yield from _engine("guard", models.guard, given)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import importlib
 import json
+import random
 import re
 import shutil
 import signal
@@ -22,12 +24,16 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from datasets import Image, load_dataset
+from typer.testing import CliRunner
 
+from echo_hf import tables as declared
 from echo_hf.builder.build import build, opened, run_until
-from echo_hf.builder.steps import STAGES, stage_class, up_to
-from echo_hf.builder.update import ASIDE, Updated, update
+from echo_hf.builder.steps import STAGES, stage_class
+from echo_hf.builder.update import ASIDE, Updated, planned_build, update
+from echo_hf.cli import app
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, register
+from echo_hf.engines.estimate import NO_WORK
 from echo_hf.errors import (
     EngineError,
     MissingExtraError,
@@ -37,8 +43,11 @@ from echo_hf.errors import (
     StageError,
 )
 from echo_hf.hub.release import Release, read_release, verify_release
+from echo_hf.pipeline import stage as stages
+from echo_hf.samples.threads import Threads
 from echo_hf.tables import OUTPUTS
 from tests.engines.openai.loopback_server import Answer, closed_port, running
+from tests.paced_plugin import PacedEngine, answered
 from tests.progress_for_tests import Heard
 from tests.recorded_as_model import (
     BOARD,
@@ -51,14 +60,11 @@ from tests.recorded_as_model import (
     rows,
     tables,
 )
-from tests.slow_build import SlowEngine
 
 
-@pytest.mark.parametrize("find", [stage_class, up_to])
-def test_an_unknown_stage_is_named_with_the_nearest(find: object) -> None:
-    assert callable(find)
+def test_an_unknown_stage_is_named_with_the_nearest() -> None:
     with pytest.raises(StageError, match=r"unknown stage 'rolls'; did you mean 'roles'\? known: "):
-        find("rolls")
+        stage_class("rolls")
 
 
 HERE = Path(__file__).resolve().parents[1]
@@ -140,16 +146,15 @@ def test_a_release_tells_of_its_prompts_and_of_the_posts_behind_it(quickstart: P
     assert origins["splits"].prompt is None
     posts = {post["url"]: post for post in rows(quickstart, "collect")}
     samples = list(release.datasets["analysis"])
+    primary = {one["id"]: posts[one["post_urls"][0]] for one in samples}
+    platforms = Counter(post["platform"] for post in primary.values())
     measured = release.stats["measured"]["all"]
-    platforms = Counter(posts[one["post_urls"][0]]["platform"] for one in samples)
-    found = (measured["samples"], measured["platforms"])
-    assert found == (len(samples), dict(platforms.most_common()))
-    for one in samples:
-        post = posts[one["post_urls"][0]]
-        assert {name: one[name] for name in RAW} == {name: post[name] for name in RAW}
-    assert all(sum(one[name] is not None for one in samples) > 40 for name in RAW)
-    for stage in ("extract", "privacy", "splits"):
-        assert {one[name] for one in rows(quickstart, stage) for name in RAW} == {None}
+    assert (measured["samples"], measured["platforms"]) == (len(samples), dict(platforms))
+    for name in RAW:
+        assert all(one[name] == primary[one["id"]][name] for one in samples)
+        assert sum(one[name] is not None for one in samples) > 40
+        for stage in ("extract", "privacy", "splits"):
+            assert {one[name] for one in rows(quickstart, stage)} == {None}
 
 
 def test_a_second_process_is_kept_out(quickstart: Path) -> None:
@@ -160,32 +165,43 @@ def test_a_second_process_is_kept_out(quickstart: Path) -> None:
         build(shipped_config(), runs=quickstart.parent)
 
 
-def here(runs: Path, log: Path) -> None:
-    register("slow")(lambda **_: SlowEngine(str(log), 0, str(runs)))
+BUILD = """
+import sys, echo_hf
+from echo_hf.engines.base import register
+from tests.paced_plugin import PacedEngine
+config, runs, log = sys.argv[1:]
+register("paced")(lambda **_: PacedEngine(log, 0.03, recorded=True))
+echo_hf.build(config, runs=runs)
+"""
 
 
-def asked(log: Path) -> int:
-    return len(log.read_text().splitlines()) if log.exists() else 0
+def paced(folder: Path) -> Path:
+    """Here the engine takes no time; what it answers is logged in a folder."""
+    register("paced")(lambda **_: PacedEngine(str(folder), recorded=True))
+    folder.mkdir()
+    return folder
 
 
 def test_a_killed_build_goes_on_where_it_was(tmp_path: Path) -> None:
-    config = config_over(tmp_path, bundled_posts(X)[:60], "slow")
+    config = config_over(tmp_path, bundled_posts(X)[:25], "paced")
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    logs = {name: tmp_path / f"{name}.log" for name in ("first", "second", "whole")}
-    arguments = [config, killed, logs["first"], 0.03]
-    process = subprocess.Popen([sys.executable, HERE / "slow_build.py", *map(str, arguments)])
+    (first := tmp_path / "first").mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", BUILD, str(config), str(killed), str(first)], cwd=HERE.parent
+    )
     deadline = time.monotonic() + 60
-    while asked(logs["first"]) < 22 and time.monotonic() < deadline:
+    while len(answered(first)) < 14 and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     with closing(sqlite3.connect(killed / "quickstart" / "answers.sqlite")) as connection:
-        ((answered,),) = connection.execute("select sum(tries) from answers")
-    for runs, name in ((killed, "second"), (whole, "whole")):
-        here(runs, logs[name])
-        build(config, runs=runs)
-    assert 21 <= answered < asked(logs["whole"])
-    assert answered + asked(logs["second"]) == asked(logs["whole"])
+        ((kept,),) = connection.execute("select sum(tries) from answers")
+    second = paced(tmp_path / "second")
+    build(config, runs=killed)
+    every = paced(tmp_path / "every")
+    build(config, runs=whole)
+    assert 13 <= kept < len(answered(every))
+    assert kept + len(answered(second)) == len(answered(every))
     for stage in STAGES:
         for part in ("kept", "rejects", "quarantine", "notices"):
             assert rows(killed / "quickstart", stage, part) == rows(
@@ -201,14 +217,11 @@ def test_an_empty_source_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_damaged_is_made_again(quickstart: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(quickstart, tmp_path / "quickstart"))
-    for name in ("text_to_image/test-00000-of-00001.parquet", "manifest.json"):
-        path = run / "release" / name
+    damaged = [run / "release" / "manifest.json", *run.glob("release/text_to_image/*.parquet")]
+    damaged += [one for one in run.glob("cache/roles-*.arrow") if one.stem.count("-") == 1]
+    assert len(damaged) == 3
+    for path in damaged:
         path.write_bytes(path.read_bytes()[:100])
-    for stage, size in (("threads", 0), ("roles", 1000)):
-        (cached,) = (
-            one for one in (run / "cache").glob(f"{stage}-*.arrow") if one.stem.count("-") == 1
-        )
-        cached.write_bytes(cached.read_bytes()[:size])
     build(shipped_config(), runs=tmp_path)
     assert contents(run / "release") == contents(quickstart / "release")
     assert rows(run, "splits") == rows(quickstart, "splits")
@@ -221,20 +234,13 @@ def reading(folder: Path, sources: list[Any], posts: list[Post], **more: Any) ->
     return config
 
 
-@pytest.mark.parametrize(("source", "size"), [("x", None), ("jsonl", 60)])
-def test_posts_without_a_sample_write_no_release(
-    tmp_path: Path, quickstart: Path, source: str, size: int | None
-) -> None:
-    config = reading(tmp_path, [{"source": source, "path": "posts.jsonl"}], bundled_posts())
-    text = (tmp_path / "posts.jsonl").read_text("utf-8")
-    (tmp_path / "posts.jsonl").write_text(text[:size], "utf-8")
+def test_posts_without_a_sample_write_no_release(tmp_path: Path, quickstart: Path) -> None:
+    """As when they are read as those of another source; and one that is there stays."""
+    config = reading(tmp_path, [{"source": "x", "path": "posts.jsonl"}], bundled_posts()[:20])
     release = tmp_path / "runs" / "quickstart" / "release"
-    with pytest.raises(ReleaseError, match=r"no post became a sample, .*--allow-empty writes"):
-        build(config, runs=tmp_path / "runs")
-    assert not release.exists()
     shutil.copytree(quickstart / "release", release)
     before = contents(release)
-    with pytest.raises(ReleaseError, match="one that is there stays"):
+    with pytest.raises(ReleaseError, match=r"no post became a sample, .*--allow-empty writes"):
         build(config, runs=tmp_path / "runs")
     assert contents(release) == before
 
@@ -269,7 +275,7 @@ def test_an_engine_that_only_fails_is_quoted(tmp_path: Path) -> None:
 
 def test_a_missing_package_is_told_before_a_post_is_read(tmp_path: Path) -> None:
     engine = RecordedAsModel().use()
-    config, runs = config_over(tmp_path, bundled_posts()[:40]), tmp_path / "runs"
+    config, runs = config_over(tmp_path, bundled_posts()[:25]), tmp_path / "runs"
     absent = register(KIND, extra="vllm", packages=("nobody_has_this",))
     absent(lambda **_: engine)
     with pytest.raises(MissingExtraError, match=r'pip install "echo-hf\[vllm\]"'):
@@ -291,34 +297,26 @@ def test_what_cannot_fit_is_refused_before_a_post_is_read(tmp_path: Path) -> Non
     assert not (tmp_path / "runs" / "quickstart" / "stages").exists()
 
 
+@pytest.mark.slow
 def test_other_answers_reach_what_follows(tmp_path: Path) -> None:
-    config, runs = config_over(tmp_path, bundled_posts(X)[:40], "slow"), tmp_path / "runs"
-    here(runs, tmp_path / "log")
+    config, runs = config_over(tmp_path, bundled_posts(X)[:20], "paced"), tmp_path / "runs"
+    paced(tmp_path / "log")
     build(config, runs=runs)
     run = runs / "quickstart"
     assert rows(run, "threads")
     for path in run.glob("cache/relevance-*"):
         path.unlink()
-    with closing(sqlite3.connect(run / "answers.sqlite")) as connection, connection:
-        low = "update answers set text = '{\"score\": 1}' where task = 'relevance'"
-        connection.execute(low)
+    with closing(sqlite3.connect(run / "answers.sqlite")) as file, file:
+        file.execute("update answers set text = '{\"score\": 1}' where task = 'relevance'")
     with pytest.raises(ReleaseError, match="no post became a sample"):
         build(config, runs=runs)
     assert rows(run, "threads") == rows(run, "splits") == []
 
 
-def test_a_first_run_says_what_it_will_ask(tmp_path: Path) -> None:
-    engine = RecordedAsModel().use()
-    heard = Heard()
-    build(config_over(tmp_path, bundled_posts()[:40]), runs=tmp_path / "runs", watch=heard)
-    asked = Counter(request.task for request in engine.asked)
-    assert {name: calls for name, (calls, _) in heard.plans.items() if calls} == dict(asked)
-
-
 def test_of_what_failed_the_release_tells_kinds_and_keys(tmp_path: Path) -> None:
     refused = Completion("I would rather not.", None, "refusal")
     RecordedAsModel(fails=lambda one: refused if one.task == "roles" else None).use()
-    release = build(config_over(tmp_path, bundled_posts()[:40]), runs=tmp_path)
+    release = build(config_over(tmp_path, bundled_posts()[:25]), runs=tmp_path)
     told = json.loads((release.path / "stats.json").read_text("utf-8"))["failed"]
     waiting = {name: rows(release.path.parent, name, "quarantine") for name in STAGES}
     assert {name: sum(one["rows"] for one in by.values()) for name, by in told.items()} == {
@@ -337,13 +335,16 @@ REPLY = {
     "text": "that second one is perfect, the light is exactly right",
     "timestamp": "2026-03-09T09:00:00Z",
 }
-POSTS = bundled_posts()[:75]
+POSTS = bundled_posts()[:60]
 
 
-def updated(folder: Path, posts: list[Post], **more: Any) -> tuple[Updated, RecordedAsModel]:
-    engine = RecordedAsModel().use()
-    config = config_over(folder, posts, **more)
-    return update(config, runs=folder / "runs"), engine
+def updated(folder: Path, posts: list[Post]) -> tuple[Updated, RecordedAsModel]:
+    """An update, which says before what it will ask."""
+    engine, heard = RecordedAsModel().use(), Heard()
+    done = update(config_over(folder, posts), runs=folder / "runs", watch=heard)
+    asked = Counter(request.task for request in engine.asked)
+    assert {name: calls for name, (calls, _) in heard.plans.items() if calls} == asked
+    return done, engine
 
 
 def samples(release: Release) -> dict[str, dict[str, Any]]:
@@ -386,9 +387,7 @@ def test_without_changes_nothing_is_asked_or_written(
     assert not (run / "cache" / ASIDE).exists()
 
 
-def test_other_counts_of_a_post_are_released_and_cost_nothing(
-    tmp_path: Path, first: Release
-) -> None:
+def test_other_counts_are_released_and_cost_nothing(tmp_path: Path, first: Release) -> None:
     before = samples(first)
     url = next(iter(before.values()))["post_urls"][0]
     posts = [
@@ -428,9 +427,7 @@ def test_the_release_before_is_kept_whole(tmp_path: Path, first: Release) -> Non
     assert done.previous == previous
     verify_release(previous)
     assert contents(previous) == whole
-    assert before > set(samples(done.release))
-    unchanged, _ = updated(tmp_path, POSTS[:-20])
-    assert unchanged.previous is None
+    assert before - set(samples(done.release))
     now = contents(run / "release")
     with pytest.raises(ReleaseError, match="no post became a sample"):
         updated(tmp_path, [{"url": "https://board.example/1", "text": "hello"}])
@@ -478,3 +475,95 @@ def test_each_file_says_for_itself_what_found_its_posts(tmp_path: Path) -> None:
 
 def _of(samples: dict[str, dict[str, Any]], post: Post) -> bool:
     return any(post["url"] in row["post_urls"] for row in samples.values())
+
+
+ASKED = ("relevance", "extract", "roles", "screenshots", "feedback", "safety")
+
+
+@pytest.fixture
+def engine() -> RecordedAsModel:
+    return RecordedAsModel().use()
+
+
+def test_the_next_stage_is_counted_and_the_rest_are_as_in_the_bundled_corpus(
+    tmp_path: Path, engine: RecordedAsModel
+) -> None:
+    """The shares in the list are those of the corpus, so that here they come to what is asked."""
+    config, runs = config_over(tmp_path, bundled_posts(), KIND), tmp_path / "runs"
+    posts, before = planned_build(config, runs=runs)
+    assert (posts, [one.stage for one in before]) == (len(bundled_posts()), [*ASKED])
+    assert not any(one.counted for one in before)
+    assert (engine.asked, runs.exists()) == ([], False)
+
+    run_until(config, "collect", runs=runs)
+    (first, *rest) = planned_build(config, runs=runs)[1]
+    assert (first.counted, [one.counted for one in rest]) == (True, [False] * 5)
+    assert engine.asked == []
+
+    build(config, runs=runs)
+    asked = Counter(request.task for request in engine.asked)
+    assert first.todo == asked["relevance"]
+    assert {one.stage: one.todo for one in before} == pytest.approx(asked, rel=0.05)
+    assert planned_build(config, runs=runs) == (posts, ())
+
+
+def test_what_is_stored_is_not_asked_again(tmp_path: Path, engine: RecordedAsModel) -> None:
+    config, runs = config_over(tmp_path, bundled_posts()[:20], KIND), tmp_path / "runs"
+    run_until(config, "relevance", runs=runs)
+    made = len(engine.asked)
+    (lost,) = runs.glob("*/stages/relevance")
+    shutil.rmtree(lost)
+    first = planned_build(config, runs=runs)[1][0]
+    assert (first.stage, first.todo, first.stored) == ("relevance", 0, made)
+    assert first.expected == NO_WORK
+
+
+def test_the_command_says_what_it_would_ask_and_makes_nothing(
+    tmp_path: Path, engine: RecordedAsModel
+) -> None:
+    config = config_over(tmp_path, bundled_posts(), KIND)
+    told = ["build", str(config), "--runs", str(tmp_path / "runs"), "--dry-run"]
+    done = CliRunner().invoke(app, told)
+    assert done.exit_code == 0, done.output
+    for said in ("121 posts", "relevance", "about 48", "nothing was asked: leave out --dry-run"):
+        assert said in done.output
+    assert not (tmp_path / "runs").exists()
+    refused = CliRunner().invoke(app, [*told, "--until", "threads"])
+    assert "--dry-run asks nobody" in str(refused.exception)
+
+
+def test_recorded_answers_cost_nothing(tmp_path: Path) -> None:
+    config = config_over(tmp_path, bundled_posts()[:5], "recorded")
+    assert {one.expected for one in planned_build(config, runs=tmp_path)[1]} == {NO_WORK}
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_sum(tmp_path: Path) -> None:
+    config = config_over(tmp_path, bundled_posts(), "recorded")
+    data = yaml.safe_load(config.read_text("utf-8"))
+    model = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct", "gpu_memory_gib": 24}
+    config.write_text(yaml.safe_dump({**data, "engines": {"text": model}}), "utf-8")
+    with pytest.raises(EngineError, match=r"engine 'text' does not fit: weights 62\.3 GiB \+ "):
+        planned_build(config, runs=tmp_path / "runs")
+
+
+def stages_of(folder: Path) -> dict[str, bytes]:
+    """What stages make of posts in no order, some of them twice."""
+    folder.mkdir()
+    mixed = [*bundled_posts(), *bundled_posts()[:10]]
+    random.Random(0).shuffle(mixed)
+    run_until(config_over(folder, mixed, "recorded"), "extract", runs=folder)
+    made = folder / "quickstart" / "stages"
+    files = [*made.rglob("*.parquet"), *made.rglob("digest.json")]
+    return {str(path.relative_to(made)): path.read_bytes() for path in files}
+
+
+def test_small_parts_give_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build does not depend on how many rows are in memory at once."""
+    whole = stages_of(tmp_path / "whole")
+    monkeypatch.setattr(Threads, "part_posts", 20)
+    monkeypatch.setattr(declared, "NEAR", 8)
+    monkeypatch.setattr(stages, "BATCH", 9)
+    monkeypatch.setattr(importlib.import_module("echo_hf._infra.atomic"), "MOST_ROWS", 7)
+    parted = stages_of(tmp_path / "parted")
+    assert len(whole) == 25
+    assert [name for name in whole if whole[name] != parted[name]] == []

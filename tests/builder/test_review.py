@@ -30,6 +30,7 @@ from echo_hf.errors import ReviewError, RunError
 from echo_hf.hub.release import Release
 from echo_hf.reasons import Review
 from tests.curate.reviewed_rows_for_tests import SHOT, A, row
+from tests.errors_for_tests import said_by
 from tests.recorded_as_model import X, config_over
 from tests.test_cli import echo_hf
 
@@ -97,9 +98,7 @@ def test_the_next_build_follows_the_decisions(runs: Path) -> None:
     assert set(released(after, "text_to_image")) == drawn - {PROMPTS[2]}
 
 
-def test_what_is_doubtful_comes_first_and_a_person_lets_it_into_the_benchmark(
-    tmp_path: Path,
-) -> None:
+def test_what_is_doubtful_comes_first_and_a_person_lets_it_in(tmp_path: Path) -> None:
     asked = "Turn this photo into a stamp, teal background"
     path, runs = config(tmp_path, *PROMPTS, asked), tmp_path / "runs"
     before, found = build(path, runs=runs), open_reviews(path, runs=runs).open
@@ -121,27 +120,25 @@ def test_what_is_doubtful_comes_first_and_a_person_lets_it_into_the_benchmark(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"keep": ["ID", "IDx"]}, "no sample 'IDx' in .*did you mean 'ID'"),
-        ({"keep": ["ID"], "remove": ["ID"]}, "'ID' is to be kept and removed"),
+        ({"keep": ["ID", "IDx"]}, "no sample 'IDx' in the last build"),
+        ({"keep": ["ID"], "remove": ["ID"]}, "'ID' is given to keep and to remove"),
         ({"keep": ["ID"], "edits": {"ID": Edit(" ")}}, "has no word"),
-        ({"keep": ["ID"], "note": "x" * 2001}, "^sample 'ID': note"),
-        ({"keep": ["ID"], "note": "half \ud800"}, "^sample 'ID': note"),
-        ({"keep": ["ID"], "reviewer": ""}, "^sample 'ID': reviewer"),
-        ({"keep": ["ID"], "reviewer": "x" * 101}, "^sample 'ID': reviewer"),
+        ({"keep": ["ID"], "note": "half \ud800"}, "sample 'ID': note"),
+        ({"keep": ["ID"], "reviewer": ""}, "sample 'ID': reviewer"),
     ],
 )
 def test_what_cannot_be_decided_is_one_line_and_not_written(
-    runs: Path, given: dict[str, Any], said: str
+    built: Path, given: dict[str, Any], said: str
 ) -> None:
+    runs = built / "runs"
     known = waiting(runs)[CARD]
     for name, value in given.items():
         if isinstance(value, list):
             given = {**given, name: [one.replace("ID", known) for one in value]}
         elif isinstance(value, dict):
             given = {**given, name: dict.fromkeys([known], *value.values())}
-    with pytest.raises(ReviewError, match=said.replace("ID", known)) as caught:
-        decide(runs.parent / "config.yaml", **given, runs=runs)
-    assert "\n" not in str(caught.value)
+    told = said_by(ReviewError, decide, built / "config.yaml", **given, runs=runs)
+    assert said.replace("ID", known) in told
     assert not (runs / "cards" / "review.jsonl").exists()
 
 
@@ -152,17 +149,13 @@ def test_without_a_build_there_is_nothing_to_review(tmp_path: Path) -> None:
             review(path, runs=tmp_path / "runs")
 
 
-def printed(show: Any, *arguments: Any) -> str:
-    out = io.StringIO()
-    show(Console(file=out, width=60), *arguments)
-    return out.getvalue()
-
-
 def test_a_hostile_prompt_is_only_text() -> None:
     prompt = "\x1b[31m[bold]draw\u202e\n@noor[/bold] " + "x" * 500
     one = OpenReview("an-id", ("personal_data",), prompt, (Path("runs/cards/pictures/aa/aab"),))
-    text = printed(show_open, Reviews((one,), Path("review.jsonl"), (3,)), Path("c.yaml"))
-    lines = text.splitlines()
+    out = io.StringIO()
+    reviews = Reviews((one,), Path("review.jsonl"), (3,))
+    show_open(Console(file=out, width=60), reviews, Path("c.yaml"))
+    lines = out.getvalue().splitlines()
     assert lines[0] == "review.jsonl:3 was cut short and does not count: decide again"
     assert lines[1] == "an-id  personal_data"
     assert lines[2].startswith("  [31m[bold]draw @noor[/bold] xxx")
@@ -216,17 +209,16 @@ def test_an_edit_is_built_kept_and_withdrawn(runs: Path) -> None:
     ("options", "said"),
     [
         (["--note", "hm"], "--note and --reviewer go with a decision"),
-        (["--reviewer", "ann"], "--note and --reviewer go with a decision"),
         (["--app", "--keep", "x"], "--keep and --app are two things"),
         (["--gold", "g", "--flag", "x"], "--flag and --gold are two things"),
         (["--people", "ann"], "--people and --anyone go with --app"),
     ],
 )
-def test_what_would_be_left_undone_is_refused(runs: Path, options: list[str], said: str) -> None:
-    done = echo_hf("review", "config.yaml", *options, cwd=runs.parent)
+def test_what_would_be_left_undone_is_refused(built: Path, options: list[str], said: str) -> None:
+    done = echo_hf("review", "config.yaml", *options, cwd=built)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert said in done.stderr
-    assert not (runs / "cards" / "review.jsonl").exists()
+    assert not (built / "runs" / "cards" / "review.jsonl").exists()
 
 
 CALM = {"safety": {"flagged": False, "categories": [], "model": "guard"}, "has_nsfw": False}
@@ -257,7 +249,7 @@ def told(*notices: Any, duplicate_of: str | None = None, **values: Any) -> Triag
         ({"doubts": ["lacks_input"]}, Fitness.MANUAL, "an image that came with it"),
         ({"doubts": ["lacks_input"], "quality": "Analysis"}, Fitness.DISCARD, "for analysis only"),
         ({"screenshot": SHOT}, Fitness.MANUAL, "not cut: draw the boxes"),
-        ({"screenshot": SHOT, "doubts": ["screenshot_whole"]}, Fitness.MANUAL, "not cut: draw"),
+        ({"screenshot": SHOT, "doubts": ["screenshot_whole"]}, Fitness.MANUAL, "draw the boxes"),
         ({"screenshot": SHOT, "is_screenshot": True}, Fitness.MANUAL, "check the boxes"),
         ({"review": ["may_show_minor"]}, Fitness.MANUAL, "may be under 18"),
         ({"review": ["second_look"], "quality": "Analysis"}, Fitness.MANUAL, "somebody left it"),

@@ -19,6 +19,7 @@ from echo_hf.errors import ConfigError, EchoError, ReleaseError
 from echo_hf.hub.card import searches_in
 from echo_hf.hub.manifest import CARD
 from echo_hf.hub.redistribution import dehydrate
+from tests.errors_for_tests import said_by
 from tests.hub.conftest import (
     REPO,
     Put,
@@ -106,18 +107,12 @@ def test_a_release_says_what_was_searched_and_older_versions_read_it(
 
 @pytest.mark.parametrize(
     ("front", "said"),
-    [
-        ("searches: {bluesky: {phases: []}}", "bluesky.phases is"),
-        ("searches: [", "has no front matter"),
-        ("- a list", "has no front matter"),
-    ],
+    [("searches: {bluesky: {phases: []}}", "bluesky.phases is"), ("- a", "has no front matter")],
 )
 def test_searches_of_others_are_checked(tmp_path: Path, front: str, said: str) -> None:
     path = tmp_path / CARD
     path.write_text(f"---\n{front}\n---\n# Card\n", "utf-8")
-    with pytest.raises(ReleaseError, match=said) as raised:
-        searches_in(path)
-    assert "\n" not in str(raised.value)
+    assert said in said_by(ReleaseError, searches_in, path)
 
 
 def test_what_the_date_decides_is_filled_in_by_a_person(
@@ -173,24 +168,17 @@ def test_a_run_gives_its_whole_config(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (["--next", "New"], "--next MODEL and --from LAST go together"),
-        (["--released", "2026-03-02"], "--next MODEL and --from LAST go together"),
         (["--next", "New", "--from", "nowhere"], "expected the folder of a run or of a release"),
         (["--next", "New", "--from", "LAST", "--released", "May"], "expected a day, such as"),
         (["--next", "pbloom", "--from", "LAST"], "expected another model"),
         (["--next", "a\nb", "--from", "LAST"], "can be printed"),
-        (["--next", "n" * 201, "--from", "LAST"], "at most 200 characters"),
-        (["--next", "New", "--from", "LAST", "--released", "9999-12-31"], "a day of our time"),
-        (["comparison", "--next", "New", "--from", "LAST"], "expected [FOLDER] alone"),
         (["one", "two", "--next", "New", "--from", "LAST"], "expected [FOLDER] alone"),
+        (["comparison", "--next", "New", "--from", "LAST"], "expected [FOLDER] alone"),
         (["--next", "New", "--from", "LAST", "--benchmark", "x"], "go with `echo-hf init compar"),
     ],
 )
-def test_what_cannot_be_done_says_why(
-    write: Write, searches: dict[str, Search], arguments: list[str], said: str
-) -> None:
-    late = {"phases": [{**PHASES[1], "start": "2025-04-02"}]}
-    given = {"bluesky": Search.model_validate(late)}
-    release = write("last", searches=given)
+def test_what_cannot_be_done_says_why(write: Write, arguments: list[str], said: str) -> None:
+    release = write("last")
     done = CliRunner().invoke(
         app, ["init", *(str(release.path) if one == "LAST" else one for one in arguments)]
     )

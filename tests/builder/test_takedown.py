@@ -15,7 +15,7 @@ import pytest
 
 from echo_hf.apps.events import EVENTS, EVENTS_FILE, JOURNALS, EventLog, forget
 from echo_hf.builder.build import build
-from echo_hf.builder.takedown import images_named, remove_rows
+from echo_hf.builder.takedown import Removal, images_named, remove_rows
 from echo_hf.builder.update import ASIDE, update
 from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed, read_tombstones
 from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
@@ -24,7 +24,7 @@ from echo_hf.hub.release import Release, is_complete, read_release
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.quickstart.truth import corpus
 from echo_hf.tables import HUMAN, OUTPUTS, RATINGS
-from tests.recorded_as_model import BOARD, RecordedAsModel, X, bundled_posts, config_over
+from tests.recorded_as_model import BOARD, RecordedAsModel, X, bundled_posts, config_over, rows
 
 CORPUS = corpus()
 FORGOTTEN = "https://x.com/hana_hikes/status/9900316480787844284"  # a lake turned into night
@@ -34,15 +34,14 @@ Row = dict[str, Any]
 
 
 def posts() -> list[Row]:
-    every = bundled_posts(X)
+    every = bundled_posts(X)[:60]
     (theirs,) = (one for one in every if one["url"] == FORGOTTEN)
     theirs["text"] += f" {WORD}"
     return every
 
 
-def built(folder: Path, given: list[Row]) -> tuple[Path, Release]:
-    config = config_over(folder, given, "recorded")
-    return config, build(config, runs=folder / "runs")
+def built(folder: Path, given: list[Row]) -> Release:
+    return build(config_over(folder, given, "recorded"), runs=folder / "runs")
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +52,12 @@ def built_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def build_of_posts(built_once: Path, tmp_path: Path) -> tuple[Path, Release]:
-    shutil.copytree(built_once, tmp_path, dirs_exist_ok=True)
-    return tmp_path / "config.yaml", read_release(run_of(tmp_path) / "release")
+def folder(built_once: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(built_once, tmp_path, dirs_exist_ok=True))
+
+
+def forgotten(folder: Path, *urls: str) -> Removal:
+    return forget(urls or [FORGOTTEN], folder / "config.yaml", runs=folder / "runs")
 
 
 def run_of(folder: Path) -> Path:
@@ -86,84 +88,81 @@ def test_an_old_text_keeps_no_link_to_a_forgotten_post(tmp_path: Path) -> None:
         {"url": f"{page}#new", "text": "so very good", "parent_url": f"{page}#old"},
         *({"url": f"{page}#other", "text": text} for text in ("a fox", "a bear")),
     ]
-    config, _ = built(tmp_path, posts() + own)
-    removal = forget([f"{page}#old"], config, runs=tmp_path / "runs")
-    build(config, runs=tmp_path / "runs")
-    rejects = pq.read_table(run_of(tmp_path) / "stages" / "collect" / "rejects.parquet").to_pylist()
+    built(tmp_path, posts()[:20] + own)
+    removal = forgotten(tmp_path, f"{page}#old")
+    build(tmp_path / "config.yaml", runs=tmp_path / "runs")
+    rejects = rows(run_of(tmp_path), "collect", "rejects")
     assert removal.posts == 1
     assert {row["_reason"] for row in rejects} == {"superseded"}
     assert [row["record"] and json.loads(row["record"]) for row in rejects] == [None, own[3]]
     assert holding(run_of(tmp_path), "list#old") == []
 
 
-def test_a_forgotten_post_is_in_no_byte_of_the_next_release(
-    tmp_path: Path, build_of_posts: tuple[Path, Release]
-) -> None:
-    config, before = build_of_posts
-    samples = {row["id"]: row for rows in before.datasets.values() for row in rows.to_list()}
+def test_a_forgotten_post_is_in_no_byte_of_the_next_release(folder: Path) -> None:
+    run = run_of(folder)
+    before = read_release(run / "release").datasets.values()
+    samples = {row["id"]: row for some in before for row in some.to_list()}
     theirs = {name for name, row in samples.items() if NUMBER in " ".join(row["post_urls"])}
     post = next(one for one in posts() if one["url"] == FORGOTTEN)
     pixels = (CORPUS / post["pictures"][0]["path"]).read_bytes()
-    log = EventLog(run_of(tmp_path) / EVENTS_FILE)
+    log = EventLog(run / EVENTS_FILE)
     for sample in samples:
         log.append("review", sample, "ada", "edit", {"prompt": f"as in {sample}"})
     assert theirs
-    assert holding(run_of(tmp_path), NUMBER, WORD)
-    taken = forget([FORGOTTEN], config, runs=tmp_path / "runs")
+    assert holding(run, NUMBER, WORD)
+    taken = forgotten(folder)
     assert (taken.posts, set(taken.samples) >= theirs, taken.images >= 1) == (1, True, True)
     own, *answers = taken.left_in
     assert own == f"posts.jsonl:{posts().index(post) + 1}"
     assert answers
-    assert all(str(tmp_path / "answers.jsonl:") in one for one in answers)
+    assert all(str(folder / "answers.jsonl:") in one for one in answers)
     assert {event.subject for event in log.events("review")} == samples.keys() - taken.samples
-    assert holding(run_of(tmp_path), NUMBER, WORD, *(f"as in {one}" for one in taken.samples)) == []
-    release = build(config, runs=tmp_path / "runs")
-    assert holding(run_of(tmp_path), NUMBER, WORD) == []
-    assert not any(pixels in file.read_bytes() for file in run_of(tmp_path).rglob("*.parquet"))
-    after = {row["id"]: row for rows in release.datasets.values() for row in rows.to_list()}
-    assert {name: row["prompt"] for name, row in after.items()} == {
+    assert holding(run, NUMBER, WORD, *(f"as in {one}" for one in taken.samples)) == []
+    after = build(folder / "config.yaml", runs=folder / "runs").datasets.values()
+    assert holding(run, NUMBER, WORD) == []
+    assert not any(pixels in file.read_bytes() for file in run.rglob("*.parquet"))
+    assert {row["id"]: row["prompt"] for some in after for row in some.to_list()} == {
         name: row["prompt"] for name, row in samples.items() if name not in theirs
     }
     # Its replies stay together, below a post without a word.
-    kept = pq.read_table(run_of(tmp_path) / "stages" / "collect" / "kept.parquet").to_pylist()
+    kept = rows(run, "collect")
     (empty,) = (one for one in kept if one["missing"] == "removed")
     assert empty["url"].startswith("urn:sha256:")
-    assert (empty["text"], empty["author"], empty["pictures"], empty["timestamp"]) == (
-        None, None, [], None,
-    )  # fmt: skip
+    said = [empty[name] for name in ("text", "author", "pictures", "timestamp")]
+    assert said == [None, None, [], None]
     answered = [one for one in posts() if one.get("parent_url") == FORGOTTEN]
     assert sum(one["parent_url"] == empty["url"] for one in kept) == len(answered) > 0
 
 
-def test_it_does_not_come_back(tmp_path: Path, build_of_posts: tuple[Path, Release]) -> None:
-    config, _ = build_of_posts
-    forget([FORGOTTEN], config, runs=tmp_path / "runs")
+def test_it_does_not_come_back(folder: Path) -> None:
+    forgotten(folder)
     again = {**posts()[0], "text": WORD, "url": f"https://mobile.twitter.com/x/status/{NUMBER}"}
     broken = {"text": WORD, "original": FORGOTTEN}  # a rejected record that holds it
-    built(tmp_path, [again, broken, *posts()])
-    assert holding(run_of(tmp_path), NUMBER, WORD) == []
-    noted = json.loads((run_of(tmp_path) / "stages/collect/stats.json").read_text())["noted"]
+    built(folder, [again, broken, *posts()])
+    assert holding(run_of(folder), NUMBER, WORD) == []
+    noted = json.loads((run_of(folder) / "stages/collect/stats.json").read_text())["noted"]
     answered = sum(FORGOTTEN in (one.get("parent_url"), one.get("quoted_url")) for one in posts())
     assert (noted["forgotten"], noted["forgotten_link"]) == (3, answered)
 
 
-def test_answers_and_the_release_before_go_with_it(tmp_path: Path) -> None:
+def test_answers_the_release_before_and_what_a_kill_left_go_with_it(tmp_path: Path) -> None:
     RecordedAsModel().use()
-    theirs = FORGOTTEN.replace("https://x.com/", BOARD)
-    given = bundled_posts()
+    theirs = FORGOTTEN.replace(X, BOARD)
+    given = bundled_posts()[:40]
     (post,) = (one for one in given if one["url"] == theirs)
     post["text"] += f" {WORD}"
     run = run_of(tmp_path)
-    for some in (given, given[:-20]):
+    for some in (given, given[:-10]):
         config = config_over(tmp_path, some)
         update(config, runs=tmp_path / "runs", with_responses=True)
     shutil.copytree(run / "release", run / ".release.previous")
     shutil.copytree(run / "release", run / "cache" / ASIDE)
+    (run / ".report.lock").touch()
     places = {".release.previous", "cache", "previous", "release", "responses.parquet", "stages"}
     assert parts_holding(run, NUMBER) >= places
     with closing(Store(run / "answers.sqlite")) as store:
         before = len(store)
-        assert before > forget([theirs], config, runs=tmp_path / "runs").answers > 0
+        assert before > forgotten(tmp_path, theirs).answers > 0
         assert 0 < len(store) < before
     assert holding(run, NUMBER, WORD) == []
     done = update(config, runs=tmp_path / "runs", with_responses=True)
@@ -171,73 +170,44 @@ def test_answers_and_the_release_before_go_with_it(tmp_path: Path) -> None:
     assert (done.previous, done.changed) == (None, True)
 
 
+@pytest.mark.slow
 def test_the_release_before_is_searched_as_well(tmp_path: Path) -> None:
-    given = bundled_posts()
-    theirs = FORGOTTEN.replace("https://x.com/", BOARD)
+    given, theirs = bundled_posts(), FORGOTTEN.replace(X, BOARD)
     for some in (given, [one for one in given if one["url"] != theirs]):
-        config = config_over(tmp_path, some, "recorded")
-        update(config, runs=tmp_path / "runs")
+        update(config_over(tmp_path, some, "recorded"), runs=tmp_path / "runs")
     run = run_of(tmp_path)
+    assert forgotten(tmp_path, f"{BOARD}nobody").posts == 0
     assert "previous" in parts_holding(run, NUMBER)
-    assert forget([f"{BOARD}nobody"], config, runs=tmp_path / "runs").posts == 0
-    assert "previous" in parts_holding(run, NUMBER)
-    assert forget([theirs], config, runs=tmp_path / "runs").posts == 1
+    assert forgotten(tmp_path, theirs).posts == 1
     assert holding(run, NUMBER) == []
 
 
-def test_it_can_be_done_twice_and_before_any_build(
-    tmp_path: Path, build_of_posts: tuple[Path, Release]
-) -> None:
-    config, _ = build_of_posts
-    shutil.rmtree(tmp_path / "runs")
-    taken = [forget([FORGOTTEN], config, runs=tmp_path / "runs") for _ in range(2)]
+def test_it_can_be_done_twice_and_before_any_build(folder: Path) -> None:
+    shutil.rmtree(folder / "runs")
+    taken = [forgotten(folder) for _ in range(2)]
     assert [(one.posts, one.unknown, one.answers) for one in taken] == [(1, (), 0)] * 2
-    assert len((run_of(tmp_path) / TOMBSTONES).read_text().splitlines()) == 1
+    assert len((run_of(folder) / TOMBSTONES).read_text().splitlines()) == 1
 
 
-def test_images_of_two_posts_leave_one_after_the_other(
-    tmp_path: Path, build_of_posts: tuple[Path, Release]
-) -> None:
-    config, _ = build_of_posts
+def test_images_of_two_posts_leave_one_after_the_other(folder: Path) -> None:
     both = (FORGOTTEN, posts()[0]["url"])
-    theirs = [
-        hashlib.sha256((CORPUS / image["path"]).read_bytes()).hexdigest()
-        for post in posts()
-        if post["url"] in both
-        for image in post["pictures"]
-    ]
+    shown = [image for post in posts() if post["url"] in both for image in post["pictures"]]
+    files = [(CORPUS / image["path"]).read_bytes() for image in shown]
+    theirs = {hashlib.sha256(data).hexdigest() for data in files}
     assert len(theirs) >= 3
     for url in both:
-        forget([url], config, runs=tmp_path / "runs")
-    for _ in range(2):
-        held = {path.name for path in (run_of(tmp_path) / "pictures").glob("*/*")}
-        assert held.isdisjoint(theirs)
-        build(config, runs=tmp_path / "runs")
+        forgotten(folder, url)
+    assert {path.name for path in (run_of(folder) / "pictures").glob("*/*")}.isdisjoint(theirs)
 
 
-def test_what_nobody_knows_costs_nothing(
-    tmp_path: Path, build_of_posts: tuple[Path, Release]
-) -> None:
-    config, release = build_of_posts
-    before = {path for path in run_of(tmp_path).rglob("*") if path.is_file()}
+def test_what_nobody_knows_costs_nothing(folder: Path) -> None:
+    before = {path for path in run_of(folder).rglob("*") if path.is_file()}
     with pytest.raises(RunError, match="'mira_draws' is not an address of a post"):
-        forget(["mira_draws"], config, runs=tmp_path / "runs")
-    taken = forget(["https://x.com/i/status/1"], config, runs=tmp_path / "runs")
+        forgotten(folder, "mira_draws")
+    taken = forgotten(folder, "https://x.com/i/status/1")
     assert (taken.posts, taken.unknown) == (0, ("https://x.com/i/status/1",))
-    assert before <= {path for path in run_of(tmp_path).rglob("*") if path.is_file()}
-    assert is_complete(release.path)
-
-
-def test_what_a_killed_build_left_goes_too(
-    tmp_path: Path, build_of_posts: tuple[Path, Release]
-) -> None:
-    config, release = build_of_posts
-    shutil.copytree(release.path, release.path.with_name("previous"))
-    release.path.rename(release.path.with_name(".release.previous"))
-    (run_of(tmp_path) / ".report.lock").touch()
-    forget([FORGOTTEN], config, runs=tmp_path / "runs")
-    assert not release.path.exists()
-    assert [path.name for path in run_of(tmp_path).glob("*previous*")] == []
+    assert before <= {path for path in run_of(folder).rglob("*") if path.is_file()}
+    assert is_complete(run_of(folder) / "release")
 
 
 def test_a_damaged_tombstone_stops_a_build(tmp_path: Path) -> None:
@@ -275,14 +245,6 @@ def test_rows_and_decisions_about_a_sample_go(tmp_path: Path) -> None:
     assert set(read_decisions(tmp_path / "review.jsonl").by_id) == {"stays"}
     held = [path for path in tmp_path.iterdir() if b"gone" in path.read_bytes()]
     assert [path.name for path in held] == []
-
-
-def test_nothing_is_rewritten_for_nobody(tmp_path: Path) -> None:
-    write(tmp_path, "ratings", {"sample_id": "stays"})
-    before = (tmp_path / "ratings.parquet").stat().st_mtime_ns
-    for samples in (set[str](), {"gone"}):
-        remove_rows(tmp_path, samples, FILES)
-    assert (tmp_path / "ratings.parquet").stat().st_mtime_ns == before
 
 
 def test_what_was_removed_stays_removed_without_a_word(tmp_path: Path) -> None:

@@ -76,8 +76,6 @@ def test_it_says_what_there_is_to_choose_and_what_cannot_be() -> None:
     assert "did you mean 'benchmark'?" in refused("benchmarks")
     assert "echo-hf init comparison" in refused("benchmark", "--benchmark", "x")
     assert "can be printed" in refused("benchmark", "two\nlines")
-    Path("taken").write_text("a file", "utf-8")
-    assert "'taken' is no folder" in refused("benchmark", "taken")
 
 
 def faults(config: str) -> list[str]:
@@ -90,7 +88,7 @@ def faults(config: str) -> list[str]:
     return [error.message for error in Draft202012Validator(schema).iter_errors(plain)]
 
 
-@pytest.mark.parametrize("name", ["a😀", "two words", "it's", 'a "b"', "0x1f"])
+@pytest.mark.parametrize("name", ["it's a😀", 'a "b"', "0x1f"])
 def test_a_folder_of_any_name_is_written_so_that_it_is_read(images: Path, name: str) -> None:
     images.rename(name)
     done = compared(f"lumen={name}")
@@ -123,21 +121,14 @@ def commented(text: str, *first: str) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    ("first", "engines"),
-    [
-        (("reader: {kind: vllm", "guard:"), {"reader": "vllm", "guard": "vllm"}),
-        (("reader: {kind: openai",), {"reader": "openai"}),
-    ],
-)
-def test_other_engines_stand_beside_the_rules(
-    first: tuple[str, ...], engines: dict[str, str]
-) -> None:
+def test_other_engines_stand_beside_the_rules() -> None:
     init("benchmark")
-    path = Path("benchmark.yaml")
-    text = path.read_text("utf-8").replace("  reader: {kind: rules}\n", "")
-    path.write_text(commented(text, *first), "utf-8")
-    assert {name: one.kind for name, one in load_config(path).engines.items()} == engines
+    text = Path("benchmark.yaml").read_text("utf-8").replace("  reader: {kind: rules}\n", "")
+    models = {"vllm": ("reader: {kind: vllm", "guard:"), "openai": ("reader: {kind: openai",)}
+    for kind, first in models.items():
+        Path("benchmark.yaml").write_text(commented(text, *first), "utf-8")
+        engines = load_config("benchmark.yaml").engines
+        assert [one.kind for one in engines.values()] == [kind] * len(first)
 
 
 @pytest.mark.parametrize(
@@ -205,9 +196,7 @@ def test_a_table_of_images_is_taken(images: Path) -> None:
     (images / "e0.png").rename(images / "edit.png")
     (images / "images.csv").write_text("id,path\ne0,edit.png\nt1,t1.png\nzz,t0.png\n")
     done = compared(f"lumen={images / 'images.csv'}")
-    assert "lumen: images of 2 of 3 samples" in done.output
-    assert "lumen: 1 samples without an image: 't0'" in done.output
-    assert "lumen: 1 of no sample: 'zz'" in done.output
+    assert "lumen: images of 2 of 3 samples; none of 't0' (no_file)" in done.output
     (system,) = load_evaluation("mine/comparison.yaml").systems
     assert system.parameters["table"] == "images.csv"
 
@@ -218,33 +207,20 @@ def test_what_cannot_be_used_is_counted_and_named(images: Path, tmp_path: Path) 
     (images / "t1.png").unlink()
     (images / "t1.png").symlink_to(outside)
     (images / "t0.png").write_bytes(png("x")[:40])
-    (images / "zz.png").write_bytes(png("x"))
-    (images / "notes.txt").write_text("drawn on Monday")
     done = compared(f"lumen={images}")
     assert done.exit_code == 0, done.output
-    said = [line for line in done.output.splitlines() if line.startswith("lumen: ")]
-    assert said[:2] == [
-        "lumen: images of 1 of 3 samples",
-        "lumen: 2 of no sample: 'notes.txt', 'zz.png'",
-    ]
-    assert said[2].startswith("lumen: 1 unusable, bad_picture: 't0.png': ")
-    assert said[3] == "lumen: 1 unusable, outside: 't1.png' leads out of its folder"
-    Path("mine/comparison.yaml").unlink()
-    (images / "e0.jpg").write_bytes(png("x"))
-    assert "several_files: 'e0.jpg', 'e0.png' are of one sample" in refused(
-        "comparison", "mine", "--benchmark", "release", "--from-images", f"lumen={images}"
-    )
+    told = "lumen: images of 1 of 3 samples; none of 't0' (bad_picture), 't1' (outside)"
+    assert told in done.output
 
 
 @pytest.mark.parametrize(
     ("source", "said"),
     [
         ("drawn", "--from-images is 'drawn': expected NAME=FOLDER"),
-        ("lumen=nowhere", "--from-images is 'lumen=nowhere': expected NAME=FOLDER"),
         ("lumen=nowhere.csv", "expected NAME=FOLDER"),
         ("lu men=drawn", "--from-images 'lu men=drawn': name is 'lu men'"),
         ("lumen=empty", "no file 'ID.png'"),
-        ("lumen=others", "images of 0 of 3 samples; 3 samples without an image: 'e0', 't0', 't1'"),
+        ("lumen=others", "images of 0 of 3 samples; none of 'e0' (no_file), 't0' (no_file), "),
         ("lumen=bad.csv", "has the columns ['sample', 'file']: expected id and path"),
         ("lumen=twice.csv", "line 3 is about 't0', as an earlier one is"),
     ],
@@ -265,7 +241,7 @@ def test_a_comparison_needs_a_benchmark_and_names(images: Path) -> None:
         ([*release, *twice], "two are called 'lumen'"),
         (["mine", *release], "'release' shows no posted images: name yours with --from-images"),
         ([], "run `echo-hf quickstart` first"),
-        (["--benchmark", "runs/none/release"], "--benchmark is 'runs/none/release'"),
+        (["--benchmark", "runs/none/release"], "there is no benchmark in 'runs/none/release'"),
     ):
         assert said in refused("comparison", *given)
     assert not Path("comparison.yaml").exists()

@@ -135,13 +135,6 @@ def test_figures(run: Path, name: str, file: str) -> None:
     assert figures == json.loads((run / file).read_bytes())
 
 
-def test_a_report_names_its_page(run: Path) -> None:
-    done = CliRunner().invoke(app, ["report", "config.yaml"], catch_exceptions=False)
-    page = run / "report" / "index.html"
-    assert page.exists()
-    assert f"report: {page}" in done.stdout.replace("\n", "")
-
-
 def test_lists() -> None:
     engines = {one["name"]: one for one in told("engines")["engines"]}
     assert engines["rules"]["missing"] == []

@@ -10,39 +10,38 @@ import pytest
 from tests.scripts.conftest import SCRIPTS, Script
 
 SMALL = {
-    "bench_color_shift": ("--samples 2 --side 64 --rounds 1", "WEBP"),
-    "bench_consensus": ("--systems 4 --samples 5 --people 2", "consensus on every sample"),
     "bench_crawl": ("--posts 100", "share of the bare rate"),
     "bench_engines": ("--requests 8 --rounds 1", "openai, 0.25 s an answer"),
-    "bench_metrics": ("--systems 3 --samples 20 --judges 2 --ranked 12", "human_corrected, 12"),
+    "bench_images": ("color --samples 2 --side 64 --rounds 1", "WEBP"),
+    "bench_metrics": ("--systems 4 --samples 20 --judges 2 --ranked 12", "on every sample"),
     "bench_release": ("--samples 10 --kilobytes 5 --rounds 1", "write_release"),
     "bench_report": ("--samples 5 --systems 2 --side 64", "share of the rate of decoding"),
-    "bench_scale": ("--sizes 20 40 --engine instant", "the same again"),
-    "bench_structure": ("--samples 2 --systems 2 --side 64 --rounds 1", "model"),
+    "bench_scale": ("--sizes 20 --engine instant", "the same again"),
 }
-
-
 FORKING = {"bench_release", "bench_scale"}  # which needs a process without other threads
-WITH_TORCH = {"bench_structure"}
-
-
-@pytest.mark.parametrize("name", sorted(set(SMALL) - FORKING - WITH_TORCH))
-def test_it_shows_its_table(name: str, script: Script) -> None:
-    options, row = SMALL[name]
-    assert row in script(f"{name}.py", *options.split())[1]
+IN_CORE = {"bench_images", "bench_metrics"}
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        *sorted(FORKING),
-        *(pytest.param(one, marks=(pytest.mark.extras, pytest.mark.slow)) for one in WITH_TORCH),
-    ],
+    [pytest.param(one, marks=[] if one in IN_CORE else pytest.mark.slow) for one in sorted(SMALL)],
 )
-def test_it_shows_its_table_in_a_process_of_its_own(name: str) -> None:
+def test_it_shows_its_table(name: str, script: Script) -> None:
     options, row = SMALL[name]
-    command = [sys.executable, str(SCRIPTS / f"{name}.py"), *options.split()]
-    assert row in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    if name in FORKING:
+        command = [sys.executable, str(SCRIPTS / f"{name}.py"), *options.split()]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    else:
+        shown = script(f"{name}.py", *options.split())[1]
+    assert row in shown
+
+
+@pytest.mark.extras
+@pytest.mark.slow
+def test_structure_is_shown_beside_its_model(script: Script) -> None:
+    pytest.importorskip("torch", reason="needs the extra `metrics`")
+    options = "structure --samples 2 --systems 2 --side 64 --rounds 1"
+    assert "cached inputs" in script("bench_images.py", *options.split())[1]
 
 
 @pytest.mark.extras

@@ -37,9 +37,7 @@ def test_the_files_are_as_drawn(quickstart_run: Path, script: Script, tmp_path: 
     assert dark.read_bytes() == FIGURES[1].read_bytes()
 
 
-def test_a_changed_run_makes_them_stale(
-    quickstart_run: Path, script: Script, tmp_path: Path
-) -> None:
+def test_another_run_makes_them_stale(quickstart_run: Path, script: Script, tmp_path: Path) -> None:
     """Another win rate in `results.json` is another figure."""
     shutil.copytree(quickstart_run, tmp_path / "run")
     path = tmp_path / "run" / "results.json"
@@ -99,11 +97,11 @@ def test_the_readme_begins_with_it() -> None:
 def test_lines_fit_and_what_runs_over_its_card_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Widths are those of the font's own tables: 'A' is 667, a space 278 thousandths."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
-    words, canvas = (importlib.import_module(f"figure_parts.{one}") for one in ("words", "canvas"))
-    assert words.width("A A", 1000) == 667 + 278 + 667
-    assert words.wrapped("A A A", 1000, 1612) == ["A A", "A"]
-    assert words.wrapped("A\n\nA", 1000, 1612) == ["A", "", "A"]
-    assert words.wrapped("AAAA A", 1000, 700) == ["AAAA", "A"]
+    canvas = importlib.import_module("figure_parts.canvas")
+    assert canvas.width("A A", 1000) == 667 + 278 + 667
+    assert canvas.wrapped("A A A", 1000, 1612) == ["A A", "A"]
+    assert canvas.wrapped("A\n\nA", 1000, 1612) == ["A", "", "A"]
+    assert canvas.wrapped("AAAA A", 1000, 700) == ["AAAA", "A"]
     canvas.check_room("the posts", 600, 600)
     with pytest.raises(ValueError, match="the posts end at 601 pixels of 600"):
         canvas.check_room("the posts", 601, 600)

@@ -11,20 +11,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import yaml
-
 from echo_hf.builder.build import RUNS, description
 from echo_hf.builder.gold.folder import HALVES, POSTS_FILE, read_gold
 from echo_hf.builder.gold.measures import Measure
 from echo_hf.builder.gold.posts import check_agreement, dataset, read_posts
 from echo_hf.builder.gold.stages import CHECKED, Material, chosen_stages, of_half, scored
 from echo_hf.builder.steps import stage_class
-from echo_hf.config.checks import EngineChoice, parse_yaml, secrets_in, shown_value
+from echo_hf.config.checks import EngineChoice, shown_value
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.auto import Engines
-from echo_hf.engines.base import engine_names
 from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import ConfigError, GoldError, unknown
 from echo_hf.pipeline.batch_inference import FillStats, plan
@@ -35,29 +32,17 @@ from echo_hf.pipeline.stage_runner import run_stage
 if TYPE_CHECKING:
     from echo_hf.pipeline.stage import ModelStage
 
-TWO_WAYS = (
-    "say which engine: echo-hf check-engine CONFIG checks those of a config, "
-    "echo-hf check-engine --engine KIND --model ID one without it"
-)
 FOLDER = "check-engine"
-TO_TUNE = 'write "half": "tune" into the lines of the threads to look at'
-NO_LINE = {
-    "tune": TO_TUNE,
-    "held_out": "all are of half 'tune'; choose that one, or leave \"half\" out of some threads",
-    "all": "write some, or name another folder",
-}
 
 
 def setting_of(
     config: Config | Path | str | None, engine: EngineChoice | None, gold: Path | str | None
 ) -> tuple[Config, Path, tuple[Posts, ...], str]:
     """The config, the gold's folder, its posts, and where people find those."""
-    if config is None and engine is None:
-        raise ConfigError(TWO_WAYS)
-    if config is None and gold is not None:
+    if config is None and (engine is None or gold is not None):
         raise ConfigError(
-            f"gold {str(gold)!r} is about a target that only a config can name: "
-            "echo-hf check-engine CONFIG --gold DIR, with --engine to try another one"
+            "say which engine: echo-hf check-engine CONFIG [--gold DIR] checks those of a config, "
+            "echo-hf check-engine --engine KIND --model ID one without it, on the bundled gold"
         )
     bundled = load_config(shipped_config())
     given = config if isinstance(config, Config) else load_config(config or shipped_config())
@@ -72,42 +57,6 @@ def setting_of(
         return given, Path(gold), (Posts(source="jsonl", path=own),), str(own)
     named = ", ".join(str(entry.path or entry.source) for entry in given.posts)
     return given, Path(gold), given.posts, shown_value(named)[1:-1]
-
-
-def engine_choice(
-    kind: str | None, model: str | None = None, options: Sequence[str] = ()
-) -> EngineChoice | None:
-    """An engine as the command line names it."""
-    if kind is None:
-        if model is not None or options:
-            raise ConfigError(f"a model or an option without an engine: {TWO_WAYS}")
-        return None
-    if kind not in engine_names():
-        raise ConfigError(unknown("engine", kind, engine_names(), "--engine"))
-    every: dict[str, Any] = {} if model is None else {"model": model}
-    for text in options:
-        name, equals, written = text.partition("=")
-        if not equals or not name.isidentifier():
-            # It may be a secret that was meant for something else.
-            raise ConfigError(f"--option of {len(text)} characters: expected KEY=VALUE")
-        if name in every or name == "kind":
-            raise ConfigError(
-                f"--option {name!r} is given twice: give it once, the kind as --engine and the "
-                "model as --model"
-            )
-        try:
-            every[name] = parse_yaml(written)
-        except (yaml.YAMLError, ValueError):
-            raise ConfigError(
-                f"--option {name!r} has a value that is not YAML: expected one as in a config, "
-                "for example 0.5, true or [1, 2]"
-            ) from None
-    if secret := next(secrets_in(every), None):
-        raise ConfigError(
-            f"--option has {secret!r}, and what was typed stays in the shell's history: put the "
-            "secret into an environment variable"
-        )
-    return EngineChoice(kind=kind, **every)
 
 
 @dataclass(frozen=True)
@@ -188,13 +137,16 @@ def check_engine(
     if errors and half != "tune":
         raise ConfigError(
             f"errors of half {half!r} are not shown, so that nobody tunes on them: look at those "
-            f"of half 'tune'; in gold of your own {TO_TUNE}"
+            'of half \'tune\', of lines with "half": "tune"'
         )
     given, place, entries, where = setting_of(config, engine, gold)
     every, watch = read_gold(place), watch or NullProgress()
     lines = every.of(half)
     if not any(lines.values()):
-        raise GoldError(f"{str(place)!r} has no line{of_half(half)}: {NO_LINE[half]}")
+        raise GoldError(
+            f"{str(place)!r} has no line{of_half(half)}: choose another --half; a line is of half "
+            '\'held_out\' unless it says "half": "tune"'
+        )
     chosen, notes = chosen_stages(lines, half, stages)
     folder = RunFolder(Path(runs) / FOLDER / given.name)
     with folder.locked(), Engines(given.engines) as engines, closing(folder.store()) as store:

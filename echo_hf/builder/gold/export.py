@@ -40,19 +40,12 @@ class ReviewedThread:
 
     def extract_line(self) -> dict[str, Any]:
         """The line of `extract.jsonl`; a post is feedback of the first sample that has it."""
-        said: set[str] = set()
-        samples = []
+        said, samples = set[str](), list[dict[str, Any]]()
         for row in self.listed:
             urls = dict.fromkeys(one["post_url"] for one in row["community_feedback"] or ())
-            samples.append(
-                {
-                    "prompt": row["prompt"],
-                    "quality": row["quality"],
-                    "post_urls": list(row["post_urls"]),
-                    "feedback_optional": [url for url in urls if url not in said],
-                    "optional": row not in self.kept,
-                }
-            )
+            sample = {name: row[name] for name in ("prompt", "quality", "post_urls")}
+            sample["feedback_optional"] = [url for url in urls if url not in said]
+            samples.append({**sample, "optional": row not in self.kept})
             said.update(urls)
         return {"root_url": self.root, "samples": samples}
 
@@ -73,17 +66,16 @@ class ReviewedThread:
     def _near(self, place: int) -> Row:
         """The kept sample that a post belongs to, or that it stands below; else the first."""
         while place >= 0:
-            url = self.posts[place]["url"]
-            found = next((row for row in self.kept if url in row["post_urls"]), None)
-            if found is not None:
-                return found
+            for row in self.kept:
+                if self.posts[place]["url"] in row["post_urls"]:
+                    return row
             place = self.posts[place]["parent"]
         return self.kept[0]
 
 
 def _shown(row: Row) -> dict[str, str]:
-    roles = (("input", row["input_images"]), ("output", row["output_images"]))
-    return {digest: role for role, digests in roles for digest in digests or ()}
+    inputs = dict.fromkeys(row["input_images"] or (), "input")
+    return inputs | dict.fromkeys(row["output_images"] or (), "output")
 
 
 @dataclass(frozen=True)
@@ -95,10 +87,8 @@ class ExportedGold:
     left_out: Mapping[NotGold, int]
 
     def told(self) -> Iterator[str]:
-        yield (
-            f"{self.samples} samples of {self.threads} threads, and the roles of {self.images} "
-            f"images, in {self.folder}"
-        )
+        what = f"{self.samples} samples of {self.threads} threads"
+        yield f"{what}, and the roles of {self.images} images, in {self.folder}"
         for reason, count in self.left_out.items():
             yield f"{count} reviewed samples left out, {reason}: {reason.meaning}"
         yield f"next: echo-hf check-engine CONFIG --gold {self.folder}"
@@ -178,21 +168,19 @@ def _threads(
         written = written_in(posted[root])
         kept = [row for row in own if decided.get(row["id"])]
         prompts = {squeezed(row["prompt"]) for row in kept}
-        listed = [
-            row
-            for row in own
-            if row in kept
-            or (written.holds(row["prompt"]) and squeezed(row["prompt"]) not in prompts)
-        ]
+        listed = list(kept)
+        for row in own:  # what was removed is no fault of who finds it
+            if row not in kept and squeezed(row["prompt"]) not in prompts:
+                listed += [row] if written.holds(row["prompt"]) else []
         thread = ReviewedThread(root, posted[root], own, kept, listed)
-        if reviewed < len(own):
-            left_out[NotGold.NOT_REVIEWED] += reviewed
-        elif any(row["prompt_fill_blank"] for row in own):
-            left_out[NotGold.COMPLETION] += reviewed
-        elif not all(written.holds(row["prompt"]) for row in kept):
-            left_out[NotGold.NOT_COPIED] += reviewed
-        elif len({squeezed(row["prompt"]) for row in listed}) < len(listed):
-            left_out[NotGold.SAME_PROMPT] += reviewed
+        faults = {
+            NotGold.NOT_REVIEWED: reviewed < len(own),
+            NotGold.COMPLETION: any(row["prompt_fill_blank"] for row in own),
+            NotGold.NOT_COPIED: not all(written.holds(row["prompt"]) for row in kept),
+            NotGold.SAME_PROMPT: len({squeezed(row["prompt"]) for row in listed}) < len(listed),
+        }
+        if fault := next((one for one, is_so in faults.items() if is_so), None):
+            left_out[fault] += reviewed
         else:
             left_out[NotGold.IN_SCREENSHOT] += len(own) if thread.has_screenshot else 0
             yield thread

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
@@ -16,7 +14,6 @@ from pydantic import (
     Field,
     PrivateAttr,
     ValidationError,
-    ValidationInfo,
     model_validator,
 )
 
@@ -24,7 +21,7 @@ from echo_hf.collect.urls import canonical_url
 from echo_hf.config.checks import first_error, shown_value
 from echo_hf.curate.feedback import Kind, Task
 from echo_hf.curate.guards import Code
-from echo_hf.errors import GoldError
+from echo_hf.errors import GoldError, unknown
 from echo_hf.samples.spans import squeezed
 from echo_hf.samples.thread_parts import LONGEST_PROMPT, Quality
 
@@ -45,12 +42,6 @@ def _address(text: str) -> str:
     return found
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("expected some words")
-    return text
-
-
 def _with_area(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
     left, top, right, bottom = box
     if left >= right or top >= bottom:
@@ -58,18 +49,8 @@ def _with_area(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
     return box
 
 
-def _holds(name: str) -> AfterValidator:
-    def check(acceptable: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
-        best = info.data.get(name)
-        if best is not None and best not in acceptable:
-            raise ValueError(f"expected {name} {best!r} among them, or no such key")
-        return acceptable
-
-    return AfterValidator(check)
-
-
 Address = Annotated[str, AfterValidator(_address)]
-Prompt = Annotated[str, Field(max_length=LONGEST_PROMPT), AfterValidator(_not_blank)]
+Prompt = Annotated[str, Field(max_length=LONGEST_PROMPT, pattern=r"\S")]
 Score = Annotated[int, Field(strict=True, ge=1, le=5)]
 Whole = Annotated[int, Field(strict=True, ge=0)]
 GoldBox = Annotated[tuple[Whole, Whole, Whole, Whole], AfterValidator(_with_area)]
@@ -107,13 +88,13 @@ class RelevanceLine(Line):
     names = ("url",)
     url: Address
     score: Score
-    acceptable: Annotated[tuple[Score, ...], _holds("score")] = ()
+    acceptable: tuple[Score, ...] = ()
 
 
 class GoldSample(Part):
     prompt: Prompt
     quality: Quality
-    acceptable: Annotated[tuple[Quality, ...], _holds("quality")] = ()
+    acceptable: tuple[Quality, ...] = ()
     post_urls: Annotated[tuple[Address, ...], Field(min_length=1)]
     feedback: tuple[Address, ...] = ()
     feedback_optional: tuple[Address, ...] = ()
@@ -205,29 +186,28 @@ class ScreenshotLine(Line):
 class FeedbackLine(Line):
     post_url: Address
     verdict: Judgement
-    acceptable: Annotated[tuple[Judgement, ...], _holds("verdict")] = ()
+    acceptable: tuple[Judgement, ...] = ()
     keyword: str | None = None
-    acceptable_keywords: Annotated[tuple[str, ...], _holds("keyword")] = ()
+    acceptable_keywords: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _names_what_failed(self) -> Self:
-        if self.verdict == "success" and (self.keyword is not None or self.acceptable_keywords):
-            raise ValueError("keyword and acceptable_keywords: expected none where nothing failed")
-        if self.verdict != "success" and not folded(self.keyword or ""):
-            expected = f"expected what failed, in a few words, as verdict is {self.verdict!r}"
-            raise ValueError(f"keyword is {self.keyword!r}: {expected}")
+        if bool(self.keywords) == (self.verdict == "success"):
+            expected = "none" if self.keywords else "what failed, in a few words"
+            raise ValueError(f"keyword: expected {expected}, as verdict is {self.verdict!r}")
         return self
 
     @property
     def keywords(self) -> frozenset[str]:
         """Every keyword that is no mistake, folded; none where nothing failed."""
-        return frozenset(map(folded, filter(None, (self.keyword, *self.acceptable_keywords))))
+        every = map(folded, (self.keyword or "", *self.acceptable_keywords))
+        return frozenset(filter(None, every))
 
 
 class TaskLine(SampleLine):
     kind: Kind
     task: Task
-    acceptable: Annotated[tuple[Task, ...], _holds("task")] = ()
+    acceptable: tuple[Task, ...] = ()
 
 
 class SafetyLine(SampleLine):
@@ -252,7 +232,6 @@ LINES: Mapping[str, type[Line]] = {
     "tasks": TaskLine,
 }
 POSTS_FILE = "posts.jsonl"
-NEAR = 0.75
 
 
 class Gold(dict[str, tuple[Any, ...]]):
@@ -277,14 +256,10 @@ def read_gold(folder: Path | str) -> Gold:
     folder, names = Path(folder), ", ".join(f"{name}.jsonl" for name in LINES)
     if not folder.is_dir():
         raise GoldError(f"no folder {str(folder)!r}: expected one with {names}")
-    known = (*LINES, "posts")
     for path in sorted(folder.glob("*.jsonl")):
-        near = difflib.get_close_matches(path.stem, known, n=1, cutoff=NEAR)
-        if path.stem not in known and near:
-            raise GoldError(
-                f"{str(path)!r} is not a file of a gold folder; did you mean '{near[0]}.jsonl'? "
-                "rename it, or move it elsewhere"
-            )
+        if path.stem not in (*LINES, "posts"):
+            said = unknown("file of a gold folder", path.stem, LINES, str(folder))
+            raise GoldError(f"{said}: rename it, or move it elsewhere")
     files = {name: folder / f"{name}.jsonl" for name in LINES}
     gold = Gold((name, _lines(path, LINES[name])) for name, path in files.items() if path.exists())
     if not gold:
@@ -305,24 +280,14 @@ def _lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
             continue
         place = f"{path}:{number}"
         try:
-            line = kind.model_validate(json.loads(text, object_pairs_hook=_object))
+            line = kind.model_validate(json.loads(text))
         except ValidationError as error:
             raise GoldError(first_error(error, place, kind)) from None
         except (ValueError, RecursionError) as error:
             raise GoldError(f"{place}: {shown_value(text)} is not JSON ({error})") from None
-        except GoldError as error:
-            raise GoldError(f"{place}: {error}") from None
         line._place = place
         first = seen.setdefault(line.key, line)
         if first is not line:
             told = ", ".join(map(shown_value, line.key))
             raise GoldError(f"{place}: {told} stands in {first.place} too: keep one of them")
     return tuple(seen.values())
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise GoldError(f"key {shown_value(name)} is given twice: keep one of them")
-    return made

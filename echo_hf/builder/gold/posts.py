@@ -24,7 +24,6 @@ from echo_hf.builder.gold.folder import (
     RolesLine,
     SampleLine,
     ScreenshotLine,
-    folded,
 )
 from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.records import read_records
@@ -35,7 +34,6 @@ from echo_hf.errors import GoldError
 from echo_hf.images.store import MOST_BYTES, ImageStore
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.samples.blanks import CANDIDATE, completed, inside, name_of, placeholders
 from echo_hf.samples.spans import SHORTEST_SPAN, SpanIndex
 from echo_hf.samples.threads import Threads
 from echo_hf.tables import POSTS, Table
@@ -230,23 +228,7 @@ def _check_roles(lines: Sequence[RolesLine], posts: GoldPosts) -> None:
                 said = f"{_told(one)} is {one.role!r}, and {before}"
                 raise _wrong(line, said, "each image in one line, with one role")
     for line in lines:
-        # A careful reader may know a blank that the stage takes for a remark.
-        blanks, every = placeholders(line.prompt), CANDIDATE.finditer(line.prompt)
-        blanks += [one.group() for one in every if one.group() not in blanks]
-        names = {folded(name) for one in blanks for name in (one, inside(one), name_of(one))}
-        unnamed = sum(not name_of(one) for one in blanks)  # may be called anything
         for filling in line.filled:
-            strange = [
-                name
-                for name in filling.blanks
-                if folded(name) not in names and completed(line.prompt, [(name, "")]).unknown
-            ]
-            is_template = blanks or len(strange) < len(filling.blanks)
-            if not is_template or len(strange) > unnamed:
-                prompts = f"{shown_value(filling.prompt)}, but prompt {shown_value(line.prompt)}"
-                which = "".join(f" {shown_value(name)}" for name in strange[unnamed:][:1])
-                said = f"filled has {prompts} has no blank{which}"
-                raise _wrong(line, said, "a template and the names of its blanks, or no filled")
             shown, _ = first.get(file(filling.output), (None, line))
             if shown is None or shown.role != "output":
                 role = repr(shown.role) if shown else "without a role"

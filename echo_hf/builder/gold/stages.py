@@ -219,13 +219,12 @@ def _answer(
 def compare_score(
     root: str, line: RelevanceLine, given: int | None, config: Config
 ) -> Iterator[Compared]:
-    keep = config.stages.relevance.keep
-    right = line.acceptable or (line.score,)
+    keep, right = config.stages.relevance.keep, {line.score, *line.acceptable}
     said = None if given is None else str(given)
     yield "score_accuracy", judged(root, line.url, map(str, right), said)
     if len({score in keep for score in right}) > 1:
-        for side in ("keep", "drop"):
-            yield from ((f"{side}_precision", None), (f"{side}_recall", None))
+        for name in ("keep_precision", "keep_recall", "drop_precision", "drop_recall"):
+            yield name, None
         return
     side = "keep" if line.score in keep else "drop"
     claimed = None if given is None else "keep" if given in keep else "drop"
@@ -275,8 +274,7 @@ def _heard(row: Row) -> list[str]:
 def _wanted_sample(
     root: str, gold: GoldSample, mine: Row | None, answered: bool
 ) -> Iterator[Compared]:
-    at = root, gold.post_urls[0]
-    right = gold.acceptable or (gold.quality,)
+    at, right = (root, gold.post_urls[0]), {gold.quality, *gold.acceptable}
     if _counts(gold) or (mine and not gold.optional):
         yield "quality_accuracy", judged(*at, right, mine["quality"] if mine else None)
     if not _counts(gold):
@@ -408,8 +406,7 @@ def _with_roles(inputs: Iterable[Any], outputs: Iterable[Any]) -> list[tuple[str
 def compare_verdict(
     root: str, line: FeedbackLine, found: Row | None, _: Config
 ) -> Iterator[Compared]:
-    at = root, line.post_url
-    right = line.acceptable or (line.verdict,)
+    at, right = (root, line.post_url), {line.verdict, *line.acceptable}
     yield "verdict_accuracy", judged(*at, right, found["verdict"] if found else None)
     if line.keywords:
         given = folded(found["keyword"] or "") if found else ""
@@ -419,7 +416,7 @@ def compare_verdict(
 
 
 def compare_task(root: str, line: TaskLine, found: Row | None, _: Config) -> Iterator[Compared]:
-    for name, right in (("kind", (line.kind,)), ("task", line.acceptable or (line.task,))):
+    for name, right in (("kind", {line.kind}), ("task", {line.task, *line.acceptable})):
         given = found[name] or "no image asked for" if found else None
         yield f"{name}_accuracy", judged(root, line.prompt, right, given)
 
@@ -576,17 +573,13 @@ def scored(
         pairs = list(check.pairs(given, said))
         for root, line, answer in pairs:
             items += check.compare(root, line, answer, given.config)
-        count, kept = len(lines), len({id(line) for _, line, _ in pairs if line is not None})
-        if file == "roles":
-            count = len({(one.post_url, one.index) for line in lines for one in line.pictures})
-            count += sum(len(line.filled) + len(line.screenshots) for line in lines)
-            kept = sum(
-                len(one.roles) + len(one.completions) + len(one.screenshots) for _, one, _ in pairs
-            )
-        if kept < count:
+        # A line about roles may name no image, and is then asked about nothing.
+        lines = tuple(line for line in lines if getattr(line, "pictures", True))
+        kept = len({id(line) for _, line, _ in pairs if line is not None})
+        if kept < len(lines):
             notes.append(
-                f"{count - kept} of {count} {'entries' if file == 'roles' else 'lines'} of "
-                f"{file}.jsonl are not in the figures, such as those of Trash, of samples without "
-                "roles, of posts of no sample, or of images that are not there"
+                f"{len(lines) - kept} of {len(lines)} lines of {file}.jsonl are not in the "
+                "figures, such as those of Trash, of samples without roles, of posts of no sample, "
+                "or of images that are not there"
             )
     return measured(stage, names, items, errors=errors), notes

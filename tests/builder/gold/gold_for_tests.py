@@ -36,7 +36,7 @@ POSTS = GOLD.pop("posts")
 
 
 def write_gold(folder: Path, gold: Mapping[str, list[Row]] = GOLD) -> Path:
-    (folder / "gold" / "pictures").mkdir(parents=True)
+    (folder / "gold" / "pictures").mkdir(parents=True, exist_ok=True)
     for number, name in enumerate(("otter", "before", "after")):
         color = (80 * number, 120, 200 - 60 * number)
         Image.new("RGB", (8, 8), color).save(folder / "gold" / "pictures" / f"{name}.png")

@@ -1,1 +1,0 @@
-"""A run that nobody made, to measure its report."""
