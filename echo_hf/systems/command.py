@@ -41,7 +41,7 @@ SHIPPED = "worker:"
 WORKERS = Path(__file__).resolve().parent / "workers"
 LARGEST_SCRIPT = 1024 * 1024
 PYTHON = re.compile(r"^(?:python|pypy)[\d.]*$")
-OUTPUT = "output.png"
+OUTPUT, SUFFIXES = "output.png", {"jpeg": "jpg"}
 
 
 def _argument(given: str) -> str:
@@ -110,15 +110,14 @@ PYTHON_SETTINGS = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
 
 def hidden(output: bytes, passed: Sequence[str], parent: Mapping[str, str]) -> bytes:
     """What a worker wrote, without the secrets that were passed on to it."""
-    # The longest first: one may be a part of another.
     secrets = [(parent.get(name, ""), name) for name in passed if is_secret(name)]
+    # The longest first: one may be a part of another.
     for value, name in sorted(secrets, key=lambda one: -len(one[0])):
-        if len(value) < SHORTEST:
-            continue
-        # As it is, and as it stands in a line of JSON.
-        written = (json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False))
-        for one in (value, *written):
-            output = output.replace(os.fsencode(one), f"${name}".encode())
+        if len(value) >= SHORTEST:
+            # As it is, and as it stands in a line of JSON.
+            in_json = (json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False))
+            for said in (value, *in_json):
+                output = output.replace(os.fsencode(said), f"${name}".encode())
     return output
 
 
@@ -140,23 +139,21 @@ class WorkerAnswer(ExternalResult):
 class CommandSystem:
     def __init__(self, config: SystemConfig) -> None:
         self._config, self._options = config, options_of(config, CommandOptions)
-        self._place, self._command = f"system {config.name!r}", list[str]()
-        known = {path.stem: str(path) for path in WORKERS.glob("[a-z]*.py")}
-        for argument in self._options.command:
-            name = argument.removeprefix(SHIPPED)
-            if name != argument and name not in known:
+        self._place, options = f"system {config.name!r}", self._options
+        known = {f"{SHIPPED}{path.stem}": str(path) for path in WORKERS.glob("[a-z]*.py")}
+        for argument in options.command:
+            if argument.startswith(SHIPPED) and argument not in known:
                 place = f"{self._place}: parameters.command"
-                raise GenerationError(unknown("worker", name, known, place))
-            self._command.append(argument if name == argument else known[name])
-        self._folder = self._options.folder or Path(tempfile.gettempdir())
-        devices, set_here = config.limits.devices, self._options.environment
-        if devices is not None and (self._options.workers > 1 or VISIBLE in set_here):
-            other = VISIBLE if VISIBLE in set_here else "workers"
+                raise GenerationError(unknown("worker", argument, known, place))
+        self._command = [known.get(argument, argument) for argument in options.command]
+        self._folder = options.folder or Path(tempfile.gettempdir())
+        devices = config.limits.devices
+        if devices is not None and (options.workers > 1 or VISIBLE in options.environment):
             raise GenerationError(
-                f"{self._place}: parameters set {other!r}, and limits.devices says how many "
-                "workers run where: leave one of them out"
+                f"{self._place}: limits.devices says how many workers run where: leave it out, or "
+                f"parameters.workers and {VISIBLE!r} in parameters.environment"
             )
-        self.concurrency = process_count(devices or self._options.workers)
+        self.concurrency = process_count(devices or options.workers)
         self.determinism = "the worker does not say"
         self._pool: WorkerPool | None = None
 
@@ -178,34 +175,31 @@ class CommandSystem:
         folder, (program, *arguments) = self._folder, self._command
         # A name with a slash is looked for from the folder on; others are looked for in the path.
         path = self._environment.get("PATH")
-        found = folder / program if os.sep in program else shutil.which(program, path=path)
+        found = shutil.which(folder / program if os.sep in program else program, path=path)
         scripts = [one for one in arguments if one.endswith(".py") and one[0] != "-"]
-        place = repr(str(folder))
-        checks: dict[str, Any] = {
-            f"no folder {place}: set parameters.folder": folder.is_dir(),
-            f"no program {program!r}, as seen from {place}: make its environment or set "
-            "parameters.command": found and Path(found).is_file() and os.access(found, os.X_OK),
+        wanted = {
+            "folder": folder.is_dir(),
+            f"program {program!r}": found is not None,
+            **{f"script {one!r}": (folder / one).is_file() for one in scripts},
+            **{f"variable {one!r}": one in os.environ for one in self._options.pass_environment},
         }
-        for one in scripts:
-            said = f"no script {one!r} in {place}: set parameters.folder or command"
-            checks[said] = (folder / one).is_file()
-        for one in self._options.pass_environment:
-            said = f"environment variable {one!r} is not set: set it, or take it out of "
-            checks[f"{said}parameters.pass_environment"] = one in os.environ
-        for missing, is_there in checks.items():
+        for name, is_there in wanted.items():
             if not is_there:
-                raise GenerationError(f"{self._place}: {missing}")
+                raise GenerationError(
+                    f"{self._place}: no {name}, as seen from {str(folder)!r}: make it, or set "
+                    "parameters.folder, command or pass_environment"
+                )
 
     def draw(self, task: Task) -> GenerationResult:
         pool, own = self._pool, self._options.most_inputs
         if pool is None:
             raise GenerationError(f"{self._place} is at work only inside of its context: enter it")
         with (
-            pool.borrowed(task.sample_id) as worker,
+            pool.borrowed(task.sample_id) as (worker, hello),
             TemporaryDirectory(prefix="echo-hf-task-", ignore_cleanup_errors=True) as folder,
         ):
-            self.determinism = worker.hello.determinism or self.determinism
-            most = worker.hello.most_inputs if own is None else own
+            self.determinism = hello.determinism or self.determinism
+            most = hello.most_inputs if own is None else own
             if unfit := unsupported_task(task, 0, most, "the worker", self._config):
                 return unfit
             place = Path(folder).resolve()
@@ -232,11 +226,8 @@ class CommandSystem:
                 return error.drawn()
             except ValueError as error:
                 return failed(str(error), "bad_answer", OutcomeStage.ANSWER)
-        details = {
-            "worker": worker.hello.model_dump(include={"name", "version", "determinism"}),
-            "worker_says": dict(answer.details),
-        }
-        return answer.result(image, details)
+        who = hello.model_dump(include={"name", "version", "determinism"})
+        return answer.result(image, {"worker": who, "worker_says": dict(answer.details)})
 
     def __enter__(self) -> Self:
         if self._pool is None or self._pool.is_closed:
@@ -251,10 +242,10 @@ class CommandSystem:
             self._pool.close()
 
     def _started(self, device: str | None) -> WorkerProcess:
-        passed, own = self._options.pass_environment, {} if device is None else {VISIBLE: device}
-        world = {**self._environment, **own}
-        hide = partial(hidden, passed=passed, parent=os.environ)
+        own = {} if device is None else {VISIBLE: device}
+        hide = partial(hidden, passed=self._options.pass_environment, parent=os.environ)
         try:
+            world = {**self._environment, **own}
             return WorkerProcess(self._command, self._folder, world, hide)
         except OSError as error:
             raise GenerationError(
@@ -288,14 +279,13 @@ class CommandSystem:
 def _copied(task: Task, folder: Path) -> Iterator[str]:
     """Copies of the inputs: a worker may do with them what it likes."""
     for number, image in enumerate(task.inputs):
-        if image.file is None:
-            raise ImageError(f"input {number} has no file")
         try:
-            data = image.file.read_bytes()
-        except OSError as error:
-            raise ImageError(f"input {number} cannot be read: {error.strerror}") from None
+            data = b"" if image.file is None else image.file.read_bytes()
+        except OSError:
+            data = b""
+        if not data:
+            raise ImageError(f"input {number} cannot be read")
         kind = (format_of(data) or "").lower()
-        suffix = kind and f".{'jpg' if kind == 'jpeg' else kind}"
-        copy = folder / f"input_{number}{suffix}"
+        copy = folder / f"input_{number}{kind and f'.{SUFFIXES.get(kind, kind)}'}"
         copy.write_bytes(data)
         yield str(copy)

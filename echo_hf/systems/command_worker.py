@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import selectors
 import signal
@@ -12,8 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from queue import SimpleQueue
+from threading import Lock
 from typing import IO, Annotated, Any, Literal, cast
 
 from pydantic import Field
@@ -57,11 +56,9 @@ class WorkerProcess:
         environment: Mapping[str, str],
         hide: Callable[[bytes], bytes],
     ) -> None:
-        self.hello, self.has_ended = Hello(name="worker"), False
-        self._hide, self._log, self._unsent = hide, b"", b""
-        # An answer, null where there will be none, or why there is none.
-        self._answers: SimpleQueue[bytes | WorkerError | None] = SimpleQueue()
-        self._wanted = "echo_hf_worker"  # the key of an answer
+        self.hello: Hello | None = None
+        self.has_ended = False
+        self._hide, self._log, self._rest = hide, b"", b""
         self._process = subprocess.Popen(  # noqa: S603 - no shell, and the config's own command
             command,
             cwd=folder,
@@ -75,15 +72,16 @@ class WorkerProcess:
         pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
         self._stdin, self._stdout, self._stderr = cast("tuple[IO[bytes], ...]", pipes)
         os.set_blocking(self._stdin.fileno(), False)
-        self._read_until, self._reader = math.inf, Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._said = selectors.DefaultSelector()
+        self._said.register(self._stdout, selectors.EVENT_READ)
+        self._said.register(self._stderr, selectors.EVENT_READ)
 
-    def ask(self, request: bytes | None, timeout_s: float) -> bytes:
-        """Sends a line, null for the first answer, and waits; without one, the worker is ended."""
-        if request is not None:
-            self._wanted, self._unsent = "id", self._unsent + request
+    def ask(self, request: bytes, timeout_s: float, key: str = "id") -> bytes:
+        """Sends a line, and waits for one with a key; without an answer, the worker is ended."""
         try:
-            return self._hide(self._answer(time.monotonic() + timeout_s, timeout_s))
+            for line in self._lines(self._said.select(0)):  # after the last answer
+                self._note(line)
+            return self._hide(self._answer(request, timeout_s, key))
         except BaseException as error:
             self.end()
             if isinstance(error, WorkerError):
@@ -106,62 +104,47 @@ class WorkerProcess:
         self.kill()
         self.has_ended = True
         self._process.wait()
-        # A child that has left the group of the worker may hold its pipes open for ever.
-        self._read_until = time.monotonic() + GRACE_S
-        self._reader.join()
+        self._said.close()
         self._stdout.close()
         self._stderr.close()
 
-    def _answer(self, until: float, timeout_s: float) -> bytes:
+    def _answer(self, unsent: bytes, timeout_s: float, key: str) -> bytes:
+        until = time.monotonic() + timeout_s
         while (left := until - time.monotonic()) > 0:
             with suppress(OSError):  # its input is full, or closed: then it ends without an answer
-                while self._unsent:
-                    self._unsent = self._unsent[os.write(self._stdin.fileno(), self._unsent) :]
+                while unsent:
+                    unsent = unsent[os.write(self._stdin.fileno(), unsent) :]
             is_gone = self._process.poll() is not None
             if is_gone:  # what it wrote last is still read; its children do not hold that up
                 self.kill()
-            try:
-                answer = self._answers.get(timeout=min(left, GRACE_S if is_gone else LOOK_EVERY_S))
-            except Empty:
-                if not is_gone:
-                    continue
-                answer = None
-            if isinstance(answer, bytes):
+            ready = self._said.select(0 if is_gone else min(left, LOOK_EVERY_S))
+            answer = None
+            for line in self._lines(ready):
+                if answer is None and key in object_in(line):
+                    answer = line
+                else:
+                    self._note(line)
+            if answer is not None:
                 return answer
-            raise answer or WorkerError("worker_ended", f"it ended{self._how()}")
+            if not ready and (is_gone or self._stdout not in self._said.get_map()):
+                self._note(self._rest)
+                raise WorkerError("worker_ended", f"it ended{self._how()}")
         raise WorkerError("timeout", f"it gave no answer in {timeout_s:g} s")
 
-    def _read(self) -> None:
-        """Reads what it writes, asked or not, so that it never waits."""
-        rest = b""
-        with selectors.DefaultSelector() as pipes:
-            pipes.register(self._stdout, selectors.EVENT_READ)
-            pipes.register(self._stderr, selectors.EVENT_READ)
-            while pipes.get_map() and time.monotonic() < self._read_until:
-                for key, _ in pipes.select(LOOK_EVERY_S):
-                    data = os.read(key.fd, AT_A_TIME)
-                    if not data:
-                        pipes.unregister(key.fileobj)
-                    if key.fileobj is self._stderr:
-                        self._note(data)
-                        continue
-                    *lines, rest = (rest + data).split(b"\n")
-                    for line in lines:
-                        self._take(line)
-                    if not data:
-                        self._note(rest)
-                        self._answers.put(None)
-                    elif len(rest) > LONGEST_LINE:
-                        pipes.unregister(self._stdout)
-                        said = f"it wrote {len(rest)} bytes without ending the line"
-                        self._answers.put(WorkerError("line_too_long", said))
-
-    def _take(self, line: bytes) -> None:
-        if self._wanted and self._wanted in object_in(line):
-            self._wanted = ""
-            self._answers.put(line)
-        else:
-            self._note(line + b"\n")
+    def _lines(self, ready: Sequence[tuple[selectors.SelectorKey, int]]) -> Iterator[bytes]:
+        """The lines that stand in its output; what else it says is noted."""
+        for key, _ in ready:
+            data = os.read(key.fd, AT_A_TIME)
+            if not data:
+                self._said.unregister(key.fileobj)
+            elif key.fileobj is self._stderr:
+                self._note(data)
+            else:
+                *lines, self._rest = (self._rest + data).split(b"\n")
+                yield from (line + b"\n" for line in lines)
+                if len(self._rest) > LONGEST_LINE:
+                    said = f"it wrote {len(self._rest)} bytes without ending the line"
+                    raise WorkerError("line_too_long", said)
 
     def _note(self, data: bytes) -> None:
         self._log = (self._log + data)[-KEPT_LOG:]
@@ -209,17 +192,25 @@ class WorkerPool:
         for device in devices:
             self._idle.put((device, None))
         self._changing, self._was_greeted = Lock(), False
-        self._running, self._lost = list[WorkerProcess](), set[str]()
+        self._busy, self._lost = set[WorkerProcess](), set[str]()
 
     @contextmanager
-    def borrowed(self, task: str) -> Iterator[WorkerProcess]:
-        """Waits for a worker, and sees that its process runs."""
+    def borrowed(self, task: str) -> Iterator[tuple[WorkerProcess, Hello]]:
+        """Waits for a worker that is ready, which is started where there is none."""
         device, worker = self._idle.get()
         try:
-            if worker is None or worker.has_ended:
-                worker = self._started(task, device)
-            yield worker
+            with self._changing:
+                if self.is_closed:
+                    said = f"{self._name}: its workers have been ended: enter it again"
+                    raise GenerationError(said)
+                if worker is None or worker.has_ended:
+                    worker = self._start(device)
+                self._busy.add(worker)
+            worker.hello = worker.hello or self._greeted(worker, task)
+            yield worker, worker.hello
         finally:
+            with self._changing:
+                self._busy.difference_update([worker] if worker else [])
             self._idle.put((device, worker))
 
     def ask(self, worker: WorkerProcess, task: str, request: bytes, timeout_s: float) -> bytes:
@@ -240,30 +231,18 @@ class WorkerPool:
         """Ends all workers; those at a task are killed."""
         with self._changing:
             self.is_closed = True
-        idle = list[tuple[str | None, WorkerProcess | None]]()
-        with suppress(Empty):
-            while True:
-                idle.append(self._idle.get_nowait())
-        resting = [worker for _, worker in idle]
-        for worker in self._running:
-            if worker not in resting:
+            for worker in self._busy:
                 worker.kill()
-        while len(idle) < self._size:
-            idle.append(self._idle.get())
-        for device, each in idle:
-            if each is not None:
-                each.end(GRACE_S)
-            self._idle.put((device, each))
+        every = [self._idle.get() for _ in range(self._size)]
+        for device, resting in every:
+            if resting is not None:
+                resting.end(GRACE_S)
+            self._idle.put((device, resting))
 
-    def _started(self, task: str, device: str | None) -> WorkerProcess:
-        with self._changing:
-            if self.is_closed:
-                raise GenerationError(f"{self._name}: its workers have been ended: enter it again")
-            worker = self._start(device)
-            self._running = [one for one in self._running if not one.has_ended] + [worker]
+    def _greeted(self, worker: WorkerProcess, task: str) -> Hello:
         try:
-            line = worker.ask(None, self._start_timeout_s)
-            worker.hello = read_told(line, Hello, f"{self._name}: the worker's first line")
+            line = worker.ask(b"", self._start_timeout_s, "echo_hf_worker")
+            hello = read_told(line, Hello, f"{self._name}: the worker's first line")
         except WorkerError as error:
             if self._was_greeted:  # what could be started once may be started again
                 raise self._loss(task, error) from None
@@ -273,7 +252,7 @@ class WorkerPool:
             worker.end()
             raise GenerationError(str(error)) from None
         self._was_greeted = True
-        return worker
+        return hello
 
     def _loss(self, task: str, error: WorkerError) -> Exception:
         # A task that kills its workers does so at every attempt, and says nothing about the others.
