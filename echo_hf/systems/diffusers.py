@@ -18,8 +18,8 @@ from echo_hf.errors import GenerationError, unknown
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task, unsupported_task
 from echo_hf.systems.images import Pixels, as_png, chosen_size, nearest, stitched, within
-from echo_hf.systems.local_models import LocalOptions, LocalSystem, unsupported_input
-from echo_hf.systems.registry import deciding, options_of, register
+from echo_hf.systems.local_models import LocalOptions, LocalSystem
+from echo_hf.systems.registry import options_of, register
 
 INDEX = "model_index.json"
 MEGAPIXEL = 1024 * 1024
@@ -34,31 +34,6 @@ TRUE_GUIDANCE = {"negative_prompt": " "}
 
 
 @dataclass(frozen=True, slots=True)
-class PromptReader:
-    """How a class of pipelines makes tokens of a prompt, of which it reads a first number."""
-
-    tokenizer: str = "tokenizer"
-    chat: Mapping[str, Any] | None = None
-    template: str | None = None
-    template_start: str | None = None
-
-    def count(self, pipe: Any, words: str) -> int | None:
-        """The tokens that count towards the limit; null where the pipeline has no such part."""
-        tokenizer, before = getattr(pipe, self.tokenizer, None), 0
-        if tokenizer is None:
-            return None
-        if self.chat is not None:
-            turns = [{"role": "user", "content": words}]
-            words = tokenizer.apply_chat_template(
-                turns, tokenize=False, add_generation_prompt=True, **self.chat
-            )
-        elif self.template is not None:
-            words = getattr(pipe, self.template).format(words)
-            before = getattr(pipe, self.template_start or "")
-        return len(tokenizer(words).input_ids) - before
-
-
-@dataclass(frozen=True, slots=True)
 class PipelineKind:
     """How a class of pipelines is called: the arguments of its images, and what it can draw."""
 
@@ -67,13 +42,9 @@ class PipelineKind:
     fewest: int = 0
     multiple: int = 16
     sizes: tuple[Pixels, ...] = ()
-    shortest_side: int = 1
-    longest_ratio: float | None = None
     area: str | None = None
     resizes: str | None = None
-    names_images: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    reader: PromptReader | None = None
 
     @property
     def arguments(self) -> frozenset[str]:
@@ -86,35 +57,21 @@ class PipelineKind:
             return nearest(size, self.sizes)
         return within(size, MEGAPIXEL, self.multiple)
 
-    def sees(self, size: Pixels) -> bool:
-        short, long = sorted(size)
-        return short >= self.shortest_side and long <= short * (self.longest_ratio or long)
 
-
-_T5 = PromptReader("tokenizer_2")
-_FLUX_2 = PipelineKind("image", takes_list=True, shortest_side=64, longest_ratio=8)
+_TEXT, _LIST = PipelineKind(), PipelineKind("image", takes_list=True)
 KINDS: Mapping[str, PipelineKind] = {
-    "Flux2KleinPipeline": replace(_FLUX_2, reader=PromptReader(chat={"enable_thinking": False})),
-    "Flux2Pipeline": _FLUX_2,
+    "Flux2KleinPipeline": _LIST,
+    "Flux2Pipeline": _LIST,
     "FluxKontextPipeline": PipelineKind(
-        "image", sizes=KONTEXT_SIZES, area="max_area", resizes="_auto_resize", reader=_T5
+        "image", sizes=KONTEXT_SIZES, area="max_area", resizes="_auto_resize"
     ),
-    "FluxPipeline": PipelineKind(reader=_T5),
-    "GlmImagePipeline": PipelineKind("image", takes_list=True, multiple=32),
-    "OmniGenPipeline": PipelineKind("input_images", takes_list=True, names_images=True),
-    "QwenImage21Pipeline": PipelineKind("image", takes_list=True, multiple=32),
+    "FluxPipeline": _TEXT,
+    "QwenImage21Pipeline": replace(_LIST, multiple=32),
     "QwenImageEditPipeline": PipelineKind("image", fewest=1, defaults=TRUE_GUIDANCE),
-    "QwenImageEditPlusPipeline": PipelineKind(
-        "image", takes_list=True, fewest=1, defaults=TRUE_GUIDANCE
-    ),
-    "QwenImagePipeline": PipelineKind(
-        defaults=TRUE_GUIDANCE,
-        reader=PromptReader(
-            template="prompt_template_encode", template_start="prompt_template_encode_start_idx"
-        ),
-    ),
-    "StableDiffusion3Pipeline": PipelineKind(reader=PromptReader("tokenizer_3")),
-    "ZImagePipeline": PipelineKind(reader=PromptReader(chat={"enable_thinking": True})),
+    "QwenImageEditPlusPipeline": replace(_LIST, fewest=1, defaults=TRUE_GUIDANCE),
+    "QwenImagePipeline": PipelineKind(defaults=TRUE_GUIDANCE),
+    "StableDiffusion3Pipeline": _TEXT,
+    "ZImagePipeline": _TEXT,
 }
 
 
@@ -122,13 +79,6 @@ KINDS: Mapping[str, PipelineKind] = {
 OURS = {"generator", "num_images_per_prompt", "output_type", "return_dict", "latents", "self"}
 IMAGES = ("image", "video", "frames")
 TEXT_TO_IMAGE = frozenset({"prompt", "height", "width"})
-
-
-LIMIT = "max_sequence_length"
-PLACE = "<img><|image_{number}|></img>"
-# Raised with every change of ours that changes images: a default, the stitching, the table of
-# classes, the words that name images. What was drawn before is drawn anew then.
-WORDING = 1
 UNSAFE = "nsfw_content_detected"
 
 
@@ -239,13 +189,11 @@ class Pipeline:
         taker = f"{self.name} with several_inputs 'refuse'" if is_one else self.name
         return unsupported_task(task, self.kind.fewest, 1 if is_one else None, taker)
 
-    def inputs(
-        self, prompt: str, images: Sequence[Image.Image]
-    ) -> tuple[list[Image.Image], dict[str, Any], dict[str, Any]]:
-        """The images it sees, prompt and images as it takes them, and what provenance says."""
+    def inputs(self, images: Sequence[Image.Image]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The images as it takes them, and what provenance says of them."""
         kind, count = self.kind, len(images)
         if kind.image is None or not images:
-            return [], {"prompt": prompt}, {"given": 0, "used": 0}
+            return {}, {"given": 0, "used": 0}
         way, shown, arguments = self.way if count > 1 else "alone", list(images), dict[str, Any]()
         details: dict[str, Any] = {"given": count, "used": count, "way": way}
         if way == "first":
@@ -255,11 +203,7 @@ class Pipeline:
             shown, details["stitched"] = [whole], list(whole.size)
             if kind.resizes is not None:
                 arguments[kind.resizes] = False
-        if kind.names_images:
-            places = (PLACE.format(number=number) for number in range(1, len(shown) + 1))
-            prompt = " ".join([*places, prompt])
-        arguments |= {"prompt": prompt, kind.image: shown if kind.takes_list else shown[0]}
-        return shown, arguments, details
+        return {**arguments, kind.image: shown if kind.takes_list else shown[0]}, details
 
     def size_arguments(self, size: Size, first_input: Pixels | None) -> dict[str, int]:
         """The size to draw; nothing where that is left to the pipeline."""
@@ -268,17 +212,6 @@ class Pipeline:
             return {}
         area = {} if self.kind.area is None else {self.kind.area: asked[0] * asked[1]}
         return {"width": asked[0], "height": asked[1], **area}
-
-    def prompt_length(self, pipe: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Counts the tokens of a prompt as a pipeline counts them; of some, nothing is known."""
-        declared = inspect.signature(type(pipe).__call__).parameters.get(LIMIT)
-        limit = arguments.get(LIMIT, declared and declared.default)
-        reader = self.kind.reader
-        count = None if reader is None else reader.count(pipe, arguments["prompt"])
-        if count is None or not isinstance(limit, int):
-            return {}
-        used = min(count, limit)
-        return {"prompt_tokens": count, "prompt_tokens_used": used, "prompt_cut": count > used}
 
 
 # The pipeline, how it is called, and what of the machine decides an image.
@@ -298,6 +231,8 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         "on the same device with the same versions of torch and diffusers, and a slightly other "
         "one elsewhere."
     )
+    wording = 1
+    places = frozenset({"device", "offload", "revision"})
     expected = "a pipeline of diffusers with safetensors weights and no code of its own"
     smaller = "offload 'model' or 'sequential', a smaller dtype or a smaller model"
 
@@ -306,9 +241,7 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
 
     def signature(self) -> dict[str, Any]:
         """What decides an image; the device and offloading do not."""
-        config = self.config.model_dump(mode="json", include={"adapter", "size", "seed"})
-        options = deciding(self.options, {"device", "offload", "revision"})
-        return {**config, "wording": WORDING, **self.model.identity, **options}
+        return {**super().signature(), "size": self.config.model_dump(mode="json")["size"]}
 
     def preflight(self) -> None:
         """Looks for the model on this machine; nothing is downloaded, and nothing retires."""
@@ -355,20 +288,18 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         import torch
 
         (pipe, pipeline, details), seed = loaded, self.config.seed
-        shown, given, told = pipeline.inputs(task.prompt, inputs)
-        if unseen := next((one for one in shown if not pipeline.kind.sees(one.size)), None):
-            text = f"{pipeline.name} does not see an image of {unseen.width} x {unseen.height}"
-            return unsupported_input("size_of_input", text)
+        given, told = pipeline.inputs(inputs)
         size = pipeline.size_arguments(self.config.size, inputs[0].size if inputs else None)
         arguments = {**pipeline.kind.defaults, **self.options.call, **given, **size}
-        length = pipeline.prompt_length(pipe, arguments)
-        said = pipe(**arguments, generator=torch.Generator("cpu").manual_seed(seed))
+        generator = torch.Generator("cpu").manual_seed(seed)
+        said = pipe(prompt=task.prompt, **arguments, generator=generator)
         image = said.images[0]
-        asked = [size["width"], size["height"]] if size else None
-        came = {"asked": asked, "came": list(image.size)}
-        whole = {**details, **length, "inputs": told, "size": came}
+        came = {"asked": [size["width"], size["height"]] if size else None, "came": [*image.size]}
+        drawn = GenerationResult(
+            Outcome.OK, as_png(image), seed=seed, details={**details, "inputs": told, "size": came}
+        )
         if not any(getattr(said, UNSAFE, None) or ()):
-            return GenerationResult(Outcome.OK, as_png(image), seed=seed, details=whole)
-        ends: dict[str, Any] = {"stage": OutcomeStage.OUTPUT, "code": UNSAFE, "details": whole}
+            return drawn
         text = "the model's own checker held the image back"
-        return GenerationResult(Outcome.REFUSED, text=text, seed=seed, **ends)
+        held_back = {"outcome": Outcome.REFUSED, "stage": OutcomeStage.OUTPUT, "code": UNSAFE}
+        return replace(drawn, **held_back, image=None, text=text)
