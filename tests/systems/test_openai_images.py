@@ -11,7 +11,7 @@ import pytest
 
 from echo_hf.config.systems import read_system, shipped_systems
 from echo_hf.engines.base import Usage
-from echo_hf.errors import EchoError, GenerationError
+from echo_hf.errors import EchoError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, System, TransientError
 from echo_hf.systems.estimate import price_of
@@ -125,9 +125,8 @@ def test_the_size_follows_the_config(
     image = kept(tmp_path, encoded(noise((60, 40)), "PNG"))
     drawn = ask(image_answer(), image, further={"size": size}, **parameters)
     sent = {one.name: one.data.decode() for one in form(server.asked[0]) if not one.file_name}
-    assert sent.get("size") == expected
     told = drawn.details["size"]
-    assert (told and f"{told[0]}x{told[1]}") == expected
+    assert sent.get("size") == (told and f"{told[0]}x{told[1]}") == expected
 
 
 def test_tokens_are_priced_by_their_kind(ask: Ask) -> None:
@@ -314,9 +313,9 @@ def test_the_signature_is_what_decides_an_image() -> None:
         ({}, {"qualty": "high"}, "unknown key 'qualty'; did you mean 'quality'?"),
         ({"model": None}, {}, "has no model: adapter 'openai_images' needs one"),
         ({}, {"most_inputs": 1, "fewest_inputs": 2}, "fewest_inputs is 2 and most_inputs 1"),
+        ({}, {"api_key_env": "tulip-1234-of-mine"}, "not a name of an environment variable"),
         ({}, {"sizes": ["big"]}, "'big' is not a size: expected width and height"),
         ({}, {"extra": {"n": 4}}, "expected no n, which the adapter sets itself"),
-        ({}, {"extra": {"x": float("nan")}}, "expected what JSON can hold"),
         ({}, {"base_url": "draw.example"}, "base_url is 'draw.example': expected an address"),
         ({}, {"base_url": "https://a.example/v1/images/edits"}, "leave out '/images/edits'"),
         ({}, {"mode": "chat", "quality": "low"}, "mode chat takes no quality"),
@@ -324,13 +323,6 @@ def test_the_signature_is_what_decides_an_image() -> None:
     ],
 )
 def test_mistakes_in_a_config_are_one_line(further: Any, parameters: Any, message: str) -> None:
-    assert message in said_by(EchoError, made, parameters, **further)
-
-
-@pytest.mark.parametrize("adapter", ["openai_images", "google"])
-def test_a_key_in_place_of_its_variable_is_not_shown(adapter: str) -> None:
-    if adapter == "google":
-        pytest.importorskip("google.genai", reason="google-genai, of the extra `google`")
-    with pytest.raises(GenerationError, match="not a name of an environment variable") as caught:
-        make_system(config(adapter, {"api_key_env": "tulip-1234-of-mine"}))
-    assert "tulip-1234-of-mine" not in str(caught.value)
+    said = said_by(EchoError, made, parameters, **further)
+    assert message in said
+    assert "tulip" not in said
