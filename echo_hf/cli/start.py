@@ -431,7 +431,7 @@ def _found(config: SystemConfig, samples: Mapping[str, Dataset]) -> list[str]:
         elif drawn.image is None:
             unfit.setdefault(str(drawn.code), []).append(str(drawn.text))
     folder, table = Path(config.parameters["folder"]), config.parameters.get("table")
-    told = Outputs(folder, nested=False, table=table).told()
+    told = Outputs(folder, nested=False, table=table).told
     named = {MANIFEST, *(one.file for one in told.values())}
     strangers = [name for name in told if name not in every]
     there = () if table else names_in(folder)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, ValidationError
 
 from echo_hf.config.checks import Section, Whole, first_error
 from echo_hf.config.systems import Dollars
@@ -41,21 +41,21 @@ class ExternalResult(Section):
     cost_usd: Dollars | None = None
     details: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
 
-    @field_validator("stage")
-    @classmethod
-    def _fits(cls, stage: OutcomeStage | None, info: ValidationInfo) -> OutcomeStage | None:
-        if stage is not None and info.data.get("outcome") is Outcome.OK:
-            raise ValueError("expected an outcome other than 'ok', which ends nowhere")
-        return stage
-
     def result(self, image: bytes | None, details: Mapping[str, Any]) -> GenerationResult:
-        """What became of the task; an image counts with the outcome `ok` alone."""
-        said = None if self.outcome is Outcome.RETIRED else self.stage
-        alike = ("outcome", "code", "text", "seed", "revised_prompt", "cost_usd")
-        told: dict[str, Any] = {name: getattr(self, name) for name in alike}
-        ended = said or ENDED.get(self.outcome)
+        """What became of the task; `ok` ends nowhere, and what is retired was never asked."""
+        usual = ENDED.get(self.outcome)
+        is_told = self.stage and self.outcome not in (Outcome.OK, Outcome.RETIRED)
         return GenerationResult(
-            **told, image=image, stage=ended, model_reported=self.model, details=details
+            outcome=self.outcome,
+            image=image,
+            stage=self.stage if is_told else usual,
+            code=self.code,
+            text=self.text,
+            seed=self.seed,
+            revised_prompt=self.revised_prompt,
+            model_reported=self.model,
+            cost_usd=self.cost_usd,
+            details=details,
         )
 
 

@@ -231,7 +231,7 @@ def test_what_cannot_be_used_is_counted_and_named(images: Path, tmp_path: Path) 
     assert said[3] == "lumen: 1 unusable, outside: 't1.png' leads out of its folder"
     Path("mine/comparison.yaml").unlink()
     (images / "e0.jpg").write_bytes(png("x"))
-    assert "several_files: 'e0.jpg', 'e0.png' are of one sample" in refused(
+    assert "several_files: 'e0.jpg', 'e0.png' of one sample" in refused(
         "comparison", "mine", "--benchmark", "release", "--from-images", f"lumen={images}"
     )
 
@@ -245,7 +245,7 @@ def test_what_cannot_be_used_is_counted_and_named(images: Path, tmp_path: Path) 
         ("lu men=drawn", "--from-images 'lu men=drawn': name is 'lu men'"),
         ("lumen=empty", "no file 'ID.png'"),
         ("lumen=others", "images of 0 of 3 samples; 3 samples without an image: 'e0', 't0', 't1'"),
-        ("lumen=bad.csv", "has the columns ['sample', 'file']: expected id and path"),
+        ("lumen=bad.csv", "or a CSV with the columns id and path"),
         ("lumen=twice.csv", "line 3 is about 't0', as an earlier one is"),
     ],
 )
