@@ -46,7 +46,6 @@ def of_a_later_version(path: Path, opens: Opens) -> None:
 def of_another_program(path: Path, _: Opens) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("create table holidays (day text)")
-        connection.execute("pragma user_version = 1")
 
 
 def of_text(path: Path, _: Opens) -> None:
@@ -72,6 +71,15 @@ def test_what_is_no_file_of_ours_is_one_line(
         opens(path)
     assert "\n" not in str(caught.value)
     assert path.read_bytes() == before
+
+
+def test_another_programs_version_is_not_taken_for_ours(tmp_path: Path) -> None:
+    path = tmp_path / "events.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("create table event (id integer)")
+        connection.execute("pragma user_version = 1")
+    with pytest.raises(StoreError, match="another program's database"):
+        events(path)
 
 
 @pytest.mark.parametrize("opens", KINDS, ids=lambda one: one.__name__)

@@ -15,14 +15,12 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ImageError
-from echo_hf.images.decode import BadImageError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult
 from echo_hf.systems.images import (
     Pixels,
     decoded,
     nearest,
-    open_inputs,
     read_size,
     sent_input,
     stitched,
@@ -30,7 +28,7 @@ from echo_hf.systems.images import (
     within,
 )
 from tests.images_for_tests import encoded, in_srgb, noise, png, rgb_profile
-from tests.systems.drawing_for_tests import HUGE, IMAGE, base64_of, blocks, image_file, kept, task
+from tests.systems.drawing_for_tests import HUGE, IMAGE, base64_of, blocks, kept
 
 SIZE, LANCZOS = (30, 20), Image.Resampling.LANCZOS
 ORIENTATION = 0x0112
@@ -162,31 +160,6 @@ def test_another_image_under_the_name_is_not_sent(tmp_path: Path) -> None:
     for bad in (reference, ImageRef("0" * 64), kept(tmp_path, b"<html>")):
         with pytest.raises(ImageError):
             sent_input(bad)
-
-
-# What is opened here.
-
-
-def test_inputs_come_in_their_order_upright_and_opaque(tmp_path: Path) -> None:
-    images = [blocks((8, 12), 1), blocks((20, 4), 2)]
-    clear = image_file(tmp_path, Image.new("RGBA", (2, 2), (255, 0, 0, 51)))
-    *found, last = open_inputs(task(*(image_file(tmp_path, one) for one in images), clear))
-    for one, other in zip(found, images, strict=True):
-        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
-    assert last.getpixel((0, 0)) == (255, 204, 204)
-
-
-def test_another_image_in_its_place_is_told(tmp_path: Path) -> None:
-    reference = image_file(tmp_path, blocks((8, 8), 1))
-    assert reference.file is not None
-    blocks((8, 8), 2).save(reference.file, "PNG")
-    with pytest.raises(ImageError, match="has changed on disk"):
-        open_inputs(task(reference))
-    with pytest.raises(ImageError, match=r"^image 'abc' has no file: run `collect` to fetch it$"):
-        open_inputs(task(ImageRef("abc")))
-    with pytest.raises(BadImageError) as caught:
-        open_inputs(task(kept(tmp_path, b"hello")))
-    assert str(tmp_path) not in str(caught.value)
 
 
 # Sizes.
