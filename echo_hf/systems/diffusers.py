@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -83,19 +84,14 @@ UNSAFE = "nsfw_content_detected"
 
 
 def class_named(index: Path, place: str) -> str:
-    try:
+    with suppress(ValueError, KeyError, TypeError):
         name = json.loads(index.read_bytes())["_class_name"]
-    except (ValueError, KeyError, TypeError):
-        raise GenerationError(
-            f"{place}: {INDEX!r} of the model names no `_class_name`: expected a model as "
-            "diffusers saves it"
-        ) from None
-    if not isinstance(name, str):
-        raise GenerationError(
-            f"{place}: the model's class {name!r} is code of its own, which is never run here: "
-            "choose a model that diffusers itself knows, or run it with adapter 'command'"
-        )
-    return name
+        if isinstance(name, str):  # else it is code of the model's own
+            return name
+    raise GenerationError(
+        f"{place}: {INDEX!r} of the model names no class of diffusers: expected a model as it "
+        "saves them; code that comes with a model is never run here, but by adapter 'command'"
+    )
 
 
 class DiffusersOptions(LocalOptions):
@@ -133,22 +129,19 @@ class Pipeline:
         import diffusers
 
         found = getattr(diffusers, name, None) if name.isidentifier() else None
-        if not (inspect.isclass(found) and issubclass(found, diffusers.DiffusionPipeline)):
-            raise GenerationError(
-                f"{place}: diffusers {diffusers.__version__} has no pipeline {name!r}: expected "
-                "one of its own, such as 'FluxKontextPipeline'; install a newer diffusers, or "
-                "choose another model"
-            )
-        parameters = frozenset(inspect.signature(found.__call__).parameters)
+        is_pipeline = inspect.isclass(found) and issubclass(found, diffusers.DiffusionPipeline)
+        call = found.__call__ if found is not None and is_pipeline else object
+        parameters = frozenset(inspect.signature(call).parameters)
         # An adapter's image is a style that may be left out, of pipelines from text too.
         styles = ("ip_adapter", "negative_ip_adapter")
         own = [one for one in parameters - OURS if not one.startswith(styles)]
         has_images = any(word in one for one in own for word in IMAGES)
-        if name not in KINDS and (has_images or not parameters >= TEXT_TO_IMAGE):
+        if not (name in KINDS and is_pipeline) and (has_images or not parameters >= TEXT_TO_IMAGE):
             editing = ", ".join(sorted(name for name, kind in KINDS.items() if kind.image))
             raise GenerationError(
-                f"{place}: how {name} follows an instruction is not known: expected a pipeline "
-                f"that draws images from text alone, or one that edits, one of {editing}"
+                f"{place}: how {name!r} of diffusers {diffusers.__version__} follows an "
+                "instruction is not known: expected a pipeline that draws images from text "
+                f"alone, or one of {editing}; install a newer diffusers, or choose another model"
             )
         return cls(name, KINDS.get(name, PipelineKind(multiple=1)), parameters, options)
 

@@ -19,7 +19,7 @@ import yaml
 from echo_hf.config.evaluation import Evaluation
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.systems import shipped_config
-from echo_hf.errors import ConfigError, HubError, ReleaseError, RunError
+from echo_hf.errors import ConfigError, HubError, RunError
 from echo_hf.hub.publish import publish
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
@@ -147,15 +147,6 @@ def test_each_reason_is_told_apart(tmp_path: Path) -> None:
         NoTask.MISSING_INPUT: 2,
         NoTask.UNREADABLE_INPUT: 1,
     }
-
-
-def test_a_changed_file_is_no_benchmark(tmp_path: Path) -> None:
-    """What was published is what is drawn, or nothing is."""
-    release = benchmark(tmp_path)
-    (path,) = (release / "text_to_image").glob("*.parquet")
-    path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(ReleaseError):
-        tasks(release, tmp_path)
 
 
 def test_a_name_that_is_none_is_one_line(tmp_path: Path) -> None:

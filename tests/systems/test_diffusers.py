@@ -85,8 +85,8 @@ def test_the_signature_is_what_decides_an_image() -> None:
     ("index", "said"),
     [
         (None, r"no 'model_index\.json'"),
-        ("{}", "names no `_class_name`"),
-        ('{"_class_name": ["lumen", "LumenPipeline"]}', "is code of its own, which is never run"),
+        ("{}", "names no class of diffusers"),
+        ('{"_class_name": ["lumen", "LumenPipeline"]}', "code that comes with a model is never"),
         ('{"_class_name": "FluxPipeline"}', None),
     ],
 )
@@ -164,24 +164,13 @@ def test_the_size_follows_the_config(size: Size, first: Any, name: str, argument
     ("name", "given", "size", "said"),
     [
         (KONTEXT, {"call": {"guidance_scale": 2.5}}, "auto", None),
-        (
-            KONTEXT,
-            {"call": {"guidence_scale": 2.5}},
-            "auto",
-            "system 'tiny': parameters.call: unknown argument of FluxKontextPipeline "
-            "'guidence_scale'; did you mean 'guidance_scale'? known: guidance_scale",
-        ),
+        (KONTEXT, {"call": {"guidence_scale": 2}}, "auto", "did you mean 'guidance_scale'?"),
         *[
             (KONTEXT, {"call": {name: 1}}, "auto", f"parameters.call has '{name}', which follows")
             for name in ("prompt", "image", "generator", "max_area")
         ],
         ("QwenImage21Pipeline", {}, FIXED, None),
-        (
-            "QwenImage21Pipeline",
-            {},
-            FixedSize(width=656, height=480),
-            "size is 656 x 480: expected sides that are multiples of 32",
-        ),
+        ("QwenImage21Pipeline", {}, FixedSize(width=656, height=480), "are multiples of 32"),
         (KONTEXT, {"several_inputs": "list"}, "auto", "takes a single image: expected stitch"),
     ],
 )
@@ -192,8 +181,8 @@ def test_a_config_that_no_pipeline_could_follow_is_one_line(
     made = pipeline(name, *parameters, **given)
     if said is None:
         made.check(size, PLACE)
-        return
-    assert said in said_by(GenerationError, made.check, size, PLACE)
+    else:
+        assert said in said_by(GenerationError, made.check, size, PLACE)
 
 
 class Pipe:
@@ -325,7 +314,6 @@ def test_what_no_task_could_succeed_with_stops_the_run(tiny: Write, tmp_path: Pa
     torch.save(load_file(safe), safe.with_suffix(".bin"))
     safe.unlink()
     cases = {
-        "did you mean 'guidance_scale'?": made(tiny("kontext"), call={"guidence_scale": 1}),
         "offload is 'model', and the device is the proc": made(tiny("kontext"), offload="model"),
         "expected a pipeline of diffusers with safetensors weights": made(pickled),
     }
@@ -368,12 +356,8 @@ def test_the_sizes_of_kontext_are_those_of_diffusers() -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        ("LumenPipeline os DiffusionPipe.line UNet2DModel", "has no pipeline"),
-        (
-            "FluxImg2ImgPipeline LongCatImageEditPipeline WanPipeline DDPMPipeline "
-            "AudioLDM2Pipeline",
-            "is not known",
-        ),
+        ("LumenPipeline os DiffusionPipe.line UNet2DModel", "is not known"),
+        ("FluxImg2ImgPipeline LongCatImageEditPipeline WanPipeline DDPMPipeline", "is not known"),
         ("StableDiffusionXLPipeline SanaPipeline", None),
     ],
 )

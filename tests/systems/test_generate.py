@@ -6,8 +6,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import Mock
 
 import datasets
 import pyarrow.parquet as pq
@@ -21,11 +21,11 @@ from echo_hf._infra.http_errors import REFUSALS
 from echo_hf.apps.events import forget
 from echo_hf.builder.build import build
 from echo_hf.cli import app
-from echo_hf.errors import ConfigError, EngineError, GenerationError, RunError
+from echo_hf.errors import ConfigError, GenerationError, RunError
 from echo_hf.hub.release import read_release
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Retired, Task
+from echo_hf.systems.base import GenerationResult, Retired
 from echo_hf.systems.benchmark import load_evaluation
 from echo_hf.systems.generate import Generated, drawn_outputs, generate
 from echo_hf.systems.google_images import HELD_BACK, UNDRAWN
@@ -170,52 +170,31 @@ def test_a_missing_package_stops_system_alone(tmp_path: Path, release: Path, dry
         generate(evaluation(release, absent), runs=tmp_path)
 
 
-@dataclass
-class Breaking(Acting):
-    """Breaks where a method is called, until it is mended."""
-
-    breaks: str = ""
-    error: Exception = field(default_factory=lambda: GenerationError("no key in BAD_KEY"))
-
-    def _check(self, method: str) -> None:
-        if method == self.breaks:
-            raise self.error
-
-    def preflight(self) -> Retired | None:
-        self._check("preflight")
-        return super().preflight()
-
-    def draw(self, task: Task) -> GenerationResult:
-        self._check("draw")
-        return super().draw(task)
-
-    def __exit__(self, *_: object) -> None:
-        self._check("exit")
-
-
 LOST = GenerationResult(Outcome.FAILED, stage=OutcomeStage.REQUEST, text="no key to the host")
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("method", "error"),
     [
-        Breaking(breaks="draw"),
-        Breaking(breaks="exit", error=EngineError("no key in")),
-        Breaking(breaks="preflight"),
-        Breaking(breaks="preflight", error=ConnectionError("no route, no key")),
-        Breaking(act=lambda _: LOST),
+        ("draw", GenerationError("no key in BAD_KEY")),
+        ("preflight", ConnectionError("no route, no key")),
+        ("act", None),
     ],
-    ids=["draw", "exit", "preflight", "unforeseen", "all fail"],
+    ids=["draw", "preflight", "all fail"],
 )
-def test_a_system_that_stops_stops_no_other(tmp_path: Path, release: Path, bad: Breaking) -> None:
-    good, config = Acting(), evaluation(release, system("bad"), system("good"))
+def test_a_system_that_stops_stops_no_other(
+    tmp_path: Path, release: Path, method: str, error: Exception | None
+) -> None:
+    bad, good, config = Acting(), Acting(), evaluation(release, system("bad"), system("good"))
+    setattr(bad, method, Mock(side_effect=error, return_value=LOST))
     with known(bad=bad, good=good):
         with pytest.raises(GenerationError, match="no key"):
             generate(config, runs=tmp_path)
         assert sorted(good.asked) == EVERY
         assert sum(row["system"] == "good" for row in table(tmp_path)) == 5
         # The same command goes on; one task of many that fails is no error.
-        bad.breaks, bad.act = "", lambda one: LOST if one.sample_id == "t0" else drawn_for(one)
+        delattr(bad, method)
+        bad.act = lambda one: LOST if one.sample_id == "t0" else drawn_for(one)
         made = generate(config, runs=tmp_path)
         assert made.outcomes["good"] == {"ok": 5}
         assert made.outcomes["bad"]["ok"] >= 4

@@ -74,28 +74,22 @@ def test_an_image_among_thoughts_is_no_output() -> None:
     ("outcome", "stage", "reasons"),
     [
         (
-            *(Outcome.REFUSED, OutcomeStage.OUTPUT),
+            *("refused", "output"),
             "SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY MODEL_ARMOR "
             "IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION ESCALATION",
         ),
-        (Outcome.NO_IMAGE, OutcomeStage.ANSWER, "STOP NO_IMAGE"),
-        (
-            *(Outcome.FAILED, OutcomeStage.ANSWER),
-            "CONTINUATION FINISH_REASON_UNSPECIFIED IMAGE_OTHER LANGUAGE MALFORMED_FUNCTION_CALL "
-            "MALFORMED_RESPONSE MAX_TOKENS MISSING_THOUGHT_SIGNATURE OTHER SOMETHING_NEW "
-            "TOO_MANY_TOOL_CALLS UNEXPECTED_TOOL_CALL",
-        ),
+        ("no_image", "answer", "STOP NO_IMAGE"),
+        ("failed", "answer", "IMAGE_OTHER MALFORMED_RESPONSE MAX_TOKENS OTHER SOMETHING_NEW"),
     ],
 )
 def test_the_reason_of_its_end_says_what_an_answer_without_an_image_is(
-    outcome: Outcome, stage: OutcomeStage, reasons: str
+    outcome: str, stage: str, reasons: str
 ) -> None:
     for reason in reasons.split():
         drawn = read({"text": "I beg"}, reason=reason)
         assert (drawn.outcome, drawn.stage, drawn.code) == (outcome, stage, reason)
-        is_failure = outcome is Outcome.FAILED
         said = f"the answer holds no image and ended with {reason!r}: I beg"
-        assert drawn.text == (said if is_failure else "I beg")
+        assert drawn.text == (said if outcome == "failed" else "I beg")
         assert read(picture(), reason=reason).outcome is Outcome.OK
 
 
@@ -253,10 +247,8 @@ BLOCKED = Answer({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}})
     ("said", "outcome", "stage", "code"),
     [
         (BLOCKED, "refused", "input", "PROHIBITED_CONTENT"),
-        (google_answer(reason="IMAGE_SAFETY"), "refused", "output", "IMAGE_SAFETY"),
         (google_answer({"text": "I would rather talk."}), "no_image", "answer", "STOP"),
         (google_answer(google_image(HUGE)), "failed", "answer", None),
-        (Answer(b"<!doctype html>"), "failed", "answer", None),
         (Answer([1, 2]), "failed", "answer", None),
     ],
     ids=str,

@@ -207,16 +207,6 @@ def test_a_size_is_always_inside_the_limits(
         assert within((height, width), most, multiple, longest) == size[::-1]
 
 
-@given(st.integers(300, 3000), st.integers(300, 3000))
-def test_a_size_is_large_and_of_nearly_the_same_shape(width: int, height: int) -> None:
-    """Within a step of 16 pixels of the exact answer, on each side."""
-    ratio = max(width, height) / min(width, height)
-    short = math.sqrt(MEGAPIXEL / ratio)
-    size = within((width, height), MEGAPIXEL, 16)
-    assert abs(min(size) - short) < 16
-    assert abs(max(size) - min(size) * ratio) < 16 * ratio
-
-
 def test_a_size_is_width_and_height() -> None:
     assert read_size("1536x1024") == (1536, 1024)
     for text in ("", "1024", "1024 x 1024", "0x5", "1024x-5", "٣x٣"):

@@ -15,7 +15,7 @@ from echo_hf.config.systems import read_system, shipped_systems
 from echo_hf.errors import GenerationError, MissingExtraError
 from echo_hf.systems.base import System
 from echo_hf.systems.generate import SystemListing, list_systems
-from echo_hf.systems.registry import described, make_system, model_of, options_of, register
+from echo_hf.systems.registry import described, make_system, options_of, register
 from tests.systems.runs_for_tests import ADAPTER, Acting, system
 
 
@@ -29,16 +29,8 @@ class Options(BaseModel):
 
 def test_the_parameters_are_those_of_the_adapter() -> None:
     assert options_of(system(parameters={"steps": 4}), Options).steps == 4
-    for parameters, words in (
-        ({"step": 4}, "system 'mine': parameters: unknown key 'step'; did you mean 'steps'?"),
-        ({"steps": "x"}, "system 'mine': parameters: steps is 'x': "),
-    ):
-        with pytest.raises(GenerationError) as raised:
-            options_of(system(parameters=parameters), Options)
-        assert str(raised.value).startswith(words)
-    assert model_of(system(model="lab/lumen")) == "lab/lumen"
-    with pytest.raises(GenerationError, match="system 'mine' has no model"):
-        model_of(system())
+    with pytest.raises(GenerationError, match="parameters: unknown key 'step'; did you"):
+        options_of(system(parameters={"step": 4}), Options)
 
 
 INNER = {"inner": {"steps": 2, "api_key_env": "A"}}

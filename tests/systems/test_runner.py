@@ -106,8 +106,7 @@ def test_attempts_are_bounded(tmp_path: Path, attempts: int, failures: int) -> N
         (EngineError(), "EngineError", "EngineError"),
         (
             ValueError("at https://me:tulip@host/?key=abc\n" + "x" * 5000),
-            "ValueError",
-            ("at https://[hidden]@host/?key=[hidden] " + "x" * 5000)[:1000],
+            *("ValueError", ("at https://[hidden]@host/?key=[hidden] " + "x" * 5000)[:1000]),
         ),
     ],
     ids=lambda one: type(one).__name__,
