@@ -76,7 +76,7 @@ $(DOCS_VENV)/.installed: pyproject.toml
 $(EXTRAS_VENV)/.installed-test: pyproject.toml $(EXTRAS_FILES)/constraints.txt
 	$(PYTHON) -m venv $(EXTRAS_VENV)
 	$(EXTRAS_BIN)/python -m pip install --quiet --constraint $(EXTRAS_FILES)/constraints.txt \
-		--editable '.[test,openai,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,plot,ray,inspect,browser,notebook,docs]' ppi-python==0.2.3
+		--editable '.[test,openai,google,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,plot,ray,inspect,browser,notebook,docs]' ppi-python==0.2.3
 	touch $@
 
 # Small models with real weights in two packages, and the loader of lmms-eval: of what these ask for,

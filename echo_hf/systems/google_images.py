@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from enum import Enum
 from functools import partial
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
 
 from pydantic import AfterValidator, Field, StrictBool, StringConstraints
 
-from echo_hf._infra.http_errors import mapping
+from echo_hf._infra.http_errors import ApiError, Reply, api_error
 from echo_hf.config.checks import Words
 from echo_hf.config.systems import FixedSize, Price, Size, SystemConfig
 from echo_hf.engines.base import Usage
-from echo_hf.engines.prices import count
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task
@@ -23,10 +22,11 @@ from echo_hf.systems.hosted import (
     HostedOptions,
     HostedSystem,
     Inputs,
+    UnreadableError,
     cost_usd,
     hosted_options,
-    items,
-    text_or_none,
+    http_library,
+    limited,
 )
 from echo_hf.systems.images import Pixels, SentInput, chosen_size, nearest, unusable, with_image
 from echo_hf.systems.registry import register
@@ -42,37 +42,39 @@ UNSPECIFIED = "BLOCKED_REASON_UNSPECIFIED"
 ACCOUNT_STOPPED = "PUP_LIMITED_DISABLED"
 IMAGES = "image/"
 
+Document = Mapping[str, Any]
 
-def drawn_from(document: Mapping[str, Any], price: Price | None) -> GenerationResult:
+
+def drawn_from(document: Document, price: Price | None) -> GenerationResult:
     """What an answer makes of a task."""
-    first = mapping(next(iter(items(document.get("candidates"))), None))
-    parts = [mapping(one) for one in items(mapping(first.get("content")).get("parts"))]
-    blobs = [mapping(part.get("inlineData")) for part in parts if not part.get("thought")]
+    first = (document.get("candidates") or [{}])[0]
+    parts = (first.get("content") or {}).get("parts") or []
+    blobs = [part.get("inline_data") or {} for part in parts if not part.get("thought")]
     images = [
         blob["data"]
         for blob in blobs
-        if text_or_none(blob.get("data")) and str(blob.get("mimeType", IMAGES)).startswith(IMAGES)
+        if blob.get("data") and (blob.get("mime_type") or IMAGES).startswith(IMAGES)
     ]
-    reason = text_or_none(first.get("finishReason"))
-    words = "\n".join(filter(None, (text_or_none(part.get("text")) for part in parts)))
-    usage, tokens = _counted(document.get("usageMetadata"))
+    reason = _named(first.get("finish_reason"))
+    words = "\n".join(part["text"] for part in parts if part.get("text"))
+    usage, tokens = _counted(document.get("usage_metadata"))
     known = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
         code=reason,
-        text=words or text_or_none(first.get("finishMessage")),
-        model_reported=text_or_none(document.get("modelVersion")),
+        text=words or first.get("finish_message"),
+        model_reported=document.get("model_version"),
         usage=usage,
         cost_usd=cost_usd(price, len(images), tokens),
-        details={"pictures": len(images), "request_id": document.get("responseId")},
+        details={"pictures": len(images), "request_id": document.get("response_id")},
     )
     if images:
         return with_image(replace(known, code=None), images[0])
-    feedback = mapping(document.get("promptFeedback"))
+    feedback = document.get("prompt_feedback") or {}
     refused = replace(known, outcome=Outcome.REFUSED)
-    blocked = text_or_none(feedback.get("blockReason"))
+    blocked = _named(feedback.get("block_reason"))
     if blocked not in (None, UNSPECIFIED):
-        said = text_or_none(feedback.get("blockReasonMessage")) or known.text
+        said = feedback.get("block_reason_message") or known.text
         return replace(refused, stage=OutcomeStage.INPUT, code=blocked, text=said)
     if reason == ACCOUNT_STOPPED:
         raise GenerationError(
@@ -88,20 +90,21 @@ def drawn_from(document: Mapping[str, Any], price: Price | None) -> GenerationRe
     return unusable(known, f"the answer holds no image and ended with {reason!r}{told}")
 
 
-def _counted(told: Any) -> tuple[Usage | None, Mapping[str, int | None]]:
+def _counted(counted: Document | None) -> tuple[Usage | None, Mapping[str, int | None]]:
     """Tokens in all, and by what is billed; a kind is null where the answer does not tell it."""
-    if not isinstance(told, dict):
+    if counted is None:
         return None, {}
 
     def of_images(kind: str) -> int | None:
-        details = [mapping(one) for one in items(told.get(f"{kind}TokensDetails"))]
-        images = (one for one in details if one.get("modality") == "IMAGE")
-        return sum(count(one.get("tokenCount")) or 0 for one in images) if details else None
+        details = counted.get(f"{kind}_tokens_details")
+        images = (one for one in details or () if _named(one.get("modality")) == "IMAGE")
+        return sum(int(one.get("token_count") or 0) for one in images) if details else None
 
-    kinds = ("prompt", "candidates", "thoughts", "cachedContent")
-    prompt, answer, thoughts, cached = (count(told.get(f"{one}TokenCount")) or 0 for one in kinds)
+    kinds = ("prompt", "candidates", "thoughts", "cached_content")
+    numbers = (int(counted.get(f"{one}_token_count") or 0) for one in kinds)
+    prompt, answer, thoughts, cached = numbers
     sent, drawn = of_images("prompt"), of_images("candidates")
-    if drawn is None and told and not answer:
+    if drawn is None and counted and not answer:
         drawn = 0
     came = answer + thoughts
     return Usage(prompt, came, cached), {
@@ -112,6 +115,12 @@ def _counted(told: Any) -> tuple[Usage | None, Mapping[str, int | None]]:
     }
 
 
+def _named(value: Any) -> str | None:
+    named = value.value if isinstance(value, Enum) else value
+    return named if isinstance(named, str) else None
+
+
+LONGEST_ERROR = 200
 GEMINI = "https://generativelanguage.googleapis.com"
 # The shapes that every image model of the family draws.
 RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "9:16", "16:9", "21:9")
@@ -119,12 +128,6 @@ RATIO = r"^[1-9][0-9]{0,2}:[1-9][0-9]{0,2}$"
 # Of how many inputs the first models make use, and later ones.
 FIRST_MODELS = ("gemini-2.0-flash", "gemini-2.5-flash-image")
 FIRST_MOST_INPUTS, MOST_INPUTS = 3, 14
-
-
-def _categories(settings: Mapping[str, Threshold]) -> Mapping[str, Threshold]:
-    if wrong := [name for name in settings if not name.startswith("HARM_CATEGORY_")]:
-        raise ValueError(f"{wrong[0]!r} is no category: expected such as HARM_CATEGORY_HARASSMENT")
-    return settings
 
 
 def _drawn(modalities: tuple[str, ...]) -> tuple[str, ...]:
@@ -135,6 +138,7 @@ def _drawn(modalities: tuple[str, ...]) -> tuple[str, ...]:
 
 Modalities = Annotated[tuple[Literal["TEXT", "IMAGE"], ...], AfterValidator(_drawn)]
 Ratio = Annotated[str, StringConstraints(pattern=RATIO)]
+Category = Annotated[str, StringConstraints(pattern=r"^HARM_CATEGORY_[A-Z_]+$")]
 Threshold = Literal[
     "BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF"
 ]
@@ -164,7 +168,7 @@ class GoogleOptions(HostedOptions):
     aspect_ratios: Annotated[tuple[Ratio, ...], Field(min_length=1)] = RATIOS
     image_size: Words | None = None
     send_seed: StrictBool = True
-    safety_settings: Annotated[Mapping[str, Threshold], AfterValidator(_categories)] = {}
+    safety_settings: Mapping[Category, Threshold] = {}
 
     @property
     def ratios(self) -> dict[Pixels, str]:
@@ -185,6 +189,8 @@ class GoogleOptions(HostedOptions):
 @register(
     "google",
     "Gemini models that draw: Nano Banana and its successors",
+    extra="google",
+    packages=("google.genai",),
     key="GEMINI_API_KEY",
 )
 class GoogleImages(HostedSystem[GoogleOptions]):
@@ -203,13 +209,25 @@ class GoogleImages(HostedSystem[GoogleOptions]):
             )
         super().__init__(config, options, options.send_seed)
 
-    def headers(self, key: str) -> dict[str, str]:
-        return {"x-goog-api-key": key}
+    @contextmanager
+    def connect(self, key: str, timeout_s: float) -> Iterator[Any]:
+        from google.genai import Client
+        from google.genai.types import HttpOptions
 
-    @property
-    def model_path(self) -> str:
-        name = self.model if "/" in self.model else f"models/{self.model}"
-        return f"/{self.options.api_version}/{quote(name)}"
+        # A redirect would take prompts and images to a server that nobody named.
+        with limited(http_library().Client, timeout_s)(follow_redirects=False) as http_client:
+            options = HttpOptions(
+                base_url=self.options.base_url,
+                api_version=self.options.api_version,
+                timeout=max(1, round(timeout_s * 1000)),
+                httpx_client=http_client,
+            )
+            with closing(Client(api_key=key, vertexai=False, http_options=options)) as client:
+                yield client
+
+    def look(self) -> ApiError | None:
+        found = self._answer(self.client.models.get, model=self.model)
+        return api_error(found) if isinstance(found, Reply) else None
 
     def form(self, first_input: Pixels | None) -> dict[str, Any]:
         options = self.options
@@ -218,33 +236,38 @@ class GoogleImages(HostedSystem[GoogleOptions]):
         ratio = None if size is None else options.ratio_of(size)
         return {"aspect_ratio": ratio, "image_size": options.image_size}
 
-    def request(
+    def ask(
         self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
-    ) -> tuple[str, dict[str, Any]]:
-        options, size = self.options, (form["aspect_ratio"], form["image_size"])
-        asked = {
-            "responseModalities": list(options.modalities),
-            "imageConfig": _given(zip(("aspectRatio", "imageSize"), size, strict=True)) or None,
-            "seed": self.seed,
-        }
-        images = [
-            {"inlineData": {"data": base64.b64encode(one.data).decode(), "mimeType": one.mime_type}}
-            for one in inputs
-        ]
+    ) -> GenerationResult:
+        from google.genai import types
+
+        given = {name: value for name, value in form.items() if value is not None}
+        parts = [types.Part.from_bytes(data=one.data, mime_type=one.mime_type) for one in inputs]
+        parts.append(types.Part.from_text(text=task.prompt))
         settings = [
-            {"category": category, "threshold": threshold}
-            for category, threshold in sorted(options.safety_settings.items())
+            types.SafetySetting(category=category, threshold=threshold)
+            for category, threshold in sorted(self.options.safety_settings.items())
         ]
-        document = {
-            "contents": [{"role": "user", "parts": [*images, {"text": task.prompt}]}],
-            "generationConfig": _given(asked.items()),
-            "safetySettings": settings or None,
-        }
-        return f"{self.model_path}:generateContent", {"json": _given(document.items())}
+        config = types.GenerateContentConfig(
+            response_modalities=list(self.options.modalities),
+            image_config=types.ImageConfig(**given) if given else None,
+            seed=self.seed,
+            safety_settings=settings or None,
+        )
+        asked = {"contents": types.Content(role="user", parts=parts), "config": config}
+        answer = self._answer(self.client.models.generate_content, model=self.model, **asked)
+        if isinstance(answer, Reply):
+            return self.fate(api_error(answer))
+        return drawn_from(answer.model_dump(), self.price)
 
-    def read(self, document: Mapping[str, Any]) -> GenerationResult:
-        return drawn_from(document, self.price)
+    def _answer(self, send: Callable[..., Any], **arguments: Any) -> Any:
+        """Sends a request, once; gives what the library read, or the `Reply` that is an error."""
+        from google.genai.errors import APIError
 
-
-def _given(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value for name, value in pairs if value is not None}
+        try:
+            return send(**arguments)
+        except (APIError, TimeoutError, http_library().RequestError) as error:
+            return self.reply_in(error)
+        except ValueError as error:  # of JSON, or of what should stand in it
+            said = self.one_line(str(error))[:LONGEST_ERROR]
+            raise UnreadableError(f"the answer cannot be read: {said}") from None

@@ -8,24 +8,17 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
 
-from echo_hf._infra.http_errors import (
-    OK,
-    ApiError,
-    Meaning,
-    Reply,
-    api_error,
-    error_in,
-    mapping,
-    reply_in,
-)
+from echo_hf._infra.http_errors import ApiError, Meaning, Reply, mapping, reply_in
 from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Section, Whole
 from echo_hf.config.systems import Price, Size, SystemConfig
@@ -47,10 +40,8 @@ from echo_hf.systems.estimate import price_of
 from echo_hf.systems.images import Pixels, SentInput, sent_input
 from echo_hf.systems.registry import model_of, options_of
 
-if TYPE_CHECKING:
-    from httpx2 import Client
-
 LONGEST_CONNECT_S = 10.0
+NO_KEY = "none"  # what clients are given that want a key even for a server without
 PATH_DIGITS = 16
 
 Inputs = Annotated[Whole, Field(ge=0, le=1000)]
@@ -117,7 +108,9 @@ def cost_usd(price: Price | None, images: int, tokens: Mapping[str, int | None])
 # Base64 takes four characters for three bytes; the rest is room for texts.
 MOST_ANSWER = 2 * MOST_BYTES
 MOST_OF_AN_ERROR = 1_000_000
-BEGINNING = 40
+LEAST_ERROR = 300
+# The body is handed on as it was read: decoded, and in one piece.
+OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
 class UnreadableError(RequestError):
@@ -127,12 +120,31 @@ class UnreadableError(RequestError):
         super().__init__(text, again=False)
 
 
-def items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def limited(client_class: type[Any], timeout_s: float) -> type[Any]:
+    """A client that has read each answer whole, within limits, before it hands it on."""
+
+    def send(self: Any, request: Any, **options: Any) -> Any:
+        until, body = time.monotonic() + timeout_s, bytearray()
+        response = client_class.send(self, request, **{**options, "stream": True})
+        most = MOST_OF_AN_ERROR if response.status_code >= LEAST_ERROR else MOST_ANSWER
+        with closing(response):
+            for chunk in response.iter_bytes():
+                body += chunk
+                if len(body) > most:
+                    if most == MOST_ANSWER:
+                        raise UnreadableError(f"the answer has more than {MOST_ANSWER} bytes")
+                    break
+                if time.monotonic() > until:
+                    raise TimeoutError
+        headers = [pair for pair in response.headers.multi_items() if pair[0] not in OF_THE_WAY]
+        whole = {"headers": headers, "content": bytes(body[:most]), "request": request}
+        return type(response)(response.status_code, **whole)
+
+    return type("LimitedClient", (client_class,), {"send": send})
 
 
-def text_or_none(value: Any) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
+def http_library() -> Any:
+    return import_module("httpx" if find_spec("httpx") is not None else "httpx2")
 
 
 # Models whose makers have shut them down, and answer as if they had never been there.
@@ -140,7 +152,7 @@ SHUT_DOWN = frozenset({"dall-e-3", "gemini-2.0-flash-preview-image-generation", 
 
 
 class HostedSystem(ABC, Generic[Checked]):
-    """Asks a server for each task, over connections that open at the first."""
+    """Asks a server for each task, over one connection that opens at the first."""
 
     concurrency = 8
     # Raised when the same task is put to servers in another way, which may change images.
@@ -155,32 +167,27 @@ class HostedSystem(ABC, Generic[Checked]):
         self.price = price_of(config)
         self.determinism = self.seeded if sends_seed else self.unseeded
         self.seed = config.seed if sends_seed else None
+        self.client: Any = None
         self.key, self._server = ApiKey(SecretStr("")), Server(options.base_url)
-        self._client: Client | None = None
-        self._connecting = Lock()
+        self._closing, self._connecting = ExitStack(), Lock()
 
     @abstractmethod
-    def headers(self, key: str) -> dict[str, str]:
-        """What tells the server a key."""
+    def connect(self, key: str, timeout_s: float) -> AbstractContextManager[Any]:
+        """A client of the server."""
 
-    @property
     @abstractmethod
-    def model_path(self) -> str:
-        """Where the server tells of the model."""
+    def look(self) -> ApiError | None:
+        """Asks for the model, and gives the error that came."""
 
     @abstractmethod
     def form(self, first_input: Pixels | None) -> dict[str, Any]:
         """What is asked of the image beside the prompt, as its provenance tells it."""
 
     @abstractmethod
-    def request(
+    def ask(
         self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
-    ) -> tuple[str, dict[str, Any]]:
-        """Where a task is posted, and its content as httpx takes it."""
-
-    @abstractmethod
-    def read(self, document: Mapping[str, Any]) -> GenerationResult:
-        """What an answer makes of a task."""
+    ) -> GenerationResult:
+        """Puts a task to the server once."""
 
     def signature(self) -> Mapping[str, Any]:
         """What reaches the server and decides an image; neither its key nor a private address."""
@@ -203,32 +210,33 @@ class HostedSystem(ABC, Generic[Checked]):
         maker = type(self.options).model_fields["base_url"].default
         if self.model in SHUT_DOWN and self.options.base_url == maker:
             return Retired(f"{self.model} was shut down by its maker", "shut_down")
+        self._connect()
         with self._hidden(), suppress(RequestError):
-            reply = self._reply("GET", self.model_path)
-            if reply.status != OK:
-                error = api_error(reply)
-                if self._is_retired(error):
-                    return Retired(self._one_line(error.message), error.code)
-                if error.meaning(self.model) is Meaning.BAD_KEY or error.lacks_model(self.model):
-                    self._raise_for_config(error)
+            error = self.look()
+            if error is None:
+                return None
+            if self._is_retired(error):
+                return Retired(self.one_line(error.message), error.code)
+            if error.meaning(self.model) is Meaning.BAD_KEY or error.lacks_model(self.model):
+                self._raise_for_config(error)
         return None
 
     def draw(self, task: Task) -> GenerationResult:
-        limits = self.options.fewest_inputs, self.options.most_inputs
+        given = self.options
+        limits = given.fewest_inputs, given.most_inputs
         if unfit := unsupported_task(task, *limits, config=self.config):
             return unfit
         try:
             inputs = [sent_input(one) for one in task.inputs]
         except ImageError as error:
             return failed(str(error), "input")
-        form = self.form(inputs[0].size if inputs else None)
+        self._connect()
+        form, hide = self.form(inputs[0].size if inputs else None), self.key.hidden_in
         with self._hidden():
             try:
-                path, content = self.request(task, inputs, form)
-                drawn = self._drawn(self._reply("POST", path, **content))
+                drawn = self.ask(task, inputs, form)
             except UnreadableError as error:
                 drawn = failed(error.text, stage=OutcomeStage.ANSWER)
-        hide = self.key.hidden_in
         told = ((name, getattr(drawn, name)) for name in TEXTS)
         texts: dict[str, Any] = {name: text and hide(text) for name, text in told}
         details = {**drawn.details, **form, "inputs": [one.details() for one in inputs]}
@@ -239,83 +247,38 @@ class HostedSystem(ABC, Generic[Checked]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        self._closing.close()
+        self.client = None
 
-    def _connected(self) -> Client:
-        from httpx2 import Client, Timeout
-
+    def _connect(self) -> None:
         limit_s = self.config.limits.timeout_s
         with self._connecting:  # whichever thread comes first, while the others wait
-            if self._client is None:
+            if self.client is None:
                 try:
                     self.key = self._server.key(self.options.api_key_env, os.environ)
                 except EngineError as error:
                     raise GenerationError(f"system {self.config.name!r}: {error}") from None
-                secret = self.key.secret.get_secret_value()
-                self._client = Client(
-                    headers=self.headers(secret) if secret else {},
-                    timeout=Timeout(limit_s, connect=min(limit_s, LONGEST_CONNECT_S)),
-                    # A redirect would take prompts and images to a server that nobody named.
-                    follow_redirects=False,
-                )
-            return self._client
-
-    def _reply(self, method: str, path: str, **content: Any) -> Reply:
-        """Sends a request once, and reads the answer whole, within limits."""
-        from httpx2 import HTTPError
-
-        address, limit_s = self._server.base_url.rstrip("/"), self.config.limits.timeout_s
-        client, until, body = self._connected(), time.monotonic() + limit_s, bytearray()
-        try:
-            with client.stream(method, address + path, **content) as response:
-                is_error = response.status_code != OK
-                most = MOST_OF_AN_ERROR if is_error else MOST_ANSWER
-                for chunk in response.iter_bytes():
-                    body += chunk
-                    if time.monotonic() > until:
-                        raise TimeoutError
-                    if len(body) > most:
-                        break
-        except (HTTPError, TimeoutError) as error:
-            return reply_in(error, address, limit_s)
-        if len(body) > most and not is_error:
-            raise UnreadableError(f"the answer has more than {most} bytes")
-        text = bytes(body[:most]).decode("utf-8", "replace")
-        return Reply(response.status_code, response.headers, text)
-
-    def _drawn(self, reply: Reply) -> GenerationResult:
-        """What becomes of a task by its answer."""
-        document = None
-        with suppress(ValueError, RecursionError):  # such as a web page
-            document = json.loads(reply.text)
-        if reply.status != OK:
-            drawn = self._fate(api_error(reply))
-        elif not isinstance(document, dict):
-            beginning = self.key.hidden_in(reply.text)[:BEGINNING]
-            raise UnreadableError(f"the answer is not a JSON object: it begins {beginning!r}")
-        else:  # routers answer so for a provider that failed
-            choice = mapping(next(iter(items(document.get("choices"))), None))
-            error = document.get("error") or choice.get("error")
-            drawn = self._fate(error_in(reply, error)) if error else self.read(document)
-        request_id = reply.headers.get("x-request-id")
-        return replace(drawn, details={"request_id": request_id, **drawn.details})
+                opened = self.connect(self.key.secret.get_secret_value() or NO_KEY, limit_s)
+                self.client = self._closing.enter_context(opened)
 
     @contextmanager
     def _hidden(self) -> Iterator[None]:
         try:
             yield
         except RequestError as error:
-            code = error.code and self._one_line(error.code)
-            raise TransientError(self._one_line(error.text), code, error.wait_s) from None
+            code = error.code and self.one_line(error.code)
+            raise TransientError(self.one_line(error.text), code, error.wait_s) from None
         except GenerationError as error:
-            raise GenerationError(self._one_line(str(error))) from None
+            raise GenerationError(self.one_line(str(error))) from None
 
-    def _one_line(self, text: str) -> str:
+    def one_line(self, text: str) -> str:
         return " ".join(self.key.hidden_in(text).split())
 
-    def _fate(self, error: ApiError) -> GenerationResult:
+    def reply_in(self, error: Exception) -> Reply:
+        """The response that the client raised an error of; raises what `reply_in` does."""
+        return reply_in(error, self._server.base_url, self.config.limits.timeout_s)
+
+    def fate(self, error: ApiError) -> GenerationResult:
         """What becomes of a task that was answered with an error."""
         told, meaning = failed(error.message, error.code), error.meaning(self.model)
         if meaning is Meaning.REFUSED:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import quote
 
 from pydantic import AfterValidator, Field, StrictBool, field_validator, model_validator
 
-from echo_hf._infra.http_errors import mapping
+from echo_hf._infra.http_errors import OK, ApiError, Reply, api_error, error_in, mapping
 from echo_hf.config.checks import Whole, Words
 from echo_hf.config.systems import Price, Size, SystemConfig
 from echo_hf.engines.base import Usage
@@ -19,15 +19,15 @@ from echo_hf.engines.prices import cost_of, count, read_usage, usage_of
 from echo_hf.engines.server import OPENAI
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, JsonMapping, Task
+from echo_hf.systems.base import GenerationResult, JsonMapping, Task, failed
 from echo_hf.systems.hosted import (
+    LONGEST_CONNECT_S,
     HostedOptions,
     HostedSystem,
     Inputs,
     cost_usd,
     hosted_options,
-    items,
-    text_or_none,
+    limited,
 )
 from echo_hf.systems.images import (
     ENDINGS,
@@ -41,6 +41,8 @@ from echo_hf.systems.images import (
     within,
 )
 from echo_hf.systems.registry import register
+
+Document = Mapping[str, Any]
 
 STEP = 16
 LONGEST_SHAPE = 3.0
@@ -116,13 +118,14 @@ class OpenAIImagesOptions(HostedOptions):
         return self
 
 
+BEGINNING = 40
 LACK = "the answer holds no image"
 
 
-def read_images(document: Mapping[str, Any], price: Price | None) -> GenerationResult:
+def read_images(document: Document, price: Price | None) -> GenerationResult:
     """What an answer of the Images API makes of a task."""
     counted = mapping(document.get("usage"))
-    entries = [mapping(one) for one in items(document.get("data"))]
+    entries = [mapping(one) for one in _items(document.get("data"))]
     first = entries[0] if entries else {}
     sent = mapping(counted.get("input_tokens_details"))
     tokens_in, tokens_out = (count(counted.get(f"{way}_tokens")) for way in ("input", "output"))
@@ -140,33 +143,33 @@ def read_images(document: Mapping[str, Any], price: Price | None) -> GenerationR
     known = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
-        revised_prompt=text_or_none(first.get("revised_prompt")),
-        model_reported=text_or_none(document.get("model")),
+        revised_prompt=_text_or_none(first.get("revised_prompt")),
+        model_reported=_text_or_none(document.get("model")),
         usage=usage,
         cost_usd=cost_usd(price, len(entries), billed),
         details={"pictures": len(entries)},
     )
-    encoded = text_or_none(first.get("b64_json")) or text_or_none(first.get("url"))
+    encoded = _text_or_none(first.get("b64_json")) or _text_or_none(first.get("url"))
     return unusable(known, LACK) if encoded is None else with_image(known, encoded)
 
 
-def read_chat(document: Mapping[str, Any], price: Price | None) -> GenerationResult:
+def read_chat(document: Document, price: Price | None) -> GenerationResult:
     """What an answer of a chat model makes of a task."""
-    choice = mapping(next(iter(items(document.get("choices"))), None))
-    message, ended = mapping(choice.get("message")), text_or_none(choice.get("finish_reason"))
+    choice = _choice_of(document)
+    message, ended = mapping(choice.get("message")), _text_or_none(choice.get("finish_reason"))
     content, beside = message.get("content"), message.get("images")
     parts = content if isinstance(content, list) else [content]
     texts = (one if isinstance(one, str) else mapping(one).get("text") for one in parts)
-    text = text_or_none("\n".join(one for one in texts if isinstance(one, str)))
+    text = _text_or_none("\n".join(one for one in texts if isinstance(one, str)))
     # Routers put images beside the content, vllm-omni puts them into it, and some do both.
-    shown = [mapping(mapping(one).get("image_url")) for one in (*items(beside), *parts)]
-    images = list(dict.fromkeys(filter(None, (text_or_none(one.get("url")) for one in shown))))
+    shown = [mapping(mapping(one).get("image_url")) for one in (*_items(beside), *parts)]
+    images = list(dict.fromkeys(filter(None, (_text_or_none(one.get("url")) for one in shown))))
     tokens, cost = read_usage(document), cost_of(document, None)
     known = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
         text=text,
-        model_reported=text_or_none(document.get("model")),
+        model_reported=_text_or_none(document.get("model")),
         usage=None if tokens is None else usage_of(tokens),
         cost_usd=cost_usd(price, len(images), {}) if cost is None else cost,
         details={"pictures": len(images)},
@@ -174,7 +177,7 @@ def read_chat(document: Mapping[str, Any], price: Price | None) -> GenerationRes
     if images:
         return with_image(known, images[0])
     refused = replace(known, outcome=Outcome.REFUSED)
-    if refusal := text_or_none(message.get("refusal")):
+    if refusal := _text_or_none(message.get("refusal")):
         return replace(refused, stage=OutcomeStage.INPUT, code="refusal", text=refusal)
     if ended == "content_filter":
         return replace(refused, stage=OutcomeStage.OUTPUT, code=ended, text=text or ended)
@@ -188,9 +191,23 @@ def read_chat(document: Mapping[str, Any], price: Price | None) -> GenerationRes
     return replace(unusable(known, LACK + how + (f": {text}" if text else "")), code=ended)
 
 
+def _choice_of(document: Document) -> Document:
+    return mapping(next(iter(_items(document.get("choices"))), None))
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _text_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) and value.strip() else None
+
+
 @register(
     "openai_images",
     "OpenAI's Images API and servers like it: gpt-image, vllm-omni, OpenRouter",
+    extra="openai",
+    packages=("openai",),
     key="OPENAI_API_KEY",
 )
 class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
@@ -206,49 +223,79 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
             )
         super().__init__(config, options, options.send_seed)
 
-    def headers(self, key: str) -> dict[str, str]:
-        return {"Authorization": f"Bearer {key}"}
+    def connect(self, key: str, timeout_s: float) -> AbstractContextManager[Any]:
+        from openai import DefaultHttpxClient, OpenAI, Timeout
 
-    @property
-    def model_path(self) -> str:
-        return f"/models/{quote(self.model)}"
+        client: AbstractContextManager[Any] = OpenAI(
+            api_key=key,
+            base_url=self.options.base_url,
+            max_retries=0,
+            timeout=Timeout(timeout_s, connect=min(timeout_s, LONGEST_CONNECT_S)),
+            # A redirect would take prompts and images to a server that nobody named.
+            http_client=limited(DefaultHttpxClient, timeout_s)(follow_redirects=False),
+        )
+        return client
+
+    def look(self) -> ApiError | None:
+        retrieve = self.client.models.with_streaming_response.retrieve
+        reply = self._reply(retrieve, model=self.model)
+        return None if reply.status == OK else api_error(reply)
 
     def form(self, first_input: Pixels | None) -> dict[str, Any]:
         size = chosen_size(self.config.size, first_input, self.options.like)
         return {"mode": self.options.mode, "size": None if size is None else list(size)}
 
-    def request(
+    def ask(
         self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
-    ) -> tuple[str, dict[str, Any]]:
-        options, size = self.options, form["size"]
+    ) -> GenerationResult:
+        options, is_chat, size = self.options, self.options.mode == "chat", form["size"]
+        # Not every version of the client knows every key: those that may be missing go beside it.
         seed = {} if self.seed is None else {"seed": self.seed}
         further: dict[str, Any] = {**options.drawing(), **seed, **options.extra}
-        if options.mode == "chat":
+        asked: dict[str, Any] = {"model": self.model}
+        if is_chat:
             data = [(one.mime_type, base64.b64encode(one.data).decode()) for one in inputs]
             urls = [f"data:{mime_type};base64,{encoded}" for mime_type, encoded in data]
             images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
             parts = [*images, {"type": "text", "text": task.prompt}]
-            turns = [{"role": "user", "content": parts if images else task.prompt}]
-            asked = {"messages": turns, "modalities": ["image", "text"]}
-            return "/chat/completions", {"json": {"model": self.model, **asked, **further}}
-        asked = {"model": self.model, "prompt": task.prompt, "n": 1}
-        if size is not None:
-            asked["size"] = f"{size[0]}x{size[1]}"
-        asked |= further
-        if not inputs:
-            return "/images/generations", {"json": asked}
-        name = "image" if len(inputs) == 1 else "image[]"
-        files = [
-            (name, (f"input_{number}.{ENDINGS[one.mime_type]}", one.data, one.mime_type))
-            for number, one in enumerate(inputs, 1)
-        ]
-        # A form holds text alone.
-        form_data = {
-            key: value if isinstance(value, str) else json.dumps(value)
-            for key, value in asked.items()
-        }
-        return "/images/edits", {"data": form_data, "files": files}
+            asked["messages"] = [{"role": "user", "content": parts if images else task.prompt}]
+            further = {"modalities": ["image", "text"], **further}
+            send = self.client.chat.completions.with_streaming_response.create
+        else:
+            asked |= {"prompt": task.prompt, "n": 1}
+            if size is not None:
+                asked["size"] = f"{size[0]}x{size[1]}"
+            files = [
+                (f"input_{number}.{ENDINGS[one.mime_type]}", one.data, one.mime_type)
+                for number, one in enumerate(inputs, 1)
+            ]
+            if files:
+                asked["image"] = files if len(files) > 1 else files[0]
+            sending = self.client.images.with_streaming_response
+            send = sending.edit if files else sending.generate
+        reply = self._reply(send, **asked, extra_body=further or None)
+        document = None
+        with suppress(ValueError, RecursionError):  # such as a web page
+            document = json.loads(reply.text)
+        if reply.status != OK:
+            drawn = self.fate(api_error(reply))
+        elif not isinstance(document, dict):
+            said = f"the answer is not a JSON object: it begins {reply.text[:BEGINNING]!r}"
+            drawn = failed(said, stage=OutcomeStage.ANSWER)
+        elif error := document.get("error") or _choice_of(document).get("error"):
+            drawn = self.fate(error_in(reply, error))
+        else:
+            drawn = (read_chat if is_chat else read_images)(document, self.price)
+        request_id = reply.headers.get("x-request-id")
+        return replace(drawn, details={**drawn.details, "request_id": request_id})
 
-    def read(self, document: Mapping[str, Any]) -> GenerationResult:
-        read = read_chat if self.options.mode == "chat" else read_images
-        return read(document, self.price)
+    def _reply(self, send: Callable[..., Any], **arguments: Any) -> Reply:
+        """Sends a request, once."""
+        from openai import APIConnectionError, APIStatusError, Omit
+
+        headers = None if self.key else {"Authorization": Omit()}
+        try:
+            with send(**arguments, extra_headers=headers) as response:
+                return Reply(OK, response.headers, response.read().decode("utf-8", "replace"))
+        except (APIStatusError, APIConnectionError, TimeoutError) as error:
+            return self.reply_in(error)

@@ -119,7 +119,7 @@ def anole(folder: Path, _: LoopbackServer) -> Kind:
     return Kind("anole", parameters, "input", None, {"model": str(model)})
 
 
-CORE, EXTRAS = (files, command, openai_images, google, rewrite), (diffusers, anole)
+CORE, EXTRAS = (files, command, openai_images, rewrite), (google, diffusers, anole)
 
 
 @pytest.fixture(
@@ -132,6 +132,8 @@ def kind(
     server: LoopbackServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Kind:
+    if request.param is google:
+        pytest.importorskip("google.genai")
     for name in ("OPENAI_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(name, drawing.KEY)
     made: Kind = request.param(tmp_path, server)
