@@ -89,8 +89,7 @@ def test_each_worker_sees_the_device_that_is_its_own(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (command("all"), "limits.devices is 'all', and this machine shows no GPUs: expected a"),
-        (command([0, 1]), r"limits.devices is \[0, 1\], and this machine shows no GPUs: expected"),
+        (command("all"), "limits.devices is 'all', and this machine shows no GPUs: expected all"),
         (command(2, workers=3), "limits.devices says how many workers run where: leave it out"),
         (command(2, environment={VISIBLE: "0"}), "limits.devices says how many workers run where"),
         (
