@@ -130,6 +130,12 @@ FIRST_MODELS = ("gemini-2.0-flash", "gemini-2.5-flash-image")
 FIRST_MOST_INPUTS, MOST_INPUTS = 3, 14
 
 
+def _categories(settings: Mapping[str, Threshold]) -> Mapping[str, Threshold]:
+    if wrong := [name for name in settings if not name.startswith("HARM_CATEGORY_")]:
+        raise ValueError(f"{wrong[0]!r} is no category: expected such as HARM_CATEGORY_HARASSMENT")
+    return settings
+
+
 def _drawn(modalities: tuple[str, ...]) -> tuple[str, ...]:
     if "IMAGE" not in modalities:
         raise ValueError("expected IMAGE among them")
@@ -138,7 +144,6 @@ def _drawn(modalities: tuple[str, ...]) -> tuple[str, ...]:
 
 Modalities = Annotated[tuple[Literal["TEXT", "IMAGE"], ...], AfterValidator(_drawn)]
 Ratio = Annotated[str, StringConstraints(pattern=RATIO)]
-Category = Annotated[str, StringConstraints(pattern=r"^HARM_CATEGORY_[A-Z_]+$")]
 Threshold = Literal[
     "BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF"
 ]
@@ -168,7 +173,7 @@ class GoogleOptions(HostedOptions):
     aspect_ratios: Annotated[tuple[Ratio, ...], Field(min_length=1)] = RATIOS
     image_size: Words | None = None
     send_seed: StrictBool = True
-    safety_settings: Mapping[Category, Threshold] = {}
+    safety_settings: Annotated[Mapping[str, Threshold], AfterValidator(_categories)] = {}
 
     @property
     def ratios(self) -> dict[Pixels, str]:

@@ -280,7 +280,8 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
         if reply.status != OK:
             drawn = self.fate(api_error(reply))
         elif not isinstance(document, dict):
-            said = f"the answer is not a JSON object: it begins {reply.text[:BEGINNING]!r}"
+            beginning = self.key.hidden_in(reply.text)[:BEGINNING]
+            said = f"the answer is not a JSON object: it begins {beginning!r}"
             drawn = failed(said, stage=OutcomeStage.ANSWER)
         elif error := document.get("error") or _choice_of(document).get("error"):
             drawn = self.fate(error_in(reply, error))
