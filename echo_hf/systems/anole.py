@@ -309,7 +309,7 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
         room, seed = loaded.context - loaded.count, self.config.seed
         if len(rows[0]) > room:
             text = f"prompt and inputs are {len(rows[0])} tokens, and the model has room for {room}"
-            why = {"stage": OutcomeStage.INPUT, "code": "too_long", "text": text}
+            why: dict[str, Any] = {"stage": OutcomeStage.INPUT, "code": "too_long", "text": text}
             return GenerationResult(Outcome.UNSUPPORTED, **why)
         tokens = draw_tokens(loaded, rows, self.options, seed)
         image = decoded(loaded.decoder, [loaded.codes[token] for token in tokens])

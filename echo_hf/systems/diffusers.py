@@ -294,5 +294,9 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         if not any(getattr(said, UNSAFE, None) or ()):
             return drawn
         text = "the model's own checker held the image back"
-        held_back = {"outcome": Outcome.REFUSED, "stage": OutcomeStage.OUTPUT, "code": UNSAFE}
+        held_back: dict[str, Any] = {
+            "outcome": Outcome.REFUSED,
+            "stage": OutcomeStage.OUTPUT,
+            "code": UNSAFE,
+        }
         return replace(drawn, **held_back, image=None, text=text)

@@ -143,17 +143,15 @@ class SystemRun:
         config, entries = self.config, self.journal.entries
         todo, again, stale = list[Task](), list[Task](), 0
         for task in tasks:
-            entry = entries.get(task.sample_id)
-            if entry is None:
-                todo.append(task)
-                continue
-            is_same = entry.signature == signature
-            is_done = is_same and is_settled(task, entry, self.images)
-            if is_done and not may_fit_now(entry.details, config):
-                continue
-            stale += entry.outcome in SETTLED
-            same_task = entry.sample_digest == task.sample_digest
-            has_failed = is_same and same_task and entry.outcome == Outcome.FAILED
+            has_failed, entry = False, entries.get(task.sample_id)
+            if entry is not None:
+                is_same = entry.signature == signature
+                is_done = is_same and is_settled(task, entry, self.images)
+                if is_done and not may_fit_now(entry.details, config):
+                    continue
+                stale += entry.outcome in SETTLED
+                is_same = is_same and entry.sample_digest == task.sample_digest
+                has_failed = is_same and entry.outcome == Outcome.FAILED
             (again if has_failed else todo).append(task)
         known = [one for one in entries.values() if one.signature == signature]
         return GenerationPlan(
@@ -190,14 +188,13 @@ class SystemRun:
         """Asks whether its model is still there; where that cannot be found out, it is stopped."""
         try:
             return self.system.preflight() if self.plan.todo else None
-        except EchoError as error:
-            self.stopped = str(error)
         except Exception as error:
-            said = without_secrets(" ".join(str(error).split()))
-            self.stopped = (
-                f"system {self.config.name!r} cannot be looked for ({type(error).__name__}: "
-                f"{said}): fix that, or choose other systems with --systems"
-            )
+            self.stopped = str(error)
+            if not isinstance(error, EchoError):
+                self.stopped = (
+                    f"system {self.config.name!r} cannot be looked for ({failed_by(error).text}): "
+                    "fix that, or choose other systems with --systems"
+                )
         return None
 
     def run(
