@@ -35,6 +35,31 @@ TRUE_GUIDANCE = {"negative_prompt": " "}
 
 
 @dataclass(frozen=True, slots=True)
+class PromptReader:
+    """How a class of pipelines makes tokens of a prompt, of which it reads a first number."""
+
+    tokenizer: str = "tokenizer"
+    chat: Mapping[str, Any] | None = None
+    template: str | None = None
+    template_start: str | None = None
+
+    def count(self, pipe: Any, words: str) -> int | None:
+        """The tokens that count towards the limit; null where the pipeline has no such part."""
+        tokenizer, before = getattr(pipe, self.tokenizer, None), 0
+        if tokenizer is None:
+            return None
+        if self.chat is not None:
+            turns = [{"role": "user", "content": words}]
+            words = tokenizer.apply_chat_template(
+                turns, tokenize=False, add_generation_prompt=True, **self.chat
+            )
+        elif self.template is not None:
+            words = getattr(pipe, self.template).format(words)
+            before = getattr(pipe, self.template_start or "")
+        return len(tokenizer(words).input_ids) - before
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineKind:
     """How a class of pipelines is called: the arguments of its images, and what it can draw."""
 
@@ -46,6 +71,7 @@ class PipelineKind:
     area: str | None = None
     resizes: str | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    reader: PromptReader | None = None
 
     @property
     def arguments(self) -> frozenset[str]:
@@ -59,20 +85,25 @@ class PipelineKind:
         return within(size, MEGAPIXEL, self.multiple)
 
 
-_TEXT, _LIST = PipelineKind(), PipelineKind("image", takes_list=True)
+_T5, _LIST = PromptReader("tokenizer_2"), PipelineKind("image", takes_list=True)
 KINDS: Mapping[str, PipelineKind] = {
-    "Flux2KleinPipeline": _LIST,
+    "Flux2KleinPipeline": replace(_LIST, reader=PromptReader(chat={"enable_thinking": False})),
     "Flux2Pipeline": _LIST,
     "FluxKontextPipeline": PipelineKind(
-        "image", sizes=KONTEXT_SIZES, area="max_area", resizes="_auto_resize"
+        "image", sizes=KONTEXT_SIZES, area="max_area", resizes="_auto_resize", reader=_T5
     ),
-    "FluxPipeline": _TEXT,
+    "FluxPipeline": PipelineKind(reader=_T5),
     "QwenImage21Pipeline": replace(_LIST, multiple=32),
     "QwenImageEditPipeline": PipelineKind("image", fewest=1, defaults=TRUE_GUIDANCE),
     "QwenImageEditPlusPipeline": replace(_LIST, fewest=1, defaults=TRUE_GUIDANCE),
-    "QwenImagePipeline": PipelineKind(defaults=TRUE_GUIDANCE),
-    "StableDiffusion3Pipeline": _TEXT,
-    "ZImagePipeline": _TEXT,
+    "QwenImagePipeline": PipelineKind(
+        defaults=TRUE_GUIDANCE,
+        reader=PromptReader(
+            template="prompt_template_encode", template_start="prompt_template_encode_start_idx"
+        ),
+    ),
+    "StableDiffusion3Pipeline": PipelineKind(reader=PromptReader("tokenizer_3")),
+    "ZImagePipeline": PipelineKind(reader=PromptReader(chat={"enable_thinking": True})),
 }
 
 
@@ -81,6 +112,7 @@ OURS = {"generator", "num_images_per_prompt", "output_type", "return_dict", "lat
 IMAGES = ("image", "video", "frames")
 TEXT_TO_IMAGE = frozenset({"prompt", "height", "width"})
 UNSAFE = "nsfw_content_detected"
+LIMIT = "max_sequence_length"
 
 
 def class_named(index: Path, place: str) -> str:
@@ -206,6 +238,17 @@ class Pipeline:
         area = {} if self.kind.area is None else {self.kind.area: asked[0] * asked[1]}
         return {"width": asked[0], "height": asked[1], **area}
 
+    def prompt_length(self, pipe: Any, prompt: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Counts the tokens of a prompt as a pipeline counts them; of some, nothing is known."""
+        declared = inspect.signature(type(pipe).__call__).parameters.get(LIMIT)
+        limit = arguments.get(LIMIT, declared and declared.default)
+        reader = self.kind.reader
+        count = None if reader is None else reader.count(pipe, prompt)
+        if count is None or not isinstance(limit, int):
+            return {}
+        used = min(count, limit)
+        return {"prompt_tokens": count, "prompt_tokens_used": used, "prompt_cut": count > used}
+
 
 # The pipeline, how it is called, and what of the machine decides an image.
 LoadedPipeline = tuple[Any, Pipeline, Mapping[str, Any]]
@@ -284,13 +327,13 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         given, told = pipeline.inputs(inputs)
         size = pipeline.size_arguments(self.config.size, inputs[0].size if inputs else None)
         arguments = {**pipeline.kind.defaults, **self.options.call, **given, **size}
+        length = pipeline.prompt_length(pipe, task.prompt, arguments)
         generator = torch.Generator("cpu").manual_seed(seed)
         said = pipe(prompt=task.prompt, **arguments, generator=generator)
         image = said.images[0]
         came = {"asked": [size["width"], size["height"]] if size else None, "came": [*image.size]}
-        drawn = GenerationResult(
-            Outcome.OK, as_png(image), seed=seed, details={**details, "inputs": told, "size": came}
-        )
+        whole = {**details, **length, "inputs": told, "size": came}
+        drawn = GenerationResult(Outcome.OK, as_png(image), seed=seed, details=whole)
         if not any(getattr(said, UNSAFE, None) or ()):
             return drawn
         text = "the model's own checker held the image back"

@@ -322,6 +322,21 @@ def test_what_no_task_could_succeed_with_stops_the_run(tiny: Write, tmp_path: Pa
             assert said in said_by(GenerationError, system.draw, task())
 
 
+@pytest.mark.extras
+@pytest.mark.parametrize(("name", "limit"), [("flux", 48), ("klein", 64)])
+def test_a_prompt_that_is_cut_is_told(tiny: Write, name: str, limit: int) -> None:
+    long = "a fox in the snow " * 20
+    prompts = ("a fox", f"{long} at noon", f"{long} at dawn")
+    system = made(tiny(name), call={"num_inference_steps": 1, "max_sequence_length": limit})
+    short, noon, dawn = drawn(system, *(task(prompt=prompt) for prompt in prompts))
+    assert noon.image == dawn.image != short.image
+    for one in (noon, dawn):
+        assert (one.details["prompt_cut"], one.details["prompt_tokens_used"]) == (True, limit)
+        assert one.details["prompt_tokens"] > limit
+    assert short.details["prompt_cut"] is False
+    assert short.details["prompt_tokens_used"] == short.details["prompt_tokens"]
+
+
 def needs_diffusers() -> Any:
     return pytest.importorskip("diffusers", reason=REASON, exc_type=ImportError)
 
