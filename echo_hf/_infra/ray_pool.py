@@ -14,10 +14,9 @@ import pickle
 import platform
 import signal
 import sys
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from functools import cached_property
+from contextlib import contextmanager, suppress
+from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,18 +27,19 @@ from threading import Lock
 from typing import Any
 from uuid import uuid4
 
-from echo_hf._infra.atomic import held, replaced_file
+from echo_hf._infra.atomic import replaced_file
 from echo_hf._infra.worker_pool import Batch, ProcessWorker, Said, Worker
 from echo_hf.errors import MissingExtraError, RunError
 
 AUTO, HERE = "auto", "local"
 GIVEN, SAID = "given", "said"
-SEEN = ".echo-hf-"
+SEEN = ".echo-hf-node"
 WAITED_S, REACHED_S = 30.0, 10.0
 # Files of which a copy stays in the cluster's memory, for other nodes to take.
 MOST_FILES = 256
 LONGEST = 300
-Parcel = list[tuple[int, bytes, tuple[str, ...]]] | None
+# Numbered items, and the files that they name, for a node that does not see them.
+Parcel = tuple[list[tuple[int, bytes]], dict[str, Any]]
 logger = logging.getLogger(__name__)
 
 
@@ -67,21 +67,16 @@ def connected(address: str) -> Iterator[bool]:
             if colon:  # Ray itself would try for a minute
                 create_connection((host, int(port)), REACHED_S).close()
             ray.init(address, include_dashboard=False if starts else None, **quiet)
-        except (OSError, ValueError) as error:
-            if address != AUTO:
+        except Exception as error:
+            if address == AUTO and isinstance(error, OSError | ValueError):
+                starts = True
+                ray.init(HERE, include_dashboard=False, **quiet)
+            else:  # nobody answers, or another version of Ray or Python does
                 said = " ".join(str(error).split())[:LONGEST]
                 raise RunError(
-                    f"{named} is {address!r}, and no cluster answers there ({said}): run `ray "
-                    "start --address=...` on this machine first, as on each node"
+                    f"{named} is {address!r}, and no cluster can be used there ({said}): install "
+                    "the same versions on all nodes, and run `ray start --address=...` on each"
                 ) from None
-            starts = True
-            ray.init(HERE, include_dashboard=False, **quiet)
-        except Exception as error:  # as of another version of Ray or Python
-            said = " ".join(str(error).split())[:LONGEST]
-            raise RunError(
-                f"{named} is {address!r}, and Ray cannot be used there ({said}): install the same "
-                "versions on all nodes, and try again"
-            ) from None
         with suppress(ValueError):  # in a thread, where it was not taken
             signal.signal(signal.SIGTERM, at_signal)  # Ray takes it
         yield starts
@@ -106,8 +101,12 @@ def on_node(function: Any, node: str, **options: Any) -> Any:
 
 
 def sees(token: str | bool) -> bool:
-    """Whether this machine sees the folder of a run: what was said of it, or the file is there."""
-    return token if isinstance(token, bool) else Path(token).exists()
+    """Whether this machine sees the folder of a run: what was said of it, or it reads the file."""
+    if isinstance(token, bool):
+        return token
+    with suppress(OSError):
+        return Path(token.rpartition("#")[0]).read_text() == token
+    return False
 
 
 class _Packer(pickle.Pickler):
@@ -115,23 +114,23 @@ class _Packer(pickle.Pickler):
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
-        self.paths = dict[str, None]()
+        self.paths = set[str]()
 
     def persistent_id(self, value: Any) -> str | None:
         if not isinstance(value, Path):
             return None
         path = str(value.absolute())
-        self.paths[path] = None
+        self.paths.add(path)
         return path
 
 
 class _Unpacker(pickle.Unpickler):
-    def __init__(self, data: bytes, places: dict[str, Path]) -> None:
+    def __init__(self, data: bytes, placed: Callable[[str], Path]) -> None:
         super().__init__(io.BytesIO(data))
-        self._places = places
+        self._placed = placed
 
     def persistent_load(self, path: str) -> Path:
-        return self._places[path]
+        return self._placed(path)
 
 
 class _Relay:
@@ -151,15 +150,13 @@ class _Relay:
         """How people call its node, and whether the files of the run are seen from there."""
         return platform.node(), self._is_shared
 
-    def send(self, parcel: Parcel, files: dict[str, Any]) -> None:
+    def send(self, parcel: Parcel | None) -> None:
         """Hands items to the process, with the paths of their files on this node."""
-        batch: Batch = None if parcel is None else []
-        for number, data, paths in parcel or ():
-            if paths:
-                places = {path: self._placed(path, files) for path in paths}
-                data = pickle.dumps(_Unpacker(data, places).load())
-            if batch is not None:
-                batch.append((number, data))
+        batch: Batch = None
+        if parcel is not None:
+            items, files = parcel
+            placed = partial(self._placed, files=files)
+            batch = [(at, pickle.dumps(_Unpacker(data, placed).load())) for at, data in items]
         with self._lock, suppress(OSError):  # it has just ended, which is heard of
             self._worker.send(batch)
 
@@ -179,7 +176,7 @@ class _Relay:
         rmtree(self._copies, ignore_errors=True)
 
     def _placed(self, path: str, files: dict[str, Any]) -> Path:
-        if self._is_shared or files[path] is None:
+        if files.get(path) is None:
             return Path(path)
         import ray
 
@@ -209,9 +206,9 @@ class _RayWorker(Worker):
         self._nodes.has_room = True
 
     def send(self, batch: Batch) -> None:
-        parcel, files = self._nodes.packed(batch, self._is_shared)
+        parcel = None if batch is None else self._nodes.packed(batch, self._is_shared)
         given = self._actor.send.options(concurrency_group=GIVEN)
-        self._sent.append(given.remote(parcel, files))
+        self._sent.append(given.remote(parcel))
 
     def heard(self) -> Said:
         import ray
@@ -280,23 +277,15 @@ class RayNodes:
     def __init__(
         self, gpus: float, cpus: float, micro_batch: int, folder: Path, shared: bool | None = None
     ) -> None:
-        self.gpus, self.cpus, self.micro_batch, self._shared = gpus, cpus, micro_batch, shared
-        self._held = ExitStack()
+        self.gpus, self.cpus, self.micro_batch = gpus, cpus, micro_batch
         self.notice: Callable[[str], None] = logger.warning  # called by any thread
-        self._token = folder.absolute() / f"{SEEN}{uuid4().hex}"
-        if shared is None:
-            busy = RunError(f"{str(self._token)!r} belongs to a run that goes on")
-            for stray in folder.glob(f"{SEEN}*"):  # of runs that were killed, which hold none
-                with suppress(RunError), held(stray, busy):
-                    stray.unlink(missing_ok=True)
-            self._held.enter_context(held(self._token, busy))
-        self._files, self._lock = OrderedDict[str, Any](), Lock()
+        self._seen = folder.absolute() / SEEN
+        # A file and what stands in it: who reads that sees the folder; or what was said of all.
+        self.token: str | bool = f"{self._seen}#{uuid4().hex}" if shared is None else shared
+        if isinstance(self.token, str):
+            self._seen.write_text(self.token)
+        self._file, self._lock = lru_cache(MOST_FILES)(_in_cluster), Lock()
         self.has_room = self._warned = False
-
-    @property
-    def token(self) -> str | bool:
-        """A file that whoever sees it sees the folder of the run, or what was said of all."""
-        return str(self._token) if self._shared is None else self._shared
 
     @cached_property
     def actor(self) -> Any:
@@ -311,21 +300,17 @@ class RayNodes:
 
     def close(self) -> None:
         """Removes what was put beside the results."""
-        self._held.close()
-        self._token.unlink(missing_ok=True)
+        self._seen.unlink(missing_ok=True)
 
-    def packed(self, batch: Batch, is_shared: bool) -> tuple[Parcel, dict[str, Any]]:
+    def packed(self, batch: list[tuple[int, bytes]], is_shared: bool) -> Parcel:
         """Items with the absolute paths of their files, and for a node apart the files."""
-        parcel: Parcel = None if batch is None else []
-        paths = dict[str, None]()
-        for number, data in batch or ():
+        items, paths = list[tuple[int, bytes]](), set[str]()
+        for number, data in batch:
             packer = _Packer(packed := io.BytesIO())
             packer.dump(pickle.loads(data))  # noqa: S301 - of the run itself
-            named = tuple(packer.paths)
-            if parcel is not None:
-                parcel.append((number, packed.getvalue() if named else data, named))
+            items.append((number, packed.getvalue()))
             paths |= packer.paths
-        return parcel, {} if is_shared else {path: self._file(path) for path in paths}
+        return items, {} if is_shared else {path: self._file(path) for path in sorted(paths)}
 
     def warn_of_room(self) -> None:
         """Says once, while no worker has begun, what a node would have to have."""
@@ -340,17 +325,11 @@ class RayNodes:
             f"{self.cpus:g} CPUs, where all have {' and '.join(has)}: what is asked waits"
         )
 
-    def _file(self, path: str) -> Any:
-        """A file in the cluster's memory; null where it cannot be read, which is told there."""
-        import ray
 
-        with self._lock:
-            if path not in self._files:
-                try:
-                    self._files[path] = ray.put(Path(path).read_bytes())
-                except OSError:
-                    return None
-            self._files.move_to_end(path)
-            while len(self._files) > MOST_FILES:
-                self._files.popitem(last=False)
-            return self._files.get(path)
+def _in_cluster(path: str) -> Any:
+    """A file in the cluster's memory; null where it cannot be read, which is told there."""
+    import ray
+
+    with suppress(OSError):
+        return ray.put(Path(path).read_bytes())
+    return None

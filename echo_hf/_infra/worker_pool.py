@@ -71,19 +71,20 @@ def process_count(devices: Choice) -> int:
 
 def shared_out(devices: Choice, gpus: Sequence[str], each: int = 1) -> list[str | None]:
     """What each process is to see in `CUDA_VISIBLE_DEVICES`; null for one on the processor."""
-    has = f"this machine shows {len(gpus) or 'no'} GPU{'s' * (len(gpus) != 1)}"
-    if devices == "all" and not gpus:
-        raise ValueError(f"'all', and {has}: expected a number of processes, such as 2")
-    numbers = range(len(gpus)) if devices == "all" else devices
-    if isinstance(numbers, int):
-        if 0 < len(gpus) < numbers:
-            raise ValueError(f"{numbers}, and {has}: expected at most as many")
-        numbers = range(numbers)
-    elif max(numbers) >= len(gpus):
-        raise ValueError(f"{list(numbers)}, and {has}: expected numbers of theirs, from 0 on")
-    if len(numbers) % each:
-        said = f"a process takes {each} of them: expected a multiple of that"
-        raise ValueError(f"{devices!r}, which are {len(numbers)}, and {said}")
+    numbers: Sequence[int] = range(len(gpus)) if devices == "all" else ()
+    if isinstance(devices, int):
+        numbers = range(devices)
+    elif devices != "all":
+        numbers = devices
+    is_number_of_processes = isinstance(devices, int) and not gpus
+    is_there = is_number_of_processes or (numbers and max(numbers) < len(gpus))
+    if not is_there or len(numbers) % each:
+        shown = devices if isinstance(devices, int | str) else list(devices)
+        raise ValueError(
+            f"{shown!r}, and this machine shows {len(gpus) or 'no'} GPUs: expected all, at most as "
+            f"many, or numbers of theirs from 0 on, and a multiple of the {each} that a process "
+            "takes; without GPUs, a number of processes such as 2"
+        )
     if not gpus:
         return [None] * (len(numbers) // each)
     seen = [gpus[one] for one in numbers]
@@ -143,19 +144,15 @@ class Worker(ABC):
         logger.warning("%s", remark)
 
 
+# Makes a worker, given its name and a pickled service.
 Place = Callable[[str, bytes], Worker]
-"""Makes a worker, given its name and a pickled service."""
 
 
 class ProcessWorker(Worker):
-    """A process of this machine.
+    """A process of this machine, which may be so many results `ahead` of those that were `taken`.
 
-    Args:
-        visible: What it is to see in `CUDA_VISIBLE_DEVICES`; null for what this process sees.
-        name: How it is called in messages.
-        made: The pickled service.
-        ahead: How many results it may have sent that were not `taken`; null for any number.
-        aside: A folder that it removes when it is left alone.
+    It sees what is `visible` in `CUDA_VISIBLE_DEVICES`, and removes a folder `aside` when it is
+    left alone.
     """
 
     log = "above"
@@ -176,7 +173,6 @@ class ProcessWorker(Worker):
         theirs.close()
 
     def send(self, batch: Batch) -> None:
-        """Hands over numbered items, and null after the last."""
         self.connection.send(batch)
 
     def taken(self, results: int) -> None:
@@ -197,7 +193,6 @@ class ProcessWorker(Worker):
         return said
 
     def ended(self) -> str:
-        """Makes sure that it has ended, and says how it did."""
         self.process.join(GRACE_S)
         self.kill()
         self.process.join()

@@ -24,7 +24,7 @@ from echo_hf.judging.imports import IMAGE_SUFFIXES, LONGEST, READERS, Found
 from echo_hf.judging.rate import OVERALL
 from echo_hf.judging.run_tables import json_lines
 from echo_hf.reasons import NotImported, Outcome
-from echo_hf.systems.external_results import read_bytes
+from echo_hf.systems.files import read_bytes
 from echo_hf.tables import COMPARISONS, HUMAN, OUTPUTS, RATINGS
 
 if TYPE_CHECKING:

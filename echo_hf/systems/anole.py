@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isqrt
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -19,21 +18,18 @@ from echo_hf.config.checks import Words
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import CONFIG
 from echo_hf.errors import GenerationError
-from echo_hf.reasons import Outcome
+from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task, unsupported_task
 from echo_hf.systems.images import as_png
-from echo_hf.systems.local_models import LocalModel, LocalOptions, LocalSystem, unsupported_input
-from echo_hf.systems.registry import deciding, options_of, register
+from echo_hf.systems.local_models import LocalModel, LocalOptions, LocalSystem
+from echo_hf.systems.registry import options_of, register
 
-SAFETENSORS, PICKLED = "model.safetensors", "vqgan.ckpt"
+SAFETENSORS = "model.safetensors"
 PART = re.compile(r"(?:model\.|vqmodel\.)*((?:decoder|post_quant_conv|quantize)\..+)")
 LEVEL = re.compile(r"decoder\.up\.(\d+)\.(.+)")
 CHANNELS = 3
 # Three images of 1024 tokens and the one to be drawn are more than its context of 4096.
 MOST_INPUTS = 2
-# Raised with every change of ours that changes images: a default, the words around a prompt, how
-# tokens are drawn. What was drawn before is drawn anew then.
-WORDING = 1
 # Chameleon was trained with this rounded 2/255, so that white is a little less than 1.
 STEP = 0.0078
 
@@ -49,8 +45,8 @@ class AnoleOptions(LocalOptions):
         image_guidance: How far the inputs pull away from nothing; 1 is no guidance.
         temperature: What logits are divided by.
         top_p: Share of the probability that is drawn from, the most probable tokens first.
-        decoder: The VQGAN with its decoder: a name on the Hub with `model.safetensors`, or a folder
-            with that file or `vqgan.ckpt`.
+        decoder: The VQGAN with its decoder: a name on the Hub, or a folder, with
+            `model.safetensors`.
         decoder_revision: Branch, tag or commit of the decoder on the Hub.
     """
 
@@ -167,10 +163,11 @@ def in_order(weights: Mapping[str, Any]) -> dict[str, Any]:
     """The weights of a decoder by the names that transformers gives them."""
     found = ((PART.fullmatch(name), value) for name, value in weights.items())
     parts = {match[1]: value for match, value in found if match}
+    if any(name.startswith("decoder.up.0.upsample") for name in parts):
+        return parts
+    # In the original code the first level is the last one to be computed.
     levels = {name: LEVEL.fullmatch(name) for name in parts}
     last = max((int(match[1]) for match in levels.values() if match), default=0)
-    if any(match and match[1] == "0" and "upsample" in match[2] for match in levels.values()):
-        return parts
     return {
         f"decoder.up.{last - int(match[1])}.{match[2]}" if match else name: parts[name]
         for name, match in levels.items()
@@ -249,6 +246,8 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
         "the same device with the same versions of torch and transformers; elsewhere a rounded "
         "sum may turn one token, and with it all that follow."
     )
+    wording = 1
+    places = frozenset({"device", "revision", "decoder", "decoder_revision"})
     expected = "Anole as transformers loads it, with safetensors weights"
     smaller = "a smaller dtype"
 
@@ -259,27 +258,16 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
                 f"{self.place}: size is {config.size!r}: expected 'auto', as Anole draws squares "
                 "of one size"
             )
-        name, revision = self.options.decoder, self.options.decoder_revision
-        pickled = (Path(name) / PICKLED).is_file() and not (Path(name) / SAFETENSORS).is_file()
-        file = PICKLED if pickled else SAFETENSORS
-        self.decoder = LocalModel(config.name, name, revision, file)
+        decoder = self.options.decoder, self.options.decoder_revision
+        self.decoder = LocalModel(config.name, *decoder, SAFETENSORS)
 
     def signature(self) -> dict[str, Any]:
         """What decides an image; the device does not."""
-        places = {"device", "revision", "decoder", "decoder_revision"}
-        return {
-            "adapter": self.config.adapter,
-            "wording": WORDING,
-            **self.model.identity,
-            "decoder": self.decoder.identity,
-            **deciding(self.options, places),
-            "seed": self.config.seed,
-        }
+        return {**super().signature(), "decoder": self.decoder.identity}
 
     def preflight(self) -> None:
         """Looks for the model and its decoder; nothing is downloaded, and nothing retires."""
         super().preflight()
-        self.model.index_at_hand()
         self.decoder.index_at_hand()
 
     def load(self, device: str) -> LoadedAnole:
@@ -294,12 +282,7 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
             source, dtype=dtype, use_safetensors=True, **given
         )
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, **given)
-        file = self.decoder.fetched_index()
-        if file.name == SAFETENSORS:
-            weights: Any = load_file(file)
-        else:  # numbers alone: a pickle that would do anything else is refused
-            weights = torch.load(file, map_location="cpu", weights_only=True)
-            weights = weights.get("state_dict", weights)
+        weights = load_file(self.decoder.fetched_index())
         config, vq = model.config, model.config.vq_config
         told = self.details(device, torch, transformers)
         return LoadedAnole(
@@ -315,8 +298,7 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
             details={"decoder_commit": self.decoder.commit, **told},
         )
 
-    def unfit(self, loaded: LoadedAnole, task: Task) -> GenerationResult | None:
-        del loaded
+    def unfit(self, _: LoadedAnole, task: Task) -> GenerationResult | None:
         return unsupported_task(task, 0, MOST_INPUTS, "Anole")
 
     def draw_with(
@@ -327,7 +309,8 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
         room, seed = loaded.context - loaded.count, self.config.seed
         if len(rows[0]) > room:
             text = f"prompt and inputs are {len(rows[0])} tokens, and the model has room for {room}"
-            return unsupported_input("too_long", text)
+            why: dict[str, Any] = {"stage": OutcomeStage.INPUT, "code": "too_long", "text": text}
+            return GenerationResult(Outcome.UNSUPPORTED, **why)
         tokens = draw_tokens(loaded, rows, self.options, seed)
         image = decoded(loaded.decoder, [loaded.codes[token] for token in tokens])
         details = {

@@ -1,4 +1,4 @@
-"""A model in an environment of its own: a worker process that is told a task a line."""
+"""A model in an environment of its own: worker processes that are told a task a line."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ import hashlib
 import json
 import os
 import re
+import selectors
 import shutil
+import signal
+import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Self
+from threading import Lock
+from typing import IO, Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, Field, StringConstraints
 
 from echo_hf._infra.text import without_folders
 from echo_hf._infra.worker_pool import VISIBLE, process_count
-from echo_hf.config.checks import File, Section, Whole, secrets_in
+from echo_hf.config.checks import File, Section, Statement, Whole, Words, secrets_in
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError, ImageError, unknown
 from echo_hf.images.decode import format_of
@@ -29,19 +35,19 @@ from echo_hf.systems.base import (
     GenerationResult,
     JsonMapping,
     Task,
+    TransientError,
     failed,
     is_secret,
     unsupported_task,
 )
-from echo_hf.systems.command_worker import VERSION, WorkerPool, WorkerProcess
-from echo_hf.systems.external_results import BadFileError, ExternalResult, read_image, read_told
+from echo_hf.systems.files import BadFileError, ExternalResult, read_image, read_told
 from echo_hf.systems.registry import devices_of, options_of, register
 
 SHIPPED = "worker:"
 WORKERS = Path(__file__).resolve().parent / "workers"
 LARGEST_SCRIPT = 1024 * 1024
 PYTHON = re.compile(r"^(?:python|pypy)[\d.]*$")
-OUTPUT = "output.png"
+OUTPUT, SUFFIXES = "output.png", {"jpeg": "jpg"}
 
 
 def _argument(given: str) -> str:
@@ -110,15 +116,14 @@ PYTHON_SETTINGS = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
 
 def hidden(output: bytes, passed: Sequence[str], parent: Mapping[str, str]) -> bytes:
     """What a worker wrote, without the secrets that were passed on to it."""
-    # The longest first: one may be a part of another.
     secrets = [(parent.get(name, ""), name) for name in passed if is_secret(name)]
+    # The longest first: one may be a part of another.
     for value, name in sorted(secrets, key=lambda one: -len(one[0])):
-        if len(value) < SHORTEST:
-            continue
-        # As it is, and as it stands in a line of JSON.
-        written = (json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False))
-        for one in (value, *written):
-            output = output.replace(os.fsencode(one), f"${name}".encode())
+        if len(value) >= SHORTEST:
+            # As it is, and as it stands in a line of JSON.
+            in_json = (json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False))
+            for said in (value, *in_json):
+                output = output.replace(os.fsencode(said), f"${name}".encode())
     return output
 
 
@@ -131,6 +136,251 @@ def portable(value: Any) -> Any:
     return without_folders(value) if isinstance(value, str) else value
 
 
+LONGEST_LINE = 1024 * 1024
+AT_A_TIME, KEPT_LOG, SHOWN_LINES = 65_536, 8192, 3
+LOOK_EVERY_S, GRACE_S = 0.1, 2.0
+VERSION = 1
+
+
+class Hello(Section):
+    """The first line of a worker, when it is ready."""
+
+    echo_hf_worker: Literal[1] = 1
+    name: Words
+    version: Words | None = None
+    determinism: Statement | None = None
+    most_inputs: Annotated[Whole, Field(ge=0)] | None = None
+
+
+class WorkerError(Exception):
+    """A worker gave no answer, and is no longer there."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class WorkerProcess:
+    """A process that is asked line by line; all that it has started ends with it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        hide: Callable[[bytes], bytes],
+    ) -> None:
+        self.hello: Hello | None = None
+        self.has_ended = False
+        self._hide, self._log, self._rest = hide, b"", b""
+        self._process = subprocess.Popen(  # noqa: S603 - no shell, and the config's own command
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
+        self._stdin, self._stdout, self._stderr = cast("tuple[IO[bytes], ...]", pipes)
+        os.set_blocking(self._stdin.fileno(), False)
+        self._said = selectors.DefaultSelector()
+        self._said.register(self._stdout, selectors.EVENT_READ)
+        self._said.register(self._stderr, selectors.EVENT_READ)
+
+    def ask(self, request: bytes, timeout_s: float, key: str = "id") -> bytes:
+        """Sends a line, and waits for one with a key; without an answer, the worker is ended."""
+        try:
+            for line in self._lines(self._said.select(0)):  # after the last answer
+                self._note(line)
+            return self._hide(self._answer(request, timeout_s, key))
+        except BaseException as error:
+            self.end()
+            if isinstance(error, WorkerError):
+                raise WorkerError(error.code, f"{error}{self._last_words()}") from None
+            raise
+
+    def kill(self) -> None:
+        """Kills the worker and what it started; it may be called from another thread."""
+        if not self.has_ended:  # else its number may be another's by now
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def end(self, grace_s: float = 0.0) -> None:
+        """Closes its input, waits for it to end by itself, and kills what is left."""
+        if self.has_ended:
+            return
+        self._stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(grace_s)
+        self.kill()
+        self.has_ended = True
+        self._process.wait()
+        self._said.close()
+        self._stdout.close()
+        self._stderr.close()
+
+    def _answer(self, unsent: bytes, timeout_s: float, key: str) -> bytes:
+        until = time.monotonic() + timeout_s
+        while (left := until - time.monotonic()) > 0:
+            with suppress(OSError):  # its input is full, or closed: then it ends without an answer
+                while unsent:
+                    unsent = unsent[os.write(self._stdin.fileno(), unsent) :]
+            is_gone = self._process.poll() is not None
+            if is_gone:  # what it wrote last is still read; its children do not hold that up
+                self.kill()
+            ready = self._said.select(0 if is_gone else min(left, LOOK_EVERY_S))
+            answer = None
+            for line in self._lines(ready):
+                if answer is None and key in object_in(line):
+                    answer = line
+                else:
+                    self._note(line)
+            if answer is not None:
+                return answer
+            if not ready and (is_gone or self._stdout not in self._said.get_map()):
+                self._note(self._rest)
+                raise WorkerError("worker_ended", f"it ended{self._how()}")
+        raise WorkerError("timeout", f"it gave no answer in {timeout_s:g} s")
+
+    def _lines(self, ready: Sequence[tuple[selectors.SelectorKey, int]]) -> Iterator[bytes]:
+        """The lines that stand in its output; what else it says is noted."""
+        for key, _ in ready:
+            data = os.read(key.fd, AT_A_TIME)
+            if not data:
+                self._said.unregister(key.fileobj)
+            elif key.fileobj is self._stderr:
+                self._note(data)
+            else:
+                *lines, self._rest = (self._rest + data).split(b"\n")
+                yield from (line + b"\n" for line in lines)
+                if len(self._rest) > LONGEST_LINE:
+                    said = f"it wrote {len(self._rest)} bytes without ending the line"
+                    raise WorkerError("line_too_long", said)
+
+    def _note(self, data: bytes) -> None:
+        self._log = (self._log + data)[-KEPT_LOG:]
+
+    def _how(self) -> str:
+        # A process that ends closes its output a little before its status is known.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE_S)
+        status = self._process.poll()
+        if status is None:
+            return " its output"
+        return f" with status {status}" if status >= 0 else f" by signal {-status}"
+
+    def _last_words(self) -> str:
+        text = self._hide(self._log).decode("utf-8", "replace").replace("\r", "\n")
+        lines = ["".join(filter(str.isprintable, line)).strip() for line in text.split("\n")]
+        last = [line[:200] for line in lines if line][-SHOWN_LINES:]
+        return f"; its last words: {' | '.join(last)}" if last else ", without a word"
+
+
+def object_in(line: bytes) -> Mapping[str, Any]:
+    """The JSON object that a line holds; an empty one where it holds none."""
+    try:
+        found = json.loads(line) if line.lstrip().startswith(b"{") else {}
+    except (ValueError, RecursionError):
+        return {}
+    return cast("Mapping[str, Any]", found)
+
+
+class WorkerPool:
+    """The workers of a system, each on one task at a time; one that is lost is started again."""
+
+    def __init__(
+        self,
+        name: str,
+        start: Callable[[str | None], WorkerProcess],
+        devices: Sequence[str | None],
+        start_timeout_s: float,
+        most_restarts: int,
+    ) -> None:
+        self.is_closed = False
+        self._name, self._start, self._size = name, start, len(devices)
+        self._start_timeout_s, self._most_restarts = start_timeout_s, most_restarts
+        self._idle: SimpleQueue[tuple[str | None, WorkerProcess | None]] = SimpleQueue()
+        for device in devices:
+            self._idle.put((device, None))
+        self._changing, self._was_greeted = Lock(), False
+        self._busy, self._lost = set[WorkerProcess](), set[str]()
+
+    @contextmanager
+    def borrowed(self, task: str) -> Iterator[tuple[WorkerProcess, Hello]]:
+        """Waits for a worker that is ready, which is started where there is none."""
+        device, worker = self._idle.get()
+        try:
+            with self._changing:
+                if self.is_closed:
+                    said = f"{self._name}: its workers have been ended: enter it again"
+                    raise GenerationError(said)
+                if worker is None or worker.has_ended:
+                    worker = self._start(device)
+                self._busy.add(worker)
+            worker.hello = worker.hello or self._greeted(worker, task)
+            yield worker, worker.hello
+        finally:
+            with self._changing:
+                self._busy.difference_update([worker] if worker else [])
+            self._idle.put((device, worker))
+
+    def ask(self, worker: WorkerProcess, task: str, request: bytes, timeout_s: float) -> bytes:
+        """Gives a worker its task; one that answers to another task is ended."""
+        try:
+            line = worker.ask(request, timeout_s)
+        except WorkerError as error:
+            raise self._loss(task, error) from None
+        with self._changing:
+            self._lost.clear()
+        if object_in(line).get("id") != task:
+            worker.end()
+            said = f"it answered {line[:80]!r} to another request"
+            raise self._loss(task, WorkerError("wrong_id", said))
+        return line
+
+    def close(self) -> None:
+        """Ends all workers; those at a task are killed."""
+        with self._changing:
+            self.is_closed = True
+            for worker in self._busy:
+                worker.kill()
+        every = [self._idle.get() for _ in range(self._size)]
+        for device, resting in every:
+            if resting is not None:
+                resting.end(GRACE_S)
+            self._idle.put((device, resting))
+
+    def _greeted(self, worker: WorkerProcess, task: str) -> Hello:
+        try:
+            line = worker.ask(b"", self._start_timeout_s, "echo_hf_worker")
+            hello = read_told(line, Hello, f"{self._name}: the worker's first line")
+        except WorkerError as error:
+            if self._was_greeted:  # what could be started once may be started again
+                raise self._loss(task, error) from None
+            said = f"{self._name}: the worker could not be started: {error}"
+            raise GenerationError(said) from None
+        except ValueError as error:
+            worker.end()
+            raise GenerationError(str(error)) from None
+        self._was_greeted = True
+        return hello
+
+    def _loss(self, task: str, error: WorkerError) -> Exception:
+        # A task that kills its workers does so at every attempt, and says nothing about the others.
+        with self._changing:
+            self._lost.add(task)
+            lost = len(self._lost)
+        if lost > self._most_restarts:
+            return GenerationError(
+                f"{self._name}: workers ended in {lost} tasks without an answer between, "
+                f"the last one so: {error}"
+            )
+        return TransientError(f"the worker is gone: {error}", error.code)
+
+
 class WorkerAnswer(ExternalResult):
     id: str
     output: str | None = None
@@ -140,23 +390,21 @@ class WorkerAnswer(ExternalResult):
 class CommandSystem:
     def __init__(self, config: SystemConfig) -> None:
         self._config, self._options = config, options_of(config, CommandOptions)
-        self._place, self._command = f"system {config.name!r}", list[str]()
-        known = {path.stem: str(path) for path in WORKERS.glob("[a-z]*.py")}
-        for argument in self._options.command:
-            name = argument.removeprefix(SHIPPED)
-            if name != argument and name not in known:
+        self._place, options = f"system {config.name!r}", self._options
+        known = {f"{SHIPPED}{path.stem}": str(path) for path in WORKERS.glob("[a-z]*.py")}
+        for argument in options.command:
+            if argument.startswith(SHIPPED) and argument not in known:
                 place = f"{self._place}: parameters.command"
-                raise GenerationError(unknown("worker", name, known, place))
-            self._command.append(argument if name == argument else known[name])
-        self._folder = self._options.folder or Path(tempfile.gettempdir())
-        devices, set_here = config.limits.devices, self._options.environment
-        if devices is not None and (self._options.workers > 1 or VISIBLE in set_here):
-            other = VISIBLE if VISIBLE in set_here else "workers"
+                raise GenerationError(unknown("worker", argument, known, place))
+        self._command = [known.get(argument, argument) for argument in options.command]
+        self._folder = options.folder or Path(tempfile.gettempdir())
+        devices = config.limits.devices
+        if devices is not None and (options.workers > 1 or VISIBLE in options.environment):
             raise GenerationError(
-                f"{self._place}: parameters set {other!r}, and limits.devices says how many "
-                "workers run where: leave one of them out"
+                f"{self._place}: limits.devices says how many workers run where: leave it out, or "
+                f"parameters.workers and {VISIBLE!r} in parameters.environment"
             )
-        self.concurrency = process_count(devices or self._options.workers)
+        self.concurrency = process_count(devices or options.workers)
         self.determinism = "the worker does not say"
         self._pool: WorkerPool | None = None
 
@@ -178,34 +426,31 @@ class CommandSystem:
         folder, (program, *arguments) = self._folder, self._command
         # A name with a slash is looked for from the folder on; others are looked for in the path.
         path = self._environment.get("PATH")
-        found = folder / program if os.sep in program else shutil.which(program, path=path)
+        found = shutil.which(folder / program if os.sep in program else program, path=path)
         scripts = [one for one in arguments if one.endswith(".py") and one[0] != "-"]
-        place = repr(str(folder))
-        checks: dict[str, Any] = {
-            f"no folder {place}: set parameters.folder": folder.is_dir(),
-            f"no program {program!r}, as seen from {place}: make its environment or set "
-            "parameters.command": found and Path(found).is_file() and os.access(found, os.X_OK),
+        wanted = {
+            "folder": folder.is_dir(),
+            f"program {program!r}": found is not None,
+            **{f"script {one!r}": (folder / one).is_file() for one in scripts},
+            **{f"variable {one!r}": one in os.environ for one in self._options.pass_environment},
         }
-        for one in scripts:
-            said = f"no script {one!r} in {place}: set parameters.folder or command"
-            checks[said] = (folder / one).is_file()
-        for one in self._options.pass_environment:
-            said = f"environment variable {one!r} is not set: set it, or take it out of "
-            checks[f"{said}parameters.pass_environment"] = one in os.environ
-        for missing, is_there in checks.items():
+        for name, is_there in wanted.items():
             if not is_there:
-                raise GenerationError(f"{self._place}: {missing}")
+                raise GenerationError(
+                    f"{self._place}: no {name}, as seen from {str(folder)!r}: make it, or set "
+                    "parameters.folder, command or pass_environment"
+                )
 
     def draw(self, task: Task) -> GenerationResult:
         pool, own = self._pool, self._options.most_inputs
         if pool is None:
             raise GenerationError(f"{self._place} is at work only inside of its context: enter it")
         with (
-            pool.borrowed(task.sample_id) as worker,
+            pool.borrowed(task.sample_id) as (worker, hello),
             TemporaryDirectory(prefix="echo-hf-task-", ignore_cleanup_errors=True) as folder,
         ):
-            self.determinism = worker.hello.determinism or self.determinism
-            most = worker.hello.most_inputs if own is None else own
+            self.determinism = hello.determinism or self.determinism
+            most = hello.most_inputs if own is None else own
             if unfit := unsupported_task(task, 0, most, "the worker", self._config):
                 return unfit
             place = Path(folder).resolve()
@@ -232,11 +477,8 @@ class CommandSystem:
                 return error.drawn()
             except ValueError as error:
                 return failed(str(error), "bad_answer", OutcomeStage.ANSWER)
-        details = {
-            "worker": worker.hello.model_dump(include={"name", "version", "determinism"}),
-            "worker_says": dict(answer.details),
-        }
-        return answer.result(image, details)
+        who = hello.model_dump(include={"name", "version", "determinism"})
+        return answer.result(image, {"worker": who, "worker_says": dict(answer.details)})
 
     def __enter__(self) -> Self:
         if self._pool is None or self._pool.is_closed:
@@ -251,10 +493,10 @@ class CommandSystem:
             self._pool.close()
 
     def _started(self, device: str | None) -> WorkerProcess:
-        passed, own = self._options.pass_environment, {} if device is None else {VISIBLE: device}
-        world = {**self._environment, **own}
-        hide = partial(hidden, passed=passed, parent=os.environ)
+        own = {} if device is None else {VISIBLE: device}
+        hide = partial(hidden, passed=self._options.pass_environment, parent=os.environ)
         try:
+            world = {**self._environment, **own}
             return WorkerProcess(self._command, self._folder, world, hide)
         except OSError as error:
             raise GenerationError(
@@ -288,14 +530,13 @@ class CommandSystem:
 def _copied(task: Task, folder: Path) -> Iterator[str]:
     """Copies of the inputs: a worker may do with them what it likes."""
     for number, image in enumerate(task.inputs):
-        if image.file is None:
-            raise ImageError(f"input {number} has no file")
         try:
-            data = image.file.read_bytes()
-        except OSError as error:
-            raise ImageError(f"input {number} cannot be read: {error.strerror}") from None
+            data = b"" if image.file is None else image.file.read_bytes()
+        except OSError:
+            data = b""
+        if not data:
+            raise ImageError(f"input {number} cannot be read")
         kind = (format_of(data) or "").lower()
-        suffix = kind and f".{'jpg' if kind == 'jpeg' else kind}"
-        copy = folder / f"input_{number}{suffix}"
+        copy = folder / f"input_{number}{kind and f'.{SUFFIXES.get(kind, kind)}'}"
         copy.write_bytes(data)
         yield str(copy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -18,8 +19,8 @@ from echo_hf.errors import GenerationError, unknown
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task, unsupported_task
 from echo_hf.systems.images import Pixels, as_png, chosen_size, nearest, stitched, within
-from echo_hf.systems.local_models import LocalOptions, LocalSystem, unsupported_input
-from echo_hf.systems.registry import deciding, options_of, register
+from echo_hf.systems.local_models import LocalOptions, LocalSystem
+from echo_hf.systems.registry import options_of, register
 
 INDEX = "model_index.json"
 MEGAPIXEL = 1024 * 1024
@@ -67,11 +68,8 @@ class PipelineKind:
     fewest: int = 0
     multiple: int = 16
     sizes: tuple[Pixels, ...] = ()
-    shortest_side: int = 1
-    longest_ratio: float | None = None
     area: str | None = None
     resizes: str | None = None
-    names_images: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
     reader: PromptReader | None = None
 
@@ -86,27 +84,18 @@ class PipelineKind:
             return nearest(size, self.sizes)
         return within(size, MEGAPIXEL, self.multiple)
 
-    def sees(self, size: Pixels) -> bool:
-        short, long = sorted(size)
-        return short >= self.shortest_side and long <= short * (self.longest_ratio or long)
 
-
-_T5 = PromptReader("tokenizer_2")
-_FLUX_2 = PipelineKind("image", takes_list=True, shortest_side=64, longest_ratio=8)
+_T5, _LIST = PromptReader("tokenizer_2"), PipelineKind("image", takes_list=True)
 KINDS: Mapping[str, PipelineKind] = {
-    "Flux2KleinPipeline": replace(_FLUX_2, reader=PromptReader(chat={"enable_thinking": False})),
-    "Flux2Pipeline": _FLUX_2,
+    "Flux2KleinPipeline": replace(_LIST, reader=PromptReader(chat={"enable_thinking": False})),
+    "Flux2Pipeline": _LIST,
     "FluxKontextPipeline": PipelineKind(
         "image", sizes=KONTEXT_SIZES, area="max_area", resizes="_auto_resize", reader=_T5
     ),
     "FluxPipeline": PipelineKind(reader=_T5),
-    "GlmImagePipeline": PipelineKind("image", takes_list=True, multiple=32),
-    "OmniGenPipeline": PipelineKind("input_images", takes_list=True, names_images=True),
-    "QwenImage21Pipeline": PipelineKind("image", takes_list=True, multiple=32),
+    "QwenImage21Pipeline": replace(_LIST, multiple=32),
     "QwenImageEditPipeline": PipelineKind("image", fewest=1, defaults=TRUE_GUIDANCE),
-    "QwenImageEditPlusPipeline": PipelineKind(
-        "image", takes_list=True, fewest=1, defaults=TRUE_GUIDANCE
-    ),
+    "QwenImageEditPlusPipeline": replace(_LIST, fewest=1, defaults=TRUE_GUIDANCE),
     "QwenImagePipeline": PipelineKind(
         defaults=TRUE_GUIDANCE,
         reader=PromptReader(
@@ -122,30 +111,19 @@ KINDS: Mapping[str, PipelineKind] = {
 OURS = {"generator", "num_images_per_prompt", "output_type", "return_dict", "latents", "self"}
 IMAGES = ("image", "video", "frames")
 TEXT_TO_IMAGE = frozenset({"prompt", "height", "width"})
-
-
-LIMIT = "max_sequence_length"
-PLACE = "<img><|image_{number}|></img>"
-# Raised with every change of ours that changes images: a default, the stitching, the table of
-# classes, the words that name images. What was drawn before is drawn anew then.
-WORDING = 1
 UNSAFE = "nsfw_content_detected"
+LIMIT = "max_sequence_length"
 
 
 def class_named(index: Path, place: str) -> str:
-    try:
+    with suppress(ValueError, KeyError, TypeError):
         name = json.loads(index.read_bytes())["_class_name"]
-    except (ValueError, KeyError, TypeError):
-        raise GenerationError(
-            f"{place}: {INDEX!r} of the model names no `_class_name`: expected a model as "
-            "diffusers saves it"
-        ) from None
-    if not isinstance(name, str):
-        raise GenerationError(
-            f"{place}: the model's class {name!r} is code of its own, which is never run here: "
-            "choose a model that diffusers itself knows, or run it with adapter 'command'"
-        )
-    return name
+        if isinstance(name, str):  # else it is code of the model's own
+            return name
+    raise GenerationError(
+        f"{place}: {INDEX!r} of the model names no class of diffusers: expected a model as it "
+        "saves them; code that comes with a model is never run here, but by adapter 'command'"
+    )
 
 
 class DiffusersOptions(LocalOptions):
@@ -183,22 +161,19 @@ class Pipeline:
         import diffusers
 
         found = getattr(diffusers, name, None) if name.isidentifier() else None
-        if not (inspect.isclass(found) and issubclass(found, diffusers.DiffusionPipeline)):
-            raise GenerationError(
-                f"{place}: diffusers {diffusers.__version__} has no pipeline {name!r}: expected "
-                "one of its own, such as 'FluxKontextPipeline'; install a newer diffusers, or "
-                "choose another model"
-            )
-        parameters = frozenset(inspect.signature(found.__call__).parameters)
+        is_pipeline = inspect.isclass(found) and issubclass(found, diffusers.DiffusionPipeline)
+        call = found.__call__ if found is not None and is_pipeline else object
+        parameters = frozenset(inspect.signature(call).parameters)
         # An adapter's image is a style that may be left out, of pipelines from text too.
         styles = ("ip_adapter", "negative_ip_adapter")
         own = [one for one in parameters - OURS if not one.startswith(styles)]
         has_images = any(word in one for one in own for word in IMAGES)
-        if name not in KINDS and (has_images or not parameters >= TEXT_TO_IMAGE):
+        if not (name in KINDS and is_pipeline) and (has_images or not parameters >= TEXT_TO_IMAGE):
             editing = ", ".join(sorted(name for name, kind in KINDS.items() if kind.image))
             raise GenerationError(
-                f"{place}: how {name} follows an instruction is not known: expected a pipeline "
-                f"that draws images from text alone, or one that edits, one of {editing}"
+                f"{place}: how {name!r} of diffusers {diffusers.__version__} follows an "
+                "instruction is not known: expected a pipeline that draws images from text "
+                f"alone, or one of {editing}; install a newer diffusers, or choose another model"
             )
         return cls(name, KINDS.get(name, PipelineKind(multiple=1)), parameters, options)
 
@@ -239,13 +214,11 @@ class Pipeline:
         taker = f"{self.name} with several_inputs 'refuse'" if is_one else self.name
         return unsupported_task(task, self.kind.fewest, 1 if is_one else None, taker)
 
-    def inputs(
-        self, prompt: str, images: Sequence[Image.Image]
-    ) -> tuple[list[Image.Image], dict[str, Any], dict[str, Any]]:
-        """The images it sees, prompt and images as it takes them, and what provenance says."""
+    def inputs(self, images: Sequence[Image.Image]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The images as it takes them, and what provenance says of them."""
         kind, count = self.kind, len(images)
         if kind.image is None or not images:
-            return [], {"prompt": prompt}, {"given": 0, "used": 0}
+            return {}, {"given": 0, "used": 0}
         way, shown, arguments = self.way if count > 1 else "alone", list(images), dict[str, Any]()
         details: dict[str, Any] = {"given": count, "used": count, "way": way}
         if way == "first":
@@ -255,11 +228,7 @@ class Pipeline:
             shown, details["stitched"] = [whole], list(whole.size)
             if kind.resizes is not None:
                 arguments[kind.resizes] = False
-        if kind.names_images:
-            places = (PLACE.format(number=number) for number in range(1, len(shown) + 1))
-            prompt = " ".join([*places, prompt])
-        arguments |= {"prompt": prompt, kind.image: shown if kind.takes_list else shown[0]}
-        return shown, arguments, details
+        return {**arguments, kind.image: shown if kind.takes_list else shown[0]}, details
 
     def size_arguments(self, size: Size, first_input: Pixels | None) -> dict[str, int]:
         """The size to draw; nothing where that is left to the pipeline."""
@@ -269,12 +238,12 @@ class Pipeline:
         area = {} if self.kind.area is None else {self.kind.area: asked[0] * asked[1]}
         return {"width": asked[0], "height": asked[1], **area}
 
-    def prompt_length(self, pipe: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def prompt_length(self, pipe: Any, prompt: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Counts the tokens of a prompt as a pipeline counts them; of some, nothing is known."""
         declared = inspect.signature(type(pipe).__call__).parameters.get(LIMIT)
         limit = arguments.get(LIMIT, declared and declared.default)
         reader = self.kind.reader
-        count = None if reader is None else reader.count(pipe, arguments["prompt"])
+        count = None if reader is None else reader.count(pipe, prompt)
         if count is None or not isinstance(limit, int):
             return {}
         used = min(count, limit)
@@ -298,6 +267,8 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         "on the same device with the same versions of torch and diffusers, and a slightly other "
         "one elsewhere."
     )
+    wording = 1
+    places = frozenset({"device", "offload", "revision"})
     expected = "a pipeline of diffusers with safetensors weights and no code of its own"
     smaller = "offload 'model' or 'sequential', a smaller dtype or a smaller model"
 
@@ -306,9 +277,7 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
 
     def signature(self) -> dict[str, Any]:
         """What decides an image; the device and offloading do not."""
-        config = self.config.model_dump(mode="json", include={"adapter", "size", "seed"})
-        options = deciding(self.options, {"device", "offload", "revision"})
-        return {**config, "wording": WORDING, **self.model.identity, **options}
+        return {**super().signature(), "size": self.config.model_dump(mode="json")["size"]}
 
     def preflight(self) -> None:
         """Looks for the model on this machine; nothing is downloaded, and nothing retires."""
@@ -355,20 +324,22 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         import torch
 
         (pipe, pipeline, details), seed = loaded, self.config.seed
-        shown, given, told = pipeline.inputs(task.prompt, inputs)
-        if unseen := next((one for one in shown if not pipeline.kind.sees(one.size)), None):
-            text = f"{pipeline.name} does not see an image of {unseen.width} x {unseen.height}"
-            return unsupported_input("size_of_input", text)
+        given, told = pipeline.inputs(inputs)
         size = pipeline.size_arguments(self.config.size, inputs[0].size if inputs else None)
         arguments = {**pipeline.kind.defaults, **self.options.call, **given, **size}
-        length = pipeline.prompt_length(pipe, arguments)
-        said = pipe(**arguments, generator=torch.Generator("cpu").manual_seed(seed))
+        length = pipeline.prompt_length(pipe, task.prompt, arguments)
+        generator = torch.Generator("cpu").manual_seed(seed)
+        said = pipe(prompt=task.prompt, **arguments, generator=generator)
         image = said.images[0]
-        asked = [size["width"], size["height"]] if size else None
-        came = {"asked": asked, "came": list(image.size)}
+        came = {"asked": [size["width"], size["height"]] if size else None, "came": [*image.size]}
         whole = {**details, **length, "inputs": told, "size": came}
+        drawn = GenerationResult(Outcome.OK, as_png(image), seed=seed, details=whole)
         if not any(getattr(said, UNSAFE, None) or ()):
-            return GenerationResult(Outcome.OK, as_png(image), seed=seed, details=whole)
-        ends: dict[str, Any] = {"stage": OutcomeStage.OUTPUT, "code": UNSAFE, "details": whole}
+            return drawn
         text = "the model's own checker held the image back"
-        return GenerationResult(Outcome.REFUSED, text=text, seed=seed, **ends)
+        held_back: dict[str, Any] = {
+            "outcome": Outcome.REFUSED,
+            "stage": OutcomeStage.OUTPUT,
+            "code": UNSAFE,
+        }
+        return replace(drawn, **held_back, image=None, text=text)

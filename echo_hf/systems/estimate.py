@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,7 +28,7 @@ SIZE = "1K"  # of the images that the list has tokens of
 
 def listed_row(config: SystemConfig) -> ListedImages | None:
     """The row of the list that holds for a system: its model, at its maker's server."""
-    given, host = dict(_flat(config.parameters)), None
+    given, host = ChainMap[str, Any](*map(dict, mappings(config.parameters))), None
     if (address := given.get("base_url")) is not None:
         with suppress(ValueError):  # what is no address, its adapter says
             host = Server(str(address)).label
@@ -39,11 +40,12 @@ def listed_row(config: SystemConfig) -> ListedImages | None:
     return None
 
 
-def _flat(parameters: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in parameters.items():
-        yield name, value
+def mappings(parameters: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Parameters, and whatever mappings stand in them."""
+    yield parameters
+    for value in parameters.values():
         if isinstance(value, Mapping):
-            yield from _flat(value)
+            yield from mappings(value)
 
 
 def price_of(config: SystemConfig) -> Price | None:
@@ -54,7 +56,7 @@ def price_of(config: SystemConfig) -> Price | None:
     if row.gpu is None:
         return Price(**row.price, as_of=row.as_of)
     # Weights cost nothing where they are loaded; a server may charge whatever it likes for them.
-    is_served = "base_url" in dict(_flat(config.parameters))
+    is_served = any("base_url" in one for one in mappings(config.parameters))
     return None if is_served else Price(usd_per_image=0, as_of=row.as_of)
 
 

@@ -1,33 +1,115 @@
-"""Outputs that somebody made before: the only way to score a system that is no longer there."""
+"""Outputs that somebody made before, and what other programs report of theirs."""
 
 from __future__ import annotations
 
-import csv
 import json
+import stat
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from io import StringIO
 from pathlib import Path, PurePosixPath
-from threading import Lock
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 from xxhash import xxh3_128
 
 from echo_hf._infra.text import plain
-from echo_hf.config.checks import File, Name, Section
-from echo_hf.config.systems import SystemConfig
-from echo_hf.errors import GenerationError
-from echo_hf.reasons import Outcome
-from echo_hf.systems.base import GenerationResult, Task, failed
-from echo_hf.systems.external_results import (
-    BadFileError,
-    ExternalResult,
-    read_bytes,
-    read_image,
-    read_told,
-)
+from echo_hf.config.checks import File, Name, Section, Whole, first_error
+from echo_hf.config.systems import Dollars, SystemConfig
+from echo_hf.errors import GenerationError, ImageError
+from echo_hf.images.store import MOST_BYTES, check_image
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import GenerationResult, JsonMapping, Task, failed
 from echo_hf.systems.registry import options_of, register
+
+# Where a task ended whose teller does not say so.
+ENDED = {
+    Outcome.REFUSED: OutcomeStage.INPUT,
+    Outcome.NO_IMAGE: OutcomeStage.ANSWER,
+    Outcome.FAILED: OutcomeStage.REQUEST,
+    Outcome.UNSUPPORTED: OutcomeStage.TASK,
+    Outcome.RETIRED: OutcomeStage.PREFLIGHT,
+}
+Model = TypeVar("Model", bound=BaseModel)
+Short = Annotated[str, Field(max_length=200)]
+
+
+class ExternalResult(Section):
+    """What became of a task, in somebody else's words."""
+
+    outcome: Outcome = Outcome.OK
+    stage: OutcomeStage | None = None
+    code: Short | None = None
+    text: str | None = None
+    seed: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None
+    revised_prompt: str | None = None
+    model: Short | None = None
+    cost_usd: Dollars | None = None
+    details: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
+
+    def result(self, image: bytes | None, details: Mapping[str, Any]) -> GenerationResult:
+        """What became of the task; `ok` ends nowhere, and what is retired was never asked."""
+        usual = ENDED.get(self.outcome)
+        is_told = self.stage and self.outcome not in (Outcome.OK, Outcome.RETIRED)
+        return GenerationResult(
+            outcome=self.outcome,
+            image=image,
+            stage=self.stage if is_told else usual,
+            code=self.code,
+            text=self.text,
+            seed=self.seed,
+            revised_prompt=self.revised_prompt,
+            model_reported=self.model,
+            cost_usd=self.cost_usd,
+            details=details,
+        )
+
+
+def read_told(line: bytes, model: type[Model], place: str) -> Model:
+    try:
+        return model.model_validate_json(line)
+    except ValidationError as error:
+        if error.errors()[0]["type"] in ("json_invalid", "model_type"):
+            raise ValueError(f"{place} is {line[:80]!r}: expected a JSON object") from None
+        raise ValueError(first_error(error, place, model)) from None
+
+
+class BadFileError(ImageError):
+    """A file that is not taken as an image, and the code of the task whose image it was to be."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+    def drawn(self) -> GenerationResult:
+        return failed(str(self), self.code, OutcomeStage.ANSWER)
+
+
+def read_image(path: Path, folder: Path) -> bytes:
+    """An image in a folder, wherever its links lead."""
+    data = read_bytes(path, folder)
+    try:
+        check_image(data)
+    except ImageError as error:
+        # Of an oversized file only the beginning was read: the number of its bytes is not known.
+        said = f"more than {MOST_BYTES} bytes" if len(data) > MOST_BYTES else str(error)
+        raise BadFileError("bad_picture", f"{path.name!r}: {said}") from None
+    return data
+
+
+def read_bytes(path: Path, folder: Path) -> bytes:
+    """The beginning of a regular file inside a folder."""
+    try:
+        place = path.resolve()
+        if not place.is_relative_to(folder.resolve()):
+            raise BadFileError("outside", f"{path.name!r} leads out of its folder")
+        if not stat.S_ISREG(place.stat().st_mode):  # to read a pipe is to wait for ever
+            raise BadFileError("no_regular_file", f"{path.name!r} is not a regular file")
+        with place.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except (OSError, RuntimeError, ValueError) as error:  # such as of a circle of links
+        said = getattr(error, "strerror", None) or type(error).__name__
+        raise BadFileError("no_picture_file", f"{path.name!r} cannot be read: {said}") from None
+
 
 IMAGE_SUFFIXES = {".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 MANIFEST = "manifest.jsonl"
@@ -38,8 +120,7 @@ LAYOUTS = {
     "generated": ("{system}/{split}", "{system}/SPLIT/ID/gen_0.png"),
     "flat": ("", "ID.png"),
 }
-TABLE_COLUMNS = {"id": "sample_id", "path": "file"}
-MOST_HEADER, MOST_SHOWN = 200, 8
+MOST_SHOWN = 8
 
 
 def names_in(folder: Path) -> list[str]:
@@ -65,10 +146,11 @@ class Outputs:
     def __init__(self, folder: Path, nested: bool, table: str | None = None) -> None:
         self.folder, self.nested, self.table = folder, nested, table
 
+    @cached_property
     def told(self) -> Mapping[str, FileEntry]:
         """What the manifest, or the table, says, by sample."""
         found: dict[str, FileEntry] = {}
-        for place, line in self._lines() if self.table is None else self._rows():
+        for place, line in self._lines():
             try:
                 entry = read_told(line, FileEntry, place)
             except ValueError as error:
@@ -96,7 +178,7 @@ class Outputs:
                 yield from _by_stem(path).get(FIRST_OUTPUT, [])
 
     @cached_property
-    def _names(self) -> Mapping[str, Any]:
+    def _names(self) -> Mapping[str, None]:
         """In order, and found at once: each sample asks for its own."""
         return dict.fromkeys(names_in(self.folder) if self.table is None else [self.table])
 
@@ -105,30 +187,30 @@ class Outputs:
         return _by_stem(self.folder) if self.table is None else {}
 
     def _lines(self) -> Iterator[tuple[str, bytes]]:
-        path = self.folder / MANIFEST
-        content = _content(path) if path.is_file() else b""
-        for number, line in enumerate(content.split(b"\n"), 1):
+        """The lines of the manifest, or of the table as a manifest has them, and their places."""
+        from pandas import read_csv
+
+        path = self.folder / (self.table or MANIFEST)
+        if self.table is None and not path.is_file():
+            return
+        try:
+            if not path.resolve().is_relative_to(self.folder.resolve()):
+                raise ValueError("it leads out of its folder")
+            if self.table is None:
+                first, lines = 1, path.read_bytes().split(b"\n")
+            else:
+                columns = {"id": "sample_id", "path": "file"}
+                rows = read_csv(path, usecols=[*columns], dtype=str, keep_default_na=False)
+                every = rows.rename(columns=columns).to_dict("records")
+                first, lines = 2, [json.dumps(row).encode() for row in every]
+        except (OSError, ValueError) as error:
+            expected = "expected a manifest, or a CSV with the columns id and path"
+            raise GenerationError(
+                f"cannot read {str(path)!r} ({plain(str(error))}): {expected}"
+            ) from None
+        for number, line in enumerate(lines, first):
             if line.strip():
                 yield f"{str(path)!r}, line {number}", line
-
-    def _rows(self) -> Iterator[tuple[str, bytes]]:
-        path = self.folder / str(self.table)
-        if not path.is_file():
-            said = f"no file {str(path)!r}: expected a CSV with the columns id and path"
-            raise GenerationError(said)
-        try:
-            rows = csv.DictReader(StringIO(_content(path).decode("utf-8-sig"), newline=""))
-            if missing := TABLE_COLUMNS.keys() - set(rows.fieldnames or ()):
-                columns = plain(repr(rows.fieldnames), MOST_HEADER)
-                raise GenerationError(
-                    f"{str(path)!r} has the columns {columns}: expected id and path, "
-                    f"{' and '.join(sorted(missing))} is missing"
-                )
-            for row in rows:
-                told = {name: row[column] for column, name in TABLE_COLUMNS.items()}
-                yield f"{str(path)!r}, line {rows.line_num}", json.dumps(told).encode()
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise GenerationError(f"cannot read {str(path)!r} as a CSV: {error}") from None
 
 
 def _by_stem(folder: Path) -> Mapping[str, list[Path]]:
@@ -138,16 +220,6 @@ def _by_stem(folder: Path) -> Mapping[str, list[Path]]:
         if dot and name != MANIFEST:
             found.setdefault(stem, []).append(folder / name)
     return found
-
-
-def _content(path: Path) -> bytes:
-    """What a manifest or table holds."""
-    if not path.resolve().is_relative_to(path.parent.resolve()):
-        raise GenerationError(f"{str(path)!r} leads out of its folder: put the file itself there")
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise GenerationError(f"cannot read {str(path)!r}: {error.strerror}") from None
 
 
 class FilesOptions(Section):
@@ -184,8 +256,7 @@ class FilesSystem:
         self._system = self._options.system or config.name
         self._place, pattern = LAYOUTS[self._options.layout]
         self._pattern = pattern.format(system=self._system)
-        self._splits: dict[str, tuple[Outputs, Mapping[str, FileEntry]]] = {}
-        self._reading = Lock()
+        self._splits: dict[str, Outputs] = {}
 
     def signature(self) -> Mapping[str, Any]:
         """The layout and a digest of the files, by name and content, taken once."""
@@ -194,39 +265,36 @@ class FilesSystem:
 
     def preflight(self) -> None:
         """Makes sure that there are outputs, and that every manifest can be read."""
-        place, folder = f"system {self._config.name!r}", self._options.folder
-        if not folder.is_dir():
-            raise GenerationError(f"{place}: no folder {str(folder)!r}: set parameters.folder")
-        every = list(self._every())
+        folder, every = self._options.folder, list(self._every())
+        for outputs in every:
+            outputs.told  # noqa: B018 - reads it
         if not any(next(outputs.every(), None) for outputs in every):
-            shown = plain(", ".join(map(repr, names_in(folder)))) or "nothing"
             raise GenerationError(
-                f"{place}: no file {self._pattern!r} in {str(folder)!r}, which has {shown}: set "
+                f"system {self._config.name!r}: no file {self._pattern!r} in {str(folder)!r}, "
+                f"which has {plain(', '.join(map(repr, names_in(folder)))) or 'nothing'}: set "
                 "parameters.folder, system or layout (flat: ID.png)"
             )
-        for outputs in every:
-            outputs.told()
 
     def draw(self, task: Task) -> GenerationResult:
         """The image of a sample, or what the manifest says became of it."""
-        with self._reading:
-            if task.split not in self._splits:
-                outputs = self._outputs(task.split)
-                self._splits[task.split] = outputs, outputs.told()
-            outputs, entries = self._splits[task.split]
-        found, told = outputs.of(task.sample_id), entries.get(task.sample_id)
+        outputs = self._outputs(task.split)
+        found, told = outputs.of(task.sample_id), outputs.told.get(task.sample_id)
         if told is None and not found:
             wanted = self._pattern.replace("SPLIT", task.split).replace("ID", task.sample_id)
             text = f"no file {wanted!r}, whatever its suffix, and no line in the manifest"
             return failed(text, "no_file")
         told = told or FileEntry(sample_id=task.sample_id)
         path, image = None, None
-        try:
-            if told.outcome is Outcome.OK:
-                path = outputs.folder / told.file if told.file is not None else _only(found)
+        if told.outcome is Outcome.OK:
+            if told.file is None and len(found) != 1:
+                named = ", ".join(repr(path.name) for path in found[:MOST_SHOWN])
+                text = f"{named or 'no file'} of one sample, of which there should be one file"
+                return failed(text, "several_files" if found else "no_file", OutcomeStage.ANSWER)
+            path = found[0] if told.file is None else outputs.folder / told.file
+            try:
                 image = read_image(path, self._options.folder)
-        except BadFileError as error:
-            return error.drawn()
+            except BadFileError as error:
+                return error.drawn()
         details = {
             "file": path and path.name,
             "files_not_used": [one.name for one in found if one != path],
@@ -244,7 +312,7 @@ class FilesSystem:
     def _digest(self) -> str:
         state, folder = xxh3_128(), self._options.folder
         for outputs in self._every():
-            named = (one.file for one in outputs.told().values() if one.file is not None)
+            named = (one.file for one in outputs.told.values() if one.file is not None)
             for path in (*outputs.every(), *(outputs.folder / file for file in named)):
                 name = path.relative_to(folder).as_posix()
                 state.update(f"{name}\0".encode("utf-8", "surrogateescape"))
@@ -261,14 +329,8 @@ class FilesSystem:
             yield self._outputs(split)
 
     def _outputs(self, split: str) -> Outputs:
-        folder = self._options.folder / self._place.format(system=self._system, split=split)
-        return Outputs(folder, self._options.layout == "generated", self._options.table)
-
-
-def _only(found: list[Path]) -> Path:
-    if not found:
-        raise BadFileError("no_file", "the manifest says that there is an image, and no file is")
-    if len(found) > 1:
-        named = ", ".join(repr(path.name) for path in found[:MOST_SHOWN])
-        raise BadFileError("several_files", f"{named} are of one sample: keep one of them")
-    return found[0]
+        if split not in self._splits:
+            folder = self._options.folder / self._place.format(system=self._system, split=split)
+            nested = self._options.layout == "generated"
+            self._splits[split] = Outputs(folder, nested, self._options.table)
+        return self._splits[split]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated, Evaluation
@@ -22,7 +21,7 @@ from echo_hf.pipeline.runner import runner_of
 from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import System, Task
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
-from echo_hf.systems.estimate import expected_images, price_of
+from echo_hf.systems.estimate import expected_images, mappings, price_of
 from echo_hf.systems.journal import FILE, locked, not_tabled, outputs_table, write_outputs
 from echo_hf.systems.registry import Needs, adapter_needs, make_system
 from echo_hf.systems.runner import GenerationPlan, SystemRun
@@ -218,7 +217,7 @@ def _listed(
 ) -> SystemListing:
     """A system with what is missing, whatever of it stands in its parameters."""
     missing, keys = set[str](), dict[str, bool]()
-    for options in _mappings({**config.parameters, "adapter": config.adapter}):
+    for options in mappings({**config.parameters, "adapter": config.adapter}):
         need = needs.get(str(options.get("adapter")), Needs())
         if need.extra and need.missing:
             missing.add(need.extra)
@@ -236,10 +235,3 @@ def _listed(
         no_folder=Path(str(folder)).name if is_lost else None,
         image=expected_images(config, [EXAMPLE]),
     )
-
-
-def _mappings(options: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield options
-    for value in options.values():
-        if isinstance(value, Mapping):
-            yield from _mappings(value)

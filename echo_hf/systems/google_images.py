@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -10,15 +9,15 @@ from enum import Enum
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StrictBool
+from pydantic import AfterValidator, Field, StrictBool, StringConstraints
 
-from echo_hf._infra.http_errors import Reply, api_error
+from echo_hf._infra.http_errors import ApiError, Reply, api_error
 from echo_hf.config.checks import Words
 from echo_hf.config.systems import FixedSize, Price, Size, SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Retired, Task
+from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.hosted import (
     HostedOptions,
     HostedSystem,
@@ -125,11 +124,16 @@ LONGEST_ERROR = 200
 GEMINI = "https://generativelanguage.googleapis.com"
 # The shapes that every image model of the family draws.
 RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "9:16", "16:9", "21:9")
-RATIO = re.compile(r"([1-9][0-9]{0,2}):([1-9][0-9]{0,2})")
-CATEGORY = re.compile(r"HARM_CATEGORY_[A-Z_]+")
+RATIO = r"^[1-9][0-9]{0,2}:[1-9][0-9]{0,2}$"
 # Of how many inputs the first models make use, and later ones.
 FIRST_MODELS = ("gemini-2.0-flash", "gemini-2.5-flash-image")
 FIRST_MOST_INPUTS, MOST_INPUTS = 3, 14
+
+
+def _categories(settings: Mapping[str, Threshold]) -> Mapping[str, Threshold]:
+    if wrong := [name for name in settings if not name.startswith("HARM_CATEGORY_")]:
+        raise ValueError(f"{wrong[0]!r} is no category: expected such as HARM_CATEGORY_HARASSMENT")
+    return settings
 
 
 def _drawn(modalities: tuple[str, ...]) -> tuple[str, ...]:
@@ -138,20 +142,8 @@ def _drawn(modalities: tuple[str, ...]) -> tuple[str, ...]:
     return modalities
 
 
-def _like(pattern: re.Pattern[str], expected: str) -> AfterValidator:
-    def check(name: str) -> str:
-        if not pattern.fullmatch(name):
-            raise ValueError(f"{name!r} is not a {expected}")
-        return name
-
-    return AfterValidator(check)
-
-
-Modalities = Annotated[
-    tuple[Literal["TEXT", "IMAGE"], ...], Field(min_length=1), AfterValidator(_drawn)
-]
-Ratio = Annotated[str, _like(RATIO, "ratio: expected two numbers such as '3:2'")]
-Category = Annotated[str, _like(CATEGORY, "category: expected such as HARM_CATEGORY_HARASSMENT")]
+Modalities = Annotated[tuple[Literal["TEXT", "IMAGE"], ...], AfterValidator(_drawn)]
+Ratio = Annotated[str, StringConstraints(pattern=RATIO)]
 Threshold = Literal[
     "BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF"
 ]
@@ -181,12 +173,12 @@ class GoogleOptions(HostedOptions):
     aspect_ratios: Annotated[tuple[Ratio, ...], Field(min_length=1)] = RATIOS
     image_size: Words | None = None
     send_seed: StrictBool = True
-    safety_settings: Mapping[Category, Threshold] = {}
+    safety_settings: Annotated[Mapping[str, Threshold], AfterValidator(_categories)] = {}
 
     @property
     def ratios(self) -> dict[Pixels, str]:
-        found = {name: RATIO.fullmatch(name) for name in self.aspect_ratios}
-        return {(int(one[1]), int(one[2])): name for name, one in found.items() if one}
+        parts = {name: name.split(":") for name in self.aspect_ratios}
+        return {(int(width), int(height)): name for name, (width, height) in parts.items()}
 
     def ratio_of(self, size: Pixels) -> str | None:
         """The name of a size's shape, null where the model does not draw it."""
@@ -238,9 +230,9 @@ class GoogleImages(HostedSystem[GoogleOptions]):
             with closing(Client(api_key=key, vertexai=False, http_options=options)) as client:
                 yield client
 
-    def look(self) -> Retired | None:
+    def look(self) -> ApiError | None:
         found = self._answer(self.client.models.get, model=self.model)
-        return self.retired_by(api_error(found)) if isinstance(found, Reply) else None
+        return api_error(found) if isinstance(found, Reply) else None
 
     def form(self, first_input: Pixels | None) -> dict[str, Any]:
         options = self.options
@@ -267,11 +259,8 @@ class GoogleImages(HostedSystem[GoogleOptions]):
             seed=self.seed,
             safety_settings=settings or None,
         )
-        send, contents = (
-            self.client.models.generate_content,
-            types.Content(role="user", parts=parts),
-        )
-        answer = self._answer(send, model=self.model, contents=contents, config=config)
+        asked = {"contents": types.Content(role="user", parts=parts), "config": config}
+        answer = self._answer(self.client.models.generate_content, model=self.model, **asked)
         if isinstance(answer, Reply):
             return self.fate(api_error(answer))
         return drawn_from(answer.model_dump(), self.price)

@@ -149,7 +149,6 @@ def http_library() -> Any:
 
 # Models whose makers have shut them down, and answer as if they had never been there.
 SHUT_DOWN = frozenset({"dall-e-3", "gemini-2.0-flash-preview-image-generation", "gpt-image-1"})
-MOST_CATEGORIES = 20
 
 
 class HostedSystem(ABC, Generic[Checked]):
@@ -177,8 +176,8 @@ class HostedSystem(ABC, Generic[Checked]):
         """A client of the server."""
 
     @abstractmethod
-    def look(self) -> Retired | None:
-        """Asks whether the model is still there."""
+    def look(self) -> ApiError | None:
+        """Asks for the model, and gives the error that came."""
 
     @abstractmethod
     def form(self, first_input: Pixels | None) -> dict[str, Any]:
@@ -213,8 +212,13 @@ class HostedSystem(ABC, Generic[Checked]):
             return Retired(f"{self.model} was shut down by its maker", "shut_down")
         self._connect()
         with self._hidden(), suppress(RequestError):
-            found = self.look()
-            return found and Retired(self.one_line(found.text), found.code)
+            error = self.look()
+            if error is None:
+                return None
+            if self._is_retired(error):
+                return Retired(self.one_line(error.message), error.code)
+            if error.meaning(self.model) is Meaning.BAD_KEY or error.lacks_model(self.model):
+                self._raise_for_config(error)
         return None
 
     def draw(self, task: Task) -> GenerationResult:
@@ -280,31 +284,15 @@ class HostedSystem(ABC, Generic[Checked]):
         if meaning is Meaning.REFUSED:
             details = mapping(error.error.get("moderation_details"))
             said = details.get("moderation_stage", error.error.get("moderation_stage"))
-            named = details.get("categories")
-            strings = (
-                [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
-            )
             # An error in place of an answer is about the request, unless it says otherwise.
             stage = OutcomeStage.OUTPUT if said == "output" else OutcomeStage.INPUT
-            shown = {
-                "moderation_stage": said if isinstance(said, str) else "untold",
-                "moderation_categories": strings[:MOST_CATEGORIES],
-            }
-            return replace(told, outcome=Outcome.REFUSED, stage=stage, details=shown)
+            return replace(told, outcome=Outcome.REFUSED, stage=stage)
         if self._is_retired(error):
             return replace(told, outcome=Outcome.RETIRED)
         self._raise_for_config(error)
         if meaning is Meaning.MAY_PASS:
             raise TransientError(error.said, error.code, error.wait_s)
         return replace(told, text=error.said)
-
-    def retired_by(self, error: ApiError) -> Retired | None:
-        """What a question for the model alone comes to."""
-        if self._is_retired(error):
-            return Retired(error.message, error.code)
-        if error.meaning(self.model) is Meaning.BAD_KEY or error.lacks_model(self.model):
-            self._raise_for_config(error)
-        return None
 
     def _is_retired(self, error: ApiError) -> bool:
         is_gone = self.model in SHUT_DOWN and error.lacks_model(self.model)

@@ -104,8 +104,9 @@ class Journal:
         """Writes an output down, and gives it as it will be read back; then it survives a kill."""
         try:
             # Not as JSON: that refuses half a character and deep details, which are read back.
-            kept = ENTRY.validate_python(json.loads(json.dumps(asdict(entry), default=_of_python)))
-        except (TypeError, ValueError, RecursionError) as error:
+            line = json.dumps(asdict(entry), default=lambda number: number.item())  # as NumPy's
+            kept = ENTRY.validate_python(json.loads(line))
+        except (AttributeError, TypeError, ValueError, RecursionError) as error:
             raise RunError(
                 f"{str(self.path)!r}: the output of {entry.sample_id!r} cannot be written down "
                 f"({' '.join(str(error).split())}): fix the adapter of {self.system!r}"
@@ -157,13 +158,6 @@ class Journal:
             self.entries[row.sample_id] = row
         else:
             self._signatures[row.signature] = row
-
-
-def _of_python(value: Any) -> Any:
-    """A number of a library, such as NumPy's, as Python's own."""
-    if not hasattr(value, "item"):
-        raise TypeError(f"{value!r} is nothing that JSON holds")
-    return value.item()
 
 
 def _rows(path: Path) -> Iterator[tuple[bytes, JournalEntry | SignatureRow]]:

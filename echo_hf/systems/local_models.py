@@ -77,29 +77,18 @@ class LocalModel:
         """Finds the model's index without a download; null where it may be on the Hub."""
         from huggingface_hub import constants
 
-        found, said = self.folder and self.folder / self.index, None
-        if found is not None and self.revision is not None:
-            said = (
-                f"{self.source!r} is a folder, which has no revision {self.revision!r}: leave it "
-                "out"
+        found = self._cached() if self.folder is None else self.folder / self.index
+        if self.folder is None:
+            may_be = found or (is_hub_name(self.source) and not constants.HF_HUB_OFFLINE)
+        else:
+            may_be = self.revision is None and (self.folder / self.index).is_file()
+        if not may_be:
+            raise GenerationError(
+                f"system {self.system!r}: there is no {self.index!r} of model {self.source!r} "
+                f"(revision {self.revision!r}): expected a folder as its library saves it, which "
+                "has no revision, or a name on the Hub such as ORGANISATION/NAME, which is "
+                "downloaded unless HF_HUB_OFFLINE is set"
             )
-        elif found is not None and not found.is_file():
-            said = (
-                f"folder {self.source!r} holds no {self.index!r}: expected a model as its library "
-                "saves it"
-            )
-        elif found is None and not is_hub_name(self.source):
-            said = (
-                f"there is no folder {self.source!r}: expected one, or a name on the Hub such as "
-                "ORGANISATION/NAME"
-            )
-        elif found is None and (found := self._cached()) is None and constants.HF_HUB_OFFLINE:
-            said = (
-                f"model {self.source!r} is neither a folder nor in the cache, and HF_HUB_OFFLINE "
-                "is set: download it first, or unset that"
-            )
-        if said is not None:
-            raise GenerationError(f"system {self.system!r}: {said}")
         return found
 
     def fetched_index(self) -> Path:
@@ -197,6 +186,10 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
     """A model in this process, or in one a device: loaded for the first task, freed on leaving."""
 
     determinism: str
+    # Raised with every change of ours that changes images: what was drawn before is drawn anew.
+    wording: ClassVar[int]
+    # Options that are no part of a signature: where things are, and not what.
+    places: ClassVar[frozenset[str]]
     # What a model that cannot be loaded should be, and what helps where memory is too small.
     expected: ClassVar[str]
     smaller: ClassVar[str]
@@ -230,9 +223,20 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
             )
         self._places, self.concurrency = places, len(places)
 
+    def signature(self) -> dict[str, Any]:
+        """What decides an image; the device does not."""
+        return {
+            "adapter": self.config.adapter,
+            "seed": self.config.seed,
+            "wording": self.wording,
+            **self.model.identity,
+            **self.options.model_dump(mode="json", exclude=set(self.places), exclude_defaults=True),
+        }
+
     def preflight(self) -> None:
-        """Looks whether this machine has the devices."""
+        """Looks for the devices and the model; nothing is downloaded, and nothing retires."""
         devices_of(self.config, self.options.device == "cpu")
+        self.model.index_at_hand()
 
     @abstractmethod
     def load(self, device: str) -> Loaded:
@@ -286,21 +290,19 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
             free()
 
     def _started(self) -> WorkerPool[Task, GenerationResult]:
-        config = self.config
-        if self._places is not None:
-            service = partial(_drawing, type(self), config)
-            return WorkerPool(self.place, service, self._places, GenerationError)
-        devices = devices_of(config, self.options.device == "cpu")
-        # With its name: without a GPU `auto` would be the processor, and nobody would know.
-        device = "cpu" if devices[0] is None else "cuda"
-        alone = config.model_copy(
-            update={
-                "limits": config.limits.model_copy(update={"devices": None, "concurrency": None}),
+        config, places = self.config, self._places
+        if places is None:
+            devices = devices_of(config, self.options.device == "cpu")
+            # With its name: without a GPU `auto` would be the processor, and nobody would know.
+            device = "cpu" if devices[0] is None else "cuda"
+            alone = {"devices": None, "concurrency": None}
+            changed = {
+                "limits": config.limits.model_copy(update=alone),
                 "parameters": {**config.parameters, "device": device},
             }
-        )
-        service = partial(_drawing, type(self), alone)
-        return WorkerPool(self.place, service, processes(devices), GenerationError)
+            config, places = config.model_copy(update=changed), processes(devices)
+        service = partial(_drawing, type(self), config)
+        return WorkerPool(self.place, service, places, GenerationError)
 
     def details(self, device: str, *libraries: Any) -> dict[str, Any]:
         """What of the machine decides an image."""
@@ -323,7 +325,3 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
             if is_out_of_memory(error):
                 said = f"model {source!r} does not fit into memory: use {self.smaller}"
             raise GenerationError(f"{self.place}: {said}") from error
-
-
-def unsupported_input(code: str, text: str) -> GenerationResult:
-    return GenerationResult(Outcome.UNSUPPORTED, stage=OutcomeStage.INPUT, code=code, text=text)

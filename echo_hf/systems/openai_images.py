@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -12,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StrictBool, field_validator, model_validator
 
-from echo_hf._infra.http_errors import OK, Reply, api_error, error_in, mapping
+from echo_hf._infra.http_errors import OK, ApiError, Reply, api_error, error_in, mapping
 from echo_hf.config.checks import Whole, Words
 from echo_hf.config.systems import Price, Size, SystemConfig
 from echo_hf.engines.base import Usage
@@ -20,7 +19,7 @@ from echo_hf.engines.prices import cost_of, count, read_usage, usage_of
 from echo_hf.engines.server import OPENAI
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, JsonMapping, Retired, Task, failed
+from echo_hf.systems.base import GenerationResult, JsonMapping, Task, failed
 from echo_hf.systems.hosted import (
     LONGEST_CONNECT_S,
     HostedOptions,
@@ -119,7 +118,6 @@ class OpenAIImagesOptions(HostedOptions):
         return self
 
 
-SHUT_DOWN = "shutdown_date"
 BEGINNING = 40
 LACK = "the answer holds no image"
 
@@ -139,11 +137,9 @@ def read_images(document: Document, price: Price | None) -> GenerationResult:
         for way, told in (("in", sent), ("out", drawn))
         for kind in ("text", "image")
     }
-    shown = {one: document.get(one) for one in ("size", "quality", "background", "output_format")}
     usage = None
     if tokens_in is not None and tokens_out is not None:
         usage = Usage(tokens_in, tokens_out, count(sent.get("cached_tokens")) or 0)
-    as_drawn = {name: one for name, one in shown.items() if isinstance(one, str)}
     known = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
@@ -151,7 +147,7 @@ def read_images(document: Document, price: Price | None) -> GenerationResult:
         model_reported=_text_or_none(document.get("model")),
         usage=usage,
         cost_usd=cost_usd(price, len(entries), billed),
-        details={"pictures": len(entries), "as_drawn": as_drawn},
+        details={"pictures": len(entries)},
     )
     encoded = _text_or_none(first.get("b64_json")) or _text_or_none(first.get("url"))
     return unusable(known, LACK) if encoded is None else with_image(known, encoded)
@@ -176,7 +172,7 @@ def read_chat(document: Document, price: Price | None) -> GenerationResult:
         model_reported=_text_or_none(document.get("model")),
         usage=None if tokens is None else usage_of(tokens),
         cost_usd=cost_usd(price, len(images), {}) if cost is None else cost,
-        details={"pictures": len(images), "as_drawn": {}},
+        details={"pictures": len(images)},
     )
     if images:
         return with_image(known, images[0])
@@ -193,14 +189,6 @@ def read_chat(document: Document, price: Price | None) -> GenerationResult:
         return replace(known, outcome=Outcome.NO_IMAGE, code=ended)
     how = "" if ended is None else f" and ended with {ended!r}"
     return replace(unusable(known, LACK + how + (f": {text}" if text else "")), code=ended)
-
-
-def _document(text: str) -> Document | None:
-    """The answer as an object; null where it is none, such as a web page."""
-    with suppress(ValueError, RecursionError):
-        document = json.loads(text)
-        return document if isinstance(document, dict) else None
-    return None
 
 
 def _choice_of(document: Document) -> Document:
@@ -248,17 +236,10 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
         )
         return client
 
-    def look(self) -> Retired | None:
+    def look(self) -> ApiError | None:
         retrieve = self.client.models.with_streaming_response.retrieve
         reply = self._reply(retrieve, model=self.model)
-        if reply.status != OK:
-            return self.retired_by(api_error(reply))
-        with suppress(ValueError):
-            said = mapping(_document(reply.text)).get(SHUT_DOWN)
-            day = datetime.date.fromisoformat(str(said))
-            if day <= datetime.datetime.now(datetime.UTC).date():
-                return Retired(f"{SHUT_DOWN} is {day}", SHUT_DOWN)
-        return None
+        return None if reply.status == OK else api_error(reply)
 
     def form(self, first_input: Pixels | None) -> dict[str, Any]:
         size = chosen_size(self.config.size, first_input, self.options.like)
@@ -293,10 +274,14 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
             sending = self.client.images.with_streaming_response
             send = sending.edit if files else sending.generate
         reply = self._reply(send, **asked, extra_body=further or None)
+        document = None
+        with suppress(ValueError, RecursionError):  # such as a web page
+            document = json.loads(reply.text)
         if reply.status != OK:
             drawn = self.fate(api_error(reply))
-        elif (document := _document(reply.text)) is None:
-            said = f"the answer is not a JSON object: it begins {reply.text[:BEGINNING]!r}"
+        elif not isinstance(document, dict):
+            beginning = self.key.hidden_in(reply.text)[:BEGINNING]
+            said = f"the answer is not a JSON object: it begins {beginning!r}"
             drawn = failed(said, stage=OutcomeStage.ANSWER)
         elif error := document.get("error") or _choice_of(document).get("error"):
             drawn = self.fate(error_in(reply, error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -118,11 +118,6 @@ def described(config: SystemConfig) -> dict[str, Any]:
     shown = ("adapter", "model", "parameters", "size", "seed")
     said = config.model_dump(mode="json", include=set(shown))
     return {**said, "parameters": deciding(said["parameters"])}
-
-
-def deciding(options: BaseModel, but: Collection[str] = ()) -> dict[str, Any]:
-    """The parameters that a signature holds, as JSON: without defaults, and but for some names."""
-    return options.model_dump(mode="json", exclude=set(but), exclude_defaults=True)
 
 
 def options_of(config: SystemConfig, options: type[Options]) -> Options:

@@ -31,13 +31,12 @@ from echo_hf.systems.registry import make_system, options_of, register
 from echo_hf.systems.runner import added, failed_by
 
 PROMPT = "rewrite"
-LONGEST_PROMPT = 8000
 
 
 class Rewritten(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    prompt: Annotated[str, Field(min_length=1, max_length=LONGEST_PROMPT)]
+    prompt: Annotated[str, Field(min_length=1, max_length=8000)]
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, field, replace
@@ -42,7 +42,6 @@ from echo_hf.systems.journal import SETTLED, Journal, JournalEntry, digest_of
 
 logger = logging.getLogger(__name__)
 LONGEST_TEXT, LONGEST_REMARK = 1000, 300
-LOGGED_FAILURES = 5
 MOST_FAILURES_IN_A_ROW = 10
 # What an entry says as its task and its result do.
 OF_THE_TASK = ("sample_id", "sample_digest", "split")
@@ -91,11 +90,12 @@ class Generations:
 
     def failures(self) -> Iterator[str]:
         """How many failed, by their codes, with an example each."""
-        failures = [one for one in self.entries if one.outcome == Outcome.FAILED]
-        by_code = Counter(one.code or str(one.stage) for one in failures)
-        for code, count in sorted(by_code.items()):
-            first = next(one for one in failures if (one.code or str(one.stage)) == code)
-            yield f"{self.system}: {count} failed, {code}: {first.text or ''}"
+        by_code = defaultdict[str, list[JournalEntry]](list)
+        for one in self.entries:
+            if one.outcome == Outcome.FAILED:
+                by_code[one.code or str(one.stage)].append(one)
+        for code, some in sorted(by_code.items()):
+            yield f"{self.system}: {len(some)} failed, {code}: {some[0].text or ''}"
 
 
 def is_settled(task: Task, entry: JournalEntry, images: ImageStore) -> bool:
@@ -135,7 +135,7 @@ class SystemRun:
         self.stopped: str | None = None
         self.cost_usd: float | None = None
         self.is_short = False
-        self._signature, self._failed, self._logged = "", 0, 0
+        self._signature, self._failed = "", 0
         self._limiter, self._stop = RateLimiter(config.limits.per_minute), Event()
 
     def _planned(self, tasks: Sequence[Task], signature: str) -> GenerationPlan:
@@ -143,17 +143,15 @@ class SystemRun:
         config, entries = self.config, self.journal.entries
         todo, again, stale = list[Task](), list[Task](), 0
         for task in tasks:
-            entry = entries.get(task.sample_id)
-            if entry is None:
-                todo.append(task)
-                continue
-            is_same = entry.signature == signature
-            is_done = is_same and is_settled(task, entry, self.images)
-            if is_done and not may_fit_now(entry.details, config):
-                continue
-            stale += entry.outcome in SETTLED
-            same_task = entry.sample_digest == task.sample_digest
-            has_failed = is_same and same_task and entry.outcome == Outcome.FAILED
+            has_failed, entry = False, entries.get(task.sample_id)
+            if entry is not None:
+                is_same = entry.signature == signature
+                is_done = is_same and is_settled(task, entry, self.images)
+                if is_done and not may_fit_now(entry.details, config):
+                    continue
+                stale += entry.outcome in SETTLED
+                is_same = is_same and entry.sample_digest == task.sample_digest
+                has_failed = is_same and entry.outcome == Outcome.FAILED
             (again if has_failed else todo).append(task)
         known = [one for one in entries.values() if one.signature == signature]
         return GenerationPlan(
@@ -190,14 +188,13 @@ class SystemRun:
         """Asks whether its model is still there; where that cannot be found out, it is stopped."""
         try:
             return self.system.preflight() if self.plan.todo else None
-        except EchoError as error:
-            self.stopped = str(error)
         except Exception as error:
-            said = without_secrets(" ".join(str(error).split()))
-            self.stopped = (
-                f"system {self.config.name!r} cannot be looked for ({type(error).__name__}: "
-                f"{said}): fix that, or choose other systems with --systems"
-            )
+            self.stopped = str(error)
+            if not isinstance(error, EchoError):
+                self.stopped = (
+                    f"system {self.config.name!r} cannot be looked for ({failed_by(error).text}): "
+                    "fix that, or choose other systems with --systems"
+                )
         return None
 
     def run(
@@ -379,7 +376,8 @@ class SystemRun:
         return self.journal.add(entry)
 
     def _told(self, entry: JournalEntry) -> None:
-        logger.debug("system %s: %s: %s", self.config.name, entry.sample_id, entry.outcome)
+        said = (self.config.name, entry.sample_id, entry.outcome, entry.code, entry.text)
+        logger.debug("system %s: %s: %s, %s: %s", *said)
         self.given.entries.append(entry)
         self.watch.advanced(self.config.name, len(self.given.entries), self.given)
 
@@ -388,10 +386,6 @@ class SystemRun:
         if entry.outcome != Outcome.FAILED:
             self._failed = 0
             return
-        if self._logged < LOGGED_FAILURES:
-            self._logged += 1
-            code = entry.code or entry.stage
-            logger.info("system %s: %s: %s", self.config.name, code, entry.text)
         if entry.stage != OutcomeStage.INPUT and entry.code not in OF_ONE_TASK:
             self._failed += 1
         if self._failed >= MOST_FAILURES_IN_A_ROW:

@@ -29,38 +29,26 @@ def named(value: object) -> str | None:
 REFUSED = [
     # By code, whatever else is said.
     error(400, "x", "moderation_blocked", "image_generation_user_error"),
-    error(400, "x", "content_policy_violation", "string_too_long"),
-    error(400, "x", "content_filter"),
-    error(400, "x", "image_content_policy_violation"),
     error(400, "x", "400", "ResponsibleAIPolicyViolation"),
-    error(400, "x", "DataInspectionFailed"),
     ApiError(403, "x", flagged=True),
     # By a rule about content, and that it is broken, in one sentence.
     error(400, "This prompt violates our usage policy", "invalid_prompt"),
     error(403, "moderation is required and your input was flagged for violence"),
-    error(400, "Generated image rejected by content moderation."),
-    error(400, "Your request was blocked by our content moderation system", "moderation_x"),
     error(400, "Not drawn. The prompt was flagged by safety filters."),
     error(400, "The prompt triggering Lumen's content management policy was filtered", "400"),
-    error(403, "Content violates usage guidelines. Failed check: X", "permission-denied"),
     error(200, "blocked by safety system", "image_generation_user_error"),
-    error(422, "material flagged by a content checker"),
     error(451, "This is against our content policy", "forbidden"),
 ]
 IN_DOUBT = [
     error(403, "Your account has been suspended for violating our usage policies."),
     error(403, "Your organization's content policy does not allow: blocked", "policy"),
     error(400, "Unknown parameter: 'moderation'. See our usage policies.", "unknown_parameter"),
-    error(400, "The moderation filter parameter was rejected", "invalid_request_error"),
     error(400, "'A poster that our content policy blocked' is too long", "string_too_long"),
     error(400, "rejected by the safety system", "string_above_max_length"),
-    error(400, 'Invalid value: "rejected by our "safety" system"'),
     error(400, "Bad prompt 'it violates our content policy, and is cut"),
-    error(400, "Invalid prompt: expected a string", "invalid_prompt"),
     error(400, "The request was rejected. Read our usage policies."),
     error(400, "Content policy"),
     error(500, "rejected by the safety system"),
-    error(429, "blocked by the content filter"),
     error(400, "bad: " + "x" * 400 + " violates our usage policies"),
 ]
 
@@ -100,18 +88,14 @@ def test_quotes_end_at_their_last_mark(text: str, expected: str) -> None:
         (error(403, "our content policy 'blocked' is closed"), Meaning.FORBIDDEN),
         (error(404, "The model `tiny` does not exist"), Meaning.NO_MODEL),
         (error(404, "models/lumne is not found for API version v1beta"), Meaning.NO_MODEL),
-        (error(404, "x", "model_not_found"), Meaning.NO_MODEL),
         (error(400, "tiny is not a valid model ID"), Meaning.NO_MODEL),
         (error(404, "Not Found"), Meaning.NO_SUCH_ADDRESS),
         (ApiError(404, "not a model here", is_structured=False), Meaning.NO_SUCH_ADDRESS),
         (error(404, "Cannot GET /v1/models/lumen: no longer available"), Meaning.NO_SUCH_ADDRESS),
-        (error(404, "The supermodel page is no longer available"), Meaning.NO_SUCH_ADDRESS),
         (error(301, "nothing"), Meaning.NO_SUCH_ADDRESS),
         (error(404, "The model `lumen-1` has been deprecated, see the docs"), Meaning.RETIRED),
-        (error(404, "This model models/lumen-2.5 is no longer available."), Meaning.RETIRED),
         (error(410, "Model lumen was shut down on 2026-10-23."), Meaning.RETIRED),
         (error(400, "sorry", "model_deprecated"), Meaning.RETIRED),
-        (error(400, "sorry", "model_retired"), Meaning.RETIRED),
         (error(400, "The model lumen: `style` is no longer supported"), Meaning.FAILED),
         (error(503, "The model is no longer available, try again"), Meaning.MAY_PASS),
     ],
@@ -139,7 +123,6 @@ FORMS: list[tuple[Any, ApiError]] = [
     ({"error": "no"}, error(400, "no")),
     ({"object": "error", "message": "no", "type": "t"}, error(400, "no", "t")),
     ({"detail": "no"}, error(400, "no")),
-    ({"detail": [{"msg": "no"}]}, error(400, "no")),
     (
         {
             "detail": [
@@ -167,7 +150,6 @@ FORMS: list[tuple[Any, ApiError]] = [
         ApiError(400, "busy", wait_s=17.5),
     ),
     ({"error": {"message": None, "code": 1}}, error(400, '{"message": null, "code": 1}')),
-    ({}, error(400, "{}")),
     (7, error(400, "7")),
 ]
 
@@ -205,8 +187,6 @@ def test_a_status_inside_a_response_that_claims_success_counts() -> None:
         ('{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED"}}', "RESOURCE_EXHAUSTED"),
         ('{"error": {"code": null, "type": "server_error"}}', "server_error"),
         ('{"error": {"innererror": {"code": "Policy"}, "message": "no"}}', "Policy"),
-        ('{"detail": [{"msg": "no", "type": "missing"}]}', "missing"),
-        ('{"error": "a text"}', "418"),
         ("<html>", "418"),
     ],
 )

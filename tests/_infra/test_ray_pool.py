@@ -99,16 +99,6 @@ def test_a_node_that_is_sent_files_keeps_none_of_them(
         assert [one.exists() for one in (first, second)] == [shared, shared]
 
 
-def test_what_a_killed_run_left_goes_when_the_next_one_starts(tmp_path: Path) -> None:
-    (tmp_path / ".echo-hf-of-a-killed-run").touch()
-    own = {"gpus": 0, "cpus": 0.3, "micro_batch": 4, "folder": tmp_path}
-    first, second = RayNodes(**own), RayNodes(**own)  # at the same time
-    assert {str(path) for path in tmp_path.iterdir()} == {first.token, second.token}
-    first.close()
-    second.close()
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_cluster_of_another_version_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def other(*_: Any, **__: Any) -> None:
         raise RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.40.0\n")
@@ -125,27 +115,14 @@ def test_an_address_without_a_cluster_is_told_in_one_line(monkeypatch: pytest.Mo
     """The variable of Ray is for those who name none."""
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:10")
     with (
-        pytest.raises(RunError, match=r"^runner.address is '127.0.0.1:9', and no cluster answers"),
+        pytest.raises(RunError, match=r"^runner.address is '127.0.0.1:9', and no cluster can"),
         connected("127.0.0.1:9"),
     ):
         pass
 
 
-@pytest.mark.parametrize("given", ["head", "ray://head:10001", ":6379", "head:x"])
-def test_an_environment_that_names_no_address_is_told_in_one_line(
-    given: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RAY_ADDRESS", given)
-    with (
-        pytest.raises(RunError, match=f"^RAY_ADDRESS is '{given}': expected .*HOST:PORT"),
-        connected("auto"),
-    ):
-        pass
-
-
 def test_the_environment_speaks_where_the_config_says_auto(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
-    with pytest.raises(RunError, match=r"^RAY_ADDRESS is '127.0.0.1:9', and"), connected("auto"):
-        pass
-    with pytest.raises(RunError, match=r"^runner.address is '127.0.0.1:8'"):
-        connected("127.0.0.1:8").__enter__()
+    for given in ("head", "ray://head:10001", ":6379", "head:x"):
+        monkeypatch.setenv("RAY_ADDRESS", given)
+        with pytest.raises(RunError, match=f"^RAY_ADDRESS is '{given}': expected .*HOST:PORT"):
+            connected("auto").__enter__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import sqlite3
 import threading
@@ -53,10 +52,6 @@ def of_text(path: Path, _: Opens) -> None:
     path.write_text("ranks, by hand\n" * 100, "utf-8")
 
 
-def of_noise(path: Path, _: Opens) -> None:
-    path.write_bytes(os.urandom(8192))
-
-
 @pytest.mark.parametrize("opens", KINDS, ids=lambda one: one.__name__)
 @pytest.mark.parametrize(
     ("made", "said"),
@@ -64,7 +59,6 @@ def of_noise(path: Path, _: Opens) -> None:
         (of_a_later_version, r"is a .* of format 9, this version reads 1: upgrade echo-hf, or "),
         (of_another_program, r"is another program's database, expected a .*: move it away, or "),
         (of_text, r"is not a readable .*: put a copy of it back, or move it away to "),
-        (of_noise, r"is not a readable "),
     ],
 )
 def test_what_is_no_file_of_ours_is_one_line(

@@ -221,7 +221,7 @@ def test_what_cannot_be_used_is_counted_and_named(images: Path, tmp_path: Path) 
         ("lu men=drawn", "--from-images 'lu men=drawn': name is 'lu men'"),
         ("lumen=empty", "no file 'ID.png'"),
         ("lumen=others", "images of 0 of 3 samples; none of 'e0' (no_file), 't0' (no_file), "),
-        ("lumen=bad.csv", "has the columns ['sample', 'file']: expected id and path"),
+        ("lumen=bad.csv", "or a CSV with the columns id and path"),
         ("lumen=twice.csv", "line 3 is about 't0', as an earlier one is"),
     ],
 )

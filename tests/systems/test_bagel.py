@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import pytest
 from PIL import Image
 
 from echo_hf.config.systems import SystemConfig, read_system, shipped_configs
-from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome
 from echo_hf.systems.base import GenerationResult
 from echo_hf.systems.command import WORKERS, CommandSystem
@@ -146,14 +144,6 @@ def test_the_worker_needs_nothing_of_echo_hf() -> None:
     source = (WORKERS / "bagel.py").read_text("utf-8")
     assert "echo_hf." not in source
     assert "import echo_hf" not in source
-
-
-@pytest.mark.extras
-def test_without_its_weights_it_does_not_start(weights: Path, tmp_path: Path) -> None:
-    shutil.copytree(weights, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "ema.safetensors").unlink()
-    with pytest.raises(GenerationError, match="could not be started"), bagel(tmp_path) as system:
-        system.draw(task_of("a kite"))
 
 
 def test_the_two_configs_of_bagel_differ_in_thinking() -> None:

@@ -13,7 +13,6 @@ from tests.systems.drawing_for_tests import task
 @pytest.mark.parametrize(
     ("number", "fewest", "most", "code", "takes"),
     [
-        (0, 0, 0, None, ""),
         (3, 0, None, None, ""),
         (2, 2, 2, None, ""),
         (0, 1, 1, "too_few_inputs", "at least 1"),

@@ -9,24 +9,22 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
-from pydantic import ValidationError
 
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome
-from echo_hf.systems import command_worker
+from echo_hf.systems import command
 from echo_hf.systems.base import GenerationResult, Task, TransientError
-from echo_hf.systems.command import WORKERS, CommandSystem, hidden
+from echo_hf.systems.command import CommandSystem, hidden
+from tests._infra.test_worker_pool import ended
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise
 from tests.package.blocks import blocks
@@ -35,7 +33,12 @@ from tests.stages_for_tests import ROOT
 MISBEHAVING = Path(__file__).with_name("misbehaving.py")
 LONG_S = 60.0
 # Long enough for a busy machine to answer, short enough to wait for.
-SHORT_S = 2.0
+SHORT_S = 1.0
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "GRACE_S", 0.3)
 
 
 def config_of(
@@ -79,26 +82,10 @@ def draws(system: CommandSystem) -> bool:
     return system.draw(task_of("kite")).outcome is Outcome.OK
 
 
-def comes(true: Callable[[], Any]) -> bool:
-    until = time.monotonic() + LONG_S
-    while not true() and time.monotonic() < until:
-        time.sleep(0.02)
-    return bool(true())
-
-
-def has_ended(number: int) -> bool:
-    try:
-        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
-def ends(number: int) -> bool:
-    return comes(lambda: has_ended(number))
-
-
 def number_in(file: Path) -> int:
-    assert comes(lambda: file.exists() and file.read_text())
+    until = time.monotonic() + LONG_S
+    while not (file.exists() and file.read_text()) and time.monotonic() < until:
+        time.sleep(0.02)
     return int(file.read_text())
 
 
@@ -106,13 +93,19 @@ def number_in(file: Path) -> int:
 
 
 def test_an_image_and_what_is_said_of_it_come_back() -> None:
+    """Whatever libraries print; an answer that comes twice is that of its own task alone."""
     with made() as system:
         drawn = system.draw(task_of("a red kite"))
+        loud, twice, last = (
+            system.draw(task_of(one, sample_id=one)) for one in ("chatter", "twice", "kite")
+        )
     assert (drawn.outcome, drawn.stage, drawn.seed) == (Outcome.OK, None, 7)
-    assert color(drawn) == color_of("a red kite")
     said = {"name": "misbehaving", "version": "7", "determinism": "all of it"}
     assert drawn.details["worker"] == said
     assert system.determinism == "all of it"
+    for one, prompt in ((drawn, "a red kite"), (loud, "chatter"), (twice, "twice"), (last, "kite")):
+        assert color(one) == color_of(prompt)
+    assert painter(drawn) == painter(last)
 
 
 def test_inputs_arrive_in_order_as_copies(tmp_path: Path) -> None:
@@ -133,20 +126,19 @@ def test_inputs_arrive_in_order_as_copies(tmp_path: Path) -> None:
 
 
 def test_a_request_holds_what_the_protocol_says() -> None:
-    prompt, fixed = 'echo "ein Bär"\u2028\n{"id": 1}', {"width": 64, "height": 48}
-    for size in ("match_input", fixed):
-        given = {**config_of(parameters={"steps": 30}).model_dump(), "size": size}
-        with CommandSystem(SystemConfig(**given)) as system:
-            request = system.draw(task_of(prompt)).details["worker_says"]["request"]
-        assert Path(request.pop("output")).name == "output.png"
-        assert request == {
-            "id": "a1",
-            "prompt": prompt,
-            "inputs": [],
-            "seed": 7,
-            "size": size,
-            "parameters": {"steps": 30},
-        }
+    prompt, size = 'echo "ein Bär"\u2028\n{"id": 1}', {"width": 64, "height": 48}
+    given = {**config_of(parameters={"steps": 30}).model_dump(), "size": size}
+    with CommandSystem(SystemConfig(**given)) as system:
+        request = system.draw(task_of(prompt)).details["worker_says"]["request"]
+    assert Path(request.pop("output")).name == "output.png"
+    assert request == {
+        "id": "a1",
+        "prompt": prompt,
+        "inputs": [],
+        "seed": 7,
+        "size": size,
+        "parameters": {"steps": 30},
+    }
 
 
 def test_no_key_of_parent_reaches_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,20 +154,6 @@ def test_no_key_of_parent_reaches_worker(tmp_path: Path, monkeypatch: pytest.Mon
     # It is there, and hidden in the answer: what a worker says is kept.
     assert found["SHOP_KEY"] == "$SHOP_KEY"
     assert said["folder"] == str(tmp_path.resolve())
-
-
-def test_what_libraries_print_is_no_answer() -> None:
-    with made() as system:
-        first, second = (system.draw(task_of("chatter")) for _ in range(2))
-    assert color(first) == color(second) == color_of("chatter")
-
-
-def test_an_answer_that_comes_twice_is_that_of_its_own_task_alone() -> None:
-    with made() as system:
-        first = system.draw(task_of("twice"))
-        second = system.draw(task_of("kite", sample_id="b2"))
-    assert (color(first), color(second)) == (color_of("twice"), color_of("kite"))
-    assert painter(first) == painter(second)
 
 
 def test_outcomes_without_an_image_end_where_they_usually_do() -> None:
@@ -198,13 +176,10 @@ def test_more_inputs_than_the_worker_takes_are_unsupported(tmp_path: Path) -> No
     hello = {"HELLO_MORE": '{"most_inputs": 1}'}
     with made(environment=hello) as system:
         drawn = system.draw(task)
-        assert system.draw(task_of("kite", tmp_path / "one")).outcome is Outcome.OK
     assert drawn.outcome is Outcome.UNSUPPORTED
     assert drawn.text == "the task has 2 input images, and the worker takes at most 1"
     with made(most_inputs=2, environment=hello) as system:
         assert system.draw(task).outcome is Outcome.OK
-        gone = Task("a1", "0" * 64, "image_to_image", "kite", (ImageRef("0" * 64),))
-        assert system.draw(gone).code == "no_input"
 
 
 def test_workers_share_the_tasks() -> None:
@@ -221,7 +196,7 @@ def test_leaving_ends_the_workers_and_entering_starts_others() -> None:
     for _ in range(2):
         with system:
             painters.append(painter(system.draw(task_of("kite"))))
-        assert ends(painters[-1])
+        assert ended(painters[-1])
     assert len(set(painters)) == 2
     with pytest.raises(GenerationError, match="have been ended"):
         system.draw(task_of("kite"))
@@ -243,7 +218,7 @@ def test_the_worker_of_the_documentation_works(tmp_path: Path) -> None:
     ("prompt", "timeout_s", "code", "text"),
     [
         ("crash", LONG_S, "worker_ended", "it ended with status 3; its last words: out of paint"),
-        ("hang", SHORT_S, "timeout", "it gave no answer in 2 s, without a word"),
+        ("hang", SHORT_S, "timeout", "it gave no answer in 1 s, without a word"),
         ("flood", LONG_S, "line_too_long", "without ending the line"),
         ("close", LONG_S, "worker_ended", "it ended its output"),
         ('say {"id": "b2"}', LONG_S, "wrong_id", "to another request"),
@@ -293,7 +268,7 @@ def test_children_end_with_a_worker(word: str, timeout_s: float, code: str, tmp_
         with pytest.raises(TransientError) as error:
             system.draw(task_of(f"{word} {tmp_path / 'number'}"))
         assert error.value.code == code
-        assert ends(number_in(tmp_path / "number"))
+        assert ended(number_in(tmp_path / "number"))
         assert draws(system)
 
 
@@ -301,10 +276,9 @@ def test_children_end_with_a_worker(word: str, timeout_s: float, code: str, tmp_
     ("after", "code"), [("time.sleep(600)", "timeout"), ("sys.exit()", "worker_ended")]
 )
 def test_a_child_that_leaves_the_group_holds_nothing_up(
-    after: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    after: str, code: str, tmp_path: Path
 ) -> None:
     """It holds the pipes open; the request is longer than they are, and nobody reads it."""
-    monkeypatch.setattr(command_worker, "GRACE_S", 0.2)
     script = tmp_path / "worker.py"
     script.write_text(
         "import subprocess, sys, time\n"
@@ -312,31 +286,18 @@ def test_a_child_that_leaves_the_group_holds_nothing_up(
         "child = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
         f"print(child.pid, file=open({str(tmp_path / 'number')!r}, 'w'), flush=True)\n{after}\n"
     )
-    before = threading.active_count()
     more = {"parameters": {"words": "x" * 300_000}}
-    with made(script=script, timeout_s=1.0, **more) as system, pytest.raises(TransientError) as one:
+    given: Any = {"script": script, "timeout_s": SHORT_S, **more}
+    with made(**given) as system, pytest.raises(TransientError) as one:
         system.draw(task_of("kite"))
     os.kill(number_in(tmp_path / "number"), signal.SIGKILL)
-    assert (one.value.code, threading.active_count()) == (code, before)
-
-
-def test_a_worker_that_dies_between_tasks_is_replaced() -> None:
-    with made() as system:
-        number = painter(system.draw(task_of("kite")))
-        os.kill(number, signal.SIGKILL)
-        assert ends(number)
-        with pytest.raises(TransientError, match="ended by signal 9"):
-            draws(system)
-        assert draws(system)
+    assert one.value.code == code
 
 
 def test_an_answer_that_does_not_fit_fails_the_task() -> None:
     cases: dict[str, dict[str, object]] = {
         "unknown key 'cost'; did you mean 'cost_usd'?": {"cost": 3},
-        "outcome is 'fine'": {"outcome": "fine"},
         "cost_usd is -1": {"cost_usd": -1},
-        "seed is '7'": {"seed": "7"},
-        "stage is 'input': expected an outcome other than 'ok'": {"stage": "input"},
         "details is {'share': nan}": {"details": {"share": float("nan")}},
         "expected a JSON object": {"text": "\ud800"},
     }
@@ -353,10 +314,7 @@ def test_only_an_image_in_the_folder_is_taken() -> None:
     cases = {
         "empty": "no_picture_file",
         "text": "bad_picture",
-        'say {"output": "other.png"}': "no_picture_file",
-        'say {"output": "../other.png"}': "outside",
         f"say {json.dumps({'output': __file__})}": "outside",
-        'say {"output": "."}': "no_regular_file",
     }
     with made() as system:
         for prompt, code in cases.items():
@@ -370,7 +328,7 @@ def test_only_an_image_in_the_folder_is_taken() -> None:
     ("script", "start_timeout_s", "text"),
     [
         ("import sys; sys.exit('no such model')", LONG_S, "status 1; its last words: no such"),
-        ("import time; time.sleep(600)", 1.0, "no answer in 1 s"),
+        ("import time; time.sleep(600)", 0.5, "no answer in 0.5 s"),
         ('print(\'{"echo_hf_worker": 2, "name": "x"}\')', LONG_S, "echo_hf_worker is 2"),
         ("print('{\"echo_hf_worker\": 1}')", LONG_S, "name is missing"),
         (None, LONG_S, "cannot start 'no-such-program'"),
@@ -410,9 +368,10 @@ def test_leaving_ends_tasks_that_are_drawn_or_wait(tmp_path: Path) -> None:
             waiting = [threads.submit(system.draw, task_of("hang")) for _ in range(3)]
         assert type(busy.exception(LONG_S)) is TransientError
         assert {type(one.exception(LONG_S)) for one in waiting} <= {GenerationError, TransientError}
-    assert ends(number)
+    assert ended(number)
 
 
+@pytest.mark.slow
 def test_a_worker_whose_parent_was_killed_reads_the_end_of_its_input() -> None:
     code = (
         "import os, signal\n"
@@ -425,7 +384,7 @@ def test_a_worker_whose_parent_was_killed_reads_the_end_of_its_input() -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert ends(int(done.stdout))
+    assert ended(int(done.stdout))
 
 
 # What a config says.
@@ -442,12 +401,11 @@ def folder(tmp_path: Path) -> Path:
     [
         ({}, None),
         ({"command": ["env/bin/python", "worker.py"]}, None),  # looked for from the folder on
-        ({"command": [sys.executable, "worker:bagel"]}, None),
-        ({"folder": "nowhere"}, "no folder 'nowhere'"),
+        ({"folder": "nowhere"}, "no folder, as seen from 'nowhere'"),
         ({"command": ["no-such-program"]}, "no program 'no-such-program'"),
         ({"command": ["bin/python", "worker.py"]}, "no program 'bin/python'"),
         ({"command": [sys.executable, "other.py"]}, "no script 'other.py'"),
-        ({"pass_environment": ["NOT_SET_ANYWHERE"]}, "'NOT_SET_ANYWHERE' is not set"),
+        ({"pass_environment": ["NOT_SET_ANYWHERE"]}, "no variable 'NOT_SET_ANYWHERE'"),
     ],
 )
 def test_preflight_says_what_is_missing(parameters: Any, text: str | None, folder: Path) -> None:
@@ -482,8 +440,7 @@ def test_the_signature_is_the_same_on_another_machine(tmp_path: Path) -> None:
 
 def test_the_signature_is_what_decides_an_image(folder: Path) -> None:
     given = {"command": [sys.executable, "worker.py"], "folder": str(folder)}
-    before = made(**given)
-    plain = before.signature()
+    plain = made(**given).signature()
     decide: list[dict[str, Any]] = [
         {"command": [sys.executable, "worker.py", "--slow"]},
         {"parameters": {"steps": 31}},
@@ -501,7 +458,7 @@ def test_the_signature_is_what_decides_an_image(folder: Path) -> None:
     more = {"pass_environment": ["HTTPS_PROXY"], "environment": {}, "timeout_s": 5}
     assert made(**given, **ignored, **more).signature() == plain
     (folder / "worker.py").write_text("print('hallo')")
-    assert made(**given).signature() != plain == before.signature()
+    assert made(**given).signature() != plain
 
 
 @pytest.mark.parametrize(
@@ -509,18 +466,11 @@ def test_the_signature_is_what_decides_an_image(folder: Path) -> None:
     [
         ({"command": "python worker.py"}, "command is 'python worker.py'"),
         ({"command": ["python", "w.py\n"]}, "without control characters"),
-        ({"command": ["python", "--api-key=sesame"]}, "no secret in a command"),
         ({"command": ["python", "http://me:sesame@host"]}, "no secret in a command"),
-        ({"command": ["python", "worker:bagle"]}, "unknown worker 'bagle'; did you mean 'bagel'"),
+        ({"command": ["python", "worker:bagle"]}, "'worker:bagle'; did you mean 'worker:bagel'"),
         ({"environment": {"GIT_TOKEN": "sesame"}}, "'GIT_TOKEN' is one"),
-        ({"environment": {"A B": "x"}}, "environment"),
-        ({"worker": 2}, "did you mean 'workers'"),
-        ({"parameters": {"day": {1, 2}}}, "what JSON can hold"),
     ],
 )
 def test_bad_parameters_are_one_line(parameters: dict[str, Any], text: str) -> None:
     given = config_of().model_copy(update={"parameters": {"command": ["python"], **parameters}})
     assert text in said_by(GenerationError, CommandSystem, given)
-    with pytest.raises(ValidationError, match=r"environment\.OPENAI_API_KEY"):
-        config_of(environment={"OPENAI_API_KEY": "sesame"})
-    assert (WORKERS / "bagel.py").is_file()

@@ -16,7 +16,7 @@ from echo_hf.engines.base import ImageRef
 from echo_hf.pipeline.progress import NullProgress
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome
-from echo_hf.systems.base import System, Task
+from echo_hf.systems.base import Task
 from echo_hf.systems.journal import Journal, JournalEntry
 from echo_hf.systems.registry import make_system
 from echo_hf.systems.runner import SystemRun
@@ -140,7 +140,11 @@ def kind(
     return made
 
 
-def counted(system: System, asked: list[str]) -> System:
+def run(
+    root: Path, config: SystemConfig, tasks: list[Task], watch: NullProgress | None = None
+) -> tuple[list[str], dict[str, JournalEntry]]:
+    """Draws what is left of tasks; gives what was asked for, and all that is known since."""
+    asked, system = list[str](), make_system(config)
     draw = system.draw
 
     def counting(task: Task) -> Any:
@@ -148,15 +152,7 @@ def counted(system: System, asked: list[str]) -> System:
         return draw(task)
 
     system.draw = counting  # type: ignore[method-assign]
-    return system
-
-
-def run(
-    root: Path, config: SystemConfig, tasks: list[Task], watch: NullProgress | None = None
-) -> tuple[list[str], dict[str, JournalEntry]]:
-    """Draws what is left of tasks; gives what was asked for, and all that is known since."""
-    asked: list[str] = []
-    one = SystemRun(config, counted(make_system(config), asked), RunFolder(root), tasks)
+    one = SystemRun(config, system, RunFolder(root), tasks)
     one.run(None, None, watch or NullProgress())
     assert one.stopped is None
     return asked, dict(Journal(root, config.name).entries)

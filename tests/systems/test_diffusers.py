@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from echo_hf.config.systems import FixedSize, Size, read_system, shipped_systems
 from echo_hf.engines.base import ImageRef
@@ -28,8 +27,6 @@ from echo_hf.systems.diffusers import (
     DiffusersOptions,
     DiffusersSystem,
     Pipeline,
-    PipelineKind,
-    PromptReader,
 )
 from tests.errors_for_tests import said_by
 from tests.systems import tiny_pipelines
@@ -87,10 +84,9 @@ def test_the_signature_is_what_decides_an_image() -> None:
 @pytest.mark.parametrize(
     ("index", "said"),
     [
-        (None, r"holds no 'model_index\.json'"),
-        ('"FluxPipeline"', "names no `_class_name`"),
-        ("{}", "names no `_class_name`"),
-        ('{"_class_name": ["lumen", "LumenPipeline"]}', "is code of its own, which is never run"),
+        (None, r"no 'model_index\.json'"),
+        ("{}", "names no class of diffusers"),
+        ('{"_class_name": ["lumen", "LumenPipeline"]}', "code that comes with a model is never"),
         ('{"_class_name": "FluxPipeline"}', None),
     ],
 )
@@ -108,14 +104,11 @@ def test_preflight_reads_which_class_it_is(tmp_path: Path, index: str | None, sa
 @pytest.mark.parametrize(
     ("name", "policy", "count", "code"),
     [
-        ("FluxPipeline", "list", 0, None),
         ("FluxPipeline", "list", 1, "too_many_inputs"),
-        (KONTEXT, "stitch", 0, None),
         (KONTEXT, "stitch", 5, None),
         (KONTEXT, "refuse", 1, None),
         (KONTEXT, "refuse", 2, "too_many_inputs"),
         ("QwenImageEditPlusPipeline", "list", 0, "too_few_inputs"),
-        ("QwenImageEditPlusPipeline", "list", 3, None),
     ],
 )
 def test_too_many_or_too_few_inputs_are_unsupported(
@@ -128,14 +121,6 @@ def test_too_many_or_too_few_inputs_are_unsupported(
 
 
 @pytest.mark.parametrize(
-    ("size", "seen"), [((64, 64), True), ((63, 640), False), ((512, 64), True), ((513, 64), False)]
-)
-def test_flux_2_sees_no_side_below_64_and_none_eight_times_the_other(size: Any, seen: bool) -> None:
-    assert KINDS["Flux2Pipeline"].sees(size) is seen
-    assert KINDS[KONTEXT].sees(size)
-
-
-@pytest.mark.parametrize(
     ("name", "policy", "images", "arguments", "details"),
     [
         (KLEIN, "auto", [WIDE, HIGH], {"image": [WIDE, HIGH]}, {"used": 2, "way": "list"}),
@@ -143,37 +128,22 @@ def test_flux_2_sees_no_side_below_64_and_none_eight_times_the_other(size: Any, 
         (KONTEXT, "auto", [WIDE], {"image": WIDE}, {"used": 1, "way": "alone"}),
         (KLEIN, "auto", [], {}, {"used": 0}),
         (KONTEXT, "first", [HIGH, WIDE], {"image": HIGH}, {"used": 1, "way": "first"}),
-        (
-            "OmniGenPipeline",
-            "auto",
-            [WIDE, HIGH],
-            {
-                "prompt": "<img><|image_1|></img> <img><|image_2|></img> swap them",
-                "input_images": [WIDE, HIGH],
-            },
-            {"used": 2, "way": "list"},
-        ),
     ],
-    ids=["list", "one", "single", "none", "first", "omnigen"],
+    ids=["list", "one", "single", "none", "first"],
 )
 def test_inputs_are_given_as_the_class_takes_them(
     name: str, policy: str, images: list[Any], arguments: Any, details: Any
 ) -> None:
-    shown, found, told = pipeline(name, several_inputs=policy).inputs("swap them", images)
-    assert found == {"prompt": "swap them", **arguments}
-    assert told == {"given": len(images), **details}
-    assert shown == (images[:1] if policy == "first" else images)
+    found, told = pipeline(name, several_inputs=policy).inputs(images)
+    assert (found, told) == (arguments, {"given": len(images), **details})
 
 
 def test_a_stitched_image_is_not_resized_again() -> None:
     """Shapes of 672 x 1568 and 2 : 1; 16 x floor(sqrt(16384 / (672 / 1568 + 2)) / 16) = 80."""
-    kontext = pipeline(KONTEXT, stitched_pixels=128 * 128)
-    [whole], arguments, details = kontext.inputs("swap them", [HIGH, WIDE])
-    assert (arguments["image"], arguments["_auto_resize"]) == (whole, False)
-    assert whole.size == (32 + 160, 80)
+    arguments, details = pipeline(KONTEXT, stitched_pixels=128 * 128).inputs([HIGH, WIDE])
+    assert arguments["_auto_resize"] is False
+    assert arguments["image"].size == (32 + 160, 80)
     assert details == {"given": 2, "used": 2, "way": "stitch", "stitched": [192, 80]}
-    [large], *_ = pipeline(KONTEXT).inputs("", [Image.new("RGB", (3000, 2000))] * 3)
-    assert 0.9 * 1024**2 < large.width * large.height <= 1024**2
 
 
 @pytest.mark.parametrize(
@@ -181,10 +151,8 @@ def test_a_stitched_image_is_not_resized_again() -> None:
     [
         ("auto", (300, 200), KONTEXT, {}),
         ("match_input", None, KLEIN, {}),
-        ("match_input", (200, 300), KONTEXT, {"width": 832, "height": 1248, "max_area": 1_038_336}),
         ("match_input", (1290, 2796), KONTEXT, {"width": 688, "height": 1504, "max_area": 1034752}),
         ("match_input", (300, 200), KLEIN, {"width": 1248, "height": 832}),
-        (FIXED, (200, 300), KLEIN, {"width": 640, "height": 480}),
         (FIXED, None, KONTEXT, {"width": 640, "height": 480, "max_area": 307_200}),
     ],
 )
@@ -196,24 +164,13 @@ def test_the_size_follows_the_config(size: Size, first: Any, name: str, argument
     ("name", "given", "size", "said"),
     [
         (KONTEXT, {"call": {"guidance_scale": 2.5}}, "auto", None),
-        (
-            KONTEXT,
-            {"call": {"guidence_scale": 2.5}},
-            "auto",
-            "system 'tiny': parameters.call: unknown argument of FluxKontextPipeline "
-            "'guidence_scale'; did you mean 'guidance_scale'? known: guidance_scale",
-        ),
+        (KONTEXT, {"call": {"guidence_scale": 2}}, "auto", "did you mean 'guidance_scale'?"),
         *[
             (KONTEXT, {"call": {name: 1}}, "auto", f"parameters.call has '{name}', which follows")
-            for name in ("prompt", "image", "height", "generator", "max_area", "latents")
+            for name in ("prompt", "image", "generator", "max_area")
         ],
-        ("GlmImagePipeline", {}, FIXED, None),
-        (
-            "GlmImagePipeline",
-            {},
-            FixedSize(width=656, height=480),
-            "size is 656 x 480: expected sides that are multiples of 32",
-        ),
+        ("QwenImage21Pipeline", {}, FIXED, None),
+        ("QwenImage21Pipeline", {}, FixedSize(width=656, height=480), "are multiples of 32"),
         (KONTEXT, {"several_inputs": "list"}, "auto", "takes a single image: expected stitch"),
     ],
 )
@@ -224,45 +181,16 @@ def test_a_config_that_no_pipeline_could_follow_is_one_line(
     made = pipeline(name, *parameters, **given)
     if said is None:
         made.check(size, PLACE)
-        return
-    assert said in said_by(GenerationError, made.check, size, PLACE)
+    else:
+        assert said in said_by(GenerationError, made.check, size, PLACE)
 
 
 class Pipe:
     """A pipeline that draws what it was called with."""
 
-    before, start = "draw this {} now", 2
-
-    @staticmethod
-    def tokenizer(text: str) -> Any:
-        return SimpleNamespace(input_ids=text.split())
-
-    def __call__(self, prompt: str, max_sequence_length: int = 4, **called: Any) -> Any:
-        self.called = {"prompt": prompt, "limit": max_sequence_length, **called}
+    def __call__(self, prompt: str, **called: Any) -> Any:
+        self.called = called
         return SimpleNamespace(images=[WIDE], nsfw_content_detected=[prompt == "held back"])
-
-
-@pytest.mark.parametrize(
-    ("prompt", "limit", "counted"),
-    [
-        ("a red fox", {}, (4, 4, False)),
-        ("a small red fox", {}, (5, 4, True)),
-        ("a small red fox", {"max_sequence_length": 5}, (5, 5, False)),
-    ],
-)
-def test_tokens_are_counted_as_the_pipeline_counts_them(
-    prompt: str, limit: dict[str, int], counted: tuple[int, int, bool]
-) -> None:
-    """By hand: with the words around the prompt that are read, up to the call's own limit."""
-
-    def length(reader: PromptReader | None) -> dict[str, Any]:
-        made = Pipeline("Any", PipelineKind(reader=reader), frozenset(), DiffusersOptions())
-        return made.prompt_length(Pipe(), {"prompt": prompt, **limit})
-
-    names = ("prompt_tokens", "prompt_tokens_used", "prompt_cut")
-    reader = PromptReader(template="before", template_start="start")
-    assert length(reader) == dict(zip(names, counted, strict=True))
-    assert length(None) == length(PromptReader("tokenizer_3")) == {}
 
 
 # What needs the packages.
@@ -366,26 +294,12 @@ def test_defaults_come_before_the_configs_call_and_what_is_held_back_is_refused(
 
 
 @pytest.mark.extras
-def test_the_size_that_came_is_told(tiny: Write, tmp_path: Path) -> None:
-    """FLUX.2 cuts the input's to multiples of 16."""
-    odd, one = (image_file(tmp_path, blocks(size, 1)) for size in ((100, 70), (64, 64)))
-    [found] = drawn(made(tiny("klein"), size="auto"), task(odd, one))
-    assert found.details["size"] == {"asked": None, "came": [96, 64]}
-
-
-@pytest.mark.extras
 def test_what_a_task_has_wrong_is_its_own_outcome(tiny: Write, tmp_path: Path) -> None:
-    small, good = (image_file(tmp_path, blocks(size, 1)) for size in ((32, 64), (64, 64)))
-    unseen, fine = drawn(made(tiny("klein")), task(small), task(good))
-    assert (unseen.outcome, unseen.stage) == (Outcome.UNSUPPORTED, "input")
-    assert (unseen.code, fine.outcome) == ("size_of_input", Outcome.OK)
     broken = made(tiny("flux"), call={"max_sequence_length": 100_000})
-    many, *both = drawn(broken, task(good), task(), task())
+    many, found = drawn(broken, task(image_file(tmp_path, blocks((64, 64), 1))), task())
     assert many.code == "too_many_inputs"
-    for found in both:
-        assert (found.outcome, found.stage) == (Outcome.FAILED, "request")
-        assert found.code == "ValueError"
-        assert "`max_sequence_length` cannot be greater than 512" in str(found.text)
+    assert (found.outcome, found.stage, found.code) == (Outcome.FAILED, "request", "ValueError")
+    assert "`max_sequence_length` cannot be greater than 512" in str(found.text)
 
 
 @pytest.mark.extras
@@ -400,7 +314,6 @@ def test_what_no_task_could_succeed_with_stops_the_run(tiny: Write, tmp_path: Pa
     torch.save(load_file(safe), safe.with_suffix(".bin"))
     safe.unlink()
     cases = {
-        "did you mean 'guidance_scale'?": made(tiny("kontext"), call={"guidence_scale": 1}),
         "offload is 'model', and the device is the proc": made(tiny("kontext"), offload="model"),
         "expected a pipeline of diffusers with safetensors weights": made(pickled),
     }
@@ -443,35 +356,23 @@ def test_a_row_of_the_table_is_what_the_class_says_of_itself(name: str) -> None:
     else:
         places = {one for one in parameters if "image" in one and "ip_adapter" not in one}
         assert places == {"num_images_per_prompt"}
-    if kind.reader is not None:
-        assert kind.reader.tokenizer in found._get_signature_keys(found)[0]
     assert named(name).kind is kind
 
 
 @pytest.mark.extras
-def test_the_numbers_of_the_table_are_those_of_diffusers() -> None:
-    """Kontext's sizes, and what FLUX.2 refuses to look at."""
+def test_the_sizes_of_kontext_are_those_of_diffusers() -> None:
     needs_diffusers()
     from diffusers.pipelines.flux.pipeline_flux_kontext import PREFERRED_KONTEXT_RESOLUTIONS
-    from diffusers.pipelines.flux2.image_processor import Flux2ImageProcessor
 
     assert sorted(KONTEXT_SIZES) == sorted(PREFERRED_KONTEXT_RESOLUTIONS)
-    limits = inspect.signature(Flux2ImageProcessor.check_image_input).parameters
-    kind = KINDS["Flux2Pipeline"]
-    assert limits["min_side_length"].default == kind.shortest_side
-    assert limits["max_aspect_ratio"].default == kind.longest_ratio
 
 
 @pytest.mark.extras
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        ("LumenPipeline os DiffusionPipe.line UNet2DModel", "has no pipeline"),
-        (
-            "FluxImg2ImgPipeline LongCatImageEditPipeline WanPipeline DDPMPipeline "
-            "AudioLDM2Pipeline",
-            "is not known",
-        ),
+        ("LumenPipeline os DiffusionPipe.line UNet2DModel", "is not known"),
+        ("FluxImg2ImgPipeline LongCatImageEditPipeline WanPipeline DDPMPipeline", "is not known"),
         ("StableDiffusionXLPipeline SanaPipeline", None),
     ],
 )

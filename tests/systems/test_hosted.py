@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +16,7 @@ from echo_hf.config.systems import Price
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Retired, System, TransientError
-from echo_hf.systems.generate import generate
-from echo_hf.systems.hosted import cost_usd, http_library, limited
+from echo_hf.systems.hosted import cost_usd
 from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import SILENCE, Answer, LoopbackServer
 from tests.systems.drawing_for_tests import (
@@ -29,10 +28,8 @@ from tests.systems.drawing_for_tests import (
     google_answer,
     google_image,
     image_answer,
-    kept,
     task,
 )
-from tests.systems.runs_for_tests import benchmark, evaluation
 
 TYPO = "The model 'tiny-image' does not exist or you do not have access to it."
 GONE = "Model tiny-image is no longer available."
@@ -92,7 +89,6 @@ def of_both(names: str, openai: list[Any], google: list[Any]) -> Callable[[Any],
     [
         (fault(429, "slow down", "rate_limit_exceeded"), "rate_limit_exceeded", None),
         (fault(429, "slow down", **LATER), "429", 17.0),
-        (fault(503, "busy", headers={"retry-after-ms": "250"}), "503", 0.25),
         (Answer({"error": {"message": "upstream", "code": 502}}, 200), "502", None),
         (Answer(b"x", cut_after=0), "connection", None),
         (CUT, "connection", None),
@@ -122,11 +118,8 @@ def test_what_may_pass_is_left_to_the_runner(
     "answer, message",
     [
         (fault(401, f"Incorrect API key provided: {KEY}"), "a valid key into .*'OPENAI_API_KEY'"),
-        (fault(429, "You exceeded", "insufficient_quota"), "no credit left"),
         (fault(403, "no access"), "may not use model 'tiny-image'"),
-        (fault(404, "nope", "model_not_found"), "model is 'tiny-image', expected one"),
         (fault(404, TYPO), "model is 'tiny-image', expected one"),
-        (Answer(b"not found", 404), "base_url is 'http://127"),
         (REDIRECT, "base_url is 'http://127"),
     ],
     [
@@ -144,52 +137,35 @@ def test_what_no_task_could_survive_ends_run(asking: Asking, answer: Answer, mes
     assert len(asking.server.asked) == 1
 
 
-MODERATED = {"moderation_stage": "output", "categories": ["violence"]}
+BLOCKED = "moderation_blocked"
 
 
 @pytest.mark.parametrize(
-    ("error", "stage", "told"),
+    ("answer", "outcome", "stage", "code", "text"),
     [
-        ({"type": "user_error"}, "input", ("untold", [])),
-        ({"moderation_details": MODERATED}, "output", ("output", ["violence"])),
-        ({"moderation_details": "x", "moderation_stage": "input"}, "input", ("input", [])),
+        (fault(400, "No.", BLOCKED, type="user_error"), "refused", "input", BLOCKED, "No."),
+        (
+            fault(400, "No.", BLOCKED, moderation_details={"moderation_stage": "output"}),
+            *("refused", "output", BLOCKED, "No."),
+        ),
+        (fault(400, "size", "invalid"), "failed", "request", "invalid", "status 400: size"),
+        # A firewall's page is about what one task holds, not about the key.
+        (Answer(b"<html>no", 403), "failed", "request", "403", "status 403: <html>no"),
+        (fault(404, GONE), "retired", "request", "404", GONE),
     ],
+    ids=["input", "output", "request", "firewall", "retired"],
 )
 def test_refusals_are_told_from_failures(
-    asking: Asking, error: dict[str, Any], stage: str, told: tuple[str, list[str]]
+    asking: Asking, answer: Answer, outcome: str, stage: str, code: str, text: str
 ) -> None:
-    drawn = asking.told(fault(400, "Rejected.", "moderation_blocked", **error))
-    assert (drawn.outcome, drawn.stage) == (Outcome.REFUSED, stage)
-    assert (drawn.code, drawn.text) == ("moderation_blocked", "Rejected.")
-    shown = (drawn.details["moderation_stage"], drawn.details["moderation_categories"])
-    assert shown == told
-
-
-@pytest.mark.parametrize(
-    ("answer", "code", "text"),
-    [
-        (fault(400, "unknown size", "invalid_value"), "invalid_value", "status 400: unknown"),
-        # A firewall's page is about what one task holds, not about the key.
-        (Answer(b"<html>blocked", 403), "403", "status 403: <html>blocked"),
-    ],
-    ids=["request", "firewall"],
-)
-def test_any_other_error_is_the_tasks(asking: Asking, answer: Answer, code: str, text: str) -> None:
     drawn = asking.told(answer)
-    assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.REQUEST)
-    assert drawn.code == code
-    assert (drawn.text or "").startswith(text)
-
-
-def ending(day: Any) -> Answer:
-    return Answer({"id": "tiny-image", "shutdown_date": day})
+    assert (drawn.outcome, drawn.stage, drawn.code, drawn.text) == (outcome, stage, code, text)
 
 
 @of_both(
     "answer, expected",
     [
-        *[(ending(day), None) for day in (None, "2999-01-01", "soon")],
-        (ending("2026-10-23"), Retired("shutdown_date is 2026-10-23", "shutdown_date")),
+        (Answer({"id": "tiny-image"}), None),
         (fault(404, GONE, "gone"), Retired(GONE, "gone")),
         *[(one, None) for one in (Answer(b"no model here", 404), HTML, fault(500, "oops"), CUT)],
         (fault(403, "no"), None),
@@ -219,18 +195,13 @@ def test_a_model_that_is_gone_is_found_out_beforehand(
     assert [asked.path for asked in asking.server.asked] == [f"{place}/tiny-image"]
 
 
-def test_a_model_that_goes_during_a_run_is_retired(asking: Asking) -> None:
-    for model, said in (("tiny-image", "This model is no longer available"), ("dall-e-3", TYPO)):
-        drawn = asking.told(fault(404, said), further={"model": model})
-        assert (drawn.outcome, drawn.stage) == (Outcome.RETIRED, OutcomeStage.REQUEST)
-
-
-def test_a_model_known_to_be_shut_down_is_not_asked(tmp_path: Path, asking: Asking) -> None:
-    gone = config("openai_images", {}, model="gpt-image-1")
-    made = generate(evaluation(benchmark(tmp_path), gone), runs=tmp_path / "runs")
-    assert made.outcomes == {gone.name: {Outcome.RETIRED: 5}}
+def test_a_model_known_to_be_shut_down_is_not_asked(asking: Asking) -> None:
+    """Its maker answers as if it had never been there; another server may have it."""
+    said = make_system(config("openai_images", {}, model="gpt-image-1")).preflight()
+    assert said == Retired("gpt-image-1 was shut down by its maker", "shut_down")
     assert asking.made({"model": "gpt-image-1"}).preflight() is None
-    assert asking.server.asked
+    drawn = asking.told(fault(404, TYPO), further={"model": "dall-e-3"})
+    assert drawn.outcome is Outcome.RETIRED
 
 
 def test_a_missing_key_is_told_before_anything_is_asked() -> None:
@@ -250,8 +221,7 @@ def test_a_private_server_needs_no_key(asking: Asking) -> None:
     [
         (fault(429, f"slow {KEY}"),),
         (fault(400, f"bad {KEY}", f"c{KEY}"),),
-        (fault(400, f"rejected by the safety system {KEY}"),),
-        (image_answer(entry={"revised_prompt": f"fox {KEY}"}, model=KEY, size=KEY),),
+        (image_answer(entry={"revised_prompt": f"fox {KEY}"}, model=KEY),),
         (image_answer(headers={"x-request-id": f"r-{KEY}"}),),
     ],
     [
@@ -269,16 +239,10 @@ def test_the_key_is_in_nothing_that_is_kept(asking: Asking, answer: Answer) -> N
     assert KEY not in repr(asking.made().signature())
 
 
-@pytest.mark.parametrize(
-    ("parameters", "number", "code"),
-    [({"most_inputs": 1}, 2, "too_many_inputs"), ({"fewest_inputs": 1}, 0, "too_few_inputs")],
-)
-def test_a_task_with_the_wrong_number_of_inputs_is_unsupported(
-    asking: Asking, tmp_path: Path, parameters: dict[str, int], number: int, code: str
-) -> None:
-    drawn = drawn_by(asking.made(**parameters), *[kept(tmp_path, IMAGE)] * number)
-    assert (drawn.outcome, drawn.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
-    assert (drawn.code, drawn.details) == (code, {"limits": parameters})
+def test_a_task_with_the_wrong_number_of_inputs_is_unsupported(asking: Asking) -> None:
+    drawn = drawn_by(asking.made(fewest_inputs=1))
+    assert (drawn.outcome, drawn.code) == (Outcome.UNSUPPORTED, "too_few_inputs")
+    assert drawn.details == {"limits": {"fewest_inputs": 1}}
     assert not asking.server.asked
 
 
@@ -310,17 +274,10 @@ def test_an_endless_answer_is_cut_and_what_was_asked_for_is_still_told(
         asking.told(Answer(b"overload" * 5000, 503))
 
 
-@pytest.mark.extras
-def test_an_answer_is_handed_on_whole(server: LoopbackServer) -> None:
-    pytest.importorskip("openai", reason="openai, of the extra `openai`, brings an HTTP library")
-    packed = gzip.compress(b'{"a": "\xc3\xbc"}')
-    headers = {"Content-Encoding": "gzip", "X-Request-Id": "r-1"}
-    server.behave = lambda _: Answer(packed, 418, headers)
-    with limited(http_library().Client, 20.0)() as client:
-        answer = client.get(server.url)
-    assert (answer.status_code, answer.json()) == (418, {"a": "ü"})
-    assert answer.headers["x-request-id"] == "r-1"
-    assert str(answer.request.url) == server.url
+def test_an_answer_that_came_packed_is_read(asking: Asking) -> None:
+    plain = image_answer()
+    packed = gzip.compress(json.dumps(plain.body).encode())
+    assert asking.told(Answer(packed, headers={"Content-Encoding": "gzip"})).image == IMAGE
 
 
 DOLLARS: dict[str, Any] = {name: one for name, one in PRICE.items() if name != "as_of"}
@@ -337,13 +294,12 @@ def without(name: str, given: dict[str, Any]) -> dict[str, Any]:
         (None, 1, COUNTS, None),
         # By hand: (200 x 5 + 1000 x 8 + 50 x 10 + 4000 x 30) / 1 000 000.
         (DOLLARS, 1, COUNTS, 0.1295),
-        ({"usd_per_image": 0.04, "text_in": 5}, 1, COUNTS, 0.04),
-        ({"usd_per_image": 0.04}, 0, {}, 0.0),
+        ({"usd_per_image": 0.04, "text_in": 5}, 2, COUNTS, 0.08),
         # What was not used needs no price, and what is free no count.
         ({"text_in": 5, "image_out": 30}, 1, {**COUNTS, "image_in": 0, "text_out": 0}, 0.121),
         ({**dict.fromkeys(COUNTS, 0), "image_out": 30}, 1, {"image_out": 1000}, 0.03),
-        *[(without(name, DOLLARS), 1, COUNTS, None) for name in COUNTS],
-        *[(DOLLARS, 1, without(name, COUNTS), None) for name in COUNTS],
+        (without("text_out", DOLLARS), 1, COUNTS, None),
+        (DOLLARS, 1, without("text_out", COUNTS), None),
     ],
 )
 def test_each_kind_of_token_has_its_price(

@@ -15,14 +15,12 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ImageError
-from echo_hf.images.decode import BadImageError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult
 from echo_hf.systems.images import (
     Pixels,
     decoded,
     nearest,
-    open_inputs,
     read_size,
     sent_input,
     stitched,
@@ -30,7 +28,7 @@ from echo_hf.systems.images import (
     within,
 )
 from tests.images_for_tests import encoded, in_srgb, noise, png, rgb_profile
-from tests.systems.drawing_for_tests import HUGE, IMAGE, base64_of, blocks, image_file, kept, task
+from tests.systems.drawing_for_tests import HUGE, IMAGE, base64_of, blocks, kept
 
 SIZE, LANCZOS = (30, 20), Image.Resampling.LANCZOS
 ORIENTATION = 0x0112
@@ -53,9 +51,8 @@ def test_text_becomes_the_bytes_that_it_encodes(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        *[(one, "addresses are not followed") for one in ("https://a.example/1.png", "ftp://a")],
-        ("file:///etc/passwd", "addresses are not followed"),
-        *[(one, "not base64") for one in ("*", "iVBOR", "data:image/png,raw", "aGk=\n", "ü")],
+        *[(one, "not followed") for one in ("https://a.example/1.png", "file:///etc/passwd")],
+        *[(one, "not base64") for one in ("*", "iVBOR", "data:image/png,raw", "ü")],
     ],
 )
 def test_what_is_no_base64_is_told(text: str, said: str) -> None:
@@ -63,19 +60,16 @@ def test_what_is_no_base64_is_told(text: str, said: str) -> None:
         decoded(text)
 
 
-def test_an_image_is_kept_as_it_came() -> None:
+def test_an_image_is_kept_as_it_came_and_nothing_else_is() -> None:
     for given_as in (IMAGE, base64_of(IMAGE)):
         drawn = with_image(ANSWERED, given_as)
         assert (drawn.outcome, drawn.image, drawn.stage) == (Outcome.OK, IMAGE, None)
         assert (drawn.text, drawn.cost_usd) == ("thoughts", 0.5)
-
-
-@pytest.mark.parametrize("data", [b"", b"<html>", IMAGE[:-300], HUGE])
-def test_what_cannot_be_opened_is_not_kept(data: bytes) -> None:
-    drawn = with_image(ANSWERED, data)
-    assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
-    assert (drawn.image, drawn.cost_usd) == (None, 0.5)
-    assert drawn.text not in (None, "thoughts")
+    for data in (b"", b"<html>", IMAGE[:-300], HUGE):
+        drawn = with_image(ANSWERED, data)
+        assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
+        assert (drawn.image, drawn.cost_usd) == (None, 0.5)
+        assert drawn.text not in (None, "thoughts")
 
 
 # What is sent.
@@ -92,21 +86,20 @@ def pixels(data: bytes) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "mime_type"),
+    ("kind", "options"),
     [
-        ("PNG", {}, "image/png"),
-        ("JPEG", {}, "image/jpeg"),
-        ("WEBP", {}, "image/webp"),
-        ("JPEG", {"exif": turned(1)}, "image/jpeg"),
-        ("PNG", {"icc_profile": rgb_profile("srgb", None)}, "image/png"),
+        ("WEBP", {}),
+        ("JPEG", {"exif": turned(1)}),
+        ("PNG", {"icc_profile": rgb_profile("srgb", None)}),
     ],
 )
 def test_what_every_reader_sees_alike_goes_as_it_is(
-    tmp_path: Path, kind: str, options: dict[str, Any], mime_type: str
+    tmp_path: Path, kind: str, options: dict[str, Any]
 ) -> None:
     data = encoded(noise(SIZE), kind, **options)
     sent = sent_input(kept(tmp_path, data))
-    assert (sent.data, sent.mime_type, sent.size, sent.changed) == (data, mime_type, SIZE, ())
+    assert (sent.data, sent.mime_type) == (data, f"image/{kind.lower()}")
+    assert (sent.size, sent.changed) == (SIZE, ())
 
 
 def filled(mode: str, color: Any, kind: str = "PNG", **options: Any) -> bytes:
@@ -123,7 +116,6 @@ RED = np.full((20, 30, 3), (255, 0, 0))
 CLEAR = Image.new("P", SIZE, 1)
 CLEAR.putpalette([0, 0, 0, 9, 9, 9])
 GREY = b"\0" + b"\x80\x80" * SIZE[0]
-DEEP = b"\0" + b"\x80\x80" * 3 * SIZE[0]
 LOSSLESS = {"lossless": True, "exact": True}
 
 
@@ -133,14 +125,11 @@ LOSSLESS = {"lossless": True, "exact": True}
         # White shows through; by hand, 51 of 255 of 5 and 204 of 255 of white are 205.
         (filled("RGBA", (9, 9, 9, 0)), "transparent", 255),
         (filled("RGBA", (5, 5, 5, 51), "WEBP", **LOSSLESS), "transparent", 205),
-        (filled("LA", (9, 0)), "transparent", 255),
         (encoded(CLEAR, "PNG", transparency=bytes([255, 0])), "transparent", 255),
         # 16 bits are rounded to 8.
         (png(SIZE, 16, 0, GREY * SIZE[1]), "depth", 128),
-        (png(SIZE, 16, 2, DEEP * SIZE[1]), "depth", 128),
         (encoded(noise(SIZE), "PNG", exif=turned(6)), "turned", np.rot90(NOISE, -1)),
         (encoded(noise(SIZE), "BMP"), "format", NOISE),
-        (encoded(noise(SIZE), "TIFF"), "format", NOISE),
         # Of an animation the first frame goes.
         (animated("WEBP", lossless=True), "animated", RED),
         (animated("GIF"), "format animated", RED),
@@ -173,31 +162,6 @@ def test_another_image_under_the_name_is_not_sent(tmp_path: Path) -> None:
             sent_input(bad)
 
 
-# What is opened here.
-
-
-def test_inputs_come_in_their_order_upright_and_opaque(tmp_path: Path) -> None:
-    images = [blocks((8, 12), 1), blocks((20, 4), 2)]
-    clear = image_file(tmp_path, Image.new("RGBA", (2, 2), (255, 0, 0, 51)))
-    *found, last = open_inputs(task(*(image_file(tmp_path, one) for one in images), clear))
-    for one, other in zip(found, images, strict=True):
-        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
-    assert last.getpixel((0, 0)) == (255, 204, 204)
-
-
-def test_another_image_in_its_place_is_told(tmp_path: Path) -> None:
-    reference = image_file(tmp_path, blocks((8, 8), 1))
-    assert reference.file is not None
-    blocks((8, 8), 2).save(reference.file, "PNG")
-    with pytest.raises(ImageError, match="has changed on disk"):
-        open_inputs(task(reference))
-    with pytest.raises(ImageError, match=r"^image 'abc' has no file: run `collect` to fetch it$"):
-        open_inputs(task(ImageRef("abc")))
-    with pytest.raises(BadImageError) as caught:
-        open_inputs(task(kept(tmp_path, b"hello")))
-    assert str(tmp_path) not in str(caught.value)
-
-
 # Sizes.
 
 
@@ -206,12 +170,9 @@ def test_another_image_in_its_place_is_told(tmp_path: Path) -> None:
     [
         # Between two ratios the border is their geometric mean: the square root of 1.5 is 1.2247.
         ((1224, 1000), [(3, 2), (1, 1), (2, 3)], (1, 1)),
-        ((1226, 1000), [(3, 2), (1, 1), (2, 3)], (3, 2)),
         ((1000, 1226), [(3, 2), (1, 1), (2, 3)], (2, 3)),
-        ((9000, 10), [(3, 2), (1, 1), (2, 3)], (3, 2)),
         # Of one shape the nearest in pixels, then the first in the list.
         ((900, 900), [(512, 512), (1024, 1024)], (1024, 1024)),
-        ((600, 600), [(1024, 1024), (512, 512)], (512, 512)),
         ((10, 10), [(20, 5), (5, 20)], (20, 5)),
     ],
 )
@@ -221,13 +182,10 @@ def test_the_nearest_shape_is_nearest_in_the_logarithm(
     assert nearest(size, choices) == expected
 
 
-# Buckets of a million pixels in steps of 64, as the report of SDXL lists them.
-@pytest.mark.parametrize(
-    "bucket", [(1024, 1024), (1152, 896), (1216, 832), (1344, 768), (1536, 640), (896, 1152)]
-)
-def test_published_sizes_are_found_by_their_shapes(bucket: Pixels) -> None:
-    for times in (1, 3):
-        assert within((bucket[0] * times, bucket[1] * times), MEGAPIXEL, 64) == bucket
+def test_published_sizes_are_found_by_their_shapes() -> None:
+    """Buckets of a million pixels in steps of 64, as the report of SDXL lists them."""
+    for width, height in ((1024, 1024), (1152, 896), (1344, 768), (1536, 640), (896, 1152)):
+        assert within((width * 3, height * 3), MEGAPIXEL, 64) == (width, height)
 
 
 @given(
@@ -249,39 +207,19 @@ def test_a_size_is_always_inside_the_limits(
         assert within((height, width), most, multiple, longest) == size[::-1]
 
 
-@given(st.integers(300, 3000), st.integers(300, 3000))
-def test_a_size_is_large_and_of_nearly_the_same_shape(width: int, height: int) -> None:
-    """Within a step of 16 pixels of the exact answer, on each side."""
-    ratio = max(width, height) / min(width, height)
-    short = math.sqrt(MEGAPIXEL / ratio)
-    size = within((width, height), MEGAPIXEL, 16)
-    assert abs(min(size) - short) < 16
-    assert abs(max(size) - min(size) * ratio) < 16 * ratio
-
-
-@pytest.mark.parametrize("text", ["", "1024", "1024 x 1024", "0x5", "1024X1024", "1024x-5", "٣x٣"])
-def test_a_size_is_width_and_height(text: str) -> None:
+def test_a_size_is_width_and_height() -> None:
     assert read_size("1536x1024") == (1536, 1024)
-    with pytest.raises(ValueError, match="is not a size: expected width and height such as"):
-        read_size(text)
+    for text in ("", "1024", "1024 x 1024", "0x5", "1024x-5", "٣x٣"):
+        with pytest.raises(ValueError, match="is not a size: expected width and height such as"):
+            read_size(text)
 
 
 # Several inputs in one image.
 
 
-@given(st.lists(st.tuples(st.integers(20, 400), st.integers(20, 400)), min_size=1, max_size=4))
-def test_sides_of_a_stitched_image_fit_the_model(sizes: list[Pixels]) -> None:
-    """Both are multiples of 16, and the whole has no more pixels than allowed, if that can be."""
-    images = [Image.new("RGB", size) for size in sizes]
-    whole = stitched(images, lambda size: within(size, 256 * 256), 256 * 256, 16)
-    assert whole.width % 16 == whole.height % 16 == 0
-    assert whole.width * whole.height <= 256 * 256 or whole.height == 16
-
-
 @pytest.mark.parametrize(
     ("sizes", "first", "most", "whole"),
     [
-        ([(640, 480)], (1184, 880), 2 * MEGAPIXEL, (1184, 880)),
         ([(640, 480), (10, 20)], (1184, 880), 2 * MEGAPIXEL, (1184 + 432, 880)),
         # Two squares in 131,072 pixels are 256 high: 2 x 256 x 256.
         ([(1000, 1000), (10, 10)], (1024, 1024), 131_072, (512, 256)),

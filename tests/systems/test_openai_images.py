@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from echo_hf.config.systems import read_system, shipped_systems
 from echo_hf.engines.base import Usage
-from echo_hf.errors import EchoError, GenerationError
+from echo_hf.errors import EchoError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, System, TransientError
-from echo_hf.systems.estimate import price_of
 from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import Answer, LoopbackServer, completion
 from tests.errors_for_tests import said_by
@@ -125,37 +123,23 @@ def test_the_size_follows_the_config(
     image = kept(tmp_path, encoded(noise((60, 40)), "PNG"))
     drawn = ask(image_answer(), image, further={"size": size}, **parameters)
     sent = {one.name: one.data.decode() for one in form(server.asked[0]) if not one.file_name}
-    assert sent.get("size") == expected
     told = drawn.details["size"]
-    assert (told and f"{told[0]}x{told[1]}") == expected
+    assert sent.get("size") == (told and f"{told[0]}x{told[1]}") == expected
 
 
 def test_tokens_are_priced_by_their_kind(ask: Ask) -> None:
-    """By hand: 100 x 5 + 1000 x 8 + 4000 x 30 millionths; 1000 of the 4000 may be text, at 10.
-
-    The prices of the list name none for text that comes back.
-    """
-    shipped = map(read_system, shipped_systems())
-    listed = price_of(next(one for one in shipped if one.model == "gpt-image-2.5-sunburst"))
-    assert listed is not None
-    unstated = listed.model_dump(mode="json")
-    apart, alone = (
-        {**USAGE, "output_tokens_details": {"text_tokens": text, "image_tokens": 4000 - text}}
-        for text in (1000, 0)
-    )
-    cases = [(PRICE, USAGE, 0.1285), (PRICE, apart, 0.1085), (unstated, apart, None)]
-    for price, usage, cost in (*cases, (unstated, alone, 0.1285)):
-        drawn = ask(image_answer(usage=usage), further={"price": price})
-        assert drawn.cost_usd == (cost if cost is None else pytest.approx(cost))
+    """By hand: 100 x 5 + 1000 x 8 + 4000 x 30 millionths; 1000 of the 4000 may be text, at 10."""
+    apart = {**USAGE, "output_tokens_details": {"text_tokens": 1000, "image_tokens": 3000}}
+    for usage, cost in ((USAGE, 0.1285), (apart, 0.1085)):
+        drawn = ask(image_answer(usage=usage), further={"price": PRICE})
+        assert drawn.cost_usd == pytest.approx(cost)
 
 
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
         (HTML, "the answer is not a JSON object: it begins '<!doctype html>"),
-        (Answer([1]), "not a JSON object"),
         (Answer({"data": []}), "the answer holds no image"),
-        (image_answer(b"%PDF-1.7 is no picture"), "is not a readable image"),
         (image_answer(entry={"b64_json": None, "url": "https://a.example/1.png"}), "not followed"),
     ],
 )
@@ -234,16 +218,7 @@ LACK = "the answer holds no image"
         (Answer({"choices": []}), "failed", "answer", None, LACK),
         # What broke down is no answer: it is asked for again.
         (completion("I will draw a", "length"), "failed", "answer", "length", LACK),
-        (completion("I will", None), "failed", "answer", None, LACK),
-        (
-            completion(None, "tool_calls", message={"tool_calls": [{}]}),
-            *("failed", "answer", "tool_calls", LACK),
-        ),
         (completion([{"type": "image", "image": "x"}]), "failed", "answer", "stop", LACK),
-        (
-            completion("Here it is.", message={"images": [{"url": "x"}]}),
-            *("failed", "answer", "stop", LACK),
-        ),
     ],
     ids=str,
 )
@@ -277,11 +252,8 @@ DECIDES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"size": "match_input"}, {"sizes": ["1024x1024"]}),
     ({"size": "match_input"}, {"pixels": 262_144}),
     ({}, {"send_seed": True}),
-    ({}, {"quality": "low"}),
-    ({}, {"background": "opaque"}),
-    ({}, {"moderation": "low"}),
+    *(({}, {name: "low"}) for name in ("quality", "background", "moderation", "input_fidelity")),
     ({}, {"output_format": "jpeg"}),
-    ({}, {"input_fidelity": "high"}),
     ({}, {"mode": "chat"}),
     ({}, {"revision": "b"}),
     ({}, {"extra": {"steps": 3}}),
@@ -314,23 +286,15 @@ def test_the_signature_is_what_decides_an_image() -> None:
         ({}, {"qualty": "high"}, "unknown key 'qualty'; did you mean 'quality'?"),
         ({"model": None}, {}, "has no model: adapter 'openai_images' needs one"),
         ({}, {"most_inputs": 1, "fewest_inputs": 2}, "fewest_inputs is 2 and most_inputs 1"),
+        ({}, {"api_key_env": "tulip-1234-of-mine"}, "not a name of an environment variable"),
         ({}, {"sizes": ["big"]}, "'big' is not a size: expected width and height"),
         ({}, {"extra": {"n": 4}}, "expected no n, which the adapter sets itself"),
-        ({}, {"extra": {"x": float("nan")}}, "expected what JSON can hold"),
         ({}, {"base_url": "draw.example"}, "base_url is 'draw.example': expected an address"),
-        ({}, {"base_url": "https://a.example/v1/images/edits"}, "leave out '/images/edits'"),
         ({}, {"mode": "chat", "quality": "low"}, "mode chat takes no quality"),
         ({"size": "match_input"}, {"mode": "chat"}, "size is 'match_input', and mode chat has"),
     ],
 )
 def test_mistakes_in_a_config_are_one_line(further: Any, parameters: Any, message: str) -> None:
-    assert message in said_by(EchoError, made, parameters, **further)
-
-
-@pytest.mark.parametrize("adapter", ["openai_images", "google"])
-def test_a_key_in_place_of_its_variable_is_not_shown(adapter: str) -> None:
-    if adapter == "google":
-        pytest.importorskip("google.genai", reason="google-genai, of the extra `google`")
-    with pytest.raises(GenerationError, match="not a name of an environment variable") as caught:
-        make_system(config(adapter, {"api_key_env": "tulip-1234-of-mine"}))
-    assert "tulip-1234-of-mine" not in str(caught.value)
+    said = said_by(EchoError, made, parameters, **further)
+    assert message in said
+    assert "tulip" not in said
