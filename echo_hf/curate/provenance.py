@@ -107,7 +107,8 @@ def with_texts(provenance: str | None, texts: Mapping[ValuePath, str]) -> str | 
 def _parsed(provenance: str | None) -> dict[str, Any]:
     try:
         data = json.loads(provenance or "{}")
-        _strings(data)
+        if isinstance(data, dict):
+            _strings(data)  # that it can be read, however deep it is
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
@@ -126,12 +127,13 @@ def _quotations(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:
 
 
 def _strings(value: Any, path: ValuePath = ()) -> list[tuple[ValuePath, str]]:
-    if isinstance(value, str):
-        return [(path, value)]
-    if not isinstance(value, dict | list):
-        return []
-    inner = value.items() if isinstance(value, dict) else enumerate(value)
-    return [one for name, below in inner for one in _strings(below, (*path, name))]
+    found: list[tuple[ValuePath, str]] = []
+    for name, below in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(below, str):
+            found.append(((*path, name), below))
+        elif isinstance(below, (dict, list)):
+            found += _strings(below, (*path, name))
+    return found
 
 
 def _put(data: Any, path: ValuePath, text: str | None) -> None:

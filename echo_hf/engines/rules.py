@@ -71,6 +71,7 @@ def _words() -> Mapping[str, Any]:
 # a class of all the others.
 LETTER = r"(?-i:(?=[\0-\u2e7f])\w)"
 SPELLED = re.compile(f"{LETTER}+")
+SPELLED_IN_ASCII = re.compile(r"\w+", re.ASCII)  # the same there, and four times as fast
 
 
 def _one_of(phrases: Iterable[str]) -> str:
@@ -120,7 +121,8 @@ class _Phrases:
 @lru_cache(maxsize=32)
 def _read(text: str) -> tuple[str, frozenset[str]]:
     lower = text.translate(APOSTROPHES).lower()
-    return lower, frozenset(SPELLED.findall(lower))
+    spelled = SPELLED_IN_ASCII if lower.isascii() else SPELLED
+    return lower, frozenset(spelled.findall(lower))
 
 
 @cache
@@ -166,8 +168,8 @@ PART = re.compile(r"\s*\(?(\d{1,2})\s?/\s?\d{1,2}\)?[\s:.)-]*")
 
 
 @cache
-def _label() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """A label, and what may stand before it: the start of a line or sentence, marks, "my full"."""
+def _label() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """The word of a label, a label, and what may stand before: a start of a line, "my full"."""
     words = _words()["label"]
     word, after, before = (_one_of(words[name]) for name in ("word", "after", "before"))
     label = (
@@ -177,14 +179,19 @@ def _label() -> tuple[re.Pattern[str], re.Pattern[str]]:
     )
     mark = r"[@＠]\S+\s|\d{1,2}/\d{1,2}|\d{1,2}[.)、]|[^\w\n\"“「『'@＠]"
     lead = rf"(?:^|[.!?。！？]\s)(?:{mark})*?(?:(?:{before})[ \t]?){{0,4}}\Z"
-    return re.compile(label, re.IGNORECASE), re.compile(lead, re.IGNORECASE)
+    announced = "|".join(map(re.escape, words["word"]))
+    return re.compile(announced), re.compile(label, re.IGNORECASE), re.compile(lead, re.IGNORECASE)
 
 
 def _labels(text: str) -> Iterator[re.Match[str]]:
-    if not any(map(_read(text)[0].__contains__, _words()["label"]["word"])):
-        return
-    text, (label, lead) = text.translate(APOSTROPHES), _label()
-    for found in label.finditer(text):
+    lower, (word, label, lead) = _read(text)[0], _label()
+    text, done = text.translate(APOSTROPHES), 0
+    same = len(lower) == len(text)  # a few letters have more than one small letter
+    for start in (one.start() for one in word.finditer(lower)) if same else range(len(text)):
+        found = label.match(text, start) if start >= done else None
+        if found is None:
+            continue
+        done = found.end()
         first = max(text.rfind("\n", 0, found.start()) + 1, found.start() - LONGEST_LEAD)
         # A letter stands for what is left out of a long line, so that none begins there.
         cut = "" if first == 0 or text[first - 1] == "\n" else "x"
