@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from PIL import Image
 from xxhash import xxh3_128
 
-from echo_hf.engines.checkpoint import is_hub_name
 from echo_hf.errors import ScoreError, WeightsError, unknown
 from echo_hf.images.decode import decoding
 from echo_hf.metrics.image_features import (
@@ -66,7 +65,7 @@ Box = tuple[float, ...]  # left, top, right, bottom
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Faces:
-    """The faces of one image."""
+    """The faces of one image, or why the networks failed."""
 
     boxes: NDArray[np.float32]
     embeddings: NDArray[np.float32]
@@ -140,11 +139,6 @@ def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> tupl
                 f"pack {name!r} is a folder, which has no revision {revision!r}: leave it out"
             )
         return folder.resolve(), None
-    if "/" not in name or not is_hub_name(name):
-        raise ScoreError(
-            f"pack {name!r} is neither a folder nor a name on the Hub: expected a folder of ONNX "
-            f"files, or a name such as {AURAFACE!r}"
-        )
     try:
         folder = Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
     except Exception as error:  # the Hub's client passes on what its own libraries raise
@@ -152,12 +146,6 @@ def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> tupl
             f"no pack {name!r} at revision {revision or 'main'!r}: neither a folder, nor in the "
             f"cache, nor on the Hub ({error_line(error)}): check the name, or go online once"
         ) from error
-    missing = [file for file in FILES if not (folder / file).is_file()]
-    if missing:
-        raise WeightsError(
-            f"pack {name!r} at {folder.name!r} lacks {', '.join(missing)}: expected a pack like "
-            f"{AURAFACE!r}, or go online once if only a part of it is in the cache"
-        )
     return folder, folder.name
 
 
@@ -267,26 +255,16 @@ def _file(path: str) -> dict[str, str]:
 
 
 class FaceCache(InputCache[FaceReader, Faces]):
-    """What was found in inputs, and the networks, so that all systems share both.
+    """The networks, and what they found in inputs: 2 KB for each face, and no pixel.
 
-    Given to `face_identity` for one system after the other: the networks are loaded once, and look
-    at each input once. Boxes and embeddings are kept, 2 KB for each face, and no pixel.
+    Given to `face_identity` for one system after the other, so that the networks are loaded once,
+    and look at each input once.
 
     Args:
-        most_bytes: How much is kept of inputs at most, about 24 000 images of one face; the rest
-            is looked at anew.
+        most_bytes: How much is kept of inputs at most, about 24 000 images of one face.
 
     Raises:
         ScoreError: `most_bytes` is no number of bytes.
-
-    Examples:
-        >>> import numpy as np
-        >>> cache = FaceCache(most_bytes=1000)
-        >>> nobody = Faces(np.empty((0, 4), np.float32), np.empty((0, 512), np.float32))
-        >>> for name in (b"first", b"second"):
-        ...     cache.keep(("pack", name), nobody)
-        >>> len(cache), cache.kept_bytes, cache.find(("pack", b"second")) is None
-        (1, 640, True)
     """
 
     def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
@@ -295,10 +273,7 @@ class FaceCache(InputCache[FaceReader, Faces]):
 
 @dataclass(frozen=True, kw_only=True)
 class FaceIdentityResult(MetricResult):
-    """The face identity of one system.
-
-    A face that an output lost lowers `coverage`, not `value`: the count of `no_face_in_output`
-    belongs beside the number.
+    """The face identity of one system; a face that an output lost lowers `coverage` alone.
 
     Attributes:
         matches: For each sample the two faces that are most alike, also where the protocol drops
@@ -339,9 +314,7 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
     """The face identity of images that come in batches, or are compared in several processes.
 
     Of each sample two boxes and a cosine are kept; embeddings, by which people can be recognized,
-    are not, except in the cache of inputs. Networks run in the thread that adds.
-
-    Its arguments are those of `face_identity`; what concerns the draws is for `compute`.
+    are not, except in the cache of inputs. Its arguments are those of `face_identity`.
 
     Raises:
         ScoreError: There is no such protocol, or a number is none of those that are possible.
@@ -365,27 +338,13 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
         self._cache = FaceCache() if cache is None else cache
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
-        """Compares the faces of some more samples.
-
-        As for `face_identity`, also in what is raised; where one is refused, none is added.
-        """
-        samples, reader = samples_of(inputs, outputs), self._reader()
+        """Compares the faces of some more samples, as `face_identity` takes them: all or none."""
+        samples, reader = samples_of(inputs, outputs), self._loaded()
         looked = self._seen(samples, partial(levels_of, protocol=self._protocol))
         self._samples += [one.measured(self._compared(one, reader)) for one in looked]
 
-    def merge(self, other: FaceIdentity) -> None:
-        """Adds the samples of another accumulator after its own.
-
-        Raises:
-            ScoreError: It follows the other protocol, or looked for faces in another way.
-        """
-        self._append(other)
-
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> FaceIdentityResult:
-        """The face identity of all samples, in order; the whole depends on no order and no batches.
-
-        `n_boot` and `seed` are as for `face_identity`.
-        """
+        """The face identity of all samples; the whole depends on no order and no batches."""
         matches, values = list[FaceMatch | None](), list[float | None]()
         reasons = list[Unmeasured | None]()
         for sample, reason in zip(self._samples, reasons_of(self._samples), strict=True):
@@ -397,21 +356,18 @@ class FaceIdentity(Accumulator[FaceReader, Found]):
             matches.append(match)
             values.append(found.cosine if isinstance(found, FaceMatch) else None)
             reasons.append(found if isinstance(found, Unmeasured) else None)
-        if not self._networks:
-            self._reader()
         definition = {
             "metric": "face_identity",
             "protocol": self._protocol,
             **RULES[self._protocol],
             "direction": "higher is better",
-            **self._networks,
+            **(self._networks or self._loaded().definition),
         }
         fields = self._fields(values, reasons, definition, n_boot, seed)
         return FaceIdentityResult(**fields, matches=tuple(matches))
 
-    def _reader(self) -> FaceReader:
-        options = self._options
-        return self._loaded(lambda: self._cache.networks.get(options, lambda: FaceReader(options)))
+    def _load(self) -> FaceReader:
+        return self._cache.network(self._options, lambda: FaceReader(self._options))
 
     def _compared(self, sample: SampleFeatures[Levels], reader: FaceReader) -> Found | None:
         if sample.output is None or sample.unmeasured:
@@ -443,22 +399,21 @@ def face_identity(
 ) -> FaceIdentityResult:
     """How much the faces in a system's outputs are those of its inputs (ECHO section 5.2).
 
-    One network finds faces, another makes an embedding of each; a sample's number is the highest
-    cosine of a face in any input and a face in the output. Higher is better. `published`: as the
-    released code computes it, with red and blue swapped on the way into the networks; samples of
-    several inputs, and those whose cosine is not above 0, are dropped from the mean; sheets of
-    one color and placeholders are left out here, too. `corrected`: images loaded by
-    `echo_hf.load_rgb`, channels in the order in which the networks were trained, all inputs, and
-    cosines as they are.
+    A sample's number is the highest cosine of a face in any input and a face in the output.
+    Higher is better. `published`: as the released code computes it, with red and blue swapped on
+    the way into the networks, and without samples of several inputs and those whose cosine is not
+    above 0; sheets of one color and placeholders are left out here, too. `corrected`: images
+    loaded by `echo_hf.load_rgb`, channels as the networks were trained, all inputs, and cosines as
+    they are.
 
     Args:
         inputs: As for `color_shift`.
         outputs: As for `color_shift`.
         protocol: `corrected` or `published`.
-        pack: The networks: a folder of ONNX files, or a name on the Hub, of which the two files
-            of AuraFace (278 MB) are fetched at first use.
-        revision: Branch, tag or commit of a pack on the Hub; null for the main branch, which may
-            move. The commit that was used is `definition["commit"]` of the result.
+        pack: The networks: a folder of ONNX files, or a name on the Hub, of which two files
+            (AuraFace: 278 MB) are fetched at first use.
+        revision: Branch, tag or commit of a pack on the Hub; null for the main branch. The commit
+            that was used is `definition["commit"]` of the result.
         det_size: Pixels a side of what the detector sees; images are fitted into it.
         det_thresh: The score from which on something is a face.
         providers: Where the networks run, as onnxruntime names it; null for CUDA where
@@ -469,8 +424,7 @@ def face_identity(
         threads: How many threads decode; as many as there are processors when null.
 
     Returns:
-        `value` and `interval` from -1 to 1; a sample without a number, such as one without a face
-        on either side, has a reason.
+        `value` and `interval` from -1 to 1; a sample without a number has a reason.
 
     Raises:
         MissingExtraError: insightface or onnxruntime is not installed.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.image_features import Accumulator, prompted, reasons_of
+from echo_hf.metrics.image_features import Accumulator, SampleFeatures, prompted, reasons_of
 from echo_hf.metrics.result import (
     Estimate,
     MetricResult,
@@ -204,6 +204,7 @@ class Vocabulary:
         return word in self.words or word.removesuffix("'s") in self.words
 
 
+@cache
 def english() -> Vocabulary:
     """The English words that pyspellchecker lists."""
     check_extra("ocr_accuracy", EXTRA, ["spellchecker"])
@@ -360,12 +361,11 @@ class OcrAccuracyResult(MetricResult):
     others have a reason there, `nothing_quoted` where the second rule measured them.
 
     Attributes:
-        exact: Share of the quoted strings that were read without a fault, over the same samples:
-            short strings have letters in common with any text, and a value that says little.
+        exact: Share of the quoted strings that were read without a fault, over the same samples.
         in_vocabulary: Share of the words in an output that there are, for samples whose prompt
             quotes nothing.
         unknown_letters: How many quoted strings have no number, since the reader cannot write one
-            of their letters or signs; `readings` says which.
+            of their letters or signs.
         by: The rule that each sample was measured by: `quoted`, `vocabulary`, or null.
         readings: What was read in each output; null where none could be.
     """
@@ -377,13 +377,11 @@ class OcrAccuracyResult(MetricResult):
     readings: tuple[Reading | None, ...]
 
 
-class OcrAccuracy(Accumulator[TextReader, Lines]):
+class OcrAccuracy(Accumulator[TextReader, OcrScore]):
     """The OCR accuracy of images that come in batches, or are read in several processes.
 
-    It keeps what was read, and no image. Images are decoded in several threads; the networks
-    run in the thread that adds, since they keep state from one step to the next.
-
-    Its arguments are those of `ocr_accuracy`; what concerns the draws is for `compute`.
+    It keeps what was read, and no image. Networks run in the thread that adds, since they keep
+    state from one step to the next. Its arguments are those of `ocr_accuracy`.
 
     Raises:
         ScoreError: A choice is none of those that are possible.
@@ -406,48 +404,26 @@ class OcrAccuracy(Accumulator[TextReader, Lines]):
         least: dict[str, Any] = {"min_words": min_words, "min_confidence": min_confidence}
         super().__init__(threads, vocabulary=words, **least)
         self._least = Least(min_words, min_confidence)
-        self._signs: frozenset[str] | None = None
-        self._prompts: list[str] = []
 
     def add(self, prompts: Iterable[str], outputs: Iterable[Any]) -> None:
-        """Reads the outputs of some more samples.
-
-        As for `ocr_accuracy`, also in what is raised; where one is refused, none is added.
-        """
+        """Reads the outputs of some more samples, as `ocr_accuracy` takes them: all or none."""
         texts, samples = prompted(prompts, outputs)
-        if self._vocabulary is None:
-            check_extra("ocr_accuracy", EXTRA, ["spellchecker"])
-        reader = self._loaded(TextReader)
-        self._samples += [
-            one.measured(None if one.output is None else reader.read(one.output))
-            for one in self._seen(samples, blue_first)
-        ]
-        self._signs, self._prompts = reader.signs, [*self._prompts, *texts]
-
-    def merge(self, other: OcrAccuracy) -> None:
-        """Adds the samples of another accumulator after its own.
-
-        Raises:
-            ScoreError: It has another vocabulary or another least, or read with other networks.
-        """
-        self._append(other)
-        self._signs = self._signs or other._signs
-        self._prompts += other._prompts
+        vocabulary, reader = self._vocabulary or english(), self._loaded()
+        made = list[SampleFeatures[OcrScore]]()
+        for prompt, one in zip(texts, self._seen(samples, blue_first), strict=True):
+            read = None if one.output is None else reader.read(one.output)
+            rules = (vocabulary, self._least, reader.signs)
+            made.append(one.measured(score(prompt, read, *rules) if read else None))
+        self._samples += made
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> OcrAccuracyResult:
-        """The OCR accuracy of all samples, in the order in which they came.
-
-        `n_boot` and `seed` are as for `ocr_accuracy`.
-        """
+        """The OCR accuracy of all samples, in the order in which they came."""
         vocabulary = self._vocabulary or english()
-        if not self._networks:
-            self._loaded(TextReader)
         nothing_quoted = Unmeasured(MetricReason.NOTHING_QUOTED)
-        scores = list[OcrScore]()
-        samples = zip(self._prompts, self._samples, reasons_of(self._samples), strict=True)
-        for prompt, sample, reason in samples:
-            read, rules = sample.output or Lines(()), (vocabulary, self._least, self._signs)
-            scores.append(OcrScore(None, reason) if reason else score(prompt, read, *rules))
+        scores = [
+            OcrScore(None, reason) if reason else sample.output or OcrScore(None)
+            for sample, reason in zip(self._samples, reasons_of(self._samples), strict=True)
+        ]
         readings = tuple(one.reading for one in scores)
         definition = {
             "metric": "ocr_accuracy",
@@ -462,7 +438,7 @@ class OcrAccuracy(Accumulator[TextReader, Lines]):
             "min_words": self._least.words,
             "min_confidence": self._least.confidence,
             "vocabulary": dict(vocabulary.definition),
-            "networks": self._networks["networks"],
+            "networks": (self._networks or self._loaded().definition)["networks"],
         }
         values, known = (
             [one.value if one.by == rule else None for one in scores] for rule in get_args(Rule)
@@ -479,6 +455,9 @@ class OcrAccuracy(Accumulator[TextReader, Lines]):
             readings=readings,
         )
 
+    def _load(self) -> TextReader:
+        return TextReader()
+
 
 def ocr_accuracy(
     prompts: Iterable[str],
@@ -493,19 +472,18 @@ def ocr_accuracy(
 ) -> OcrAccuracyResult:
     """How much of the text in a system's outputs is written right, as a program reads it.
 
-    A check of `text_rendering` that needs no judge, and no measure in its place: whether text is
-    well placed, cut off or pretty is not seen. Where the prompt quotes strings, each is looked for
-    in what was read: 1 minus the edit distance of the most similar part, divided by the string's
-    letters; a string with letters that the reader cannot write is left out and counted. Where it
-    quotes nothing, the share of words of three letters or more that are in a vocabulary is a number
-    of its own, `in_vocabulary`. Higher is better. Case, spaces, line ends and kinds of quotation
-    marks and dashes do not count. The networks come with rapidocr; nothing is downloaded.
+    A check of `text_rendering` that needs no judge, and no measure in its place. Where the prompt
+    quotes strings, each is looked for in what was read: 1 minus the edit distance of the most
+    similar part, divided by the string's letters; a string with letters that the reader cannot
+    write is left out and counted. Where it quotes nothing, the share of words of three letters or
+    more that are in a vocabulary is a number of its own, `in_vocabulary`. Higher is better. Case,
+    spaces, line ends and kinds of quotation marks and dashes do not count.
 
     Args:
         prompts: For each sample the prompt.
         outputs: For each sample an image, as for `color_shift`, or null.
         vocabulary: The words that there are; null for English, by pyspellchecker's list.
-        min_words: Fewer words give no share but a reason: of two words, none says little.
+        min_words: Fewer words give no share but a reason.
         min_confidence: Lines that the reader is less sure of do not count, from 0 to 1.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.

@@ -276,25 +276,16 @@ def _keys(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> torch.Tensor
 
 
 class SimilarityCache(InputCache[LoadedVit, Similarity]):
-    """What a ViT sees in inputs, and the ViT, so that all systems share both.
+    """The ViT, and what it sees in inputs: a self-similarity each, 155 KB for DINO ViT-S/16.
 
-    Given to `structure_distance` for one system after the other: the ViT is loaded once, and looks
-    at each input once. Of an input its self-similarity is kept, 155 KB for DINO ViT-S/16.
+    Given to `structure_distance` for one system after the other, so that the ViT is loaded once,
+    and looks at each input once.
 
     Args:
-        most_bytes: How much is kept of inputs at most, 1722 of DINO ViT-S/16; the rest is computed
-            anew.
+        most_bytes: How much is kept of inputs at most, 1722 of DINO ViT-S/16.
 
     Raises:
         ScoreError: `most_bytes` is no number of bytes.
-
-    Examples:
-        >>> import numpy as np
-        >>> cache = SimilarityCache(most_bytes=2000)
-        >>> for name in (b"first", b"second"):
-        ...     cache.keep(("vit", name), np.eye(12, dtype=np.float32))
-        >>> len(cache), cache.kept_bytes, cache.find(("vit", b"second")) is None
-        (1, 1216, True)
     """
 
     def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
@@ -322,9 +313,7 @@ class StructureDistance(Accumulator[LoadedVit, float]):
     """The structure distance of images that come in batches, or in several processes.
 
     It keeps a few numbers a sample and no image. Parts merge to the whole up to the rounding of
-    float32. A copy for another process has no weights, and an empty cache.
-
-    Its arguments are those of `structure_distance`; what concerns the draws is for `compute`.
+    float32. Its arguments are those of `structure_distance`.
 
     Raises:
         ScoreError: A choice is none of those there are, or a number is none.
@@ -353,10 +342,9 @@ class StructureDistance(Accumulator[LoadedVit, float]):
                 raise ScoreError(f"{name} is {number!r}: expected a whole number from {least}")
         self._reduction: Reduction = reduction or RULES[protocol]["reduction"]
         same = {"reduction": self._reduction, "layer": layer, "size": size}
-        super().__init__(threads, protocol, **same)
+        super().__init__(threads, protocol, **same, model=str(model), revision=revision)
         self._options = VitOptions(str(model), revision, layer, size, device)
         self._batch_size, self._forwards = batch_size, 0
-        self._shares_vit = cache is not None
         self._cache = SimilarityCache(most_bytes=0) if cache is None else cache
 
     @property
@@ -365,38 +353,16 @@ class StructureDistance(Accumulator[LoadedVit, float]):
         return self._forwards
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
-        """Measures some more samples; images are loaded in threads while the ViT runs.
-
-        As for `structure_distance`, also in what is raised; where one is refused, none is added.
-        """
-        samples, vit = samples_of(inputs, outputs), self._vit()
+        """Measures some more samples, as `structure_distance` takes them: all or none."""
+        samples, vit = samples_of(inputs, outputs), self._loaded()
         looked = self._seen(samples, partial(resized, size=self._options.size))
         measured = list[SampleFeatures[float]]()
-        while batch := list(islice(looked, self._batch_size)):
+        while batch := list(islice(looked, self._batch_size)):  # images load while the ViT runs
             measured += self._measured(vit, batch)
         self._samples += measured
 
-    def merge(self, other: StructureDistance) -> None:
-        """Adds the samples of another accumulator after its own.
-
-        Raises:
-            ScoreError: Something that decides numbers differs, such as the model's revision.
-        """
-        if not (self._networks and other._networks):
-            for name in ("model", "revision"):
-                here, there = getattr(self._options, name), getattr(other._options, name)
-                if here != there:
-                    raise ScoreError(
-                        f"{name} is {there!r} there and {here!r} here: expected the same, since it "
-                        "decides the numbers"
-                    )
-        self._append(other)
-
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> StructureDistanceResult:
-        """The structure distance of all samples, in the order in which they came.
-
-        `n_boot` and `seed` are as for `structure_distance`.
-        """
+        """The structure distance of all samples, in the order in which they came."""
         values, reasons = list[float | None](), reasons_of(self._samples)
         samples = zip(self._samples, reasons, strict=True)
         per_input = [None if reason else sample.inputs for sample, reason in samples]
@@ -406,8 +372,6 @@ class StructureDistance(Accumulator[LoadedVit, float]):
                 value, reasons[at] = None, Unmeasured(MetricReason.ZERO_DISTANCE)
                 per_input[at] = None
             values.append(value)
-        if not self._networks:
-            self._vit()
         definition = {
             "metric": "structure_distance",
             "protocol": self._protocol,
@@ -416,18 +380,15 @@ class StructureDistance(Accumulator[LoadedVit, float]):
             "value": "mean over samples of the mean squared difference of the cosine "
             "self-similarities of keys",
             "direction": "lower is better",
-            **self._networks,
+            **(self._networks or self._loaded().definition),
             "resampling": RESAMPLING.name.lower(),
             "normalised": {"mean": list(MEAN), "spread": list(SPREAD)},
         }
         fields = self._fields(values, reasons, definition, n_boot, seed)
         return StructureDistanceResult(**fields, per_input=tuple(per_input))
 
-    def _vit(self) -> LoadedVit:
-        load = partial(load_vit, self._options)
-        if not self._shares_vit:  # a failure is not remembered: the next call tries again
-            return self._loaded(load)
-        return self._loaded(lambda: self._cache.networks.get(self._options, load))
+    def _load(self) -> LoadedVit:
+        return self._cache.network(self._options, partial(load_vit, self._options))
 
     def _measured(
         self, vit: LoadedVit, batch: Sequence[SampleFeatures[Squashed]]
@@ -479,22 +440,20 @@ def structure_distance(
     """How far the layout of a system's outputs is from that of its inputs (ECHO section 5.2).
 
     A ViT makes a key of every place of an image; the cosines of every two keys say which places
-    look alike, and hence where things are, whatever their colors. The distance of two images is
-    the mean squared difference of these cosines, the structure distance is its mean over samples,
-    and lower is better. Images are squashed to a square first.
-
-    `published`: as the released code computes it, with images converted to RGB and no more, the
-    largest distance where a sample has several inputs, and without samples whose distance is 0,
-    which it takes for missing outputs. `corrected`: with images loaded by `echo_hf.load_rgb`,
-    and the smallest distance, since an output need keep the layout of one of its inputs only.
+    look alike. The distance of two images is the mean squared difference of these cosines, the
+    structure distance is its mean over samples, and lower is better. Images are squashed to a
+    square first. `published`: as the released code computes it, with images converted to RGB and
+    no more, the largest distance where a sample has several inputs, and without samples whose
+    distance is 0, which it takes for missing outputs. `corrected`: with images loaded by
+    `echo_hf.load_rgb`, and the smallest distance.
 
     Args:
         inputs: As for `color_shift`.
         outputs: As for `color_shift`.
         protocol: `corrected` or `published`.
         model: A ViT: its name on the Hub, or its folder. No code that comes with it is run.
-        revision: Branch, tag or commit on the Hub; null for the main branch, which may move. The
-            commit that was used is `definition["revision"]` of the result.
+        revision: Branch, tag or commit on the Hub; null for the main branch. The commit that was
+            used is `definition["revision"]` of the result.
         layer: Number of the block whose keys are compared, the first being 0.
         size: Pixels a side of the square, a multiple of the side of the model's patches. Numbers
             of different sizes are on different scales.
@@ -505,7 +464,7 @@ def structure_distance(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         threads: How many threads load images; as many as there are processors when null.
-        cache: Keeps the ViT and what it sees in inputs for the next system; nothing when null.
+        cache: Keeps the ViT and what it sees in inputs for the next system.
 
     Returns:
         `value` and `interval` from 0 to 4; a sample without a number has a reason.
@@ -516,20 +475,10 @@ def structure_distance(
             block or size.
 
     Examples:
-        The distance of two tables of cosines, as the result has one for each sample:
-
         >>> import numpy as np
         >>> from echo_hf.metrics.structure_distance import squared_difference
         >>> squared_difference(np.eye(2, dtype=np.float32), np.ones((2, 2), np.float32))
         0.5
-
-        Several systems with the same inputs:
-
-        >>> cache = SimilarityCache()
-        >>> values = {
-        ...     name: structure_distance(inputs, outputs, cache=cache).value
-        ...     for name, outputs in systems.items()
-        ... }  # doctest: +SKIP
     """
     measured = StructureDistance(
         protocol=protocol,
