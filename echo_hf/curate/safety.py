@@ -64,9 +64,8 @@ class Safety(SampleStage):
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage for the config's target and its guard."""
-        options = config.stages.safety
-        remove = frozenset(options.remove)
-        return cls(config.target, images, form_of(config), remove, options.most_pictures)
+        remove = frozenset(config.stages.safety.remove)
+        return replace(super().from_config(config, images), form=form_of(config), remove=remove)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:

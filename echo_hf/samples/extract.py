@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from echo_hf._infra.text import MARK, share
 from echo_hf.collect.urls import post_id_of
-from echo_hf.config.loading import Config
 from echo_hf.engines.base import Text
 from echo_hf.pipeline.answers import Failure
 from echo_hf.prompts import as_data
@@ -26,7 +25,6 @@ from echo_hf.samples.thread_parts import ExtractAnswer, Quality, SampleAnswer, p
 from echo_hf.tables import THREADS, Table
 
 if TYPE_CHECKING:
-    from echo_hf.images.store import ImageStore
     from echo_hf.pipeline.result import StageStats
 
 
@@ -91,14 +89,11 @@ class Drafts:
 
     def _merged(self, found: Draft, earlier: list[Draft], prompts: Collection[str]) -> Draft:
         # Two parts of a long thread may both show a prompt; one answer tells its samples apart.
-        near = [one for one in earlier if one.primary == found.primary]
-        agree = [one for one in near if squeezed(one.prompt) == squeezed(found.prompt)]
+        near = [(one, squeezed(one.prompt)) for one in earlier if one.primary == found.primary]
+        agree = [one for one, prompt in near if prompt == squeezed(found.prompt)]
         # A draft that the answer repeats word for word waits for that.
-        there = [
-            one
-            for one in near
-            if one.start == found.start >= 0 and squeezed(one.prompt) not in prompts
-        ]
+        waiting = [one for one, prompt in near if prompt not in prompts]
+        there = [one for one in waiting if one.start == found.start >= 0]
         if not (agree or there):
             self._drafts.append(found)
             return found
@@ -188,12 +183,6 @@ class Extract(SampleStage):
     context_characters: int = 24_000
 
     @classmethod
-    def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage for the config's target."""
-        del images
-        return cls(config.target, config.stages.extract.context_characters)
-
-    @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """The shares of each quality (section 4: 20 % and 66 %)."""
         one = stats["extract"]
@@ -214,9 +203,9 @@ class Extract(SampleStage):
         for (shown, _), answer in zip(self._parts(row["posts"]), answers, strict=True):
             if isinstance(answer, ExtractAnswer):
                 drafts.add(answer, shown)
-        samples = drafts.finish()
-        nothing: list[Finding] = [] if samples else [(Reject.NO_SAMPLE, None)]
-        return list(self._rows(row["posts"], samples, made_by)), [*drafts.findings, *nothing]
+        if not (samples := drafts.finish()):
+            drafts.findings.append((Reject.NO_SAMPLE, None))
+        return list(self._rows(row["posts"], samples, made_by)), drafts.findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many samples have each quality, and how many prompts were modified."""

@@ -72,11 +72,6 @@ CASES: dict[str, tuple[list[list[Row]], list[Told], list[Any]]] = {
         [(FOX, "Benchmark", [1], {4: HEARD}), (BEAR, "Benchmark", [2, 3], {})],
         [(TWICE, url(4))],
     ),
-    "and none without text": (
-        [[task(FOX, 1, p3="lovely")]],
-        [(FOX, "Benchmark", [1, 3], {})],
-        [(NOT_IN_POST, url(3))],
-    ),
     "there is no sample without prompt or post": (
         [[task(" ", 1), task("x")]],
         [],

@@ -162,6 +162,21 @@ def test_what_decides_the_result_is_in_the_digest(shot: tuple[ImageStore, str], 
     assert elsewhere.digest() == plain.digest()
 
 
+@pytest.mark.parametrize("name", STAGES)
+def test_every_list_text_and_number_of_an_answer_is_bounded(
+    shot: tuple[ImageStore, str], name: str
+) -> None:
+    schema = STAGES[name](shot[0]).answer.model_json_schema()
+    bounds = {"array": {"maxItems"}, "string": {"maxLength"}, "number": {"minimum", "maximum"}}
+    waiting = [schema, *schema.get("$defs", {}).values()]
+    while waiting:
+        part = waiting.pop()
+        closed = "enum" in part or "const" in part
+        assert closed or bounds.get(part.get("type", ""), set()) <= part.keys()
+        waiting += [*part.get("properties", {}).values(), *part.get("anyOf", [])]
+        waiting += [part["items"]] if "items" in part else []
+
+
 # Of a config, and what a stage is given besides or instead.
 SECTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "extract": ({"context_characters": 3000}, {}),

@@ -94,13 +94,7 @@ def test_the_only_task_is_the_sample_itself() -> None:
     assert json.loads(row["provenance"]) == {"extract": {"digest": "d"}, "roles": MADE_BY}
 
 
-def test_completions_are_named_by_their_first_image() -> None:
-    for pets in (("cat", "dog"), ("kitten", "hound")):
-        first, second = rows(completion(pets[0], B, A), completion(pets[1], C))
-        assert [first["id"], second["id"]] == [sample_id("sample", A), sample_id("sample", C)]
-
-
-def test_further_tries_and_conversations_are_named_by_their_images() -> None:
+def test_completions_and_further_tries_are_named_by_their_first_image() -> None:
     found = rows(Task("p", (), [A], [B]), Task("p", screenshot=C), completion("cat", B))
     assert [row["id"] for row in found] == [
         "sample",
@@ -112,8 +106,8 @@ def test_further_tries_and_conversations_are_named_by_their_images() -> None:
         found = rows(Task("p"), Task("p", (), inputs, outputs))
         assert [row["id"] for row in found] == ["sample", sample_id("sample", A)]
 
-    found = rows(Task("p"), Task("p", (), [A]))
-    assert [row["id"] for row in found] == ["sample", sample_id("sample", A)]
+    found = rows(completion("kitten", B, A), completion("dog", C))
+    assert [row["id"] for row in found] == [sample_id("sample", A), sample_id("sample", C)]
 
 
 ASKED = "Turn this photo into a stamp"
@@ -148,7 +142,6 @@ def test_what_is_doubtful_of_a_sample_as_it_stands(
     ("prompt", "expected"),
     [
         (TEMPLATE, "Analysis"),
-        ("a shadow box of <subject>", "Analysis"),
         ("a cat in the [PLACE], oil paint", "Analysis"),
         ("a cat in the sea, oil paint", "Benchmark"),
         ('{"colours": ["red", "blue"], "size": [4, 5]}', "Benchmark"),
@@ -200,14 +193,6 @@ def test_whether_a_completion_was_written_is_computed(
     (row,) = rows(task, of={**SAMPLE, "prompt_modified": modified})
 
     assert row["prompt_modified"] is expected
-
-
-def test_a_completion_written_in_a_description_is_not_modified() -> None:
-    context = [post(0, -1, "fill it: a [PET] in the [PLACE], oil paint", "b")]
-    context[0]["pictures"][0]["alt_text"] = "a cat in the sea, oil paint"
-    (row,) = rows(completion("cat", B), of=sample(context, prompt=TEMPLATE))
-
-    assert not row["prompt_modified"]
 
 
 ROOT_SAID = CONTEXT[0]["text"]
