@@ -111,8 +111,8 @@ def test_numbers_that_name_nobody(text: str) -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        "wa.me/06901820",
         "u/mira½",
+        pytest.param("wa.me/06901820", marks=pytest.mark.slow),
         pytest.param("06 12 34 56 78 90 ", marks=pytest.mark.slow),
         pytest.param("4111 ", marks=pytest.mark.slow),
     ],
@@ -128,17 +128,13 @@ def test_what_is_not_searched_is_not_shown(part: str) -> None:
     assert hidden(text).endswith("[unsearched]")
 
 
-@pytest.mark.parametrize("begins", range(11_560, 11_640, 16))
+@pytest.mark.parametrize("begins", [11_576, 11_624])
 def test_what_begins_in_what_is_shown_is_masked_whole(begins: int) -> None:
     text = "x " * (begins // 2) + "noor.k.of.the.north@mail.example.org" + " y" * 5000
     assert "noor" not in hidden(text)
     assert "example" not in hidden(text)
-
-
-def test_a_prompt_is_searched_to_its_end() -> None:
-    text = "x" * 11_980 + " noor@example.org"
-    assert len(text) <= 12_000
-    assert hidden(text) == "x" * 11_980 + " [e-mail]"
+    whole = "x" * 11_980  # a prompt is searched to its end
+    assert hidden(f"{whole} noor@example.org") == f"{whole} [e-mail]"
 
 
 @given(TEXTS)
@@ -278,19 +274,8 @@ def test_a_product_is_no_person(text: str) -> None:
 
     assert found(text, *products) == []
     assert len(found(text)) == 1
-    assert found(text + " cc @lumen_fan", *products) == [("handle", "@lumen_fan")]
-
-
-def test_an_address_has_so_many_characters_before_its_sign() -> None:
-    """Mail has 64 (RFC 5321): a longer run of letters is something else."""
-    assert found("x" * 65 + "@example.org") == []
-    assert found("x" * 64 + "@example.org") == [("e-mail", "x" * 64 + "@example.org")]
-
-
-def test_a_product_s_name_on_somebody_s_server_is_a_person() -> None:
-    assert found("@lumenimage@art.example", bare("Lumen Image")) == [
-        ("handle", "@lumenimage@art.example")
-    ]
+    for fan in ("@lumen_fan", "@lumenimage@art.example"):  # on somebody's own server
+        assert found(f"{text} cc {fan}", *products) == [("handle", fan)]
 
 
 AUTHORS = names_of(
@@ -380,8 +365,8 @@ def numbers(text: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_other_numbers_are_no_phone_numbers(kind: str) -> None:
-    """None in 60 of each kind, as they stand in prompts."""
-    texts = [OTHERS[kind]() for _ in range(60)]
+    """None in 20 of each kind, as they stand in prompts."""
+    texts = [OTHERS[kind]() for _ in range(20)]
     assert [text for text in texts if numbers(text)] == []
 
 
@@ -434,9 +419,3 @@ def test_numbers_that_may_be_anything_are_left(number: str) -> None:
 def test_what_a_reader_sees(text: str, shown: str) -> None:
     """By hand: full width, invisible, ornamental, accented, other alphabets; Hangul as jamo."""
     assert "".join(readable(text)) == unicodedata.normalize("NFD", shown)
-
-
-@given(st.text(), st.text())
-def test_each_character_is_looked_at_by_itself(one: str, other: str) -> None:
-    assert len(readable(one)) == len(one)
-    assert readable(one + other) == readable(one) + readable(other)

@@ -88,12 +88,10 @@ def test_draws_are_a_number_also_where_there_is_nothing_to_draw() -> None:
         mean_of([], n_boot=2.5, seed=0)  # type: ignore[arg-type]
 
 
-@given(st.text())
-def test_an_error_is_one_line_of_bounded_length(words: str) -> None:
-    line = error_line(KeyError(words))
-    assert line.startswith("KeyError")
-    assert len(line) <= 200
-    assert len(line.splitlines()) == 1
+def test_an_error_is_one_line_of_bounded_length() -> None:
+    line = error_line(ValueError("no\nroom " + "x" * 300))
+    assert line.startswith("ValueError: no room xxx")
+    assert len(line) == 200
 
 
 INPUTS, OUTPUTS = [noise(1)], [noise(2)]
@@ -161,26 +159,14 @@ def test_a_missing_package_is_told_at_first_use(
 @pytest.mark.parametrize(
     ("make", "choices", "says"),
     [
-        (
-            FaceIdentity,
-            {"det_size": 100},
-            "det_size is 100: expected a multiple of 32, such as 640",
-        ),
-        (FaceIdentity, {"det_size": 0}, "det_size is 0: "),
-        (FaceIdentity, {"det_size": (640, 640)}, "det_size is (640, 640): "),
+        (FaceIdentity, {"det_size": 100}, "det_size is 100: expected a multiple of 32, such as"),
         (FaceIdentity, {"det_thresh": 0}, "det_thresh is 0: expected a number above 0, at most 1"),
-        (FaceIdentity, {"det_thresh": 1.5}, "det_thresh is 1.5: "),
-        (FaceIdentity, {"det_thresh": "0.5"}, "det_thresh is '0.5': "),
         (OcrAccuracy, {"min_words": 0}, "min_words is 0: expected a whole number from 1"),
-        (OcrAccuracy, {"min_words": 1.5}, "min_words is 1.5: "),
         (OcrAccuracy, {"min_confidence": 2}, "min_confidence is 2: expected a number from 0 to 1"),
         (OcrAccuracy, {"vocabulary": "words"}, "vocabulary holds something else than words: exp"),
-        (OcrAccuracy, {"vocabulary": [1]}, "vocabulary holds something else than words: expected"),
         (OcrAccuracy, {"vocabulary": []}, "vocabulary is empty: expected words, or null for Engl"),
         (StructureDistance, {"reduction": "mini"}, "unknown reduction 'mini'; did you mean 'min'"),
         (StructureDistance, {"layer": -1}, "layer is -1: expected a whole number from 0"),
-        (StructureDistance, {"layer": "11"}, "layer is '11': expected a whole number from 0"),
-        (StructureDistance, {"size": 0}, "size is 0: expected a whole number from 1"),
         (StructureDistance, {"batch_size": 2.5}, "batch_size is 2.5: expected a whole number from"),
         *(
             (
