@@ -22,7 +22,6 @@ from echo_hf.curate.decisions import (
     RoleChange,
     legible,
 )
-from echo_hf.curate.personal_data import personal_data
 from echo_hf.curate.provenance import (
     INPUT,
     NO_SOURCE,
@@ -39,7 +38,7 @@ from echo_hf.curate.provenance import (
 from echo_hf.errors import ImageError, ReviewError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import RowIssue
-from echo_hf.reasons import Notice, Review, Status
+from echo_hf.reasons import Notice, Status
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import Pixels, cut, inner, upright
 from echo_hf.samples.sample import Finding, sample_digest, texts_of
@@ -278,14 +277,8 @@ def _roles(
 def _crops(
     row: Row, edit: Edit, images: ImageStore, taken: Collection[str]
 ) -> tuple[CropsChange | None, list[bytes]]:
-    before = [
-        (role, tuple(map(int, box)))
-        for role in (INPUT, OUTPUT)
-        for box in row[f"{role}_bboxs"] or ()
-    ]
-    if edit.crops is None or sorted(before) == sorted(
-        (role, tuple(box)) for role, box in edit.crops
-    ):
+    before = [(role, tuple(box)) for role in (INPUT, OUTPUT) for box in row[f"{role}_bboxs"] or ()]
+    if edit.crops is None or sorted(before) == sorted((one, tuple(box)) for one, box in edit.crops):
         return None, []
     if row["screenshot"] is None:
         raise ReviewError(f"sample {row['id']!r} has no screenshot: there is nothing to cut")
@@ -318,38 +311,17 @@ class Reviewed:
 
     table: pa.Table
     edited: Mapping[str, Row] = field(default_factory=dict)
-    findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
-    products: Collection[str] = ()
-    authors: frozenset[str] = frozenset()
-
-    def closed(self, row: Row) -> frozenset[str]:
-        """Reasons for review that the changes of a sample have done away with."""
-        made = self.edited.get(row["id"])
-        if made is None or personal_data(made["prompt"], self.products, self.authors.__contains__):
-            return frozenset()
-        return frozenset({Review.PERSONAL_DATA.value})
-
-    def remarks(self) -> Iterator[RowIssue]:
-        """What was changed, and what of it could not be, one remark each."""
-        for name, findings in self.findings.items():
-            for notice, detail in findings:
-                yield RowIssue(Status.NOTED, [name], notice, detail)
+    issues: Sequence[RowIssue] = ()
 
 
-def reviewed_rows(
-    table: pa.Table,
-    decisions: Decisions,
-    products: Collection[str] = (),
-    authors: frozenset[str] = frozenset(),
-) -> Reviewed:
+def reviewed_rows(table: pa.Table, decisions: Decisions) -> Reviewed:
     """Applies every change that is about a row as it is now."""
     if not any(one.changed for one in decisions.by_id.values()):
         return Reviewed(table)
     read = ("id", "sample_digest", "cleaned_images", "quality", "input_images", "output_images")
     rows = table.select([one for one in read if one in table.column_names]).to_pylist()
     owners = Counter(one for row in rows for one in _counted(row))
-    edited: dict[int, dict[str, Any]] = {}
-    findings: dict[str, list[Finding]] = {}
+    edited, issues = dict[int, dict[str, Any]](), list[RowIssue]()
     for number in sorted(range(len(rows)), key=lambda number: str(rows[number]["id"])):
         about = decisions.changes(rows[number])
         if about is None or about.changed is None:
@@ -365,13 +337,14 @@ def reviewed_rows(
         earlier = json.loads(made["provenance"] or "{}")
         made["provenance"] = json.dumps({**earlier, "review": told}, sort_keys=True)
         edited[number] = made
-        findings[before["id"]] = [(Notice.EDITED_IN_REVIEW, ", ".join(changes.named)), *noticed]
+        noticed = [(Notice.EDITED_IN_REVIEW, ", ".join(changes.named)), *noticed]
+        issues += [RowIssue(Status.NOTED, [before["id"]], *one) for one in noticed]
     new = pa.Table.from_pylist(list(edited.values()), schema=table.schema)
     places = dict(zip(edited, range(len(rows), len(rows) + len(edited)), strict=True))
     order = [places.get(number, number) for number in range(len(rows))]
     changed = pa.concat_tables([table, new]).take(pa.array(order, pa.int64()))
     by_id = {made["id"]: made for made in edited.values()}
-    return Reviewed(changed.combine_chunks(), by_id, findings, products, authors)
+    return Reviewed(changed.combine_chunks(), by_id, issues)
 
 
 def _counted(row: Row) -> set[str]:

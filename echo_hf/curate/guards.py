@@ -50,18 +50,17 @@ class GuardForm:
     most_pictures: int | None = None
 
     def read(self, answer: BaseModel) -> GuardVerdict | None:
-        if self.answer is None:
-            return self.read_text(answer.text) if isinstance(answer, RawText) else None
-        if not isinstance(answer, SafetyAnswer):
-            return None
-        return verdict(bool(answer.hazards), answer.hazards, KNOWN)
+        if isinstance(answer, SafetyAnswer) and self.answer:
+            return verdict(bool(answer.hazards), answer.hazards, KNOWN)
+        if isinstance(answer, RawText) and not self.answer:
+            return self.read_text(answer.text)
+        return None
 
     def accepts(self, text: str) -> bool:
         return self.read(RawText(text)) is not None
 
     def verdict(self, answer: BaseModel) -> GuardVerdict:
-        found = self.read(answer)
-        if found is None:
+        if (found := self.read(answer)) is None:
             raise ValueError(f"{answer!r} is not an answer of form {self.name!r}")
         return found
 

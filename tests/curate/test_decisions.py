@@ -72,8 +72,8 @@ EMPTY_CROP = {"role": "input", "box": [5, 0, 5, 9], "sha256": A}
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('["one", "keep"]', "is not a decision: expected a JSON object"),
-        ('{"id": "one",, "decision": "remove"}', "is not a decision: expected a JSON object"),
+        ('["one", "keep"]', "expected a mapping"),
+        ('{"id": "one",, "decision": "remove"}', "invalid JSON: "),
         ('{"id": "one"}', "is missing"),
         (_line(decision="drop"), "decision is 'drop'"),
         (_line(notes="x"), "unknown key 'notes'"),
