@@ -25,7 +25,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.metrics import SimilarityCache, StructureDistance
+from echo_hf.metrics import SimilarityCache, structure_distance
 from echo_hf.metrics.structure_distance import VitOptions, load_vit, resized, self_similarities
 
 LAYER, SIZE, BATCH_SIZE = 11, 224, 8
@@ -75,14 +75,13 @@ def measured(model: str, samples: int, systems: int, side: int, rounds: int) -> 
     made = [generated(samples, side, 1 + system) for system in range(systems)]
     vit = load_vit(VitOptions(model, None, LAYER, SIZE, "cpu"))
     ready = np.stack([resized(one, SIZE).pixels for one in (*inputs, *made[0])])
-    metric = StructureDistance(model=model, device="cpu", batch_size=BATCH_SIZE)
-    metric.add(inputs[:1], made[0][:1])  # which loads the model
+    metric = _metric(model, SimilarityCache(most_bytes=0))
     steps: list[Callable[[], object]] = [
         lambda: [
             self_similarities(vit, LAYER, ready[at : at + BATCH_SIZE])
             for at in range(0, len(ready), BATCH_SIZE)
         ],
-        lambda: metric.add(inputs, made[0]),
+        lambda: metric(inputs, made[0]),
     ]
     seconds = [min(one) for one in zip(*(_round(steps) for _ in range(rounds)), strict=True)]
     alone = _all_systems(model, inputs, made, None)
@@ -108,12 +107,20 @@ def _all_systems(
 ) -> tuple[int, float]:
     """Images that the model looks at for all systems, and seconds of work."""
     forwards, taken = 0, 0.0
+    kept = SimilarityCache(most_bytes=0) if cache is None else cache
+    metric = _metric(model, kept)
     for outputs in made:
-        metric = StructureDistance(model=model, device="cpu", batch_size=BATCH_SIZE, cache=cache)
-        metric.add([], [])  # which loads the model
-        taken += _round([partial(metric.add, inputs, outputs)])[0]
-        forwards += metric.forwards
+        forwards += len(inputs) + len(outputs) - len(kept)
+        taken += _round([partial(metric, inputs, outputs)])[0]
     return forwards, taken
+
+
+def _metric(model: str, cache: SimilarityCache) -> Callable[..., object]:
+    """The metric with its model loaded."""
+    options = {"model": model, "device": "cpu", "batch_size": BATCH_SIZE, "n_boot": 0}
+    metric = partial(structure_distance, cache=cache, **options)
+    metric([], [])
+    return metric
 
 
 def shown(found: Measure, systems: int, side: int) -> Shown:

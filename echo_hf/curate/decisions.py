@@ -25,7 +25,7 @@ from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.config.checks import first_error
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Review
-from echo_hf.samples.thread_parts import LONGEST_PROMPT, Quality
+from echo_hf.samples.extract import LONGEST_PROMPT, Quality
 
 Role = Literal["input", "output", "neither"]
 CutRole = Literal["input", "output"]

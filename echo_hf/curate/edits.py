@@ -41,10 +41,10 @@ from echo_hf.pipeline.stage import RowIssue
 from echo_hf.reasons import Notice, Status
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import Pixels, cut, inner, upright
+from echo_hf.samples.extract import LONGEST_PROMPT, Quality
 from echo_hf.samples.sample import Finding, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, spans_of, text_digest
 from echo_hf.samples.tasks import doubts_of, quality_with
-from echo_hf.samples.thread_parts import LONGEST_PROMPT, Quality
 
 Row = Mapping[str, Any]
 TRASH = "Trash"

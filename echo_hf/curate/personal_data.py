@@ -19,7 +19,7 @@ from stdnum import iban, luhn
 
 from echo_hf._infra.atomic import complete
 from echo_hf.config.checks import KEY_FORM
-from echo_hf.samples.thread_parts import LONGEST_PROMPT
+from echo_hf.samples.extract import LONGEST_PROMPT
 
 if TYPE_CHECKING:
     from linkify_it import LinkifyIt

@@ -11,12 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
+from echo_hf.errors import ScoreError
 from echo_hf.images.color import ciede2000, lab_of
 from echo_hf.metrics.image_features import (
-    Accumulator,
     Protocol,
+    SampleFeatures,
+    check_protocol,
+    common_fields,
     reasons_of,
     samples_of,
+    seen,
 )
 from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured, coverage_of, mean_of
 from echo_hf.reasons import MetricReason
@@ -71,7 +75,7 @@ class ColorShiftResult(MetricResult):
     tint: Tint
 
 
-class ColorShift(Accumulator[Any, Integers]):
+class ColorShift:
     """The color shift of images that come in batches, or are counted in several processes.
 
     It keeps histograms, 12 KB a sample, and no image: results of several parts merge to the
@@ -97,7 +101,14 @@ class ColorShift(Accumulator[Any, Integers]):
     """
 
     def __init__(self, *, protocol: Protocol = "corrected", threads: int | None = None) -> None:
-        super().__init__(threads, protocol)
+        check_protocol(protocol)
+        self._protocol: Protocol = protocol
+        self._threads = threads
+        self._samples: list[SampleFeatures[Integers]] = []
+
+    def __len__(self) -> int:
+        """How many samples are counted."""
+        return len(self._samples)
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
         """Counts the levels of some more samples, as `color_shift` takes them: all or none."""
@@ -105,8 +116,22 @@ class ColorShift(Accumulator[Any, Integers]):
         samples = samples_of(inputs, outputs)
         if published:
             samples = (replace(one, inputs=one.inputs[:1]) for one in samples)
-        looked = self._seen(samples, histograms, lone_inputs=published)
+        how: dict[str, Any] = {"protocol": self._protocol, "threads": self._threads}
+        looked = seen(samples, histograms, lone_inputs=published, **how)
         self._samples += [replace(one, inputs=(sum(one.inputs, NOTHING),)) for one in looked]
+
+    def merge(self, other: ColorShift) -> None:
+        """Adds the samples of another accumulator after its own.
+
+        Raises:
+            ScoreError: It follows the other protocol.
+        """
+        if self._protocol != other._protocol:
+            raise ScoreError(
+                f"protocol is {other._protocol!r} there and {self._protocol!r} here: expected the "
+                "same"
+            )
+        self._samples += other._samples
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> ColorShiftResult:
         """The color shift of all samples; the whole depends on no order and no batches."""
@@ -137,7 +162,7 @@ class ColorShift(Accumulator[Any, Integers]):
             n=n,
             coverage=coverage_of(n, len(reasons)),
             reasons=tuple(why or (no_levels if one is None else None) for why, one in shown),
-            **self._common(definition, n_boot, seed),
+            **common_fields(self._samples, definition, {}, n_boot, seed),
             wasserstein=ByChannel(*estimates[:3]),
             tint=Tint(*estimates[3:]),
         )

@@ -17,21 +17,24 @@ from numpy.typing import NDArray
 from PIL import Image
 from xxhash import xxh3_128
 
-from echo_hf.errors import ScoreError, WeightsError, unknown
+from echo_hf.errors import ScoreError, WeightsError
 from echo_hf.images.decode import decoding
 from echo_hf.metrics.image_features import (
-    Accumulator,
     InputCache,
     Protocol,
     SampleFeatures,
+    check_protocol,
+    common_fields,
     reasons_of,
     samples_of,
+    seen,
 )
 from echo_hf.metrics.result import (
     MetricResult,
     Unmeasured,
     check_extra,
     error_line,
+    mean_fields,
     module_versions,
 )
 from echo_hf.reasons import MetricReason
@@ -221,9 +224,6 @@ def _started(folder: Path, name: str, options: FaceOptions) -> Any:
 
     asked, size = options.providers or (), options.det_size
     available = onnxruntime.get_available_providers()
-    for provider in asked:
-        if provider not in available:
-            raise ScoreError(unknown("provider of onnxruntime", provider, available))
     providers = list(asked) or [one for one in (CUDA, CPU) if one in available]
     app = FaceAnalysis(name=str(folder), allowed_modules=list(TASKS), providers=providers)
     for task in TASKS:
@@ -310,76 +310,19 @@ def _dropped(sample: SampleFeatures[Levels]) -> Unmeasured | None:
     return None
 
 
-class FaceIdentity(Accumulator[FaceReader, Found]):
-    """The face identity of images that come in batches, or are compared in several processes.
-
-    Of each sample two boxes and a cosine are kept; embeddings, by which people can be recognized,
-    are not, except in the cache of inputs. Its arguments are those of `face_identity`.
-
-    Raises:
-        ScoreError: There is no such protocol, or a number is none of those that are possible.
-    """
-
-    def __init__(
-        self,
-        *,
-        protocol: Protocol = "corrected",
-        pack: str | os.PathLike[str] = AURAFACE,
-        revision: str | None = None,
-        det_size: int = 640,
-        det_thresh: float = 0.5,
-        providers: Sequence[str] | None = None,
-        cache: FaceCache | None = None,
-        threads: int | None = None,
-    ) -> None:
-        super().__init__(threads, protocol)
-        chosen = None if providers is None else tuple(providers)
-        self._options = FaceOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
-        self._cache = FaceCache() if cache is None else cache
-
-    def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
-        """Compares the faces of some more samples, as `face_identity` takes them: all or none."""
-        samples, reader = samples_of(inputs, outputs), self._loaded()
-        looked = self._seen(samples, partial(levels_of, protocol=self._protocol))
-        self._samples += [one.measured(self._compared(one, reader)) for one in looked]
-
-    def compute(self, *, n_boot: int = 1000, seed: int = 0) -> FaceIdentityResult:
-        """The face identity of all samples; the whole depends on no order and no batches."""
-        matches, values = list[FaceMatch | None](), list[float | None]()
-        reasons = list[Unmeasured | None]()
-        for sample, reason in zip(self._samples, reasons_of(self._samples), strict=True):
-            found = reason or sample.output
-            match = found if isinstance(found, FaceMatch) else None
-            if match and match.cosine <= 0 and self._protocol == "published":
-                detail = f"cosine {match.cosine:.4f}"
-                found = Unmeasured(MetricReason.NOT_ABOVE_ZERO, detail=detail)
-            matches.append(match)
-            values.append(found.cosine if isinstance(found, FaceMatch) else None)
-            reasons.append(found if isinstance(found, Unmeasured) else None)
-        definition = {
-            "metric": "face_identity",
-            "protocol": self._protocol,
-            **RULES[self._protocol],
-            "direction": "higher is better",
-            **(self._networks or self._loaded().definition),
-        }
-        fields = self._fields(values, reasons, definition, n_boot, seed)
-        return FaceIdentityResult(**fields, matches=tuple(matches))
-
-    def _load(self) -> FaceReader:
-        return self._cache.network(self._options, lambda: FaceReader(self._options))
-
-    def _compared(self, sample: SampleFeatures[Levels], reader: FaceReader) -> Found | None:
-        if sample.output is None or sample.unmeasured:
-            return None
-        if self._protocol == "published" and (dropped := _dropped(sample)):
-            return dropped
-        inputs = []
-        for image in sample.inputs:
-            key = (reader.key, image.digest)
-            inputs.append(self._cache.find(key) or reader.faces(image.levels))
-            self._cache.keep(key, inputs[-1])
-        return best_match(inputs, reader.faces(sample.output.levels))
+def _compared(
+    sample: SampleFeatures[Levels], reader: FaceReader, cache: FaceCache, protocol: Protocol
+) -> Found | None:
+    if sample.output is None or sample.unmeasured:
+        return None
+    if protocol == "published" and (dropped := _dropped(sample)):
+        return dropped
+    inputs = []
+    for image in sample.inputs:
+        key = (reader.key, image.digest)
+        inputs.append(cache.find(key) or reader.faces(image.levels))
+        cache.keep(key, inputs[-1])
+    return best_match(inputs, reader.faces(sample.output.levels))
 
 
 def face_identity(
@@ -424,7 +367,8 @@ def face_identity(
         threads: How many threads decode; as many as there are processors when null.
 
     Returns:
-        `value` and `interval` from -1 to 1; a sample without a number has a reason.
+        `value` and `interval` from -1 to 1; a sample without a number has a reason. Embeddings, by
+        which people can be recognized, are kept in the cache alone.
 
     Raises:
         MissingExtraError: insightface or onnxruntime is not installed.
@@ -442,15 +386,31 @@ def face_identity(
         >>> round(best_match([before], after).cosine, 3)
         0.6
     """
-    measured = FaceIdentity(
-        protocol=protocol,
-        pack=pack,
-        revision=revision,
-        det_size=det_size,
-        det_thresh=det_thresh,
-        providers=providers,
-        cache=cache,
-        threads=threads,
-    )
-    measured.add(inputs, outputs)
-    return measured.compute(n_boot=n_boot, seed=seed)
+    check_protocol(protocol)
+    given, kept = samples_of(inputs, outputs), FaceCache() if cache is None else cache
+    chosen = None if providers is None else tuple(providers)
+    options = FaceOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
+    reader = kept.network(options, lambda: FaceReader(options))
+    looked = seen(given, partial(levels_of, protocol=protocol), protocol=protocol, threads=threads)
+    samples = [one.measured(_compared(one, reader, kept, protocol)) for one in looked]
+    matches, values = list[FaceMatch | None](), list[float | None]()
+    reasons = list[Unmeasured | None]()
+    for sample, reason in zip(samples, reasons_of(samples), strict=True):
+        found = reason or sample.output
+        match = found if isinstance(found, FaceMatch) else None
+        if match and match.cosine <= 0 and protocol == "published":
+            detail = f"cosine {match.cosine:.4f}"
+            found = Unmeasured(MetricReason.NOT_ABOVE_ZERO, detail=detail)
+        matches.append(match)
+        values.append(found.cosine if isinstance(found, FaceMatch) else None)
+        reasons.append(found if isinstance(found, Unmeasured) else None)
+    definition = {
+        "metric": "face_identity",
+        "protocol": protocol,
+        **RULES[protocol],
+        "direction": "higher is better",
+        **reader.definition,
+    }
+    fields = mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
+    fields |= common_fields(samples, definition, reader.definition, n_boot, seed)
+    return FaceIdentityResult(**fields, matches=tuple(matches))

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
-from typing import Protocol as TypingProtocol
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from PIL import Image, features
 from xxhash import xxh3_128
@@ -22,7 +21,7 @@ from xxhash import xxh3_128
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.images.decode import BadImageError, ImageSource, open_image
 from echo_hf.images.loader import LoadedImage, load_image
-from echo_hf.metrics.result import Unmeasured, definition_of, mean_fields, versions_of
+from echo_hf.metrics.result import Unmeasured, definition_of, versions_of
 from echo_hf.reasons import ImageNotice, MetricReason
 
 Protocol = Literal["published", "corrected"]
@@ -195,7 +194,7 @@ def seen(
     samples: Iterable[MetricSample],
     look: Callable[[Image.Image], Value],
     *,
-    load: Load,
+    protocol: Protocol = "corrected",
     threads: int | None = None,
     lone_inputs: bool = False,
 ) -> Iterator[SampleFeatures[Value]]:
@@ -212,7 +211,7 @@ def seen(
                 return _Side(unmeasured=Unmeasured(missing, detail=place))
             try:
                 with _turn(source):
-                    loaded = load(source)
+                    loaded = LOADERS[protocol](source)
                 digests.append(_digest(source, loaded.image))
             except BadImageError as error:
                 detail = f"{place}: {error.reason.meaning} ({error.detail})"
@@ -272,103 +271,27 @@ def reasons_of(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured | None
     return [one.unmeasured or (card if one.digests[1] in repeated else None) for one in samples]
 
 
-class Network(TypingProtocol):
-    """Networks that say what of them decides numbers."""
-
-    @property
-    def definition(self) -> Mapping[str, Any]: ...
-
-
-Loaded = TypeVar("Loaded", bound=Network)
-
-
-class Accumulator(Generic[Loaded, Value]):
-    """What metrics share whose images come in batches, or in several processes."""
-
-    def __init__(
-        self, threads: int | None, protocol: Protocol = "corrected", **settings: Any
-    ) -> None:
-        check_protocol(protocol)
-        self._threads = threads
-        self._protocol: Protocol = protocol
-        self._settings = {"protocol": protocol, **settings}  # what parts must have in common
-        self._network: Loaded | None = None
-        self._networks: Mapping[str, Any] = {}  # their definition, once it is known
-        self._samples: list[SampleFeatures[Value]] = []
-
-    def __len__(self) -> int:
-        return len(self._samples)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without networks: a process that only merges needs none."""
-        return {**vars(self), "_network": None}
-
-    def merge(self, other: Self) -> None:
-        """Adds the samples of another accumulator after its own.
-
-        Raises:
-            ScoreError: Something that decides the numbers differs, such as the protocol.
-        """
-        both = bool(self._networks and other._networks)
-        here, there = (one._settings | dict(one._networks if both else {}) for one in (self, other))
-        for name in here:
-            if here[name] != there[name]:
-                raise ScoreError(
-                    f"{name} is {there[name]!r} there and {here[name]!r} here: expected the same, "
-                    "since it decides the numbers"
-                )
-        self._networks = self._networks or other._networks
-        self._samples += other._samples
-
-    def _load(self) -> Loaded:
-        raise NotImplementedError  # by a metric that has no network
-
-    def _loaded(self) -> Loaded:
-        if self._network is None:
-            network = self._load()
-            for name, old in self._networks.items():
-                new = network.definition.get(name)
-                if new != old:
-                    raise ScoreError(
-                        f"{name} is {new!r} now and {old!r} in the samples that are here: expected "
-                        "the same, measure these in another accumulator and compare there"
-                    )
-            self._network, self._networks = network, network.definition
-        return self._network
-
-    def _seen(
-        self, samples: Iterable[MetricSample], look: Callable[[Image.Image], Other], **how: bool
-    ) -> Iterator[SampleFeatures[Other]]:
-        load = LOADERS[self._protocol]
-        return seen(samples, look, load=load, threads=self._threads, **how)
-
-    def _common(self, definition: Mapping[str, Any], n_boot: int, seed: int) -> dict[str, Any]:
-        """What every result holds: what was noticed, and all that decides the numbers."""
-        notices = Counter(chain.from_iterable(one.notices for one in self._samples))
-        versions = {
-            **versions_of("echo-hf", "numpy"),
-            **self._networks.get("versions", {}),
-            **versions_of("pillow"),
-            **{name: features.version(name) for name in CODECS},
-        }
-        own = {"blank_within": FLAT_LEVELS, "versions": versions}
-        drawn = {"interval": definition_of(n_boot, seed)}
-        return {
-            "notices": dict(sorted(notices.items())),
-            "definition": {**definition, **own, **drawn},
-        }
-
-    def _fields(
-        self,
-        values: Sequence[float | None],
-        reasons: Iterable[Unmeasured | None],
-        definition: Mapping[str, Any],
-        n_boot: int,
-        seed: int,
-    ) -> dict[str, Any]:
-        """What a result holds whose value is the mean of the samples' numbers."""
-        fields = mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
-        return fields | self._common(definition, n_boot, seed)
+def common_fields(
+    samples: Sequence[SampleFeatures[Any]],
+    definition: Mapping[str, Any],
+    networks: Mapping[str, Any],
+    n_boot: int,
+    seed: int,
+) -> dict[str, Any]:
+    """What every result of images holds: what was noticed, and all that decides the numbers."""
+    notices = Counter(chain.from_iterable(one.notices for one in samples))
+    versions = {
+        **versions_of("echo-hf", "numpy"),
+        **networks.get("versions", {}),
+        **versions_of("pillow"),
+        **{name: features.version(name) for name in CODECS},
+    }
+    own = {"blank_within": FLAT_LEVELS, "versions": versions}
+    drawn = {"interval": definition_of(n_boot, seed)}
+    return {
+        "notices": dict(sorted(notices.items())),
+        "definition": {**definition, **own, **drawn},
+    }
 
 
 Kept = TypeVar("Kept")
@@ -387,7 +310,7 @@ class InputCache(Generic[Kept, Value]):
         self._lock = Lock()
         self._networks: dict[Hashable, Kept | ScoreError] = {}
         self._values: dict[tuple[str, bytes], Value] = {}
-        self._kept_bytes = 0
+        self.kept_bytes = 0
 
     def __getstate__(self) -> dict[str, int]:
         """An empty one with the same bound: another process looks at other inputs."""
@@ -398,10 +321,6 @@ class InputCache(Generic[Kept, Value]):
 
     def __len__(self) -> int:
         return len(self._values)
-
-    @property
-    def kept_bytes(self) -> int:
-        return self._kept_bytes
 
     def network(self, options: Hashable, load: Callable[[], Kept]) -> Kept:
         """Loads a network when it is first asked for; it, or the error, is given from then on."""
@@ -422,6 +341,6 @@ class InputCache(Generic[Kept, Value]):
     def keep(self, key: tuple[str, bytes], value: Value) -> None:
         size = ENTRY_BYTES + value.nbytes  # type: ignore[attr-defined]
         with self._lock:
-            if key not in self._values and self._kept_bytes + size <= self._most_bytes:
+            if key not in self._values and self.kept_bytes + size <= self._most_bytes:
                 self._values[key] = deepcopy(value)
-                self._kept_bytes += size
+                self.kept_bytes += size

@@ -20,13 +20,20 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.image_features import Accumulator, SampleFeatures, prompted, reasons_of
+from echo_hf.metrics.image_features import (
+    SampleFeatures,
+    common_fields,
+    prompted,
+    reasons_of,
+    seen,
+)
 from echo_hf.metrics.result import (
     Estimate,
     MetricResult,
     Unmeasured,
     check_extra,
     error_line,
+    mean_fields,
     mean_of,
     module_versions,
     versions_of,
@@ -204,7 +211,6 @@ class Vocabulary:
         return word in self.words or word.removesuffix("'s") in self.words
 
 
-@cache
 def english() -> Vocabulary:
     """The English words that pyspellchecker lists."""
     check_extra("ocr_accuracy", EXTRA, ["spellchecker"])
@@ -377,88 +383,6 @@ class OcrAccuracyResult(MetricResult):
     readings: tuple[Reading | None, ...]
 
 
-class OcrAccuracy(Accumulator[TextReader, OcrScore]):
-    """The OCR accuracy of images that come in batches, or are read in several processes.
-
-    It keeps what was read, and no image. Networks run in the thread that adds, since they keep
-    state from one step to the next. Its arguments are those of `ocr_accuracy`.
-
-    Raises:
-        ScoreError: A choice is none of those that are possible.
-    """
-
-    def __init__(
-        self,
-        *,
-        vocabulary: Collection[str] | None = None,
-        min_words: int = 5,
-        min_confidence: float = 0.5,
-        threads: int | None = None,
-    ) -> None:
-        if not isinstance(min_words, int) or min_words < 1:
-            raise ScoreError(f"min_words is {min_words!r}: expected a whole number from 1")
-        if not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
-            raise ScoreError(f"min_confidence is {min_confidence!r}: expected a number from 0 to 1")
-        self._vocabulary = None if vocabulary is None else vocabulary_of(vocabulary)
-        words = self._vocabulary and self._vocabulary.definition
-        least: dict[str, Any] = {"min_words": min_words, "min_confidence": min_confidence}
-        super().__init__(threads, vocabulary=words, **least)
-        self._least = Least(min_words, min_confidence)
-
-    def add(self, prompts: Iterable[str], outputs: Iterable[Any]) -> None:
-        """Reads the outputs of some more samples, as `ocr_accuracy` takes them: all or none."""
-        texts, samples = prompted(prompts, outputs)
-        vocabulary, reader = self._vocabulary or english(), self._loaded()
-        made = list[SampleFeatures[OcrScore]]()
-        for prompt, one in zip(texts, self._seen(samples, blue_first), strict=True):
-            read = None if one.output is None else reader.read(one.output)
-            rules = (vocabulary, self._least, reader.signs)
-            made.append(one.measured(score(prompt, read, *rules) if read else None))
-        self._samples += made
-
-    def compute(self, *, n_boot: int = 1000, seed: int = 0) -> OcrAccuracyResult:
-        """The OCR accuracy of all samples, in the order in which they came."""
-        vocabulary = self._vocabulary or english()
-        nothing_quoted = Unmeasured(MetricReason.NOTHING_QUOTED)
-        scores = [
-            OcrScore(None, reason) if reason else sample.output or OcrScore(None)
-            for sample, reason in zip(self._samples, reasons_of(self._samples), strict=True)
-        ]
-        readings = tuple(one.reading for one in scores)
-        definition = {
-            "metric": "ocr_accuracy",
-            "role": "a check of text_rendering, not a measure in its place",
-            "loader": "echo_hf.load_rgb",
-            "value": "mean over samples of the mean over quoted strings of 1 - distance / letters",
-            "exact": "mean over samples of the share of quoted strings with distance 0",
-            "in_vocabulary": "mean over samples that quote nothing of the share of known words",
-            "direction": "higher is better",
-            "folding": "NFKC_Casefold, kinds of quotation marks and of dashes, no spaces",
-            "fewest_letters": FEWEST_LETTERS,
-            "min_words": self._least.words,
-            "min_confidence": self._least.confidence,
-            "vocabulary": dict(vocabulary.definition),
-            "networks": (self._networks or self._loaded().definition)["networks"],
-        }
-        values, known = (
-            [one.value if one.by == rule else None for one in scores] for rule in get_args(Rule)
-        )
-        reasons = [nothing_quoted if one.by == "vocabulary" else one.unmeasured for one in scores]
-        return OcrAccuracyResult(
-            **self._fields(values, reasons, definition, n_boot, seed),
-            exact=mean_of([one.exact for one in scores], n_boot=n_boot, seed=seed),
-            in_vocabulary=mean_of(known, n_boot=n_boot, seed=seed),
-            unknown_letters=sum(
-                bool(one.unknown) for read in readings if read for one in read.quotes
-            ),
-            by=tuple(one.by for one in scores),
-            readings=readings,
-        )
-
-    def _load(self) -> TextReader:
-        return TextReader()
-
-
 def ocr_accuracy(
     prompts: Iterable[str],
     outputs: Iterable[Any],
@@ -505,8 +429,53 @@ def ocr_accuracy(
         >>> match.found, match.accuracy
         ('openlake', 0.875)
     """
-    measured = OcrAccuracy(
-        vocabulary=vocabulary, min_words=min_words, min_confidence=min_confidence, threads=threads
+    if not isinstance(min_words, int) or min_words < 1:
+        raise ScoreError(f"min_words is {min_words!r}: expected a whole number from 1")
+    if not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
+        raise ScoreError(f"min_confidence is {min_confidence!r}: expected a number from 0 to 1")
+    known = english() if vocabulary is None else vocabulary_of(vocabulary)
+    texts, given = prompted(prompts, outputs)
+    least, reader = Least(min_words, min_confidence), TextReader()
+    looked = seen(given, blue_first, threads=threads)
+    samples = list[SampleFeatures[OcrScore]]()
+    for prompt, one in zip(texts, looked, strict=True):
+        read = None if one.output is None else reader.read(one.output)
+        found = score(prompt, read, known, least, reader.signs) if read else None
+        samples.append(one.measured(found))
+    scores = [
+        OcrScore(None, reason) if reason else sample.output or OcrScore(None)
+        for sample, reason in zip(samples, reasons_of(samples), strict=True)
+    ]
+    nothing_quoted = Unmeasured(MetricReason.NOTHING_QUOTED)
+    reasons = [nothing_quoted if one.by == "vocabulary" else one.unmeasured for one in scores]
+    values, words = (
+        [one.value if one.by == rule else None for one in scores] for rule in get_args(Rule)
     )
-    measured.add(prompts, outputs)
-    return measured.compute(n_boot=n_boot, seed=seed)
+    readings = tuple(one.reading for one in scores)
+    definition = {
+        "metric": "ocr_accuracy",
+        "role": "a check of text_rendering, not a measure in its place",
+        "loader": "echo_hf.load_rgb",
+        "value": "mean over samples of the mean over quoted strings of 1 - distance / letters",
+        "exact": "mean over samples of the share of quoted strings with distance 0",
+        "in_vocabulary": "mean over samples that quote nothing of the share of known words",
+        "direction": "higher is better",
+        "folding": "NFKC_Casefold, kinds of quotation marks and of dashes, no spaces",
+        "fewest_letters": FEWEST_LETTERS,
+        "min_words": min_words,
+        "min_confidence": min_confidence,
+        "vocabulary": dict(known.definition),
+        "networks": reader.definition["networks"],
+    }
+    unknown = (bool(one.unknown) for read in readings if read for one in read.quotes)
+    return OcrAccuracyResult(
+        **{
+            **mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed),
+            **common_fields(samples, definition, reader.definition, n_boot, seed),
+        },
+        exact=mean_of([one.exact for one in scores], n_boot=n_boot, seed=seed),
+        in_vocabulary=mean_of(words, n_boot=n_boot, seed=seed),
+        unknown_letters=sum(unknown),
+        by=tuple(one.by for one in scores),
+        readings=readings,
+    )

@@ -21,15 +21,23 @@ from echo_hf.engines.checkpoint import find_checkpoint
 from echo_hf.errors import EngineError, ScoreError, WeightsError, unknown
 from echo_hf.images.decode import ProcessGuard
 from echo_hf.metrics.image_features import (
-    Accumulator,
     InputCache,
     Protocol,
     SampleFeatures,
     check_protocol,
+    common_fields,
     reasons_of,
     samples_of,
+    seen,
 )
-from echo_hf.metrics.result import MetricResult, Unmeasured, check_extra, error_line, versions_of
+from echo_hf.metrics.result import (
+    MetricResult,
+    Unmeasured,
+    check_extra,
+    error_line,
+    mean_fields,
+    versions_of,
+)
 from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:
@@ -309,115 +317,37 @@ def squared_difference(one: Similarity, other: Similarity) -> float:
     return float(np.square(one - other).mean(dtype=np.float64))
 
 
-class StructureDistance(Accumulator[LoadedVit, float]):
-    """The structure distance of images that come in batches, or in several processes.
-
-    It keeps a few numbers a sample and no image. Parts merge to the whole up to the rounding of
-    float32. Its arguments are those of `structure_distance`.
-
-    Raises:
-        ScoreError: A choice is none of those there are, or a number is none.
-    """
-
-    def __init__(
-        self,
-        *,
-        protocol: Protocol = "corrected",
-        model: str = MODEL,
-        revision: str | None = None,
-        layer: int = LAYER,
-        size: int = SIZE,
-        reduction: Reduction | None = None,
-        batch_size: int = BATCH_SIZE,
-        device: str | None = None,
-        threads: int | None = None,
-        cache: SimilarityCache | None = None,
-    ) -> None:
-        check_protocol(protocol)
-        if reduction is not None and reduction not in REDUCTIONS:
-            raise ScoreError(unknown("reduction", reduction, REDUCTIONS))
-        for name, number in {"layer": layer, "size": size, "batch_size": batch_size}.items():
-            least = 0 if name == "layer" else 1
-            if not isinstance(number, int) or number < least:
-                raise ScoreError(f"{name} is {number!r}: expected a whole number from {least}")
-        self._reduction: Reduction = reduction or RULES[protocol]["reduction"]
-        same = {"reduction": self._reduction, "layer": layer, "size": size}
-        super().__init__(threads, protocol, **same, model=str(model), revision=revision)
-        self._options = VitOptions(str(model), revision, layer, size, device)
-        self._batch_size, self._forwards = batch_size, 0
-        self._cache = SimilarityCache(most_bytes=0) if cache is None else cache
-
-    @property
-    def forwards(self) -> int:
-        """How many images the ViT has looked at."""
-        return self._forwards
-
-    def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
-        """Measures some more samples, as `structure_distance` takes them: all or none."""
-        samples, vit = samples_of(inputs, outputs), self._loaded()
-        looked = self._seen(samples, partial(resized, size=self._options.size))
-        measured = list[SampleFeatures[float]]()
-        while batch := list(islice(looked, self._batch_size)):  # images load while the ViT runs
-            measured += self._measured(vit, batch)
-        self._samples += measured
-
-    def compute(self, *, n_boot: int = 1000, seed: int = 0) -> StructureDistanceResult:
-        """The structure distance of all samples, in the order in which they came."""
-        values, reasons = list[float | None](), reasons_of(self._samples)
-        samples = zip(self._samples, reasons, strict=True)
-        per_input = [None if reason else sample.inputs for sample, reason in samples]
-        for at, distances in enumerate(per_input):
-            value = None if distances is None else REDUCTIONS[self._reduction](distances)
-            if value == 0 and self._protocol == "published":
-                value, reasons[at] = None, Unmeasured(MetricReason.ZERO_DISTANCE)
-                per_input[at] = None
-            values.append(value)
-        definition = {
-            "metric": "structure_distance",
-            "protocol": self._protocol,
-            **RULES[self._protocol],
-            "reduction": self._reduction,
-            "value": "mean over samples of the mean squared difference of the cosine "
-            "self-similarities of keys",
-            "direction": "lower is better",
-            **(self._networks or self._loaded().definition),
-            "resampling": RESAMPLING.name.lower(),
-            "normalised": {"mean": list(MEAN), "spread": list(SPREAD)},
-        }
-        fields = self._fields(values, reasons, definition, n_boot, seed)
-        return StructureDistanceResult(**fields, per_input=tuple(per_input))
-
-    def _load(self) -> LoadedVit:
-        return self._cache.network(self._options, partial(load_vit, self._options))
-
-    def _measured(
-        self, vit: LoadedVit, batch: Sequence[SampleFeatures[Squashed]]
-    ) -> Iterator[SampleFeatures[float]]:
-        """A batch with distances in place of images; equal images are looked at once."""
-        whole = [one for one in batch if one.unmeasured is None]
-        inputs = {image.digest: image for one in whole for image in one.inputs}
-        images = inputs | {one.output.digest: one.output for one in whole if one.output is not None}
-        kept = {digest: self._cache.find((vit.key, digest)) for digest in images}
-        found = {digest: one for digest, one in kept.items() if one is not None}
-        new = [digest for digest in images if digest not in found]
-        for first in range(0, len(new), self._batch_size):
-            some = new[first : first + self._batch_size]
-            pixels = np.stack([images[digest].pixels for digest in some])
-            found |= zip(some, self_similarities(vit, self._options.layer, pixels), strict=True)
-            self._forwards += len(some)
-        for digest in inputs:
-            self._cache.keep((vit.key, digest), found[digest])
-        for sample in batch:
-            distances, unmeasured = tuple[float, ...](), sample.unmeasured
-            if unmeasured is None and sample.output is not None:
-                made, given = sample.output.digest, (one.digest for one in sample.inputs)
-                distances = tuple(squared_difference(found[one], found[made]) for one in given)
-                # Weights or sums that overflow make numbers that are not finite.
-                if not np.isfinite(distances).all():
-                    number = int(np.argmin(np.isfinite(distances)))
-                    detail = f"the distance from input {number + 1} is {distances[number]}"
-                    unmeasured = Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
-            yield replace(sample.measured(None, distances), unmeasured=unmeasured)
+def _distances(
+    batch: Sequence[SampleFeatures[Squashed]],
+    vit: LoadedVit,
+    cache: SimilarityCache,
+    layer: int,
+    batch_size: int,
+) -> Iterator[SampleFeatures[float]]:
+    """A batch with distances in place of images; equal images are looked at once."""
+    whole = [one for one in batch if one.unmeasured is None]
+    inputs = {image.digest: image for one in whole for image in one.inputs}
+    images = inputs | {one.output.digest: one.output for one in whole if one.output is not None}
+    kept = ((digest, cache.find((vit.key, digest))) for digest in images)
+    found = {digest: one for digest, one in kept if one is not None}
+    new = [digest for digest in images if digest not in found]
+    for first in range(0, len(new), batch_size):
+        some = new[first : first + batch_size]
+        pixels = np.stack([images[digest].pixels for digest in some])
+        found |= zip(some, self_similarities(vit, layer, pixels), strict=True)
+    for digest in inputs:
+        cache.keep((vit.key, digest), found[digest])
+    for sample in batch:
+        distances, unmeasured = tuple[float, ...](), sample.unmeasured
+        if unmeasured is None and sample.output is not None:
+            made, given = sample.output.digest, (one.digest for one in sample.inputs)
+            distances = tuple(squared_difference(found[one], found[made]) for one in given)
+            # Weights or sums that overflow make numbers that are not finite.
+            if not np.isfinite(distances).all():
+                number = int(np.argmin(np.isfinite(distances)))
+                detail = f"the distance from input {number + 1} is {distances[number]}"
+                unmeasured = Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
+        yield replace(sample.measured(None, distances), unmeasured=unmeasured)
 
 
 def structure_distance(
@@ -480,17 +410,44 @@ def structure_distance(
         >>> squared_difference(np.eye(2, dtype=np.float32), np.ones((2, 2), np.float32))
         0.5
     """
-    measured = StructureDistance(
-        protocol=protocol,
-        model=model,
-        revision=revision,
-        layer=layer,
-        size=size,
-        reduction=reduction,
-        batch_size=batch_size,
-        device=device,
-        threads=threads,
-        cache=cache,
-    )
-    measured.add(inputs, outputs)
-    return measured.compute(n_boot=n_boot, seed=seed)
+    check_protocol(protocol)
+    if reduction is not None and reduction not in REDUCTIONS:
+        raise ScoreError(unknown("reduction", reduction, REDUCTIONS))
+    for name, number in {"layer": layer, "size": size, "batch_size": batch_size}.items():
+        least = 0 if name == "layer" else 1
+        if not isinstance(number, int) or number < least:
+            raise ScoreError(f"{name} is {number!r}: expected a whole number from {least}")
+    given = samples_of(inputs, outputs)
+    kept = SimilarityCache(most_bytes=0) if cache is None else cache
+    options = VitOptions(str(model), revision, layer, size, device)
+    vit = kept.network(options, partial(load_vit, options))
+    looked = seen(given, partial(resized, size=size), protocol=protocol, threads=threads)
+    samples = list[SampleFeatures[float]]()
+    while batch := list(islice(looked, batch_size)):  # images load while the ViT runs
+        samples += _distances(batch, vit, kept, layer, batch_size)
+    chosen: Reduction = reduction or RULES[protocol]["reduction"]
+    values, reasons = list[float | None](), reasons_of(samples)
+    per_input = [
+        None if reason else one.inputs for one, reason in zip(samples, reasons, strict=True)
+    ]
+    for at, distances in enumerate(per_input):
+        value = None if distances is None else REDUCTIONS[chosen](distances)
+        if value == 0 and protocol == "published":
+            value, reasons[at] = None, Unmeasured(MetricReason.ZERO_DISTANCE)
+            per_input[at] = None
+        values.append(value)
+    definition = {
+        "metric": "structure_distance",
+        "protocol": protocol,
+        **RULES[protocol],
+        "reduction": chosen,
+        "value": "mean over samples of the mean squared difference of the cosine "
+        "self-similarities of keys",
+        "direction": "lower is better",
+        **vit.definition,
+        "resampling": RESAMPLING.name.lower(),
+        "normalised": {"mean": list(MEAN), "spread": list(SPREAD)},
+    }
+    fields = mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
+    fields |= common_fields(samples, definition, vit.definition, n_boot, seed)
+    return StructureDistanceResult(**fields, per_input=tuple(per_input))

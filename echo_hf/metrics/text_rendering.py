@@ -58,8 +58,7 @@ def text_rendering(
 
     A judge's repeats are averaged first, then the judges of a sample, then the samples; higher is
     better. `published` takes whole ratings from 1 to 10, which are all that the released code
-    reads from an answer; `corrected` takes any from 0 to 10. A rating that is not on the scale
-    does not count: it was given on another, which nobody stated. Where the column outcome says
+    reads; `corrected` takes any from 0 to 10. Others do not count. Where the column outcome says
     that a judge was spared samples (`not_needed`), the mean is over those that all judges rated.
 
     Args:
@@ -133,9 +132,8 @@ def _of_system(rows: pa.Table, system: str | None) -> pa.Table:
     systems = sorted(rows["system"].unique().to_pylist())
     if system is None and len(systems) > 1:
         known = ", ".join(map(repr, systems))
-        raise ScoreError(
-            f"ratings of {len(systems)} systems: expected system= to name one of {known}"
-        )
+        said = f"ratings of {len(systems)} systems: expected system= to name one of {known}"
+        raise ScoreError(said)
     if system is not None and systems and system not in systems:
         raise ScoreError(f"ratings: {unknown('system', system, systems)}")
     return rows if system is None else rows.filter(pc.equal(rows["system"], system))

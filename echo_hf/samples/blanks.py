@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from echo_hf._infra.text import MARK
-from echo_hf.samples.shown_images import LONGEST_PLACEHOLDER
 
 
 def words(text: str) -> frozenset[str]:
@@ -44,6 +43,7 @@ FILLERS = words(
     dein deine ihr hier der die das oder und seu sua insira aqui tua qui il lo"""
 )
 INVITATIONS = words("insert enter choose pick type your")
+LONGEST_PLACEHOLDER = 1000  # with the value that it may propose
 MOST_SLOT_WORDS, MOST_INVITED_WORDS = 4, 6
 WORD = re.compile(r"[^\W\d_]+")
 ONE_DIGIT = re.compile(r"\d")

@@ -18,9 +18,19 @@ from echo_hf.prompts import as_data
 from echo_hf.reasons import Notice
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.sample import Finding
-from echo_hf.samples.shown_images import RequestPart, RolesAnswer, images_of, lost_images, parts_of
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage, sums
-from echo_hf.samples.tasks import Assigned, at_most_analysis, quality_with, rows_of, without_task
+from echo_hf.samples.tasks import (
+    Assigned,
+    RequestPart,
+    RolesAnswer,
+    at_most_analysis,
+    images_of,
+    lost_images,
+    parts_of,
+    quality_with,
+    rows_of,
+    without_task,
+)
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats

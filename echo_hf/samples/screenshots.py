@@ -33,11 +33,11 @@ from echo_hf.samples.boxes import (
     upright,
     upright_size,
 )
+from echo_hf.samples.extract import LONGEST_PROMPT
 from echo_hf.samples.sample import Finding, Sample, provenance_with, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, squeezed
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage, sums
 from echo_hf.samples.tasks import doubts_of
-from echo_hf.samples.thread_parts import LONGEST_PROMPT
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats

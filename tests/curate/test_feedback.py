@@ -29,7 +29,6 @@ from echo_hf.curate.feedback import (
     parts_of,
     task_phrase,
 )
-from echo_hf.engines.base import Text
 from echo_hf.pipeline.answer_store import request_keys
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
@@ -137,28 +136,6 @@ def test_parts_that_disagree_are_noted(other: dict[str, Any], detail: list[str])
     failed = [("success", None)] * MOST_COMMENTS + [(None, None)] * MOST_COMMENTS
     assert verdicts(row) == [*failed, ("success", None)]
     assert [one["_status"] for one in rows].count("quarantined") == 1
-
-
-def test_a_request_shows_what_is_to_be_judged() -> None:
-    ((request, _),) = STAGE.requests(table(SAMPLE))
-    system, user = request.messages
-    assert system.parts == (Text(STAGE.prompt.text),)
-    (data,) = user.parts
-    assert isinstance(data, Text)
-    shown = {
-        "prompt": "a fox in the snow",
-        "quality": "Benchmark",
-        "inputs": 1,
-        "outputs": 1,
-        "comments": [
-            {"comment": 0, "text": "so good", "by_author": False},
-            {"comment": 1, "text": "six fingers again", "by_author": True},
-        ],
-    }
-
-    assert json.loads(data.text.split("\n")[1]) == shown
-    assert request.inputs == {**shown, "target": TARGET.model_dump(mode="json")}
-    assert request.sources == (url(0), url(1), url(2))
 
 
 def test_the_phrase_is_asked_for_last_of_the_prompt_alone() -> None:

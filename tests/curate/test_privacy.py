@@ -11,14 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from echo_hf.builder.build import build
 from echo_hf.config.loading import parse_config
 from echo_hf.config.sections import Target
 from echo_hf.config.systems import shipped_config
-from echo_hf.curate.personal_data import personal_data
 from echo_hf.curate.privacy import VARIABLE, AuthorKey, Privacy, products_of
 from echo_hf.errors import ConfigError
 from echo_hf.images.store import ImageStore
@@ -33,7 +30,6 @@ from tests.samples_for_tests import (
     noted,
     post,
     sample,
-    samples,
     table,
     url,
 )
@@ -251,29 +247,6 @@ def test_a_release_names_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     files = [path for path in run.rglob("*") if path.is_file()]
     assert len(files) > 20
     assert [path for path in files if PHRASE.encode() in path.read_bytes()] == []
-
-
-TEXTS = st.sampled_from(["wow", "@ana so good", "bo@example.org or +1 650-253-0000", "[handle]"])
-
-
-@given(samples(), st.lists(TEXTS, min_size=1), st.sampled_from(["a fox", "draw @bo"]))
-def test_nothing_personal_is_left_in_comments(
-    row: dict[str, Any], texts: list[str], prompt: str
-) -> None:
-    for number, comment in enumerate(row["community_feedback"]):
-        comment["feedback"] = texts[number % len(texts)]
-    rows = made({**row, "prompt": prompt})
-    (done,) = kept(rows)
-    said = [comment["feedback"] for comment in done["community_feedback"]]
-    given_ = [comment["feedback"] for comment in row["community_feedback"]]
-
-    assert not any(map(personal_data, said))
-    masks = sum(text.count("[") for text in said) - sum(text.count("[") for text in given_)
-    assert masks == sum(reason.startswith("masked") for reason, _ in noted(rows))
-    assert done["review"] == (["personal_data"] if prompt == "draw @bo" else [])
-    assert {done["author"], *(one["author"] for one in done["community_feedback"])} <= {
-        None, hashed("ana"), hashed("bo"),
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from echo_hf.errors import ScoreError, WeightsError
-from echo_hf.images.loader import load_image, load_rgb
+from echo_hf.images.loader import load_rgb
 from echo_hf.metrics import FaceCache, SimilarityCache, color_shift
 from echo_hf.metrics.face_identity import Faces
 from echo_hf.metrics.image_features import (
@@ -54,7 +54,7 @@ def _size(image: Image.Image) -> tuple[int, int]:
 
 
 def _seen(inputs: list[Any], outputs: list[Any], **options: Any) -> list[SampleFeatures[Any]]:
-    return list(seen(samples_of(inputs, outputs), _size, load=load_image, **options))
+    return list(seen(samples_of(inputs, outputs), _size, **options))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_threads_see_what_one_sees() -> None:
 
 def test_outputs_of_prompts_are_seen_without_inputs() -> None:
     prompts, outputs = ["a", "b", "c", "a", "d", "e"], [GOOD, CARD, CARD, GOOD, None, CUT]
-    found = list(seen(prompted(prompts, outputs)[1], _size, load=load_image, threads=2))
+    found = list(seen(prompted(prompts, outputs)[1], _size, threads=2))
     assert [one.output for one in found] == [(10, 12)] * 4 + [None] * 2
     assert [one and one.reason.value for one in reasons_of(found)] == [
         None, "placeholder", "placeholder", None, "missing_output", "bad_output"
@@ -158,14 +158,14 @@ def test_a_digest_is_that_of_the_bytes_or_of_the_pixels_in_memory(tmp_path: Path
     assert len(set(found)) == 5
 
 
-@pytest.mark.parametrize("load", list(LOADERS.values()), ids=list(LOADERS))
-def test_one_unread_image_may_be_shared_by_threads(load: Any) -> None:
+@pytest.mark.parametrize("protocol", LOADERS)
+def test_one_unread_image_may_be_shared_by_threads(protocol: Any) -> None:
     data = encoded(noise(0, size=(300, 200)), "PNG")
-    expected = load(data).image.tobytes()
+    expected = LOADERS[protocol](data).image.tobytes()
     for _ in range(5):
         shared = Image.open(io.BytesIO(data))
         samples = samples_of([shared] * 8, [shared] * 8)
-        found = list(seen(samples, lambda image: image.tobytes(), load=load, threads=8))
+        found = list(seen(samples, lambda image: image.tobytes(), protocol=protocol, threads=8))
         assert {one.output for one in found} == {expected}
         assert len({digest for one in found for digest in one.digests}) == 1
 

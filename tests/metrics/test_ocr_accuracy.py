@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,8 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from echo_hf.errors import ScoreError
-from echo_hf.metrics import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
+from echo_hf.metrics import OcrAccuracyResult, ocr_accuracy
 from echo_hf.metrics.ocr_accuracy import Lines, TextReader, blue_first
 from echo_hf.reasons import BadImage
 from tests.images_for_tests import encoded
@@ -101,22 +99,13 @@ def test_what_has_no_number_has_a_reason(result: OcrAccuracyResult) -> None:
 
 
 @pytest.mark.extras
-def test_parts_merge_to_the_whole_in_threads_as_without() -> None:
+def test_threads_and_a_vocabulary_of_ones_own() -> None:
     pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
-    words = ["the", "quick", "brown"]
-    options: dict[str, Any] = {"vocabulary": words, "min_words": 2}
-    samples = [(CARD, written(["Happy Brithday"])), ("a fox", written(FOX)), (CARD, None)]
-    prompts, outputs = [one for one, _ in samples], [one for _, one in samples]
-    whole = ocr_accuracy(prompts, outputs, threads=3, n_boot=20, **options)
-    parts = [OcrAccuracy(threads=1, **options) for _ in range(3)]
-    parts[1].add(prompts[:1], outputs[:1])
-    parts[2].add(prompts[1:], outputs[1:])
-    for part in parts[1:]:
-        parts[0].merge(pickle.loads(pickle.dumps(part)))  # noqa: S301 - our own bytes
-    assert parts[0].compute(n_boot=20) == whole
-    assert whole.in_vocabulary.per_sample[1] == pytest.approx(3 / 7)
-    with pytest.raises(ScoreError, match="min_words is 3 there and 2 here: expected the same"):
-        parts[0].merge(OcrAccuracy(vocabulary=words, min_words=3))
+    options: dict[str, Any] = {"vocabulary": ["the", "quick", "brown"], "min_words": 2}
+    sides = ([CARD, "a fox", CARD], [written(["Happy Brithday"]), written(FOX), None])
+    one, three = (ocr_accuracy(*sides, threads=n, n_boot=20, **options) for n in (1, 3))
+    assert one == three
+    assert one.in_vocabulary.per_sample[1] == pytest.approx(3 / 7)
 
 
 @pytest.mark.extras

@@ -18,14 +18,7 @@ from scipy.stats import bootstrap, norm
 from scipy.stats import t as student
 
 from echo_hf.errors import MissingExtraError, ScoreError
-from echo_hf.metrics import (
-    ColorShift,
-    FaceIdentity,
-    MetricResult,
-    OcrAccuracy,
-    StructureDistance,
-    ocr_accuracy,
-)
+from echo_hf.metrics import ColorShift, MetricResult, ocr_accuracy
 from echo_hf.metrics.result import Unmeasured, error_line, mean_of
 from echo_hf.reasons import BadImage, ImageNotice, MetricReason
 from tests.errors_for_tests import said_by
@@ -156,25 +149,31 @@ def test_a_missing_package_is_told_at_first_use(
                 METRICS[name]([], [])
 
 
+READ, FACE, LAYOUT = (
+    partial(METRICS[name], [], [])
+    for name in ("ocr_accuracy", "face_identity", "structure_distance")
+)
+
+
 @pytest.mark.parametrize(
     ("make", "choices", "says"),
     [
-        (FaceIdentity, {"det_size": 100}, "det_size is 100: expected a multiple of 32, such as"),
-        (FaceIdentity, {"det_thresh": 0}, "det_thresh is 0: expected a number above 0, at most 1"),
-        (OcrAccuracy, {"min_words": 0}, "min_words is 0: expected a whole number from 1"),
-        (OcrAccuracy, {"min_confidence": 2}, "min_confidence is 2: expected a number from 0 to 1"),
-        (OcrAccuracy, {"vocabulary": "words"}, "vocabulary holds something else than words: exp"),
-        (OcrAccuracy, {"vocabulary": []}, "vocabulary is empty: expected words, or null for Engl"),
-        (StructureDistance, {"reduction": "mini"}, "unknown reduction 'mini'; did you mean 'min'"),
-        (StructureDistance, {"layer": -1}, "layer is -1: expected a whole number from 0"),
-        (StructureDistance, {"batch_size": 2.5}, "batch_size is 2.5: expected a whole number from"),
+        (FACE, {"det_size": 100}, "det_size is 100: expected a multiple of 32, such as 640"),
+        (FACE, {"det_thresh": 0}, "det_thresh is 0: expected a number above 0, at most 1"),
+        (READ, {"min_words": 0}, "min_words is 0: expected a whole number from 1"),
+        (READ, {"min_confidence": 2}, "min_confidence is 2: expected a number from 0 to 1"),
+        (READ, {"vocabulary": "words"}, "vocabulary holds something else than words: expected"),
+        (READ, {"vocabulary": []}, "vocabulary is empty: expected words, or null for English"),
+        (LAYOUT, {"reduction": "mini"}, "unknown reduction 'mini'; did you mean 'min'"),
+        (LAYOUT, {"layer": -1}, "layer is -1: expected a whole number from 0"),
+        (LAYOUT, {"batch_size": 2.5}, "batch_size is 2.5: expected a whole number from"),
         *(
             (
                 make,
                 {"protocol": "publised"},
                 "unknown protocol 'publised'; did you mean 'published'",
             )
-            for make in (ColorShift, FaceIdentity, StructureDistance)
+            for make in (ColorShift, FACE, LAYOUT)
         ),
     ],
 )

@@ -8,14 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 from huggingface_hub import constants
-from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics import StructureDistance, structure_distance
-from echo_hf.metrics.structure_distance import VitOptions, load_vit, patch_grid, resized
+from echo_hf.metrics import structure_distance
+from echo_hf.metrics.structure_distance import VitOptions, load_vit, patch_grid
 from tests.errors_for_tests import said_by
 from tests.metrics.images_for_metrics import noise
 from tests.metrics.vit_for_tests import REASON, TINY, distance_of, weights_of, write_vit
@@ -194,28 +192,3 @@ def test_there_is_a_token_for_each_patch_and_the_class(size: int, tokens: int) -
 def test_what_cannot_be_divided_is_told(settings: dict[str, Any], size: int, says: str) -> None:
     config, options = SimpleNamespace(**DINO | settings), VitOptions("dino", None, 11, size, None)
     assert says in said_by(ScoreError, patch_grid, config, options)
-
-
-def test_whole_multiples_are_weighted_by_distance() -> None:
-    row = np.repeat(np.array([[0, 0, 80, 160]], np.uint8), 4, axis=0)
-    image = Image.fromarray(row).convert("RGB")
-    # Weights 3, 3, 1 of the three that are there: the one before the edge is not.
-    left, right = (3 * 0 + 3 * 0 + 1 * 80) / 7, (1 * 0 + 3 * 80 + 3 * 160) / 7
-    found = resized(image, 2).pixels
-    assert found.shape == (2, 2, 3)
-    assert found.dtype == np.uint8
-    assert found[0, :, 0] == pytest.approx([left, right], abs=0.5)
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"layer": 5}, "layer is 11 there and 5 here: expected the same"),
-        ({"size": 448}, "size is 224 there and 448 here: expected the same"),
-        ({"model": "mine/own"}, "model is 'facebook/dino-vits16' there and 'mine/own' here"),
-        ({"revision": "v2"}, "revision is None there and 'v2' here: expected the same"),
-    ],
-)
-def test_parts_of_other_options_do_not_merge_before_loading(options: Any, says: str) -> None:
-    with pytest.raises(ScoreError, match=says):
-        StructureDistance(**options).merge(StructureDistance())

@@ -16,14 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from echo_hf.engines.base import ImageRef, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.reasons import Failed, Notice
 from echo_hf.samples.roles import Roles
-from echo_hf.samples.shown_images import RequestPart, RolesAnswer, SampleImage, parts_of
-from echo_hf.samples.tasks import Assigned, Task
+from echo_hf.samples.tasks import Assigned, RequestPart, RolesAnswer, SampleImage, Task, parts_of
 from tests.samples_for_tests import (
     ROLES_SAMPLES,
     TARGET,
@@ -152,17 +150,6 @@ def test_the_counts_by_hand() -> None:
     assert Roles.headline({"roles": StageStats("roles", 4, 4, tally=tally)}) == (
         "2 of 4 samples have input images; 1 completions of templates, 1 screenshots"
     )
-
-
-def test_a_request_shows_each_image_after_its_number() -> None:
-    ((request,),) = STAGE.requests(table({**SAMPLE, "prompt": TEMPLATE}))
-    files = [STORE.path(digest(name)) for name in "ab"]
-    _, *images = request.messages[1].parts
-
-    assert images[::2] == [Text("Picture 1:"), Text("Picture 2:")]
-    assert [one.file for one in images[1::2] if isinstance(one, ImageRef)] == files
-    assert [one["file"] for one in request.inputs["pictures"]] == files
-    assert request.inputs["placeholders"] == ["[PET]", "[PLACE]"]
 
 
 # Of a sample with more parts than answers the first part's answer is given again.

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from PIL import Image
 from pydantic import BaseModel
 
@@ -187,55 +185,6 @@ def test_the_counts_by_hand(shot: Shot) -> None:
     assert Screenshots.headline({"screenshots": StageStats("screenshots", 5, 5, tally=tally)}) == (
         "2 of 4 screenshots were cut (50 %) into 3 images"
     )
-
-
-NUMBERS = st.lists(
-    st.lists(st.integers(-80, 1100) | st.floats(0, 1), min_size=4, max_size=4), max_size=3
-)
-ANSWERS = st.none() | st.fixed_dictionaries(
-    {
-        "prompt": st.none() | st.sampled_from(["", "a fox", "paint a fox", "made with lumen"]),
-        "inputs": NUMBERS | st.just([INPUT]),
-        "outputs": NUMBERS | st.just([OUTPUT]),
-    }
-)
-OUTSIDE = st.lists(st.sampled_from(["aa" * 32, "bb" * 32]), max_size=2, unique=True)
-
-
-@given(st.lists(st.tuples(ANSWERS, OUTSIDE, OUTSIDE, st.booleans()), max_size=4))
-@settings(suppress_health_check=list(HealthCheck))
-def test_whatever_the_answers(shot: Shot, drawn: list[tuple[Any, Any, Any, bool]]) -> None:
-    stage = Screenshots(TARGET, shot[0], inset=3)
-    cases = [
-        (
-            shot_sample(
-                shot[1] if has else None, id=f"s{n}", input_images=inputs, output_images=outputs
-            ),
-            [said] if has else [],
-        )
-        for n, (said, inputs, outputs, has) in enumerate(drawn)
-    ]
-    rows = made(stage, *cases)
-    done = kept(rows)
-
-    assert [row["id"] for row in done] == [row["id"] for row, _ in cases]
-    for (before, said), row in zip(cases, done, strict=True):
-        _is_ready_or_as_it_came(before, row)
-        failed = [one for one in rows if one["_status"] == "quarantined"]
-        assert (row["id"] in {one["_parent"][0] for one in failed}) == (said == [None])
-
-
-def _is_ready_or_as_it_came(before: Row, row: Row) -> None:
-    boxes = [*row["input_bboxs"], *row["output_bboxs"]]
-    assert row["is_screenshot"] == bool(boxes)
-    assert len(set(row["output_images"])) == len(row["output_images"])
-    assert row["doubts"] == (["screenshot_whole"] if before["screenshot"] and not boxes else [])
-    if not boxes:
-        assert {**row, **NOT_MADE}.items() >= {**before, **NOT_MADE}.items()
-        return
-    assert len(row["input_images"]) == len(row["input_bboxs"] or before["input_images"])
-    assert row["output_images"][len(row["output_bboxs"]) :] == before["output_images"]
-    assert all(left < right and top < bottom for left, top, right, bottom in boxes)
 
 
 def stored_in(folder: Path, image: bytes = png(PIXELS)) -> Shot:

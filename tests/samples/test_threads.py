@@ -139,14 +139,6 @@ def test_order_and_repetition_do_not_matter(
 
 
 @given(LINKS)
-def test_every_post_is_kept_or_rejected_once(links: list[int | None]) -> None:
-    rows = join(linked(links))
-    seen = [url for row in rows if row["_status"] != "noted" for url in row["_parent"]]
-
-    assert sorted(seen) == sorted(f"u{n}" for n in range(len(links)))
-
-
-@given(LINKS)
 def test_the_root_of_a_post_is_that_of_its_tree(links: list[int | None]) -> None:
     posts = [{**one, "relevance": RELEVANT} for one in linked(links)]
     columns = pa.Table.from_pylist(posts, schema=POSTS.schema)
