@@ -312,13 +312,6 @@ class InputCache(Generic[Kept, Value]):
         self._values: dict[tuple[str, bytes], Value] = {}
         self.kept_bytes = 0
 
-    def __getstate__(self) -> dict[str, int]:
-        """An empty one with the same bound: another process looks at other inputs."""
-        return {"most_bytes": self._most_bytes}
-
-    def __setstate__(self, state: dict[str, int]) -> None:
-        InputCache.__init__(self, **state)
-
     def __len__(self) -> int:
         return len(self._values)
 

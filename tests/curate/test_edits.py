@@ -322,8 +322,8 @@ WITH_MAIL = {"prompt": MAIL, "review": ["personal_data", "may_show_minor"]}
 SCREENED = {"safety": {"flagged": False, "categories": [], "model": "guard"}}
 CLEAN = {"prompt": {"text": "a card, teal letters", "modified": False}}
 STILL = {"prompt": {"text": "a card for noor@example.org", "modified": False}}
-BROUGHT = {"roles": [{"sha256": C, "role": "input", "post_url": "u"}]}
-SWITCHED = {"roles": [{"sha256": A, "role": "output"}]}
+BROUGHT = {"roles": [role(C, "input", post_url="u")]}
+SWITCHED = {"roles": [role(A, "output")]}
 
 
 @pytest.mark.parametrize(
@@ -392,31 +392,29 @@ def test_an_edit_answers_the_doubts_that_it_is_about(
     assert ["analysis", *found[1]["splits"]].count("analysis") == 2
 
 
-def test_what_is_removed_is_gone_with_its_changes() -> None:
-    made = changed(row(), decided="remove")
-    kept, rest = split(after(made), row(), row("two", prompt="another task", input_images=[C]))
-    assert set(kept) == {"two"}
-    reasons = {one["_reason"] for one in rest}
-    assert reasons == {"removed_in_review", "edited_in_review"}
+@pytest.mark.parametrize(
+    ("edit", "decided", "reason"),
+    [
+        (EDITED, "remove", "removed_in_review"),
+        ({"quality": "Trash"}, "edit", "trash"),
+        ({"prompt": {"text": "another task", "modified": False}}, "edit", "duplicate_of"),
+    ],
+)
+def test_changes_decide_what_is_left_out(edit: Row, decided: str, reason: str) -> None:
+    two = row("two", prompt="another task")
+    kept, rest = split(after(changed(row(), edit, decided=decided)), row(), two)
+    assert len(kept) == 1
+    assert {one["_reason"] for one in rest} == {"edited_in_review", reason}
 
 
 def test_changes_decide_where_a_sample_is_drawn() -> None:
-    gone = {"roles": [{"sha256": A, "role": "neither"}]}
-    kept, _ = split(after(changed(row(), gone)), row())
+    kept, _ = split(after(changed(row(), {"roles": [role(A, "neither")]})), row())
     assert kept["one"]["splits"] == ["text_to_image", "analysis"]
-    _, rest = split(after(changed(row(), {"quality": "Trash"})), row())
-    assert "trash" in {one["_reason"] for one in rest}
-    same = {"prompt": {"text": row()["prompt"], "modified": False}}
-    two = row("two", prompt="another task")
-    kept, rest = split(after(changed(two, same)), row(), two)
-    assert len(kept) == 1
-    assert "duplicate_of" in {one["_reason"] for one in rest}
 
 
 def test_a_shared_input_cannot_become_an_output() -> None:
     one, two = row("one"), row("two", output_images=[C], prompt="another")
-    turned = {"roles": [{"sha256": A, "role": "output"}]}
-    kept, _ = split(after(changed(one, turned)), one, two)
+    kept, _ = split(after(changed(one, {"roles": [role(A, "output")]})), one, two)
     assert (kept["one"]["input_images"], kept["two"]["input_images"]) == ([A], [A])
 
 

@@ -25,7 +25,6 @@ from echo_hf.curate.safety import (
     KNOWN_CATEGORIES,
     LLAMA_GUARD,
     LONGEST_TEXTS,
-    MODERATION,
     Code,
     GuardInput,
     Safety,
@@ -357,14 +356,10 @@ def test_answers_of_our_own_shape() -> None:
         assert LLAMA_GUARD.read(answer) is None
 
 
-def test_every_form_is_found_by_its_name_and_never_makes_a_verdict_up() -> None:
-    assert [(name, form.name) for name, form in FORMS.items()] == [
-        (name, name) for name in get_args(FormName)
-    ]
+def test_a_verdict_is_never_made_up() -> None:
     with pytest.raises(ValueError, match="is not an answer of form 'llama_guard'"):
         LLAMA_GUARD.verdict(RawText("maybe"))
     assert LLAMA_GUARD.max_tokens >= 3 * 14 + 4  # every code at once
-    assert MODERATION.most_pictures == 1
 
 
 def test_how_a_guard_is_asked() -> None:
@@ -406,11 +401,6 @@ def test_labels_by_hand(
     assert made.labels == tuple(dict.fromkeys(labels))
 
 
-@given(st.booleans(), st.lists(st.sampled_from([*KNOWN, "gnus", ""])))
-def test_what_is_flagged_or_named_is_never_harmless(flagged: bool, labels: list[str]) -> None:
-    assert bool(verdict(flagged, labels, KNOWN).hazards) is (flagged or bool(labels))
-
-
 GUARD = "meta-llama/Llama-Guard-4-12B"
 
 
@@ -421,7 +411,6 @@ GUARD = "meta-llama/Llama-Guard-4-12B"
         ("auto", "openai", GUARD.lower(), "llama_guard"),
         ("auto", "transformers", "/models/Llama-Guard-3-11B-Vision", "llama_guard"),
         ("auto", "moderation", "omni-moderation-latest", "moderation"),
-        ("auto", "vllm", "Qwen/Qwen2.5-VL-32B-Instruct", "instructed"),
         ("auto", "vllm", "meta-llama/Llama-4-Scout-17B-16E-Instruct", "instructed"),
         ("auto", "rules", None, "instructed"),
         # What the config says counts.
@@ -436,25 +425,11 @@ def test_a_form_follows_from_kind_and_model(
     assert chosen_form(wanted, kind, model) == form
 
 
-@pytest.mark.parametrize(
-    ("wanted", "kind", "model", "said"),
-    [
-        # Other generations have other codes: their S8 may be weapons.
-        *(
-            ("auto", "vllm", model, f"{model!r}.*Llama Guard 3 and 4")
-            for model in ("org/Meta-Llama-Guard-2-8B", "org/LlamaGuard-7b", "org/llama_guard_5")
-        ),
-        *(
-            (form, "moderation", None, f"form is '{form}'.* expected moderation or auto")
-            for form in ("llama_guard", "instructed")
-        ),
-    ],
-)
-def test_a_form_that_cannot_be_is_refused(
-    wanted: FormName, kind: str, model: str | None, said: str
-) -> None:
-    with pytest.raises(ConfigError, match=said):
-        chosen_form(wanted, kind, model)
+@pytest.mark.parametrize("model", ["org/Meta-Llama-Guard-2-8B", "org/LlamaGuard-7b"])
+def test_other_generations_have_other_codes(model: str) -> None:
+    """Their S8 may be weapons."""
+    with pytest.raises(ConfigError, match=f"{model!r}.*Llama Guard 3 and 4"):
+        chosen_form("auto", "vllm", model)
 
 
 def test_the_engine_of_the_stage_decides_before_anything_runs() -> None:
@@ -483,13 +458,7 @@ CUT = "x" * LONGEST_TEXTS
         (("a", "bca", "d"), 5, WORDS[0], [*ALONE, GuardInput((A, B, C, D), WORDS)]),
         # Many images and long words take several looks.
         (
-            ("a", "bcd", None),
-            3,
-            WORDS[0],
-            [*ALONE, GuardInput((A, B, C), WORDS), GuardInput((D,), WORDS)],
-        ),
-        (
-            ("", "ab", None),
+            ("a", "b", None),
             1,
             CUT + "x" * 7,
             [

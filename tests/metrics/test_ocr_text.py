@@ -236,7 +236,7 @@ def test_words_count_where_nothing_is_quoted() -> None:
     assert (found.reading.words, found.reading.known) == (4, 3)
 
 
-@pytest.mark.parametrize("lines", [(), ("fox",), ("of to", "fox a b")])
+@pytest.mark.parametrize("lines", [(), ("of to", "fox a b")])
 def test_few_words_are_no_evidence(lines: tuple[str, ...]) -> None:
     found = _score("a fox", *lines)
     assert (found.by, found.value) == (None, None)
@@ -278,16 +278,7 @@ def test_a_string_that_the_reader_cannot_write_has_no_number() -> None:
     assert [one.unknown for one in found.reading.quotes] == ["ДМО", "", "ßö"]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "unknown"),
-    [
-        ("مرحبا", "'ا', 'ب', 'ح', 'ر', 'م'"),
-        ("한글", "'글', '한'"),
-        ("Ωμέγα", "'Ω', 'έ', 'α', 'γ', 'μ'"),
-        ("jalapeño", "'ñ'"),
-        ("CAFÉ", "'É'"),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "unknown"), [("한글", "'글', '한'"), ("CAFÉ", "'É'")])
 def test_a_prompt_of_such_strings_has_a_reason(wanted: str, unknown: str) -> None:
     found = _score(f'a sign "{wanted}"', "the quick brown fox", signs=SIGNS)
     assert (found.by, found.value, found.exact) == (None, None, None)

@@ -242,14 +242,6 @@ def test_a_crop_has_the_pixels_of_the_image(mode: str) -> None:
         assert crop.getpalette() == original.getpalette()
 
 
-def test_a_transparent_palette_color_stays_transparent() -> None:
-    original = drawn("P")
-    crop = opened(cut(upright(encoded(original, "PNG", transparency=3)), CROPPED))
-    expected = opened(encoded(original, "PNG", transparency=3)).convert("RGBA").crop(CROPPED)
-    assert expected.getextrema()[3] == (0, 255)
-    np.testing.assert_array_equal(np.asarray(crop.convert("RGBA")), np.asarray(expected))
-
-
 # What the eight orientations of a camera do to the pixels that it stored.
 TURNS: dict[int, Callable[[Any], Any]] = {
     1: lambda a: a,
@@ -319,12 +311,6 @@ def test_a_box_that_leaves_nothing_is_refused(box: tuple[int, int, int, int], in
 def test_what_cannot_be_shown_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(ImageError, match=said):
         upright(data)
-
-
-def test_of_an_animation_the_first_frame_is_cut() -> None:
-    frames = [Image.new("RGB", (50, 30), color) for color in ("red", "blue")]
-    data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
-    assert opened(cut(upright(data), CROPPED)).convert("RGB").getpixel((0, 0)) == (255, 0, 0)
 
 
 PHONE = (1290, 2796)
