@@ -134,17 +134,15 @@ def test_our_mark_fills_no_blank() -> None:
 
 
 def test_the_counts_by_hand() -> None:
-    filled = {**one([], [2]), "prompt_fill_blank": [{"placeholder": "[PET]", "value": "cat"}]}
-    rows = [
-        (SAMPLE, [[one([1], [2])]]),
-        (SAMPLE, [[one([1], [], conversation=2)]]),
-        ({**SAMPLE, "prompt": TEMPLATE}, [[filled]]),
-        ({**SAMPLE, "quality": "Trash"}, []),
-    ]
-    stage = Roles(TARGET, STORE)
-    answers = [[answer(*said) for said in given_] for _, given_ in rows]
-    done = stage.finish(table(*(row for row, _ in rows)), answers)
-    tally = stage.tally(done.filter(pa.compute.equal(done["_status"], "kept")))
+    done = kept(
+        made(
+            (SAMPLE, [[one([1], [2])]]),
+            (SAMPLE, [[one([1], [], conversation=2)]]),
+            ({**SAMPLE, "prompt": TEMPLATE}, [[pet("cat", 2)]]),
+            ({**SAMPLE, "quality": "Trash"}, []),
+        )
+    )
+    tally = STAGE.tally(pa.Table.from_pylist(done, schema=Roles.outputs.schema))
 
     assert tally == {"with_inputs": 2, "filled": 1, "screenshots": 1}
     assert Roles.headline({"roles": StageStats("roles", 4, 4, tally=tally)}) == (

@@ -6,11 +6,9 @@ import json
 from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse.csgraph import connected_components
 
 from echo_hf.prompts import load_prompt
 from echo_hf.samples.sample import sample_id
@@ -24,7 +22,6 @@ from echo_hf.samples.tasks import (
     images_of,
     parts_of,
     rows_of,
-    tries,
     without_task,
 )
 from tests.samples_for_tests import TARGET, TEMPLATE, digest, image, post, sample, samples, url
@@ -151,37 +148,6 @@ def test_the_prompt_asks_for_the_keys_of_the_answer() -> None:
     keys = {name for part in [schema, *schema["$defs"].values()] for name in part["properties"]}
 
     assert {key for key in keys if f'"{key}"' not in last} == set()
-
-
-NAMES = st.text("abcdefgh", max_size=3).map(lambda names: "".join(dict.fromkeys(names)))
-
-
-def task(inputs: str = "", outputs: str = "", posts: tuple[int, ...] = (), shot: str = "") -> Task:
-    return Task("p", (), list(inputs), list(outputs), list(posts), shot or None)
-
-
-@given(st.lists(st.tuples(NAMES, NAMES), max_size=6))
-def test_tries_are_what_hangs_together(drawn: list[tuple[str, str]]) -> None:
-    sets = [set(inputs + outputs) for inputs, outputs in drawn]
-    shared = np.array([[bool(one & other) for other in sets] for one in sets], dtype=bool)
-    expected: dict[int, list[set[str]]] = {}
-    for number in range(len(sets)):
-        label = connected_components(shared)[1][number]
-        given_ = expected.setdefault(label, [set(), set()])
-        given_[0].update(drawn[number][0])
-        given_[1].update(drawn[number][1])
-    made = tries([task(*one) for one in drawn])
-
-    apart = [one for one in expected.values() if one[0]]
-    without = set().union(*(one[1] for one in expected.values() if not one[0]))
-    if without or (drawn and not apart):
-        apart.append([set(), without])
-    found = [[set(one.inputs), set(one.outputs)] for one in made]
-    assert sorted(found, key=repr_of) == sorted(apart, key=repr_of)
-
-
-def repr_of(sets: list[set[str]]) -> list[list[str]]:
-    return [sorted(one) for one in sets]
 
 
 A, B, C = map(digest, "abc")

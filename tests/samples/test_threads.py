@@ -164,21 +164,6 @@ def moments(count: int) -> list[tuple[bool, int, str]]:
 
 
 @given(PARENTS)
-def test_a_parent_stands_before_its_children_one_level_higher(parents: list[int]) -> None:
-    forest = plant(parents, moments(len(parents)))
-
-    for start, end in zip(forest.starts, forest.starts[1:], strict=False):
-        for place in range(start, end):
-            above = forest.parent[place]
-            assert above < place - start
-            if above >= 0:
-                assert forest.depth[place] == forest.depth[start + above] + 1
-                assert parents[forest.order[place]] == forest.order[start + above]
-            else:
-                assert (place, forest.depth[place]) == (start, 0)
-
-
-@given(PARENTS)
 def test_only_impossible_links_are_cut(parents: list[int]) -> None:
     forest = plant(parents, moments(len(parents)))
     roots = {forest.order[start] for start in forest.starts[:-1]}
