@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,10 +20,6 @@ from stdnum import iban, luhn
 from echo_hf._infra.atomic import complete
 from echo_hf.config.checks import KEY_FORM
 from echo_hf.samples.extract import LONGEST_PROMPT
-
-if TYPE_CHECKING:
-    from linkify_it import LinkifyIt
-
 
 Found = tuple[int, int, str]
 
@@ -156,7 +152,7 @@ def _is_person(name: str, products: Collection[str]) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _finder() -> LinkifyIt:
+def _finder() -> Any:
     from linkify_it import LinkifyIt
     from linkify_it.tlds import TLDS
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -43,15 +43,12 @@ from echo_hf.curate.provenance import with_sources
 from echo_hf.errors import ConfigError, ImageError
 from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.images.metadata import Kind, without_metadata
+from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import Stage, StageRows, combined_fingerprint
 from echo_hf.reasons import Notice, Review, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Sample, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
-
-if TYPE_CHECKING:
-    from echo_hf.images.store import ImageStore
-    from echo_hf.pipeline.result import StageStats
-
 
 VARIABLE = "ECHO_HF_AUTHOR_KEY"
 SHORTEST = 16

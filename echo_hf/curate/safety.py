@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,13 +17,11 @@ from echo_hf.config.sections import NAMED, REMOVED, FormName, Hazard, form_of, i
 from echo_hf.engines.base import ImageRef, Request, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure, RawText
+from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Notice
 from echo_hf.samples.sample import Sample, provenance_with
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
-
-if TYPE_CHECKING:
-    from echo_hf.pipeline.result import StageStats
 
 KNOWN = {one.value: one for one in NAMED}
 NO_LABEL = "no label"
@@ -95,8 +93,6 @@ Code = Literal[
 class SafetyAnswer(BaseModel):
     """The hazards that a model sees; none where it sees none."""
 
-    model_config = ConfigDict(extra="ignore")
-
     hazards: Annotated[list[Code], Field(max_length=len(KNOWN))]
 
 
@@ -148,7 +144,7 @@ Label = Annotated[str, Field(max_length=LONGEST_LABEL)]
 class ModerationAnswer(BaseModel):
     """What a moderation endpoint says: whether it found anything, and for each label if it fits."""
 
-    model_config = ConfigDict(extra="ignore", strict=True)
+    model_config = ConfigDict(strict=True)
 
     flagged: bool
     categories: Annotated[dict[Label, bool | None], Field(max_length=MOST_LABELS)]

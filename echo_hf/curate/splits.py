@@ -7,18 +7,21 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import List, Value
 
+from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import FILE, Decisions, read_decisions
 from echo_hf.curate.edits import reviewed_rows
 from echo_hf.curate.personal_data import SHORTEST_NAME, names_in_run, personal_data
 from echo_hf.curate.privacy import products_of
 from echo_hf.errors import ReviewError
+from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import (
     RowIssue,
     Stage,
@@ -29,12 +32,6 @@ from echo_hf.pipeline.stage import (
 )
 from echo_hf.reasons import Doubt, Reject, Review, Status
 from echo_hf.tables import SAMPLES, Column, Table, taken
-
-if TYPE_CHECKING:
-    from echo_hf.config.loading import Config
-    from echo_hf.images.store import ImageStore
-    from echo_hf.pipeline.result import StageStats
-
 
 BENCHMARKS = ("image_to_image", "text_to_image")
 ANALYSIS = "analysis"

@@ -7,26 +7,24 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
 from echo_hf._infra.text import MARK, share
 from echo_hf.collect.urls import post_id_of
 from echo_hf.engines.base import Text
 from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import as_data
 from echo_hf.reasons import Notice, Reject
 from echo_hf.samples.sample import Finding, context_of, sample_digest, sample_ids, texts_of
 from echo_hf.samples.spans import SpanIndex, span_start, squeezed
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
 from echo_hf.tables import THREADS, Table
-
-if TYPE_CHECKING:
-    from echo_hf.pipeline.result import StageStats
 
 LONGEST_PROMPT = 12_000
 LONGEST_FEEDBACK = 4000
@@ -39,16 +37,12 @@ Quality = Literal["Benchmark", "Analysis", "Trash"]
 class PostFeedback(BaseModel):
     """What one post says about the result."""
 
-    model_config = ConfigDict(extra="ignore")
-
     post: int
     feedback: Annotated[str, Field(max_length=LONGEST_FEEDBACK)]
 
 
 class SampleAnswer(BaseModel):
     """One task, the posts that show it, and what was said about it."""
-
-    model_config = ConfigDict(extra="ignore")
 
     prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)]
     quality: Quality
@@ -58,8 +52,6 @@ class SampleAnswer(BaseModel):
 
 class ExtractAnswer(BaseModel):
     """The samples of one reply tree, or of one part of it."""
-
-    model_config = ConfigDict(extra="ignore")
 
     samples: Annotated[list[SampleAnswer], Field(max_length=MOST_SAMPLES)]
 

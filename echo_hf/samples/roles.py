@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +14,7 @@ from echo_hf._infra.text import MARK
 from echo_hf.engines.base import ImageRef, Text, abstains
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import as_data
 from echo_hf.reasons import Notice
 from echo_hf.samples.blanks import placeholders
@@ -31,10 +32,6 @@ from echo_hf.samples.tasks import (
     rows_of,
     without_task,
 )
-
-if TYPE_CHECKING:
-    from echo_hf.pipeline.result import StageStats
-
 
 NOT_ASKED = "Trash"
 

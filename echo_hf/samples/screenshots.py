@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from echo_hf._infra.text import MARK, share, shortened
 from echo_hf.config.loading import Config
@@ -17,6 +17,7 @@ from echo_hf.engines.checkpoint import family_of
 from echo_hf.errors import ImageError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import as_data
 from echo_hf.reasons import Notice
 from echo_hf.samples.boxes import (
@@ -39,10 +40,6 @@ from echo_hf.samples.spans import SpanIndex, squeezed
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage, sums
 from echo_hf.samples.tasks import doubts_of
 
-if TYPE_CHECKING:
-    from echo_hf.pipeline.result import StageStats
-
-
 MOST_BOXES = 32
 LARGEST = 100_000  # no image has a longer side
 LONGEST_TEXT, LONGEST_TEXTS = 4000, 16_000
@@ -54,8 +51,6 @@ GivenBoxes = Annotated[list[GivenBox], Field(max_length=MOST_BOXES)]
 
 class ScreenshotsAnswer(BaseModel):
     """What a screenshot shows; the prompt is empty where none was typed, null where unread."""
-
-    model_config = ConfigDict(extra="ignore")
 
     prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)] | None = None
     inputs: GivenBoxes

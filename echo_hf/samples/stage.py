@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,16 +14,13 @@ from pydantic import BaseModel
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import ImageRef, Message, Request, Text
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
 from echo_hf.prompts import Prompt, load_prompt
 from echo_hf.reasons import Reject, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding
 from echo_hf.tables import Table
-
-if TYPE_CHECKING:
-    from echo_hf.images.store import ImageStore
-
 
 Row = Mapping[str, Any]
 # What the user's message shows, the same as fields, and the addresses of the posts in it.

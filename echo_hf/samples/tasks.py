@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Annotated, Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from echo_hf._infra.text import MARK, shortened
 from echo_hf.engines.rules import needs_image
@@ -38,8 +38,6 @@ ImageNumbers = Annotated[list[Number], Field(max_length=MOST_IMAGES)]
 class FilledBlank(BaseModel):
     """A placeholder of a template, copied from it letter for letter, and what stands for it."""
 
-    model_config = ConfigDict(extra="ignore")
-
     placeholder: Annotated[str, Field(min_length=1, max_length=LONGEST_PLACEHOLDER)]
     value: Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
 
@@ -49,8 +47,6 @@ class RolesSample(BaseModel):
 
     `may_show_minor` is null where nothing was said of it.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     inputs: ImageNumbers
     outputs: ImageNumbers
@@ -63,8 +59,6 @@ class RolesSample(BaseModel):
 
 class RolesAnswer(BaseModel):
     """What the pictures of a sample are; no sample where no coherent task can be made out."""
-
-    model_config = ConfigDict(extra="ignore")
 
     samples: Annotated[list[RolesSample], Field(max_length=MOST_IMAGES)]
 
