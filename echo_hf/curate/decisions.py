@@ -37,6 +37,11 @@ MOST_IMAGES = 1000
 
 # Letters and signs by name that leave a blank: fillers of Hangul, and an empty pattern of Braille.
 BLANKS = "\u115f\u1160\u3164\uffa0\u2800"
+Decided = Literal["keep", "remove", "flag", "edit", "withdraw"]
+Row = Mapping[str, Any]
+FILE = "review.jsonl"
+LOCK = ".review.lock"
+LONGEST_WAIT_S = 60
 
 
 def storable(text: str) -> str:
@@ -64,6 +69,8 @@ def _with_area(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
 
 
 Box = Annotated[tuple[Side, Side, Side, Side], AfterValidator(_with_area)]
+Line = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(storable)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(storable)]
 
 
 class ChangeModel(BaseModel):
@@ -144,12 +151,6 @@ class Changes(ChangeModel):
     def fingerprint(self) -> str:
         """Twelve characters that stand for what is changed."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
-
-
-Line = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(storable)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(storable)]
-Decided = Literal["keep", "remove", "flag", "edit", "withdraw"]
-Row = Mapping[str, Any]
 
 
 class Decision(BaseModel):
@@ -287,11 +288,6 @@ def applied(provenance: str | None) -> str | None:
     except (ValueError, LookupError, TypeError):  # of a release that somebody wrote otherwise
         return None
     return found if isinstance(found, str) else None
-
-
-FILE = "review.jsonl"
-LOCK = ".review.lock"
-LONGEST_WAIT_S = 60
 
 
 def read_decisions(path: Path) -> Decisions:

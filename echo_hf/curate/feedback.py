@@ -37,6 +37,7 @@ Task = Literal[
     "restoration",
 ]
 Verdict = Literal["success", "failure", "mixed", "none"]
+LONGEST_PHRASE = 200
 
 
 class JudgedComment(BaseModel):
@@ -53,9 +54,6 @@ class FeedbackAnswer(BaseModel):
     kind: Kind | None = None
     task: Task | None = None
     feedback: Annotated[list[JudgedComment], Field(max_length=MOST_COMMENTS)]
-
-
-LONGEST_PHRASE = 200
 
 
 class PhraseAnswer(BaseModel):

@@ -57,6 +57,25 @@ FINGERPRINT_LENGTH = 8
 SEPARATOR = "\x1f"
 # Platforms of many servers: there a name alone is no account.
 FEDERATED = frozenset({"mastodon", "web"})
+LIBRARIES = ("linkify-it-py", "phonenumbers", "python-stdnum")
+MASKED = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
+REMOVED = {kind: Notice[f"REMOVED_{kind.name}"] for kind in Kind}
+CLEANED_SAMPLES = Table(
+    "samples",
+    "one sample without what says who people are",
+    ("id",),
+    {
+        **SAMPLES.columns,
+        "cleaned_images": Column(
+            List({"posted_sha256": Value("string"), "sha256": Value("string")}),
+            "images of its posts whose metadata was removed: digest as posted, and without; null "
+            "where the metadata cannot be removed and the sample does not have the image",
+        ),
+    },
+)
+NOT_USED = "Trash"
+# What people or models wrote on the way to a prompt, wherever it stands in a provenance.
+WORDS = ("earlier_prompt", "placeholder", "prompt_read", "template", "value")
 
 
 @dataclass(frozen=True)
@@ -100,27 +119,6 @@ def account(url: str, name: str | None) -> str | None:
         plain, _, server = plain.partition("@")
         platform = server or urlsplit(url).netloc
     return f"{platform}{SEPARATOR}{plain}" if plain else None
-
-
-LIBRARIES = ("linkify-it-py", "phonenumbers", "python-stdnum")
-MASKED = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
-REMOVED = {kind: Notice[f"REMOVED_{kind.name}"] for kind in Kind}
-CLEANED_SAMPLES = Table(
-    "samples",
-    "one sample without what says who people are",
-    ("id",),
-    {
-        **SAMPLES.columns,
-        "cleaned_images": Column(
-            List({"posted_sha256": Value("string"), "sha256": Value("string")}),
-            "images of its posts whose metadata was removed: digest as posted, and without; null "
-            "where the metadata cannot be removed and the sample does not have the image",
-        ),
-    },
-)
-NOT_USED = "Trash"
-# What people or models wrote on the way to a prompt, wherever it stands in a provenance.
-WORDS = ("earlier_prompt", "placeholder", "prompt_read", "template", "value")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,32 @@ from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
 KNOWN = {one.value: one for one in NAMED}
 NO_LABEL = "no label"
 Parts = Sequence[Text | ImageRef]
+CODE = re.compile(r"[A-Z][0-9]{1,3}", re.ASCII | re.IGNORECASE)
+ANSWER = re.compile(
+    rf"\s*(?:safe|(unsafe)(?:\s+({CODE.pattern}(?:[\s,]+{CODE.pattern})*))?)\s*",
+    re.ASCII | re.IGNORECASE,
+)
+LONGEST_LABEL = 100
+MOST_LABELS = 200
+# Harassment has no code of its own: insults stand with hate, threats of violence with violence.
+KNOWN_CATEGORIES = {
+    "harassment": Hazard.HATE,
+    "harassment/threatening": Hazard.VIOLENT_CRIMES,
+    "hate": Hazard.HATE,
+    "hate/threatening": Hazard.HATE,
+    "illicit": Hazard.NON_VIOLENT_CRIMES,
+    "illicit/violent": Hazard.VIOLENT_CRIMES,
+    "self-harm": Hazard.SELF_HARM,
+    "self-harm/instructions": Hazard.SELF_HARM,
+    "self-harm/intent": Hazard.SELF_HARM,
+    "sexual": Hazard.SEXUAL_CONTENT,
+    "sexual/minors": Hazard.CHILD_EXPLOITATION,
+    "violence": Hazard.VIOLENT_CRIMES,
+    "violence/graphic": Hazard.VIOLENT_CRIMES,
+}
+Label = Annotated[str, Field(max_length=LONGEST_LABEL)]
+LONGEST_TEXTS = 4000  # of a look
+NOT_ASKED = "Trash"
 
 
 @dataclass(frozen=True)
@@ -104,13 +130,6 @@ def instructed_turn(images: Sequence[ImageRef], texts: Sequence[str]) -> Parts:
     return parts
 
 
-CODE = re.compile(r"[A-Z][0-9]{1,3}", re.ASCII | re.IGNORECASE)
-ANSWER = re.compile(
-    rf"\s*(?:safe|(unsafe)(?:\s+({CODE.pattern}(?:[\s,]+{CODE.pattern})*))?)\s*",
-    re.ASCII | re.IGNORECASE,
-)
-
-
 def read_words(text: str) -> GuardVerdict | None:
     """Reads `safe`, or `unsafe` with codes."""
     found = ANSWER.fullmatch(text)
@@ -118,27 +137,6 @@ def read_words(text: str) -> GuardVerdict | None:
         return None
     labels = (code.upper() for code in CODE.findall(found[2] or ""))
     return verdict(found[1] is not None, labels, KNOWN)
-
-
-LONGEST_LABEL = 100
-MOST_LABELS = 200
-# Harassment has no code of its own: insults stand with hate, threats of violence with violence.
-KNOWN_CATEGORIES = {
-    "harassment": Hazard.HATE,
-    "harassment/threatening": Hazard.VIOLENT_CRIMES,
-    "hate": Hazard.HATE,
-    "hate/threatening": Hazard.HATE,
-    "illicit": Hazard.NON_VIOLENT_CRIMES,
-    "illicit/violent": Hazard.VIOLENT_CRIMES,
-    "self-harm": Hazard.SELF_HARM,
-    "self-harm/instructions": Hazard.SELF_HARM,
-    "self-harm/intent": Hazard.SELF_HARM,
-    "sexual": Hazard.SEXUAL_CONTENT,
-    "sexual/minors": Hazard.CHILD_EXPLOITATION,
-    "violence": Hazard.VIOLENT_CRIMES,
-    "violence/graphic": Hazard.VIOLENT_CRIMES,
-}
-Label = Annotated[str, Field(max_length=LONGEST_LABEL)]
 
 
 class ModerationAnswer(BaseModel):
@@ -194,9 +192,6 @@ def _parts(text: str, longest: int) -> Iterator[str]:
     yield text[start:]
 
 
-LONGEST_TEXTS = 4000  # of a look
-
-
 @dataclass(frozen=True)
 class GuardInput:
     """What a guard looks at together."""
@@ -217,9 +212,6 @@ def looks_at(sample: Sample, most_pictures: int) -> list[GuardInput]:
         *(GuardInput(images[at : at + most_pictures], first) for at in starts),
         *(GuardInput((), some) for some in rest),
     ]
-
-
-NOT_ASKED = "Trash"
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,7 @@ SPLIT_SAMPLES = Table(
         ),
     },
 )
+Exclusion = tuple[Reject, str | None]
 
 
 @dataclass(frozen=True)
@@ -203,9 +204,6 @@ class Splits(Stage):
 
     def _is_doubted(self, sample: dict[str, Any]) -> bool:
         return WHOLE in sample["doubts"] or (self.doubts != "keep" and bool(sample["doubts"]))
-
-
-Exclusion = tuple[Reject, str | None]
 
 
 def _excluded(rows: list[dict[str, Any]], order: list[int]) -> Iterator[tuple[int, Exclusion]]:

@@ -27,6 +27,18 @@ Numbers = Sequence[float]
 
 AUTO: Literal["auto"] = "auto"
 BEYOND = 0.05  # how far past a side a model may miss, in parts of that side
+SMALLEST_SHARE = 0.002  # of the screenshot
+LARGEST_SHARE = 0.95
+SAME = 0.9  # intersection over union of two boxes around one image
+MOST_SHARED = 0.1  # of the smaller of two boxes
+CLAMPED = 0.5  # pixels that are no more than rounding
+# What does not keep a screenshot from being cut: it is mended.
+MENDED = frozenset({Notice.CLAMPED_BOX, Notice.DUPLICATE_BOX})
+# Modes that a PNG holds as they are.
+KEPT_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
+UNDEFINED_MODES = frozenset({"I", "F"})  # nobody says what their black and white are
+COMPRESSION = 6
+ORIENTATION, ON_ITS_SIDE = 0x0112, frozenset({5, 6, 7, 8})
 
 
 class Convention(StrEnum):
@@ -153,15 +165,6 @@ def box_text(numbers: Iterable[float]) -> str:
     return f"[{', '.join(f'{number:g}' for number in numbers)}]"
 
 
-SMALLEST_SHARE = 0.002  # of the screenshot
-LARGEST_SHARE = 0.95
-SAME = 0.9  # intersection over union of two boxes around one image
-MOST_SHARED = 0.1  # of the smaller of two boxes
-CLAMPED = 0.5  # pixels that are no more than rounding
-# What does not keep a screenshot from being cut: it is mended.
-MENDED = frozenset({Notice.CLAMPED_BOX, Notice.DUPLICATE_BOX})
-
-
 @dataclass
 class Boxes:
     inputs: list[Pixels] = field(default_factory=list)
@@ -245,13 +248,6 @@ def _in_image(numbers: Numbers, frame: Frame, name: str, findings: list[Finding]
     if share > LARGEST_SHARE:
         findings.append((Notice.WHOLE_BOX, told))
     return pixels
-
-
-# Modes that a PNG holds as they are.
-KEPT_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
-UNDEFINED_MODES = frozenset({"I", "F"})  # nobody says what their black and white are
-COMPRESSION = 6
-ORIENTATION, ON_ITS_SIDE = 0x0112, frozenset({5, 6, 7, 8})
 
 
 def upright_size(data: bytes) -> Size:

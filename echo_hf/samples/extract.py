@@ -32,6 +32,11 @@ MOST_POSTS = 256  # of a part of a thread: no part shows more
 MOST_SAMPLES = MOST_POSTS
 
 Quality = Literal["Benchmark", "Analysis", "Trash"]
+BEST_FIRST: tuple[str, ...] = get_args(Quality)
+# Addressees, links, and signs that are shown as emoji (digits and some letters can be).
+NO_WORDS = re.compile(
+    r"@[\w.@-]+|(?:https?://|www\.|pic\.twitter\.com/)\S*|.\ufe0f\u20e3?|[0-9]\u20e3"
+)
 
 
 class PostFeedback(BaseModel):
@@ -153,13 +158,6 @@ def _fitting(numbers: Sequence[int], sizes: Sequence[int], room: int) -> Iterato
         room -= sizes[number]
         if number == 0 or (room >= 0 and nth < MOST_POSTS // 4):
             yield number
-
-
-BEST_FIRST: tuple[str, ...] = get_args(Quality)
-# Addressees, links, and signs that are shown as emoji (digits and some letters can be).
-NO_WORDS = re.compile(
-    r"@[\w.@-]+|(?:https?://|www\.|pic\.twitter\.com/)\S*|.\ufe0f\u20e3?|[0-9]\u20e3"
-)
 
 
 @dataclass

@@ -33,6 +33,11 @@ LONGEST_VALUE = 1000
 
 Number = Annotated[int, Field(ge=0, le=999_999)]
 ImageNumbers = Annotated[list[Number], Field(max_length=MOST_IMAGES)]
+LONGEST_TEXT = 4000
+LONGEST_TEXTS = 16_000  # of all posts and descriptions of a part together
+Key = TypeVar("Key")
+Fillings = tuple[tuple[str, str], ...]
+Feedback = list[Mapping[str, Any]]
 
 
 class FilledBlank(BaseModel):
@@ -61,10 +66,6 @@ class RolesAnswer(BaseModel):
     """What the pictures of a sample are; no sample where no coherent task can be made out."""
 
     samples: Annotated[list[RolesSample], Field(max_length=MOST_IMAGES)]
-
-
-LONGEST_TEXT = 4000
-LONGEST_TEXTS = 16_000  # of all posts and descriptions of a part together
 
 
 class SampleImage(NamedTuple):
@@ -171,11 +172,6 @@ def _part(sample: Sample, images: Sequence[SampleImage]) -> RequestPart:
             if place not in some:
                 some.append(place)
     return RequestPart(tuple(sorted(some)), frozenset(own) & set(some), tuple(images))
-
-
-Key = TypeVar("Key")
-Fillings = tuple[tuple[str, str], ...]
-Feedback = list[Mapping[str, Any]]
 
 
 @dataclass(eq=False)
