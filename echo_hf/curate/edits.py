@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
 import pyarrow as pa
+from pydantic import ValidationError
 
+from echo_hf.config.checks import first_error
 from echo_hf.curate.decisions import (
     Changes,
     Crop,
@@ -20,7 +22,6 @@ from echo_hf.curate.decisions import (
     PromptSpan,
     Role,
     RoleChange,
-    legible,
 )
 from echo_hf.curate.provenance import (
     INPUT,
@@ -35,13 +36,13 @@ from echo_hf.curate.provenance import (
     with_quotes,
     with_sources,
 )
-from echo_hf.errors import ImageError, ReviewError, unknown
+from echo_hf.errors import ImageError, ReviewError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import RowIssue
 from echo_hf.reasons import Notice, Status
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import Pixels, cut, inner, upright
-from echo_hf.samples.extract import LONGEST_PROMPT, Quality
+from echo_hf.samples.extract import Quality
 from echo_hf.samples.sample import Finding, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, spans_of, text_digest
 from echo_hf.samples.tasks import doubts_of, quality_with
@@ -197,26 +198,22 @@ def checked_changes(
     taken: Collection[str] = (),
 ) -> Changes | None:
     """Checks an edit, computes what follows from it, and keeps the images that it cuts out."""
-    prompt = _prompt(row, context, edit.prompt)
-    quality = edit.quality
-    if quality is not None and quality not in QUALITIES:
-        raise ReviewError(unknown("quality", quality, QUALITIES))
+    try:
+        prompt = _prompt(row, context, edit.prompt)
+        crops, files = _crops(row, edit, images, taken)
+        cut_out = {one.sha256 for one in crops.crops} if crops else set()
+        roles = tuple(_roles(row, context, edit.roles, taken, cut_out))
+        quality = edit.quality if edit.quality != row["quality"] else None
+        given = {"prompt": prompt, "quality": quality, "roles": roles, "crops": crops}
+        changes = Changes.model_validate(given)
+    except ValidationError as error:
+        raise ReviewError(first_error(error, f"sample {row['id']!r}", Changes)) from None
     blanks = placeholders(prompt.text if prompt else row["prompt"])
-    if quality == "Benchmark" and blanks:
+    if edit.quality == "Benchmark" and blanks:
         raise ReviewError(
             f"a prompt with the blank {blanks[0]!r} is for analysis only: fill it in, or "
             "choose Analysis"
         )
-    crops, files = _crops(row, edit, images, taken)
-    cut_out = {one.sha256 for one in crops.crops} if crops else set()
-    changes = Changes.model_validate(
-        {
-            "prompt": prompt,
-            "quality": quality if quality != row["quality"] else None,
-            "roles": tuple(_roles(row, context, edit.roles, taken, cut_out)),
-            "crops": crops,
-        }
-    )
     if not changes.named:
         return None
     for data in files:
@@ -228,14 +225,7 @@ def checked_changes(
 def _prompt(row: Row, context: Sequence[Row], given: str | None) -> PromptChange | None:
     if given is None or given.strip() == row["prompt"] or given == row["prompt"]:
         return None
-    try:
-        text = legible(given.strip())
-    except ValueError as error:
-        raise ReviewError(f"prompt {given[:40]!r}: {error}") from None
-    if len(text) > LONGEST_PROMPT:
-        raise ReviewError(
-            f"a prompt of {len(text):,} characters: expected at most {LONGEST_PROMPT:,}"
-        )
+    text = given.strip()
     shown = {**row, "prompt": text, "community_feedback": [], "provenance": None}
     spans = with_sources(shown, context)["prompt_spans"]
     return PromptChange(
@@ -258,8 +248,6 @@ def _roles(
         for one in post["pictures"] or ():
             places.setdefault(one["sha256"], {"post_url": post["url"], "url": one["url"]})
     for digest, role in sorted(given.items()):
-        if role not in ROLES:
-            raise ReviewError(unknown("role", role, ROLES, f"image {digest}"))
         if digest in cut_out or role == own.get(digest, "neither"):
             continue
         if digest not in own and digest not in places:
@@ -289,15 +277,13 @@ def _crops(
     try:
         image = upright(images.open(row["screenshot"]))
         for role, box in sorted(edit.crops, key=lambda one: one[0]):  # inputs before outputs
-            if role not in (INPUT, OUTPUT):
-                raise ReviewError(unknown("role", role, (INPUT, OUTPUT), f"box {list(box)}"))
             data = cut(image, box, inset)
             digest = hashlib.sha256(data).hexdigest()
             if digest in made or digest in taken:
                 raise ReviewError(
                     f"box {list(box)} shows an image that another box or sample has: one of them"
                 )
-            made[digest] = Crop(role=role, box=box, sha256=digest), data
+            made[digest] = Crop.model_validate({"role": role, "box": box, "sha256": digest}), data
     except ImageError as error:
         raise ReviewError(f"screenshot {row['screenshot']!r}: {error}") from None
     crops = tuple(crop for crop, _ in made.values())

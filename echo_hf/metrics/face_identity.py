@@ -136,11 +136,9 @@ def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> tupl
     from huggingface_hub import snapshot_download
 
     folder, name = Path(pack).expanduser(), os.fspath(pack)
+    if folder.is_dir() and revision is not None:
+        raise ScoreError(f"pack {name!r} is a folder, which has no revision: leave it out")
     if folder.is_dir():
-        if revision is not None:
-            raise ScoreError(
-                f"pack {name!r} is a folder, which has no revision {revision!r}: leave it out"
-            )
         return folder.resolve(), None
     try:
         folder = Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
@@ -164,10 +162,9 @@ class FaceOptions:
 
     def __post_init__(self) -> None:
         """Refuses what no network can work with."""
-        size, threshold = self.det_size, self.det_thresh
-        if not isinstance(size, int) or size < LARGEST_STRIDE or size % LARGEST_STRIDE:
-            expected = f"expected a multiple of {LARGEST_STRIDE}, such as 640"
-            raise ScoreError(f"det_size is {size!r}: {expected}")
+        size, threshold, stride = self.det_size, self.det_thresh, LARGEST_STRIDE
+        if not isinstance(size, int) or size < stride or size % stride:
+            raise ScoreError(f"det_size is {size!r}: expected a multiple of {stride}, such as 640")
         if not isinstance(threshold, int | float) or not 0 < threshold <= 1:
             raise ScoreError(f"det_thresh is {threshold!r}: expected a number above 0, at most 1")
 
@@ -238,11 +235,8 @@ def _started(folder: Path, name: str, options: FaceOptions) -> Any:
             )
     on_cpu = app.det_model.session.get_providers()[0] == CPU
     app.prepare(-1 if on_cpu else 0, det_thresh=options.det_thresh, det_size=(size, size))
-    if tuple(app.det_model.input_size) != (size, size):
-        raise ScoreError(
-            f"det_size is {size!r}: expected {app.det_model.input_size[0]}, the only one that the "
-            f"detector of pack {name!r} takes"
-        )
+    if (fixed := tuple(app.det_model.input_size)) != (size, size):
+        raise ScoreError(f"det_size is {size!r}: expected {fixed[0]}, all that pack {name!r} takes")
     with decoding:
         app.get(np.zeros((size, size, 3), np.uint8))
     return app

@@ -9,7 +9,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -192,9 +192,8 @@ def match_quotes(
         plain = normalized_text(wanted)
         distance, start, end = best_window(plain, text)
         unknown = "".join(sorted(set() if signs is None else signs_of(wanted) - signs))
-        found = QuoteMatch(wanted, text[start:end], distance, 1 - distance / len(plain))
-        unsure = replace(found, distance=None, accuracy=None, unknown=unknown)
-        matches.append(unsure if unknown else found)
+        known = (None, None) if unknown else (distance, 1 - distance / len(plain))
+        matches.append(QuoteMatch(wanted, text[start:end], *known, unknown))
     return tuple(matches)
 
 

@@ -92,26 +92,18 @@ class LoadedVit:
 
 def patch_grid(config: Any, options: VitOptions) -> dict[str, Any]:
     """How a ViT divides images of a size into patches, as the definition of a result states it."""
-    named = f"model {options.model!r}"
     patch, trained = config.patch_size, config.image_size
     squares = isinstance(patch, int) and isinstance(trained, int)
     if config.model_type != "vit" or config.num_channels != CHANNELS or not squares:
         raise ScoreError(
-            f"{named} is of type {config.model_type!r} with {config.num_channels} channels, "
-            f"{trained} pixels: expected a 'vit' of {CHANNELS} channels and square images, such as "
-            f"{MODEL!r}"
+            f"model {options.model!r} is of type {config.model_type!r} with {config.num_channels} "
+            f"channels, {trained} pixels: expected a 'vit' of {CHANNELS} channels and square images"
         )
-    last = config.num_hidden_layers - 1
-    if options.layer > last:
-        raise ScoreError(
-            f"layer is {options.layer!r}: expected a number from 0 to {last}, the last block of "
-            f"{named}"
-        )
+    if options.layer >= config.num_hidden_layers:
+        last = config.num_hidden_layers - 1
+        raise ScoreError(f"layer is {options.layer!r}: expected a number from 0 to {last}")
     if options.size % patch:
-        raise ScoreError(
-            f"size is {options.size!r}: expected a multiple of {patch}, the side of a patch of "
-            f"{named}, such as {trained}, its own"
-        )
+        raise ScoreError(f"size is {options.size!r}: expected a multiple of {patch}, as {trained}")
     learned = f"those for {trained} pixels, bicubic interpolation"
     return {
         "patch": patch,
@@ -127,15 +119,9 @@ def load_vit(options: VitOptions) -> LoadedVit:
 
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = str(torch.empty(0, device=device).device)
-    except Exception as error:  # each kind of device has its own
-        raise ScoreError(
-            f"device is {device!r}: expected one that torch has here, such as 'cpu', or null "
-            f"({error_line(error)})"
-        ) from error
-    try:
         from transformers import AutoConfig, ViTModel
 
+        device = str(torch.empty(0, device=device).device)
         with _quiet():
             folder, known = _files(options)
             config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
@@ -157,8 +143,8 @@ def load_vit(options: VitOptions) -> LoadedVit:
         raise
     except Exception as error:  # whatever the files, the memory or the driver are short of
         raise ScoreError(
-            f"cannot load {options.model!r} ({error_line(error)}): expected a ViT in the files of "
-            "transformers, and a torchvision, if there is one, that fits torch"
+            f"cannot load {options.model!r} on {device!r} ({error_line(error)}): expected a ViT in "
+            "the files of transformers, and a device that torch has here"
         ) from error
     definition = {
         **known,

@@ -118,8 +118,7 @@ def test_nothing_is_printed(model: Path, capfd: pytest.CaptureFixture[str]) -> N
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"device": "tpu9"}, "device is 'tpu9': expected one that torch has here"),
-        ({"device": "cuda:99"}, "device is 'cuda:99': expected one that torch has here"),
+        ({"device": "tpu9"}, "on 'tpu9' (RuntimeError: "),
         ({"revision": "v2"}, "is a folder, which has no revision 'v2': leave it out"),
     ],
 )
@@ -181,9 +180,8 @@ def test_there_is_a_token_for_each_patch_and_the_class(size: int, tokens: int) -
 @pytest.mark.parametrize(
     ("settings", "size", "says"),
     [
-        ({}, 225, "size is 225: expected a multiple of 16, the side of a patch of model 'dino'"),
-        ({}, 8, "size is 8: expected a multiple of 16"),
-        ({"num_hidden_layers": 11}, 224, "layer is 11: expected a number from 0 to 10, the last"),
+        ({}, 225, "size is 225: expected a multiple of 16, as 224"),
+        ({"num_hidden_layers": 11}, 224, "layer is 11: expected a number from 0 to 10"),
         ({"model_type": "clip"}, 224, "model 'dino' is of type 'clip' with 3 channels"),
         ({"num_channels": 1}, 224, "is of type 'vit' with 1 channels, 224 pixels: expected a 'vit"),
         ({"image_size": [224, 112]}, 224, "[224, 112] pixels: expected a 'vit' of 3 channels and"),
