@@ -185,11 +185,6 @@ STAGES = {
         "replaced_inputs": ["ab" * 32],
     },
 }
-QUOTES = {
-    ("roles", "template"): "a [PET] asleep",
-    ("roles", "blanks", 0, "placeholder"): "[PET]",
-    ("roles", "blanks", 0, "value"): "fox",
-}
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
@@ -206,16 +201,6 @@ def strings(value: Any) -> list[str]:
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
     return [text for one in inner for text in strings(one)]
-
-
-def test_what_people_wrote_is_noted_and_what_is_ours_is_not() -> None:
-    text = with_quotes(json.dumps(STAGES), span)
-    assert [(one.path, one.spans) for one in quotes_in(text)] == [
-        (path, span(words)) for path, words in QUOTES.items()
-    ]
-    assert [one.sha256 for one in quotes_in(text)] == [
-        hashlib.sha256(words.encode()).hexdigest() for words in QUOTES.values()
-    ]
 
 
 def test_a_provenance_without_quotations_stays_what_it_is() -> None:

@@ -76,7 +76,6 @@ def test_marks_around_nothing_are_blanks(prompt: str, blanks: list[str]) -> None
     "blank",
     [
         LONG,
-        '{argument name="a" default="b {c} d"}',
         '{argument name="a" default="it\'s [so]"}',
         r"{argument name=\"a\" default=\"b {c} d\"}",
     ],
@@ -156,7 +155,6 @@ def test_names_in_capitals_and_runs_of_underscores_can_be_filled(
 @pytest.mark.parametrize(
     ("prompt", "piece"),
     [
-        ("a fox in the snow", "a fox in the snow"),
         ("a fox in the snow", "fox"),
         ("a neon sign that says OPEN LATE", "OPEN LATE"),
         ("a poster: I LOVE YOUR CITY SO MUCH", "YOUR CITY"),
@@ -164,7 +162,6 @@ def test_names_in_capitals_and_runs_of_underscores_can_be_filled(
         ("a lamp (PBR) on [this](https://example.org)", "(PBR)"),
         ("[PET]: a hen", "[PET]"),
         ("a [YOUR CITY] map", "YOUR CITY"),
-        ("a fox", " "),
         *(("a category ___ [PET]", one) for one in ("[DOG]", "cat", "__", "PET", "")),
     ],
 )
