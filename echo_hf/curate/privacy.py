@@ -126,11 +126,9 @@ class Privacy(Stage):
     """Names authors by keyed hashes, and masks personal data in comments and in the provenance.
 
     A prompt stays as it is, since masking would change the task: one with personal data waits for
-    a person. What is found is told by kind and number, never by value. The posts around a sample,
-    with the names of their authors, end here.
-
-    Images go on without metadata, and so under another digest, as does the sample then; a sample
-    with one that cannot be cleaned keeps that one and waits for a person.
+    a person. What is found is told by kind and number, never by value. The posts around a sample
+    end here. Images go on without metadata, and so under another digest, as does the sample then;
+    a sample with one that cannot be cleaned keeps that one and waits for a person.
 
     Attributes:
         products: Names of accounts that are no person's, as `bare` gives them.

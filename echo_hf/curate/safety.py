@@ -218,14 +218,11 @@ def looks_at(sample: Sample, most_pictures: int) -> list[GuardInput]:
 class Safety(SampleStage):
     """Says which hazards a sample holds, and whether it may be in the benchmark.
 
-    A guard looks at each image by itself, and at all images beside the prompt and the feedback
-    (`looks_at`); a sample has every hazard that one of the looks found, by the codes of `Hazard`.
-    A label that no list knows is a hazard that is removed, whatever the config says.
-
-    Unscreened is a state of its own: `safety` and `has_nsfw` are null. A sample of which a look
-    failed is unscreened as a whole, goes on, and stands in the quarantine as well; but what another
-    look found that is removed is never lost again. Trash, which is never published, is not asked
-    about.
+    A guard looks at each image by itself, and at all images beside the prompt and the feedback;
+    a sample has every hazard that one of the looks found, by the codes of `Hazard`. A label that no
+    list knows is a hazard that is removed, whatever the config says. A sample of which a look
+    failed is unscreened (`safety` and `has_nsfw` are null), goes on, and stands in the quarantine
+    as well, unless another look found what is removed. Trash is not asked about.
 
     Even with several looks a guard overlooks much: what it passes is not proved harmless.
 

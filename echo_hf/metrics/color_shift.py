@@ -190,9 +190,8 @@ def color_shift(
     `wasserstein` and `tint` of the result, means over samples, answer these.
 
     Args:
-        inputs: For each sample an image, a list of images, or null: images of Pillow's,
-            paths, bytes of files, or dicts with `bytes` or `path`; a list, or a column of a
-            Dataset.
+        inputs: For each sample an image, a list of images, or null: images of Pillow's, paths,
+            bytes of files, or dicts with `bytes` or `path`; a list, or a column of a Dataset.
         outputs: For each sample an image in one of these forms, or null when there is none.
         protocol: `corrected` or `published`.
         n_boot: Draws of the bootstrap over samples; 0 for none.
@@ -205,8 +204,7 @@ def color_shift(
         has no number but a reason.
 
     Raises:
-        ScoreError: The two differ in length, an element is no image, or a choice is none of
-            those there are.
+        ScoreError: The two differ in length, an element is no image, or a choice is unknown.
 
     Examples:
         >>> from PIL import Image

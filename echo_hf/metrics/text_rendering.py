@@ -62,10 +62,9 @@ def text_rendering(
     that a judge was spared samples (`not_needed`), the mean is over those that all judges rated.
 
     Args:
-        ratings: Rows with sample_id, system, judge and rating: a finite number, null or NaN where
-            there is none. Where there is a column rubric, rows of `text_rendering` count; repeats
-            need the column repeat. A Dataset, a pyarrow Table, a data frame, a list of dicts or a
-            dict of columns, in any order.
+        ratings: Rows with sample_id, system, judge and rating, and repeat where there are repeats;
+            of a column rubric, rows of `text_rendering` count. A Dataset, a pyarrow Table, a data
+            frame, a list of dicts or a dict of columns, in any order.
         system: The system; may be left out where all rows are of one.
         protocol: `corrected` or `published`.
         n_boot: Draws of the bootstrap over samples; 0 for none.
@@ -77,9 +76,8 @@ def text_rendering(
 
     Raises:
         TableError: It is no table, a column is missing, or holds something else.
-        ScoreError: A rating is infinite, two rows of the system have the same key, or no row has
-            the rubric; the rows are of several systems and none is named, or not of the one that
-            is named; or a choice is none of those there are.
+        ScoreError: A rating is infinite, two rows have the same key, no row has the rubric, the
+            rows are of several systems and none is named, or a choice is unknown.
 
     Examples:
         >>> rows = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -63,11 +64,10 @@ class Roles(SampleStage):
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """How many samples have inputs, and how many come from templates and screenshots."""
-        one = stats["roles"]
-        given, filled, shots = map(one.tally.get, ("with_inputs", "filled", "screenshots"), [0] * 3)
+        one, tally = stats["roles"], Counter(stats["roles"].tally)
         return (
-            f"{given:,} of {one.kept:,} samples have input images; {filled:,} completions of "
-            f"templates, {shots:,} screenshots"
+            f"{tally['with_inputs']:,} of {one.kept:,} samples have input images; "
+            f"{tally['filled']:,} completions of templates, {tally['screenshots']:,} screenshots"
         )
 
     def questions(self, row: Row) -> Iterator[Question]:

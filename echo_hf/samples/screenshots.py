@@ -63,27 +63,21 @@ class Screenshots(SampleStage):
 
     Collages are taken apart the same way. (Section 3.3, figure D.5; one call a screenshot.)
 
-    What the numbers of a box mean, and in which size the image was sent, follows from the
-    engine's signature (`engine_frames`); `convention` says it where the model is not known. A
-    screenshot whose places cannot be found is not asked about; an answer that looks like another
-    convention, or has a box that is empty, tiny, the whole screenshot, or overlaps another one,
-    cuts nothing. Such a sample goes on as it came, for analysis only, with a notice that says why;
-    so does one whose call failed, which stands in the quarantine as well.
+    What the numbers of a box mean follows from the engine's signature; `convention` says it where
+    the model is not known. A sample goes on as it came, for analysis only and with a notice that
+    says why, where its call failed, or the boxes are doubtful: none can be placed, or one is empty,
+    tiny, the whole screenshot, or overlaps another.
 
     Boxes are whole pixels of the upright image, right and bottom being the first pixels outside,
-    in reading order; `inset` makes crops smaller, not boxes.
-    - `output_images` are the crops in the order of their boxes, then what others posted.
-    - `input_images` are the crops, in place of inputs posted beside the screenshot, which it shows
-      again; where it shows no input those stay.
-    - The prompt that was typed takes the place of the one from the posts, and counts as modified
-      unless the posts have it too. Where none was typed, or an engine cannot read, the sample keeps
-      its own.
+    in reading order; crops of outputs stand before outputs that others posted, crops of inputs in
+    place of inputs that were posted beside the screenshot. The prompt that was typed takes the
+    place of the one from the posts, and counts as modified unless the posts have it too.
 
     Attributes:
         target: The model that people talk about.
         images: Where the bytes of the images are, and the crops go.
         convention: A name of `Convention`, or `auto`.
-        inset: Pixels to leave out along each side of a box.
+        inset: Pixels to leave out along each side of a box, which makes crops smaller, not boxes.
         family: The model's family, null to tell it by the model's name.
     """
 
