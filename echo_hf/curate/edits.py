@@ -18,8 +18,6 @@ from echo_hf.curate.decisions import (
     Crop,
     CropsChange,
     Decisions,
-    PromptChange,
-    PromptSpan,
     Role,
     RoleChange,
 )
@@ -199,16 +197,19 @@ def checked_changes(
 ) -> Changes | None:
     """Checks an edit, computes what follows from it, and keeps the images that it cuts out."""
     try:
-        prompt = _prompt(row, context, edit.prompt)
         crops, files = _crops(row, edit, images, taken)
         cut_out = {one.sha256 for one in crops.crops} if crops else set()
-        roles = tuple(_roles(row, context, edit.roles, taken, cut_out))
-        quality = edit.quality if edit.quality != row["quality"] else None
-        given = {"prompt": prompt, "quality": quality, "roles": roles, "crops": crops}
-        changes = Changes.model_validate(given)
+        changes = Changes.model_validate(
+            {
+                "prompt": _prompt(row, context, edit.prompt),
+                "quality": edit.quality if edit.quality != row["quality"] else None,
+                "roles": tuple(_roles(row, context, edit.roles, taken, cut_out)),
+                "crops": crops,
+            }
+        )
     except ValidationError as error:
         raise ReviewError(first_error(error, f"sample {row['id']!r}", Changes)) from None
-    blanks = placeholders(prompt.text if prompt else row["prompt"])
+    blanks = placeholders(changes.prompt.text if changes.prompt else row["prompt"])
     if edit.quality == "Benchmark" and blanks:
         raise ReviewError(
             f"a prompt with the blank {blanks[0]!r} is for analysis only: fill it in, or "
@@ -222,17 +223,17 @@ def checked_changes(
     return changes.model_copy(update={"sample_digest": made["sample_digest"]})
 
 
-def _prompt(row: Row, context: Sequence[Row], given: str | None) -> PromptChange | None:
+def _prompt(row: Row, context: Sequence[Row], given: str | None) -> Row | None:
     if given is None or given.strip() == row["prompt"] or given == row["prompt"]:
         return None
     text = given.strip()
     shown = {**row, "prompt": text, "community_feedback": [], "provenance": None}
     spans = with_sources(shown, context)["prompt_spans"]
-    return PromptChange(
-        text=text,
-        modified=not SpanIndex(texts_of(context)).holds(text),
-        spans=tuple(PromptSpan.model_validate(span) for span in spans),
-    )
+    return {
+        "text": text,
+        "modified": not SpanIndex(texts_of(context)).holds(text),
+        "spans": tuple(spans),
+    }
 
 
 def _roles(
@@ -241,7 +242,7 @@ def _roles(
     given: Mapping[str, str],
     taken: Collection[str],
     cut_out: Collection[str],
-) -> Iterator[RoleChange]:
+) -> Iterator[Row]:
     own = {one: role for role in (INPUT, OUTPUT) for one in row[f"{role}_images"] or ()}
     places: dict[str, Row] = {}
     for post in context:
@@ -259,7 +260,7 @@ def _roles(
                 f"image {digest!r} belongs to another sample: make it neither there first"
             )
         where = {} if digest in own else places[digest]
-        yield RoleChange.model_validate({"sha256": digest, "role": role, **where})
+        yield {"sha256": digest, "role": role, **where}
 
 
 def _crops(
