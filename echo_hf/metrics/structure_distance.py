@@ -169,24 +169,18 @@ def _files(options: VitOptions) -> tuple[str, dict[str, Any]]:
 
     try:
         checkpoint = find_checkpoint(options.model, options.revision)
-    except EngineError as error:
-        if error.__cause__ is None:
+        folder, commit = checkpoint.source, checkpoint.commit
+        if commit is not None:
+            folder = snapshot_download(folder, revision=commit, allow_patterns=list(FILES))
+    except Exception as error:  # the Hub's client passes on what its own libraries raise
+        cause = error.__cause__ if isinstance(error, EngineError) else error
+        if cause is None:
             raise ScoreError(str(error)) from error
         raise WeightsError(
             f"no model {options.model!r} at revision {options.revision or 'main'!r}: neither a "
-            f"folder, nor in the cache, nor on the Hub ({type(error.__cause__).__name__}): check "
-            "the name and the revision"
+            f"folder, nor in the cache, nor on the Hub ({type(cause).__name__}): check the name "
+            "and the revision, or go online once"
         ) from error
-    folder = checkpoint.source
-    if checkpoint.commit is not None:
-        try:
-            wanted = list(FILES)
-            folder = snapshot_download(folder, revision=checkpoint.commit, allow_patterns=wanted)
-        except Exception as error:  # the Hub's client passes on what its own libraries raise
-            raise WeightsError(
-                f"cannot fetch {checkpoint.source!r} ({error_line(error)}): go online once, or "
-                "name a folder"
-            ) from error
     return folder, {"model": checkpoint.name, "revision": checkpoint.revision}
 
 

@@ -148,16 +148,19 @@ def test_code_that_comes_with_a_model_is_not_run(model: Path) -> None:
 
 
 @pytest.mark.extras
-@pytest.mark.parametrize("name", ["acme/absent", "./absent", "a b"])
-def test_an_unknown_name_is_told(name: str, no_network: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "revision"),
+    [("acme/absent", None), ("./absent", None), ("a b", None), ("acme/vit", COMMIT)],
+)
+def test_what_cannot_be_had_is_told(name: str, revision: str | None, no_network: Path) -> None:
     pytest.importorskip("torch", reason=REASON)
-    assert _refused(name).startswith(f"no model {name!r} at revision 'main': neither a folder")
+    said = f"no model {name!r} at revision {revision or 'main'!r}: neither a folder"
+    assert _refused(name, revision=revision).startswith(said)
 
 
 @pytest.mark.extras
-def test_what_lacks_weights_is_told(no_network: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason=REASON)
-    assert _refused("acme/vit", revision=COMMIT).startswith("cannot fetch 'acme/vit' (")
     assert "holds no model: expected 'config.json' and weights" in _refused(tmp_path)
 
 
