@@ -254,8 +254,11 @@ def assigned(
     return tasks, [told for told in made.findings if told[0] is not Notice.NEITHER]
 
 
-def shown(tasks: Sequence[Task]) -> list[tuple[str, ...]]:
-    return [("".join(t.inputs), "".join(t.outputs), t.screenshot or "") for t in tasks]
+def shown(tasks: Sequence[Task]) -> str:
+    """Inputs and outputs of each task, and its screenshot: `ab>c@d`."""
+    shots = [f"@{one.screenshot}" if one.screenshot else "" for one in tasks]
+    pairs = zip(tasks, shots, strict=True)
+    return " ".join(f"{''.join(one.inputs)}>{''.join(one.outputs)}{shot}" for one, shot in pairs)
 
 
 def fill(pet: str) -> list[dict[str, str]]:
@@ -267,123 +270,90 @@ def filled(pet: str, outputs: str = "", inputs: str = "", **values: Any) -> dict
 
 
 Said = list[dict[str, Any]]
-Shown = list[tuple[str, str, str]]
 TWICE, ALONE, LEFT = Notice.IMAGE_USED_TWICE, Notice.COMPLETION_WITHOUT_IMAGE, Notice.NOT_COMPLETED
-A_DOG = "a dog in the sea, oil paint"
-# What a model says; inputs, outputs and screenshot of each task; what is noted. Whatever the order.
-PLAIN_TASKS: dict[str, tuple[Said, Shown, list[Any]]] = {
-    "no image": ([told(), told()], [], []),
-    "in the order of the images": ([told("ca", "b")], [("ac", "b", "")], []),
-    "a result is no input": ([told("ab", "b")], [("a", "b", "")], [(Notice.TWO_ROLES, "b")]),
+A_CAT, A_DOG = "a cat in the sea, oil paint", "a dog in the sea, oil paint"
+# What a model says, the tasks, and what is noted. Whatever the order.
+PLAIN_TASKS: dict[str, tuple[Said, str, list[Any]]] = {
+    "no image": ([told(), told()], "", []),
+    "in the order of the images": ([told("ca", "b")], "ac>b", []),
+    "a result is no input": ([told("ab", "b")], "a>b", [(Notice.TWO_ROLES, "b")]),
     "nor of another task": (
-        [told("ab", "c"), told("", "b")],
-        [("a", "c", ""), ("", "b", "")],
-        [(Notice.TWO_ROLES, "b")],
+        [told("ab", "c"), told("", "b")], "a>c >b", [(Notice.TWO_ROLES, "b")]
     ),
     "results of the same inputs are one task": (
-        [told("a", "b"), told("a", "c"), told("", "d"), told("", "e")],
-        [("a", "bc", ""), ("", "de", "")],
-        [],
+        [told("a", "b"), told("a", "c"), told("", "d"), told("", "e")], "a>bc >de", []
     ),
     "what was made from words gets no inputs of others": (
-        [told("", "a"), told("b", "c")],
-        [("", "a", ""), ("b", "c", "")],
-        [],
+        [told("", "a"), told("b", "c")], ">a b>c", []
     ),
     "inputs of several people are several tasks": (
-        [told("a", "b"), told("c", "d"), told("e")],
-        [("a", "b", ""), ("c", "d", ""), ("e", "", "")],
-        [],
+        [told("a", "b"), told("c", "d"), told("e")], "a>b c>d e>", []
     ),
     "tries that share an image are one": (
-        [told("a", "c"), told("b", "d"), told("e", "cd")],
-        [("abe", "cd", "")],
-        [],
+        [told("a", "c"), told("b", "d"), told("e", "cd")], "abe>cd", []
     ),
     "tries stand in the order of their images": (
-        [told("", "d"), told("e", "f"), told("c", "b")],
-        [("c", "b", ""), ("", "d", ""), ("e", "f", "")],
-        [],
+        [told("", "d"), told("e", "f"), told("c", "b")], "c>b >d e>f", []
     ),
     "a screenshot is neither input nor output": (
-        [told("ab", "cd", conversation="b"), told("", "e", collage="d")],
-        [("a", "c", "b"), ("", "e", "d")],
-        [],
+        [told("ab", "cd", conversation="b"), told("", "e", collage="d")], "a>c@b >e@d", []
     ),
     "a conversation before a collage": (
-        [told("", "a", conversation="b", collage="a")],
-        [("", "", "b")],
-        [],
+        [told("", "a", conversation="b", collage="a")], ">@b", []
     ),
     "told in words and shown in a conversation": (
-        [told("", "a"), told(conversation="c"), told(conversation="b")],
-        [("", "a", "b"), ("", "", "c")],
-        [],
+        [told("", "a"), told(conversation="c"), told(conversation="b")], ">a@b >@c", []
     ),
     "tasks stand in the order of their images": (
         [told("e"), told("c"), told("d"), told(conversation="a"), told(conversation="b")],
-        [("c", "", "a"), ("", "", "b"), ("d", "", ""), ("e", "", "")],
+        "c>@a >@b d> e>",
         [],
     ),
     "two samples of one conversation are one": (
-        [told("a", "", conversation="c"), told("", "b", conversation="c")],
-        [("a", "b", "c")],
-        [],
+        [told("a", "", conversation="c"), told("", "b", conversation="c")], "a>b@c", []
     ),
     "two conversations with one result": (
         [told("", "e", conversation="b"), told("", "e", conversation="a")],
-        [("", "e", "a"), ("", "", "b")],
+        ">e@a >@b",
         [(TWICE, "e")],
     ),
-}
-COMPLETIONS_OF_TASKS: dict[str, tuple[Said, Shown, list[Any]]] = {
-    "no image": ([filled("cat")], [], [(ALONE, "a cat in the sea, oil paint")]),
+}  # fmt: skip
+COMPLETIONS_OF_TASKS: dict[str, tuple[Said, str, list[Any]]] = {
+    "no image": ([filled("cat")], "", [(ALONE, A_CAT)]),
     "one for each way it was filled": (
-        [filled("dog", "d", "a"), filled("cat", "bc", "a")],
-        [("a", "bc", ""), ("a", "d", "")],
-        [],
+        [filled("dog", "d", "a"), filled("cat", "bc", "a")], "a>bc a>d", []
     ),
     "equal ones are one": (
         [filled("cat", "d"), filled("cat", "c", conversation="b"), filled("cat", conversation="a")],
-        [("", "cd", "a")],
+        ">cd@a",
         [],
     ),
     "has its image before the template": (
-        [told("a", "bcd"), filled("cat", "b", "a")],
-        [("a", "b", "")],
-        [(LEFT, "c"), (LEFT, "d")],
+        [told("a", "bcd"), filled("cat", "b", "a")], "a>b", [(LEFT, "c"), (LEFT, "d")]
     ),
     "a template with a conversation stays beside": (
-        [told("", "c", conversation="a"), filled("cat", "b")],
-        [("", "c", "a"), ("", "b", "")],
-        [],
+        [told("", "c", conversation="a"), filled("cat", "b")], ">c@a >b", []
     ),
     "one that nobody shows leaves the template alone": (
-        [filled("cat", "", "a")],
-        [("a", "", "")],
-        [(ALONE, "a cat in the sea, oil paint")],
+        [filled("cat", "", "a")], "a>", [(ALONE, A_CAT)]
     ),
     "two of one image": (
-        [filled("cat", "b"), filled("dog", "b")],
-        [("", "b", "")],
-        [(TWICE, "b"), (ALONE, A_DOG)],
+        [filled("cat", "b"), filled("dog", "b")], ">b", [(TWICE, "b"), (ALONE, A_DOG)]
     ),
     "two of one conversation": (
         [filled("cat", conversation="b"), filled("dog", conversation="b")],
-        [("", "", "b")],
+        ">@b",
         [(TWICE, "b"), (ALONE, A_DOG)],
     ),
     "in the order of the images they keep": (
         [filled("cat", "ab"), filled("dog", "ad"), filled("owl", "bc")],
-        [("", "ab", ""), ("", "c", ""), ("", "d", "")],
+        ">ab >c >d",
         [(TWICE, "a"), (TWICE, "b")],
     ),
     "a conversation belongs to its completion": (
-        [told("", "c", conversation="a"), filled("cat", conversation="a")],
-        [("", "", "a")],
-        [(LEFT, "c")],
+        [told("", "c", conversation="a"), filled("cat", conversation="a")], ">@a", [(LEFT, "c")]
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -394,7 +364,7 @@ COMPLETIONS_OF_TASKS: dict[str, tuple[Said, Shown, list[Any]]] = {
         for name, case in cases.items()
     ],
 )
-def test_tasks_by_hand(prompt: str, said: Said, tasks: Shown, findings: list[Any]) -> None:
+def test_tasks_by_hand(prompt: str, said: Said, tasks: str, findings: list[Any]) -> None:
     """Told in one answer or in several about parts of the sample, in any order."""
     for order, at_once in product(permutations(said), [True, False]):
         made, noticed = assigned(*order, prompt=prompt, at_once=at_once)
