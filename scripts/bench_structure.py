@@ -25,7 +25,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.metrics import SimilarityCache, structure_distance
+from echo_hf.metrics import InputCache, structure_distance
 from echo_hf.metrics.structure_distance import VitOptions, load_vit, resized, self_similarities
 
 LAYER, SIZE, BATCH_SIZE = 11, 224, 8
@@ -75,7 +75,7 @@ def measured(model: str, samples: int, systems: int, side: int, rounds: int) -> 
     made = [generated(samples, side, 1 + system) for system in range(systems)]
     vit = load_vit(VitOptions(model, None, LAYER, SIZE, "cpu"))
     ready = np.stack([resized(one, SIZE).pixels for one in (*inputs, *made[0])])
-    metric = _metric(model, SimilarityCache(most_bytes=0))
+    metric = _metric(model, InputCache(most_bytes=0))
     steps: list[Callable[[], object]] = [
         lambda: [
             self_similarities(vit, LAYER, ready[at : at + BATCH_SIZE])
@@ -85,7 +85,7 @@ def measured(model: str, samples: int, systems: int, side: int, rounds: int) -> 
     ]
     seconds = [min(one) for one in zip(*(_round(steps) for _ in range(rounds)), strict=True)]
     alone = _all_systems(model, inputs, made, None)
-    cached = _all_systems(model, inputs, made, SimilarityCache())
+    cached = _all_systems(model, inputs, made, InputCache())
     counted = alone[0], cached[0], 1000 * alone[1], 1000 * cached[1]
     return Measure(*(1000 * one / samples for one in seconds), *(one / samples for one in counted))
 
@@ -103,11 +103,11 @@ def _all_systems(
     model: str,
     inputs: list[Image.Image],
     made: list[list[Image.Image]],
-    cache: SimilarityCache | None,
+    cache: InputCache | None,
 ) -> tuple[int, float]:
     """Images that the model looks at for all systems, and seconds of work."""
     forwards, taken = 0, 0.0
-    kept = SimilarityCache(most_bytes=0) if cache is None else cache
+    kept = InputCache(most_bytes=0) if cache is None else cache
     metric = _metric(model, kept)
     for outputs in made:
         forwards += len(inputs) + len(outputs) - len(kept)
@@ -115,7 +115,7 @@ def _all_systems(
     return forwards, taken
 
 
-def _metric(model: str, cache: SimilarityCache) -> Callable[..., object]:
+def _metric(model: str, cache: InputCache) -> Callable[..., object]:
     """The metric with its model loaded."""
     options = {"model": model, "device": "cpu", "batch_size": BATCH_SIZE, "n_boot": 0}
     metric = partial(structure_distance, cache=cache, **options)

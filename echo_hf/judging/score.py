@@ -388,8 +388,8 @@ def _by_system(
 def image_metrics(config: Evaluated) -> Mapping[str, Callable[..., MetricResult]]:
     """The image metrics by name; inputs are looked at once for all systems."""
     protocol, options = config.protocol, config.metrics
-    faces = {"cache": metrics.FaceCache(), **options.face_identity.model_dump()}
-    vit = {"cache": metrics.SimilarityCache(), **options.structure_distance.model_dump()}
+    faces = {"cache": metrics.InputCache(), **options.face_identity.model_dump()}
+    vit = {"cache": metrics.InputCache(), **options.structure_distance.model_dump()}
     return {
         "color_shift": partial(metrics.color_shift, protocol=protocol),
         "face_identity": partial(metrics.face_identity, protocol=protocol, **faces),

@@ -7,25 +7,21 @@ samples it fits; `cards/NAME.md` and `CONFIGS` in `hub/evaluate_metric.py` make 
 """
 
 from echo_hf.metrics.color_shift import ColorShift, ColorShiftResult, color_shift
-from echo_hf.metrics.face_identity import FaceCache, FaceIdentityResult, face_identity
+from echo_hf.metrics.face_identity import FaceIdentityResult, face_identity
+from echo_hf.metrics.image_features import InputCache
 from echo_hf.metrics.ocr_accuracy import OcrAccuracyResult, ocr_accuracy
 from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured
-from echo_hf.metrics.structure_distance import (
-    SimilarityCache,
-    StructureDistanceResult,
-    structure_distance,
-)
+from echo_hf.metrics.structure_distance import StructureDistanceResult, structure_distance
 from echo_hf.metrics.text_rendering import TextRenderingResult, text_rendering
 
 __all__ = [
     "ColorShift",
     "ColorShiftResult",
     "Estimate",
-    "FaceCache",
     "FaceIdentityResult",
+    "InputCache",
     "MetricResult",
     "OcrAccuracyResult",
-    "SimilarityCache",
     "StructureDistanceResult",
     "TextRenderingResult",
     "Unmeasured",

@@ -46,7 +46,6 @@ PACKAGES, EXTRA = ("insightface", "onnxruntime"), "face"
 TASKS = ("detection", "recognition")
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 LARGEST_STRIDE = 32
-MOST_BYTES = 2**26
 # The shortest and the longest side of an image that the released code takes, in pixels.
 PUBLISHED_SIDES = (10, 10_000)
 RULES: Mapping[Protocol, Mapping[str, str]] = {
@@ -248,23 +247,6 @@ def _file(path: str) -> dict[str, str]:
     return {"file": Path(path).name, "sha256": digest}
 
 
-class FaceCache(InputCache[FaceReader, Faces]):
-    """The networks, and what they found in inputs: 2 KB for each face, and no pixel.
-
-    Given to `face_identity` for one system after the other, so that the networks are loaded once,
-    and look at each input once.
-
-    Args:
-        most_bytes: How much is kept of inputs at most, about 24 000 images of one face.
-
-    Raises:
-        ScoreError: `most_bytes` is no number of bytes.
-    """
-
-    def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
-        super().__init__(most_bytes=most_bytes)
-
-
 @dataclass(frozen=True, kw_only=True)
 class FaceIdentityResult(MetricResult):
     """The face identity of one system; a face that an output lost lowers `coverage` alone.
@@ -305,7 +287,7 @@ def _dropped(sample: SampleFeatures[Levels]) -> Unmeasured | None:
 
 
 def _compared(
-    sample: SampleFeatures[Levels], reader: FaceReader, cache: FaceCache, protocol: Protocol
+    sample: SampleFeatures[Levels], reader: FaceReader, cache: InputCache, protocol: Protocol
 ) -> Found | None:
     if sample.output is None or sample.unmeasured:
         return None
@@ -329,7 +311,7 @@ def face_identity(
     det_size: int = 640,
     det_thresh: float = 0.5,
     providers: Sequence[str] | None = None,
-    cache: FaceCache | None = None,
+    cache: InputCache | None = None,
     n_boot: int = 1000,
     seed: int = 0,
     threads: int | None = None,
@@ -381,7 +363,7 @@ def face_identity(
         0.6
     """
     check_protocol(protocol)
-    given, kept = samples_of(inputs, outputs), FaceCache() if cache is None else cache
+    given, kept = samples_of(inputs, outputs), InputCache() if cache is None else cache
     chosen = None if providers is None else tuple(providers)
     options = FaceOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
     reader = kept.network(options, lambda: FaceReader(options))

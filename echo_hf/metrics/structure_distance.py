@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 MODEL = "facebook/dino-vits16"
 LAYER, SIZE, BATCH_SIZE = 11, 224, 8
-MOST_BYTES = 2**28
 PACKAGES, EXTRA = ("torch", "transformers"), "metrics"
 # DINO was trained with it; its checkpoints on the Hub state another.
 LAYER_NORM_EPS = 1e-6
@@ -263,23 +262,6 @@ def _keys(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> torch.Tensor
     return keys
 
 
-class SimilarityCache(InputCache[LoadedVit, Similarity]):
-    """The ViT, and what it sees in inputs: a self-similarity each, 155 KB for DINO ViT-S/16.
-
-    Given to `structure_distance` for one system after the other, so that the ViT is loaded once,
-    and looks at each input once.
-
-    Args:
-        most_bytes: How much is kept of inputs at most, 1722 of DINO ViT-S/16.
-
-    Raises:
-        ScoreError: `most_bytes` is no number of bytes.
-    """
-
-    def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
-        super().__init__(most_bytes=most_bytes)
-
-
 @dataclass(frozen=True, kw_only=True)
 class StructureDistanceResult(MetricResult):
     """The structure distance of one system.
@@ -300,7 +282,7 @@ def squared_difference(one: Similarity, other: Similarity) -> float:
 def _distances(
     batch: Sequence[SampleFeatures[Squashed]],
     vit: LoadedVit,
-    cache: SimilarityCache,
+    cache: InputCache,
     layer: int,
     batch_size: int,
 ) -> Iterator[SampleFeatures[float]]:
@@ -345,7 +327,7 @@ def structure_distance(
     n_boot: int = 1000,
     seed: int = 0,
     threads: int | None = None,
-    cache: SimilarityCache | None = None,
+    cache: InputCache | None = None,
 ) -> StructureDistanceResult:
     """How far the layout of a system's outputs is from that of its inputs (ECHO section 5.2).
 
@@ -398,7 +380,7 @@ def structure_distance(
         if not isinstance(number, int) or number < least:
             raise ScoreError(f"{name} is {number!r}: expected a whole number from {least}")
     given = samples_of(inputs, outputs)
-    kept = SimilarityCache(most_bytes=0) if cache is None else cache
+    kept = InputCache(most_bytes=0) if cache is None else cache
     options = VitOptions(str(model), revision, layer, size, device)
     vit = kept.network(options, partial(load_vit, options))
     looked = seen(given, partial(resized, size=size), protocol=protocol, threads=threads)

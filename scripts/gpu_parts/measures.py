@@ -32,7 +32,7 @@ from echo_hf.engines.memory import fit, gib, gpu_memory
 from echo_hf.engines.vllm import VllmEngine, conversation, sampling
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.judging.rate import Rate, outputs_to_rate, rubric_prompt, shown_images
-from echo_hf.metrics import SimilarityCache, color_shift, structure_distance
+from echo_hf.metrics import InputCache, color_shift, structure_distance
 from echo_hf.metrics.result import check_extra
 from echo_hf.metrics.structure_distance import (
     BATCH_SIZE,
@@ -412,7 +412,7 @@ def metrics(given: Given) -> Iterator[Row]:
     side, many = (TINY_SIDE, BATCH_SIZE) if given.tiny else (SIDE, 2 * BATCH_SIZE)
     inputs, outputs = (generated(many, side, seed) for seed in (0, 1))
     options = {"model": folder, "batch_size": BATCH_SIZE, "n_boot": 0}
-    metric = partial(structure_distance, cache=SimilarityCache(most_bytes=0), **options)
+    metric = partial(structure_distance, cache=InputCache(most_bytes=0), **options)
     started = time.perf_counter()
     metric(inputs[:1], outputs[:1])
     yield Row("metrics", "start, with one sample", _seconds(started))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.metrics import FaceCache, FaceIdentityResult, face_identity
+from echo_hf.metrics import FaceIdentityResult, InputCache, face_identity
 from echo_hf.metrics.image_features import Protocol
 from echo_hf.reasons import MetricReason
 from tests.images_for_tests import encoded
@@ -165,7 +165,7 @@ def test_an_input_is_looked_at_once_for_all(pack: Path, monkeypatch: pytest.Monk
         looked.append(levels)
         return get(app, levels)
 
-    cache, inputs = FaceCache(), [_shown("anna"), [_shown("anna"), _shown("bodo")]]
+    cache, inputs = InputCache(), [_shown("anna"), [_shown("anna"), _shown("bodo")]]
     systems = [[_shown("anna", at=at), _shown("carla", at=at)] for at in (1, 2, 3)]
     expected = [_measure(pack, inputs, outputs) for outputs in systems]
     monkeypatch.setattr(FaceAnalysis, "get", counted)

@@ -21,7 +21,7 @@ from PIL import Image
 
 from echo_hf.errors import ScoreError, WeightsError
 from echo_hf.images.loader import load_rgb
-from echo_hf.metrics import FaceCache, SimilarityCache, color_shift
+from echo_hf.metrics import color_shift
 from echo_hf.metrics.face_identity import Faces
 from echo_hf.metrics.image_features import (
     AHEAD,
@@ -215,32 +215,32 @@ def test_threads_are_a_number(threads: object) -> None:
 
 
 KEYS = st.tuples(st.sampled_from(["vit", "other"]), st.sampled_from([b"a", b"b", b"c", b"d"]))
-CACHES: dict[str, tuple[Any, Any]] = {
-    "similarities": (SimilarityCache, np.zeros((4, 4), np.float32)),
-    "faces": (FaceCache, Faces(np.zeros((4, 4), np.float32), np.zeros((4, 512), np.float32))),
+KEPT: dict[str, Any] = {
+    "similarities": np.zeros((4, 4), np.float32),
+    "faces": Faces(np.zeros((4, 4), np.float32), np.zeros((4, 512), np.float32)),
 }
 
 
-def _filled(cache: InputCache[Any, Any], keys: list[tuple[str, bytes]], value: Any) -> int:
+def _filled(cache: InputCache, keys: list[tuple[str, bytes]], value: Any) -> int:
     for key in keys:
         cache.keep(key, value)
     return cache.kept_bytes
 
 
-@pytest.mark.parametrize("kind", CACHES)
+@pytest.mark.parametrize("kind", KEPT)
 @given(st.lists(KEYS, max_size=20), st.integers(0, 7), st.integers(-1, 1))
 def test_what_is_kept_is_the_first_that_fits(kind: str, keys: Any, rooms: int, more: int) -> None:
-    make, value = CACHES[kind]
-    each = _filled(make(), [("vit", b"a")], value)
+    value = KEPT[kind]
+    each = _filled(InputCache(), [("vit", b"a")], value)
     most = max(0, rooms * each + more)
-    cache = make(most_bytes=most)
+    cache = InputCache(most_bytes=most)
     expected = list(dict.fromkeys(keys))[: most // each]
     assert _filled(cache, keys, value) == each * len(expected) <= most
     assert {key for key in keys if cache.find(key) is not None} == set(expected)
 
 
 def test_what_is_kept_holds_on_to_nothing_else() -> None:
-    cache, boxes = FaceCache(), np.zeros((9, 4), np.float32)
+    cache, boxes = InputCache(), np.zeros((9, 4), np.float32)
     cache.keep(("pack", b"a"), Faces(boxes[:1], boxes[2:3]))
     boxes += 1
     found = cache.find(("pack", b"a"))
@@ -253,7 +253,7 @@ def test_what_is_kept_holds_on_to_nothing_else() -> None:
 @pytest.mark.parametrize("most", [-1, 1.5, None])
 def test_a_bound_is_a_number_of_bytes(most: Any) -> None:
     with pytest.raises(ScoreError, match=r"^most_bytes is .*: expected a whole number from 0$"):
-        SimilarityCache(most_bytes=most)
+        InputCache(most_bytes=most)
 
 
 class Network:
@@ -261,7 +261,7 @@ class Network:
 
 
 def test_the_same_network_is_given_to_all_and_what_cannot_be_loaded_is_tried_once() -> None:
-    cache: InputCache[Network, Any] = InputCache(most_bytes=0)
+    cache: InputCache = InputCache(most_bytes=0)
     first, other, again = (cache.network(name, Network) for name in "aba")
     assert first is again is not other
     attempts: list[weakref.ref[Network]] = []

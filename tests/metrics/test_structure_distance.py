@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.metrics import (
-    SimilarityCache,
+    InputCache,
     StructureDistanceResult,
     structure_distance,
 )
@@ -169,7 +169,7 @@ def test_batches_and_threads_give_what_single_images_give(tiny: str) -> None:
 def test_each_input_is_looked_at_once_for_all_systems(
     tiny: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked, cache = list[int](), SimilarityCache()
+    looked, cache = list[int](), InputCache()
 
     def counted(vit: LoadedVit, layer: int, images: Any) -> Any:
         looked.append(len(images))
