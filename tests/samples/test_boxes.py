@@ -242,6 +242,14 @@ def test_a_crop_has_the_pixels_of_the_image(mode: str) -> None:
         assert crop.getpalette() == original.getpalette()
 
 
+def test_a_transparent_palette_color_stays_transparent() -> None:
+    original = drawn("P")
+    crop = opened(cut(upright(encoded(original, "PNG", transparency=3)), CROPPED))
+    expected = opened(encoded(original, "PNG", transparency=3)).convert("RGBA").crop(CROPPED)
+    assert expected.getextrema()[3] == (0, 255)
+    np.testing.assert_array_equal(np.asarray(crop.convert("RGBA")), np.asarray(expected))
+
+
 # What the eight orientations of a camera do to the pixels that it stored.
 TURNS: dict[int, Callable[[Any], Any]] = {
     1: lambda a: a,

@@ -43,6 +43,7 @@ from tests.screenshots_for_tests import (
     HEIGHT,
     INPUT,
     INPUT_PIXELS,
+    OTHERS,
     OUTPUT,
     OUTPUT_PIXELS,
     PIXELS,
@@ -213,9 +214,10 @@ def shown(store: ImageStore, name: str) -> Any:
 @pytest.mark.parametrize("inset", [0, 10])
 def test_the_row_by_hand(stored: Shot, inset: int) -> None:
     """An inset makes crops smaller, and boxes not."""
-    before, row, findings = parsed(stored, inset=inset)
+    before, row, findings = parsed(stored, inset=inset, output_images=OTHERS)
     left, top, right, bottom = inner(INPUT_PIXELS, inset)
-    (went_in,), (came_out,) = row["input_images"], row["output_images"]
+    (went_in,), (came_out, *others) = row["input_images"], row["output_images"]
+    assert others == OTHERS
 
     np.testing.assert_array_equal(shown(stored[0], went_in), PIXELS[top:bottom, left:right])
     np.testing.assert_array_equal(

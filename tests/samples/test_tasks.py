@@ -14,6 +14,7 @@ from echo_hf.prompts import load_prompt
 from echo_hf.samples.sample import sample_id
 from echo_hf.samples.tasks import (
     LONGEST_TEXT,
+    LONGEST_TEXTS,
     MOST_IMAGES,
     MOST_POSTS,
     RolesAnswer,
@@ -98,6 +99,15 @@ def test_what_is_too_long_says_how_much_is_left_out() -> None:
 
     assert [one["text"] for one in shown["posts"]] == ["prompt", cut]
     assert [one["alt_text"] for one in shown["pictures"]] == [None, cut]
+
+
+def test_many_long_posts_are_shortened_alike() -> None:
+    context = [post(0, -1, "prompt", "a"), *(post(n, 0, "x" * 4000) for n in range(1, 40))]
+    row = sample(context, range(40))
+    first, *texts = (one["text"] for one in parts_of(row, 16)[0].as_data(row, [])["posts"])
+
+    assert (first, len(set(texts))) == ("prompt", 1)
+    assert sum(text.count("x") for text in texts) <= LONGEST_TEXTS
 
 
 @given(samples(), st.integers(2, 6))
