@@ -192,8 +192,9 @@ def match_quotes(
         plain = normalized_text(wanted)
         distance, start, end = best_window(plain, text)
         unknown = "".join(sorted(set() if signs is None else signs_of(wanted) - signs))
-        known = (None, None) if unknown else (distance, 1 - distance / len(plain))
-        matches.append(QuoteMatch(wanted, text[start:end], *known, unknown))
+        accuracy = None if unknown else 1 - distance / len(plain)
+        off = None if unknown else distance
+        matches.append(QuoteMatch(wanted, text[start:end], off, accuracy, unknown))
     return tuple(matches)
 
 

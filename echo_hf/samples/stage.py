@@ -42,7 +42,7 @@ class SampleStage(ModelStage):
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage for the config's target, with the options of its section."""
-        given = {"images": images, **dict(getattr(config.stages, cls.name))}
+        given: dict[str, Any] = {"images": images, **dict(getattr(config.stages, cls.name))}
         own = {one.name: given[one.name] for one in fields(cls) if one.name in given}
         return cls(config.target, **own)
 
