@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from echo_hf.images.loader import load_rgb
-from echo_hf.metrics import SimilarityCache, StructureDistance, color_shift
+from echo_hf.metrics import InputCache, color_shift, structure_distance
 
 OPTIONS = {"PNG": {}, "JPEG": {"quality": 92}, "WEBP": {"quality": 90}}
 PAIRS = (("JPEG", "PNG"), ("PNG", "PNG"), ("WEBP", "WEBP"), ("JPEG", "JPEG"))
@@ -121,24 +121,28 @@ def structure_rows(
     made = [generated(samples, side, 1 + system) for system in range(systems)]
     vit = load_vit(VitOptions(model, None, LAYER, SIZE, "cpu"))
     ready = np.stack([resized(one, SIZE).pixels for one in (*inputs, *made[0])])
-    metric = StructureDistance(model=model, device="cpu", batch_size=BATCH_SIZE)
-    metric.add(inputs[:1], made[0][:1])  # which loads the model
+    options = {"model": model, "device": "cpu", "batch_size": BATCH_SIZE, "n_boot": 0}
+
+    def metric_with(cache: InputCache) -> Callable[..., object]:
+        metric = partial(structure_distance, cache=cache, **options)
+        metric([], [])  # which loads the model
+        return metric
+
+    metric = metric_with(InputCache(most_bytes=0))
 
     def bare() -> None:
         for at in range(0, len(ready), BATCH_SIZE):
             self_similarities(vit, LAYER, ready[at : at + BATCH_SIZE])
 
-    alone, whole = work(bare, lambda: metric.add(inputs, made[0]), rounds=rounds)
+    alone, whole = work(bare, lambda: metric(inputs, made[0]), rounds=rounds)
     yield "model alone", f"{alone / samples:.1f}", "", "2"
     share = f"{alone / whole:.0%} (aim: {AIM:.0%})"
     yield "metric, after decoding", f"{whole / samples:.1f}", share, "2"
-    for named, cache in (("", None), (", cached inputs", SimilarityCache())):
-        looks, taken = 0, 0.0
+    for named, cache in (("", InputCache(most_bytes=0)), (", cached inputs", InputCache())):
+        looks, taken, metric = 0, 0.0, metric_with(cache)
         for outputs in made:
-            one = StructureDistance(model=model, device="cpu", batch_size=BATCH_SIZE, cache=cache)
-            one.add([], [])  # which loads the model
-            taken += work(partial(one.add, inputs, outputs))[0]
-            looks += one.forwards
+            looks += len(inputs) + len(outputs) - len(cache)
+            taken += work(partial(metric, inputs, outputs))[0]
         yield f"{systems} systems{named}", f"{taken / samples:.1f}", "", f"{looks / samples:g}"
 
 

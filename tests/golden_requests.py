@@ -23,8 +23,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.judges import ApplicabilityConfig, JudgeConfig
 from echo_hf.config.sections import Target
 from echo_hf.curate.feedback import Feedback
-from echo_hf.curate.guards import FORMS
-from echo_hf.curate.safety import Safety
+from echo_hf.curate.safety import FORMS, Safety
 from echo_hf.engines.base import ImageRef, Request
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.applicability import Fitting, to_classify
@@ -32,11 +31,10 @@ from echo_hf.judging.compare import Compare, to_compare
 from echo_hf.judging.rate import Rate, ToRate, rubric_prompt
 from echo_hf.pipeline.answers import NoAnswers
 from echo_hf.pipeline.stage import ModelStage
-from echo_hf.samples.extract import Extract
+from echo_hf.samples.extract import Extract, ExtractAnswer
 from echo_hf.samples.roles import Roles
 from echo_hf.samples.screenshots import Screenshots
-from echo_hf.samples.shown_images import RolesAnswer
-from echo_hf.samples.thread_parts import ExtractAnswer
+from echo_hf.samples.tasks import RolesAnswer
 from echo_hf.samples.threads import Threads
 from echo_hf.systems.base import Task
 from echo_hf.systems.rewrite import rewriting

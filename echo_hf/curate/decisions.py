@@ -22,10 +22,10 @@ from pydantic import (
 )
 
 from echo_hf._infra.atomic import held, replaced_file
-from echo_hf.config.checks import first_error, shown_value
+from echo_hf.config.checks import first_error
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Review
-from echo_hf.samples.thread_parts import LONGEST_PROMPT, Quality
+from echo_hf.samples.extract import LONGEST_PROMPT, Quality
 
 Role = Literal["input", "output", "neither"]
 CutRole = Literal["input", "output"]
@@ -37,6 +37,11 @@ MOST_IMAGES = 1000
 
 # Letters and signs by name that leave a blank: fillers of Hangul, and an empty pattern of Braille.
 BLANKS = "\u115f\u1160\u3164\uffa0\u2800"
+Decided = Literal["keep", "remove", "flag", "edit", "withdraw"]
+Row = Mapping[str, Any]
+FILE = "review.jsonl"
+LOCK = ".review.lock"
+LONGEST_WAIT_S = 60
 
 
 def storable(text: str) -> str:
@@ -64,6 +69,8 @@ def _with_area(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
 
 
 Box = Annotated[tuple[Side, Side, Side, Side], AfterValidator(_with_area)]
+Line = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(storable)]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(storable)]
 
 
 class ChangeModel(BaseModel):
@@ -146,54 +153,35 @@ class Changes(ChangeModel):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
 
 
-Line = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(storable)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(storable)]
-Decided = Literal["keep", "remove", "flag", "edit", "withdraw"]
-Row = Mapping[str, Any]
-
-
 class Decision(BaseModel):
     """What a reviewer decided about a sample, and what there was to see.
 
-    Attributes:
-        id: The sample.
-        sample_digest: The `sample_digest` that it had before any change of a reviewer.
-        decision: `keep`: nothing is in the way of publishing it; `remove`: it is left out; `flag`:
-            it stays open for somebody else; `edit`: it is changed, and nothing else is decided;
-            `withdraw`: as if nobody had decided or changed anything.
-        reasons: What it was to be reviewed for.
-        doubts: What was doubtful of it; who keeps it has none of these any more.
-        pictures: Digests of its pictures.
-        note: The reviewer's words.
-        at: When, in ISO 8601.
-        reviewer: Who, by a pseudonym.
-        changes: What is changed of it; null for nothing.
-        event: Number of the last event about it in the log of the app; null for another decision.
+    `keep`: nothing is in the way of publishing it; `remove`: it is left out; `flag`: it stays open
+    for somebody else; `edit`: it is changed, and nothing else is decided; `withdraw`: as if nobody
+    had decided or changed anything.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: Line
-    sample_digest: Line
+    sample_digest: Line  # that it had before any change of a reviewer
     decision: Decided
-    reasons: Annotated[tuple[Line, ...], Field(max_length=100)]
-    doubts: Annotated[tuple[Line, ...], Field(max_length=100)] = ()
+    reasons: Annotated[tuple[Line, ...], Field(max_length=100)]  # what it was to be reviewed for
+    doubts: Annotated[tuple[Line, ...], Field(max_length=100)] = ()  # gone where it is kept
     pictures: Annotated[tuple[Line, ...], Field(max_length=10_000)] = ()
     note: Line | None = None
-    at: Line | None = None
-    reviewer: Name | None = None
+    at: Line | None = None  # in ISO 8601
+    reviewer: Name | None = None  # by a pseudonym
     changes: Changes | None = None
-    event: Annotated[int, Field(ge=1)] | None = None
+    event: Annotated[int, Field(ge=1)] | None = None  # the last one about it in the app's log
 
     def is_about(self, row: Row) -> bool:
         """Whether a sample still has the prompt and the inputs that it had then."""
-        changes, named = self.changes or Changes(), set[str]()
-        if changes.crops:
-            named.add(changes.crops.screenshot)
-        named.update(one.sha256 for one in changes.roles)
-        return bool(self.sample_digest == row["sample_digest"]) and named.isdisjoint(
-            cleaned_in(row)
-        )
+        changes = self.changes or Changes()
+        named = {one.sha256 for one in changes.roles}
+        named |= {changes.crops.screenshot} if changes.crops else set()
+        is_same = bool(self.sample_digest == row["sample_digest"])
+        return is_same and named.isdisjoint(cleaned_in(row))
 
     def covers(self, row: Row) -> bool:
         """Whether all reasons and images of a sample were there then."""
@@ -302,11 +290,6 @@ def applied(provenance: str | None) -> str | None:
     return found if isinstance(found, str) else None
 
 
-FILE = "review.jsonl"
-LOCK = ".review.lock"
-LONGEST_WAIT_S = 60
-
-
 def read_decisions(path: Path) -> Decisions:
     *lines, last = path.read_bytes().split(b"\n") if path.exists() else [b""]
     every = [_decision(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
@@ -364,15 +347,6 @@ def _is_whole(line: bytes) -> bool:
 
 def _decision(line: bytes, place: str) -> Decision:
     try:
-        given = json.loads(line)
-    except ValueError:
-        given = line[:80].decode("utf-8", "backslashreplace")
-    if not isinstance(given, dict):
-        raise ReviewError(
-            f"{place}: {shown_value(given)} is not a decision: expected a JSON object; fix or "
-            "remove the line, and decide again what it was about"
-        )
-    try:
-        return Decision.model_validate(given)
+        return Decision.model_validate_json(line)
     except ValidationError as error:
         raise ReviewError(first_error(error, place, Decision)) from None

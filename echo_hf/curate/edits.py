@@ -10,19 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
 
 import pyarrow as pa
+from pydantic import ValidationError
 
+from echo_hf.config.checks import first_error
 from echo_hf.curate.decisions import (
     Changes,
     Crop,
     CropsChange,
     Decisions,
-    PromptChange,
-    PromptSpan,
     Role,
     RoleChange,
-    legible,
 )
-from echo_hf.curate.personal_data import personal_data
 from echo_hf.curate.provenance import (
     INPUT,
     NO_SOURCE,
@@ -36,16 +34,16 @@ from echo_hf.curate.provenance import (
     with_quotes,
     with_sources,
 )
-from echo_hf.errors import ImageError, ReviewError, unknown
+from echo_hf.errors import ImageError, ReviewError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import RowIssue
-from echo_hf.reasons import Notice, Review, Status
+from echo_hf.reasons import Notice, Status
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import Pixels, cut, inner, upright
+from echo_hf.samples.extract import Quality
 from echo_hf.samples.sample import Finding, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, spans_of, text_digest
 from echo_hf.samples.tasks import doubts_of, quality_with
-from echo_hf.samples.thread_parts import LONGEST_PROMPT, Quality
 
 Row = Mapping[str, Any]
 TRASH = "Trash"
@@ -198,26 +196,25 @@ def checked_changes(
     taken: Collection[str] = (),
 ) -> Changes | None:
     """Checks an edit, computes what follows from it, and keeps the images that it cuts out."""
-    prompt = _prompt(row, context, edit.prompt)
-    quality = edit.quality
-    if quality is not None and quality not in QUALITIES:
-        raise ReviewError(unknown("quality", quality, QUALITIES))
-    blanks = placeholders(prompt.text if prompt else row["prompt"])
-    if quality == "Benchmark" and blanks:
+    try:
+        crops, files = _crops(row, edit, images, taken)
+        cut_out = {one.sha256 for one in crops.crops} if crops else set()
+        changes = Changes.model_validate(
+            {
+                "prompt": _prompt(row, context, edit.prompt),
+                "quality": edit.quality if edit.quality != row["quality"] else None,
+                "roles": tuple(_roles(row, context, edit.roles, taken, cut_out)),
+                "crops": crops,
+            }
+        )
+    except ValidationError as error:
+        raise ReviewError(first_error(error, f"sample {row['id']!r}", Changes)) from None
+    blanks = placeholders(changes.prompt.text if changes.prompt else row["prompt"])
+    if edit.quality == "Benchmark" and blanks:
         raise ReviewError(
             f"a prompt with the blank {blanks[0]!r} is for analysis only: fill it in, or "
             "choose Analysis"
         )
-    crops, files = _crops(row, edit, images, taken)
-    cut_out = {one.sha256 for one in crops.crops} if crops else set()
-    changes = Changes.model_validate(
-        {
-            "prompt": prompt,
-            "quality": quality if quality != row["quality"] else None,
-            "roles": tuple(_roles(row, context, edit.roles, taken, cut_out)),
-            "crops": crops,
-        }
-    )
     if not changes.named:
         return None
     for data in files:
@@ -226,24 +223,17 @@ def checked_changes(
     return changes.model_copy(update={"sample_digest": made["sample_digest"]})
 
 
-def _prompt(row: Row, context: Sequence[Row], given: str | None) -> PromptChange | None:
+def _prompt(row: Row, context: Sequence[Row], given: str | None) -> Row | None:
     if given is None or given.strip() == row["prompt"] or given == row["prompt"]:
         return None
-    try:
-        text = legible(given.strip())
-    except ValueError as error:
-        raise ReviewError(f"prompt {given[:40]!r}: {error}") from None
-    if len(text) > LONGEST_PROMPT:
-        raise ReviewError(
-            f"a prompt of {len(text):,} characters: expected at most {LONGEST_PROMPT:,}"
-        )
+    text = given.strip()
     shown = {**row, "prompt": text, "community_feedback": [], "provenance": None}
     spans = with_sources(shown, context)["prompt_spans"]
-    return PromptChange(
-        text=text,
-        modified=not SpanIndex(texts_of(context)).holds(text),
-        spans=tuple(PromptSpan.model_validate(span) for span in spans),
-    )
+    return {
+        "text": text,
+        "modified": not SpanIndex(texts_of(context)).holds(text),
+        "spans": tuple(spans),
+    }
 
 
 def _roles(
@@ -252,15 +242,13 @@ def _roles(
     given: Mapping[str, str],
     taken: Collection[str],
     cut_out: Collection[str],
-) -> Iterator[RoleChange]:
+) -> Iterator[Row]:
     own = {one: role for role in (INPUT, OUTPUT) for one in row[f"{role}_images"] or ()}
     places: dict[str, Row] = {}
     for post in context:
         for one in post["pictures"] or ():
             places.setdefault(one["sha256"], {"post_url": post["url"], "url": one["url"]})
     for digest, role in sorted(given.items()):
-        if role not in ROLES:
-            raise ReviewError(unknown("role", role, ROLES, f"image {digest}"))
         if digest in cut_out or role == own.get(digest, "neither"):
             continue
         if digest not in own and digest not in places:
@@ -272,20 +260,14 @@ def _roles(
                 f"image {digest!r} belongs to another sample: make it neither there first"
             )
         where = {} if digest in own else places[digest]
-        yield RoleChange.model_validate({"sha256": digest, "role": role, **where})
+        yield {"sha256": digest, "role": role, **where}
 
 
 def _crops(
     row: Row, edit: Edit, images: ImageStore, taken: Collection[str]
 ) -> tuple[CropsChange | None, list[bytes]]:
-    before = [
-        (role, tuple(map(int, box)))
-        for role in (INPUT, OUTPUT)
-        for box in row[f"{role}_bboxs"] or ()
-    ]
-    if edit.crops is None or sorted(before) == sorted(
-        (role, tuple(box)) for role, box in edit.crops
-    ):
+    before = [(role, tuple(box)) for role in (INPUT, OUTPUT) for box in row[f"{role}_bboxs"] or ()]
+    if edit.crops is None or sorted(before) == sorted((one, tuple(box)) for one, box in edit.crops):
         return None, []
     if row["screenshot"] is None:
         raise ReviewError(f"sample {row['id']!r} has no screenshot: there is nothing to cut")
@@ -296,15 +278,13 @@ def _crops(
     try:
         image = upright(images.open(row["screenshot"]))
         for role, box in sorted(edit.crops, key=lambda one: one[0]):  # inputs before outputs
-            if role not in (INPUT, OUTPUT):
-                raise ReviewError(unknown("role", role, (INPUT, OUTPUT), f"box {list(box)}"))
             data = cut(image, box, inset)
             digest = hashlib.sha256(data).hexdigest()
             if digest in made or digest in taken:
                 raise ReviewError(
                     f"box {list(box)} shows an image that another box or sample has: one of them"
                 )
-            made[digest] = Crop(role=role, box=box, sha256=digest), data
+            made[digest] = Crop.model_validate({"role": role, "box": box, "sha256": digest}), data
     except ImageError as error:
         raise ReviewError(f"screenshot {row['screenshot']!r}: {error}") from None
     crops = tuple(crop for crop, _ in made.values())
@@ -318,38 +298,17 @@ class Reviewed:
 
     table: pa.Table
     edited: Mapping[str, Row] = field(default_factory=dict)
-    findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
-    products: Collection[str] = ()
-    authors: frozenset[str] = frozenset()
-
-    def closed(self, row: Row) -> frozenset[str]:
-        """Reasons for review that the changes of a sample have done away with."""
-        made = self.edited.get(row["id"])
-        if made is None or personal_data(made["prompt"], self.products, self.authors.__contains__):
-            return frozenset()
-        return frozenset({Review.PERSONAL_DATA.value})
-
-    def remarks(self) -> Iterator[RowIssue]:
-        """What was changed, and what of it could not be, one remark each."""
-        for name, findings in self.findings.items():
-            for notice, detail in findings:
-                yield RowIssue(Status.NOTED, [name], notice, detail)
+    issues: Sequence[RowIssue] = ()
 
 
-def reviewed_rows(
-    table: pa.Table,
-    decisions: Decisions,
-    products: Collection[str] = (),
-    authors: frozenset[str] = frozenset(),
-) -> Reviewed:
+def reviewed_rows(table: pa.Table, decisions: Decisions) -> Reviewed:
     """Applies every change that is about a row as it is now."""
     if not any(one.changed for one in decisions.by_id.values()):
         return Reviewed(table)
     read = ("id", "sample_digest", "cleaned_images", "quality", "input_images", "output_images")
     rows = table.select([one for one in read if one in table.column_names]).to_pylist()
     owners = Counter(one for row in rows for one in _counted(row))
-    edited: dict[int, dict[str, Any]] = {}
-    findings: dict[str, list[Finding]] = {}
+    edited, issues = dict[int, dict[str, Any]](), list[RowIssue]()
     for number in sorted(range(len(rows)), key=lambda number: str(rows[number]["id"])):
         about = decisions.changes(rows[number])
         if about is None or about.changed is None:
@@ -365,13 +324,14 @@ def reviewed_rows(
         earlier = json.loads(made["provenance"] or "{}")
         made["provenance"] = json.dumps({**earlier, "review": told}, sort_keys=True)
         edited[number] = made
-        findings[before["id"]] = [(Notice.EDITED_IN_REVIEW, ", ".join(changes.named)), *noticed]
+        noticed = [(Notice.EDITED_IN_REVIEW, ", ".join(changes.named)), *noticed]
+        issues += [RowIssue(Status.NOTED, [before["id"]], *one) for one in noticed]
     new = pa.Table.from_pylist(list(edited.values()), schema=table.schema)
     places = dict(zip(edited, range(len(rows), len(rows) + len(edited)), strict=True))
     order = [places.get(number, number) for number in range(len(rows))]
     changed = pa.concat_tables([table, new]).take(pa.array(order, pa.int64()))
     by_id = {made["id"]: made for made in edited.values()}
-    return Reviewed(changed.combine_chunks(), by_id, findings, products, authors)
+    return Reviewed(changed.combine_chunks(), by_id, issues)
 
 
 def _counted(row: Row) -> set[str]:

@@ -8,23 +8,20 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from echo_hf._infra.text import share, shortened
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Failed, Notice
 from echo_hf.samples.sample import Finding, Sample, provenance_with
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
-
-if TYPE_CHECKING:
-    from echo_hf.pipeline.result import StageStats
-
 
 MOST_COMMENTS = 64  # of one request: no request shows more
 LONGEST_KEYWORD = 60
@@ -40,12 +37,11 @@ Task = Literal[
     "restoration",
 ]
 Verdict = Literal["success", "failure", "mixed", "none"]
+LONGEST_PHRASE = 200
 
 
 class JudgedComment(BaseModel):
     """Whether one comment speaks of success or failure, and of which failure."""
-
-    model_config = ConfigDict(extra="ignore")
 
     comment: Annotated[int, Field(ge=0, le=999_999)]
     verdict: Verdict
@@ -55,20 +51,13 @@ class JudgedComment(BaseModel):
 class FeedbackAnswer(BaseModel):
     """What kind of task a sample is, and what each comment says about its result."""
 
-    model_config = ConfigDict(extra="ignore")
-
     kind: Kind | None = None
     task: Task | None = None
     feedback: Annotated[list[JudgedComment], Field(max_length=MOST_COMMENTS)]
 
 
-LONGEST_PHRASE = 200
-
-
 class PhraseAnswer(BaseModel):
     """A sample's task in a few free words; null where no image is asked for."""
-
-    model_config = ConfigDict(extra="ignore")
 
     task_phrase: Annotated[str, Field(max_length=LONGEST_PHRASE)] | None = None
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,11 +19,7 @@ from stdnum import iban, luhn
 
 from echo_hf._infra.atomic import complete
 from echo_hf.config.checks import KEY_FORM
-from echo_hf.samples.thread_parts import LONGEST_PROMPT
-
-if TYPE_CHECKING:
-    from linkify_it import LinkifyIt
-
+from echo_hf.samples.extract import LONGEST_PROMPT
 
 Found = tuple[int, int, str]
 
@@ -80,6 +76,58 @@ NOT_IN_WORDS = dict.fromkeys(ord(one) for one in map(chr, range(128)) if not one
 
 
 IsAuthor = Callable[[str], bool]  # whether a run knows an author of that name
+# A number without a country code is looked for only where a zero or marks say that it is dialled;
+# of the countries that write it so, these were tried on seeds, sizes, dates, prices and codes.
+DIALLED = {
+    "US": re.compile(r"(?=(?:\D*\d){10})\D*\d+\D*[().-]"),
+    **dict.fromkeys(("GB", "DE", "FR", "JP"), re.compile(r"\(?0\d+\D")),
+}
+SHORTEST = 7
+CHAT = re.compile(r"\bwa\.me/(\+?\d{7,15})(?!\d)", re.ASCII | re.IGNORECASE)
+# Web addresses and dates.
+NO_PHONE = re.compile(
+    r"\b(?:https?://|www\.)\S+"
+    r"|\b(?:\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4})\b",
+    re.IGNORECASE,
+)
+SIGNED = re.compile(r"\s[-+]\d")  # "+20 -16 -53": numbers of their own
+GOES_BEFORE = re.compile(r"(?:\d[.,:]|\w-)")
+GOES_ON = re.compile(r"[.,:-]\d|-\w")
+ALPHABETS = ("LATIN", "CYRILLIC", "GREEK")
+INVISIBLE = frozenset({"Cf", "Mn", "Me"})
+UNSEARCHED = "unsearched"
+KINDS = ("e-mail", "phone", "handle", "card", "iban", "ip", "key", UNSEARCHED)
+# Of a longer text the rest is not searched, and counts as personal data itself. What begins before
+# the edge and is longer than the rest has no end in what is searched.
+MOST_SEARCHED = LONGEST_PROMPT
+EDGE = MOST_SEARCHED - 400
+FINE_SEARCHES = 4
+# Cards as their issuers number them, which few seeds are that have the right last digit by chance.
+CARD = re.compile(r"(?<![\w.,=-])\d(?:[ ._/\n\u2010-]?\d){12,18}(?![\w-]|[.,]\d)", re.ASCII)
+ISSUED = re.compile(
+    r"4\d{15}(?:\d{3})?|(?:5[1-5]|2[2-7]|35)\d{14}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
+    r"|(?:6011|64[4-9]\d|65\d\d)\d{12}|62\d{14,17}"
+)
+NO_DATA = re.compile(r"(?:seed|version|\bv\.?)\W{0,3}$", re.IGNORECASE)
+IBAN = re.compile(
+    r"(?<![^\W_])[a-z]{2}\d\d(?:[ .\u2010-]?[a-z0-9]){11,30}", re.ASCII | re.IGNORECASE
+)
+END = re.compile(r"(?<=[^\W_])(?![^\W_])", re.ASCII)
+IP = re.compile(
+    r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)"
+    # Of IPv6 what is in use; "cat::2 dog::1" weighs the parts of a prompt.
+    r"|(?<![\w:.])(?:[23][0-9a-f]{3}|fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}):[0-9a-f:]{2,}(?![\w:])",
+    re.ASCII | re.IGNORECASE,
+)
+# What tells a secret without the form of a key: a block, a web hook, a header.
+LETTERS = re.compile(r"(?:hf_|gh[oprsu]_|glpat-|npm_|[rs]k_(?:live|test)_)[A-Za-z]{20,}")
+SECRET = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]|-(?!----END))*(?:-----END [A-Z ]*-----)?"
+    r"|(?<![\w.])hooks\.slack\.com/services/[\w/]+"
+    r"|(?<=\bBearer )(?=\S*\d)[\w.~+/-]{20,}=*",
+    re.ASCII,
+)
+BLANK = re.compile(r"\s")
 
 
 def accounts(
@@ -156,7 +204,7 @@ def _is_person(name: str, products: Collection[str]) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _finder() -> LinkifyIt:
+def _finder() -> Any:
     from linkify_it import LinkifyIt
     from linkify_it.tlds import TLDS
 
@@ -169,25 +217,6 @@ def _finder() -> LinkifyIt:
         return len(name[0]) if name else 0
 
     return finder.tlds(TLDS).add("@", {"validate": length})
-
-
-# A number without a country code is looked for only where a zero or marks say that it is dialled;
-# of the countries that write it so, these were tried on seeds, sizes, dates, prices and codes.
-DIALLED = {
-    "US": re.compile(r"(?=(?:\D*\d){10})\D*\d+\D*[().-]"),
-    **dict.fromkeys(("GB", "DE", "FR", "JP"), re.compile(r"\(?0\d+\D")),
-}
-SHORTEST = 7
-CHAT = re.compile(r"\bwa\.me/(\+?\d{7,15})(?!\d)", re.ASCII | re.IGNORECASE)
-# Web addresses and dates.
-NO_PHONE = re.compile(
-    r"\b(?:https?://|www\.)\S+"
-    r"|\b(?:\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4})\b",
-    re.IGNORECASE,
-)
-SIGNED = re.compile(r"\s[-+]\d")  # "+20 -16 -53": numbers of their own
-GOES_BEFORE = re.compile(r"(?:\d[.,:]|\w-)")
-GOES_ON = re.compile(r"[.,:-]\d|-\w")
 
 
 def phones(text: str) -> Iterator[tuple[int, int]]:
@@ -207,10 +236,6 @@ def phones(text: str) -> Iterator[tuple[int, int]]:
                 yield found.start, (done := found.end)
 
 
-ALPHABETS = ("LATIN", "CYRILLIC", "GREEK")
-INVISIBLE = frozenset({"Cf", "Mn", "Me"})
-
-
 def readable(text: str) -> list[str]:
     """What each character of a text looks like, in ASCII where there is something alike."""
     if text.isascii():
@@ -226,41 +251,6 @@ def _letter(character: str) -> str:
         return ""
     foreign = not character.isascii() and character.isalpha()
     return "x" if foreign and unicodedata.name(character, "").startswith(ALPHABETS) else character
-
-
-UNSEARCHED = "unsearched"
-KINDS = ("e-mail", "phone", "handle", "card", "iban", "ip", "key", UNSEARCHED)
-# Of a longer text the rest is not searched, and counts as personal data itself. What begins before
-# the edge and is longer than the rest has no end in what is searched.
-MOST_SEARCHED = LONGEST_PROMPT
-EDGE = MOST_SEARCHED - 400
-FINE_SEARCHES = 4
-# Cards as their issuers number them, which few seeds are that have the right last digit by chance.
-CARD = re.compile(r"(?<![\w.,=-])\d(?:[ ._/\n\u2010-]?\d){12,18}(?![\w-]|[.,]\d)", re.ASCII)
-ISSUED = re.compile(
-    r"4\d{15}(?:\d{3})?|(?:5[1-5]|2[2-7]|35)\d{14}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
-    r"|(?:6011|64[4-9]\d|65\d\d)\d{12}|62\d{14,17}"
-)
-NO_DATA = re.compile(r"(?:seed|version|\bv\.?)\W{0,3}$", re.IGNORECASE)
-IBAN = re.compile(
-    r"(?<![^\W_])[a-z]{2}\d\d(?:[ .\u2010-]?[a-z0-9]){11,30}", re.ASCII | re.IGNORECASE
-)
-END = re.compile(r"(?<=[^\W_])(?![^\W_])", re.ASCII)
-IP = re.compile(
-    r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)"
-    # Of IPv6 what is in use; "cat::2 dog::1" weighs the parts of a prompt.
-    r"|(?<![\w:.])(?:[23][0-9a-f]{3}|fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}):[0-9a-f:]{2,}(?![\w:])",
-    re.ASCII | re.IGNORECASE,
-)
-# What tells a secret without the form of a key: a block, a web hook, a header.
-LETTERS = re.compile(r"(?:hf_|gh[oprsu]_|glpat-|npm_|[rs]k_(?:live|test)_)[A-Za-z]{20,}")
-SECRET = re.compile(
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]|-(?!----END))*(?:-----END [A-Z ]*-----)?"
-    r"|(?<![\w.])hooks\.slack\.com/services/[\w/]+"
-    r"|(?<=\bBearer )(?=\S*\d)[\w.~+/-]{20,}=*",
-    re.ASCII,
-)
-BLANK = re.compile(r"\s")
 
 
 class MaskedPiece(NamedTuple):

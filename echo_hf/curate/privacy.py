@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -42,15 +42,12 @@ from echo_hf.curate.provenance import with_sources
 from echo_hf.errors import ConfigError, ImageError
 from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.images.metadata import Kind, without_metadata
+from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import Stage, StageRows, combined_fingerprint
 from echo_hf.reasons import Notice, Review, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Sample, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
-
-if TYPE_CHECKING:
-    from echo_hf.images.store import ImageStore
-    from echo_hf.pipeline.result import StageStats
-
 
 VARIABLE = "ECHO_HF_AUTHOR_KEY"
 SHORTEST = 16
@@ -59,6 +56,25 @@ FINGERPRINT_LENGTH = 8
 SEPARATOR = "\x1f"
 # Platforms of many servers: there a name alone is no account.
 FEDERATED = frozenset({"mastodon", "web"})
+LIBRARIES = ("linkify-it-py", "phonenumbers", "python-stdnum")
+MASKED = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
+REMOVED = {kind: Notice[f"REMOVED_{kind.name}"] for kind in Kind}
+CLEANED_SAMPLES = Table(
+    "samples",
+    "one sample without what says who people are",
+    ("id",),
+    {
+        **SAMPLES.columns,
+        "cleaned_images": Column(
+            List({"posted_sha256": Value("string"), "sha256": Value("string")}),
+            "images of its posts whose metadata was removed: digest as posted, and without; null "
+            "where the metadata cannot be removed and the sample does not have the image",
+        ),
+    },
+)
+NOT_USED = "Trash"
+# What people or models wrote on the way to a prompt, wherever it stands in a provenance.
+WORDS = ("earlier_prompt", "placeholder", "prompt_read", "template", "value")
 
 
 @dataclass(frozen=True)
@@ -104,37 +120,14 @@ def account(url: str, name: str | None) -> str | None:
     return f"{platform}{SEPARATOR}{plain}" if plain else None
 
 
-LIBRARIES = ("linkify-it-py", "phonenumbers", "python-stdnum")
-MASKED = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
-REMOVED = {kind: Notice[f"REMOVED_{kind.name}"] for kind in Kind}
-CLEANED_SAMPLES = Table(
-    "samples",
-    "one sample without what says who people are",
-    ("id",),
-    {
-        **SAMPLES.columns,
-        "cleaned_images": Column(
-            List({"posted_sha256": Value("string"), "sha256": Value("string")}),
-            "images of its posts whose metadata was removed: digest as posted, and without; null "
-            "where the metadata cannot be removed and the sample does not have the image",
-        ),
-    },
-)
-NOT_USED = "Trash"
-# What people or models wrote on the way to a prompt, wherever it stands in a provenance.
-WORDS = ("earlier_prompt", "placeholder", "prompt_read", "template", "value")
-
-
 @dataclass(frozen=True)
 class Privacy(Stage):
     """Names authors by keyed hashes, and masks personal data in comments and in the provenance.
 
     A prompt stays as it is, since masking would change the task: one with personal data waits for
-    a person. What is found is told by kind and number, never by value. The posts around a sample,
-    with the names of their authors, end here.
-
-    Images go on without metadata, and so under another digest, as does the sample then; a sample
-    with one that cannot be cleaned keeps that one and waits for a person.
+    a person. What is found is told by kind and number, never by value. The posts around a sample
+    end here. Images go on without metadata, and so under another digest, as does the sample then;
+    a sample with one that cannot be cleaned keeps that one and waits for a person.
 
     Attributes:
         products: Names of accounts that are no person's, as `bare` gives them.

@@ -24,6 +24,15 @@ INPUT, OUTPUT, SCREENSHOT = "input", "output", "screenshot"
 
 
 NO_SOURCE = dict.fromkeys(("sha256", "role", "post_url", "url", "of", "box", "signature"))
+# Of a stage: said by us, by the config, or by a guard in its own codes.
+OURS = frozenset(
+    {"digest", "engine", "convention", "replaced_inputs", "looks", "protocol", "mode", "status"}
+    | {"reviewer", "at", "changed", "answered_by"}
+)
+QUOTED = "quoted"
+ValuePath = tuple[str | int, ...]
+Spans = Sequence[Mapping[str, Any]]
+PROMPT = "prompt"
 
 
 def picture_sources(sample: Sample, posts: Iterable[Mapping[str, Any]]) -> list[Entry]:
@@ -53,16 +62,6 @@ def inset_of(sample: Sample) -> int:
     """Pixels that were left out along each side of the boxes of a sample."""
     made = json.loads(sample["provenance"] or "{}")
     return int(made.get("screenshots", {}).get("inset", 0))
-
-
-# Of a stage: said by us, by the config, or by a guard in its own codes.
-OURS = frozenset(
-    {"digest", "engine", "convention", "replaced_inputs", "looks", "protocol", "mode", "status"}
-    | {"reviewer", "at", "changed", "answered_by"}
-)
-QUOTED = "quoted"
-ValuePath = tuple[str | int, ...]
-Spans = Sequence[Mapping[str, Any]]
 
 
 class Quote(NamedTuple):
@@ -145,9 +144,6 @@ def _put(data: Any, path: ValuePath, text: str | None) -> None:
         data[path[-1]] = text
     except (LookupError, TypeError):
         raise SpanError(f"{str(path)[:80]} is not an empty place in a provenance") from None
-
-
-PROMPT = "prompt"
 
 
 def with_sources(sample: Sample, context: Sequence[Sample]) -> dict[str, Any]:

@@ -7,18 +7,21 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import List, Value
 
+from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import FILE, Decisions, read_decisions
-from echo_hf.curate.edits import Reviewed, reviewed_rows
-from echo_hf.curate.personal_data import SHORTEST_NAME, names_in_run
+from echo_hf.curate.edits import reviewed_rows
+from echo_hf.curate.personal_data import SHORTEST_NAME, names_in_run, personal_data
 from echo_hf.curate.privacy import products_of
 from echo_hf.errors import ReviewError
+from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import (
     RowIssue,
     Stage,
@@ -29,12 +32,6 @@ from echo_hf.pipeline.stage import (
 )
 from echo_hf.reasons import Doubt, Reject, Review, Status
 from echo_hf.tables import SAMPLES, Column, Table, taken
-
-if TYPE_CHECKING:
-    from echo_hf.config.loading import Config
-    from echo_hf.images.store import ImageStore
-    from echo_hf.pipeline.result import StageStats
-
 
 BENCHMARKS = ("image_to_image", "text_to_image")
 ANALYSIS = "analysis"
@@ -58,6 +55,7 @@ SPLIT_SAMPLES = Table(
         ),
     },
 )
+Exclusion = tuple[Reject, str | None]
 
 
 @dataclass(frozen=True)
@@ -66,17 +64,14 @@ class Splits(Stage):
 
     Samples of quality Benchmark are candidates of `image_to_image` when they have input images,
     else of `text_to_image`; not while something is doubtful of them. They are taken in the
-    order of sha256("seed:id") until `cap` is reached: adding samples later changes as little as
-    possible. `analysis` holds every sample that is neither Trash nor flagged. Of samples with
-    equal prompt and inputs one stays: one whose prompt stands in its own posts, for another may
-    be its copy; then the one of the best quality, then one without doubts, then the first in the
-    same order. While its images stand in a screenshot a sample equals no other: its inputs are
-    not known.
+    order of sha256("seed:id") until `cap` is reached. `analysis` holds every sample that is
+    neither Trash nor flagged. Of samples with equal prompt and inputs one stays: one whose prompt
+    stands in its own posts; then the one of the best quality, then one without doubts, then the
+    first in the same order. While its images stand in a screenshot a sample equals no other.
 
     What reviewers changed is changed before all this. What a reviewer removed takes its place in
     that order and is then left out: no other sample takes that place. So does, until a reviewer has
-    kept it, what has an image that cannot be cleaned of metadata. What a reviewer kept has nothing
-    to review, and nothing doubtful, any more.
+    kept it, what has an image that cannot be cleaned of metadata.
 
     Attributes:
         seed: Of the order.
@@ -103,7 +98,7 @@ class Splits(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Places all samples at once; their order does not matter."""
-        reviewed = self.reviewed(table)
+        reviewed = reviewed_rows(table, self.decisions)
         read = [name for name in READ if name in table.column_names]
         seen, seed = table.select(read).to_pylist(), self.seed
         is_edited, table = reviewed.table is not table, reviewed.table
@@ -118,7 +113,8 @@ class Splits(Stage):
         out = dict(_excluded(rows, order))
         places = self._places(rows, [row for row in order if row not in out])
         removed = [row for row in places if self.decisions.removes(seen[row])]
-        waiting = {row: self._open_reasons(seen[row], reviewed) for row in places}
+        edited = reviewed.edited
+        waiting = {row: self._open(seen[row], edited.get(seen[row]["id"])) for row in places}
         unclean = [row for row in places if Review.IMAGE_METADATA in waiting[row]]
         out |= dict.fromkeys(unclean, (Reject.NOT_CLEANED, None))
         out |= dict.fromkeys(removed, (Reject.REMOVED_IN_REVIEW, None))
@@ -139,7 +135,7 @@ class Splits(Stage):
             if rows[row]["quality"] == "Benchmark" and self._is_doubted(rows[row]):
                 named = map(Doubt, rows[row]["doubts"])
                 said += [RowIssue(Status.NOTED, [rows[row]["id"]], doubt) for doubt in named]
-        said += reviewed.remarks()
+        said += reviewed.issues
         parents = parents_of(samples["id"].combine_chunks())
         return pa.concat_tables([kept_rows(samples, parents), row_issues(SPLIT_SAMPLES, said)])
 
@@ -148,10 +144,6 @@ class Splits(Stage):
         """The stage with the config's seed and cap."""
         del images
         return cls(**config.splits.model_dump(), products=products_of(config.target))
-
-    def reviewed(self, table: pa.Table) -> Reviewed:
-        """All samples with what reviewers changed, before anything is drawn from them."""
-        return reviewed_rows(table, self.decisions, self.products, self.authors)
 
     def in_run(self, root: Path) -> Self:
         """The stage with the decisions that a run's folder holds.
@@ -191,14 +183,13 @@ class Splits(Stage):
         counts = pc.value_counts(pc.list_flatten(kept["splits"])).to_pylist()
         return {count["values"]: count["counts"] for count in counts}
 
-    def _open_reasons(self, row: dict[str, Any], reviewed: Reviewed) -> list[str]:
-        closed = reviewed.closed(row)
-        reasons = self.decisions.open_reasons(row, closed)
+    def _open(self, row: dict[str, Any], edited: Mapping[str, Any] | None) -> list[str]:
+        """What a sample is still to be reviewed for, also of what a reviewer brought in."""
+        named = edited and personal_data(edited["prompt"], self.products, self.authors.__contains__)
+        reasons = self.decisions.open_reasons(row, PERSONAL if named == [] else ())
         last = self.decisions.by_id.get(row["id"])
         wrote = last and last.decision != "keep" and last.changed and last.changed.prompt
-        if wrote and row["id"] in reviewed.edited and not {*closed, *reasons} & PERSONAL:
-            reasons.append(Review.PERSONAL_DATA.value)  # a reviewer brought it in
-        return reasons
+        return [*reasons, *(PERSONAL if wrote and named and not PERSONAL & {*reasons} else ())]
 
     def _places(self, rows: list[dict[str, Any]], order: list[int]) -> dict[int, list[str]]:
         room = dict.fromkeys(BENCHMARKS, self.cap)
@@ -213,9 +204,6 @@ class Splits(Stage):
 
     def _is_doubted(self, sample: dict[str, Any]) -> bool:
         return WHOLE in sample["doubts"] or (self.doubts != "keep" and bool(sample["doubts"]))
-
-
-Exclusion = tuple[Reject, str | None]
 
 
 def _excluded(rows: list[dict[str, Any]], order: list[int]) -> Iterator[tuple[int, Exclusion]]:

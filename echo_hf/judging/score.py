@@ -285,7 +285,7 @@ def _split(
         people = None if unfit else human or None
         pairwise = pairwise_agreement(chosen, overall, people, n_boot=n_boot)
     parts = (config, sorted(models.systems), tables, folder, failed, n_boot)
-    found = tuple(measures(name, accumulators(config), *parts))
+    found = tuple(measures(name, image_metrics(config), *parts))
     return SplitScores(name, len(tables.tasks[name]), rates, found, pairwise, by_people)
 
 
@@ -305,8 +305,8 @@ def measures(
     edits = [task for task in tasks if task.inputs]
     if outputs is not None and edits:
         made = {(row["system"], row["sample_id"]): row for row in outputs.to_pylist()}
-        for metric, accumulator in made_by.items():
-            measured = partial(_measured, config, accumulator, made, folder.images, n_boot)
+        for metric, measure in made_by.items():
+            measured = partial(_measured, config, measure, made, folder.images, n_boot)
             yield from _by_system(metric, systems, edits, fits, measured)
     text = RATINGS.empty() if ratings is None else ratings
     text = text.filter(pc.equal(text["rubric"], TEXT_RENDERING))
@@ -385,21 +385,21 @@ def _by_system(
         yield Measured(metric, system, ordered, flags.count(None), asked, result, missing)
 
 
-def accumulators(config: Evaluated) -> Mapping[str, Callable[[], Any]]:
-    """By name what makes an image metric; inputs are looked at once for all systems."""
+def image_metrics(config: Evaluated) -> Mapping[str, Callable[..., MetricResult]]:
+    """The image metrics by name; inputs are looked at once for all systems."""
     protocol, options = config.protocol, config.metrics
-    faces = {"cache": metrics.FaceCache(), **options.face_identity.model_dump()}
-    vit = {"cache": metrics.SimilarityCache(), **options.structure_distance.model_dump()}
+    faces = {"cache": metrics.InputCache(), **options.face_identity.model_dump()}
+    vit = {"cache": metrics.InputCache(), **options.structure_distance.model_dump()}
     return {
-        "color_shift": partial(metrics.ColorShift, protocol=protocol),
-        "face_identity": partial(metrics.FaceIdentity, protocol=protocol, **faces),
-        "structure_distance": partial(metrics.StructureDistance, protocol=protocol, **vit),
+        "color_shift": partial(metrics.color_shift, protocol=protocol),
+        "face_identity": partial(metrics.face_identity, protocol=protocol, **faces),
+        "structure_distance": partial(metrics.structure_distance, protocol=protocol, **vit),
     }
 
 
 def _measured(
     config: Evaluated,
-    accumulator: Callable[[], Any],
+    measure: Callable[..., MetricResult],
     made: Mapping[tuple[str, str], Mapping[str, Any]],
     images: ImageStore,
     n_boot: int,
@@ -420,9 +420,7 @@ def _measured(
     # One at a time: the images of a benchmark do not fit into memory.
     inputs = ([read(image.sha256) for image in task.inputs] for task in fitting)
     try:
-        metric = accumulator()
-        metric.add(inputs, map(output, fitting))
-        return metric.compute(n_boot=n_boot, seed=0), None
+        return measure(inputs, map(output, fitting), n_boot=n_boot, seed=0), None
     except (MissingExtraError, WeightsError) as error:
         said = str(error)
         for place in config.metrics.places:  # of this machine, and results are published

@@ -11,23 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
+from echo_hf.errors import ScoreError
 from echo_hf.images.color import ciede2000, lab_of
 from echo_hf.metrics.image_features import (
-    FLAT_LEVELS,
-    Accumulator,
     Protocol,
-    library_versions,
+    SampleFeatures,
+    check_protocol,
+    common_fields,
     reasons_of,
     samples_of,
+    seen,
 )
-from echo_hf.metrics.result import (
-    Estimate,
-    MetricResult,
-    Unmeasured,
-    coverage_of,
-    definition_of,
-    mean_of,
-)
+from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured, coverage_of, mean_of
 from echo_hf.reasons import MetricReason
 
 Integers = NDArray[np.int64]
@@ -66,14 +61,13 @@ class Tint:
 class ColorShiftResult(MetricResult):
     """The color shift of one system, and beside it what it does not tell.
 
-    `value` pools all images, so that opposite shifts of two samples cancel out; `per_sample`
-    is the same formula for each sample alone, 10 to 50 times as large, whose mean is another
-    number. A sample in which a channel has no level from 5 to 250 counts in `value` and in `n`,
-    and has the reason `no_levels` in place of a number of its own.
+    `value` pools all images; `per_sample` is the same formula for each sample alone, 10 to 50
+    times as large, whose mean is another number. A sample in which a channel has no level from
+    5 to 250 counts in `value` and in `n`, and has the reason `no_levels` in place of a number.
 
     Attributes:
         wasserstein: Mean over samples of the 1-Wasserstein distance of a pair's levels, in levels
-            of 0 to 255: the average difference of two histograms, which sees contrast, too.
+            of 0 to 255, which sees contrast, too.
         tint: Mean over samples of where the colors move to, in CIELAB.
     """
 
@@ -81,7 +75,7 @@ class ColorShiftResult(MetricResult):
     tint: Tint
 
 
-class ColorShift(Accumulator[Any, Integers]):
+class ColorShift:
     """The color shift of images that come in batches, or are counted in several processes.
 
     It keeps histograms, 12 KB a sample, and no image: results of several parts merge to the
@@ -102,24 +96,28 @@ class ColorShift(Accumulator[Any, Integers]):
         >>> first.add([grey], [yellow])
         >>> second.add([grey], [None])
         >>> first.merge(second)
-        >>> result = first.compute()
-        >>> result.value, result.coverage
+        >>> first.compute().value, first.compute().coverage
         (61.5, 0.5)
     """
 
     def __init__(self, *, protocol: Protocol = "corrected", threads: int | None = None) -> None:
-        super().__init__(threads, protocol)
+        check_protocol(protocol)
+        self._protocol: Protocol = protocol
+        self._threads = threads
+        self._samples: list[SampleFeatures[Integers]] = []
+
+    def __len__(self) -> int:
+        """How many samples are counted."""
+        return len(self._samples)
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
-        """Counts the levels of some more samples.
-
-        As for `color_shift`, also in what is raised; where one is refused, none is added.
-        """
+        """Counts the levels of some more samples, as `color_shift` takes them: all or none."""
         published = self._protocol == "published"
         samples = samples_of(inputs, outputs)
         if published:
             samples = (replace(one, inputs=one.inputs[:1]) for one in samples)
-        looked = self._seen(samples, histograms, lone_inputs=published)
+        how: dict[str, Any] = {"protocol": self._protocol, "threads": self._threads}
+        looked = seen(samples, histograms, lone_inputs=published, **how)
         self._samples += [replace(one, inputs=(sum(one.inputs, NOTHING),)) for one in looked]
 
     def merge(self, other: ColorShift) -> None:
@@ -128,13 +126,15 @@ class ColorShift(Accumulator[Any, Integers]):
         Raises:
             ScoreError: It follows the other protocol.
         """
-        self._append(other)
+        if self._protocol != other._protocol:
+            raise ScoreError(
+                f"protocol is {other._protocol!r} there and {self._protocol!r} here: expected the "
+                "same"
+            )
+        self._samples += other._samples
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> ColorShiftResult:
-        """The color shift of all samples, in order; the whole depends on no order and no batches.
-
-        `n_boot` and `seed` are as for `color_shift`.
-        """
+        """The color shift of all samples; the whole depends on no order and no batches."""
         reasons = reasons_of(self._samples)
         pairs, numbers = list[Integers](), list[list[float | None]]()
         for sample, reason in zip(self._samples, reasons, strict=True):
@@ -147,6 +147,14 @@ class ColorShift(Accumulator[Any, Integers]):
         estimates = [mean_of(column, n_boot=n_boot, seed=seed) for column in columns]
         n, no_levels = reasons.count(None), Unmeasured(MetricReason.NO_LEVELS)
         shown = zip(reasons, per_sample, strict=True)
+        definition = {
+            "metric": "color_shift",
+            "protocol": self._protocol,
+            **RULES[self._protocol],
+            "value": "Euclidean distance of the mean colours of pooled histograms, in levels",
+            "direction": "lower is better",
+            "levels": [FIRST_LEVEL, LAST_LEVEL],
+        }
         return ColorShiftResult(
             value=value,
             per_sample=per_sample,
@@ -154,18 +162,7 @@ class ColorShift(Accumulator[Any, Integers]):
             n=n,
             coverage=coverage_of(n, len(reasons)),
             reasons=tuple(why or (no_levels if one is None else None) for why, one in shown),
-            notices=self._notices,
-            definition={
-                "metric": "color_shift",
-                "protocol": self._protocol,
-                **RULES[self._protocol],
-                "value": "Euclidean distance of the mean colours of pooled histograms, in levels",
-                "direction": "lower is better",
-                "levels": [FIRST_LEVEL, LAST_LEVEL],
-                "blank_within": FLAT_LEVELS,
-                "interval": definition_of(n_boot, seed),
-                "versions": library_versions(),
-            },
+            **common_fields(self._samples, definition, {}, n_boot, seed),
             wasserstein=ByChannel(*estimates[:3]),
             tint=Tint(*estimates[3:]),
         )
@@ -182,23 +179,19 @@ def color_shift(
 ) -> ColorShiftResult:
     """How far the mean color of a system's outputs is from that of its inputs (ECHO section 5.2).
 
-    The pixels of all inputs are taken together, and those of all outputs; levels below 5 and
-    above 250 are left out; what remains has a mean red, green and blue on either side, and the
-    color shift is the Euclidean distance of the two. Lower is better. `published`: as the
-    released code computes it, from the first input of every sample, whether or not its output
-    counts, with images converted to RGB and no more; but sheets of one color and placeholders
-    are left out here, too. `corrected`: from all inputs of the samples whose output counts, with
-    images loaded by `echo_hf.load_rgb`, so that profiles, 16 bits and transparency do not pass
-    for a shift.
+    The pixels of all inputs are taken together, and those of all outputs, without levels below 5
+    and above 250; the color shift is the Euclidean distance of the mean red, green and blue of
+    the two. Lower is better. `published`: as the released code computes it, from the first input
+    of every sample, whether or not its output counts, with images converted to RGB and no more;
+    but sheets of one color and placeholders are left out here, too. `corrected`: from all inputs
+    of the samples whose output counts, with images loaded by `echo_hf.load_rgb`.
 
-    It is the difference of two averages, not an average of differences: opposite shifts cancel
-    out, larger images count for more, and no direction is seen. `wasserstein` and `tint` of the
-    result answer these; they are means over samples on scales of their own.
+    Opposite shifts cancel out, larger images count for more, and no direction is seen:
+    `wasserstein` and `tint` of the result, means over samples, answer these.
 
     Args:
-        inputs: For each sample an image, a list of images, or null: images of Pillow's,
-            paths, bytes of files, or dicts with `bytes` or `path`; a list, or a column of a
-            Dataset.
+        inputs: For each sample an image, a list of images, or null: images of Pillow's, paths,
+            bytes of files, or dicts with `bytes` or `path`; a list, or a column of a Dataset.
         outputs: For each sample an image in one of these forms, or null when there is none.
         protocol: `corrected` or `published`.
         n_boot: Draws of the bootstrap over samples; 0 for none.
@@ -211,8 +204,7 @@ def color_shift(
         has no number but a reason.
 
     Raises:
-        ScoreError: The two differ in length, an element is no image, or a choice is none of
-            those there are.
+        ScoreError: The two differ in length, an element is no image, or a choice is unknown.
 
     Examples:
         >>> from PIL import Image

@@ -17,22 +17,24 @@ from numpy.typing import NDArray
 from PIL import Image
 from xxhash import xxh3_128
 
-from echo_hf.engines.checkpoint import is_hub_name
-from echo_hf.errors import ScoreError, WeightsError, unknown
+from echo_hf.errors import ScoreError, WeightsError
 from echo_hf.images.decode import decoding
 from echo_hf.metrics.image_features import (
-    Accumulator,
     InputCache,
     Protocol,
     SampleFeatures,
+    check_protocol,
+    common_fields,
     reasons_of,
     samples_of,
+    seen,
 )
 from echo_hf.metrics.result import (
     MetricResult,
     Unmeasured,
     check_extra,
     error_line,
+    mean_fields,
     module_versions,
 )
 from echo_hf.reasons import MetricReason
@@ -44,7 +46,6 @@ PACKAGES, EXTRA = ("insightface", "onnxruntime"), "face"
 TASKS = ("detection", "recognition")
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 LARGEST_STRIDE = 32
-MOST_BYTES = 2**26
 # The shortest and the longest side of an image that the released code takes, in pixels.
 PUBLISHED_SIDES = (10, 10_000)
 RULES: Mapping[Protocol, Mapping[str, str]] = {
@@ -66,7 +67,7 @@ Box = tuple[float, ...]  # left, top, right, bottom
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Faces:
-    """The faces of one image."""
+    """The faces of one image, or why the networks failed."""
 
     boxes: NDArray[np.float32]
     embeddings: NDArray[np.float32]
@@ -134,17 +135,10 @@ def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> tupl
     from huggingface_hub import snapshot_download
 
     folder, name = Path(pack).expanduser(), os.fspath(pack)
+    if folder.is_dir() and revision is not None:
+        raise ScoreError(f"pack {name!r} is a folder, which has no revision: leave it out")
     if folder.is_dir():
-        if revision is not None:
-            raise ScoreError(
-                f"pack {name!r} is a folder, which has no revision {revision!r}: leave it out"
-            )
         return folder.resolve(), None
-    if "/" not in name or not is_hub_name(name):
-        raise ScoreError(
-            f"pack {name!r} is neither a folder nor a name on the Hub: expected a folder of ONNX "
-            f"files, or a name such as {AURAFACE!r}"
-        )
     try:
         folder = Path(snapshot_download(name, revision=revision, allow_patterns=list(FILES)))
     except Exception as error:  # the Hub's client passes on what its own libraries raise
@@ -152,12 +146,6 @@ def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> tupl
             f"no pack {name!r} at revision {revision or 'main'!r}: neither a folder, nor in the "
             f"cache, nor on the Hub ({error_line(error)}): check the name, or go online once"
         ) from error
-    missing = [file for file in FILES if not (folder / file).is_file()]
-    if missing:
-        raise WeightsError(
-            f"pack {name!r} at {folder.name!r} lacks {', '.join(missing)}: expected a pack like "
-            f"{AURAFACE!r}, or go online once if only a part of it is in the cache"
-        )
     return folder, folder.name
 
 
@@ -173,10 +161,9 @@ class FaceOptions:
 
     def __post_init__(self) -> None:
         """Refuses what no network can work with."""
-        size, threshold = self.det_size, self.det_thresh
-        if not isinstance(size, int) or size < LARGEST_STRIDE or size % LARGEST_STRIDE:
-            expected = f"expected a multiple of {LARGEST_STRIDE}, such as 640"
-            raise ScoreError(f"det_size is {size!r}: {expected}")
+        size, threshold, stride = self.det_size, self.det_thresh, LARGEST_STRIDE
+        if not isinstance(size, int) or size < stride or size % stride:
+            raise ScoreError(f"det_size is {size!r}: expected a multiple of {stride}, such as 640")
         if not isinstance(threshold, int | float) or not 0 < threshold <= 1:
             raise ScoreError(f"det_thresh is {threshold!r}: expected a number above 0, at most 1")
 
@@ -233,9 +220,6 @@ def _started(folder: Path, name: str, options: FaceOptions) -> Any:
 
     asked, size = options.providers or (), options.det_size
     available = onnxruntime.get_available_providers()
-    for provider in asked:
-        if provider not in available:
-            raise ScoreError(unknown("provider of onnxruntime", provider, available))
     providers = list(asked) or [one for one in (CUDA, CPU) if one in available]
     app = FaceAnalysis(name=str(folder), allowed_modules=list(TASKS), providers=providers)
     for task in TASKS:
@@ -250,11 +234,8 @@ def _started(folder: Path, name: str, options: FaceOptions) -> Any:
             )
     on_cpu = app.det_model.session.get_providers()[0] == CPU
     app.prepare(-1 if on_cpu else 0, det_thresh=options.det_thresh, det_size=(size, size))
-    if tuple(app.det_model.input_size) != (size, size):
-        raise ScoreError(
-            f"det_size is {size!r}: expected {app.det_model.input_size[0]}, the only one that the "
-            f"detector of pack {name!r} takes"
-        )
+    if (fixed := tuple(app.det_model.input_size)) != (size, size):
+        raise ScoreError(f"det_size is {size!r}: expected {fixed[0]}, all that pack {name!r} takes")
     with decoding:
         app.get(np.zeros((size, size, 3), np.uint8))
     return app
@@ -266,39 +247,9 @@ def _file(path: str) -> dict[str, str]:
     return {"file": Path(path).name, "sha256": digest}
 
 
-class FaceCache(InputCache[FaceReader, Faces]):
-    """What was found in inputs, and the networks, so that all systems share both.
-
-    Given to `face_identity` for one system after the other: the networks are loaded once, and look
-    at each input once. Boxes and embeddings are kept, 2 KB for each face, and no pixel.
-
-    Args:
-        most_bytes: How much is kept of inputs at most, about 24 000 images of one face; the rest
-            is looked at anew.
-
-    Raises:
-        ScoreError: `most_bytes` is no number of bytes.
-
-    Examples:
-        >>> import numpy as np
-        >>> cache = FaceCache(most_bytes=1000)
-        >>> nobody = Faces(np.empty((0, 4), np.float32), np.empty((0, 512), np.float32))
-        >>> for name in (b"first", b"second"):
-        ...     cache.keep(("pack", name), nobody)
-        >>> len(cache), cache.kept_bytes, cache.find(("pack", b"second")) is None
-        (1, 640, True)
-    """
-
-    def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
-        super().__init__(most_bytes=most_bytes)
-
-
 @dataclass(frozen=True, kw_only=True)
 class FaceIdentityResult(MetricResult):
-    """The face identity of one system.
-
-    A face that an output lost lowers `coverage`, not `value`: the count of `no_face_in_output`
-    belongs beside the number.
+    """The face identity of one system; a face that an output lost lowers `coverage` alone.
 
     Attributes:
         matches: For each sample the two faces that are most alike, also where the protocol drops
@@ -335,95 +286,19 @@ def _dropped(sample: SampleFeatures[Levels]) -> Unmeasured | None:
     return None
 
 
-class FaceIdentity(Accumulator[FaceReader, Found]):
-    """The face identity of images that come in batches, or are compared in several processes.
-
-    Of each sample two boxes and a cosine are kept; embeddings, by which people can be recognized,
-    are not, except in the cache of inputs. Networks run in the thread that adds.
-
-    Its arguments are those of `face_identity`; what concerns the draws is for `compute`.
-
-    Raises:
-        ScoreError: There is no such protocol, or a number is none of those that are possible.
-    """
-
-    def __init__(
-        self,
-        *,
-        protocol: Protocol = "corrected",
-        pack: str | os.PathLike[str] = AURAFACE,
-        revision: str | None = None,
-        det_size: int = 640,
-        det_thresh: float = 0.5,
-        providers: Sequence[str] | None = None,
-        cache: FaceCache | None = None,
-        threads: int | None = None,
-    ) -> None:
-        super().__init__(threads, protocol)
-        chosen = None if providers is None else tuple(providers)
-        self._options = FaceOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
-        self._cache = FaceCache() if cache is None else cache
-
-    def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
-        """Compares the faces of some more samples.
-
-        As for `face_identity`, also in what is raised; where one is refused, none is added.
-        """
-        samples, reader = samples_of(inputs, outputs), self._reader()
-        looked = self._seen(samples, partial(levels_of, protocol=self._protocol))
-        self._samples += [one.measured(self._compared(one, reader)) for one in looked]
-
-    def merge(self, other: FaceIdentity) -> None:
-        """Adds the samples of another accumulator after its own.
-
-        Raises:
-            ScoreError: It follows the other protocol, or looked for faces in another way.
-        """
-        self._append(other)
-
-    def compute(self, *, n_boot: int = 1000, seed: int = 0) -> FaceIdentityResult:
-        """The face identity of all samples, in order; the whole depends on no order and no batches.
-
-        `n_boot` and `seed` are as for `face_identity`.
-        """
-        matches, values = list[FaceMatch | None](), list[float | None]()
-        reasons = list[Unmeasured | None]()
-        for sample, reason in zip(self._samples, reasons_of(self._samples), strict=True):
-            found = reason or sample.output
-            match = found if isinstance(found, FaceMatch) else None
-            if match and match.cosine <= 0 and self._protocol == "published":
-                detail = f"cosine {match.cosine:.4f}"
-                found = Unmeasured(MetricReason.NOT_ABOVE_ZERO, detail=detail)
-            matches.append(match)
-            values.append(found.cosine if isinstance(found, FaceMatch) else None)
-            reasons.append(found if isinstance(found, Unmeasured) else None)
-        if not self._networks:
-            self._reader()
-        definition = {
-            "metric": "face_identity",
-            "protocol": self._protocol,
-            **RULES[self._protocol],
-            "direction": "higher is better",
-            **self._networks,
-        }
-        fields = self._fields(values, reasons, definition, n_boot, seed)
-        return FaceIdentityResult(**fields, matches=tuple(matches))
-
-    def _reader(self) -> FaceReader:
-        options = self._options
-        return self._loaded(lambda: self._cache.networks.get(options, lambda: FaceReader(options)))
-
-    def _compared(self, sample: SampleFeatures[Levels], reader: FaceReader) -> Found | None:
-        if sample.output is None or sample.unmeasured:
-            return None
-        if self._protocol == "published" and (dropped := _dropped(sample)):
-            return dropped
-        inputs = []
-        for image in sample.inputs:
-            key = (reader.key, image.digest)
-            inputs.append(self._cache.find(key) or reader.faces(image.levels))
-            self._cache.keep(key, inputs[-1])
-        return best_match(inputs, reader.faces(sample.output.levels))
+def _compared(
+    sample: SampleFeatures[Levels], reader: FaceReader, cache: InputCache, protocol: Protocol
+) -> Found | None:
+    if sample.output is None or sample.unmeasured:
+        return None
+    if protocol == "published" and (dropped := _dropped(sample)):
+        return dropped
+    inputs = []
+    for image in sample.inputs:
+        key = (reader.key, image.digest)
+        inputs.append(cache.find(key) or reader.faces(image.levels))
+        cache.keep(key, inputs[-1])
+    return best_match(inputs, reader.faces(sample.output.levels))
 
 
 def face_identity(
@@ -436,29 +311,28 @@ def face_identity(
     det_size: int = 640,
     det_thresh: float = 0.5,
     providers: Sequence[str] | None = None,
-    cache: FaceCache | None = None,
+    cache: InputCache | None = None,
     n_boot: int = 1000,
     seed: int = 0,
     threads: int | None = None,
 ) -> FaceIdentityResult:
     """How much the faces in a system's outputs are those of its inputs (ECHO section 5.2).
 
-    One network finds faces, another makes an embedding of each; a sample's number is the highest
-    cosine of a face in any input and a face in the output. Higher is better. `published`: as the
-    released code computes it, with red and blue swapped on the way into the networks; samples of
-    several inputs, and those whose cosine is not above 0, are dropped from the mean; sheets of
-    one color and placeholders are left out here, too. `corrected`: images loaded by
-    `echo_hf.load_rgb`, channels in the order in which the networks were trained, all inputs, and
-    cosines as they are.
+    A sample's number is the highest cosine of a face in any input and a face in the output.
+    Higher is better. `published`: as the released code computes it, with red and blue swapped on
+    the way into the networks, and without samples of several inputs and those whose cosine is not
+    above 0; sheets of one color and placeholders are left out here, too. `corrected`: images
+    loaded by `echo_hf.load_rgb`, channels as the networks were trained, all inputs, and cosines as
+    they are.
 
     Args:
         inputs: As for `color_shift`.
         outputs: As for `color_shift`.
         protocol: `corrected` or `published`.
-        pack: The networks: a folder of ONNX files, or a name on the Hub, of which the two files
-            of AuraFace (278 MB) are fetched at first use.
-        revision: Branch, tag or commit of a pack on the Hub; null for the main branch, which may
-            move. The commit that was used is `definition["commit"]` of the result.
+        pack: The networks: a folder of ONNX files, or a name on the Hub, of which two files
+            (AuraFace: 278 MB) are fetched at first use.
+        revision: Branch, tag or commit of a pack on the Hub; null for the main branch. The commit
+            that was used is `definition["commit"]` of the result.
         det_size: Pixels a side of what the detector sees; images are fitted into it.
         det_thresh: The score from which on something is a face.
         providers: Where the networks run, as onnxruntime names it; null for CUDA where
@@ -469,8 +343,8 @@ def face_identity(
         threads: How many threads decode; as many as there are processors when null.
 
     Returns:
-        `value` and `interval` from -1 to 1; a sample without a number, such as one without a face
-        on either side, has a reason.
+        `value` and `interval` from -1 to 1; a sample without a number has a reason. Embeddings, by
+        which people can be recognized, are kept in the cache alone.
 
     Raises:
         MissingExtraError: insightface or onnxruntime is not installed.
@@ -488,15 +362,31 @@ def face_identity(
         >>> round(best_match([before], after).cosine, 3)
         0.6
     """
-    measured = FaceIdentity(
-        protocol=protocol,
-        pack=pack,
-        revision=revision,
-        det_size=det_size,
-        det_thresh=det_thresh,
-        providers=providers,
-        cache=cache,
-        threads=threads,
-    )
-    measured.add(inputs, outputs)
-    return measured.compute(n_boot=n_boot, seed=seed)
+    check_protocol(protocol)
+    given, kept = samples_of(inputs, outputs), InputCache() if cache is None else cache
+    chosen = None if providers is None else tuple(providers)
+    options = FaceOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
+    reader = kept.network(options, lambda: FaceReader(options))
+    looked = seen(given, partial(levels_of, protocol=protocol), protocol=protocol, threads=threads)
+    samples = [one.measured(_compared(one, reader, kept, protocol)) for one in looked]
+    matches, values = list[FaceMatch | None](), list[float | None]()
+    reasons = list[Unmeasured | None]()
+    for sample, reason in zip(samples, reasons_of(samples), strict=True):
+        found = reason or sample.output
+        match = found if isinstance(found, FaceMatch) else None
+        if match and match.cosine <= 0 and protocol == "published":
+            detail = f"cosine {match.cosine:.4f}"
+            found = Unmeasured(MetricReason.NOT_ABOVE_ZERO, detail=detail)
+        matches.append(match)
+        values.append(found.cosine if isinstance(found, FaceMatch) else None)
+        reasons.append(found if isinstance(found, Unmeasured) else None)
+    definition = {
+        "metric": "face_identity",
+        "protocol": protocol,
+        **RULES[protocol],
+        "direction": "higher is better",
+        **reader.definition,
+    }
+    fields = mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
+    fields |= common_fields(samples, definition, reader.definition, n_boot, seed)
+    return FaceIdentityResult(**fields, matches=tuple(matches))

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
-from typing import Protocol as TypingProtocol
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from PIL import Image, features
 from xxhash import xxh3_128
@@ -22,7 +21,7 @@ from xxhash import xxh3_128
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.images.decode import BadImageError, ImageSource, open_image
 from echo_hf.images.loader import LoadedImage, load_image
-from echo_hf.metrics.result import Unmeasured, mean_fields, versions_of
+from echo_hf.metrics.result import Unmeasured, definition_of, versions_of
 from echo_hf.reasons import ImageNotice, MetricReason
 
 Protocol = Literal["published", "corrected"]
@@ -163,19 +162,12 @@ def check_protocol(protocol: Protocol) -> None:
         raise ScoreError(unknown("protocol", protocol, LOADERS))
 
 
-def library_versions(networks: Mapping[str, str] | None = None) -> dict[str, str | None]:
-    """Versions of what decides numbers: which levels a decoded image has, above all."""
-    codecs = {name: features.version(name) for name in CODECS}
-    ours = versions_of("echo-hf", "numpy")
-    return {**ours, **(networks or {}), **versions_of("pillow"), **codecs}
-
-
 @dataclass(frozen=True, slots=True)
 class SampleFeatures(Generic[Value]):
     inputs: tuple[Value, ...] = ()
     output: Value | None = None
     unmeasured: Unmeasured | None = None
-    digests: tuple[str, str] = ("", "")
+    digests: tuple[str, str] = ("", "")  # of its task, and of its output
     notices: tuple[ImageNotice, ...] = ()
 
     def measured(
@@ -202,19 +194,40 @@ def seen(
     samples: Iterable[MetricSample],
     look: Callable[[Image.Image], Value],
     *,
-    load: Load,
+    protocol: Protocol = "corrected",
     threads: int | None = None,
     lone_inputs: bool = False,
 ) -> Iterator[SampleFeatures[Value]]:
     """Looks at the images of samples, a few samples ahead of what is asked for."""
 
+    def side(name: str, sources: Sequence[ImageSource | None]) -> _Side[Value]:
+        values, digests, notices = list[Value](), list[str](), list[ImageNotice]()
+        missing, bad, blank = FAULTS[name]
+        if not sources:
+            return _Side(unmeasured=Unmeasured(missing))
+        for number, source in enumerate(sources, 1):
+            place = f"{name} {number}" if len(sources) > 1 else name
+            if source is None:
+                return _Side(unmeasured=Unmeasured(missing, detail=place))
+            try:
+                with _turn(source):
+                    loaded = LOADERS[protocol](source)
+                digests.append(_digest(source, loaded.image))
+            except BadImageError as error:
+                detail = f"{place}: {error.reason.meaning} ({error.detail})"
+                return _Side(unmeasured=Unmeasured(bad, error.reason, detail))
+            if is_flat(loaded.image):
+                return _Side(unmeasured=Unmeasured(blank, detail=place))
+            values.append(look(loaded.image))
+            notices += sorted(loaded.notices)
+        return _Side(tuple(values), " ".join(digests), tuple(notices))
+
     def work(sample: MetricSample) -> SampleFeatures[Value]:
-        output = _side("output", (sample.output,), look, load)
+        output = side("output", (sample.output,))
         if output.unmeasured and not lone_inputs:
             return SampleFeatures(unmeasured=output.unmeasured)
-        inputs = _Side[Value](digest=sample.task)
-        if not sample.task:
-            inputs = _side("input", sample.inputs, look, load)
+        lone = _Side[Value](digest=sample.task)
+        inputs = lone if sample.task else side("input", sample.inputs)
         return SampleFeatures(
             inputs.values,
             next(iter(output.values), None),
@@ -224,34 +237,6 @@ def seen(
         )
 
     return in_order(work, samples, threads=threads)
-
-
-def _side(
-    side: str,
-    sources: Sequence[ImageSource | None],
-    look: Callable[[Image.Image], Value],
-    load: Load,
-) -> _Side[Value]:
-    values, digests, notices = list[Value](), list[str](), list[ImageNotice]()
-    missing, bad, blank = FAULTS[side]
-    if not sources:
-        return _Side(unmeasured=Unmeasured(missing))
-    for number, source in enumerate(sources, 1):
-        name = f"{side} {number}" if len(sources) > 1 else side
-        if source is None:
-            return _Side(unmeasured=Unmeasured(missing, detail=name))
-        try:
-            with _turn(source):
-                loaded = load(source)
-            digests.append(_digest(source, loaded.image))
-        except BadImageError as error:
-            detail = f"{name}: {error.reason.meaning} ({error.detail})"
-            return _Side(unmeasured=Unmeasured(bad, error.reason, detail))
-        if is_flat(loaded.image):
-            return _Side(unmeasured=Unmeasured(blank, detail=name))
-        values.append(look(loaded.image))
-        notices += sorted(loaded.notices)
-    return _Side(tuple(values), " ".join(digests), tuple(notices))
 
 
 def _turn(source: ImageSource) -> Lock | nullcontext[None]:
@@ -286,116 +271,27 @@ def reasons_of(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured | None
     return [one.unmeasured or (card if one.digests[1] in repeated else None) for one in samples]
 
 
-class Defined(TypingProtocol):
-    """Networks that say what of them decides numbers."""
-
-    @property
-    def definition(self) -> Mapping[str, Any]: ...
-
-
-Network = TypeVar("Network", bound=Defined)
-
-
-class Accumulator(Generic[Network, Value]):
-    """What metrics share whose images come in batches, or in several processes."""
-
-    def __init__(
-        self, threads: int | None, protocol: Protocol = "corrected", **settings: Any
-    ) -> None:
-        check_protocol(protocol)
-        self._threads = threads
-        self._protocol: Protocol = protocol
-        self._settings = {"protocol": protocol, **settings}  # what parts must have in common
-        self._network: Network | None = None
-        self._networks: Mapping[str, Any] = {}  # their definition, once it is known
-        self._samples: list[SampleFeatures[Value]] = []
-
-    def __len__(self) -> int:
-        return len(self._samples)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without networks: a process that only merges needs none."""
-        return {**vars(self), "_network": None}
-
-    def _seen(
-        self, samples: Iterable[MetricSample], look: Callable[[Image.Image], Other], **how: bool
-    ) -> Iterator[SampleFeatures[Other]]:
-        load = LOADERS[self._protocol]
-        return seen(samples, look, load=load, threads=self._threads, **how)
-
-    def _append(self, other: Self) -> None:
-        here, there = ({**one._settings, **one._networks} for one in (self, other))
-        for name in here:
-            if name in there and here[name] != there[name]:
-                raise ScoreError(
-                    f"{name} is {there[name]!r} there and {here[name]!r} here: expected the same, "
-                    "since it decides the numbers"
-                )
-        self._networks = self._networks or other._networks
-        self._samples += other._samples
-
-    def _loaded(self, load: Callable[[], Network]) -> Network:
-        if self._network is None:
-            network = load()
-            for name, old in self._networks.items():
-                new = network.definition.get(name)
-                if new != old:
-                    raise ScoreError(
-                        f"{name} is {new!r} now and {old!r} in the samples that are here: expected "
-                        "the same, measure these in another accumulator and compare there"
-                    )
-            self._network, self._networks = network, network.definition
-        return self._network
-
-    @property
-    def _notices(self) -> dict[ImageNotice, int]:
-        """How many images had something that had to be decided on loading."""
-        return dict(sorted(Counter(chain(*(one.notices for one in self._samples))).items()))
-
-    def _fields(
-        self,
-        values: Sequence[float | None],
-        reasons: Iterable[Unmeasured | None],
-        definition: Mapping[str, Any],
-        n_boot: int,
-        seed: int,
-    ) -> dict[str, Any]:
-        """What a result holds whose value is the mean of the samples' numbers."""
-        versions = library_versions(self._networks["versions"])
-        whole = {**definition, "blank_within": FLAT_LEVELS, "versions": versions}
-        fields = mean_fields(values, reasons, whole, n_boot=n_boot, seed=seed)
-        return {**fields, "notices": self._notices}
-
-
-Kept = TypeVar("Kept")
-# A network may take a large part of a GPU: those of two settings side by side, and no more.
-MOST = 2
-
-
-class LoadedOnce(Generic[Kept]):
-    """Loads a network when it is first asked for; it, or the error, is given from then on."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._found: dict[Hashable, Kept | ScoreError] = {}
-
-    def get(self, key: Hashable, load: Callable[[], Kept]) -> Kept:
-        with self._lock:
-            found = self._found.pop(key, None)
-            if found is None:
-                try:
-                    found = load()
-                except ScoreError as error:
-                    found = error
-                    # Without the frames of what raised it, which hold half a network.
-                    for one in filter(None, (error, error.__cause__)):
-                        one.__traceback__ = None
-            self._found[key] = found
-            while len(self._found) > MOST:
-                del self._found[next(iter(self._found))]
-        if isinstance(found, ScoreError):
-            raise type(found)(str(found)) from found.__cause__
-        return found
+def common_fields(
+    samples: Sequence[SampleFeatures[Any]],
+    definition: Mapping[str, Any],
+    networks: Mapping[str, Any],
+    n_boot: int,
+    seed: int,
+) -> dict[str, Any]:
+    """What every result of images holds: what was noticed, and all that decides the numbers."""
+    notices = Counter(chain.from_iterable(one.notices for one in samples))
+    versions = {
+        **versions_of("echo-hf", "numpy"),
+        **networks.get("versions", {}),
+        **versions_of("pillow"),
+        **{name: features.version(name) for name in CODECS},
+    }
+    own = {"blank_within": FLAT_LEVELS, "versions": versions}
+    drawn = {"interval": definition_of(n_boot, seed)}
+    return {
+        "notices": dict(sorted(notices.items())),
+        "definition": {**definition, **own, **drawn},
+    }
 
 
 # Beside its arrays an entry takes a key, a digest, its place in a dict that has grown just now,
@@ -403,38 +299,51 @@ class LoadedOnce(Generic[Kept]):
 ENTRY_BYTES = 640
 
 
-class InputCache(Generic[Kept, Value]):
-    """Values of inputs up to a number of bytes, and the networks that made them."""
+class InputCache:
+    """The networks of `face_identity` and `structure_distance`, and what they saw in inputs.
 
-    def __init__(self, *, most_bytes: int) -> None:
+    Given to one of them for one system after the other, so that its networks are loaded once, and
+    look at each input once. Of an input no pixel is kept, but 2 KB for each face, or a
+    self-similarity, 155 KB for DINO ViT-S/16.
+
+    Args:
+        most_bytes: How much is kept of inputs at most.
+
+    Raises:
+        ScoreError: `most_bytes` is no number of bytes.
+    """
+
+    def __init__(self, *, most_bytes: int = 2**28) -> None:
         if not isinstance(most_bytes, int) or most_bytes < 0:
             raise ScoreError(f"most_bytes is {most_bytes!r}: expected a whole number from 0")
-        self.networks: LoadedOnce[Kept] = LoadedOnce()
         self._most_bytes = most_bytes
         self._lock = Lock()
-        self._values: dict[tuple[str, bytes], Value] = {}
-        self._kept_bytes = 0
-
-    def __getstate__(self) -> dict[str, int]:
-        """An empty one with the same bound: another process looks at other inputs."""
-        return {"most_bytes": self._most_bytes}
-
-    def __setstate__(self, state: dict[str, int]) -> None:
-        InputCache.__init__(self, **state)
+        self._networks: dict[Hashable, Any] = {}
+        self._values: dict[tuple[str, bytes], Any] = {}
+        self.kept_bytes = 0
 
     def __len__(self) -> int:
         return len(self._values)
 
-    @property
-    def kept_bytes(self) -> int:
-        return self._kept_bytes
+    def network(self, options: Hashable, load: Callable[[], Value]) -> Value:
+        """Loads a network when it is first asked for; it, or the error, is given from then on."""
+        with self._lock:
+            if options not in self._networks:
+                try:
+                    self._networks[options] = load()
+                except ScoreError as error:  # without its frames, which hold half a network
+                    self._networks[options] = type(error)(str(error))
+            found: Value | ScoreError = self._networks[options]
+        if isinstance(found, ScoreError):
+            raise type(found)(str(found))
+        return found
 
-    def find(self, key: tuple[str, bytes]) -> Value | None:
+    def find(self, key: tuple[str, bytes]) -> Any:
         return self._values.get(key)
 
-    def keep(self, key: tuple[str, bytes], value: Value) -> None:
-        size = ENTRY_BYTES + value.nbytes  # type: ignore[attr-defined]
+    def keep(self, key: tuple[str, bytes], value: Any) -> None:
+        size = ENTRY_BYTES + value.nbytes
         with self._lock:
-            if key not in self._values and self._kept_bytes + size <= self._most_bytes:
+            if key not in self._values and self.kept_bytes + size <= self._most_bytes:
                 self._values[key] = deepcopy(value)
-                self._kept_bytes += size
+                self.kept_bytes += size

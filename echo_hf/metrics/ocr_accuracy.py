@@ -9,7 +9,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -20,13 +20,20 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.image_features import Accumulator, prompted, reasons_of
+from echo_hf.metrics.image_features import (
+    SampleFeatures,
+    common_fields,
+    prompted,
+    reasons_of,
+    seen,
+)
 from echo_hf.metrics.result import (
     Estimate,
     MetricResult,
     Unmeasured,
     check_extra,
     error_line,
+    mean_fields,
     mean_of,
     module_versions,
     versions_of,
@@ -185,9 +192,9 @@ def match_quotes(
         plain = normalized_text(wanted)
         distance, start, end = best_window(plain, text)
         unknown = "".join(sorted(set() if signs is None else signs_of(wanted) - signs))
-        found = QuoteMatch(wanted, text[start:end], distance, 1 - distance / len(plain))
-        unsure = replace(found, distance=None, accuracy=None, unknown=unknown)
-        matches.append(unsure if unknown else found)
+        accuracy = None if unknown else 1 - distance / len(plain)
+        off = None if unknown else distance
+        matches.append(QuoteMatch(wanted, text[start:end], off, accuracy, unknown))
     return tuple(matches)
 
 
@@ -360,12 +367,11 @@ class OcrAccuracyResult(MetricResult):
     others have a reason there, `nothing_quoted` where the second rule measured them.
 
     Attributes:
-        exact: Share of the quoted strings that were read without a fault, over the same samples:
-            short strings have letters in common with any text, and a value that says little.
+        exact: Share of the quoted strings that were read without a fault, over the same samples.
         in_vocabulary: Share of the words in an output that there are, for samples whose prompt
             quotes nothing.
         unknown_letters: How many quoted strings have no number, since the reader cannot write one
-            of their letters or signs; `readings` says which.
+            of their letters or signs.
         by: The rule that each sample was measured by: `quoted`, `vocabulary`, or null.
         readings: What was read in each output; null where none could be.
     """
@@ -375,109 +381,6 @@ class OcrAccuracyResult(MetricResult):
     unknown_letters: int
     by: tuple[Rule | None, ...]
     readings: tuple[Reading | None, ...]
-
-
-class OcrAccuracy(Accumulator[TextReader, Lines]):
-    """The OCR accuracy of images that come in batches, or are read in several processes.
-
-    It keeps what was read, and no image. Images are decoded in several threads; the networks
-    run in the thread that adds, since they keep state from one step to the next.
-
-    Its arguments are those of `ocr_accuracy`; what concerns the draws is for `compute`.
-
-    Raises:
-        ScoreError: A choice is none of those that are possible.
-    """
-
-    def __init__(
-        self,
-        *,
-        vocabulary: Collection[str] | None = None,
-        min_words: int = 5,
-        min_confidence: float = 0.5,
-        threads: int | None = None,
-    ) -> None:
-        if not isinstance(min_words, int) or min_words < 1:
-            raise ScoreError(f"min_words is {min_words!r}: expected a whole number from 1")
-        if not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
-            raise ScoreError(f"min_confidence is {min_confidence!r}: expected a number from 0 to 1")
-        self._vocabulary = None if vocabulary is None else vocabulary_of(vocabulary)
-        words = self._vocabulary and self._vocabulary.definition
-        least: dict[str, Any] = {"min_words": min_words, "min_confidence": min_confidence}
-        super().__init__(threads, vocabulary=words, **least)
-        self._least = Least(min_words, min_confidence)
-        self._signs: frozenset[str] | None = None
-        self._prompts: list[str] = []
-
-    def add(self, prompts: Iterable[str], outputs: Iterable[Any]) -> None:
-        """Reads the outputs of some more samples.
-
-        As for `ocr_accuracy`, also in what is raised; where one is refused, none is added.
-        """
-        texts, samples = prompted(prompts, outputs)
-        if self._vocabulary is None:
-            check_extra("ocr_accuracy", EXTRA, ["spellchecker"])
-        reader = self._loaded(TextReader)
-        self._samples += [
-            one.measured(None if one.output is None else reader.read(one.output))
-            for one in self._seen(samples, blue_first)
-        ]
-        self._signs, self._prompts = reader.signs, [*self._prompts, *texts]
-
-    def merge(self, other: OcrAccuracy) -> None:
-        """Adds the samples of another accumulator after its own.
-
-        Raises:
-            ScoreError: It has another vocabulary or another least, or read with other networks.
-        """
-        self._append(other)
-        self._signs = self._signs or other._signs
-        self._prompts += other._prompts
-
-    def compute(self, *, n_boot: int = 1000, seed: int = 0) -> OcrAccuracyResult:
-        """The OCR accuracy of all samples, in the order in which they came.
-
-        `n_boot` and `seed` are as for `ocr_accuracy`.
-        """
-        vocabulary = self._vocabulary or english()
-        if not self._networks:
-            self._loaded(TextReader)
-        nothing_quoted = Unmeasured(MetricReason.NOTHING_QUOTED)
-        scores = list[OcrScore]()
-        samples = zip(self._prompts, self._samples, reasons_of(self._samples), strict=True)
-        for prompt, sample, reason in samples:
-            read, rules = sample.output or Lines(()), (vocabulary, self._least, self._signs)
-            scores.append(OcrScore(None, reason) if reason else score(prompt, read, *rules))
-        readings = tuple(one.reading for one in scores)
-        definition = {
-            "metric": "ocr_accuracy",
-            "role": "a check of text_rendering, not a measure in its place",
-            "loader": "echo_hf.load_rgb",
-            "value": "mean over samples of the mean over quoted strings of 1 - distance / letters",
-            "exact": "mean over samples of the share of quoted strings with distance 0",
-            "in_vocabulary": "mean over samples that quote nothing of the share of known words",
-            "direction": "higher is better",
-            "folding": "NFKC_Casefold, kinds of quotation marks and of dashes, no spaces",
-            "fewest_letters": FEWEST_LETTERS,
-            "min_words": self._least.words,
-            "min_confidence": self._least.confidence,
-            "vocabulary": dict(vocabulary.definition),
-            "networks": self._networks["networks"],
-        }
-        values, known = (
-            [one.value if one.by == rule else None for one in scores] for rule in get_args(Rule)
-        )
-        reasons = [nothing_quoted if one.by == "vocabulary" else one.unmeasured for one in scores]
-        return OcrAccuracyResult(
-            **self._fields(values, reasons, definition, n_boot, seed),
-            exact=mean_of([one.exact for one in scores], n_boot=n_boot, seed=seed),
-            in_vocabulary=mean_of(known, n_boot=n_boot, seed=seed),
-            unknown_letters=sum(
-                bool(one.unknown) for read in readings if read for one in read.quotes
-            ),
-            by=tuple(one.by for one in scores),
-            readings=readings,
-        )
 
 
 def ocr_accuracy(
@@ -493,19 +396,18 @@ def ocr_accuracy(
 ) -> OcrAccuracyResult:
     """How much of the text in a system's outputs is written right, as a program reads it.
 
-    A check of `text_rendering` that needs no judge, and no measure in its place: whether text is
-    well placed, cut off or pretty is not seen. Where the prompt quotes strings, each is looked for
-    in what was read: 1 minus the edit distance of the most similar part, divided by the string's
-    letters; a string with letters that the reader cannot write is left out and counted. Where it
-    quotes nothing, the share of words of three letters or more that are in a vocabulary is a number
-    of its own, `in_vocabulary`. Higher is better. Case, spaces, line ends and kinds of quotation
-    marks and dashes do not count. The networks come with rapidocr; nothing is downloaded.
+    A check of `text_rendering` that needs no judge, and no measure in its place. Where the prompt
+    quotes strings, each is looked for in what was read: 1 minus the edit distance of the most
+    similar part, divided by the string's letters; a string with letters that the reader cannot
+    write is left out and counted. Where it quotes nothing, the share of words of three letters or
+    more that are in a vocabulary is a number of its own, `in_vocabulary`. Higher is better. Case,
+    spaces, line ends and kinds of quotation marks and dashes do not count.
 
     Args:
         prompts: For each sample the prompt.
         outputs: For each sample an image, as for `color_shift`, or null.
         vocabulary: The words that there are; null for English, by pyspellchecker's list.
-        min_words: Fewer words give no share but a reason: of two words, none says little.
+        min_words: Fewer words give no share but a reason.
         min_confidence: Lines that the reader is less sure of do not count, from 0 to 1.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
@@ -527,8 +429,53 @@ def ocr_accuracy(
         >>> match.found, match.accuracy
         ('openlake', 0.875)
     """
-    measured = OcrAccuracy(
-        vocabulary=vocabulary, min_words=min_words, min_confidence=min_confidence, threads=threads
+    if not isinstance(min_words, int) or min_words < 1:
+        raise ScoreError(f"min_words is {min_words!r}: expected a whole number from 1")
+    if not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
+        raise ScoreError(f"min_confidence is {min_confidence!r}: expected a number from 0 to 1")
+    known = english() if vocabulary is None else vocabulary_of(vocabulary)
+    texts, given = prompted(prompts, outputs)
+    least, reader = Least(min_words, min_confidence), TextReader()
+    looked = seen(given, blue_first, threads=threads)
+    samples = list[SampleFeatures[OcrScore]]()
+    for prompt, one in zip(texts, looked, strict=True):
+        read = None if one.output is None else reader.read(one.output)
+        found = score(prompt, read, known, least, reader.signs) if read else None
+        samples.append(one.measured(found))
+    scores = [
+        OcrScore(None, reason) if reason else sample.output or OcrScore(None)
+        for sample, reason in zip(samples, reasons_of(samples), strict=True)
+    ]
+    nothing_quoted = Unmeasured(MetricReason.NOTHING_QUOTED)
+    reasons = [nothing_quoted if one.by == "vocabulary" else one.unmeasured for one in scores]
+    values, words = (
+        [one.value if one.by == rule else None for one in scores] for rule in get_args(Rule)
     )
-    measured.add(prompts, outputs)
-    return measured.compute(n_boot=n_boot, seed=seed)
+    readings = tuple(one.reading for one in scores)
+    definition = {
+        "metric": "ocr_accuracy",
+        "role": "a check of text_rendering, not a measure in its place",
+        "loader": "echo_hf.load_rgb",
+        "value": "mean over samples of the mean over quoted strings of 1 - distance / letters",
+        "exact": "mean over samples of the share of quoted strings with distance 0",
+        "in_vocabulary": "mean over samples that quote nothing of the share of known words",
+        "direction": "higher is better",
+        "folding": "NFKC_Casefold, kinds of quotation marks and of dashes, no spaces",
+        "fewest_letters": FEWEST_LETTERS,
+        "min_words": min_words,
+        "min_confidence": min_confidence,
+        "vocabulary": dict(known.definition),
+        "networks": reader.definition["networks"],
+    }
+    unknown = (bool(one.unknown) for read in readings if read for one in read.quotes)
+    return OcrAccuracyResult(
+        **{
+            **mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed),
+            **common_fields(samples, definition, reader.definition, n_boot, seed),
+        },
+        exact=mean_of([one.exact for one in scores], n_boot=n_boot, seed=seed),
+        in_vocabulary=mean_of(words, n_boot=n_boot, seed=seed),
+        unknown_letters=sum(unknown),
+        by=tuple(one.by for one in scores),
+        readings=readings,
+    )

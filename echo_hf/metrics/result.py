@@ -48,8 +48,7 @@ class Estimate:
     Attributes:
         value: The mean; null when no sample has the number.
         interval: Lower and upper end at 95 %, from a bootstrap over samples; null without draws,
-            for fewer than 10 samples, and where all have the same number, which tells nothing of
-            how far others may differ.
+            for fewer than 10 samples, and where all have the same number.
         per_sample: The number of each sample in order, null for one that has none.
     """
 
@@ -105,11 +104,7 @@ class MetricResult:
         return asdict(self)
 
     def to_pandas(self) -> DataFrame:
-        """One row for each sample, in order.
-
-        Returns:
-            `value`, NaN for a sample without a number; `reason`, `cause` and `detail` say why.
-        """
+        """One row for each sample: `value` or NaN, and `reason`, `cause` and `detail` say why."""
         from pandas import DataFrame, Series
 
         frame = DataFrame({"value": Series(self.per_sample, dtype=float)})
@@ -121,11 +116,8 @@ class MetricResult:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draws how many samples have which number, and above them the value with its interval.
 
-        How many samples have none, by reason, is said below the plot. The value need not be the
-        mean of the samples' numbers: `definition` says what it is.
-
         Args:
-            ax: Where to draw, such as one of several plots of a figure; null for a new figure.
+            ax: Where to draw; null for a new figure.
 
         Returns:
             The axes. `ax.figure.savefig("color_shift.png")` saves them.
@@ -158,12 +150,7 @@ def coverage_of(counted: int, samples: int) -> float | None:
 
 
 def versions_of(*packages: str) -> dict[str, str]:
-    """Versions of installed packages, for the definition of a result.
-
-    Examples:
-        >>> list(versions_of("echo-hf", "numpy"))
-        ['echo-hf', 'numpy']
-    """
+    """Versions of installed packages, for the definition of a result."""
     return {package: version(package) for package in packages}
 
 
@@ -190,12 +177,9 @@ def mean_fields(
     seed: int,
 ) -> dict[str, Any]:
     """What a `MetricResult` holds whose value is the mean of the samples' numbers."""
-    estimate = mean_of(values, n_boot=n_boot, seed=seed)
     n = len(values) - values.count(None)
     return {
-        "value": estimate.value,
-        "per_sample": estimate.per_sample,
-        "interval": estimate.interval,
+        **asdict(mean_of(values, n_boot=n_boot, seed=seed)),
         "n": n,
         "coverage": coverage_of(n, len(values)),
         "reasons": tuple(reasons),

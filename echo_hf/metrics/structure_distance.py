@@ -21,15 +21,23 @@ from echo_hf.engines.checkpoint import find_checkpoint
 from echo_hf.errors import EngineError, ScoreError, WeightsError, unknown
 from echo_hf.images.decode import ProcessGuard
 from echo_hf.metrics.image_features import (
-    Accumulator,
     InputCache,
     Protocol,
     SampleFeatures,
     check_protocol,
+    common_fields,
     reasons_of,
     samples_of,
+    seen,
 )
-from echo_hf.metrics.result import MetricResult, Unmeasured, check_extra, error_line, versions_of
+from echo_hf.metrics.result import (
+    MetricResult,
+    Unmeasured,
+    check_extra,
+    error_line,
+    mean_fields,
+    versions_of,
+)
 from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:
@@ -37,7 +45,6 @@ if TYPE_CHECKING:
 
 MODEL = "facebook/dino-vits16"
 LAYER, SIZE, BATCH_SIZE = 11, 224, 8
-MOST_BYTES = 2**28
 PACKAGES, EXTRA = ("torch", "transformers"), "metrics"
 # DINO was trained with it; its checkpoints on the Hub state another.
 LAYER_NORM_EPS = 1e-6
@@ -84,26 +91,18 @@ class LoadedVit:
 
 def patch_grid(config: Any, options: VitOptions) -> dict[str, Any]:
     """How a ViT divides images of a size into patches, as the definition of a result states it."""
-    named = f"model {options.model!r}"
     patch, trained = config.patch_size, config.image_size
     squares = isinstance(patch, int) and isinstance(trained, int)
     if config.model_type != "vit" or config.num_channels != CHANNELS or not squares:
         raise ScoreError(
-            f"{named} is of type {config.model_type!r} with {config.num_channels} channels, "
-            f"{trained} pixels: expected a 'vit' of {CHANNELS} channels and square images, such as "
-            f"{MODEL!r}"
+            f"model {options.model!r} is of type {config.model_type!r} with {config.num_channels} "
+            f"channels, {trained} pixels: expected a 'vit' of {CHANNELS} channels and square images"
         )
-    last = config.num_hidden_layers - 1
-    if options.layer > last:
-        raise ScoreError(
-            f"layer is {options.layer!r}: expected a number from 0 to {last}, the last block of "
-            f"{named}"
-        )
+    if options.layer >= config.num_hidden_layers:
+        last = config.num_hidden_layers - 1
+        raise ScoreError(f"layer is {options.layer!r}: expected a number from 0 to {last}")
     if options.size % patch:
-        raise ScoreError(
-            f"size is {options.size!r}: expected a multiple of {patch}, the side of a patch of "
-            f"{named}, such as {trained}, its own"
-        )
+        raise ScoreError(f"size is {options.size!r}: expected a multiple of {patch}, as {trained}")
     learned = f"those for {trained} pixels, bicubic interpolation"
     return {
         "patch": patch,
@@ -119,15 +118,9 @@ def load_vit(options: VitOptions) -> LoadedVit:
 
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        device = str(torch.empty(0, device=device).device)
-    except Exception as error:  # each kind of device has its own
-        raise ScoreError(
-            f"device is {device!r}: expected one that torch has here, such as 'cpu', or null "
-            f"({error_line(error)})"
-        ) from error
-    try:
         from transformers import AutoConfig, ViTModel
 
+        device = str(torch.empty(0, device=device).device)
         with _quiet():
             folder, known = _files(options)
             config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
@@ -149,8 +142,8 @@ def load_vit(options: VitOptions) -> LoadedVit:
         raise
     except Exception as error:  # whatever the files, the memory or the driver are short of
         raise ScoreError(
-            f"cannot load {options.model!r} ({error_line(error)}): expected a ViT in the files of "
-            "transformers, and a torchvision, if there is one, that fits torch"
+            f"cannot load {options.model!r} on {device!r} ({error_line(error)}): expected a ViT in "
+            "the files of transformers, and a device that torch has here"
         ) from error
     definition = {
         **known,
@@ -175,24 +168,18 @@ def _files(options: VitOptions) -> tuple[str, dict[str, Any]]:
 
     try:
         checkpoint = find_checkpoint(options.model, options.revision)
-    except EngineError as error:
-        if error.__cause__ is None:
+        folder, commit = checkpoint.source, checkpoint.commit
+        if commit is not None:
+            folder = snapshot_download(folder, revision=commit, allow_patterns=list(FILES))
+    except Exception as error:  # the Hub's client passes on what its own libraries raise
+        cause = error.__cause__ if isinstance(error, EngineError) else error
+        if cause is None:
             raise ScoreError(str(error)) from error
         raise WeightsError(
             f"no model {options.model!r} at revision {options.revision or 'main'!r}: neither a "
-            f"folder, nor in the cache, nor on the Hub ({type(error.__cause__).__name__}): check "
-            "the name and the revision"
+            f"folder, nor in the cache, nor on the Hub ({type(cause).__name__}): check the name "
+            "and the revision, or go online once"
         ) from error
-    folder = checkpoint.source
-    if checkpoint.commit is not None:
-        try:
-            wanted = list(FILES)
-            folder = snapshot_download(folder, revision=checkpoint.commit, allow_patterns=wanted)
-        except Exception as error:  # the Hub's client passes on what its own libraries raise
-            raise WeightsError(
-                f"cannot fetch {checkpoint.source!r} ({error_line(error)}): go online once, or "
-                "name a folder"
-            ) from error
     return folder, {"model": checkpoint.name, "revision": checkpoint.revision}
 
 
@@ -275,32 +262,6 @@ def _keys(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> torch.Tensor
     return keys
 
 
-class SimilarityCache(InputCache[LoadedVit, Similarity]):
-    """What a ViT sees in inputs, and the ViT, so that all systems share both.
-
-    Given to `structure_distance` for one system after the other: the ViT is loaded once, and looks
-    at each input once. Of an input its self-similarity is kept, 155 KB for DINO ViT-S/16.
-
-    Args:
-        most_bytes: How much is kept of inputs at most, 1722 of DINO ViT-S/16; the rest is computed
-            anew.
-
-    Raises:
-        ScoreError: `most_bytes` is no number of bytes.
-
-    Examples:
-        >>> import numpy as np
-        >>> cache = SimilarityCache(most_bytes=2000)
-        >>> for name in (b"first", b"second"):
-        ...     cache.keep(("vit", name), np.eye(12, dtype=np.float32))
-        >>> len(cache), cache.kept_bytes, cache.find(("vit", b"second")) is None
-        (1, 1216, True)
-    """
-
-    def __init__(self, *, most_bytes: int = MOST_BYTES) -> None:
-        super().__init__(most_bytes=most_bytes)
-
-
 @dataclass(frozen=True, kw_only=True)
 class StructureDistanceResult(MetricResult):
     """The structure distance of one system.
@@ -318,145 +279,37 @@ def squared_difference(one: Similarity, other: Similarity) -> float:
     return float(np.square(one - other).mean(dtype=np.float64))
 
 
-class StructureDistance(Accumulator[LoadedVit, float]):
-    """The structure distance of images that come in batches, or in several processes.
-
-    It keeps a few numbers a sample and no image. Parts merge to the whole up to the rounding of
-    float32. A copy for another process has no weights, and an empty cache.
-
-    Its arguments are those of `structure_distance`; what concerns the draws is for `compute`.
-
-    Raises:
-        ScoreError: A choice is none of those there are, or a number is none.
-    """
-
-    def __init__(
-        self,
-        *,
-        protocol: Protocol = "corrected",
-        model: str = MODEL,
-        revision: str | None = None,
-        layer: int = LAYER,
-        size: int = SIZE,
-        reduction: Reduction | None = None,
-        batch_size: int = BATCH_SIZE,
-        device: str | None = None,
-        threads: int | None = None,
-        cache: SimilarityCache | None = None,
-    ) -> None:
-        check_protocol(protocol)
-        if reduction is not None and reduction not in REDUCTIONS:
-            raise ScoreError(unknown("reduction", reduction, REDUCTIONS))
-        for name, number in {"layer": layer, "size": size, "batch_size": batch_size}.items():
-            least = 0 if name == "layer" else 1
-            if not isinstance(number, int) or number < least:
-                raise ScoreError(f"{name} is {number!r}: expected a whole number from {least}")
-        self._reduction: Reduction = reduction or RULES[protocol]["reduction"]
-        same = {"reduction": self._reduction, "layer": layer, "size": size}
-        super().__init__(threads, protocol, **same)
-        self._options = VitOptions(str(model), revision, layer, size, device)
-        self._batch_size, self._forwards = batch_size, 0
-        self._shares_vit = cache is not None
-        self._cache = SimilarityCache(most_bytes=0) if cache is None else cache
-
-    @property
-    def forwards(self) -> int:
-        """How many images the ViT has looked at."""
-        return self._forwards
-
-    def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
-        """Measures some more samples; images are loaded in threads while the ViT runs.
-
-        As for `structure_distance`, also in what is raised; where one is refused, none is added.
-        """
-        samples, vit = samples_of(inputs, outputs), self._vit()
-        looked = self._seen(samples, partial(resized, size=self._options.size))
-        measured = list[SampleFeatures[float]]()
-        while batch := list(islice(looked, self._batch_size)):
-            measured += self._measured(vit, batch)
-        self._samples += measured
-
-    def merge(self, other: StructureDistance) -> None:
-        """Adds the samples of another accumulator after its own.
-
-        Raises:
-            ScoreError: Something that decides numbers differs, such as the model's revision.
-        """
-        if not (self._networks and other._networks):
-            for name in ("model", "revision"):
-                here, there = getattr(self._options, name), getattr(other._options, name)
-                if here != there:
-                    raise ScoreError(
-                        f"{name} is {there!r} there and {here!r} here: expected the same, since it "
-                        "decides the numbers"
-                    )
-        self._append(other)
-
-    def compute(self, *, n_boot: int = 1000, seed: int = 0) -> StructureDistanceResult:
-        """The structure distance of all samples, in the order in which they came.
-
-        `n_boot` and `seed` are as for `structure_distance`.
-        """
-        values, reasons = list[float | None](), reasons_of(self._samples)
-        samples = zip(self._samples, reasons, strict=True)
-        per_input = [None if reason else sample.inputs for sample, reason in samples]
-        for at, distances in enumerate(per_input):
-            value = None if distances is None else REDUCTIONS[self._reduction](distances)
-            if value == 0 and self._protocol == "published":
-                value, reasons[at] = None, Unmeasured(MetricReason.ZERO_DISTANCE)
-                per_input[at] = None
-            values.append(value)
-        if not self._networks:
-            self._vit()
-        definition = {
-            "metric": "structure_distance",
-            "protocol": self._protocol,
-            **RULES[self._protocol],
-            "reduction": self._reduction,
-            "value": "mean over samples of the mean squared difference of the cosine "
-            "self-similarities of keys",
-            "direction": "lower is better",
-            **self._networks,
-            "resampling": RESAMPLING.name.lower(),
-            "normalised": {"mean": list(MEAN), "spread": list(SPREAD)},
-        }
-        fields = self._fields(values, reasons, definition, n_boot, seed)
-        return StructureDistanceResult(**fields, per_input=tuple(per_input))
-
-    def _vit(self) -> LoadedVit:
-        load = partial(load_vit, self._options)
-        if not self._shares_vit:  # a failure is not remembered: the next call tries again
-            return self._loaded(load)
-        return self._loaded(lambda: self._cache.networks.get(self._options, load))
-
-    def _measured(
-        self, vit: LoadedVit, batch: Sequence[SampleFeatures[Squashed]]
-    ) -> Iterator[SampleFeatures[float]]:
-        """A batch with distances in place of images; equal images are looked at once."""
-        whole = [one for one in batch if one.unmeasured is None]
-        inputs = {image.digest: image for one in whole for image in one.inputs}
-        images = inputs | {one.output.digest: one.output for one in whole if one.output is not None}
-        kept = {digest: self._cache.find((vit.key, digest)) for digest in images}
-        found = {digest: one for digest, one in kept.items() if one is not None}
-        new = [digest for digest in images if digest not in found]
-        for first in range(0, len(new), self._batch_size):
-            some = new[first : first + self._batch_size]
-            pixels = np.stack([images[digest].pixels for digest in some])
-            found |= zip(some, self_similarities(vit, self._options.layer, pixels), strict=True)
-            self._forwards += len(some)
-        for digest in inputs:
-            self._cache.keep((vit.key, digest), found[digest])
-        for sample in batch:
-            distances, unmeasured = tuple[float, ...](), sample.unmeasured
-            if unmeasured is None and sample.output is not None:
-                made, given = sample.output.digest, (one.digest for one in sample.inputs)
-                distances = tuple(squared_difference(found[one], found[made]) for one in given)
-                # Weights or sums that overflow make numbers that are not finite.
-                if not np.isfinite(distances).all():
-                    number = int(np.argmin(np.isfinite(distances)))
-                    detail = f"the distance from input {number + 1} is {distances[number]}"
-                    unmeasured = Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
-            yield replace(sample.measured(None, distances), unmeasured=unmeasured)
+def _distances(
+    batch: Sequence[SampleFeatures[Squashed]],
+    vit: LoadedVit,
+    cache: InputCache,
+    layer: int,
+    batch_size: int,
+) -> Iterator[SampleFeatures[float]]:
+    """A batch with distances in place of images; equal images are looked at once."""
+    whole = [one for one in batch if one.unmeasured is None]
+    inputs = {image.digest: image for one in whole for image in one.inputs}
+    images = inputs | {one.output.digest: one.output for one in whole if one.output is not None}
+    kept = ((digest, cache.find((vit.key, digest))) for digest in images)
+    found = {digest: one for digest, one in kept if one is not None}
+    new = [digest for digest in images if digest not in found]
+    for first in range(0, len(new), batch_size):
+        some = new[first : first + batch_size]
+        pixels = np.stack([images[digest].pixels for digest in some])
+        found |= zip(some, self_similarities(vit, layer, pixels), strict=True)
+    for digest in inputs:
+        cache.keep((vit.key, digest), found[digest])
+    for sample in batch:
+        distances, unmeasured = tuple[float, ...](), sample.unmeasured
+        if unmeasured is None and sample.output is not None:
+            made, given = sample.output.digest, (one.digest for one in sample.inputs)
+            distances = tuple(squared_difference(found[one], found[made]) for one in given)
+            # Weights or sums that overflow make numbers that are not finite.
+            if not np.isfinite(distances).all():
+                number = int(np.argmin(np.isfinite(distances)))
+                detail = f"the distance from input {number + 1} is {distances[number]}"
+                unmeasured = Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
+        yield replace(sample.measured(None, distances), unmeasured=unmeasured)
 
 
 def structure_distance(
@@ -474,27 +327,25 @@ def structure_distance(
     n_boot: int = 1000,
     seed: int = 0,
     threads: int | None = None,
-    cache: SimilarityCache | None = None,
+    cache: InputCache | None = None,
 ) -> StructureDistanceResult:
     """How far the layout of a system's outputs is from that of its inputs (ECHO section 5.2).
 
     A ViT makes a key of every place of an image; the cosines of every two keys say which places
-    look alike, and hence where things are, whatever their colors. The distance of two images is
-    the mean squared difference of these cosines, the structure distance is its mean over samples,
-    and lower is better. Images are squashed to a square first.
-
-    `published`: as the released code computes it, with images converted to RGB and no more, the
-    largest distance where a sample has several inputs, and without samples whose distance is 0,
-    which it takes for missing outputs. `corrected`: with images loaded by `echo_hf.load_rgb`,
-    and the smallest distance, since an output need keep the layout of one of its inputs only.
+    look alike. The distance of two images is the mean squared difference of these cosines, the
+    structure distance is its mean over samples, and lower is better. Images are squashed to a
+    square first. `published`: as the released code computes it, with images converted to RGB and
+    no more, the largest distance where a sample has several inputs, and without samples whose
+    distance is 0, which it takes for missing outputs. `corrected`: with images loaded by
+    `echo_hf.load_rgb`, and the smallest distance.
 
     Args:
         inputs: As for `color_shift`.
         outputs: As for `color_shift`.
         protocol: `corrected` or `published`.
         model: A ViT: its name on the Hub, or its folder. No code that comes with it is run.
-        revision: Branch, tag or commit on the Hub; null for the main branch, which may move. The
-            commit that was used is `definition["revision"]` of the result.
+        revision: Branch, tag or commit on the Hub; null for the main branch. The commit that was
+            used is `definition["revision"]` of the result.
         layer: Number of the block whose keys are compared, the first being 0.
         size: Pixels a side of the square, a multiple of the side of the model's patches. Numbers
             of different sizes are on different scales.
@@ -505,7 +356,7 @@ def structure_distance(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         threads: How many threads load images; as many as there are processors when null.
-        cache: Keeps the ViT and what it sees in inputs for the next system; nothing when null.
+        cache: Keeps the ViT and what it sees in inputs for the next system.
 
     Returns:
         `value` and `interval` from 0 to 4; a sample without a number has a reason.
@@ -516,32 +367,49 @@ def structure_distance(
             block or size.
 
     Examples:
-        The distance of two tables of cosines, as the result has one for each sample:
-
         >>> import numpy as np
         >>> from echo_hf.metrics.structure_distance import squared_difference
         >>> squared_difference(np.eye(2, dtype=np.float32), np.ones((2, 2), np.float32))
         0.5
-
-        Several systems with the same inputs:
-
-        >>> cache = SimilarityCache()
-        >>> values = {
-        ...     name: structure_distance(inputs, outputs, cache=cache).value
-        ...     for name, outputs in systems.items()
-        ... }  # doctest: +SKIP
     """
-    measured = StructureDistance(
-        protocol=protocol,
-        model=model,
-        revision=revision,
-        layer=layer,
-        size=size,
-        reduction=reduction,
-        batch_size=batch_size,
-        device=device,
-        threads=threads,
-        cache=cache,
-    )
-    measured.add(inputs, outputs)
-    return measured.compute(n_boot=n_boot, seed=seed)
+    check_protocol(protocol)
+    if reduction is not None and reduction not in REDUCTIONS:
+        raise ScoreError(unknown("reduction", reduction, REDUCTIONS))
+    for name, number in {"layer": layer, "size": size, "batch_size": batch_size}.items():
+        least = 0 if name == "layer" else 1
+        if not isinstance(number, int) or number < least:
+            raise ScoreError(f"{name} is {number!r}: expected a whole number from {least}")
+    given = samples_of(inputs, outputs)
+    kept = InputCache(most_bytes=0) if cache is None else cache
+    options = VitOptions(str(model), revision, layer, size, device)
+    vit = kept.network(options, partial(load_vit, options))
+    looked = seen(given, partial(resized, size=size), protocol=protocol, threads=threads)
+    samples = list[SampleFeatures[float]]()
+    while batch := list(islice(looked, batch_size)):  # images load while the ViT runs
+        samples += _distances(batch, vit, kept, layer, batch_size)
+    chosen: Reduction = reduction or RULES[protocol]["reduction"]
+    values, reasons = list[float | None](), reasons_of(samples)
+    per_input = [
+        None if reason else one.inputs for one, reason in zip(samples, reasons, strict=True)
+    ]
+    for at, distances in enumerate(per_input):
+        value = None if distances is None else REDUCTIONS[chosen](distances)
+        if value == 0 and protocol == "published":
+            value, reasons[at] = None, Unmeasured(MetricReason.ZERO_DISTANCE)
+            per_input[at] = None
+        values.append(value)
+    definition = {
+        "metric": "structure_distance",
+        "protocol": protocol,
+        **RULES[protocol],
+        "reduction": chosen,
+        "value": "mean over samples of the mean squared difference of the cosine "
+        "self-similarities of keys",
+        "direction": "lower is better",
+        **vit.definition,
+        "resampling": RESAMPLING.name.lower(),
+        "normalised": {"mean": list(MEAN), "spread": list(SPREAD)},
+    }
+    fields = mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
+    fields |= common_fields(samples, definition, vit.definition, n_boot, seed)
+    return StructureDistanceResult(**fields, per_input=tuple(per_input))

@@ -58,15 +58,13 @@ def text_rendering(
 
     A judge's repeats are averaged first, then the judges of a sample, then the samples; higher is
     better. `published` takes whole ratings from 1 to 10, which are all that the released code
-    reads from an answer; `corrected` takes any from 0 to 10. A rating that is not on the scale
-    does not count: it was given on another, which nobody stated. Where the column outcome says
+    reads; `corrected` takes any from 0 to 10. Others do not count. Where the column outcome says
     that a judge was spared samples (`not_needed`), the mean is over those that all judges rated.
 
     Args:
-        ratings: Rows with sample_id, system, judge and rating: a finite number, null or NaN where
-            there is none. Where there is a column rubric, rows of `text_rendering` count; repeats
-            need the column repeat. A Dataset, a pyarrow Table, a data frame, a list of dicts or a
-            dict of columns, in any order.
+        ratings: Rows with sample_id, system, judge and rating, and repeat where there are repeats;
+            of a column rubric, rows of `text_rendering` count. A Dataset, a pyarrow Table, a data
+            frame, a list of dicts or a dict of columns, in any order.
         system: The system; may be left out where all rows are of one.
         protocol: `corrected` or `published`.
         n_boot: Draws of the bootstrap over samples; 0 for none.
@@ -78,9 +76,8 @@ def text_rendering(
 
     Raises:
         TableError: It is no table, a column is missing, or holds something else.
-        ScoreError: A rating is infinite, two rows of the system have the same key, or no row has
-            the rubric; the rows are of several systems and none is named, or not of the one that
-            is named; or a choice is none of those there are.
+        ScoreError: A rating is infinite, two rows have the same key, no row has the rubric, the
+            rows are of several systems and none is named, or a choice is unknown.
 
     Examples:
         >>> rows = [
@@ -133,9 +130,8 @@ def _of_system(rows: pa.Table, system: str | None) -> pa.Table:
     systems = sorted(rows["system"].unique().to_pylist())
     if system is None and len(systems) > 1:
         known = ", ".join(map(repr, systems))
-        raise ScoreError(
-            f"ratings of {len(systems)} systems: expected system= to name one of {known}"
-        )
+        said = f"ratings of {len(systems)} systems: expected system= to name one of {known}"
+        raise ScoreError(said)
     if system is not None and systems and system not in systems:
         raise ScoreError(f"ratings: {unknown('system', system, systems)}")
     return rows if system is None else rows.filter(pc.equal(rows["system"], system))

@@ -9,10 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
 
 from echo_hf._infra.text import MARK
-from echo_hf.samples.shown_images import LONGEST_PLACEHOLDER
 
 
 def words(text: str) -> frozenset[str]:
@@ -45,6 +43,7 @@ FILLERS = words(
     dein deine ihr hier der die das oder und seu sua insira aqui tua qui il lo"""
 )
 INVITATIONS = words("insert enter choose pick type your")
+LONGEST_PLACEHOLDER = 1000  # with the value that it may propose
 MOST_SLOT_WORDS, MOST_INVITED_WORDS = 4, 6
 WORD = re.compile(r"[^\W\d_]+")
 ONE_DIGIT = re.compile(r"\d")
@@ -65,8 +64,6 @@ IMAGE_GIVEN = re.compile(
     r"|(?:添付|参考|元|入力)の?(?:画像|写真)"
 )
 ALTERNATIVE = re.compile(r"/|\bor\b|或|または|、|\|")
-
-
 INSIDE = "{1,196}"
 LONGEST_DEFAULT = 900
 VALUE = f"{{0,{LONGEST_DEFAULT}}}"
@@ -120,8 +117,6 @@ AFTER_A_WORD = re.compile(r"\s|[.,!?](?!\w)|[。，！？、]|[^\W\d_\x00-\x7f]|
 DATA_BEFORE = re.compile(r"(?:[\"']\s?:|[=\[])\s?$")
 FACES = frozenset("^<>=;@~*/\\|-")
 NEARBY = 60
-
-
 CLOSING_TAG = re.compile(r"(?:</|\[/)\s{0,4}([\w-]{1,40})")
 COLON = re.compile(r"[*_`]{0,3}\s?[:：]")
 ENCLOSED = {"[": re.compile(r"\[[^\[\]\n]{1,60}\]"), "【": re.compile(r"【[^【】\n]{1,60}】")}
@@ -174,22 +169,17 @@ class Candidate:
         return self.prompt[self.end : self.end + NEARBY].partition("\n")[0]
 
     @property
-    def before(self) -> str:
-        """The character before the piece, if any."""
-        return self.earlier[-1:]
-
-    @property
-    def after(self) -> str:
-        """The character after the piece, if any."""
-        return self.prompt[self.end : self.end + 1]
-
-    @property
     def begins_line(self) -> bool:
         return begins_line(self.prompt, self.start)
 
     @property
     def is_link(self) -> bool:
-        return self.before == "!" or TARGET.match(self.prompt, self.end) is not None
+        return self.earlier.endswith("!") or TARGET.match(self.prompt, self.end) is not None
+
+    @property
+    def is_box(self) -> bool:
+        """Whether it is a box to tick."""
+        return self.inner in {"", "x", "X"} and self.begins_line
 
 
 def begins_line(prompt: str, at: int) -> bool:
@@ -206,7 +196,8 @@ def inside(placeholder: str) -> str:
 def _empty(piece: Candidate) -> bool:
     sign = piece.text[0]
     if piece.body.strip():  # dots
-        kept = piece.is_link or piece.before.isalnum() or DATA_BEFORE.search(piece.earlier)
+        before = piece.earlier
+        kept = piece.is_link or before[-1:].isalnum() or DATA_BEFORE.search(before)
         return sign != "[" or not kept
     if sign in "[［" and piece.begins_line:
         return False  # a box to tick
@@ -218,10 +209,8 @@ def _empty(piece: Candidate) -> bool:
 
 
 def _square(piece: Candidate) -> bool:
-    if piece.inner in {"", "x", "X"} and piece.begins_line:
-        return False  # a box to tick
-    if not piece.inner:
-        return not piece.text.strip("[]［］ \t")
+    if piece.is_box or not piece.inner:
+        return not (piece.is_box or piece.text.strip("[]［］ \t"))
     return not (piece.is_link or WEIGHT.search(piece.body) or _is_list(piece)) and _enclosed(piece)
 
 
@@ -254,11 +243,10 @@ def _angle(piece: Candidate) -> bool:
 
 
 def _round(piece: Candidate) -> bool:
-    """The place of a word, not a remark."""
-    before, letter = piece.before, piece.text[1]
-    if before.isalpha() and letter.isalpha() and before.isascii() != letter.isascii():
-        return False  # 颜色（Colors） says the same again in another script
-    return is_slot(piece.inner)
+    """The place of a word, not a remark; 颜色（Colors） says the same again in another script."""
+    before, letter = piece.earlier[-1:], piece.text[1]
+    again = before.isalpha() and letter.isalpha() and before.isascii() != letter.isascii()
+    return not again and is_slot(piece.inner)
 
 
 def is_slot(inner: str) -> bool:
@@ -278,7 +266,8 @@ def is_slot(inner: str) -> bool:
 
 
 def _line(piece: Candidate) -> bool:
-    before, after, prompt = piece.before, piece.after, piece.prompt
+    prompt = piece.prompt
+    before, after = piece.earlier[-1:], prompt[piece.end : piece.end + 1]
     if before and after and ((before == after and _is_latin(before)) or {before, after} <= FACES):
         return False
     if len(piece.text) == 2:
@@ -295,7 +284,7 @@ def _is_latin(letter: str) -> bool:
 
 
 def _enclosed(piece: Candidate) -> bool:
-    inner, body = piece.inner, piece.body.strip()
+    inner = piece.inner
     # A pictograph counts: many templates show one as an example.
     signs = any(unicodedata.category(one) == "So" or one.isalpha() for one in inner)
     if not signs or len(inner.split()) > MOST_WORDS:
@@ -305,11 +294,11 @@ def _enclosed(piece: Candidate) -> bool:
         return False  # it stands for an image that goes with the prompt
     name = TAG_NAME.match(inner)
     is_tag = name is not None and name.group().lower() in piece.closed
-    if is_tag or piece.text[1] in "/!?|^" or piece.before in {"\x1b", "\\"}:
+    if is_tag or piece.text[1] in "/!?|^" or piece.earlier[-1:] in {"\x1b", "\\"}:
         return False
-    if CANDIDATE.fullmatch(body):
-        return True
-    return all(match.lastgroup not in NESTING for match in CANDIDATE.finditer(body))
+    body = piece.body.strip()
+    nested = all(match.lastgroup not in NESTING for match in CANDIDATE.finditer(body))
+    return nested or CANDIDATE.fullmatch(body) is not None
 
 
 TESTS: Mapping[str, Callable[[Candidate], bool]] = {
@@ -325,77 +314,12 @@ TESTS: Mapping[str, Callable[[Candidate], bool]] = {
 }
 
 
-class PromptPlace(NamedTuple):
-    """Where a piece of a prompt stands, from its first character to the one after its last."""
-
-    start: int
-    end: int
-
-    def of(self, prompt: str) -> str:
-        return prompt[self.start : self.end]
-
-
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """A prompt with its blanks filled, and what could not be."""
-
-    prompt: str
-    unknown: tuple[str, ...]
-    left: tuple[str, ...]
-    surplus: tuple[str, ...] = ()
-    filled: tuple[tuple[str, str], ...] = ()
-
-
 def placeholders(prompt: str) -> list[str]:
-    return [place.of(prompt) for place in _places(prompt)]
-
-
-def name_of(placeholder: str) -> str:
-    """What a blank asks for, in small letters."""
-    if EMPTY.fullmatch(placeholder):
-        return ""
-    named = NAME.search(placeholder) if placeholder.startswith("{") else None
-    name = next(filter(None, named.groups())) if named else HINT.sub("", inside(placeholder))
-    return " ".join(name.lower().split())
-
-
-def completed(prompt: str, fillings: Sequence[tuple[str, str]]) -> Completed:
-    """Fills a blank that is listed once wherever it stands, one listed several times in order."""
-    values: dict[str, list[str]] = {}
-    for placeholder, value in fillings:
-        values.setdefault(placeholder, []).append(value)
-    blanks = _places(prompt)
-    found = [blank for blank in blanks if blank.of(prompt) in values]
-    within = {at for blank in blanks for at in range(*blank)}
-    bare = sorted(filter(_is_bare_blank, values), key=len, reverse=True)
-    matches = re.finditer("|".join(map(_whole, bare)), prompt) if bare else ()
-    found += [PromptPlace(*one.span()) for one in matches if within.isdisjoint(range(*one.span()))]
-    stand, done = Counter(place.of(prompt) for place in found), Counter[str]()
-    pieces, at, changed = list[str](), 0, set[int]()
-    for place in sorted(found):
-        blank = place.of(prompt)
-        nth = done[blank] if len(values[blank]) > 1 else 0
-        done[blank] += 1
-        if nth < len(values[blank]):
-            pieces += [prompt[at : place.start], values[blank][nth]]
-            at = place.end
-            changed.update(range(*place))
-    used, filled = Counter[str](), []
-    for placeholder, value in fillings:
-        if used[placeholder] < stand[placeholder]:
-            filled.append((placeholder, value))
-        used[placeholder] += 1
-    return Completed(
-        "".join([*pieces, prompt[at:]]),
-        tuple(one for one in values if not stand[one]),
-        tuple(blank.of(prompt) for blank in blanks if changed.isdisjoint(range(*blank))),
-        tuple(one for one, given in values.items() if 0 < stand[one] < len(given)),
-        tuple(filled),
-    )
+    return [prompt[start:end] for start, end in _places(prompt)]
 
 
 @lru_cache(maxsize=4096)  # looked for when a model is asked, and again when it has answered
-def _places(prompt: str) -> tuple[PromptPlace, ...]:
+def _places(prompt: str) -> tuple[tuple[int, int], ...]:
     closed = frozenset(name.lower() for name in CLOSING_TAG.findall(prompt))
     headings = frozenset(mark for mark in ENCLOSED if _only_heads(prompt, mark))
     places, at = [], 0
@@ -406,7 +330,7 @@ def _places(prompt: str) -> tuple[PromptPlace, ...]:
             continue
         heads = piece.begins_line and COLON.match(prompt, piece.end) is not None
         if TESTS[piece.notation](piece) and piece.text[0] not in headings and not heads:
-            places.append(PromptPlace(*match.span()))
+            places.append(match.span())
         else:
             at = match.start() + 1
     return tuple(places)
@@ -426,6 +350,58 @@ def _has_text(heading: re.Match[str], mark: str) -> bool:
         # "[ANIMAL] on a bicycle" is no heading.
         return mark == "【" or COLON.match(line) is not None
     return bool(below.strip()) and not below.lstrip().startswith(mark)
+
+
+def name_of(placeholder: str) -> str:
+    """What a blank asks for, in small letters."""
+    if EMPTY.fullmatch(placeholder):
+        return ""
+    named = NAME.search(placeholder) if placeholder.startswith("{") else None
+    name = next(filter(None, named.groups())) if named else HINT.sub("", inside(placeholder))
+    return " ".join(name.lower().split())
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A prompt with its blanks filled, which of them are no blanks, and which stand less often."""
+
+    prompt: str
+    unknown: tuple[str, ...]
+    surplus: tuple[str, ...] = ()
+    filled: tuple[tuple[str, str], ...] = ()
+
+
+def completed(prompt: str, fillings: Sequence[tuple[str, str]]) -> Completed:
+    """Fills a blank that is listed once wherever it stands, one listed several times in order."""
+    values: dict[str, list[str]] = {}
+    for placeholder, value in fillings:
+        values.setdefault(placeholder, []).append(value)
+    blanks = _places(prompt)
+    found = [place for place in blanks if prompt[slice(*place)] in values]
+    within = {at for place in blanks for at in range(*place)}
+    bare = sorted(filter(_is_bare_blank, values), key=len, reverse=True)
+    matches = re.finditer("|".join(map(_whole, bare)), prompt) if bare else ()
+    found += [one.span() for one in matches if within.isdisjoint(range(*one.span()))]
+    stand = Counter(prompt[slice(*place)] for place in found)
+    pieces, at, seen = list[str](), 0, Counter[str]()
+    for start, end in sorted(found):
+        blank = prompt[start:end]
+        nth = seen[blank] if len(values[blank]) > 1 else 0
+        seen[blank] += 1
+        if nth < len(values[blank]):
+            pieces += [prompt[at:start], values[blank][nth]]
+            at = end
+    used, filled = Counter[str](), []
+    for placeholder, value in fillings:
+        if used[placeholder] < stand[placeholder]:
+            filled.append((placeholder, value))
+        used[placeholder] += 1
+    return Completed(
+        "".join([*pieces, prompt[at:]]),
+        tuple(one for one in values if not stand[one]),
+        tuple(one for one, given in values.items() if 0 < stand[one] < len(given)),
+        tuple(filled),
+    )
 
 
 def _is_bare_blank(piece: str) -> bool:

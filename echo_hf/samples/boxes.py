@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import combinations
@@ -18,7 +16,7 @@ from echo_hf.engines.base import abstains
 from echo_hf.engines.checkpoint import family_of
 from echo_hf.engines.pixels import FAMILIES, fitted
 from echo_hf.errors import ImageError
-from echo_hf.images.store import FORMATS, MOST_PIXELS
+from echo_hf.images.decode import open_image
 from echo_hf.reasons import Notice
 from echo_hf.samples.sample import Finding
 
@@ -29,6 +27,18 @@ Numbers = Sequence[float]
 
 AUTO: Literal["auto"] = "auto"
 BEYOND = 0.05  # how far past a side a model may miss, in parts of that side
+SMALLEST_SHARE = 0.002  # of the screenshot
+LARGEST_SHARE = 0.95
+SAME = 0.9  # intersection over union of two boxes around one image
+MOST_SHARED = 0.1  # of the smaller of two boxes
+CLAMPED = 0.5  # pixels that are no more than rounding
+# What does not keep a screenshot from being cut: it is mended.
+MENDED = frozenset({Notice.CLAMPED_BOX, Notice.DUPLICATE_BOX})
+# Modes that a PNG holds as they are.
+KEPT_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
+UNDEFINED_MODES = frozenset({"I", "F"})  # nobody says what their black and white are
+COMPRESSION = 6
+ORIENTATION, ON_ITS_SIDE = 0x0112, frozenset({5, 6, 7, 8})
 
 
 class Convention(StrEnum):
@@ -50,21 +60,14 @@ OF_NAMES = {
     re.compile(r"gemini"): Convention.REL_1000_YX,
     re.compile(r"glm-?\d(?:\.\d)?v"): Convention.REL_1000,
 }
-FIRST_CORNER = "the upper left corner, then the lower right one"
+CORNERS = ": the upper left corner, then the lower right one"
+XY, YX = "Give each box as [x1, y1, x2, y2]", "Give each box as [y1, x1, y2, x2]"
+THOUSANDTHS = ", in thousandths of the picture's"
 WORDS = {
-    Convention.ABS_RESIZED: f"Give each box as [x1, y1, x2, y2] in pixels: {FIRST_CORNER}.",
-    Convention.REL_1000: (
-        f"Give each box as [x1, y1, x2, y2]: {FIRST_CORNER}, in thousandths of the picture's "
-        "width and height, from 0 to 1000."
-    ),
-    Convention.REL_1: (
-        f"Give each box as [x1, y1, x2, y2]: {FIRST_CORNER}, in parts of the picture's width "
-        "and height, from 0 to 1."
-    ),
-    Convention.REL_1000_YX: (
-        f"Give each box as [y1, x1, y2, x2]: {FIRST_CORNER}, in thousandths of the picture's "
-        "height and width, from 0 to 1000."
-    ),
+    Convention.ABS_RESIZED: f"{XY} in pixels{CORNERS}.",
+    Convention.REL_1000: f"{XY}{CORNERS}{THOUSANDTHS} width and height, from 0 to 1000.",
+    Convention.REL_1: f"{XY}{CORNERS}, in parts of the picture's width and height, from 0 to 1.",
+    Convention.REL_1000_YX: f"{YX}{CORNERS}{THOUSANDTHS} height and width, from 0 to 1000.",
 }
 
 
@@ -93,15 +96,10 @@ class Frame:
 
     def to_original(self, numbers: Numbers) -> Box:
         """Where a box lies in the upright image; nothing is clipped."""
-        left, top, right, bottom = self._across_first(numbers)
-        (across, down), (width, height) = self.extent, self.original
         # The product first: a corner maps to the corner, without a rounding error.
-        return (
-            left * width / across,
-            top * height / down,
-            right * width / across,
-            bottom * height / down,
-        )
+        sides = zip(self._across_first(numbers), self.original * 2, self.extent * 2, strict=True)
+        left, top, right, bottom = (at * size / extent for at, size, extent in sides)
+        return left, top, right, bottom
 
     def betrayed_by(self, boxes: Sequence[Numbers]) -> str | None:
         """What in an answer cannot have been meant as this convention has it."""
@@ -167,15 +165,6 @@ def box_text(numbers: Iterable[float]) -> str:
     return f"[{', '.join(f'{number:g}' for number in numbers)}]"
 
 
-SMALLEST_SHARE = 0.002  # of the screenshot
-LARGEST_SHARE = 0.95
-SAME = 0.9  # intersection over union of two boxes around one image
-MOST_SHARED = 0.1  # of the smaller of two boxes
-CLAMPED = 0.5  # pixels that are no more than rounding
-# What does not keep a screenshot from being cut: it is mended.
-MENDED = frozenset({Notice.CLAMPED_BOX, Notice.DUPLICATE_BOX})
-
-
 @dataclass
 class Boxes:
     inputs: list[Pixels] = field(default_factory=list)
@@ -234,7 +223,6 @@ def intersection(one: Pixels, other: Pixels) -> int:
 
 
 def intersection_over_union(one: Pixels, other: Pixels) -> float:
-    """How far two boxes are the same: 1 when they are, 0 when they share nothing."""
     shared = intersection(one, other)
     return shared / (area(one) + area(other) - shared) if shared else 0.0
 
@@ -262,15 +250,8 @@ def _in_image(numbers: Numbers, frame: Frame, name: str, findings: list[Finding]
     return pixels
 
 
-# Modes that a PNG holds as they are.
-KEPT_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
-UNDEFINED_MODES = frozenset({"I", "F"})  # nobody says what their black and white are
-COMPRESSION = 6
-ORIENTATION, ON_ITS_SIDE = 0x0112, frozenset({5, 6, 7, 8})
-
-
-def upright_size(data: bytes) -> tuple[int, int]:
-    with _opened(data) as image:
+def upright_size(data: bytes) -> Size:
+    with open_image(data) as image:
         if image.getexif().get(ORIENTATION) not in ON_ITS_SIDE:
             return image.size
         # Pillow turns those of some formats on decoding, and then tells their size turned.
@@ -279,7 +260,7 @@ def upright_size(data: bytes) -> tuple[int, int]:
 
 def upright(data: bytes) -> Image.Image:
     """An image as people see it, in its own colors."""
-    with _opened(data) as image:
+    with open_image(data) as image:
         if image.mode in UNDEFINED_MODES:
             raise ImageError(f"pixels of mode {image.mode!r}: expected 8 or 16 bits a channel")
         shown = ImageOps.exif_transpose(image)
@@ -311,20 +292,3 @@ def cut(image: Image.Image, box: Pixels, inset: int = 0) -> bytes:
 def inner(box: Pixels, inset: int) -> Pixels:
     left, top, right, bottom = box
     return left + inset, top + inset, right - inset, bottom - inset
-
-
-@contextmanager
-def _opened(data: bytes) -> Iterator[Image.Image]:
-    try:
-        with warnings.catch_warnings():
-            # Pillow warns at fewer pixels than are allowed here, and about harmless oddities.
-            warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                if image.width * image.height > MOST_PIXELS:
-                    raise ImageError(f"more than {MOST_PIXELS} pixels")
-                yield image
-    except ImageError:
-        raise
-    except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise ImageError(f"cannot be decoded: {said}") from error

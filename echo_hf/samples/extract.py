@@ -4,38 +4,160 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
+from pydantic_core import to_json
 
 from echo_hf._infra.text import MARK, share
 from echo_hf.collect.urls import post_id_of
-from echo_hf.config.loading import Config
 from echo_hf.engines.base import Text
 from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import as_data
 from echo_hf.reasons import Notice, Reject
 from echo_hf.samples.sample import Finding, context_of, sample_digest, sample_ids, texts_of
 from echo_hf.samples.spans import SpanIndex, span_start, squeezed
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
-from echo_hf.samples.thread_parts import ExtractAnswer, Quality, SampleAnswer, parts, rendered
 from echo_hf.tables import THREADS, Table
 
-if TYPE_CHECKING:
-    from echo_hf.images.store import ImageStore
-    from echo_hf.pipeline.result import StageStats
+LONGEST_PROMPT = 12_000
+LONGEST_FEEDBACK = 4000
+MOST_POSTS = 256  # of a part of a thread: no part shows more
+MOST_SAMPLES = MOST_POSTS
 
-
-Post = Mapping[str, Any]
+Quality = Literal["Benchmark", "Analysis", "Trash"]
 BEST_FIRST: tuple[str, ...] = get_args(Quality)
 # Addressees, links, and signs that are shown as emoji (digits and some letters can be).
 NO_WORDS = re.compile(
     r"@[\w.@-]+|(?:https?://|www\.|pic\.twitter\.com/)\S*|.\ufe0f\u20e3?|[0-9]\u20e3"
 )
+
+
+class PostFeedback(BaseModel):
+    """What one post says about the result."""
+
+    post: int
+    feedback: Annotated[str, Field(max_length=LONGEST_FEEDBACK)]
+
+
+class SampleAnswer(BaseModel):
+    """One task, the posts that show it, and what was said about it."""
+
+    prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)]
+    quality: Quality
+    posts: Annotated[list[int], Field(max_length=MOST_POSTS)]
+    feedback: Annotated[list[PostFeedback], Field(max_length=MOST_POSTS)] = []
+
+
+class ExtractAnswer(BaseModel):
+    """The samples of one reply tree, or of one part of it."""
+
+    samples: Annotated[list[SampleAnswer], Field(max_length=MOST_SAMPLES)]
+
+
+Post = Mapping[str, Any]
+FRAME = 240  # most characters of a post's JSON without what people wrote
+LONGEST_MARK = len("\\n [... 999999999 characters left out]")
+
+
+def rendered(posts: Sequence[Post], longest: int) -> list[dict[str, Any]]:
+    """Posts as a model is shown them: whole where all fit, else with long ones cut."""
+    authors: dict[str, int] = {}
+    shown = [
+        {
+            "number": number,
+            "parent": post["parent"],
+            "author": post["author"]
+            and f"author {authors.setdefault(post['author'], len(authors) + 1)}",
+            "text": post["text"],
+            "pictures": len(post["pictures"] or []),
+            "alt_texts": [one["alt_text"] for one in post["pictures"] or [] if one["alt_text"]],
+            "missing": post["missing"],
+        }
+        for number, post in enumerate(posts)
+    ]
+    if _fits([_size(post) + 1 for post in shown], longest):
+        return shown
+    return [_bounded(post, (longest - 2) // 4) for post in shown]
+
+
+def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
+    """Which posts go into one request each, with what they answer and the root author's own."""
+    sizes = [_size(post) + 1 for post in shown]  # a comma each
+    if _fits(sizes, longest):
+        return [list(range(len(shown)))]
+    longest -= 2
+    author = next((post["author"] for post in shown if post["author"]), None)
+    own = [n for n, post in enumerate(shown) if n == 0 or (author and post["author"] == author)]
+    spine = set(_fitting(own, sizes, longest // 4))
+    slices: list[list[int]] = []
+    used = 0
+    for number in range(len(shown)):
+        if number in spine:
+            continue
+        full = used + sizes[number] > longest // 2
+        if not slices or full or len(slices[-1]) == MOST_POSTS // 2:
+            slices.append([])
+            used = 0
+        slices[-1].append(number)
+        used += sizes[number]
+    every = []
+    for some in slices:
+        # In depth-first order this is all that a slice needs from outside itself.
+        above, number = list[int](), some[0]
+        while (number := shown[number]["parent"]) >= 0:
+            above.append(number)
+        every.append(sorted({*spine, *_fitting(above, sizes, longest // 4), *some}))
+    return every
+
+
+def _fits(sizes: Sequence[int], longest: int) -> bool:
+    # Two brackets; and no more posts than an answer can name.
+    return sum(sizes) + 2 <= longest and len(sizes) <= MOST_POSTS
+
+
+def _size(value: Any) -> int:
+    text = to_json(value).decode()
+    return len(text) + 5 * text.count("<")  # sent as \u003c
+
+
+def _bounded(post: dict[str, Any], room: int) -> dict[str, Any]:
+    """A post that takes no more room: its descriptions get half of it, its text the rest."""
+    if _size(post) < room:
+        return post
+    room -= FRAME
+    alt_texts: list[str] = []
+    left = room // 2 - LONGEST_MARK - 4
+    for number, alt_text in enumerate(post["alt_texts"]):
+        if left < 2 * LONGEST_MARK and _size(alt_text) > left:
+            alt_texts.append(f"[... {len(post['alt_texts']) - number} descriptions left out]")
+            break
+        alt_texts.append(_shortened(alt_text, left))
+        left -= _size(alt_texts[-1]) + 1
+    text = post["text"] and _shortened(post["text"], room - _size(alt_texts))
+    return {**post, "text": text, "alt_texts": alt_texts}
+
+
+def _shortened(text: str, room: int) -> str:
+    if _size(text) <= room:
+        return text
+    within = text[:room]
+    keep = bisect_right(range(room), room - LONGEST_MARK, key=lambda end: _size(within[:end])) - 1
+    keep = max(keep, 0)
+    return f"{text[:keep]} [... {len(text) - keep} characters left out]"
+
+
+def _fitting(numbers: Sequence[int], sizes: Sequence[int], room: int) -> Iterator[int]:
+    for nth, number in enumerate(numbers, 1):
+        room -= sizes[number]
+        if number == 0 or (room >= 0 and nth < MOST_POSTS // 4):
+            yield number
 
 
 @dataclass
@@ -91,14 +213,11 @@ class Drafts:
 
     def _merged(self, found: Draft, earlier: list[Draft], prompts: Collection[str]) -> Draft:
         # Two parts of a long thread may both show a prompt; one answer tells its samples apart.
-        near = [one for one in earlier if one.primary == found.primary]
-        agree = [one for one in near if squeezed(one.prompt) == squeezed(found.prompt)]
+        near = [(one, squeezed(one.prompt)) for one in earlier if one.primary == found.primary]
+        agree = [one for one, prompt in near if prompt == squeezed(found.prompt)]
         # A draft that the answer repeats word for word waits for that.
-        there = [
-            one
-            for one in near
-            if one.start == found.start >= 0 and squeezed(one.prompt) not in prompts
-        ]
+        waiting = [one for one, prompt in near if prompt not in prompts]
+        there = [one for one in waiting if one.start == found.start >= 0]
         if not (agree or there):
             self._drafts.append(found)
             return found
@@ -188,12 +307,6 @@ class Extract(SampleStage):
     context_characters: int = 24_000
 
     @classmethod
-    def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage for the config's target."""
-        del images
-        return cls(config.target, config.stages.extract.context_characters)
-
-    @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """The shares of each quality (section 4: 20 % and 66 %)."""
         one = stats["extract"]
@@ -214,9 +327,9 @@ class Extract(SampleStage):
         for (shown, _), answer in zip(self._parts(row["posts"]), answers, strict=True):
             if isinstance(answer, ExtractAnswer):
                 drafts.add(answer, shown)
-        samples = drafts.finish()
-        nothing: list[Finding] = [] if samples else [(Reject.NO_SAMPLE, None)]
-        return list(self._rows(row["posts"], samples, made_by)), [*drafts.findings, *nothing]
+        if not (samples := drafts.finish()):
+            drafts.findings.append((Reject.NO_SAMPLE, None))
+        return list(self._rows(row["posts"], samples, made_by)), drafts.findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many samples have each quality, and how many prompts were modified."""

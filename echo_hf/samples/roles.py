@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from echo_hf._infra.text import MARK
-from echo_hf.config.loading import Config
 from echo_hf.engines.base import ImageRef, Text, abstains
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import as_data
 from echo_hf.reasons import Notice
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.sample import Finding
-from echo_hf.samples.shown_images import RequestPart, RolesAnswer, images_of, lost_images, parts_of
-from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
-from echo_hf.samples.tasks import Assigned, at_most_analysis, quality_with, rows_of, without_task
-
-if TYPE_CHECKING:
-    from echo_hf.pipeline.result import StageStats
-
+from echo_hf.samples.stage import Outcome, Question, Row, SampleStage, sums
+from echo_hf.samples.tasks import (
+    Assigned,
+    RequestPart,
+    RolesAnswer,
+    at_most_analysis,
+    images_of,
+    lost_images,
+    parts_of,
+    quality_with,
+    rows_of,
+    without_task,
+)
 
 NOT_ASKED = "Trash"
 
@@ -55,32 +62,25 @@ class Roles(SampleStage):
     most_pictures: int = 16
 
     @classmethod
-    def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage for the config's target, looking at these images."""
-        return cls(config.target, images, config.stages.roles.most_pictures)
-
-    @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """How many samples have inputs, and how many come from templates and screenshots."""
-        one = stats["roles"]
-        tally = one.tally
+        one, tally = stats["roles"], Counter(stats["roles"].tally)
         return (
-            f"{tally.get('with_inputs', 0):,} of {one.kept:,} samples have input images; "
-            f"{tally.get('filled', 0):,} completions of templates, "
-            f"{tally.get('screenshots', 0):,} screenshots"
+            f"{tally['with_inputs']:,} of {one.kept:,} samples have input images; "
+            f"{tally['filled']:,} completions of templates, {tally['screenshots']:,} screenshots"
         )
 
     def questions(self, row: Row) -> Iterator[Question]:
         """The sample with its images, or each part of one with very many."""
         for part in self._parts(row):
             shown = part.as_data(row, placeholders(row["prompt"]))
-            parts: list[Text | ImageRef] = [Text(as_data("sample", shown))]
-            files = [self.images.path(one.sha256) for one in part.images]
-            for number, (image, file) in enumerate(zip(part.images, files, strict=True), 1):
-                parts += [Text(f"Picture {number}:"), ImageRef(image.sha256, file)]
-            pairs = zip(shown["pictures"], files, strict=True)
-            fields = {**shown, "pictures": [{**one, "file": file} for one, file in pairs]}
-            yield parts, fields, [row["context"][place]["url"] for place in part.posts]
+            parts, pictures = list[Text | ImageRef]([Text(as_data("sample", shown))]), []
+            for image, picture in zip(part.images, shown["pictures"], strict=True):
+                file = self.images.path(image.sha256)
+                parts += [Text(f"Picture {picture['number']}:"), ImageRef(image.sha256, file)]
+                pictures.append({**picture, "file": file})
+            urls = [row["context"][place]["url"] for place in part.posts]
+            yield parts, {**shown, "pictures": pictures}, urls
 
     def outcome(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
@@ -118,14 +118,11 @@ class Roles(SampleStage):
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many samples have input images, completed a template, or show a screenshot."""
-        inputs = pc.greater(pc.list_value_length(kept["input_images"]), 0)
-        counted = {
-            "with_inputs": inputs,
-            "filled": kept["prompt_fill_blank"],
-            "screenshots": pc.is_valid(kept["screenshot"]),
-        }
-        sums = {name: pc.sum(column.cast(pa.int64())).as_py() for name, column in counted.items()}
-        return {name: count or 0 for name, count in sums.items()}
+        return sums(
+            with_inputs=pc.greater(pc.list_value_length(kept["input_images"]), 0),
+            filled=kept["prompt_fill_blank"],
+            screenshots=pc.is_valid(kept["screenshot"]),
+        )
 
     def _parts(self, sample: Row) -> list[RequestPart]:
         return [] if sample["quality"] == NOT_ASKED else parts_of(sample, self.most_pictures)

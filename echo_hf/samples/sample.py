@@ -15,6 +15,9 @@ from echo_hf.tables import LINKED_IMAGES, SAMPLES, Column, Table
 
 ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 LENGTH = 22
+Post = Mapping[str, Any]
+Sample = Mapping[str, Any]
+Finding = tuple[Notice | Reject, str | None]
 
 
 def sample_id(*sources: str | int) -> str:
@@ -38,11 +41,6 @@ def sample_digest(prompt: str, input_images: Sequence[str]) -> str:
     """Sha256 of all that a system under test is given."""
     text = json.dumps([prompt, list(input_images)], ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-Post = Mapping[str, Any]
-Sample = Mapping[str, Any]
-Finding = tuple[Notice | Reject, str | None]
 
 
 def places_of(sample: Sample) -> list[int]:

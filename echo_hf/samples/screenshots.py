@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from echo_hf._infra.text import MARK, share, shortened
 from echo_hf.config.loading import Config
@@ -17,6 +17,7 @@ from echo_hf.engines.checkpoint import family_of
 from echo_hf.errors import ImageError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import as_data
 from echo_hf.reasons import Notice
 from echo_hf.samples.boxes import (
@@ -33,15 +34,11 @@ from echo_hf.samples.boxes import (
     upright,
     upright_size,
 )
+from echo_hf.samples.extract import LONGEST_PROMPT
 from echo_hf.samples.sample import Finding, Sample, provenance_with, sample_digest, texts_of
 from echo_hf.samples.spans import SpanIndex, squeezed
-from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
+from echo_hf.samples.stage import Outcome, Question, Row, SampleStage, sums
 from echo_hf.samples.tasks import doubts_of
-from echo_hf.samples.thread_parts import LONGEST_PROMPT
-
-if TYPE_CHECKING:
-    from echo_hf.pipeline.result import StageStats
-
 
 MOST_BOXES = 32
 LARGEST = 100_000  # no image has a longer side
@@ -55,8 +52,6 @@ GivenBoxes = Annotated[list[GivenBox], Field(max_length=MOST_BOXES)]
 class ScreenshotsAnswer(BaseModel):
     """What a screenshot shows; the prompt is empty where none was typed, null where unread."""
 
-    model_config = ConfigDict(extra="ignore")
-
     prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)] | None = None
     inputs: GivenBoxes
     outputs: GivenBoxes
@@ -68,30 +63,21 @@ class Screenshots(SampleStage):
 
     Collages are taken apart the same way. (Section 3.3, figure D.5; one call a screenshot.)
 
-    What the numbers of a box mean, and in which size the image was sent, follows from the
-    engine's signature (`engine_frames`); `convention` says it where the model is not known. It is
-    assumed that an engine with a pixel rule sends images in exactly the size of that rule, and
-    that the server behind it leaves that size alone. A screenshot whose places cannot be found is
-    not asked about; an answer that looks like another convention, or has a box that is empty, tiny,
-    the whole screenshot, or overlaps another one, cuts nothing. Such a sample goes on as it came,
-    for analysis only, with a notice that says why; so does one whose call failed, which stands in
-    the quarantine as well.
+    What the numbers of a box mean follows from the engine's signature; `convention` says it where
+    the model is not known. A sample goes on as it came, for analysis only and with a notice that
+    says why, where its call failed, or the boxes are doubtful: none can be placed, or one is empty,
+    tiny, the whole screenshot, or overlaps another.
 
-    Of a screenshot that is cut the boxes are whole pixels of the upright image, right and bottom
-    being the first pixels outside, in reading order; `inset` makes crops smaller, not boxes.
-    - `output_images` are the crops in the order of their boxes, then what others posted.
-    - `input_images` are the crops, which take the place of inputs posted beside the screenshot:
-      it shows them again, and a system must not be given them twice. Where it shows no input those
-      stay.
-    - The prompt that was typed takes the place of the one from the posts. It counts as modified
-      unless the posts have it too: nobody can look it up there. Where none was typed, or an engine
-      cannot read, the sample keeps its own.
+    Boxes are whole pixels of the upright image, right and bottom being the first pixels outside,
+    in reading order; crops of outputs stand before outputs that others posted, crops of inputs in
+    place of inputs that were posted beside the screenshot. The prompt that was typed takes the
+    place of the one from the posts, and counts as modified unless the posts have it too.
 
     Attributes:
         target: The model that people talk about.
         images: Where the bytes of the images are, and the crops go.
         convention: A name of `Convention`, or `auto`.
-        inset: Pixels to leave out along each side of a box.
+        inset: Pixels to leave out along each side of a box, which makes crops smaller, not boxes.
         family: The model's family, null to tell it by the model's name.
     """
 
@@ -107,11 +93,10 @@ class Screenshots(SampleStage):
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage for the config's target, which knows the family of its engine's model."""
-        options = config.stages.screenshots
-        engine = config.engines[options.engine].options
-        model = engine.get("model")
-        family = engine.get("family") or (family_of(str(model)) if model else None)
-        return cls(config.target, images, options.convention, options.inset, family)
+        options = config.engines[config.stages.screenshots.engine].options
+        model = options.get("model")
+        family = options.get("family") or (family_of(str(model)) if model else None)
+        return replace(super().from_config(config, images), family=family)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
@@ -152,16 +137,9 @@ class Screenshots(SampleStage):
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many screenshots there are, how many were cut, and into how many images."""
-        boxes = (pc.list_value_length(kept[name]) for name in ("input_bboxs", "output_bboxs"))
-        counted = {
-            "screenshots": [pc.is_valid(kept["screenshot"])],
-            "cut": [kept["is_screenshot"]],
-            "pictures": list(boxes),
-        }
-        return {
-            name: sum(pc.sum(column.cast(pa.int64())).as_py() or 0 for column in columns)
-            for name, columns in counted.items()
-        }
+        inputs, outputs = (kept[f"{name}_bboxs"].combine_chunks() for name in ("input", "output"))
+        found = sums(screenshots=pc.is_valid(kept["screenshot"]), cut=kept["is_screenshot"])
+        return {**found, "pictures": len(pc.list_flatten(inputs)) + len(pc.list_flatten(outputs))}
 
     @property
     def _frames(self) -> EngineFrames:

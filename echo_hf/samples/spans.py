@@ -21,6 +21,15 @@ SHORTEST_SPAN = 3
 MOST_SPANS = 8
 MOST_PLACES = 256  # of one span in the texts: a word a thousand times stays cheap
 Place = tuple[int, int]
+LONGEST_TEXT = 1_000_000
+MOST_WORDS = 8  # of one insertion
+MOST_CHARACTERS = 80  # of one insertion, white space counted once
+MOST_INSERTED = 1 / 3  # of a text's words
+WORD = re.compile(r"\w")
+REPEATED_WORDS = 3  # in a row, of an insertion: fewer stand in many posts by chance
+MASK = re.compile(r"\[[a-z-]{1,16}\]")  # it tells nothing of what it covers
+Pair = tuple[re.Match[str], re.Match[str]]
+SourcePlace = tuple[str | None, str | None]
 
 
 class Span(NamedTuple):
@@ -93,17 +102,6 @@ def span_start(prompt: str, text: str) -> int:
 
 def squeezed(text: str) -> str:
     return " ".join(text.split())
-
-
-LONGEST_TEXT = 1_000_000
-MOST_WORDS = 8  # of one insertion
-MOST_CHARACTERS = 80  # of one insertion, white space counted once
-MOST_INSERTED = 1 / 3  # of a text's words
-WORD = re.compile(r"\w")
-REPEATED_WORDS = 3  # in a row, of an insertion: fewer stand in many posts by chance
-MASK = re.compile(r"\[[a-z-]{1,16}\]")  # it tells nothing of what it covers
-Pair = tuple[re.Match[str], re.Match[str]]
-SourcePlace = tuple[str | None, str | None]
 
 
 class Source(NamedTuple):

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import ImageRef, Message, Request, Text
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
 from echo_hf.prompts import Prompt, load_prompt
 from echo_hf.reasons import Reject, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding
 from echo_hf.tables import Table
-
-if TYPE_CHECKING:
-    from echo_hf.images.store import ImageStore
-
 
 Row = Mapping[str, Any]
 # What the user's message shows, the same as fields, and the addresses of the posts in it.
@@ -43,9 +41,10 @@ class SampleStage(ModelStage):
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage for the config's target."""
-        del images
-        return cls(config.target)
+        """The stage for the config's target, with the options of its section."""
+        given: dict[str, Any] = {"images": images, **dict(getattr(config.stages, cls.name))}
+        own = {one.name: given[one.name] for one in fields(cls) if one.name in given}
+        return cls(config.target, **own)
 
     @property
     def prompt(self) -> Prompt:
@@ -66,30 +65,26 @@ class SampleStage(ModelStage):
         """The model calls of each row."""
         text, target = self.prompt.text, self.target.model_dump(mode="json")
         opening = [Message("system", (Text(text),))] if text else []
-        return [
-            of_row(
-                self._key(row),
-                (
-                    Request(
-                        self.name,
-                        (*opening, Message("user", tuple(parts))),
-                        self.answer,
-                        self.max_tokens,
-                        {**fields, "target": target},
-                        tuple(dict.fromkeys(sources)),
-                    )
-                    for parts, fields, sources in self.questions(row)
-                ),
+
+        def request(parts: Sequence[Text | ImageRef], shown: Row, urls: Iterable[str]) -> Request:
+            return Request(
+                self.name,
+                (*opening, Message("user", tuple(parts))),
+                self.answer,
+                self.max_tokens,
+                {**shown, "target": target},
+                tuple(dict.fromkeys(urls)),
             )
+
+        return [
+            of_row(self._key(row), (request(*question) for question in self.questions(row)))
             for row in self.input_rows(table)
         ]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """The rows that go on; one of which a call failed is quarantined, beside or instead."""
-        rows, made_by = (
-            StageRows(self.outputs),
-            {"digest": self.digest(), "engine": self._signature},
-        )
+        rows = StageRows(self.outputs)
+        made_by = {"digest": self.digest(), "engine": self._signature}
         for number, (row, given) in enumerate(zip(self.input_rows(table), answers, strict=True)):
             key = self._key(row)
             failed = next((one for one in given if isinstance(one, Failure)), None)
@@ -112,3 +107,8 @@ class SampleStage(ModelStage):
 
     def _key(self, row: Row) -> str:
         return str(row[self.inputs.key[0]])
+
+
+def sums(**columns: pa.ChunkedArray) -> dict[str, int]:
+    """How many rows a column holds for, or the sum of its numbers."""
+    return {name: pc.sum(column.cast(pa.int64())).as_py() or 0 for name, column in columns.items()}

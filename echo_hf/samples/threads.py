@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from datasets import Dataset
 
 from echo_hf.collect.collect import ORDER, merge_posts
+from echo_hf.config.loading import Config
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, row_issues
 from echo_hf.reasons import Missing, Notice, Reject, Status
 from echo_hf.tables import POSTS, THREADS, Table, arrow_rows
-
-if TYPE_CHECKING:
-    from datasets import Dataset
-
-    from echo_hf.config.loading import Config
-    from echo_hf.images.store import ImageStore
-
 
 NO_PARENT = -1
 POSTS_OF_TREE = THREADS.schema.field("posts").type

@@ -62,16 +62,26 @@ def test_a_line_that_was_cut_short_is_reported(data: st.DataObject) -> None:
     assert set(found.by_id) == {"one", "three"} | two
 
 
+def _line(**values: Any) -> str:
+    return json.dumps({**json.loads(decision().model_dump_json()), **values})
+
+
+EMPTY_CROP = {"role": "input", "box": [5, 0, 5, 9], "sha256": A}
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('["one", "keep"]', "is not a decision: expected a JSON object"),
-        ('{"id": "one",, "decision": "remove"}', "is not a decision: expected a JSON object"),
+        ('["one", "keep"]', "expected a mapping"),
+        ('{"id": "one",, "decision": "remove"}', "invalid JSON: "),
         ('{"id": "one"}', "is missing"),
-        (decision().model_dump_json().replace("keep", "drop"), "decision is 'drop'"),
-        (decision().model_dump_json().replace("note", "notes"), "unknown key 'notes'"),
-        (decision(note="x").model_dump_json().replace('"x"', '"x\\u0000"'), "control character"),
-        (decision(note="x").model_dump_json().replace('"x"', '"x\\ud800"'), "valid string"),
+        (_line(decision="drop"), "decision is 'drop'"),
+        (_line(notes="x"), "unknown key 'notes'"),
+        (_line(note="x\x00"), "control character"),
+        (_line(changes={"prompt": {"text": "\u200b \u200d", "modified": True}}), "it has no word"),
+        (_line(changes={"prompt": {"text": "a\x00fox", "modified": True}}), "character '\\x00'"),
+        (_line(changes={"crops": {"screenshot": C, "crops": [EMPTY_CROP]}}), "box"),
+        (_line(changes={"promt": None}), "unknown key"),
     ],
 )
 def test_a_whole_line_that_is_no_decision_is_refused(tmp_path: Path, line: str, said: str) -> None:
@@ -85,7 +95,7 @@ def test_a_whole_line_that_is_no_decision_is_refused(tmp_path: Path, line: str, 
 
 
 def _append(file: Path, name: str) -> None:
-    for _ in range(20):
+    for _ in range(5):
         append_decisions(file, [decision(id=name)])
 
 
@@ -99,7 +109,7 @@ def test_reviewers_at_once_lose_nothing(tmp_path: Path) -> None:
         writer.join()
 
     lines = [json.loads(line)["id"] for line in file.read_text("utf-8").splitlines()]
-    assert sorted(lines) == ["one"] * 20 + ["two"] * 20
+    assert sorted(lines) == ["one"] * 5 + ["two"] * 5
 
 
 def test_lines_of_earlier_versions_are_read_as_they_were(tmp_path: Path) -> None:
@@ -116,8 +126,7 @@ def test_lines_of_earlier_versions_are_read_as_they_were(tmp_path: Path) -> None
 
 def test_a_change_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     file = tmp_path / "review.jsonl"
-    cut = {"role": "input", "box": [1, 2, 9, 8], "sha256": A}
-    crops = {"screenshot": C, "inset": 2, "crops": [cut]}
+    crops = {"screenshot": C, "inset": 2, "crops": [{**EMPTY_CROP, "box": [1, 2, 9, 8]}]}
     roles = [{"sha256": B, "role": "neither"}, {"sha256": A, "role": "output", "post_url": "u"}]
     made = decision(
         "flag", changes={**EDIT, "roles": roles, "crops": crops, "quality": "Trash"},
@@ -128,29 +137,6 @@ def test_a_change_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert made.changed is not None
     assert made.changed.named == ("prompt", "quality", "roles", "crops")
     assert made.changed.images == {A}
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"prompt": {"text": "", "modified": True}}, "prompt.text"),
-        ({"prompt": {"text": "\u200b \u200d", "modified": True}}, "it has no word"),
-        ({"prompt": {"text": "a\x00fox", "modified": True}}, "control character '\\x00'"),
-        ({"prompt": {"text": "a fox \ud800", "modified": True}}, "valid string"),
-        ({"quality": "Good"}, "quality"),
-        ({"roles": [{"sha256": "x", "role": "input"}]}, "sha256"),
-        ({"crops": {"screenshot": C, "crops": [{"role": "input", "box": [5, 0, 5, 9]}]}}, "box"),
-        ({"promt": None}, "unknown key"),
-    ],
-)  # fmt: skip
-def test_a_change_that_is_none_is_refused(tmp_path: Path, changes: Any, said: str) -> None:
-    """A line that somebody wrote by hand is not half understood."""
-    file = tmp_path / "review.jsonl"
-    line = json.loads(decision().model_dump_json()) | {"changes": changes}
-    file.write_text(json.dumps(line) + "\n", "utf-8")
-    with pytest.raises(ReviewError) as caught:
-        read_decisions(file)
-    assert said in str(caught.value)
 
 
 def test_what_is_forgotten_leaves_no_words_of_a_change(tmp_path: Path) -> None:
@@ -202,7 +188,7 @@ def test_a_sample_that_has_changed_is_open_again(changed: dict[str, Any]) -> Non
     assert after(decision()).open_reasons(sample) == sample["review"]
 
 
-CROP = {"role": "input", "box": [0, 0, 1, 1], "sha256": A}
+CROP = {**EMPTY_CROP, "box": [0, 0, 1, 1]}
 
 
 @pytest.mark.parametrize(
@@ -233,7 +219,8 @@ def test_what_decides_a_build_is_described() -> None:
 
     assert told["one"].startswith("keep ")
     assert told == after(decision(note="looks 30", at="2026-03-09")).described()
-    for other in ({"sample_digest": "x"}, {"reasons": []}, {"pictures": []}, {"doubts": ["no"]}):
+    others = ({"sample_digest": "x"}, {"reasons": []}, {"pictures": []}, {"doubts": ["no"]})
+    for other in (*others, {"changes": EDIT}):
         assert after(decision(**other)).described() != told
     assert after(decision("remove")).described()["one"].startswith("remove ")
 

@@ -111,20 +111,18 @@ NOTHING, NO_WORD = (0, 0, 9, 9), "has no word: expected one, or remove the sampl
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        *(({"prompt": blank}, NO_WORD) for blank in (" \n", "\u200b\u200d\ufe0f\u3164")),
+        ({"prompt": "\u200b\u200d\ufe0f\u3164"}, NO_WORD),
         ({"prompt": "a fox\x00"}, "has the control character '\\x00': take it out"),
-        ({"prompt": "x" * 12_001}, "12,001 characters: expected at most 12,000"),
-        ({"prompt": "a fox \ud800"}, "has half characters"),
-        ({"quality": "Good"}, "unknown quality 'Good'"),
+        ({"prompt": "x" * 12_001}, "at most 12000 characters"),
+        ({"prompt": "a fox \ud800"}, "valid string"),
+        ({"quality": "Good"}, "quality is 'Good'"),
         ({"prompt": "a [PET] asleep", "quality": "Benchmark"}, "is for analysis only"),
-        ({"roles": {"f" * 64: "input"}}, "no image 'f"),
         ({"roles": {"../../etc": "input"}}, "no image '../../etc'"),
-        ({"roles": {A: "inputs"}}, "unknown role 'inputs'; did you mean 'input'"),
+        ({"roles": {A: "inputs"}}, "role is 'inputs'"),
         ({"roles": {D: "output"}}, "belongs to another sample"),
         ({"crops": [("input", (0, 0, 41, 20))]}, "expected a box inside it"),
-        ({"crops": [("input", (5, 5, 5, 9))]}, "expected a box inside it"),
         ({"crops": [("input", NOTHING), ("output", NOTHING)]}, "that another box or sample has"),
-        ({"crops": [("neither", NOTHING)]}, "unknown role 'neither'"),
+        ({"crops": [("neither", NOTHING)]}, "role is 'neither'"),
         ({"crops": []}, "no box: expected one at least"),
     ],
 )
@@ -202,14 +200,15 @@ def test_an_image_takes_its_place_and_its_source_along(
 
 
 def test_what_another_sample_has_is_not_taken() -> None:
+    """Nor are boxes taken that mean another screenshot."""
     crops = {"screenshot": SHOT, "crops": [crop("input", (0, 0, 9, 9), D)]}
     roles = [role(D, "input", post_url="v"), role(C, "output")]
     changed = changes(quality="Analysis", roles=roles, crops=crops)
-    made, findings = edited_sample(row(screenshot=SHOT), changed, taken={D})
-
-    assert (made["input_images"], made["output_images"]) == ([A], [B])
-    assert made["quality"] == "Analysis"
-    assert [str(notice) for notice, _ in findings] == ["edit_not_applied"] * 3
+    for shot in (SHOT, C):
+        made, findings = edited_sample(row(screenshot=shot), changed, taken={D})
+        assert (made["input_images"], made["output_images"]) == ([A], [B])
+        assert made["quality"] == "Analysis"
+        assert [str(notice) for notice, _ in findings] == ["edit_not_applied"] * 3
 
 
 def test_crops_take_the_place_of_crops() -> None:
@@ -225,23 +224,6 @@ def test_crops_take_the_place_of_crops() -> None:
     )  # fmt: skip
     assert made["picture_sources"][-1]["role"] == "screenshot"
     assert (made["is_screenshot"], findings) == (True, [])
-
-
-def test_a_screenshot_that_was_not_cut_is_cut_now() -> None:
-    sources = [entry(SHOT, "screenshot")]
-    raw = row(input_images=[], output_images=[], screenshot=SHOT, picture_sources=sources)
-    changed = changes(crops={"screenshot": SHOT, "crops": [crop("input", (0, 0, 9, 9), D)]})
-    made, _ = edited_sample(raw, changed)
-
-    assert (made["is_screenshot"], made["input_images"]) == (True, [D])
-
-
-def test_boxes_in_another_screenshot_mean_nothing() -> None:
-    changed = changes(crops={"screenshot": D, "crops": [crop("input", (0, 0, 9, 9), A)]})
-    made, findings = edited_sample(cut_row(), changed)
-
-    assert made["output_images"] == [B, C]
-    assert [detail for _, detail in findings] == ["crops: the sample has another screenshot now"]
 
 
 def test_trash_that_is_none_leaves_others_their_images() -> None:
@@ -323,11 +305,6 @@ def changed(sample: Row, changes: Row | None = None, **values: Any) -> Decision:
     return decision(sample, **{"decided": "edit", "changes": changes or EDITED, **values})
 
 
-def test_without_changes_the_table_is_the_table() -> None:
-    given_rows = table(row())
-    assert reviewed_rows(given_rows, after(decision(row()))).table is given_rows
-
-
 def test_a_change_is_in_the_release_with_who_made_it() -> None:
     made = changed(row(), reviewer="ann", at="2026-03-09T10:12:00+00:00")
     kept, rest = split(after(made), row(), row("two", prompt="another task altogether"))
@@ -341,22 +318,12 @@ def test_a_change_is_in_the_release_with_who_made_it() -> None:
     assert [(one["_reason"], one["_detail"]) for one in rest] == [("edited_in_review", "prompt")]
 
 
-def test_an_edit_is_kept_while_the_sample_is_the_same_and_opens_it_when_not() -> None:
-    decisions = after(changed(row(review=[])))
-    other = row(prompt="a fox in the snow, oil paint, at night")
-    assert split(decisions, row())[0]["one"]["prompt"] == "an owl in the rain"
-    again = split(decisions, other)[0]["one"]
-
-    assert again["prompt"] == other["prompt"]
-    assert again["review"] == ["edited_earlier"]
-
-
 WITH_MAIL = {"prompt": MAIL, "review": ["personal_data", "may_show_minor"]}
 SCREENED = {"safety": {"flagged": False, "categories": [], "model": "guard"}}
 CLEAN = {"prompt": {"text": "a card, teal letters", "modified": False}}
 STILL = {"prompt": {"text": "a card for noor@example.org", "modified": False}}
-BROUGHT = {"roles": [{"sha256": C, "role": "input", "post_url": "u"}]}
-SWITCHED = {"roles": [{"sha256": A, "role": "output"}]}
+BROUGHT = {"roles": [role(C, "input", post_url="u")]}
+SWITCHED = {"roles": [role(A, "output")]}
 
 
 @pytest.mark.parametrize(
@@ -389,10 +356,12 @@ def test_what_is_open_after_an_edit(
     assert decided != "withdraw" or found["prompt"] == sample["prompt"]
 
 
-def test_a_flag_stays_open_whatever_becomes_of_the_sample() -> None:
-    decisions = after(changed(row(), decided="flag"))
-    other = split(decisions, row(prompt="another task altogether"))[0]["one"]
-    assert other["review"] == ["second_look", "edited_earlier"]
+@pytest.mark.parametrize(("decided", "flags"), [("edit", []), ("flag", ["second_look"])])
+def test_an_edit_of_another_version_opens_the_sample(decided: str, flags: list[str]) -> None:
+    sample = row(prompt="another task altogether")
+    found = split(after(changed(row(), decided=decided)), sample)[0]["one"]
+    assert found["prompt"] == sample["prompt"]
+    assert found["review"] == [*flags, "edited_earlier"]
 
 
 GIVEN = "Turn this photo into a stamp"
@@ -423,56 +392,30 @@ def test_an_edit_answers_the_doubts_that_it_is_about(
     assert ["analysis", *found[1]["splits"]].count("analysis") == 2
 
 
-def test_what_is_removed_is_gone_with_its_changes() -> None:
-    made = changed(row(), decided="remove")
-    kept, rest = split(after(made), row(), row("two", prompt="another task", input_images=[C]))
-    assert set(kept) == {"two"}
-    reasons = {one["_reason"] for one in rest}
-    assert reasons == {"removed_in_review", "edited_in_review"}
+@pytest.mark.parametrize(
+    ("edit", "decided", "reason"),
+    [
+        (EDITED, "remove", "removed_in_review"),
+        ({"quality": "Trash"}, "edit", "trash"),
+        ({"prompt": {"text": "another task", "modified": False}}, "edit", "duplicate_of"),
+    ],
+)
+def test_changes_decide_what_is_left_out(edit: Row, decided: str, reason: str) -> None:
+    two = row("two", prompt="another task")
+    kept, rest = split(after(changed(row(), edit, decided=decided)), row(), two)
+    assert len(kept) == 1
+    assert {one["_reason"] for one in rest} == {"edited_in_review", reason}
 
 
 def test_changes_decide_where_a_sample_is_drawn() -> None:
-    gone = {"roles": [{"sha256": A, "role": "neither"}]}
-    kept, _ = split(after(changed(row(), gone)), row())
+    kept, _ = split(after(changed(row(), {"roles": [role(A, "neither")]})), row())
     assert kept["one"]["splits"] == ["text_to_image", "analysis"]
-    _, rest = split(after(changed(row(), {"quality": "Trash"})), row())
-    assert "trash" in {one["_reason"] for one in rest}
-    same = {"prompt": {"text": row()["prompt"], "modified": False}}
-    two = row("two", prompt="another task")
-    kept, rest = split(after(changed(two, same)), row(), two)
-    assert len(kept) == 1
-    assert "duplicate_of" in {one["_reason"] for one in rest}
-
-
-def test_no_image_comes_into_two_samples() -> None:
-    added = {"roles": [{"sha256": D, "role": "output", "post_url": "u"}]}
-    one, two = row("one"), row("two", input_images=[C], output_images=[], prompt="another")
-    kept, rest = split(after(changed(one, added), changed(two, added)), one, two)
-
-    assert kept["one"]["output_images"] == [B, D]
-    assert kept["two"]["output_images"] == []
-    assert [n["_reason"] for n in rest].count("edit_not_applied") == 1
 
 
 def test_a_shared_input_cannot_become_an_output() -> None:
     one, two = row("one"), row("two", output_images=[C], prompt="another")
-    turned = {"roles": [{"sha256": A, "role": "output"}]}
-    kept, _ = split(after(changed(one, turned)), one, two)
+    kept, _ = split(after(changed(one, {"roles": [role(A, "output")]})), one, two)
     assert (kept["one"]["input_images"], kept["two"]["input_images"]) == ([A], [A])
-
-
-def test_the_digest_of_the_stage_tells_what_was_changed() -> None:
-    plain, edited, noted, otherwise = (
-        Splits(decisions=after(made)).digest()
-        for made in (
-            decision(row()),
-            changed(row(), decided="keep"),
-            changed(row(), decided="keep", note="looks 30", reviewer="bo"),
-            changed(row(), {"quality": "Trash"}, decided="keep"),
-        )
-    )
-    assert edited == noted
-    assert len({plain, edited, otherwise}) == 3
 
 
 IMAGES = [letter * 64 for letter in "abcdef"]

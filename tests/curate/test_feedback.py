@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from itertools import cycle, pairwise
+from itertools import pairwise
 from typing import Any, get_args
 
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from echo_hf.curate.feedback import (
-    LONGEST_KEYWORD,
     LONGEST_TEXT,
     LONGEST_TEXTS,
     MOST_COMMENTS,
@@ -31,7 +29,6 @@ from echo_hf.curate.feedback import (
     parts_of,
     task_phrase,
 )
-from echo_hf.engines.base import Text
 from echo_hf.pipeline.answer_store import request_keys
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
@@ -45,7 +42,6 @@ from tests.samples_for_tests import (
     post,
     said,
     sample,
-    samples,
     table,
     url,
 )
@@ -125,38 +121,21 @@ def test_a_failed_part_leaves_its_comments_without_verdicts() -> None:
     ],
 )
 def test_parts_that_disagree_are_noted(other: dict[str, Any], detail: list[str]) -> None:
+    """A part that failed leaves its comments without verdicts."""
     count = 2 * MOST_COMMENTS + 1
     context = [post(0, -1, "p"), *(post(n, 0, "hm") for n in range(1, count + 1))]
     every = [{**GOOD, "comment": number} for number in range(count)]
     first, last = every[:MOST_COMMENTS], every[2 * MOST_COMMENTS :]
     parts = [answer(*first), None, answer(*last, **other)]
     rows = made((sample(context, [0], range(1, count + 1)), parts))
+    (row,) = kept(rows)
 
-    assert [(row["kind"], row["task"]) for row in kept(rows)] == [("task", "edit")]
-    assert kept(rows)[0]["task_phrase"] == "turn a pet into a pastry"
+    assert (row["kind"], row["task"]) == ("task", "edit")
+    assert row["task_phrase"] == "turn a pet into a pastry"
     assert noted(rows) == [("parts_disagree", each) for each in detail]
-
-
-def test_a_request_shows_what_is_to_be_judged() -> None:
-    ((request, _),) = STAGE.requests(table(SAMPLE))
-    system, user = request.messages
-    assert system.parts == (Text(STAGE.prompt.text),)
-    (data,) = user.parts
-    assert isinstance(data, Text)
-    shown = {
-        "prompt": "a fox in the snow",
-        "quality": "Benchmark",
-        "inputs": 1,
-        "outputs": 1,
-        "comments": [
-            {"comment": 0, "text": "so good", "by_author": False},
-            {"comment": 1, "text": "six fingers again", "by_author": True},
-        ],
-    }
-
-    assert json.loads(data.text.split("\n")[1]) == shown
-    assert request.inputs == {**shown, "target": TARGET.model_dump(mode="json")}
-    assert request.sources == (url(0), url(1), url(2))
+    failed = [("success", None)] * MOST_COMMENTS + [(None, None)] * MOST_COMMENTS
+    assert verdicts(row) == [*failed, ("success", None)]
+    assert [one["_status"] for one in rows].count("quarantined") == 1
 
 
 def test_the_phrase_is_asked_for_last_of_the_prompt_alone() -> None:
@@ -222,21 +201,6 @@ def test_the_names_are_those_of_the_prompt() -> None:
     assert len(set(names)) == len(names)  # the tally counts them together
 
 
-@pytest.mark.parametrize(
-    ("values", "place"),
-    [
-        ({"kind": "question"}, "kind"),
-        ({"task": "image_to_image"}, "task"),
-        ({"feedback": [{**GOOD, "verdict": "good"}]}, "verdict"),
-        ({"feedback": [{**BAD, "keyword": "x" * 61}]}, "keyword"),
-        ({"feedback": [GOOD] * (MOST_COMMENTS + 1)}, "feedback"),
-    ],
-)
-def test_what_is_off_the_list_is_no_answer(values: dict[str, Any], place: str) -> None:
-    with pytest.raises(ValidationError, match=place):
-        FeedbackAnswer.model_validate(answer(**values))
-
-
 def test_the_counts_by_hand() -> None:
     mixed = {**BAD, "verdict": "mixed"}
     answers = [answer(GOOD, BAD), answer(GOOD, mixed), answer(kind="probe", task=None)]
@@ -252,92 +216,6 @@ def test_the_counts_by_hand() -> None:
     assert Feedback.headline({"feedback": StageStats("feedback", 3, 3, tally=tally)}) == (
         "2 of 4 comments speak of a failure (50 %); 1 samples explore the model itself"
     )
-
-
-JUDGED = st.fixed_dictionaries(
-    {
-        "comment": st.integers(0, 9),
-        "verdict": st.sampled_from(VERDICTS),
-        "keyword": st.sampled_from([None, "", "Colour  cast", "hands"]),
-    }
-)
-ANSWER = st.fixed_dictionaries(
-    {
-        "kind": st.sampled_from([None, *get_args(Kind)]),
-        "task": st.sampled_from([None, *get_args(Task)]),
-        "feedback": st.lists(JUDGED, max_size=6),
-    }
-)
-ANSWERS = st.lists(st.none() | ANSWER | ANSWER, min_size=1, max_size=3)
-
-
-def _case(row: dict[str, Any], answers: list[Any]) -> tuple[dict[str, Any], list[Any]]:
-    parts = parts_of(row) if row["quality"] != "Trash" else []
-    return row, [one for _, one in zip(parts, cycle(answers), strict=False)]
-
-
-@given(samples(), ANSWERS)
-def test_everything_is_accounted_for(row: dict[str, Any], answers: list[Any]) -> None:
-    row, answers = _case(row, answers)
-    rows = made((row, answers))
-    (done,) = kept(rows)
-    failed = [one for one in rows if one["_status"] == "quarantined"]
-
-    assert all(one["_parent"] == [row["id"]] for one in rows)
-    assert len(failed) == (None in answers)
-    assert [one["post_url"] for one in done["community_feedback"]] == [
-        one["post_url"] for one in row["community_feedback"]
-    ]
-    if len(answers) == 1 and answers[0] is not None:
-        _first_verdicts_count(done, answers[0], rows)
-
-
-def _first_verdicts_count(
-    done: dict[str, Any], said: dict[str, Any], rows: list[dict[str, Any]]
-) -> None:
-    first = {one["comment"]: one for one in reversed(said["feedback"])}
-    count = len(done["community_feedback"])
-    expected = [first.get(number, {"verdict": None, "keyword": None}) for number in range(count)]
-    fails = ("failure", "mixed")
-
-    assert [verdict for verdict, _ in verdicts(done)] == [one["verdict"] for one in expected]
-    assert [keyword for _, keyword in verdicts(done)] == [
-        {"Colour  cast": "colour cast", "hands": "hands"}.get(one["keyword"])
-        if one["verdict"] in fails
-        else None
-        for one in expected
-    ]
-    reasons = Counter(reason for reason, _ in noted(rows))
-    assert reasons["unjudged_comment"] == sum(one["verdict"] is None for one in expected)
-    assert reasons["keyword_without_failure"] == sum(
-        bool(one["keyword"]) and one["verdict"] in ("success", "none") for one in expected
-    )
-    assert reasons["unknown_number"] == sum(one["comment"] >= count for one in said["feedback"])
-
-
-def commented(*texts: str, author: str = "bo") -> dict[str, Any]:
-    context = [
-        post(0, -1, "prompt"),
-        *(post(n, 0, text, author=author) for n, text in enumerate(texts, 1)),
-    ]
-    return sample(context, [0], range(1, len(context)))
-
-
-def answer_of(*judged: tuple[int, str, str | None]) -> FeedbackAnswer:
-    feedback = [
-        {"comment": number, "verdict": verdict, "keyword": keyword}
-        for number, verdict, keyword in judged
-    ]
-    return FeedbackAnswer.model_validate({"kind": "task", "task": "edit", "feedback": feedback})
-
-
-def taken(
-    *answers: tuple[FeedbackAnswer, list[int]], count: int = 3
-) -> tuple[list[tuple[str | None, str | None]], list[tuple[Notice, str]]]:
-    comments = [said(post(number, 0, "hm")) for number in range(count)]
-    parts = [(one, [{"comment": number} for number in shown]) for one, shown in answers]
-    made, findings = judged_comments(comments, parts)
-    return [(one["verdict"], one["keyword"]) for one in made], findings
 
 
 def test_comments_are_numbered_and_say_who_wrote_them() -> None:
@@ -364,7 +242,9 @@ LENGTHS = st.sampled_from([0, 3, 3, 1000, 4000, 9000])
 
 @given(st.lists(LENGTHS, max_size=150) | st.lists(st.just(1), min_size=60, max_size=200))
 def test_parts_hold_each_comment_once(lengths: list[int]) -> None:
-    parts = parts_of(commented(*("x" * length for length in lengths)))
+    said_ = (post(n, 0, "x" * length, author="bo") for n, length in enumerate(lengths, 1))
+    context = [post(0, -1, "prompt"), *said_]
+    parts = parts_of(sample(context, [0], range(1, len(context))))
     numbers = [one["comment"] for part in parts for one in part]
     sizes = [sum(len(one["text"]) for one in part) for part in parts]
 
@@ -379,13 +259,25 @@ def test_parts_hold_each_comment_once(lengths: list[int]) -> None:
 
 def test_a_keyword_that_is_left_out_is_named() -> None:
     long = "six\u202e fingers on his own left hand"
-    first = answer_of((0, "failure", long), (1, "success", "great"), (7, "failure", long))
-    said_, findings = taken(
-        (first, [0, 1]),
-        (answer_of((2, "none", "hands"), (2, "failure", long), (0, "none", None)), [2]),
+    parts = [
+        ([(0, "failure", long), (1, "success", "great"), (7, "failure", long)], [0, 1]),
+        ([(2, "none", "hands"), (2, "failure", long), (0, "none", None)], [2, 3]),
+    ]
+    names = ("comment", "verdict", "keyword")
+    answers = [
+        (answer(*(dict(zip(names, one, strict=True)) for one in judged)), shown)
+        for judged, shown in parts
+    ]
+    made_, findings = judged_comments(
+        [said(post(number, 0, "hm")) for number in range(4)],
+        [
+            (FeedbackAnswer.model_validate(one), [{"comment": number} for number in shown])
+            for one, shown in answers
+        ],
     )
 
-    assert said_ == [("failure", None), ("success", None), ("none", None)]
+    verdicts_ = verdicts({"community_feedback": made_})
+    assert verdicts_ == [("failure", None), ("success", None), ("none", None), (None, None)]
     assert findings == [
         (Notice.BAD_KEYWORD, r"comment 0: 'six\u202e fingers on his own left hand'"),
         (Notice.KEYWORD_WITHOUT_FAILURE, "comment 1: 'great'"),
@@ -393,6 +285,7 @@ def test_a_keyword_that_is_left_out_is_named() -> None:
         (Notice.KEYWORD_WITHOUT_FAILURE, "comment 2: 'hands'"),
         (Notice.JUDGED_TWICE, "comment 2"),
         (Notice.UNKNOWN_NUMBER, "comment 0"),
+        (Notice.UNJUDGED_COMMENT, url(3)),
     ]
 
 
@@ -421,14 +314,3 @@ def test_a_keyword_is_the_short_name_of_a_failure(
     if verdict in ("success", "none") and (keyword or notice):
         keyword, notice = None, Notice.KEYWORD_WITHOUT_FAILURE
     assert found(given_, verdict) == (keyword, notice)
-
-
-@given(st.text(max_size=LONGEST_KEYWORD))
-def test_every_kept_keyword_can_be_shown(given_: str) -> None:
-    keyword, notice = found(given_)
-    if keyword is None:
-        assert notice or not given_.strip()
-    else:
-        assert keyword.split(" ") == keyword.split()
-        assert 1 <= len(keyword.split()) <= 6
-        assert keyword.replace(" ", "").isprintable()

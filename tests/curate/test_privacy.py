@@ -11,18 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from echo_hf.builder.build import build
 from echo_hf.config.loading import parse_config
 from echo_hf.config.sections import Target
 from echo_hf.config.systems import shipped_config
-from echo_hf.curate.personal_data import personal_data
 from echo_hf.curate.privacy import VARIABLE, AuthorKey, Privacy, products_of
 from echo_hf.errors import ConfigError
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import SAMPLES
@@ -34,7 +30,6 @@ from tests.samples_for_tests import (
     noted,
     post,
     sample,
-    samples,
     table,
     url,
 )
@@ -60,14 +55,18 @@ def hashed(name: str, platform: str = "x") -> str:
 
 def test_authors_are_hashed_and_comments_masked() -> None:
     """By hand: each comment has its author's hash, what it said has no names, the rest stays."""
-    rows = made(SAMPLE)
+    judged = {**SAMPLE["community_feedback"][1], "keyword": "ignores @bo"}
+    before = {**SAMPLE, "community_feedback": [SAMPLE["community_feedback"][0], judged]}
+    rows = made(before)
     (row,) = kept(rows)
     first, second = row["community_feedback"]
 
     assert row["author"] == hashed("ana")
     assert (first["author"], second["author"]) == (hashed("bo"), None)
     assert [first["feedback"], second["feedback"]] == ["[handle] wow, mail me: [e-mail]", "so good"]
-    assert noted(rows) == [("masked_handle", url(1)), ("masked_e_mail", url(1))]
+    assert second["keyword"] == "ignores [handle]"
+    masked = [("masked_handle", url(1)), ("masked_e_mail", url(1)), ("masked_handle", url(2))]
+    assert noted(rows) == masked
     sources = {"prompt_sha256", "prompt_spans", "picture_sources", "dehydrated"}
     untouched = set(SAMPLES.columns) - {"author", "community_feedback", *sources}
     assert {name: row[name] for name in untouched} == {name: SAMPLE[name] for name in untouched}
@@ -116,20 +115,6 @@ def test_the_run_s_authors_are_those_of_all_posts_that_it_collected(tmp_path: Pa
     assert "mira" not in json.dumps(knows.describe())
 
 
-def test_what_is_too_long_to_be_searched_is_left_out_and_told() -> None:
-    comment = {**SAMPLE["community_feedback"][0], "feedback": "so good " * 2000 + "bo@example.org"}
-    row = {**SAMPLE, "prompt": "a fox " * 3000, "community_feedback": [comment]}
-    rows = made(row)
-    (done,) = kept(rows)
-
-    assert done["community_feedback"][0]["feedback"].endswith("good [unsearched]")
-    assert (done["prompt"], done["review"]) == (row["prompt"], ["personal_data"])
-    assert sorted(noted(rows)) == [
-        ("masked_unsearched", url(1)),
-        ("personal_data_in_prompt", "1 unsearched"),
-    ]
-
-
 def test_two_images_that_differ_in_their_metadata_alone_are_one(tmp_path: Path) -> None:
     store = ImageStore(tmp_path)
     plain, other = (store.put(saved("JPEG", **more)) for more in ({}, {"comment": "x"}))
@@ -175,16 +160,11 @@ def test_what_led_to_the_prompt_is_masked_as_well() -> None:
 def test_a_short_key_ends_a_build_before_it_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "short")
-    with pytest.raises(ConfigError, match=VARIABLE):
+    monkeypatch.setenv(VARIABLE, "correct horse 1")
+    with pytest.raises(ConfigError, match="has 15 characters, expected at least 16") as caught:
         build(shipped_config(), runs=tmp_path)
+    assert "horse" not in str(caught.value)
     assert not (tmp_path / "quickstart" / "stages").exists()
-
-
-def test_the_keyword_of_a_comment_is_masked_as_well() -> None:
-    comment = {**SAMPLE["community_feedback"][1], "keyword": "ignores @bo"}
-    (row,) = kept(made({**SAMPLE, "community_feedback": [comment]}))
-    assert row["community_feedback"][0]["keyword"] == "ignores [handle]"
 
 
 def test_without_a_key_there_are_no_authors_and_each_sample_says_so() -> None:
@@ -208,10 +188,6 @@ def test_the_counts_by_hand() -> None:
     assert Privacy.headline({"privacy": stats}) == (
         "3 of 4 samples have a hashed author; 6 places masked; metadata removed from images: none; "
         "1 samples with personal data to review"
-    )
-    assert Privacy.headline({"privacy": StageStats("privacy", 0, 0)}) == (
-        "0 of 0 samples have a hashed author; 0 places masked; metadata removed from images: none; "
-        "0 samples with personal data to review"
     )
 
 
@@ -273,37 +249,12 @@ def test_a_release_names_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [path for path in files if PHRASE.encode() in path.read_bytes()] == []
 
 
-TEXTS = st.sampled_from(["wow", "@ana so good", "bo@example.org or +1 650-253-0000", "[handle]"])
-
-
-@given(samples(), st.lists(TEXTS, min_size=1), st.sampled_from(["a fox", "draw @bo"]))
-def test_nothing_personal_is_left_in_comments(
-    row: dict[str, Any], texts: list[str], prompt: str
-) -> None:
-    for number, comment in enumerate(row["community_feedback"]):
-        comment["feedback"] = texts[number % len(texts)]
-    rows = made({**row, "prompt": prompt})
-    (done,) = kept(rows)
-    said = [comment["feedback"] for comment in done["community_feedback"]]
-    given_ = [comment["feedback"] for comment in row["community_feedback"]]
-
-    assert not any(map(personal_data, said))
-    masks = sum(text.count("[") for text in said) - sum(text.count("[") for text in given_)
-    assert masks == sum(reason.startswith("masked") for reason, _ in noted(rows))
-    assert done["review"] == (["personal_data"] if prompt == "draw @bo" else [])
-    assert {done["author"], *(one["author"] for one in done["community_feedback"])} <= {
-        None, hashed("ana"), hashed("bo"),
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("name", "address", "is_hashed"),
     [
         ("hana_hikes", "https://art.example/@hana_hikes/111", False),
         ("@hana_hikes@art.example", "https://art.example/users/Hana_Hikes/statuses/1", False),
         ("hana_hikes", "https://x.com/i/status/111", True),
-        ("art", "https://art.example/@hana_hikes/111", True),
-        ("hana", "https://art.example/list#hana", False),
         ("hana.bsky.social", "https://bsky.app/profile/hana.bsky.social/post/3k", False),
         ("hana.bsky.social", "https://bsky.app/profile/did:plc:a1/post/3k", True),
         ("did:plc:a1", "https://bsky.app/profile/did:plc:a1/post/3k", True),
@@ -325,8 +276,7 @@ X, BLUESKY = "https://x.com/i/status/1", "https://bsky.app/profile/did:plc:abc/p
 @pytest.mark.parametrize(
     ("url", "name", "account"),
     [
-        *((X, name, "x mira_draws") for name in ("mira_draws", "@mira_draws", " Mira_Draws ")),
-        ("https://x.com/i/status/2", "ＭＩＲＡ＿draws", "x mira_draws"),
+        *((X, name, "x mira_draws") for name in ("mira_draws", " @Mira_Draws ", "ＭＩＲＡ＿draws")),
         (BLUESKY, "mira", "bluesky mira"),
         ("https://art.example/@mira/11111", "mira", "art.example mira"),
         # An account that is seen from another server is the same.
@@ -355,15 +305,3 @@ def test_the_key_comes_from_the_environment(
         monkeypatch.setenv(name, value)
     config, images = parse_config(CONFIG_DATA, "c.yaml"), ImageStore(Path("pictures"))
     assert Privacy.from_config(config, images).key == AuthorKey.from_environment(environment) == key
-
-
-@pytest.mark.parametrize("secret", ["x", "correct horse 1", "é" * 15])
-def test_a_short_key_is_refused_and_not_shown(secret: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        AuthorKey.from_environment({VARIABLE: secret})
-
-    assert str(caught.value) == (
-        f"{VARIABLE} has {len(secret)} characters, expected at least 16: make one with "
-        "`python -c 'import secrets; print(secrets.token_hex(32))'`, and keep it: with another key "
-        "every author has another hash"
-    )

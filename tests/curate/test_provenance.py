@@ -48,6 +48,8 @@ def read(spans: Sequence[Mapping[str, Any]], context: Sequence[Row]) -> str:
 def test_the_samples_own_posts_come_first() -> None:
     context = [post(0, -1, "a fox in the snow"), post(1, 0, TEXT), post(2, 1, "at night")]
     near = noted(sample(context, own=[1, 2]))
+    assert near["prompt_sha256"] == hashlib.sha256(b"a fox in the snow").hexdigest()
+    assert noted(sample(context, prompt="an owl with glasses, knitted"))["prompt_spans"] == []
     far = noted(sample([post(0, -1, "a fox in the snow"), post(1, 0, "mine")], own=[1]))
     assert {span["post_url"] for span in near["prompt_spans"]} == {url(1)}
     assert {span["post_url"] for span in far["prompt_spans"]} == {url(0)}
@@ -79,20 +81,6 @@ def test_feedback_does_not_repeat_another_post_of_the_thread(
     (said,) = noted(made)["community_feedback"]
     assert (said["spans"] == []) is is_refused
     assert is_refused or read(said["spans"], context) == f"{mine} {inserted}"
-
-
-@pytest.mark.parametrize(
-    ("prompt", "spans"),
-    [
-        ("a fox in the snow", [(url(0), "text", "a fox in the snow")]),
-        ("an owl with glasses, knitted", []),  # as it was read in a screenshot
-    ],
-)
-def test_the_prompt_is_a_place_in_its_post(prompt: str, spans: list[Any]) -> None:
-    row = noted(sample([post(0, -1, TEXT)], prompt=prompt))
-    found = [(s["post_url"], s["field"], TEXT[s["start"] : s["end"]]) for s in row["prompt_spans"]]
-    assert found == spans
-    assert row["prompt_sha256"] == hashlib.sha256(prompt.encode()).hexdigest()
 
 
 def test_feedback_is_a_place_in_the_post_that_said_it() -> None:
@@ -197,11 +185,6 @@ STAGES = {
         "replaced_inputs": ["ab" * 32],
     },
 }
-QUOTES = {
-    ("roles", "template"): "a [PET] asleep",
-    ("roles", "blanks", 0, "placeholder"): "[PET]",
-    ("roles", "blanks", 0, "value"): "fox",
-}
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
@@ -218,16 +201,6 @@ def strings(value: Any) -> list[str]:
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
     return [text for one in inner for text in strings(one)]
-
-
-def test_what_people_wrote_is_noted_and_what_is_ours_is_not() -> None:
-    text = with_quotes(json.dumps(STAGES), span)
-    assert [(one.path, one.spans) for one in quotes_in(text)] == [
-        (path, span(words)) for path, words in QUOTES.items()
-    ]
-    assert [one.sha256 for one in quotes_in(text)] == [
-        hashlib.sha256(words.encode()).hexdigest() for words in QUOTES.values()
-    ]
 
 
 def test_a_provenance_without_quotations_stays_what_it_is() -> None:
@@ -262,11 +235,7 @@ QUOTE = {"path": ["a"], "sha256": "", "spans": []}
 
 @pytest.mark.parametrize(
     "noted",
-    [3, "abc", [3], [{"path": ["a"]}]]
-    + [
-        [{**QUOTE, **odd}]
-        for odd in ({"path": 3}, {"path": [["a"]]}, {"spans": 3}, {"spans": ["ab"]})
-    ],
+    [3, [3], [{"path": ["a"]}], *([{**QUOTE, **odd}] for odd in ({"path": 3}, {"spans": ["ab"]}))],
 )
 def test_notes_that_are_none_are_an_error(noted: Any) -> None:
     with pytest.raises(SpanError, match="not quotations"):

@@ -23,9 +23,9 @@ from echo_hf.engines.rules import needs_image, relevance, verdict
 from echo_hf.quickstart.truth import corpus
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import intersection_over_union
+from echo_hf.samples.extract import ExtractAnswer
 from echo_hf.samples.screenshots import ScreenshotsAnswer
-from echo_hf.samples.shown_images import RolesAnswer
-from echo_hf.samples.thread_parts import ExtractAnswer
+from echo_hf.samples.tasks import RolesAnswer
 from tests.bundled_threads import TARGET
 from tests.stages_for_tests import ROOT
 

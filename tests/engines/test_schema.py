@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf.collect.relevance import RelevanceAnswer
 from echo_hf.engines.schema import grammar_schema, response_format, schema_in_words, strict_schema
-from echo_hf.samples.thread_parts import ExtractAnswer
+from echo_hf.samples.extract import ExtractAnswer
 
 Thing = TypeVar("Thing")
 needs_xgrammar = pytest.mark.skipif(

@@ -169,14 +169,14 @@ def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> Non
 def test_weights_that_cannot_be_had_are_told_without_a_folder_of_this_machine(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails() -> None:
+    def fails(*_: object, **__: object) -> None:
         raise WeightsError(f"no model {str(folder / 'vit')!r}")
 
     (folder / "vit").mkdir()
     config = yaml.safe_load((folder / "evaluation.yaml").read_text("utf-8"))
     config["metrics"] = {"structure_distance": {"model": "vit"}}
     (folder / "evaluation.yaml").write_text(yaml.safe_dump(config), "utf-8")
-    monkeypatch.setattr("echo_hf.judging.score.accumulators", lambda _: {"color_shift": fails})
+    monkeypatch.setattr("echo_hf.judging.score.image_metrics", lambda _: {"color_shift": fails})
     write(folder, OUTPUTS, drawn(folder))
     row = of_metric(scored(folder), "color_shift")["copy"]
     assert row.definition["missing"] == "no model 'vit'"

@@ -122,13 +122,6 @@ def test_images_are_loaded_as_everywhere_in_the_toolkit(name: str) -> None:
         assert result.wasserstein.blue.value == 0
 
 
-@pytest.mark.parametrize("name", list(SPECIAL)[1:])
-def test_the_published_number_takes_packing_for_a_shift(name: str) -> None:
-    plain = encoded(load_rgb(SPECIAL[name]), "PNG")
-    value = color_shift([plain], [SPECIAL[name]], protocol="published").value
-    assert value is None or value > 1
-
-
 @given(PARTS, PARTS, PARTS, PROTOCOLS)
 def test_parts_merge_to_the_whole_in_any_grouping(
     first: list[Any], second: list[Any], third: list[Any], protocol: Protocol

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -11,8 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.errors import ScoreError
-from echo_hf.metrics import FaceCache, FaceIdentity, FaceIdentityResult, face_identity
+from echo_hf.metrics import FaceIdentityResult, InputCache, face_identity
 from echo_hf.metrics.image_features import Protocol
 from echo_hf.reasons import MetricReason
 from tests.images_for_tests import encoded
@@ -134,15 +132,6 @@ def test_several_inputs_count_or_are_dropped(pack: Path) -> None:
         assert result.value == pytest.approx(1)
 
 
-def test_the_released_code_takes_images_of_some_sizes(pack: Path) -> None:
-    small = drawn({(0, 0): SMURF}).resize((40, 9))
-    result = _measure(pack, [small], [drawn({(0, 0): SMURF})], protocol="published")
-    (reason,) = result.reasons
-    assert reason is not None
-    assert reason.reason == MetricReason.SIZE_NOT_TAKEN
-    assert reason.detail == "40 x 9 pixels, expected 10 to 10000 a side"
-
-
 SAMPLES: list[tuple[Any, Any]] = [
     (_shown("anna"), _shown("bodo")),
     ([_shown("bodo"), _shown("carla")], _shown("carla", at=2)),
@@ -166,32 +155,6 @@ def test_threads_find_what_one_finds_and_nothing_is_printed(
     assert capfd.readouterr() == ("", "")
 
 
-def test_batches_and_parts_merge_to_the_whole(pack: Path) -> None:
-    whole = _measure(pack, *_sides(SAMPLES), n_boot=50)
-    batches, first, second = (FaceIdentity(pack=pack, det_size=SIDE) for _ in range(3))
-    for part in (SAMPLES[:3], SAMPLES[3:]):
-        batches.add(*_sides(part))
-    first.add(*_sides(SAMPLES[:3]))
-    second.add(*_sides(SAMPLES[3:]))
-    gathered = FaceIdentity(pack=pack, det_size=SIDE)
-    for part_of in (first, second):
-        gathered.merge(pickle.loads(pickle.dumps(part_of)))  # noqa: S301 - our own bytes
-    assert batches.compute(n_boot=50) == gathered.compute(n_boot=50) == whole
-    assert len(batches) == len(gathered) == len(SAMPLES)
-
-
-def test_other_networks_do_not_mix(pack: Path, tmp_path: Path) -> None:
-    ours = FaceIdentity(pack=pack, det_size=SIDE)
-    ours.add([NOBODY], [NOBODY])
-    other = FaceIdentity(pack=write_pack(tmp_path / "pack", length=2.0), det_size=SIDE)
-    other.add([NOBODY], [NOBODY])
-    with pytest.raises(ScoreError, match=r"recognizer is .* there and .* here: expected the same"):
-        ours.merge(other)
-    with pytest.raises(ScoreError, match="'published' there and 'corrected' here"):
-        ours.merge(FaceIdentity(protocol="published"))
-    assert len(ours) == 1
-
-
 def test_an_input_is_looked_at_once_for_all(pack: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from insightface.app import FaceAnalysis
 
@@ -202,7 +165,7 @@ def test_an_input_is_looked_at_once_for_all(pack: Path, monkeypatch: pytest.Monk
         looked.append(levels)
         return get(app, levels)
 
-    cache, inputs = FaceCache(), [_shown("anna"), [_shown("anna"), _shown("bodo")]]
+    cache, inputs = InputCache(), [_shown("anna"), [_shown("anna"), _shown("bodo")]]
     systems = [[_shown("anna", at=at), _shown("carla", at=at)] for at in (1, 2, 3)]
     expected = [_measure(pack, inputs, outputs) for outputs in systems]
     monkeypatch.setattr(FaceAnalysis, "get", counted)

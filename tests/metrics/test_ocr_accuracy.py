@@ -1,9 +1,9 @@
-"""OCR accuracy on drawn text, and the reader alone."""
+"""OCR accuracy: text without a reader, on drawn text, and the reader alone."""
 
 from __future__ import annotations
 
 import os
-import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,14 +12,291 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageFont
 
-from echo_hf.errors import ScoreError
-from echo_hf.metrics import OcrAccuracy, OcrAccuracyResult, ocr_accuracy
-from echo_hf.metrics.ocr_accuracy import Lines, TextReader, blue_first
-from echo_hf.reasons import BadImage
+from echo_hf.metrics import OcrAccuracyResult, ocr_accuracy
+from echo_hf.metrics.ocr_accuracy import (
+    ELISIONS,
+    SINGLE,
+    Least,
+    Lines,
+    TextLine,
+    TextReader,
+    TextWindow,
+    Vocabulary,
+    best_window,
+    blue_first,
+    english,
+    mostly_latin,
+    normalized_text,
+    quoted,
+    score,
+    signs_of,
+    vocabulary_of,
+    words_of,
+)
+from echo_hf.metrics.ocr_accuracy import PAIRS as PAIRS_OF_MARKS
+from echo_hf.reasons import BadImage, MetricReason
 from tests.images_for_tests import encoded
 from tests.stages_for_tests import ROOT
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ('a sign that says "HELLO"', ["HELLO"]),
+        ("“Fish & Chips”, then ‘Tea’", ["Fish & Chips", "Tea"]),
+        ("a mug with 'World's best dad' on it", ["World's best dad"]),
+        ("‘Don’t panic’ in large letters", ["Don’t panic"]),
+        ("看板に「いらっしゃいませ」と『本日休業』", ["いらっしゃいませ", "本日休業"]),
+        ('写着"你好"的牌子', ["你好"]),
+        ("une affiche « Bonne année »", ["Bonne année"]),
+        ("ein Schild „Geöffnet“", ["Geöffnet"]),
+        ("en skylt ”Öppet”", ["Öppet"]),
+        ("「彼は『はい』と言った」", ["彼は『はい』と言った"]),
+        ("\"She said 'hi' to me\"", ["She said 'hi' to me"]),
+        ('"two\nlines"', ["two\nlines"]),
+        ('"SALE" and again "Sale"', ["SALE"]),
+        ('"50%" off', ["50%"]),
+    ],
+)
+def test_what_stands_in_marks_is_quoted(prompt: str, expected: list[str]) -> None:
+    assert list(quoted(prompt)) == expected
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "a cat in the rain",
+        "don't draw the dog's tail, it's odd",
+        "the dogs' toys and the cats' beds",
+        "rock 'n' roll in the '90s, and 'em all '85",
+        'a 24" x 36" poster',
+        "a 5'10\" tall man",
+        '"..." and "!!" and ""',
+        'an opening mark " alone',
+        '"one paragraph\n\nanother"',
+        "",
+    ],
+)
+def test_apostrophes_inches_and_lone_marks_quote_nothing(prompt: str) -> None:
+    assert quoted(prompt) == ()
+
+
+def _by_pattern(prompt: str) -> list[str]:
+    kinds = []
+    for opening, closings in PAIRS_OF_MARKS.items():
+        ends, inside = f"[{re.escape(closings)}]", r"(?!\n[ \t]*\n)"
+        if opening in SINGLE:
+            letter = rf"(?:{inside}(?:(?!{ends}).|{ends}(?=\w)))"
+            kinds.append(rf"(?<!\w){opening}(?!\s|{ELISIONS})({letter}{{1,1000}}?){ends}(?!\w)")
+        else:
+            before = r"(?<!\d)" if opening == '"' else ""
+            kinds.append(rf"{before}{opening}((?:{inside}(?!{ends}).){{1,1000}}){ends}")
+    found = re.finditer("|".join(kinds), prompt, re.DOTALL | re.IGNORECASE)
+    texts = [next(one for one in match.groups() if one is not None).strip() for match in found]
+    return [one for one in texts if any(map(str.isalnum, one))]
+
+
+@given(st.text("ab1 '’‘‚\"“”„«»「」\n\t", max_size=60))
+def test_the_marks_that_belong_together_are_those_of_the_patterns(prompt: str) -> None:
+    expected: dict[str, str] = {}
+    for text in _by_pattern(prompt):
+        expected.setdefault(normalized_text(text), text)
+    assert list(quoted(prompt)) == list(expected.values())
+
+
+@pytest.mark.parametrize("mark", ["'", '"', "‘", "«", "’", " '"])
+def test_a_prompt_of_marks_ends(mark: str) -> None:
+    quoted(f"{mark}a" * 100_000)
+    long = "a" * 1000
+    assert quoted(f'"{long}"') == (long,)
+    assert quoted(f'"{long}a"') == ()
+
+
+TEXTS = st.one_of(st.text("ab", max_size=9), st.text("abc漢𝄞", max_size=9))
+
+
+def _table(one: str, other: str) -> int:
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        last, row = row, [at]
+        for to, wanted in enumerate(other, 1):
+            row.append(min(last[to] + 1, row[-1] + 1, last[to - 1] + (letter != wanted)))
+    return row[-1]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "window"),
+    [
+        ("kitten", "the sitting room", TextWindow(2, 4, 10)),
+        ("hello", "xxheloxx", TextWindow(1, 2, 6)),
+        ("abab", "abcab", TextWindow(1, 0, 5)),
+        ("abcd", "abxyzcd", TextWindow(2, 0, 2)),
+        ("abc", "xyz", TextWindow(3, 0, 0)),
+        ("", "abc", TextWindow(0, 0, 0)),
+        ("\ud800", "a\ud800", TextWindow(0, 1, 2)),
+    ],
+)
+def test_windows_are_as_by_hand(wanted: str, text: str, window: TextWindow) -> None:
+    assert best_window(wanted, text) == window
+
+
+@given(TEXTS, TEXTS)
+@example("abab", "abcab")
+def test_no_window_is_nearer(wanted: str, text: str) -> None:
+    windows = [
+        text[start:end] for start in range(len(text) + 1) for end in range(start, len(text) + 1)
+    ]
+    found = best_window(wanted, text)
+    assert found.distance == min(_table(wanted, one) for one in windows)
+    assert found.distance == _table(wanted, text[found.start : found.end])
+    assert found.distance <= len(wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Happy\n Birthday\t!", "happybirthday!"),
+        ("ＨＥＬＬＯ　１２", "hello12"),
+        ("ﬁne ﬂags", "fineflags"),
+        ("Straße", "strasse"),
+        ("Cafe\u0301", "caf\u00e9"),
+        ("It’s ‘so’ `so´", "it's'so''so'"),
+        ("“a” „b“ «c»", '"a""b""c"'),
+        ("soft\u00adhyphen zero\u200bwidth", "softhyphenzerowidth"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφοσ"),
+        ("9–5 — 3−2", "9-5-3-2"),
+        ("\u00a8\u00b8", "\u0327\u0308"),
+    ],
+)
+def test_what_does_not_count_is_folded(text: str, expected: str) -> None:
+    assert normalized_text(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "signs", "words", "latin"),
+    [
+        ("", "", [], True),
+        ("12:30", "12:30", [], True),
+        ("Straße", "Straße", ["strasse"], True),
+        ("Cafe\u0301 ", "Caf\u00e9", ["caf\u00e9"], True),
+        ("Ｈ１ ﬁ", "H1fi", [], True),
+        ("The quick, brown fox.", "Thequick,brownfox.", ["the", "quick", "brown", "fox"], True),
+        ("a to be or 3rd", "atobeor3rd", [], True),
+        ("well-known e.g. vis-à-vis", "wel-knoe.g.visà", ["well", "known", "vis", "vis"], True),
+        ("O’Neill ’tis dogs’", "O'Neiltsdog", ["o'neill", "tis", "dogs"], True),
+        ("abc_def x1yz", "abc_defx1yz", ["abc", "def"], True),
+        ("東京タワー", "東京タワー", ["東京タワー"], False),
+        ("дом", "дом", ["дом"], False),
+        ("ab 漢字", "ab漢字", [], True),
+        ("a 漢字", "a漢字", [], False),
+    ],
+)
+def test_a_text_has_signs_and_words_of_three_letters_and_is_latin_when_half_of_it_is(
+    text: str, signs: str, words: list[str], latin: bool
+) -> None:
+    assert signs_of(text) == set(signs)
+    assert words_of(text) == words
+    assert mostly_latin(text) is latin
+
+
+def test_a_list_of_the_users_own_knows_its_words_alone() -> None:
+    own = vocabulary_of(["Straße", "Ж", "gardener"])
+    assert [own.knows(word) for word in ("strasse", "ж", "gardener's", "garden")] == [
+        True, True, True, False
+    ]  # fmt: skip
+    assert own.definition == vocabulary_of({"gardener", "Ж", "straße"}).definition
+    assert own.definition != vocabulary_of(["gardener"]).definition
+
+
+@pytest.mark.extras
+def test_english_words_are_known_and_misspelt_ones_are_not() -> None:
+    pytest.importorskip("spellchecker", reason="needs the extra `ocr`")
+    found = english()
+    known = ["mixture", "birthday", "gardener's", "don't"]
+    assert all(map(found.knows, known))
+    assert not any(map(found.knows, ["mitture", "brithday", "happybirthday"]))
+    assert found.latin
+    assert found.definition["language"] == "English"
+    assert found.definition["words"] > 100_000
+
+
+OWN = vocabulary_of(["the", "quick", "brown", "fox", "дом"])
+LATIN = Vocabulary(OWN.words, True, {})
+
+
+def _score(prompt: str, *lines: str, vocabulary: Vocabulary = OWN, signs: Any = None) -> Any:
+    read = Lines(tuple(TextLine(line, 0.9) for line in lines))
+    return score(prompt, read, vocabulary, Least(2, 0.5), signs)
+
+
+def test_strings_of_the_prompt_are_looked_for() -> None:
+    found = _score('"Happy Birthday" and "Mia, 7"', "HAPPY", "BRTHDAY", "Mia, 1")
+    assert (found.by, found.unmeasured) == ("quoted", None)
+    assert [one.distance for one in found.reading.quotes] == [1, 1]
+    assert [one.accuracy for one in found.reading.quotes] == pytest.approx([12 / 13, 4 / 5])
+    assert found.value == pytest.approx((12 / 13 + 4 / 5) / 2)
+    assert found.reading.quotes[0].found == "happybrthday"
+
+
+def test_words_count_where_nothing_is_quoted() -> None:
+    found = _score("a fox", "The quick", "borwn fox of 7")
+    assert (found.by, found.value) == ("vocabulary", 0.75)
+    assert (found.reading.words, found.reading.known) == (4, 3)
+
+
+@pytest.mark.parametrize("lines", [(), ("of to", "fox a b")])
+def test_few_words_are_no_evidence(lines: tuple[str, ...]) -> None:
+    found = _score("a fox", *lines)
+    assert (found.by, found.value) == (None, None)
+    assert found.unmeasured.reason == MetricReason.TOO_FEW_WORDS
+    assert found.unmeasured.detail == f"{found.reading.words}, expected 2"
+
+
+def test_other_scripts_have_no_words_in_an_english_list() -> None:
+    lines = ("дом дом", "здание fox")
+    found = _score("дом", *lines, vocabulary=LATIN)
+    assert found.unmeasured.reason == MetricReason.OTHER_SCRIPT
+    assert _score("дом", *lines).value == 0.75
+    assert _score("«дом»", *lines, vocabulary=LATIN).value == 1
+
+
+def test_unsure_lines_are_kept_and_do_not_count() -> None:
+    read = Lines((TextLine("the fox", 0.5), TextLine("quick brown", 0.49)))
+    found = score("a fox", read, OWN, Least(2, 0.5))
+    assert (found.reading.lines, found.reading.unsure) == (("the fox",), ("quick brown",))
+    assert found.reading.words == 2
+
+
+def test_what_the_reader_fails_on_has_no_number() -> None:
+    found = score('"OPEN"', Lines((), "error: too thin"), OWN, Least(2, 0.5))
+    assert (found.by, found.value) == (None, None)
+    assert found.unmeasured is not None
+    assert found.unmeasured.reason == MetricReason.MODEL_FAILED
+    assert found.unmeasured.detail == "output: error: too thin"
+
+
+SIGNS = {*map(chr, range(33, 127)), "é"}
+
+
+def test_a_string_that_the_reader_cannot_write_has_no_number() -> None:
+    found = _score('"ДОМ" and "Mia" and "Größe"', "Mio GroBe", signs=SIGNS)
+    assert found.value == pytest.approx(2 / 3)
+    assert [one.accuracy for one in found.reading.quotes] == [None, pytest.approx(2 / 3), None]
+    assert [one.distance for one in found.reading.quotes] == [None, 1, None]
+    assert [one.unknown for one in found.reading.quotes] == ["ДМО", "", "ßö"]
+
+
+@pytest.mark.parametrize(("wanted", "unknown"), [("한글", "'글', '한'"), ("CAFÉ", "'É'")])
+def test_a_prompt_of_such_strings_has_a_reason(wanted: str, unknown: str) -> None:
+    found = _score(f'a sign "{wanted}"', "the quick brown fox", signs=SIGNS)
+    assert (found.by, found.value, found.exact) == (None, None, None)
+    assert found.unmeasured.reason == MetricReason.UNKNOWN_LETTERS
+    assert found.unmeasured.detail == unknown
+
 
 HEIGHT, MARGIN = 32, 24
 
@@ -101,22 +378,13 @@ def test_what_has_no_number_has_a_reason(result: OcrAccuracyResult) -> None:
 
 
 @pytest.mark.extras
-def test_parts_merge_to_the_whole_in_threads_as_without() -> None:
+def test_threads_and_a_vocabulary_of_ones_own() -> None:
     pytest.importorskip("rapidocr", reason="needs the extra `ocr`")
-    words = ["the", "quick", "brown"]
-    options: dict[str, Any] = {"vocabulary": words, "min_words": 2}
-    samples = [(CARD, written(["Happy Brithday"])), ("a fox", written(FOX)), (CARD, None)]
-    prompts, outputs = [one for one, _ in samples], [one for _, one in samples]
-    whole = ocr_accuracy(prompts, outputs, threads=3, n_boot=20, **options)
-    parts = [OcrAccuracy(threads=1, **options) for _ in range(3)]
-    parts[1].add(prompts[:1], outputs[:1])
-    parts[2].add(prompts[1:], outputs[1:])
-    for part in parts[1:]:
-        parts[0].merge(pickle.loads(pickle.dumps(part)))  # noqa: S301 - our own bytes
-    assert parts[0].compute(n_boot=20) == whole
-    assert whole.in_vocabulary.per_sample[1] == pytest.approx(3 / 7)
-    with pytest.raises(ScoreError, match="min_words is 3 there and 2 here: expected the same"):
-        parts[0].merge(OcrAccuracy(vocabulary=words, min_words=3))
+    options: dict[str, Any] = {"vocabulary": ["the", "quick", "brown"], "min_words": 2}
+    sides = ([CARD, "a fox", CARD], [written(["Happy Brithday"]), written(FOX), None])
+    one, three = (ocr_accuracy(*sides, threads=n, n_boot=20, **options) for n in (1, 3))
+    assert one == three
+    assert one.in_vocabulary.per_sample[1] == pytest.approx(3 / 7)
 
 
 @pytest.mark.extras

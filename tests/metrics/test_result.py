@@ -18,14 +18,7 @@ from scipy.stats import bootstrap, norm
 from scipy.stats import t as student
 
 from echo_hf.errors import MissingExtraError, ScoreError
-from echo_hf.metrics import (
-    ColorShift,
-    FaceIdentity,
-    MetricResult,
-    OcrAccuracy,
-    StructureDistance,
-    ocr_accuracy,
-)
+from echo_hf.metrics import ColorShift, MetricResult, ocr_accuracy
 from echo_hf.metrics.result import Unmeasured, error_line, mean_of
 from echo_hf.reasons import BadImage, ImageNotice, MetricReason
 from tests.errors_for_tests import said_by
@@ -88,12 +81,10 @@ def test_draws_are_a_number_also_where_there_is_nothing_to_draw() -> None:
         mean_of([], n_boot=2.5, seed=0)  # type: ignore[arg-type]
 
 
-@given(st.text())
-def test_an_error_is_one_line_of_bounded_length(words: str) -> None:
-    line = error_line(KeyError(words))
-    assert line.startswith("KeyError")
-    assert len(line) <= 200
-    assert len(line.splitlines()) == 1
+def test_an_error_is_one_line_of_bounded_length() -> None:
+    line = error_line(ValueError("no\nroom " + "x" * 300))
+    assert line.startswith("ValueError: no room xxx")
+    assert len(line) == 200
 
 
 INPUTS, OUTPUTS = [noise(1)], [noise(2)]
@@ -158,37 +149,31 @@ def test_a_missing_package_is_told_at_first_use(
                 METRICS[name]([], [])
 
 
+READ, FACE, LAYOUT = (
+    partial(METRICS[name], [], [])
+    for name in ("ocr_accuracy", "face_identity", "structure_distance")
+)
+
+
 @pytest.mark.parametrize(
     ("make", "choices", "says"),
     [
-        (
-            FaceIdentity,
-            {"det_size": 100},
-            "det_size is 100: expected a multiple of 32, such as 640",
-        ),
-        (FaceIdentity, {"det_size": 0}, "det_size is 0: "),
-        (FaceIdentity, {"det_size": (640, 640)}, "det_size is (640, 640): "),
-        (FaceIdentity, {"det_thresh": 0}, "det_thresh is 0: expected a number above 0, at most 1"),
-        (FaceIdentity, {"det_thresh": 1.5}, "det_thresh is 1.5: "),
-        (FaceIdentity, {"det_thresh": "0.5"}, "det_thresh is '0.5': "),
-        (OcrAccuracy, {"min_words": 0}, "min_words is 0: expected a whole number from 1"),
-        (OcrAccuracy, {"min_words": 1.5}, "min_words is 1.5: "),
-        (OcrAccuracy, {"min_confidence": 2}, "min_confidence is 2: expected a number from 0 to 1"),
-        (OcrAccuracy, {"vocabulary": "words"}, "vocabulary holds something else than words: exp"),
-        (OcrAccuracy, {"vocabulary": [1]}, "vocabulary holds something else than words: expected"),
-        (OcrAccuracy, {"vocabulary": []}, "vocabulary is empty: expected words, or null for Engl"),
-        (StructureDistance, {"reduction": "mini"}, "unknown reduction 'mini'; did you mean 'min'"),
-        (StructureDistance, {"layer": -1}, "layer is -1: expected a whole number from 0"),
-        (StructureDistance, {"layer": "11"}, "layer is '11': expected a whole number from 0"),
-        (StructureDistance, {"size": 0}, "size is 0: expected a whole number from 1"),
-        (StructureDistance, {"batch_size": 2.5}, "batch_size is 2.5: expected a whole number from"),
+        (FACE, {"det_size": 100}, "det_size is 100: expected a multiple of 32, such as 640"),
+        (FACE, {"det_thresh": 0}, "det_thresh is 0: expected a number above 0, at most 1"),
+        (READ, {"min_words": 0}, "min_words is 0: expected a whole number from 1"),
+        (READ, {"min_confidence": 2}, "min_confidence is 2: expected a number from 0 to 1"),
+        (READ, {"vocabulary": "words"}, "vocabulary holds something else than words: expected"),
+        (READ, {"vocabulary": []}, "vocabulary is empty: expected words, or null for English"),
+        (LAYOUT, {"reduction": "mini"}, "unknown reduction 'mini'; did you mean 'min'"),
+        (LAYOUT, {"layer": -1}, "layer is -1: expected a whole number from 0"),
+        (LAYOUT, {"batch_size": 2.5}, "batch_size is 2.5: expected a whole number from"),
         *(
             (
                 make,
                 {"protocol": "publised"},
                 "unknown protocol 'publised'; did you mean 'published'",
             )
-            for make in (ColorShift, FaceIdentity, StructureDistance)
+            for make in (ColorShift, FACE, LAYOUT)
         ),
     ],
 )
@@ -204,16 +189,12 @@ HEAVY = (
 NAMES = ("color_shift", "face_identity", "ocr_accuracy", "text_rendering", "structure_distance")
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        *(f"import echo_hf.metrics.{name}; import echo_hf.metrics as m" for name in NAMES[::2]),
-        "import echo_hf; m = echo_hf.metrics",
-    ],
-)
-def test_names_are_functions_whatever_is_imported_first(code: str) -> None:
+def test_names_are_functions_whatever_is_imported_first() -> None:
+    """And nothing heavy is imported for their names."""
+    code = "; ".join(f"import echo_hf.metrics.{name}" for name in NAMES)
     told = (
-        f"{code}; import sys; print(all(callable(getattr(m, name)) for name in {NAMES!r}),"
+        f"{code}; import sys; m = echo_hf.metrics; "
+        f"print(all(callable(getattr(m, name)) for name in {NAMES!r}),"
         f" [name for name in {HEAVY!r} if name in sys.modules])"
     )
     command = [sys.executable, "-c", told]

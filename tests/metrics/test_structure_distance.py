@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import pickle
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.errors import ScoreError
 from echo_hf.metrics import (
-    SimilarityCache,
-    StructureDistance,
+    InputCache,
     StructureDistanceResult,
     structure_distance,
 )
@@ -79,12 +77,6 @@ def _one_thread() -> Any:
 def _of(samples: list[tuple[Any, Any]], model: str, **options: Any) -> StructureDistanceResult:
     sides = ([one[side] for one in samples] for side in (0, 1))
     return structure_distance(*sides, model=model, **{**OF_TINY, **options})
-
-
-def _accumulated(samples: list[tuple[Any, Any]], model: str, **options: Any) -> StructureDistance:
-    found = StructureDistance(model=model, **{**OF_TINY, **options})
-    found.add([given for given, _ in samples], [made for _, made in samples])
-    return found
 
 
 def _same(one: StructureDistanceResult, other: StructureDistanceResult) -> bool:
@@ -174,58 +166,24 @@ def test_batches_and_threads_give_what_single_images_give(tiny: str) -> None:
     assert _of(SAMPLES * 3, tiny, threads=4) == _of(SAMPLES * 3, tiny, threads=1)
 
 
-def test_each_input_is_looked_at_once_for_all_systems(tiny: str) -> None:
-    cache, looked_at = SimilarityCache(), []
-    for seed in (100, 200, 300):
-        outputs = [noise(seed + at) for at in range(12)]
-        samples = list(zip(INPUTS, outputs, strict=True))
-        cached = _accumulated(samples, tiny, cache=cache)
-        looked_at.append(cached.forwards)
-        assert _same(cached.compute(), _of(samples, tiny))
-    assert looked_at == [24, 12, 12]
+def test_each_input_is_looked_at_once_for_all_systems(
+    tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked, cache = list[int](), InputCache()
+
+    def counted(vit: LoadedVit, layer: int, images: Any) -> Any:
+        looked.append(len(images))
+        return self_similarities(vit, layer, images)
+
+    for seed, seen in ((100, 24), (200, 12), (300, 12)):
+        samples = list(zip(INPUTS, (noise(seed + at) for at in range(12)), strict=True))
+        expected = _of(samples, tiny)
+        with monkeypatch.context() as patched:
+            patched.setattr(sys.modules[load_vit.__module__], "self_similarities", counted)
+            assert _same(_of(samples, tiny, cache=cache), expected)
+        assert sum(looked) == seen
+        looked.clear()
     assert len(cache) == 12
-
-
-def test_parts_merge_to_the_whole(tiny: str) -> None:
-    whole = _of(SAMPLES, tiny)
-    batches = StructureDistance(model=tiny, **OF_TINY)
-    for at in range(0, len(SAMPLES), 4):
-        part = SAMPLES[at : at + 4]
-        batches.add([given_ for given_, _ in part], [made for _, made in part])
-    first, second = (_accumulated(part, tiny) for part in (SAMPLES[:5], SAMPLES[5:]))
-    returned = pickle.loads(pickle.dumps(second))  # noqa: S301 - what was just written
-    first.merge(returned)
-    for found in (batches, first):
-        assert len(found) == len(SAMPLES)
-        assert _same(found.compute(), whole)
-
-
-def test_a_returned_part_has_no_weights(tmp_path: Path) -> None:
-    model, elsewhere = write_vit(tmp_path / "model", TINY, WEIGHTS), tmp_path / "elsewhere"
-    part = _accumulated(SAMPLES[:3], str(model), cache=SimilarityCache())
-    packed, expected = pickle.dumps(part), part.compute()
-    assert len(packed) < 5000
-    model.rename(elsewhere)
-    returned = pickle.loads(packed)  # noqa: S301 - what was just written
-    assert returned.compute() == expected
-    elsewhere.rename(model)
-    returned.add([INPUTS[5]], [OUTPUTS[5]])
-    assert len(returned) == 4
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"protocol": "published"}, "protocol is 'published' there and 'corrected' here"),
-        ({"layer": 1}, "layer is 1 there and 2 here"),
-        ({"reduction": "mean"}, "reduction is 'mean' there and 'min' here"),
-    ],
-)
-def test_what_was_measured_otherwise_does_not_merge(tiny: str, options: Any, says: str) -> None:
-    here, there = _accumulated(SAMPLES[:2], tiny), _accumulated(SAMPLES[:2], tiny, **options)
-    with pytest.raises(ScoreError, match=says):
-        here.merge(there)
-    assert (len(here), len(there)) == (2, 2)
 
 
 def test_a_gpu_is_taken_where_there_is_one(tiny: str) -> None:

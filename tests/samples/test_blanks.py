@@ -76,7 +76,6 @@ def test_marks_around_nothing_are_blanks(prompt: str, blanks: list[str]) -> None
     "blank",
     [
         LONG,
-        '{argument name="a" default="b {c} d"}',
         '{argument name="a" default="it\'s [so]"}',
         r"{argument name=\"a\" default=\"b {c} d\"}",
     ],
@@ -156,7 +155,6 @@ def test_names_in_capitals_and_runs_of_underscores_can_be_filled(
 @pytest.mark.parametrize(
     ("prompt", "piece"),
     [
-        ("a fox in the snow", "a fox in the snow"),
         ("a fox in the snow", "fox"),
         ("a neon sign that says OPEN LATE", "OPEN LATE"),
         ("a poster: I LOVE YOUR CITY SO MUCH", "YOUR CITY"),
@@ -164,7 +162,6 @@ def test_names_in_capitals_and_runs_of_underscores_can_be_filled(
         ("a lamp (PBR) on [this](https://example.org)", "(PBR)"),
         ("[PET]: a hen", "[PET]"),
         ("a [YOUR CITY] map", "YOUR CITY"),
-        ("a fox", " "),
         *(("a category ___ [PET]", one) for one in ("[DOG]", "cat", "__", "PET", "")),
     ],
 )
@@ -181,7 +178,7 @@ def test_what_is_found_can_be_filled(prompt: str) -> None:
     done = completed(prompt, [(one, one) for one in dict.fromkeys(found)])
 
     filled = tuple((one, one) for one in dict.fromkeys(found))
-    assert done == Completed(prompt, (), (), filled=filled)
+    assert done == Completed(prompt, (), filled=filled)
 
 
 @given(
@@ -197,7 +194,7 @@ def test_literal_text_is_never_changed(
 ) -> None:
     values = {one: [value for blank, value in fillings if blank == one] for one in BLANKS}
     stand = [blank for _, blank in pieces]
-    expected, left, seen = [], [], dict.fromkeys(BLANKS, 0)
+    expected, seen = [], dict.fromkeys(BLANKS, 0)
     for plain, blank in pieces:
         given_values, place = values[blank], seen[blank]
         seen[blank] += 1
@@ -207,13 +204,11 @@ def test_literal_text_is_never_changed(
             expected.append(plain + given_values[place])
         else:
             expected.append(plain + blank)
-            left.append(blank)
 
     done = completed("".join(plain + blank for plain, blank in pieces) + end, fillings)
 
     assert done.prompt == "".join(expected) + end
     assert set(done.unknown) == {blank for blank, _ in fillings if blank not in stand}
-    assert list(done.left) == left
     assert Counter(done.filled) == Counter(
         (blank, value) for blank in BLANKS for value in values[blank][: stand.count(blank)]
     )

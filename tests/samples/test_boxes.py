@@ -16,7 +16,6 @@ from PIL import Image, ImageCms
 from echo_hf.engines.base import make_engine
 from echo_hf.engines.pixels import FAMILIES
 from echo_hf.errors import ImageError
-from echo_hf.images.loader import upright_rgb
 from echo_hf.samples.boxes import (
     WORDS,
     Boxes,
@@ -68,7 +67,6 @@ def test_boxes_by_hand() -> None:
     [
         ([0, 0, 1001, 500], ["wrong_convention"], False),
         ([400, 0, 400, 500], ["degenerate_box"], False),
-        ([400, 0, 300, 500], ["degenerate_box"], False),
         ([0, 500, 500, 400], ["degenerate_box"], False),
         ([100.1, 0, 100.4, 500], ["degenerate_box"], False),
         # 0.2 % of 1000 x 2000 are 4000 pixels: 100 x 40, and one row less.
@@ -179,22 +177,16 @@ def test_one_box_in_every_convention(convention: Convention, numbers: list[float
 @pytest.mark.parametrize(
     ("convention", "boxes", "expected"),
     [
-        (ABS, [], None),
         (ABS, [[0, 0, 504, 504], [-20, 1, 529.2, 2]], None),
         (ABS, [[0, 0, 530, 504]], "[0, 0, 530, 504]"),
-        (ABS, [[0, 0, 1, 2], [0, 0, 504, 530]], "[0, 0, 504, 530]"),
         (ABS, [[-26, 0, 504, 504]], "[-26, 0, 504, 504]"),
         (ABS, [[0.1, 0.2, 0.5, 1.0]], "[0.1, 0.2, 0.5, 1]"),
-        (ABS, [[0.1, 0.2, 0.5, 1.5]], None),
         (THOUSANDTHS, [[0, 0, 1000, 1000], [-50, 0, 5, 5]], None),
         (THOUSANDTHS, [[0, 0, 1001, 900]], "[0, 0, 1001, 900]"),
-        (THOUSANDTHS, [[0, 1200, 10, 900]], "[0, 1200, 10, 900]"),
-        (THOUSANDTHS, [[-51, 0, 10, 10]], "[-51, 0, 10, 10]"),
         (THOUSANDTHS, [[0.2, 0.2, 0.9, 0.9]], "[0.2, 0.2, 0.9, 0.9]"),
         (Convention.REL_1000_YX, [[0, 0, 900, 1001]], "[0, 0, 900, 1001]"),
         (Convention.REL_1, [[0.2, 0.2, 0.9, 0.9]], None),
         (Convention.REL_1, [[0, 0, 1.01, 1]], "[0, 0, 1.01, 1]"),
-        (Convention.REL_1, [[0, 0, 640, 480]], "[0, 0, 640, 480]"),
     ],
 )
 def test_numbers_that_betray_another_convention(
@@ -206,12 +198,12 @@ def test_numbers_that_betray_another_convention(
 
 def test_how_boxes_are_asked_for() -> None:
     frames = {one: Frame(one, (1290, 2796), (672, 1456)) for one in Convention}
-    assert frames[ABS].words.startswith("The picture is 672 pixels wide and 1456 pixels high. ")
-    assert all("[y1, x1, y2, x2]" in WORDS[one] for one in Convention if one.endswith("yx"))
-    for convention in Convention:
-        if convention is not ABS:
-            assert frames[convention].words == WORDS[convention]
-            assert "1290" not in WORDS[convention]
+    assert frames.pop(ABS).words == (
+        "The picture is 672 pixels wide and 1456 pixels high. Give each box as [x1, y1, x2, y2] in "
+        "pixels: the upper left corner, then the lower right one."
+    )
+    assert all(frame.words == WORDS[one] for one, frame in frames.items())
+    assert "[y1, x1, y2, x2]" in WORDS[Convention.REL_1000_YX]
 
 
 NOISE = np.random.default_rng(0).integers(0, 256, (30, 50, 4), dtype=np.uint8)
@@ -272,21 +264,17 @@ TURNS: dict[int, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("orientation", TURNS)
-@pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP"])
-def test_boxes_are_those_of_the_upright_image(orientation: int, kind: str, tmp_path: Any) -> None:
+@pytest.mark.parametrize("kind", ["PNG", "TIFF"])
+def test_boxes_are_those_of_the_upright_image(orientation: int, kind: str) -> None:
     exif = Image.Exif()
     exif[0x0112] = orientation
-    options = {"lossless": True} if kind == "WEBP" else {}
-    data = encoded(drawn("RGB"), kind, exif=exif, **options)
+    data = encoded(drawn("RGB"), kind, exif=exif)
     seen = TURNS[orientation](NOISE[..., :3])
     left, top, right, bottom = box = (3, 4, 20, 29)
     crop = opened(cut(upright(data), box))
 
     np.testing.assert_array_equal(np.asarray(crop), seen[top:bottom, left:right])
     assert upright_size(data) == (seen.shape[1], seen.shape[0])
-    assert crop.getexif() == {}
-    (tmp_path / "a").write_bytes(data)
-    assert upright_rgb(tmp_path / "a").size == upright_size(data)
 
 
 def test_a_color_profile_stays_and_nothing_else_does() -> None:
@@ -312,8 +300,7 @@ def test_colors_that_no_png_holds_are_converted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("box", "inset"),
-    [((0, 0, 51, 30), 0), ((-1, 0, 5, 5), 0), ((9, 0, 9, 5), 0), ((0, 0, 50, 20), 10)],
+    ("box", "inset"), [((0, 0, 51, 30), 0), ((-1, 0, 5, 5), 0), ((0, 0, 50, 20), 10)]
 )
 def test_a_box_that_leaves_nothing_is_refused(box: tuple[int, int, int, int], inset: int) -> None:
     with pytest.raises(ImageError, match=r"leaves nothing of an image of 50 x 30 pixels") as caught:
@@ -324,20 +311,14 @@ def test_a_box_that_leaves_nothing_is_refused(box: tuple[int, int, int, int], in
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"no picture", "cannot be decoded"),
-        (encoded(drawn("RGB"), "PNG")[:700], "cannot be decoded"),
+        (b"no picture", "it begins with b'no picture'"),
+        (encoded(drawn("RGB"), "PNG")[:700], "700 bytes: fetch it again"),
         (encoded(Image.new("F", (9, 9)), "TIFF"), "pixels of mode 'F'"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(ImageError, match=said):
         upright(data)
-
-
-def test_of_an_animation_the_first_frame_is_cut() -> None:
-    frames = [Image.new("RGB", (50, 30), color) for color in ("red", "blue")]
-    data = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
-    assert opened(cut(upright(data), CROPPED)).convert("RGB").getpixel((0, 0)) == (255, 0, 0)
 
 
 PHONE = (1290, 2796)
@@ -355,20 +336,17 @@ OWN_BUDGET = {"factor": 28, "min_pixels": 3136, "max_pixels": 12_845_056}
         # Shares of the sides need no size.
         ("Qwen/Qwen3-VL-8B-Instruct", None, {}, THOUSANDTHS, PHONE),
         ("Qwen/Qwen3-VL-8B-Instruct", [32, 65_536, 1_003_520], {}, THOUSANDTHS, PHONE),
-        ("Qwen/Qwen2-VL-7B-Instruct", None, {}, THOUSANDTHS, PHONE),
         ("google/Gemini-2.5-flash", None, {}, YX, PHONE),
         ("zai-org/GLM-4.5V", None, {}, THOUSANDTHS, PHONE),
-        ("glm4v-9b", None, {}, THOUSANDTHS, PHONE),
         ("our-finetune", None, {"family": "qwen3_vl"}, THOUSANDTHS, PHONE),
         ("org/other", USUAL, {"convention": "rel_1"}, Convention.REL_1, PHONE),
         ("Qwen/Qwen2.5-VL-7B-Instruct", None, {"convention": "rel_1000"}, THOUSANDTHS, PHONE),
         # A quarter of 1290 x 2796 pixels, so half of each side.
         ("org/other", [1, 1, 901_710], {"convention": "abs_resized"}, ABS, (645, 1398)),
-        ("org/other", None, {"convention": "abs_resized"}, ABS, PHONE),
         # Pixels of an unknown size are not guessed.
         *(
             ("Qwen/Qwen2.5-VL-7B-Instruct", pixels, {}, ABS, None)
-            for pixels in (None, [28], "28", [None, 1, 2], {"factor": 28}, 5)
+            for pixels in (None, [28], [None, 1, 2], {"factor": 28})
         ),
         ("our-finetune", None, {"family": "qwen2_5_vl"}, ABS, None),
     ],
@@ -383,9 +361,8 @@ def test_how_an_engine_names_places(
 
 
 @pytest.mark.parametrize("model", ["org/other", "zai-org/GLM-4.5", ""])
-@pytest.mark.parametrize("pixels", [None, [1, 1, 500_000]])
-def test_a_model_of_unknown_convention_is_asked_for_thousandths(model: str, pixels: Any) -> None:
-    frames = engine_frames({"kind": "openai", "model": model, "pixels": pixels})
+def test_a_model_of_unknown_convention_is_asked_for_thousandths(model: str) -> None:
+    frames = engine_frames({"kind": "openai", "model": model, "pixels": [1, 1, 500_000]})
     assert (frames.convention, frames.is_assumed, frames.is_blind) == (THOUSANDTHS, True, False)
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from itertools import cycle, permutations
+from itertools import cycle, permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from echo_hf.engines.base import ImageRef, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.reasons import Failed, Notice
 from echo_hf.samples.roles import Roles
-from echo_hf.samples.shown_images import RequestPart, RolesAnswer, SampleImage, parts_of
-from echo_hf.samples.tasks import Assigned, Task
+from echo_hf.samples.tasks import Assigned, RequestPart, RolesAnswer, SampleImage, Task, parts_of
 from tests.samples_for_tests import (
     ROLES_SAMPLES,
     TARGET,
@@ -115,7 +113,6 @@ FOR_ANALYSIS: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
         [[one([1], [2])]],
         NOT_THERE,
     ),
-    "or may be the only one": (sample([{**CONTEXT[0], "pictures": [LOST]}]), [], NOT_THERE),
 }
 
 
@@ -136,23 +133,16 @@ def test_our_mark_fills_no_blank() -> None:
     assert {reason for reason, _ in noted(rows)} == {"shortened_prompt"}
 
 
-def test_a_failed_part_keeps_the_sample_in_quarantine() -> None:
-    (row,) = made((SAMPLE, [[one([1], [2])], None]), most=2)
-    assert (row["_status"], row["_reason"], row["_request"]) == ("quarantined", "cut", "ff")
-
-
 def test_the_counts_by_hand() -> None:
-    filled = {**one([], [2]), "prompt_fill_blank": [{"placeholder": "[PET]", "value": "cat"}]}
-    rows = [
-        (SAMPLE, [[one([1], [2])]]),
-        (SAMPLE, [[one([1], [], conversation=2)]]),
-        ({**SAMPLE, "prompt": TEMPLATE}, [[filled]]),
-        ({**SAMPLE, "quality": "Trash"}, []),
-    ]
-    stage = Roles(TARGET, STORE)
-    answers = [[answer(*said) for said in given_] for _, given_ in rows]
-    done = stage.finish(table(*(row for row, _ in rows)), answers)
-    tally = stage.tally(done.filter(pa.compute.equal(done["_status"], "kept")))
+    done = kept(
+        made(
+            (SAMPLE, [[one([1], [2])]]),
+            (SAMPLE, [[one([1], [], conversation=2)]]),
+            ({**SAMPLE, "prompt": TEMPLATE}, [[pet("cat", 2)]]),
+            ({**SAMPLE, "quality": "Trash"}, []),
+        )
+    )
+    tally = STAGE.tally(pa.Table.from_pylist(done, schema=Roles.outputs.schema))
 
     assert tally == {"with_inputs": 2, "filled": 1, "screenshots": 1}
     assert Roles.headline({"roles": StageStats("roles", 4, 4, tally=tally)}) == (
@@ -160,28 +150,13 @@ def test_the_counts_by_hand() -> None:
     )
 
 
-def test_a_request_shows_each_image_after_its_number() -> None:
-    ((request,),) = STAGE.requests(table({**SAMPLE, "prompt": TEMPLATE}))
-    files = [STORE.path(digest(name)) for name in "ab"]
-    _, *images = request.messages[1].parts
-
-    assert images[::2] == [Text("Picture 1:"), Text("Picture 2:")]
-    assert [one.file for one in images[1::2] if isinstance(one, ImageRef)] == files
-    assert [one["file"] for one in request.inputs["pictures"]] == files
-    assert request.inputs["placeholders"] == ["[PET]", "[PLACE]"]
-
-
 # Of a sample with more parts than answers the first part's answer is given again.
 ANSWERS = st.lists(ROLES_SAMPLES, min_size=1, max_size=3)
 
 
-def _case(row: dict[str, Any], answers: list[Any], most: int) -> tuple[dict[str, Any], list[Any]]:
-    parts = parts_of(row, most) if row["quality"] != "Trash" else []
-    return row, [said for _, said in zip(parts, cycle(answers), strict=False)]
-
-
 def _answered(row: dict[str, Any], answers: list[Any], most: int) -> list[dict[str, Any]]:
-    return made(_case(row, answers, most), most=most)
+    parts = parts_of(row, most) if row["quality"] != "Trash" else []
+    return made((row, [said for _, said in zip(parts, cycle(answers), strict=False)]), most=most)
 
 
 @given(samples(), ANSWERS, st.integers(2, 16))
@@ -200,28 +175,10 @@ def test_everything_is_accounted_for(row: dict[str, Any], answers: list[Any], mo
             row["sample_digest"] if ("no_task", None) in noted(rows) else None,
         )
         assert one["prompt_fill_blank"] == (one["prompt"] != row["prompt"])
-    _who_may_be_a_minor_is_to_be_reviewed(row, answers, most, done)
     contradicted = {"two_roles", "picture_used_twice"} & {why for why, _ in noted(rows)}
     assert contradicted or not any(one["doubts"] for one in done)
     if looked_at:
         _images_have_one_role(row, rows)
-
-
-def _who_may_be_a_minor_is_to_be_reviewed(
-    row: dict[str, Any], answers: list[Any], most: int, done: list[dict[str, Any]]
-) -> None:
-    marked: set[str] = set()
-    for part, said in zip(parts_of(row, most), cycle(answers), strict=False):
-        shown = {number: one.sha256 for number, one in enumerate(part.images, 1)}
-        for one in said if row["quality"] != "Trash" else ():
-            keys = [*one["inputs"], *one["outputs"], one["conversation"], one["collage"]]
-            named = {shown[key] for key in keys if key in shown}
-            marked |= (
-                (named or set(shown.values())) if one["may_show_minor"] is not False else set()
-            )
-    for one in done:
-        has = {*one["input_images"], *one["output_images"], one["screenshot"]}
-        assert one["review"] == (["may_show_minor"] if has & marked else [])
 
 
 def _words_have_one_row(row: dict[str, Any], done: list[dict[str, Any]]) -> None:
@@ -264,60 +221,13 @@ def test_names_come_from_sources_alone(
     assert others == [first, first]
 
 
-COMPLETIONS = st.lists(st.sampled_from(["cat", "dog", "owl"]), min_size=2, max_size=11)
-
-
-@given(COMPLETIONS, st.integers(2, 6), st.booleans())
-def test_several_parts_are_one_where_their_answers_agree(
-    pets: list[str], most: int, with_input: bool
-) -> None:
-    context = [
-        post(0, -1, TEMPLATE, "i" if with_input else ""),
-        *(post(n, 0, f"my {pet}") for n, pet in enumerate(pets, 1)),
-    ]
-    for number, one_of in enumerate(context[1:], 1):
-        one_of["pictures"] = [image(f"o{number}")]
-    row = sample(context, range(len(context)), range(1, len(context)), prompt=TEMPLATE)
-    pet_of = {digest(f"o{number}"): pet for number, pet in enumerate(pets, 1)}
-
-    rows = []
-    for most_pictures in (16, most):
-        parts = parts_of(row, most_pictures)
-        assert len(parts) == 1 or most_pictures == most
-        rows.append(made((row, [_truth(part, pet_of) for part in parts]), most=most_pictures))
-    for done in kept(rows[0]) + kept(rows[1]):
-        done["provenance"] = json.loads(done["provenance"])["roles"]["blanks"]
-    assert rows[0] == rows[1]
-    assert len(kept(rows[0])) == len(set(pets))
-
-
-def _truth(part: Any, pet_of: dict[str, str]) -> list[dict[str, Any]]:
-    inputs = [n for n, shown in enumerate(part.images, 1) if shown.sha256 not in pet_of]
-    pets: dict[str, list[int]] = {}
-    for number, shown in enumerate(part.images, 1):
-        if shown.sha256 in pet_of:
-            pets.setdefault(pet_of[shown.sha256], []).append(number)
-    return [
-        one(
-            inputs,
-            outputs,
-            posts=[part.posts.index(part.images[n - 1].post) for n in outputs],
-            prompt_fill_blank=[{"placeholder": "[PET]", "value": pet}],
-        )
-        for pet, outputs in pets.items()
-    ]
-
-
 PLAIN = "a fox in the snow"
 IMAGES = "abcdefghij"
 
 
-def part(images: str = IMAGES, own: Sequence[int] = (0, 1, 3)) -> RequestPart:
-    return RequestPart(
-        (0, 1, 2, 3),
-        frozenset(own),
-        tuple(SampleImage(told, n % 4, None) for n, told in enumerate(images)),
-    )
+def part() -> RequestPart:
+    images = tuple(SampleImage(told, n % 4, None) for n, told in enumerate(IMAGES))
+    return RequestPart((0, 1, 2, 3), frozenset({0, 1, 3}), images)
 
 
 def told(inputs: str = "", outputs: str = "", **values: Any) -> dict[str, Any]:
@@ -334,15 +244,21 @@ def told(inputs: str = "", outputs: str = "", **values: Any) -> dict[str, Any]:
     }
 
 
-def assigned(*several: dict[str, Any], prompt: str = PLAIN) -> tuple[list[Task], list[Any]]:
+def assigned(
+    *several: dict[str, Any], prompt: str = PLAIN, at_once: bool = True
+) -> tuple[list[Task], list[Any]]:
     made = Assigned(prompt, IMAGES)
-    made.add(RolesAnswer.model_validate({"samples": several}), part())
+    for said in [several] if at_once else [(one,) for one in several]:
+        made.add(RolesAnswer.model_validate({"samples": said}), part())
     tasks = made.finish()
     return tasks, [told for told in made.findings if told[0] is not Notice.NEITHER]
 
 
-def shown(tasks: Sequence[Task]) -> list[tuple[str, ...]]:
-    return [("".join(t.inputs), "".join(t.outputs), t.screenshot or "") for t in tasks]
+def shown(tasks: Sequence[Task]) -> str:
+    """Inputs and outputs of each task, and its screenshot: `ab>c@d`."""
+    shots = [f"@{one.screenshot}" if one.screenshot else "" for one in tasks]
+    pairs = zip(tasks, shots, strict=True)
+    return " ".join(f"{''.join(one.inputs)}>{''.join(one.outputs)}{shot}" for one, shot in pairs)
 
 
 def fill(pet: str) -> list[dict[str, str]]:
@@ -354,129 +270,90 @@ def filled(pet: str, outputs: str = "", inputs: str = "", **values: Any) -> dict
 
 
 Said = list[dict[str, Any]]
-Shown = list[tuple[str, str, str]]
 TWICE, ALONE, LEFT = Notice.IMAGE_USED_TWICE, Notice.COMPLETION_WITHOUT_IMAGE, Notice.NOT_COMPLETED
-A_DOG = "a dog in the sea, oil paint"
-# What a model says; inputs, outputs and screenshot of each task; what is noted. Whatever the order.
-PLAIN_TASKS: dict[str, tuple[Said, Shown, list[Any]]] = {
-    "no task": ([], [], []),
-    "no image": ([told(), told()], [], []),
-    "in the order of the images": ([told("ca", "b")], [("ac", "b", "")], []),
-    "a result is no input": ([told("ab", "b")], [("a", "b", "")], [(Notice.TWO_ROLES, "b")]),
+A_CAT, A_DOG = "a cat in the sea, oil paint", "a dog in the sea, oil paint"
+# What a model says, the tasks, and what is noted. Whatever the order.
+PLAIN_TASKS: dict[str, tuple[Said, str, list[Any]]] = {
+    "no image": ([told(), told()], "", []),
+    "in the order of the images": ([told("ca", "b")], "ac>b", []),
+    "a result is no input": ([told("ab", "b")], "a>b", [(Notice.TWO_ROLES, "b")]),
     "nor of another task": (
-        [told("ab", "c"), told("", "b")],
-        [("a", "c", ""), ("", "b", "")],
-        [(Notice.TWO_ROLES, "b")],
+        [told("ab", "c"), told("", "b")], "a>c >b", [(Notice.TWO_ROLES, "b")]
     ),
     "results of the same inputs are one task": (
-        [told("a", "b"), told("a", "c"), told("", "d"), told("", "e")],
-        [("a", "bc", ""), ("", "de", "")],
-        [],
+        [told("a", "b"), told("a", "c"), told("", "d"), told("", "e")], "a>bc >de", []
     ),
     "what was made from words gets no inputs of others": (
-        [told("", "a"), told("b", "c")],
-        [("", "a", ""), ("b", "c", "")],
-        [],
+        [told("", "a"), told("b", "c")], ">a b>c", []
     ),
     "inputs of several people are several tasks": (
-        [told("a", "b"), told("c", "d"), told("e")],
-        [("a", "b", ""), ("c", "d", ""), ("e", "", "")],
-        [],
+        [told("a", "b"), told("c", "d"), told("e")], "a>b c>d e>", []
     ),
     "tries that share an image are one": (
-        [told("a", "c"), told("b", "d"), told("e", "cd")],
-        [("abe", "cd", "")],
-        [],
+        [told("a", "c"), told("b", "d"), told("e", "cd")], "abe>cd", []
     ),
     "tries stand in the order of their images": (
-        [told("", "d"), told("e", "f"), told("c", "b")],
-        [("c", "b", ""), ("", "d", ""), ("e", "f", "")],
-        [],
+        [told("", "d"), told("e", "f"), told("c", "b")], "c>b >d e>f", []
     ),
     "a screenshot is neither input nor output": (
-        [told("ab", "cd", conversation="b"), told("", "e", collage="d")],
-        [("a", "c", "b"), ("", "e", "d")],
-        [],
+        [told("ab", "cd", conversation="b"), told("", "e", collage="d")], "a>c@b >e@d", []
     ),
     "a conversation before a collage": (
-        [told("", "a", conversation="b", collage="a")],
-        [("", "", "b")],
-        [],
+        [told("", "a", conversation="b", collage="a")], ">@b", []
     ),
     "told in words and shown in a conversation": (
-        [told("", "a"), told(conversation="c"), told(conversation="b")],
-        [("", "a", "b"), ("", "", "c")],
-        [],
-    ),
-    "a whole try stays beside a conversation": (
-        [told("a", "b"), told(conversation="c")],
-        [("a", "b", ""), ("", "", "c")],
-        [],
+        [told("", "a"), told(conversation="c"), told(conversation="b")], ">a@b >@c", []
     ),
     "tasks stand in the order of their images": (
         [told("e"), told("c"), told("d"), told(conversation="a"), told(conversation="b")],
-        [("c", "", "a"), ("", "", "b"), ("d", "", ""), ("e", "", "")],
+        "c>@a >@b d> e>",
         [],
     ),
     "two samples of one conversation are one": (
-        [told("a", "", conversation="c"), told("", "b", conversation="c")],
-        [("a", "b", "c")],
-        [],
+        [told("a", "", conversation="c"), told("", "b", conversation="c")], "a>b@c", []
     ),
     "two conversations with one result": (
         [told("", "e", conversation="b"), told("", "e", conversation="a")],
-        [("", "e", "a"), ("", "", "b")],
+        ">e@a >@b",
         [(TWICE, "e")],
     ),
-}
-COMPLETIONS_OF_TASKS: dict[str, tuple[Said, Shown, list[Any]]] = {
-    "no image": ([filled("cat")], [], [(ALONE, "a cat in the sea, oil paint")]),
+}  # fmt: skip
+COMPLETIONS_OF_TASKS: dict[str, tuple[Said, str, list[Any]]] = {
+    "no image": ([filled("cat")], "", [(ALONE, A_CAT)]),
     "one for each way it was filled": (
-        [filled("dog", "d", "a"), filled("cat", "bc", "a")],
-        [("a", "bc", ""), ("a", "d", "")],
-        [],
+        [filled("dog", "d", "a"), filled("cat", "bc", "a")], "a>bc a>d", []
     ),
     "equal ones are one": (
         [filled("cat", "d"), filled("cat", "c", conversation="b"), filled("cat", conversation="a")],
-        [("", "cd", "a")],
+        ">cd@a",
         [],
     ),
     "has its image before the template": (
-        [told("a", "bcd"), filled("cat", "b", "a")],
-        [("a", "b", "")],
-        [(LEFT, "c"), (LEFT, "d")],
+        [told("a", "bcd"), filled("cat", "b", "a")], "a>b", [(LEFT, "c"), (LEFT, "d")]
     ),
     "a template with a conversation stays beside": (
-        [told("", "c", conversation="a"), filled("cat", "b")],
-        [("", "c", "a"), ("", "b", "")],
-        [],
+        [told("", "c", conversation="a"), filled("cat", "b")], ">c@a >b", []
     ),
     "one that nobody shows leaves the template alone": (
-        [filled("cat", "", "a")],
-        [("a", "", "")],
-        [(ALONE, "a cat in the sea, oil paint")],
+        [filled("cat", "", "a")], "a>", [(ALONE, A_CAT)]
     ),
     "two of one image": (
-        [filled("cat", "b"), filled("dog", "b")],
-        [("", "b", "")],
-        [(TWICE, "b"), (ALONE, A_DOG)],
+        [filled("cat", "b"), filled("dog", "b")], ">b", [(TWICE, "b"), (ALONE, A_DOG)]
     ),
     "two of one conversation": (
         [filled("cat", conversation="b"), filled("dog", conversation="b")],
-        [("", "", "b")],
+        ">@b",
         [(TWICE, "b"), (ALONE, A_DOG)],
     ),
     "in the order of the images they keep": (
         [filled("cat", "ab"), filled("dog", "ad"), filled("owl", "bc")],
-        [("", "ab", ""), ("", "c", ""), ("", "d", "")],
+        ">ab >c >d",
         [(TWICE, "a"), (TWICE, "b")],
     ),
     "a conversation belongs to its completion": (
-        [told("", "c", conversation="a"), filled("cat", conversation="a")],
-        [("", "", "a")],
-        [(LEFT, "c")],
+        [told("", "c", conversation="a"), filled("cat", conversation="a")], ">@a", [(LEFT, "c")]
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -487,9 +364,10 @@ COMPLETIONS_OF_TASKS: dict[str, tuple[Said, Shown, list[Any]]] = {
         for name, case in cases.items()
     ],
 )
-def test_tasks_by_hand(prompt: str, said: Said, tasks: Shown, findings: list[Any]) -> None:
-    for order in permutations(said):
-        made, noticed = assigned(*order, prompt=prompt)
+def test_tasks_by_hand(prompt: str, said: Said, tasks: str, findings: list[Any]) -> None:
+    """Told in one answer or in several about parts of the sample, in any order."""
+    for order, at_once in product(permutations(said), [True, False]):
+        made, noticed = assigned(*order, prompt=prompt, at_once=at_once)
         assert (shown(made), sorted(noticed)) == (tasks, sorted(findings))
 
 
@@ -497,9 +375,7 @@ def test_tasks_by_hand(prompt: str, said: Said, tasks: Shown, findings: list[Any
     ("values", "findings"),
     [
         ({"inputs": [0, 2, 11, 2, 11]}, ["image 0", "image 11"]),
-        ({"outputs": [0, 2, 11, 2, 11]}, ["image 0", "image 11"]),
-        ({"inputs": [2], "conversation": 0}, ["image 0"]),
-        ({"inputs": [2], "collage": 0}, ["image 0"]),
+        ({"outputs": [2], "conversation": 0}, ["image 0"]),
         ({"inputs": [2], "posts": [4]}, ["post 4"]),
     ],
 )
@@ -520,14 +396,13 @@ def test_posts_are_the_samples_own_and_go_to_the_first_try() -> None:
     [
         (TEMPLATE, [("[PET]", " ")], TEMPLATE, []),
         (TEMPLATE, [("[PET]", "[PET]")], TEMPLATE, []),
-        (TEMPLATE, [], TEMPLATE, []),
         (
             TEMPLATE,
             [("[PET]", "cat"), ("[PET]", "dog"), ("[NOWHERE]", "x")],
             "a cat in the [PLACE], oil paint",
             ["[NOWHERE]", "[PET]"],
         ),
-        *((PLAIN, [(piece, "x")], PLAIN, [piece]) for piece in (PLAIN, "fox", "a fox in")),
+        (PLAIN, [("fox", "x")], PLAIN, ["fox"]),
     ],
 )
 def test_only_blanks_are_filled(

@@ -22,9 +22,6 @@ from echo_hf.samples.spans import (
     text_of,
 )
 
-VOCABULARY = ["a", "red", "fox", "draws", "nine", "small", "boats", "at", "night", "画", "像"]
-WORDS = st.lists(st.sampled_from(VOCABULARY), max_size=30)
-
 
 @pytest.mark.parametrize(
     ("prompt", "texts", "expected"),
@@ -47,14 +44,6 @@ def test_a_prompt_is_unmodified_only_when_spans_of_the_text_make_it(
     prompt: str, texts: list[str], expected: bool
 ) -> None:
     assert SpanIndex(texts).holds(prompt) is expected
-
-
-@given(WORDS)
-def test_a_foreign_word_is_never_held(words: list[str]) -> None:
-    text = " ".join(words)
-
-    assert not SpanIndex([text]).holds(f"{text} zebra")
-    assert not SpanIndex([text]).holds(f"zebra {text}")
 
 
 def test_a_hundred_snippets_are_a_modification() -> None:
@@ -92,15 +81,6 @@ def test_a_hostile_text_costs_no_more_than_a_long_one(text: str) -> None:
     SpanIndex([text]).holds(text[: len(text) // 2] + "zebra")
 
     assert time.process_time() - started < 8
-
-
-@given(WORDS, WORDS)
-def test_the_shortest_spans_find_every_word_that_is_there(
-    words: list[str], text: list[str]
-) -> None:
-    cut = SpanIndex([" ".join(text)], shortest=1).spans(" ".join(words))
-    lacking = sum(1 for word in words if word not in text)
-    assert cut.count(None) == lacking
 
 
 PIECES = ["a", "red", "fox", "in", "the", "snow", "night", "draw", "画", "像", ",", "!", "🦊"]
@@ -142,13 +122,6 @@ def test_what_is_put_in_between_is_little_and_new(texts: list[str], text: str) -
     assert all(len(one) <= 8 for one in counted)
     assert sum(map(len, counted)) * 3 <= len(words.findall(text.replace("[pet]", "")))
     assert not {word for one in counted for word in one} & known
-
-
-@given(LINE, LINE, LINE)
-def test_a_run_of_a_post_is_one_place(before: str, text: str, after: str) -> None:
-    spans = spans_of(text, posts("zebra", before + text + after))
-    assert spans is not None
-    assert len(spans) == bool(text)
 
 
 @given(st.lists(st.sampled_from(["fox", "snow", "画", ","]), min_size=1, max_size=30), st.data())
@@ -204,15 +177,11 @@ def test_the_first_source_is_preferred_and_descriptions_of_images_are_some() -> 
     "span",
     [
         SourceSpan("u", "text", -1, 4),
-        SourceSpan("u", "text", 4, 4),
         SourceSpan("u", "text", 5, 4),
         SourceSpan("u", "text", 0, 10**18),
-        SourceSpan("u", "text", None, 4),
         SourceSpan("u", "text", 0, None),
         SourceSpan("u", "text", 0, 4, "and words"),
-        SourceSpan("u", "title", 0, 4),
         SourceSpan("v", "text", 0, 4),
-        SourceSpan(None, None, 0, 4),
         SourceSpan(),
     ],
 )
@@ -230,12 +199,11 @@ def test_spans_cannot_make_an_endless_text() -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        None,
         "text",
         {"post_url": "u"},
         *(
             {**SourceSpan("u", "text", 0, 4)._asdict(), **odd}
-            for odd in ({"more": 1}, {"start": "0"}, {"start": True}, {"end": 4.0}, {"text": ["a"]})
+            for odd in ({"more": 1}, {"start": "0"}, {"start": True}, {"text": ["a"]})
         ),
     ],
 )

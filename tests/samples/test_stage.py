@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -51,27 +52,26 @@ STAGES: dict[str, Made] = {
     "feedback": lambda _: Feedback(TARGET),
     "safety": lambda images: Safety(TARGET, images),
 }
-# Its digest is another with each of these.
-OPTIONS: dict[str, list[dict[str, Any]]] = {
-    "extract": [{"context_characters": 2000}],
-    "roles": [{"most_pictures": 8}],
-    "screenshots": [{"convention": "rel_1"}, {"inset": 10}, {"family": "qwen3_vl"}],
-    "feedback": [],
-    "safety": [{"form": "moderation"}, {"remove": frozenset(NAMED)}, {"most_pictures": 2}],
-}
 KEEPING = ("screenshots", "feedback", "safety")
 
 
+SHOT = hashlib.sha256(png(PIXELS)).hexdigest()
+
+
 @pytest.fixture(scope="module")
-def shot(tmp_path_factory: pytest.TempPathFactory) -> tuple[ImageStore, str]:
-    store, (screenshot,) = store_with(tmp_path_factory.mktemp("shot"), png(PIXELS))
-    return store, screenshot
+def images(tmp_path_factory: pytest.TempPathFactory) -> ImageStore:
+    return store_with(tmp_path_factory.mktemp("shot"), png(PIXELS))[0]
 
 
-def a_row(screenshot: str, text: str = "made with it", **values: Any) -> Row:
+@pytest.fixture
+def stage(images: ImageStore, name: str) -> SampleStage:
+    return STAGES[name](images)
+
+
+def a_row(text: str = "made with it", **values: Any) -> Row:
     context = [post(0, -1, text), post(1, 0, text, author="ana_banana")]
-    context[0]["pictures"] = [{**image(None, text), "sha256": screenshot}]
-    plain = {"prompt": text, "screenshot": screenshot, "output_images": [screenshot]}
+    context[0]["pictures"] = [{**image(None, text), "sha256": SHOT}]
+    plain = {"prompt": text, "screenshot": SHOT, "output_images": [SHOT]}
     return sample(context, [0], [1], **{**plain, **values})
 
 
@@ -88,11 +88,8 @@ def texts(request: Request) -> str:
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_what_people_wrote_is_data_that_cannot_close_its_delimiters(
-    shot: tuple[ImageStore, str], name: str
-) -> None:
-    stage = STAGES[name](shot[0])
-    ((*others, request),) = stage.requests(rows_of(stage, a_row(shot[1], HOSTILE)))
+def test_what_people_wrote_is_data_that_cannot_close_its_delimiters(stage: SampleStage) -> None:
+    ((*others, request),) = stage.requests(rows_of(stage, a_row(HOSTILE)))
     prompts = [stage.prompt]
     if isinstance(stage, Feedback):  # which asks for the task's phrase last
         prompts.append(stage.phrase_prompt)
@@ -104,18 +101,14 @@ def test_what_people_wrote_is_data_that_cannot_close_its_delimiters(
 
 
 @pytest.mark.parametrize("name", ["extract", "roles"])
-def test_account_names_are_not_shown(shot: tuple[ImageStore, str], name: str) -> None:
-    stage = STAGES[name](shot[0])
-    ((request,),) = stage.requests(rows_of(stage, a_row(shot[1])))
+def test_account_names_are_not_shown(stage: SampleStage) -> None:
+    ((request,),) = stage.requests(rows_of(stage, a_row()))
     assert "ana" not in texts(request)
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_a_request_names_the_posts_that_it_was_made_from(
-    shot: tuple[ImageStore, str], name: str
-) -> None:
-    stage = STAGES[name](shot[0])
-    ((*others, request),) = stage.requests(rows_of(stage, a_row(shot[1])))
+def test_a_request_names_the_posts_that_it_was_made_from(stage: SampleStage, name: str) -> None:
+    ((*others, request),) = stage.requests(rows_of(stage, a_row()))
     if name == "feedback":  # the last one is about the request alone
         assert request.sources == (url(0),)
         (request,) = others
@@ -125,9 +118,9 @@ def test_a_request_names_the_posts_that_it_was_made_from(
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_a_row_whose_call_failed_is_quarantined(shot: tuple[ImageStore, str], name: str) -> None:
+def test_a_row_whose_call_failed_is_quarantined(stage: SampleStage, name: str) -> None:
     """Beside the row as it was, where the stage is no condition of going on; else instead."""
-    stage, row = STAGES[name](shot[0]), a_row(shot[1])
+    row = a_row()
     asked = stage.requests(rows_of(stage, row))
     rows = stage.finish(rows_of(stage, row), [[FAILURE for _ in one] for one in asked]).to_pylist()
     failed = [one for one in rows if one["_status"] == "quarantined"]
@@ -140,10 +133,9 @@ def test_a_row_whose_call_failed_is_quarantined(shot: tuple[ImageStore, str], na
 
 
 @pytest.mark.parametrize("name", ["roles", "feedback", "safety"])
-def test_trash_is_not_asked_about(shot: tuple[ImageStore, str], name: str) -> None:
+def test_trash_is_not_asked_about(stage: SampleStage) -> None:
     """It is never published: it goes on as it came, and waits for nothing."""
-    stage = STAGES[name](shot[0])
-    row = {**a_row(shot[1], "a [PET] in the snow", quality="Trash"), "screenshot": None}
+    row = {**a_row("a [PET] in the snow", quality="Trash"), "screenshot": None}
     row["context"][0]["pictures"].append(image(None))  # neither a blank nor a lost image is told
     assert stage.requests(table(row)) == [[]]
     (done,) = stage.finish(table(row), [[]]).to_pylist()
@@ -152,14 +144,16 @@ def test_trash_is_not_asked_about(shot: tuple[ImageStore, str], name: str) -> No
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_what_decides_the_result_is_in_the_digest(shot: tuple[ImageStore, str], name: str) -> None:
-    kind, plain = type(STAGES[name](shot[0])), STAGES[name](shot[0])
-    images = {"images": shot[0]} if name not in ("extract", "feedback") else {}
-    others = [kind(TARGET, **images, **option) for option in OPTIONS[name]]
-    elsewhere = STAGES[name](ImageStore(Path("elsewhere")))
-
-    assert len({one.digest() for one in (plain, *others)}) == len(others) + 1
-    assert elsewhere.digest() == plain.digest()
+def test_every_list_text_and_number_of_an_answer_is_bounded(stage: SampleStage) -> None:
+    schema = stage.answer.model_json_schema()
+    bounds = {"array": {"maxItems"}, "string": {"maxLength"}, "number": {"minimum", "maximum"}}
+    waiting = [schema, *schema.get("$defs", {}).values()]
+    while waiting:
+        part = waiting.pop()
+        closed = "enum" in part or "const" in part
+        assert closed or bounds.get(part.get("type", ""), set()) <= part.keys()
+        waiting += [*part.get("properties", {}).values(), *part.get("anyOf", [])]
+        waiting += [part["items"]] if "items" in part else []
 
 
 # Of a config, and what a stage is given besides or instead.
@@ -173,21 +167,19 @@ SECTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_options_come_from_the_config(shot: tuple[ImageStore, str], name: str) -> None:
+def test_options_come_from_the_config(stage: SampleStage, name: str, images: ImageStore) -> None:
     section, given = SECTIONS[name]
     options = {**section, **given}
     model = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct"}
     engines = {"main": model}
     config = parse_config({**CONFIG_DATA, "engines": engines, "stages": {name: section}}, "c.yaml")
-    kind = type(STAGES[name](shot[0]))
-    images = {"images": shot[0]} if name not in ("extract", "feedback") else {}
-    assert kind.from_config(config, shot[0]) == kind(config.target, **images, **options)
+    if name not in ("extract", "feedback"):
+        options["images"] = images
+    assert type(stage).from_config(config, images) == type(stage)(config.target, **options)
 
 
-def test_the_next_run_asks_for_what_failed_alone(
-    shot: tuple[ImageStore, str], tmp_path: Path
-) -> None:
-    rows = Dataset(dataset(a_row(shot[1]), a_row(shot[1], id="other", prompt="an owl")).data)
+def test_the_next_run_asks_for_what_failed_alone(tmp_path: Path) -> None:
+    rows = Dataset(dataset(a_row(), a_row(id="other", prompt="an owl")).data)
     dead = True
 
     def says(request: Request) -> Any:

@@ -1,60 +1,163 @@
-"""Which answers speak of the same task, and the rows of samples that tasks become."""
+"""What a model is shown of a sample, the tasks it tells apart, and the rows they become."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse.csgraph import connected_components
 
+from echo_hf.prompts import load_prompt
 from echo_hf.samples.sample import sample_id
-from echo_hf.samples.tasks import Task, doubts_of, rows_of, told_and_seen, tries, without_task
-from tests.samples_for_tests import TEMPLATE, digest, post, sample, url
-
-NAMES = st.text("abcdefgh", max_size=3).map(lambda names: "".join(dict.fromkeys(names)))
-
-
-def task(inputs: str = "", outputs: str = "", posts: tuple[int, ...] = (), shot: str = "") -> Task:
-    return Task("p", (), list(inputs), list(outputs), list(posts), shot or None)
-
-
-@given(st.lists(st.tuples(NAMES, NAMES), max_size=6))
-def test_tries_are_what_hangs_together(drawn: list[tuple[str, str]]) -> None:
-    sets = [set(inputs + outputs) for inputs, outputs in drawn]
-    shared = np.array([[bool(one & other) for other in sets] for one in sets], dtype=bool)
-    expected: dict[int, list[set[str]]] = {}
-    for number in range(len(sets)):
-        label = connected_components(shared)[1][number]
-        given_ = expected.setdefault(label, [set(), set()])
-        given_[0].update(drawn[number][0])
-        given_[1].update(drawn[number][1])
-    made = tries([task(*one) for one in drawn])
-
-    apart = [one for one in expected.values() if one[0]]
-    without = set().union(*(one[1] for one in expected.values() if not one[0]))
-    if without or (drawn and not apart):
-        apart.append([set(), without])
-    found = [[set(one.inputs), set(one.outputs)] for one in made]
-    assert sorted(found, key=repr_of) == sorted(apart, key=repr_of)
+from echo_hf.samples.tasks import (
+    LONGEST_TEXT,
+    LONGEST_TEXTS,
+    MOST_IMAGES,
+    MOST_POSTS,
+    RolesAnswer,
+    Task,
+    doubts_of,
+    images_of,
+    parts_of,
+    rows_of,
+    without_task,
+)
+from tests.samples_for_tests import TARGET, TEMPLATE, digest, image, post, sample, samples, url
 
 
-def repr_of(sets: list[set[str]]) -> list[list[str]]:
-    return [sorted(one) for one in sets]
+def many(count: int, *, of_post: int = 1, primary: int = 0) -> dict[str, Any]:
+    context = [post(0, -1, "prompt"), *(post(n, 0, "mine") for n in range(1, count + 1))]
+    context[0]["pictures"] = [image(f"p{n}") for n in range(primary)]
+    for number, one in enumerate(context[1:], 1):
+        one["pictures"] = [image(f"{number}.{n}") for n in range(of_post)]
+    return sample(context, range(count + 1))
 
 
-@given(st.lists(NAMES, max_size=4), st.lists(NAMES, max_size=3))
-def test_no_image_is_lost_in_joining(told: list[str], seen: list[str]) -> None:
-    shots = [f"s{number}" for number in range(len(seen))]
-    before = tries([task("", one) for one in told])
-    some = [task("", one, shot=shot) for one, shot in zip(seen, shots, strict=True)]
-    made = told_and_seen(before, some)
+def names(part: Any) -> list[str]:
+    return [one.sha256 for one in part.images]
 
-    assert [one.screenshot for one in made if one.screenshot] == shots
-    assert {name for one in made for name in one.outputs} == set("".join([*told, *seen]))
+
+def test_own_images_are_shown_once_in_the_order_of_the_posts() -> None:
+    """Not those of posts above, of other samples, or never fetched; equal bytes at their first."""
+    context = [
+        post(0, -1, "look", "a"),
+        post(1, 0, "prompt", "bc"),
+        {**post(2, 1, "mine"), "pictures": [image(None), image("c", "a cat"), image("d")]},
+    ]
+    row = sample(context, [2, 1])
+    row["output_images"].remove(digest("d"))
+
+    assert [(one.sha256, one.post, one.alt_text) for one in images_of(row)] == [
+        (digest("b"), 1, None),
+        (digest("c"), 1, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "most", "expected"),
+    [
+        # Every part shows what the task may start from.
+        (many(5, primary=3), 4, [{0: 3, 1: 1}, {0: 2, 2: 1, 3: 1}, {0: 2, 4: 1, 5: 1}]),
+        (many(4, of_post=2), 5, [{1: 2, 2: 2}, {3: 2, 4: 2}]),
+        (many(1, of_post=7), 3, [{1: 3}, {1: 3}, {1: 1}]),
+    ],
+)
+def test_the_images_of_a_post_are_judged_together(
+    row: dict[str, Any], most: int, expected: list[dict[int, int]]
+) -> None:
+    found = [Counter(one.post for one in part.images) for part in parts_of(row, most)]
+    assert found == expected
+
+
+def test_the_largest_part_shows_every_post_of_its_images() -> None:
+    """32 images of 32 replies: each reply is there, and so is the post with the task."""
+    (part,) = parts_of(many(MOST_IMAGES), MOST_IMAGES)
+
+    assert part.posts == tuple(range(MOST_IMAGES + 1))
+    assert len(part.as_data(many(MOST_IMAGES), [])["pictures"]) == MOST_IMAGES
+
+
+def test_a_part_shows_no_more_posts_than_an_answer_can_name() -> None:
+    """A deep thread with very many posts is cut, but never the posts with the images."""
+    context = [post(n, n - 1, "deeper") for n in range(200)]
+    context[199]["pictures"] = [image("a")]
+    (part,) = parts_of(sample(context, [0, 199, *range(1, 199)]), 16)
+
+    assert len(part.posts) == MOST_POSTS
+    assert {0, 199} <= set(part.posts)
+
+
+def test_what_is_too_long_says_how_much_is_left_out() -> None:
+    context = [post(0, -1, "prompt", "a"), post(1, 0, "y" * (LONGEST_TEXT + 7), "b")]
+    context[1]["pictures"][0]["alt_text"] = context[1]["text"]
+    row = sample(context, [0, 1])
+    shown = parts_of(row, 16)[0].as_data(row, [])
+    cut = "y" * LONGEST_TEXT + "\n[... 7 characters left out]"
+
+    assert [one["text"] for one in shown["posts"]] == ["prompt", cut]
+    assert [one["alt_text"] for one in shown["pictures"]] == [None, cut]
+
+
+def test_many_long_posts_are_shortened_alike() -> None:
+    context = [post(0, -1, "prompt", "a"), *(post(n, 0, "x" * 4000) for n in range(1, 40))]
+    row = sample(context, range(40))
+    first, *texts = (one["text"] for one in parts_of(row, 16)[0].as_data(row, [])["posts"])
+
+    assert (first, len(set(texts))) == ("prompt", 1)
+    assert sum(text.count("x") for text in texts) <= LONGEST_TEXTS
+
+
+@given(samples(), st.integers(2, 6))
+def test_whatever_the_sample_its_parts_are_right(row: dict[str, Any], most: int) -> None:
+    parts = parts_of(row, most)
+    every = [one.sha256 for one in images_of(row)]
+    lead = set.intersection(*(set(names(part)) for part in parts)) if len(parts) > 1 else set()
+    place = {one["url"]: n for n, one in enumerate(row["context"])}
+
+    times = Counter(one for part in parts for one in names(part))
+    assert set(times) == set(every) == set(row["output_images"])
+    assert all(times[one] == 1 or one in lead for one in every)
+    assert len(lead) <= most // 2 or len(parts) <= 1
+    for part in parts:
+        assert 1 <= len(part.images) <= most
+        rest = [one for one in names(part) if one not in lead]
+        assert rest == sorted(rest, key=every.index)
+        assert part.own <= {place[one] for one in row["post_urls"]}
+        _numbers_fit(part.as_data(row, []))
+
+
+def _numbers_fit(shown: dict[str, Any]) -> None:
+    posts, images = shown["posts"], shown["pictures"]
+    assert [one["number"] for one in posts] == list(range(len(posts)))
+    assert [one["number"] for one in images] == list(range(1, len(images) + 1))
+    assert all(-1 <= one["parent"] < one["number"] for one in posts)
+    for one in images:
+        assert one["number"] in posts[one["post"]]["pictures"]
+    assert sum(len(one["pictures"]) for one in posts) == len(images)
+    answer = {"inputs": [one["number"] for one in images], "outputs": [], "posts": []}
+    answer["posts"] = [one["number"] for one in posts]
+    RolesAnswer.model_validate({"samples": [answer]})
+
+
+def test_a_copy_is_pointed_out() -> None:
+    context = [post(0, -1, "here", "a"), post(1, 0, "and", "bc")]
+    context[1]["pictures"][0]["same_picture_of"] = digest("a")
+    context[1]["pictures"][1]["same_picture_of"] = digest("z")
+    row = sample(context, [0, 1])
+    (part,) = parts_of(row, 16)
+
+    assert [one.get("same_as") for one in part.as_data(row, [])["pictures"]] == [None, 1, None]
+
+
+def test_the_prompt_asks_for_the_keys_of_the_answer() -> None:
+    last = load_prompt("roles", TARGET).text.splitlines()[-1]
+    schema = RolesAnswer.model_json_schema()
+    keys = {name for part in [schema, *schema["$defs"].values()] for name in part["properties"]}
+
+    assert {key for key in keys if f'"{key}"' not in last} == set()
 
 
 A, B, C = map(digest, "abc")
@@ -94,13 +197,7 @@ def test_the_only_task_is_the_sample_itself() -> None:
     assert json.loads(row["provenance"]) == {"extract": {"digest": "d"}, "roles": MADE_BY}
 
 
-def test_completions_are_named_by_their_first_image() -> None:
-    for pets in (("cat", "dog"), ("kitten", "hound")):
-        first, second = rows(completion(pets[0], B, A), completion(pets[1], C))
-        assert [first["id"], second["id"]] == [sample_id("sample", A), sample_id("sample", C)]
-
-
-def test_further_tries_and_conversations_are_named_by_their_images() -> None:
+def test_completions_and_further_tries_are_named_by_their_first_image() -> None:
     found = rows(Task("p", (), [A], [B]), Task("p", screenshot=C), completion("cat", B))
     assert [row["id"] for row in found] == [
         "sample",
@@ -112,8 +209,8 @@ def test_further_tries_and_conversations_are_named_by_their_images() -> None:
         found = rows(Task("p"), Task("p", (), inputs, outputs))
         assert [row["id"] for row in found] == ["sample", sample_id("sample", A)]
 
-    found = rows(Task("p"), Task("p", (), [A]))
-    assert [row["id"] for row in found] == ["sample", sample_id("sample", A)]
+    found = rows(completion("kitten", B, A), completion("dog", C))
+    assert [row["id"] for row in found] == [sample_id("sample", A), sample_id("sample", C)]
 
 
 ASKED = "Turn this photo into a stamp"
@@ -148,7 +245,6 @@ def test_what_is_doubtful_of_a_sample_as_it_stands(
     ("prompt", "expected"),
     [
         (TEMPLATE, "Analysis"),
-        ("a shadow box of <subject>", "Analysis"),
         ("a cat in the [PLACE], oil paint", "Analysis"),
         ("a cat in the sea, oil paint", "Benchmark"),
         ('{"colours": ["red", "blue"], "size": [4, 5]}', "Benchmark"),
@@ -200,14 +296,6 @@ def test_whether_a_completion_was_written_is_computed(
     (row,) = rows(task, of={**SAMPLE, "prompt_modified": modified})
 
     assert row["prompt_modified"] is expected
-
-
-def test_a_completion_written_in_a_description_is_not_modified() -> None:
-    context = [post(0, -1, "fill it: a [PET] in the [PLACE], oil paint", "b")]
-    context[0]["pictures"][0]["alt_text"] = "a cat in the sea, oil paint"
-    (row,) = rows(completion("cat", B), of=sample(context, prompt=TEMPLATE))
-
-    assert not row["prompt_modified"]
 
 
 ROOT_SAID = CONTEXT[0]["text"]

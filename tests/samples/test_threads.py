@@ -139,14 +139,6 @@ def test_order_and_repetition_do_not_matter(
 
 
 @given(LINKS)
-def test_every_post_is_kept_or_rejected_once(links: list[int | None]) -> None:
-    rows = join(linked(links))
-    seen = [url for row in rows if row["_status"] != "noted" for url in row["_parent"]]
-
-    assert sorted(seen) == sorted(f"u{n}" for n in range(len(links)))
-
-
-@given(LINKS)
 def test_the_root_of_a_post_is_that_of_its_tree(links: list[int | None]) -> None:
     posts = [{**one, "relevance": RELEVANT} for one in linked(links)]
     columns = pa.Table.from_pylist(posts, schema=POSTS.schema)
@@ -169,21 +161,6 @@ PARENTS = st.integers(1, 24).flatmap(
 
 def moments(count: int) -> list[tuple[bool, int, str]]:
     return [(number % 5 == 0, (number * 7) % 11, f"{number:03d}") for number in range(count)]
-
-
-@given(PARENTS)
-def test_a_parent_stands_before_its_children_one_level_higher(parents: list[int]) -> None:
-    forest = plant(parents, moments(len(parents)))
-
-    for start, end in zip(forest.starts, forest.starts[1:], strict=False):
-        for place in range(start, end):
-            above = forest.parent[place]
-            assert above < place - start
-            if above >= 0:
-                assert forest.depth[place] == forest.depth[start + above] + 1
-                assert parents[forest.order[place]] == forest.order[start + above]
-            else:
-                assert (place, forest.depth[place]) == (start, 0)
 
 
 @given(PARENTS)

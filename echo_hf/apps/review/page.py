@@ -18,7 +18,7 @@ from echo_hf.errors import ImageError, ReviewError
 from echo_hf.images.store import ImageStore
 from echo_hf.report.markup import printable
 from echo_hf.samples.boxes import upright_size
-from echo_hf.samples.thread_parts import LONGEST_PROMPT
+from echo_hf.samples.extract import LONGEST_PROMPT
 
 MOST_FIELDS = 1000
 LONGEST_FIELD = 20_000

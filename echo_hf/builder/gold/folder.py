@@ -20,10 +20,10 @@ from pydantic import (
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config.checks import first_error, shown_value
 from echo_hf.curate.feedback import Kind, Task
-from echo_hf.curate.guards import Code
+from echo_hf.curate.safety import Code
 from echo_hf.errors import GoldError, unknown
+from echo_hf.samples.extract import LONGEST_PROMPT, Quality
 from echo_hf.samples.spans import squeezed
-from echo_hf.samples.thread_parts import LONGEST_PROMPT, Quality
 
 Half = Literal["tune", "held_out"]
 HALVES = (*get_args(Half), "all")

@@ -40,18 +40,17 @@ from echo_hf.config.loading import Config
 from echo_hf.errors import GoldError, StageError, unknown
 from echo_hf.pipeline.result import StageResult, sort_rows
 from echo_hf.samples.boxes import box_text, intersection_over_union
-from echo_hf.samples.extract import Extract
-from echo_hf.samples.shown_images import images_of
-from echo_hf.samples.spans import squeezed
-from echo_hf.samples.tasks import Task, rows_of
-from echo_hf.samples.thread_parts import (
+from echo_hf.samples.extract import (
     LONGEST_FEEDBACK,
+    Extract,
     ExtractAnswer,
     PostFeedback,
     SampleAnswer,
     parts,
     rendered,
 )
+from echo_hf.samples.spans import squeezed
+from echo_hf.samples.tasks import Task, images_of, rows_of
 from echo_hf.tables import THREADS
 
 ONE_PART = 1_000_000_000
