@@ -16,7 +16,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
 from echo_hf.judging.audit import Failures, read_failures
 from echo_hf.judging.run_tables import RunTables, models_of, read_run
-from echo_hf.judging.score import FITS_NONE, accumulators, measures
+from echo_hf.judging.score import FITS_NONE, Run, image_metrics
 from echo_hf.metrics.names import BETTER, LOWER, METRICS, TEXT_RENDERING
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
@@ -221,10 +221,10 @@ def _values(
     side: Side, metric: str, config: Evaluated, splits: Sequence[str]
 ) -> dict[str, float | None]:
     """The number of each prompt that the metric fits."""
-    made_by = {name: make for name, make in accumulators(config).items() if name == metric}
-    values: dict[str, float | None] = {}
+    made_by = {name: make for name, make in image_metrics(config).items() if name == metric}
+    run, values = Run(config, side.folder, side.tables), dict[str, float | None]()
     for split in splits:
-        for one in measures(split, made_by, config, [side.system], side.tables, side.folder, {}, 0):
+        for one in run.measured(split, made_by, [side.system]):
             if one.metric != metric or one.missing == FITS_NONE:
                 continue
             if one.result is None:

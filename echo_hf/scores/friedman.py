@@ -27,14 +27,12 @@ def mid_ranks(values: Floats) -> Floats:
 def block_array(values: ArrayLike, systems: Sequence[str] | None = None) -> Floats:
     """Values in blocks, as an array that is one."""
     given = np.asarray(values, dtype=float)
-    if given.ndim != 2 or given.shape[1] < 2:
+    columns = given.shape[1] if given.ndim == 2 else 0
+    if columns < 2 or (systems is not None and columns != len(systems)):
+        named = "two or more systems" if systems is None else f"{list(systems)!r}"
         raise ScoreError(
             f"values have the shape {given.shape!r}: expected a row for each block, and in it a "
-            "number for each of two or more systems"
-        )
-    if systems is not None and given.shape[1] != len(systems):
-        raise ScoreError(
-            f"values have {given.shape[1]} columns: expected one for each of {list(systems)!r}"
+            f"number for each of {named}"
         )
     return given
 
@@ -69,8 +67,6 @@ def friedman(values: ArrayLike) -> Friedman:
         values: Array [block, system] of ranks, or of any values that are ranked within a block,
             smaller first; NaN where there is none. A block with a NaN is left out.
 
-    Returns:
-        The test.
 
     Raises:
         ScoreError: The array has another form, or fewer than two systems.
@@ -119,12 +115,11 @@ def kendalls_w(values: ArrayLike) -> float | None:
 
 def concordances(ranks: Floats) -> Floats:
     """Kendall's W of the people who ranked every system of a sample, for each sample."""
-    complete = np.asarray(~np.isnan(ranks).any(axis=1))
-    found = [
-        concordance(ranks[people, :, at]) if people.sum() > 1 else np.nan
-        for at, people in enumerate(complete.T)
-    ]
-    return np.array(found, dtype=float)
+    found = np.full(ranks.shape[-1], np.nan)
+    for at, people in enumerate(~np.isnan(ranks).any(axis=1).T):
+        if people.sum() > 1:
+            found[at] = concordance(ranks[people, :, at])
+    return found
 
 
 def concordance(values: Floats) -> Floats:
@@ -164,8 +159,7 @@ class PairTest:
 def dunn(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
     """Dunn's test (1964), with his correction for ties, for each two systems.
 
-    It takes all values for independent. Where they come in blocks that are ranked each by itself,
-    they are not, and the test is only an approximation.
+    It takes all values for independent, which those ranked within a block are not.
 
     Args:
         values: Array [block, system], lower is better, NaN where there is none.
@@ -233,20 +227,10 @@ def _tests(systems: Sequence[str], means: Floats, errors: Floats) -> tuple[PairT
     first, second, z = first[tested], second[tested], z[tested]
     p_values = np.asarray(2 * ndtr(-np.abs(z)))
     bonferroni, stepped = np.minimum(p_values * len(p_values), 1.0), holm(p_values)
+    numbers = np.array([np.abs(z), p_values, bonferroni, stepped]).T
     found = []
     for at in np.argsort(-np.abs(z), kind="stable"):
-        better, worse = first[at], second[at]
-        if z[at] < 0:
-            better, worse = worse, better
-        found.append(
-            PairTest(
-                systems[better],
-                systems[worse],
-                abs(float(z[at])),
-                float(p_values[at]),
-                float(bonferroni[at]),
-                float(stepped[at]),
-                next((mark for level, mark in STARS.items() if bonferroni[at] < level), "-"),
-            )
-        )
+        better, worse = (first[at], second[at]) if z[at] >= 0 else (second[at], first[at])
+        stars = next((mark for level, mark in STARS.items() if bonferroni[at] < level), "-")
+        found.append(PairTest(systems[better], systems[worse], *numbers[at].tolist(), stars))
     return tuple(found)

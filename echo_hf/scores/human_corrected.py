@@ -12,7 +12,7 @@ from echo_hf._infra.bootstrap import FEWEST_SAMPLES, LEVEL, Interval
 from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
-from echo_hf.scores.agreement import HumanRanks, read_human
+from echo_hf.scores.agreement import read_human
 from echo_hf.scores.estimate import Method, estimated, mean_known, t_quantile
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, divided, read_ratings
 from echo_hf.scores.sequential import check_probabilities
@@ -75,8 +75,7 @@ class HumanCorrected(SystemValues):
             width: Half of an interval that no system's should be wider than, such as 0.03.
 
         Returns:
-            The number, at most all samples, whose ranking leaves no doubt; null where no system
-            has an interval.
+            The number, at most all samples; null where no system has an interval.
 
         Raises:
             ScoreError: The width is not a finite number above 0.
@@ -116,14 +115,14 @@ def human_corrected(
 
     Judges rate every sample, people rank some, drawn without looking at them. A system's share in a
     sample is the mean over its opponents of 1 for a win, 0.5 for a tie, 0 for a loss: `h` by
-    people, over all who ranked the sample, and `X` by each judge. Weights `beta` bring the judges'
-    shares to those of people on the ranked samples, both centred within each system, with the same
-    weights for all systems. The rate is the mean over all samples of `X beta`, and the mean over
-    ranked samples of `h - X beta`: what judges get wrong is corrected, not trusted. `regression`
-    weighs each judge, by least squares from 30 ranked samples on, else with a ridge penalty (Hoerl,
-    Kennard and Baldwin 1975). `ppi` weighs their mean share as PPI++ does (Angelopoulos, Duchi and
-    Zrnic 2023). Standard errors come from residuals of each ranked sample by weights fitted without
-    it, with the correction for a finite number of samples; intervals use Student's t.
+    people, over all who ranked the sample, and `X` by each judge. Weights `beta`, the same for all
+    systems, bring the judges' shares to those of people, both centred within each system. The rate
+    is the mean over all samples of `X beta`, and the mean over ranked samples of `h - X beta`.
+    `regression` weighs each judge, by least squares from 30 ranked samples on, else with a ridge
+    penalty (Hoerl, Kennard and Baldwin 1975). `ppi` weighs their mean share as PPI++ does
+    (Angelopoulos, Duchi and Zrnic 2023). Standard errors come from residuals of each ranked sample
+    by weights fitted without it, with the correction for a finite number of samples; intervals use
+    Student's t.
 
     Args:
         ratings: As for `win_rate`.
@@ -134,9 +133,6 @@ def human_corrected(
         rubric: The rubric whose ratings are read.
         judges: Every judge's name, in the order of the result; alphabetical when null.
         confidence: Of the intervals, between 0 and 1.
-
-    Returns:
-        The rates beside those of judges alone and of people alone.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.
@@ -153,9 +149,7 @@ def human_corrected(
         (0.5, 0.75, 0.5)
     """
     if protocol != "corrected":
-        raise ScoreError(
-            f"protocol is {protocol!r}: expected 'corrected', which alone knows people"
-        )
+        raise ScoreError(f"protocol is {protocol!r}: expected 'corrected', which alone has people")
     if method not in get_args(Method):
         raise ScoreError(unknown("method", method, get_args(Method)))
     check_probabilities(confidence=confidence)
@@ -170,12 +164,12 @@ def human_corrected(
             "expected two systems or more in both"
         )
     rated = table.ratings[:, [table.systems.index(name) for name in systems]]
-    said = _by_people(people, systems, table.samples)
+    won, of = (one.sum(axis=0) for one in _points(-people.of(systems, table.samples)))
+    said = np.ascontiguousarray(divided(won, of).T)
     if (count := int((~np.isnan(said)).any(axis=1).sum())) < FEWEST_SAMPLES:
-        more, there = f"so rank {FEWEST_SAMPLES - count} more", len(said)
         raise ScoreError(
-            f"people ranked {count} of the rated samples: expected {FEWEST_SAMPLES} or more, "
-            f"{more if there >= FEWEST_SAMPLES else f'and there are {there}'}"
+            f"people ranked {count} of the rated samples: expected {FEWEST_SAMPLES} or more, so "
+            f"rank {FEWEST_SAMPLES - count} more"
         )
     found = estimated(divided(*_points(rated)), said, method)
     rate, enough = named(systems, found.rates), ~np.isnan(found.rates)
@@ -216,16 +210,6 @@ def human_corrected(
         },
         _spread=float(np.max(found.spread[enough], initial=-np.inf)) if enough.any() else np.nan,
     )
-
-
-def _by_people(people: HumanRanks, systems: Sequence[str], samples: Sequence[str]) -> Floats:
-    """Shares of each sample and system by all who ranked it."""
-    ranks = people.ranks[:, [people.systems.index(name) for name in systems]]
-    won, count = (one.sum(axis=0) for one in _points(-ranks))
-    place = {name: at for at, name in enumerate(people.samples)}
-    at = [place.get(name, -1) for name in samples]
-    padded = np.pad(divided(won, count), ((0, 0), (0, 1)), constant_values=np.nan)
-    return padded[:, at].T
 
 
 def _points(values: Floats) -> Points:

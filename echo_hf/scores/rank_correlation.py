@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,8 +102,6 @@ def tau_b(
         n_resamples: Draws of the sign-flip test.
         seed: Of all draws.
 
-    Returns:
-        How far they agree.
 
     Raises:
         ScoreError: The arrays have other shapes, or a number of draws or the seed is none.
@@ -126,34 +125,21 @@ def tau_table(ones: Floats, others: Floats, draws: Draws) -> list[list[TauB]]:
     flat = taus.reshape(-1, taus.shape[-1])
     p_values = sign_flip_test(np.nan_to_num(flat), n_resamples=draws.n_resamples, seed=draws.seed)
     pooled = [_pooled(one, other) for one in ones for other in others]
-    found = [
-        TauB(
-            mean.value,
-            mean.interval,
-            p_value if mean.samples else None,
-            mean.samples,
-            mean.reason,
-            *in_one_list,
-        )
-        for mean, p_value, in_one_list in zip(
-            means(flat, draws), p_values.tolist(), pooled, strict=True
-        )
-    ]
+    found = []
+    for mean, p_value, in_one_list in zip(means(flat, draws), p_values, pooled, strict=True):
+        p_value = float(p_value) if mean.samples else None
+        known = mean.value, mean.interval, p_value, mean.samples, mean.reason
+        found.append(TauB(*known, *in_one_list))
     return [found[at : at + len(others)] for at in range(0, len(found), len(others) or 1)]
 
 
 def sample_taus(ones: Floats, others: Floats) -> Floats:
     """Tau-b of each two rankings within each sample, over the systems that both rank."""
     one, other = _signs(ones), _signs(others)
-    counts = [
-        np.einsum("aps,bps->abs", left, right)
-        for left, right in (
-            (np.nan_to_num(one), np.nan_to_num(other)),
-            (np.nan_to_num(one**2), ~np.isnan(other)),
-            (~np.isnan(one), np.nan_to_num(other**2)),
-        )
-    ]
-    concordant, untied_one, untied_other = counts
+    over_pairs = partial(np.einsum, "aps,bps->abs")
+    concordant = over_pairs(np.nan_to_num(one), np.nan_to_num(other))
+    untied_one = over_pairs(np.nan_to_num(one**2), ~np.isnan(other))
+    untied_other = over_pairs(~np.isnan(one), np.nan_to_num(other**2))
     return divided(concordant, np.sqrt(untied_one * untied_other))
 
 
