@@ -128,7 +128,8 @@ def import_judgements(
         drawing = {one.name for one in config.systems}
         given = Import(drawing, tasks, made_by(format, place), put)
         for one in reader(place):
-            given.take(one)
+            if reason := one if isinstance(one, NotImported) else given.taken(one):
+                given.left_out[reason] += 1
         rows = given.beside(folder.root)
         every = [row for some in rows.values() for row in some]
         heard = {row["judge"] for row in every if "judge" in row}
@@ -148,10 +149,9 @@ def import_judgements(
             kept = before.filter(pa.array(stays, pa.bool_()))
             new = pa.Table.from_pylist(some, table.schema)
             paths[name] = write_table(table, folder.root, kept, new)
-    systems = {row[name] for row in every for name in NAMED if name in row}
+    systems = tuple(sorted({row[name] for row in every for name in NAMED if name in row}))
     counts = {name: len(some) for name, some in rows.items()}
-    names = tuple(sorted(heard)), tuple(sorted(systems))
-    return Imported(format, counts, *names, given.left_out, paths)
+    return Imported(format, counts, tuple(sorted(heard)), systems, given.left_out, paths)
 
 
 def made_by(name: str, place: Path) -> str:
@@ -179,11 +179,6 @@ class Import:
         self.left_out: Counter[Reason] = Counter()
         self.rows: dict[str, dict[Key, dict[str, Any]]] = {name: {} for name in ROWS}
 
-    def take(self, found: Found | NotImported) -> None:
-        reason = found if isinstance(found, NotImported) else self._taken(found)
-        if reason:
-            self.left_out[reason] += 1
-
     def beside(self, root: Path) -> dict[str, list[dict[str, Any]]]:
         """The rows that fit beside those of a run, of outputs that are there."""
         drawn, fitting = set[Key](), dict[str, list[dict[str, Any]]]()
@@ -204,7 +199,8 @@ class Import:
                 drawn = {*own, *(key_of(table, row) for row in fitting.get(name, ()))}
         return fitting
 
-    def _taken(self, found: Found) -> NotImported | None:
+    def taken(self, found: Found) -> NotImported | None:
+        """Takes a row, or says why not."""
         table, sample = found.table, self._sample(found.values.get("sample_id"), found.prompt)
         if isinstance(sample, NotImported):
             return sample
@@ -235,8 +231,8 @@ class Import:
 
     def _sample(self, name: Any, prompt: str | None) -> str | NotImported:
         path = PurePosixPath(name if isinstance(name, str) else "")
-        for one in (name, path.stem if path.suffix.lower() in IMAGE_SUFFIXES else None):
-            if isinstance(one, str) and one in self.digests:
+        for one in (str(name), path.stem if path.suffix.lower() in IMAGE_SUFFIXES else None):
+            if one in self.digests:
                 return one
         alike = self.by_prompt.get(one_line(prompt or ""), [])
         if len(alike) > 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import re
@@ -14,15 +13,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from echo_hf._infra.registry import Needs
 from echo_hf._infra.text import one_line
-from echo_hf.errors import ImageError, RunError, TableError
+from echo_hf.errors import ImageError, RunError
 from echo_hf.judging.imports import IMAGE_SUFFIXES, LONGEST, READERS, Found
 from echo_hf.judging.rate import OVERALL
-from echo_hf.judging.run_tables import json_lines
+from echo_hf.judging.run_tables import records
 from echo_hf.reasons import NotImported, Outcome
 from echo_hf.systems.external_results import read_bytes
 from echo_hf.tables import COMPARISONS, HUMAN, OUTPUTS, RATINGS
@@ -31,23 +27,6 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
 
 Rows = Iterator[Found | NotImported]
-
-
-def _records(path: Path) -> Iterator[Any]:
-    """The records of a file: a JSON list, JSON lines, or Parquet."""
-    try:
-        if path.suffix == ".parquet":
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(100):
-                    yield from batch.to_pylist()
-        elif path.suffix == ".jsonl":
-            yield from (record for _, record in json_lines(path))
-        else:
-            found = json.loads(path.read_text("utf-8-sig"))
-            yield from found if isinstance(found, list) else [found]
-    except (OSError, ValueError, RecursionError, pa.ArrowException, TableError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise RunError(f"{str(path)!r} cannot be read ({said}): fix it, or leave it out") from None
 
 
 def _files(place: Path, pattern: str) -> list[Path]:
@@ -71,7 +50,7 @@ def _chosen(one: Any, other: Any, winner: int | None) -> dict[str, Any]:
 @READERS.register("jsonl")
 def jsonl(place: Path) -> Rows:
     """Rows of our own: `judge` and `rating`, or `rater` and `rank`, `score` or `scores`."""
-    for record in _records(place):
+    for record in records(place):
         if not isinstance(record, Mapping):
             yield NotImported.NOT_OF_FORMAT
         elif "winner" in record:
@@ -101,7 +80,7 @@ def viescore(place: Path) -> Rows:
         above = [one.name for one in path.resolve().parents]
         judge = next((found[1] for one in above if (found := SCORED_BY.fullmatch(one))), "viescore")
         both = [one for one in (path, path.with_name("PQ.json")) if one.is_file()]
-        told: list[Any] = [next(_records(one), None) for one in both]
+        told: list[Any] = [next(records(one), None) for one in both]
         if not all(isinstance(one, Mapping) for one in told):
             yield NotImported.NOT_OF_FORMAT
             continue
@@ -146,19 +125,13 @@ def imagenhub(place: Path) -> Rows:
                 yield Found(OUTPUTS, drawn, image=read_bytes(path, place))
             except ImageError:
                 yield NotImported.BAD_IMAGE
-        if (rater := RATER.fullmatch(path.name)) is None:
-            continue
-        try:
-            text = path.read_text("utf-8-sig")
-            rows = list(csv.DictReader(text.splitlines(), delimiter="\t", strict=True))
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise RunError(f"{str(path)!r} cannot be read ({error}): expected a TSV") from None
-        for row in rows:
-            sample = row.pop("uid", None)
-            for system, cell in row.items():
-                score = _both(cell)
-                known = {"sample_id": sample, "rater": rater[1], "system": system, "score": score}
-                yield NotImported.NOT_OF_FORMAT if score is None else Found(HUMAN, known)
+        if rater := RATER.fullmatch(path.name):
+            for row in records(path):
+                about = {"sample_id": row.pop("uid", None), "rater": rater[1]}
+                for system, cell in row.items():
+                    known = {**about, "system": system, "score": _both(cell)}
+                    is_known = known["score"] is not None
+                    yield Found(HUMAN, known) if is_known else NotImported.NOT_OF_FORMAT
 
 
 def _both(cell: Any) -> float | None:
@@ -177,7 +150,7 @@ PEOPLE = "people"
 def genai_bench(place: Path) -> Rows:
     """Votes of GenAI-Bench, and the images in them; people, who have no names, are one judge."""
     seen = Counter[tuple[Any, ...]]()
-    for row in chain.from_iterable(map(_records, _files(place, "*.parquet"))):
+    for row in chain.from_iterable(map(records, _files(place, "*.parquet"))):
         vote = VOTES.get(str(row.get("vote_type"))) if isinstance(row, Mapping) else None
         if vote is None:
             yield NotImported.NOT_OF_FORMAT
@@ -201,7 +174,7 @@ def alpaca_eval(place: Path) -> Rows:
 
     A number between is how likely the second is better; 0 and 1.5 are ties.
     """
-    for record in _records(place):
+    for record in records(place):
         said = record.get("preference") if isinstance(record, Mapping) else ""
         preference = None if isinstance(said, float) and math.isnan(said) else said
         winner = None
@@ -236,7 +209,7 @@ def inspect(place: Path) -> Rows:
             for sample in log.samples or ():
                 yield from _logged(sample, system)
         except Exception as error:  # a reader of archives raises whatever it trips over
-            said = " ".join(str(error).split())[:200]
+            said = one_line(error)[:200]
             raise RunError(f"{str(path)!r} is no log of inspect_ai ({said})") from None
 
 

@@ -168,8 +168,8 @@ def human_corrected(
     said = np.ascontiguousarray(divided(won, of).T)
     if (count := int((~np.isnan(said)).any(axis=1).sum())) < FEWEST_SAMPLES:
         raise ScoreError(
-            f"people ranked {count} of the rated samples: expected {FEWEST_SAMPLES} or more, so "
-            f"rank {FEWEST_SAMPLES - count} more"
+            f"people ranked {count} of {len(said)} rated samples: expected {FEWEST_SAMPLES} or "
+            f"more, so rank {FEWEST_SAMPLES - count} more"
         )
     found = estimated(divided(*_points(rated)), said, method)
     rate, enough = named(systems, found.rates), ~np.isnan(found.rates)

@@ -242,13 +242,13 @@ def test_a_share_is_counted_against_the_mean_of_real_outputs(
         if min(len(real), len(rated)) < 5:
             assert (check["passed"], check["reason"]) == (None, "few_ratings")
             continue
-        limit = statistics.mean(real) - rule.margin * (highest - lowest)
+        limit = statistics.mean(real) - rule["margin"] * (highest - lowest)
         below = sum(one <= limit + 1e-6 for one in rated) / len(rated)
         assert (check["mean"], check["share"]) == pytest.approx((statistics.mean(rated), below))
         if limit < lowest - 1e-6:
             assert (check["passed"], check["reason"]) == (None, "no_room")
         else:
-            assert (check["passed"], check["reason"]) == (below >= rule.share, None)
+            assert (check["passed"], check["reason"]) == (below >= rule["share"], None)
 
 
 @given(st.lists(st.tuples(st.integers(1, 10), st.integers(1, 10)), min_size=1, max_size=12))
@@ -263,19 +263,13 @@ def test_noise_is_the_pooled_deviation_within_images(pairs: list[tuple[int, int]
     )
 
 
-def test_a_second_rating_without_a_first_is_no_pair() -> None:
-    check = found_of({}, real=[None] * 6, renamed=[5.0] * 6)["checks"]["renamed"]
-    assert (check["shown"], check["rated"], check["mean"], check["share"]) == (6, 0, None, None)
-    assert check["reason"] == "few_ratings"
-
-
 @pytest.mark.parametrize("honeypot", RULES)
 def test_the_guide_states_the_rules(honeypot: Honeypot) -> None:
     guide = (ROOT / "docs" / "how-to" / "judges.md").read_text("utf-8")
     rows = {row[0]: row for row in cells(guide)}
     stated = [int(one) for one in re.findall(r"(\d+) %", rows[honeypot.value][2])]
     rule = RULES[honeypot]
-    assert stated == [round(100 * rule.share), round(100 * rule.margin)]
+    assert stated == [round(100 * rule["share"]), round(100 * rule["margin"])]
 
 
 def judge_now(folder: Path, real: int = 8, blank: int = 1, model: str = "one") -> ScriptedJudge:
@@ -326,13 +320,6 @@ def test_another_model_of_the_name_is_no_drift(folder: Path) -> None:
     drift = audited(folder, again=True).judges["mira"]["drift"]
     assert (drift["changed"], drift["images"]) == (42, 54)
     assert drift["difference"] > 0
-
-
-def test_a_judge_that_says_the_same_has_no_interval(folder: Path) -> None:
-    judge_now(folder).use()
-    audited(folder)
-    drift = audited(folder, again=True).judges["mira"]["drift"]
-    assert (drift["difference"], drift["changed"], drift["interval"]) == (0, 0, None)
 
 
 def test_an_audit_without_ratings_of_its_own_counts_as_the_first(folder: Path) -> None:

@@ -110,17 +110,6 @@ def test_each_pair_is_shown_in_both_orders_and_the_winner_is_a_system(folder: Pa
     assert not (root(folder) / "ratings.parquet").exists()
 
 
-def test_inputs_come_first_then_the_two_in_order(folder: Path) -> None:
-    engine = ScriptedJudge(lambda _: "[[tie]]").use()
-    compared(folder)
-    made = outputs_of(folder)
-    amber, birch = made["lamp", "amber"], made["lamp", "birch"]
-    given = hashlib.sha256(scripted.GIVEN).hexdigest()
-    shown = [images_of(one) for one in engine.asked[:2]]
-    assert shown == [[given, amber, birch], [given, birch, amber]]
-    assert {row["winner"] for row in choices(folder)} == {"tie"}
-
-
 @pytest.mark.parametrize(
     ("said", "outcome"),
     [

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.agreement import agree
-from echo_hf.judging.imports import READERS, Imported, import_judgements
+from echo_hf.judging.imports import Imported, import_judgements
 from echo_hf.judging.score import score
 from echo_hf.reasons import IgnoredRating, NotImported, Reason
 from echo_hf.scores import human_corrected
@@ -207,11 +207,6 @@ def test_a_format_becomes_rows_and_the_rest_is_counted(folder: Path, name: str) 
     before = {one: rows(folder, one) for one in counts}
     assert taken(folder, place, format=name).rows == counts
     assert {one: rows(folder, one) for one in counts} == before
-
-
-def test_every_format_is_tried() -> None:
-    """Logs of inspect are tried where inspect_ai is installed."""
-    assert {*READERS.names()} == {*CASES, "inspect"}
 
 
 def test_images_of_others_are_stored_as_they_are(folder: Path) -> None:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -40,7 +36,6 @@ from tests.judging.judges_for_tests import (
     WORDS,
     ScriptedJudge,
     config_of,
-    drawn,
     images_of,
     judge_of,
     prompt_of,
@@ -350,13 +345,6 @@ def test_what_cannot_judge_is_said_before_anybody_is_asked(
     assert engine.asked == []
 
 
-def test_the_published_protocol_takes_any_scale_of_a_structured_answer(folder: Path) -> None:
-    ScriptedJudge().use()
-    judges = [judge_of(mode="structured", scale=[0, 10], decimals=True)]
-    config_of(folder, judges, protocol="published")
-    assert len(judged(folder, dry_run=True).plans) == 1
-
-
 def test_a_run_to_be_judged_has_outputs_and_answers_that_are_kept(folder: Path) -> None:
     ScriptedJudge(stored=False).use()
     with pytest.raises(JudgeError, match="is not a model, or keeps no answers"):
@@ -398,39 +386,6 @@ def test_the_command_rates_and_says_so(folder: Path) -> None:
     assert done.exit_code == 0, done.output
     for words in ("60 %", "2 no_rating: the answer holds no rating", "$2.50", "ratings.parquet"):
         assert words in done.output
-
-
-def says(asked: Request) -> str:
-    return rated(int(images_of(asked)[-1], 16) % 10 + 1)
-
-
-def test_a_killed_judge_goes_on_where_it_was(tmp_path: Path) -> None:
-    """After kill -9 the same call gives the table of a whole run; one question is put again."""
-    folders = killed, whole = tmp_path / "killed", tmp_path / "whole"
-    for folder in folders:
-        folder.mkdir()
-        drawn(folder)
-        config_of(folder)
-    command = [sys.executable, "-m", "tests.judging.judges_for_tests", str(killed)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        first = [process.stdout.readline().strip() for _ in range(7)]
-        process.send_signal(signal.SIGKILL)
-    assert process.returncode == -signal.SIGKILL
-    assert not (root(killed) / "ratings.parquet").exists()
-
-    engines = []
-    for folder in folders:
-        engines.append(ScriptedJudge(says).use())
-        judged(folder)
-    second, every = ([images_of(one)[-1] for one in engine.asked] for engine in engines)
-    assert len(every) == len(SAMPLES) * len(SYSTEMS)
-    # The last one was under way when the process died; all before it were kept.
-    assert second == [one for one in every if one not in first[:-1]]
-    assert rows_of(killed) == rows_of(whole)
 
 
 GUIDE = (ROOT / "docs" / "how-to" / "judges.md").read_text("utf-8")

@@ -21,7 +21,6 @@ from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingPlan, JudgingResult
 from echo_hf.reasons import Unscored
 from echo_hf.systems.base import Task
-from echo_hf.tables import OUTPUTS
 from tests.judging.judges_for_tests import (
     SYSTEMS,
     ScriptedJudge,
@@ -32,7 +31,6 @@ from tests.judging.judges_for_tests import (
     rated,
     rows_of,
 )
-from tests.judging.run_for_tests import write
 
 WORDS = tuple(f"w{at:02}" for at in range(60))
 NAMES = ("all", "most", "some")
@@ -167,15 +165,6 @@ def test_before_anybody_rated_ways_are_held_against_each_other_by_priors(folder:
     assert until.expected.cost_usd == pytest.approx(0.56 * total)
 
 
-def test_a_configs_own_shares_are_the_way_that_is_shown(folder: Path) -> None:
-    config(folder, {"all": 0.4, "most": 0.4})
-    done = judged(folder, dry_run=True)
-    every, part, _ = done.ways
-    assert part.name == "some on all, the others on 40 %"
-    assert part.calls.likely == sum(one.plan.calls for one in done.plans)
-    assert every.calls.likely == 360
-
-
 def test_where_there_is_no_choice_none_is_shown(folder: Path) -> None:
     config(folder, {}, protocol="published")
     assert judged(folder, dry_run=True).ways == ()
@@ -189,13 +178,6 @@ def test_where_there_is_no_choice_none_is_shown(folder: Path) -> None:
     ]
     judged(folder)
     assert judged(folder, dry_run=True).ways == ()
-
-
-def test_one_system_alone_has_no_interval(folder: Path) -> None:
-    write(folder, OUTPUTS, [row for row in rows_of(folder, "outputs") if row["system"] == "amber"])
-    config(folder, {})
-    ways = judged(folder, dry_run=True).ways
-    assert [one.half_width for one in ways] == [{"text_to_image": None}] * 3
 
 
 def test_the_command_shows_ways_and_writes_them_as_json(folder: Path) -> None:

@@ -87,17 +87,6 @@ def test_what_is_sent_is_what_was_looked_at(folder: Path, server: LoopbackServer
     assert [*seen["inputs"], seen["output"]] == [hashlib.sha256(one).hexdigest() for one in files]
 
 
-def test_tokens_cache_and_price_are_those_of_the_server(
-    folder: Path, server: LoopbackServer
-) -> None:
-    """Ten calls, of whose 1,000 prompt tokens each 600 were in its cache."""
-    done = judged(folder, server)
-    (answered,) = done.answered
-    assert answered.fill.usage.cached / answered.fill.usage.prompt == 0.6
-    assert done.cost_usd == pytest.approx(10 * (1000 * 2 + 50 * 10) / 1e6)
-    assert {row["usage"]["cached_tokens"] for row in rows_of(folder)} == {600}
-
-
 # What the server does about a sample, the outcome, and how often it is asked in two runs: at two
 # attempts a try; what is no answer is asked again by the second run.
 FAULTS: dict[str, tuple[Answer, str, int]] = {

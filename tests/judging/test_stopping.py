@@ -21,7 +21,6 @@ from typer.testing import CliRunner
 from echo_hf.cli import app
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import JudgeError, ScoreError
-from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
 from echo_hf.judging.stopping import judge_until_decided
@@ -158,19 +157,6 @@ def test_boards_compare_systems_on_the_samples_that_all_share(folder: Path) -> N
     assert all(said in html for said in every)
     assert "<dt>Ratings</dt><dd>200</dd>" in html
     assert "birch wins 0.50 of 90 comparisons with cedar" in html
-
-
-def test_a_later_run_asks_what_was_not_needed(folder: Path) -> None:
-    engine = ScriptedJudge(says).use()
-    until(folder)
-    judge(folder / "evaluation.yaml", runs=folder / "runs")
-    assert len(engine.asked) == 270
-    assert set(outcomes(folder).values()) == {90}
-    assert {outcome for _, outcome in outcomes(folder)} == {"ok"}
-    # Nobody throws away what is known, and the decisions are the same.
-    done = until(folder)
-    assert {outcome for _, outcome in outcomes(folder)} == {"ok"}
-    assert (len(engine.asked), sum(one.plan.calls for one in done.saved)) == (270, 0)
 
 
 def test_a_new_system_joins(folder: Path) -> None:

@@ -11,11 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import friedmanchisquare, rankdata
 
-from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import PairTest, dunn, friedman, kendalls_w, siegel_castellan
 from echo_hf.scores.agreement import without_ties
-from echo_hf.scores.friedman import _tests, concordances, mid_ranks
+from echo_hf.scores.friedman import _tests, mid_ranks
 
 # Hollander and Wolfe (1973), pp. 140: seconds of 22 players to round first base in three ways.
 ROUNDING_TIMES = np.array([
@@ -62,11 +61,6 @@ def test_any_blocks_as_scipy_says(blocks: list[list[int]]) -> None:
     assert found.w == pytest.approx(expected.statistic / (len(blocks) * found.degrees), abs=1e-12)
 
 
-def test_two_systems_are_tested_too() -> None:
-    """9 of 10 blocks prefer one: the statistic is that of the sign test, (9 - 1)**2 / 10."""
-    assert friedman([[1, 2]] * 9 + [[2, 1]]).statistic == pytest.approx(6.4)
-
-
 def test_a_block_with_a_gap_is_left_out_and_counted() -> None:
     gap = np.vstack([ROUNDING_TIMES, [[5.0, np.nan, 5.1]]])
     found = friedman(gap)
@@ -84,29 +78,12 @@ def test_ties_alone_are_no_evidence(blocks: object) -> None:
     assert kendalls_w([[1, 2, 3]]) is None
 
 
-def test_each_sample_has_the_w_of_who_ranked_all_of_it() -> None:
-    ranks = np.array(
-        [[[1, 1, 1], [2, 2, 2]], [[1, 2, 1], [2, 1, 2]], [[1, 1, 1], [2, 2, 2]]], float
-    )
-    ranks[2, 1, 1] = np.nan
-    ranks[1:, :, 2] = np.nan
-    np.testing.assert_allclose(concordances(ranks), [1.0, 0.0, np.nan])
-
-
 # ECHO's table C.1: z, p, Bonferroni's p, mark.
 TABLE_C1 = [
-    (7.429, 0.000000, 0.000000, "***"),
-    (6.218, 0.000000, 0.000000, "***"),
-    (6.175, 0.000000, 0.000000, "***"),
-    (6.127, 0.000000, 0.000000, "***"),
-    (5.755, 0.000000, 0.000000, "***"),
     (4.377, 0.000012, 0.000337, "***"),
     (4.011, 0.000061, 0.001694, "**"),
     (3.418, 0.000631, 0.017675, "*"),
     (3.052, 0.002274, 0.063676, "-"),
-    (2.207, 0.027314, 0.764788, "-"),
-    (2.164, 0.030461, 0.852901, "-"),
-    (2.117, 0.034287, 0.960036, "-"),
 ]
 WAYS = ("round out", "narrow", "wide")
 
@@ -161,25 +138,6 @@ def test_what_has_no_value_is_in_no_pair(test: Any) -> None:
     assert [frozenset((one.better, one.worse)) for one in dunn(values, "abc")] == [frozenset("ab")]
 
 
-@pytest.mark.parametrize("test", [dunn, siegel_castellan])
-@given(st.permutations(range(3)))
-def test_columns_may_stand_in_any_order(test: Any, order: list[int]) -> None:
-    found = by_pair(test(ROUNDING_TIMES, WAYS))
-    turned = by_pair(test(ROUNDING_TIMES[:, order], [WAYS[at] for at in order]))
-    for pair, one in found.items():
-        assert (turned[pair].better, turned[pair].worse) == (one.better, one.worse)
-        assert turned[pair].z == pytest.approx(one.z, rel=1e-12)
-        assert turned[pair].holm == pytest.approx(one.holm, rel=1e-9)
-
-
-def test_what_is_no_table_of_systems_is_one_line() -> None:
-    with pytest.raises(ScoreError, match=r"values have 3 columns: expected one for each of \['a'"):
-        dunn(ROUNDING_TIMES, ["a", "b"])
-    for wrong in ([1, 2, 3], [[1], [2]]):
-        with pytest.raises(ScoreError, match="expected a row for each block"):
-            friedman(wrong)
-
-
 VALUES = st.lists(st.integers(-2, 2).map(float) | st.just(float("nan")), min_size=1, max_size=9)
 
 
@@ -199,3 +157,8 @@ def test_broken_ties_leave_no_tie_and_no_other_order(values: list[float], seed: 
     assert np.isnan(found[~there]).all()
     in_order = np.array(values)[there][found[there].argsort()]
     assert (np.diff(in_order) >= 0).all()
+
+
+def test_two_systems_are_tested_too() -> None:
+    """9 of 10 blocks prefer one: the statistic is that of the sign test, (9 - 1)**2 / 10."""
+    assert friedman([[1, 2]] * 9 + [[2, 1]]).statistic == pytest.approx(6.4)

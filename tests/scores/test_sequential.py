@@ -15,12 +15,9 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from echo_hf.errors import ScoreError
 from echo_hf.scores import (
-    agreement,
     bradley_terry,
     decisions,
-    human_corrected,
     sensitivity,
     tiers,
     win_rate,
@@ -59,14 +56,6 @@ def test_the_width_is_that_of_the_paper(deviation: float, count: int, alpha: flo
     inner = 2 * (t * rho2 + 1) / (t**2 * rho2) * log(sqrt(t * rho2 + 1) / alpha)
     expected = deviation * sqrt(inner)
     assert half_width(count * deviation**2, count, alpha) == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("count", [20, 40, 300])
-def test_a_pair_is_decided_where_the_width_leaves_no_difference_out(count: int) -> None:
-    lead = next(k for k in range(count) if p_values([0.5] * k + [0.0] * (count - k)) <= ALPHA)
-    for wins, is_decided in ((lead - 1, False), (lead, True)):
-        mean, half = 0.5 * wins / count, half_width(wins / 4, count, ALPHA)
-        assert bool(mean >= half) is is_decided
 
 
 def race(outcomes: Array, systems: int, level: float, batch: int = 50) -> tuple[Array, float]:
@@ -182,15 +171,6 @@ def test_tiers_of_ratings_that_stopped_rest_on_decisions() -> None:
     assert "confidence sequence" in found.definition["test"]
 
 
-def test_what_people_ranked_is_compared_with_all_that_was_rated() -> None:
-    people, rows = drawn(40, seed=5)
-    some = stopped(rows, {"ash": 12})
-    known = [row for row in some if row["rating"] is not None]
-    found, expected = agreement(people, some, n_boot=0), agreement(people, known, n_boot=0)
-    assert found.judges.with_raters == expected.judges.with_raters
-    assert human_corrected(some, people).samples == 12
-
-
 def test_ratings_without_such_rows_are_read_as_ever() -> None:
     rows = [{**row, "outcome": None} for row in one_judge(ash=[1, 2, None], birch=[2, 1, 3])]
     assert read_ratings(rows).not_asked is None
@@ -209,12 +189,6 @@ def test_where_all_that_is_shared_is_nothing_there_is_no_rate() -> None:
     assert (found.win_rate, found.definition["samples"]) == ({"ash": None, "birch": None}, 0)
     assert decisions(some).matrix["ash"]["birch"] is None
     assert tiers(some).tiers == ()
-
-
-@pytest.mark.parametrize("options", [{"alpha": 0.0}, {"alpha": 1.5}, {"family": "holm"}])
-def test_what_is_no_level_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ScoreError, match=r"expected a probability|unknown family 'holm'"):
-        decisions(one_judge(ash=[1], birch=[2]), **options)
 
 
 def test_alpha_of_each_pair_alone_decides_earlier() -> None:

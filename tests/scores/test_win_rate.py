@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import drawn_weights, widened
-from echo_hf.errors import ScoreError
 from echo_hf.scores import WinRate, win_rate
 from echo_hf.scores.votes import Protocol
 from tests.scores import ratings_for_tests as counting
@@ -214,19 +213,6 @@ def test_one_comparison_has_no_published_error_and_one_system_no_rate() -> None:
     assert (alone.matrix, alone.coverage) == ({"ash": {}}, {"ash": None})
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_systems_without_a_common_sample_have_no_rate(protocol: Protocol) -> None:
-    apart = one_judge(ash=[3, None], birch=[None, 4])
-    disjoint = rows_of({"jay": {"ash": [3] * 20}, "kite": {"birch": [4] * 20}})
-    for rows in (apart, disjoint):
-        found = win_rate(rows, protocol=protocol)
-        assert found.win_rate == {"ash": None, "birch": None}
-        assert found.interval == {"ash": None, "birch": None}
-        assert found.matrix == {"ash": {"birch": None}, "birch": {"ash": None}}
-        assert found.coverage == {"ash": 0.0, "birch": 0.0}
-        assert found.reasons == {"ash": "nothing_in_common", "birch": "nothing_in_common"}
-
-
 def test_a_system_that_only_failed_has_no_rate() -> None:
     rows = one_judge(ash=[3, 4], birch=[1, 5])
     outputs = outputs_of(rows, [("s000", "cedar"), ("s001", "cedar")])
@@ -252,12 +238,6 @@ def test_few_samples_have_no_interval() -> None:
     assert set(same.reasons.values()) == {"no_spread"}
 
 
-def test_no_ratings_are_an_empty_board() -> None:
-    assert win_rate([]).win_rate == {}
-    outputs = [{"sample_id": "s", "system": name, "outcome": "ok"} for name in ("ash", "birch")]
-    assert win_rate([], outputs).win_rate == {"ash": None, "birch": None}
-
-
 def test_the_definition_holds_every_parameter() -> None:
     found = win_rate(rows_of(THREE_JUDGES), n_boot=10, seed=4)
     rule = {"protocol": "corrected", "vote": "plurality", "average": "opponents"}
@@ -268,28 +248,6 @@ def test_the_definition_holds_every_parameter() -> None:
     interval = {**kind, "draws": 10, "seed": 4}
     expected = {"measure": "win_rate", **rule, **read, **tie, **names, "interval": interval}
     assert json.loads(json.dumps(found.definition)) == expected
-
-
-def test_the_result_goes_into_json() -> None:
-    rows = one_judge(ash=[1, None], birch=[2, None], cedar=[None, 3])
-    found = win_rate(rows, outputs_of(rows)[:4])
-    read = json.loads(json.dumps(found.as_json(), allow_nan=False))
-    assert read["win_rate"] == {"birch": 1.0, "ash": 0.0, "cedar": None}
-    assert read["reasons"]["cedar"] == "not_rated"
-    assert read["ignored"] == {"no_output": 2}
-
-
-@pytest.mark.parametrize(
-    ("choice", "said"),
-    [
-        ({"protocol": "publshed"}, "unknown protocol 'publshed'; did you mean 'published'"),
-        ({"missing": "drop"}, "unknown missing 'drop'"),
-        ({"missing": "loss"}, "missing is 'loss', but no outputs are given"),
-    ],
-)
-def test_a_choice_that_there_is_not_is_refused(choice: dict[str, Any], said: str) -> None:
-    with pytest.raises(ScoreError, match=f"^{said}"):
-        win_rate(one_judge(ash=[1], birch=[2]), **choice)
 
 
 def test_the_interval_is_that_of_rates_of_drawn_samples() -> None:
