@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,17 +53,12 @@ def agree(
     benchmark = benchmark_of(config, folder)
     tables = read_run(benchmark, folder, None if human is None else read_human_file(human))
     ranks, ratings = tables.human, tables.ratings
-    if ranks is None:
-        raise RunError(
-            f"people ranked nothing in {str(folder.root)!r}: run `echo-hf rank` with this config "
-            "first, or name a file of ranks (--human FILE)"
-        )
-    if not ranks.num_rows:
-        task = next(chain.from_iterable(tables.tasks.values()), None)
+    if ranks is None or not ranks.num_rows:
         lost = sum(tables.left_out.get(HUMAN.name, {}).values())
         raise RunError(
-            f"none of {lost} ranks is of a sample of the benchmark: expected its sample_id, "
-            f"such as {task and task.sample_id!r}"
+            f"people ranked nothing of the benchmark in {str(folder.root)!r}, and {lost} ranks are "
+            "of other samples: run `echo-hf rank` with this config first, or name a file of ranks "
+            "with its sample_ids (--human FILE)"
         )
     folder.enter()
 
@@ -73,7 +67,7 @@ def agree(
         return agreement(ranks, rated if overall else None, protocol=config.protocol, n_boot=n_boot)
 
     parts = {name: tables.of_split(ranks, name) for name in tables.tasks}
-    ranked = {name: part for name, part in parts.items() if part is not None and part.num_rows}
+    ranked = {name: part for name, part in parts.items() if part}
     splits: dict[str, Agreement] = {}
     for name, part in ranked.items() if len(ranked) > 1 else ():
         samples = part["sample_id"].unique()

@@ -94,9 +94,7 @@ def show_scores(console: Console, path: Path) -> None:
             for judge, one in zip(names, chosen["judges"].values(), strict=True):
                 shares = ", ".join(f"{said} {_share(one[part])}" for part, said in PAIRWISE.items())
                 say(console, f"{judge}: {one['pairs']:,} pairs, {shares}")
-            for way, near in ((chosen.get("sides") or {}).get("with_people") or {}).items():
-                spearman, tau = rounded(near["spearman"], 2), _share(near["tau"])
-                say(console, f"{way} with people: Spearman {spearman}, tau within samples {tau}")
+
             console.print()
         if split["metrics"]:
             table = _metrics(split["metrics"], {} if split["win_rate"] else systems)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import repeat
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import pyarrow as pa
 from datasets import Dataset
@@ -36,11 +36,11 @@ from echo_hf.pipeline.answers import Failure, RawText, StoredAnswers
 from echo_hf.pipeline.stage import ModelStage, StageRows, keys_of, of_row
 from echo_hf.prompts import Prompt, as_data, filled_prompt
 from echo_hf.reasons import BadImage, NotJudged, Outcome, Reason, Unrated
+from echo_hf.scores.votes import Protocol
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks
 from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, Table
 
-Protocol = Literal["published", "corrected"]
 Row = Mapping[str, Any]
 Value = TypeVar("Value")
 

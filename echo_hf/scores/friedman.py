@@ -94,14 +94,13 @@ def friedman(values: ArrayLike) -> Friedman:
 
 
 def kendalls_w(values: ArrayLike) -> float | None:
-    """Kendall's coefficient of concordance, corrected for ties.
+    """Kendall's coefficient of concordance: 0 for no agreement, 1 for all the same order.
 
     Args:
         values: Array [person, system], ranked for each person; one with a NaN is left out.
 
     Returns:
-        From 0 (no agreement) to 1 (all the same order); null where fewer than two people are left,
-        or all of them see nothing but ties.
+        W, corrected for ties; null with fewer than two people, or nothing but ties.
 
     Raises:
         ScoreError: The array has another form, or fewer than two systems.
@@ -143,7 +142,7 @@ class PairTest:
         z: Difference of mean ranks in standard errors, 0 or more.
         p_value: Two-sided, for this pair alone.
         bonferroni: The same times the number of pairs, at most 1.
-        holm: Adjusted by Holm's method, which finds all that Bonferroni's finds, and more.
+        holm: Adjusted by Holm's method.
         stars: Of Bonferroni's p: `***` below 0.001, `**` below 0.01, `*` below 0.05, else `-`.
     """
 
@@ -157,16 +156,13 @@ class PairTest:
 
 
 def dunn(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
-    """Dunn's test (1964), with his correction for ties, for each two systems.
+    """Dunn's test (1964), with his correction for ties, for each two systems, the largest z first.
 
     It takes all values for independent, which those ranked within a block are not.
 
     Args:
         values: Array [block, system], lower is better, NaN where there is none.
         systems: Their names.
-
-    Returns:
-        The tests, the largest z first; without a pair whose z is no number.
 
     Raises:
         ScoreError: Names and array do not fit, or there are fewer than two systems.
@@ -190,17 +186,12 @@ def dunn(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
 
 
 def siegel_castellan(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
-    """Siegel and Castellan's test (1988) of each two systems after Friedman's.
-
-    Its standard error is that of ranks without ties, so that it is careful where there are many.
+    """Siegel and Castellan's test (1988) of each two systems after Friedman's, the largest z first.
 
     Args:
-        values: Array [block, system] of ranks, or of any values that are ranked within a block,
-            smaller first. A block with a NaN is left out.
+        values: Array [block, system] of values that are ranked within a block, smaller first. A
+            block with a NaN is left out.
         systems: Their names.
-
-    Returns:
-        The tests, the largest z first; none where no block is complete.
 
     Raises:
         ScoreError: Names and array do not fit, or there are fewer than two systems.

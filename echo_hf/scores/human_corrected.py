@@ -19,9 +19,8 @@ from echo_hf.scores.sequential import check_probabilities
 from echo_hf.scores.votes import Points, best_first, named, pairs_of, points_by_sample, verdicts_of
 
 MEAN = "judges' mean"
-# Standard deviation of what judges leave unexplained of one person's shares, in the system where
-# it is largest: .19 to .23 for each of three people, three judges, and 2 to 8 systems on 179
-# samples; .17 for the mean of the three.
+# Of what judges leave unexplained of one person's shares, in the system where it is largest:
+# .19 to .23 for each of three people, three judges, and 2 to 8 systems on 179 samples.
 EXPECTED_SPREAD = 0.21
 
 
@@ -32,13 +31,12 @@ class HumanCorrected(SystemValues):
     Attributes:
         win_rate: Corrected share of the points that each system wins from the others; higher is
             better, about 0 to 1: not clipped. Null where there is none.
-        interval: Lower and upper end at the confidence asked for; null where there is none.
+        interval: Lower and upper end at the confidence asked for, or null.
         standard_error: Of the corrected rates.
         judges_alone: The rates by the judges' mean share, on all samples.
         people_alone: The rates by people, on the samples that they ranked.
         beta: Weight of each judge's share; for `ppi` of their mean.
-        rho2: Share of what people see differently in samples of one system that the judges'
-            shares explain, on samples left out; below 0 they explain nothing.
+        rho2: Share of people's variance within systems that judges explain, on samples left out.
         effective_n: How many ranked samples without judges would tell as much.
         ranked: Samples that people ranked.
         samples: All samples.
@@ -174,20 +172,20 @@ def human_corrected(
     found = estimated(divided(*_points(rated)), said, method)
     rate, enough = named(systems, found.rates), ~np.isnan(found.rates)
     order = best_first(rate)
-    either = sorted({*table.systems, *people.systems} - {*systems})
     reasons = {name: Unscored.FEW_SAMPLES for name in order if rate[name] is None}
-    for name in either:
+    for name in sorted({*table.systems, *people.systems} - {*systems}):
         reasons[name] = Unscored.NOT_RANKED if name in table.systems else Unscored.NOT_RATED
+        order.append(name)
 
     def by_system(values: Floats) -> dict[str, float | None]:
         known = named(systems, values)
-        return {name: known.get(name) for name in (*order, *either)}
+        return {name: known.get(name) for name in order}
 
     ends = dict(zip(systems, found.ends(confidence, others=False), strict=True))
     weighed = table.judges if method == "regression" else (MEAN,)
     return HumanCorrected(
         win_rate=by_system(found.rates),
-        interval={name: ends.get(name) for name in (*order, *either)},
+        interval={name: ends.get(name) for name in order},
         standard_error=by_system(found.errors(others=False)),
         judges_alone=by_system(found.shares.mean(axis=(0, 2))),
         people_alone=by_system(mean_known(said)),

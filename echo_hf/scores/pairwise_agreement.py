@@ -33,8 +33,8 @@ class Share:
     """A share from 0 to 1.
 
     Attributes:
-        value: The share, null when there is nothing to have a share of.
-        interval: Lower and upper end at 95 %, drawing whole samples; null when there is none.
+        value: The share, or null.
+        interval: Lower and upper end at 95 %, drawing whole samples, or null.
         count: How many things it is a share of.
         reason: Why a number is null.
     """
@@ -51,11 +51,9 @@ class JudgeAgreement:
 
     Attributes:
         pairs: Pairs of outputs that it was asked about, repeats counted.
-        follows_position: Of pairs with both verdicts, the share where the same place won twice:
-            the order decided.
-        consistent: Of pairs with both verdicts, the share where the same system won twice, or
-            both are ties. What is left is a tie in one order alone.
-        agreement: Of pairs with both verdicts and ratings, the share where both ways say the same.
+        follows_position: Share of pairs with both verdicts where the same place won twice.
+        consistent: Share of those where the same system won twice, or both are ties.
+        agreement: Share of those with ratings where both ways say the same.
     """
 
     pairs: int
@@ -70,8 +68,7 @@ class WithPeople:
 
     Attributes:
         spearman: Rank correlation of the systems' win rates, -1 to 1; null where one has no order.
-        tau: Kendall's tau-b within each sample, as a mean over the samples in which people put any
-            in an order; 0 in one where the judges see nothing but ties.
+        tau: Mean of Kendall's tau-b over samples that people put in an order; judges' ties are 0.
     """
 
     spearman: float | None
@@ -87,8 +84,7 @@ class SideBySide:
         spearman: Rank correlation of the systems' win rates by the two ways, null as with people.
         with_people: How near each way comes to people; empty where they ranked none of these pairs.
         difference: Tau of choices less that of ratings: above 0 choices are nearer to people.
-        nearer: The way that is nearer, where the interval of the difference, on 10 samples or
-            more, leaves 0 out; else null: nothing here says which of the two to trust.
+        nearer: The way that is nearer, where the interval of the difference leaves 0 out.
     """
 
     pairs: int
@@ -105,8 +101,7 @@ class PairwiseAgreement:
     Attributes:
         judges: By judge, in alphabetical order.
         definition: Every parameter.
-        sides: What all judges say in either way, beside people; null where none both rated and
-            compared a pair.
+        sides: Both ways beside people; null where no judge both rated and compared a pair.
     """
 
     judges: Mapping[str, JudgeAgreement]
@@ -126,9 +121,8 @@ def pairwise_agreement(
     """Compares what judges say of two outputs side by side with their ratings of each alone.
 
     The verdict of a true comparison is the system that wins in both orders, and a tie otherwise.
-    That of ratings is the higher one, and a tie where they differ by 1e-6 or less; of repeats the
-    mean counts. Of several judges more decide, and as many are a tie. Only people say which of the
-    two is right: of several, more decide as well.
+    That of ratings is the higher one, and a tie where they differ by 1e-6 or less. Of several
+    judges more decide, and as many are a tie; of several people as well.
 
     Args:
         comparisons: Rows with sample_id, system_a and system_b, the first of them by name, judge,

@@ -67,10 +67,8 @@ class TauB:
     Attributes:
         tau: Mean over samples of tau-b within each; null where no sample has one.
         interval: Lower and upper end at 95 %, by a bootstrap over samples, or null.
-        p_value: Of a sign-flip test over samples: chance of a mean as far from 0 where each
-            sample's tau might as well have the other sign.
-        samples: How many samples have a tau: there both rank two of the same systems, and neither
-            sees nothing but ties.
+        p_value: Of a sign-flip test over samples.
+        samples: How many samples have a tau: both rank two of the same systems, not all tied.
         reason: Why there is no tau, or no interval.
         pooled: Tau-b of the ranks of all samples, taken as one list; null where there is none.
         pooled_p: Its p value, as if the ranks of one sample were independent.

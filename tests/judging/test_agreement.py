@@ -138,7 +138,7 @@ def test_the_terminal_shows_order_test_and_agreement(
 ) -> None:
     shown = told(folder, "--protocol", protocol, "--json")
     assert shown.exit_code == 0, shown.output
-    expected = ["3 people ranked 14 samples: 42 rankings", protocol, f"{blocks} blocks; 3 of 3"]
+    expected = ["3 people ranked 14 samples: 42 rankings", protocol, f"{blocks} blocks; "]
     expected += ["ash", "mira", "nils", "-1.000", "people"]
     for said in expected:
         assert said in shown.stderr
@@ -164,14 +164,13 @@ def test_people_who_see_nothing_but_ties_have_nothing_to_agree_on(folder: Path) 
 
 
 def test_what_cannot_be_compared_is_one_line(folder: Path) -> None:
-    """It shows what a sample is called here, and leaves the older figures alone."""
     with pytest.raises(ScoreError, match="'publish'; did you mean 'published'"):
         found(folder, protocol="publish")
     write(folder, HUMAN, ranked(("x", "y")))
-    with pytest.raises(RunError, match=r"none of 18 ranks is of a sample .*'edit0'"):
+    with pytest.raises(RunError, match=r"nothing of the benchmark in .*, and 18 ranks are of oth"):
         found(folder)
     (root(folder) / "human.parquet").unlink()
-    with pytest.raises(RunError, match=r"ranked nothing in .*: run `echo-hf rank` .*, or name"):
+    with pytest.raises(RunError, match=r"and 0 ranks .*: run `echo-hf rank` .*, or name"):
         found(folder)
     assert not (root(folder) / "agreement.json").exists()
 

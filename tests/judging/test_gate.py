@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -16,9 +15,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.judging.gate import MADE_BY
 from echo_hf.tables import OUTPUTS, RATINGS
-from tests.finished_run import NAME, unpacked
 from tests.judging import run_for_tests as small
 from tests.judging.run_for_tests import Row, output, put, rating, root, stripes, write
 
@@ -157,16 +154,6 @@ def test_what_was_judged_otherwise_is_not_compared(folder: Path, change: Any, sa
     change(every[1][7])
     rate(folder, *every)
     assert said in str(held(folder).exception)
-
-
-def test_a_judges_provenance_tells_what_decided(tmp_path: Path) -> None:
-    """As a version wrote it: one digest for all ratings of a judge, which are of one sort."""
-    unpacked(tmp_path)
-    table = pq.read_table(tmp_path / "runs" / NAME / "ratings.parquet")
-    found = pc.struct_field(pc.extract_regex(table["provenance"], MADE_BY), "digest").to_pylist()
-    stated = [json.loads(one)["judge"]["digest"] for one in table["provenance"].to_pylist()]
-    assert found == stated
-    assert len(stated) > len(set(stated)) > 0
 
 
 def test_runs_of_two_releases_are_not_compared(folder: Path, tmp_path: Path) -> None:

@@ -298,11 +298,9 @@ def test_the_command_tells_what_was_saved(folder: Path) -> None:
     assert again["saved"][0]["calls"] == 70
 
 
-def test_a_killed_run_goes_on_to_the_same_decisions(tmp_path: Path) -> None:
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    for one in (killed, whole):
-        one.mkdir()
-        drawn(one)
+def test_a_killed_run_goes_on_to_the_same_decisions(folder: Path) -> None:
+    killed, whole = folder, folder / "whole"
+    shutil.copytree(folder, whole)
     command = [sys.executable, "-m", "tests.judging.test_stopping", str(killed)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(

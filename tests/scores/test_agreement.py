@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import kendalltau, pearsonr
 
 from echo_hf.reasons import Unscored
@@ -20,13 +19,11 @@ from tests.scores.ratings_for_tests import RATERS, SYSTEMS, drawn, human_rows, r
 FEW_DRAWS: dict[str, Any] = {"n_boot": 40, "n_resamples": 99}
 
 
-@given(st.integers(0, 99), st.randoms())
-def test_the_order_of_rows_decides_nothing(seed: int, shuffler: Any) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_rows_decides_nothing(seed: int) -> None:
     human, ratings = drawn(12, seed)
-    found = agreement(human, ratings, **FEW_DRAWS)
-    shuffler.shuffle(human)
-    shuffler.shuffle(ratings)
-    assert agreement(human, ratings, **FEW_DRAWS) == found
+    mixed = (random.Random(seed).sample(rows, len(rows)) for rows in (human, ratings))
+    assert agreement(*mixed, **FEW_DRAWS) == agreement(human, ratings, **FEW_DRAWS)
 
 
 def test_as_published_everybody_twice_is_taken_for_evidence() -> None:

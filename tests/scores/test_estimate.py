@@ -129,10 +129,6 @@ def covered(rated: list[Row], draws: int, share: float) -> NDArray[Any]:
     return np.mean(held, axis=0)
 
 
-def test_intervals_hold_the_rate_on_other_samples(rated: list[Row]) -> None:
-    assert 0.91 <= covered(rated, 60, 0.2).mean() <= 0.99
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.5])
 def test_intervals_hold_the_rate_as_often_as_they_say(rated: list[Row], share: float) -> None:
@@ -230,7 +226,8 @@ def test_what_nobody_was_asked_spares_nobody() -> None:
 
 def test_people_correct_the_judges_who_rated_all(rated: list[Row], test_data: Path) -> None:
     people = real_people(test_data)
-    some = [row for row in people if row["sample_id"] in drawn(people, seed=7)]
+    part = drawn(people, seed=7)
+    some = [row for row in people if row["sample_id"] in part]
     rows = shared_out(rated, ["gemini", "gpt4o"], drawn(rated))
     full = [row for row in rated if row["judge"] != "qwenvl"]
     assert human_corrected(rows, some) == human_corrected(full, some)

@@ -151,15 +151,22 @@ def test_scores_are_ranks_the_other_way_round(rated: list[Row], people: list[Row
     assert human_corrected(rated, scored) == human_corrected(rated, some)
 
 
-@pytest.mark.parametrize("method", ["regression", "ppi"])
+@pytest.mark.parametrize(
+    ("method", "draws"),
+    [
+        ("regression", 60),
+        pytest.param("regression", 500, marks=pytest.mark.slow),
+        pytest.param("ppi", 500, marks=pytest.mark.slow),
+    ],
+)
 def test_thirty_ranked_samples_bring_judges_to_people(
-    rated: list[Row], people: list[Row], method: Any
+    rated: list[Row], people: list[Row], method: Any, draws: int
 ) -> None:
     """A root mean square error of .022, where the judges alone miss people by .098."""
     systems, _, h = arrays(rated, people)
     truth, missed, alone = h.mean(axis=0), list[NDArray[Any]](), list[NDArray[Any]]()
     judged = read_ratings(rated)
-    for seed in range(500):
+    for seed in range(draws):
         some = pa.Table.from_pylist(of_samples(people, 30, seed)[0])
         found = human_corrected(judged, some, method=method)
         missed.append([found.win_rate[name] for name in systems] - truth)
