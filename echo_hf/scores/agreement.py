@@ -15,17 +15,23 @@ from echo_hf._infra.bootstrap import Interval, generator
 from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores import kemeny, rating_table
-from echo_hf.scores.friedman import (
+from echo_hf.scores.kemeny import Consensus
+from echo_hf.scores.ranks import (
+    Draws,
     Friedman,
+    Mean,
     PairTest,
+    TauB,
     concordances,
     dunn,
     friedman,
+    means,
     mid_ranks,
+    ratios,
+    sample_taus,
     siegel_castellan,
+    tau_table,
 )
-from echo_hf.scores.kemeny import Consensus
-from echo_hf.scores.rank_correlation import Draws, Mean, TauB, means, ratios, sample_taus, tau_table
 from echo_hf.scores.rating_table import RUBRIC, Bools, Floats, RatingTable, divided
 from echo_hf.scores.votes import Protocol, number
 from echo_hf.tables import HUMAN

@@ -13,7 +13,7 @@ from echo_hf._infra.bootstrap import Interval
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
-from echo_hf.scores.rank_correlation import Draws, Mean, means, ratios
+from echo_hf.scores.ranks import Draws, Mean, means, ratios
 from echo_hf.scores.rating_table import RUBRIC, Floats, divided, named_key, read_columns
 from echo_hf.scores.votes import TIE_WIDTH, compare, pairs_of, points_of, rates_of
 from echo_hf.tables import COMPARISONS
