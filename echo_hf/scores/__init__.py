@@ -1,12 +1,7 @@
 """From ratings to win rates, and how far to trust them (ECHO section 5, appendix C)."""
 
 from echo_hf.scores.agreement import Agreement, agreement
-from echo_hf.scores.bradley_terry import (
-    BradleyTerry,
-    Gap,
-    bradley_terry,
-    relative_gap,
-)
+from echo_hf.scores.bradley_terry import BradleyTerry, Gap, bradley_terry, relative_gap
 from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
 from echo_hf.scores.kemeny import Consensus, kemeny_consensus
 from echo_hf.scores.non_inferiority import NonInferiority, non_inferiority

@@ -145,9 +145,7 @@ def test_the_terminal_shows_order_test_and_agreement(
     assert json.loads(shown.stdout)["protocol"] == protocol
 
 
-def test_what_people_could_not_rank_is_shown_and_names_are_shown_as_they_are(
-    folder: Path,
-) -> None:
+def test_what_people_could_not_rank_is_shown_and_names_are_shown_as_they_are(folder: Path) -> None:
     rows = ranked(WORDS, ada=(1, 2, 3), ben=(1, None, 2), cy=(None, None, None))
     write(folder, HUMAN, [row | {"rater": f"[red]{row['rater']}\x1b[2J"} for row in rows])
     output = told(folder).output

@@ -154,10 +154,7 @@ def changed(folder: Path, change: Mapping[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            {f"benchmark/digests/{SPLIT}": "0" * 64},
-            "'ash' of text_to_image has its strength on",
-        ),
+        ({f"benchmark/digests/{SPLIT}": "0" * 64}, "'ash' of text_to_image has its strength on"),
         ({"judges/jay/model": "jay-1"}, "says that jay is 'jay-1', here it is 'jay-2'"),
         ({"systems/ash/model": "ash-1"}, "says that it is 'ash-1', here it is 'ash-2'"),
         ({"protocol": "published"}, "follows protocol 'published', this run 'corrected'"),

@@ -183,10 +183,7 @@ CASES: Mapping[str, Case] = {
 LAST = {
     "ratings": (("sample_id", "system", "judge"), "rating"),
     "human": (("sample_id", "rater", "system"), "score"),
-    "comparisons": (
-        ("sample_id", "system_a", "system_b", "judge", "order", "repeat"),
-        "winner",
-    ),
+    "comparisons": (("sample_id", "system_a", "system_b", "judge", "order", "repeat"), "winner"),
 }
 
 

@@ -15,13 +15,7 @@ from echo_hf.cli import app
 from echo_hf.config.judges import read_judge, shipped_judges
 from echo_hf.curate.provenance import without_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
-from echo_hf.errors import (
-    ConfigError,
-    EngineError,
-    JudgeError,
-    MissingExtraError,
-    RunError,
-)
+from echo_hf.errors import ConfigError, EngineError, JudgeError, MissingExtraError, RunError
 from echo_hf.judging.judge import judge
 from echo_hf.judging.session import JudgingResult
 from echo_hf.pipeline.run_folder import RunFolder

@@ -12,11 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.scores import (
-    Agreement,
-    agreement,
-    win_rate,
-)
+from echo_hf.scores import Agreement, agreement, win_rate
 from tests.scores.ratings_for_tests import Row, real_people, real_rows
 
 JUDGES = ["gpt4o", "gemini", "qwenvl"]

@@ -95,10 +95,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: read_human(RANKS[:1]), "ranks are of ['ash']: expected two systems or more"),
     (lambda: read_human(changed(RANKS[:1], rank="first")), "'string': expected whole numbers"),
     (lambda: read_human(changed(RANKS[:1], cannot_rank="no")), "expected true or false"),
-    (
-        lambda: read_human({name: ["a"] for name in RANKS[0] if name != "rank"}),
-        "no column 'r",
-    ),
+    (lambda: read_human({name: ["a"] for name in RANKS[0] if name != "rank"}), "no column 'r"),
     (lambda: half_scored(rank=1), "expected a rank or a score, not both"),
     (lambda: half_scored(rank=1, score=None), "gives ranks and scores to sample"),
     (lambda: half_scored(score=math.inf), "expected a finite score"),

@@ -15,13 +15,7 @@ from numpy.typing import NDArray
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from echo_hf.scores import (
-    bradley_terry,
-    decisions,
-    sensitivity,
-    tiers,
-    win_rate,
-)
+from echo_hf.scores import bradley_terry, decisions, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.scores.sequential import half_width, needed, p_values
 from echo_hf.scores.votes import compare, pairs_of
