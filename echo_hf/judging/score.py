@@ -301,8 +301,8 @@ class Run:
         empty = {"system": system, "judge": judges[0], "rubric": TEXT_RENDERING, "repeat": 0}
         unrated = names.difference(row["sample_id"] for row in rows)
         rows += [{**empty, "sample_id": name} for name in unrated]
-        table, how = pa.Table.from_pylist(rows, RATINGS.schema), {"protocol": self.config.protocol}
-        result = metrics.text_rendering(table, system=system, **how, n_boot=self.n_boot)
+        table, protocol = pa.Table.from_pylist(rows, RATINGS.schema), self.config.protocol
+        result = metrics.text_rendering(table, system=system, protocol=protocol, n_boot=self.n_boot)
         definition = flagged(result.definition, judges, self.failed)
         return replace(result, definition=definition), None
 

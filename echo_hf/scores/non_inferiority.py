@@ -118,7 +118,7 @@ def non_inferiority(
     first, second = votes.pairs_of(len(table.systems))
     pair = (first == min(old, other)) & (second == max(old, other))
     said = compared.verdicts[pair][0] * (1 if old > other else -1)
-    there = (~np.isnan(table.ratings)).any(axis=0)
+    there = (~np.isnan(table.ratings)).sum(axis=0) > 0
     if compared.missing == "loss" and table.lost is not None:
         there |= table.lost
     counts = _counts(said, there[old], there[other])

@@ -187,7 +187,7 @@ def _sides(ways: pd.DataFrame, human: Any, draws: Draws) -> SideBySide:
     said[:, at_pair[one, other], at_sample] = cast[["rated", "true"]].to_numpy().T
     people = np.full(said.shape[1:], np.nan)
     if human is not None:
-        ranks = read_human(human).of(systems, samples)
+        ranks = read_human(human).of(systems.tolist(), samples.tolist())
         gaps = np.sign(ranks[:, second] - ranks[:, first])
         there = ~np.isnan(gaps).all(axis=0) & ~np.isnan(said[0])
         people = np.where(there, np.sign(np.nansum(gaps, axis=0)), np.nan)

@@ -117,7 +117,7 @@ def kendalls_w(values: ArrayLike) -> float | None:
 def concordances(ranks: Floats) -> Floats:
     """Kendall's W of the people who ranked every system of a sample, for each sample."""
     found = np.full(ranks.shape[-1], np.nan)
-    for at, people in enumerate(~np.isnan(ranks).any(axis=1).T):
+    for at, people in enumerate(np.asarray(~np.isnan(ranks).any(axis=1)).T):
         if people.sum() > 1:
             found[at] = concordance(ranks[people, :, at])
     return found
@@ -220,12 +220,14 @@ def _tests(systems: Sequence[str], means: Floats, errors: Floats) -> tuple[PairT
     first, second, z = first[tested], second[tested], z[tested]
     p_values = np.asarray(2 * ndtr(-np.abs(z)))
     bonferroni, stepped = np.minimum(p_values * len(p_values), 1.0), holm(p_values)
-    numbers = np.array([np.abs(z), p_values, bonferroni, stepped]).T
     found = []
     for at in np.argsort(-np.abs(z), kind="stable"):
         better, worse = (first[at], second[at]) if z[at] >= 0 else (second[at], first[at])
-        stars = next((mark for level, mark in STARS.items() if bonferroni[at] < level), "-")
-        found.append(PairTest(systems[better], systems[worse], *numbers[at].tolist(), stars))
+        numbers = (float(one[at]) for one in (np.abs(z), p_values, bonferroni, stepped))
+        size, p_value, corrected, adjusted = numbers
+        stars = next((mark for level, mark in STARS.items() if corrected < level), "-")
+        names = systems[better], systems[worse]
+        found.append(PairTest(*names, size, p_value, corrected, adjusted, stars))
     return tuple(found)
 
 

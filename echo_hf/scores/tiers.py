@@ -112,7 +112,7 @@ def tiers(
         if p_value is not None and p_value <= alpha:
             split.append([])
         split[-1].append(system)
-    how = {"alpha": alpha, "draws": n_resamples, "seed": seed}
+    how: dict[str, Any] = {"alpha": alpha, "draws": n_resamples, "seed": seed}
     how["test"] = f"{test}, Holm over all pairs"
     unranked = tuple(system for system in systems if rates[system] is None)
     definition = compared.definition("tiers", **how)

@@ -262,17 +262,21 @@ class Compared:
         return self._once("estimate", self._estimated)
 
     def _estimated(self) -> Estimate:
-        known, systems = len(self.table.samples), len(self.table.systems)
+        known = len(self.table.samples)
         if known < FEWEST_SAMPLES:
             raise ScoreError(
                 f"all judges were asked about {known} of {len(self.given.samples)} samples: "
                 f"expected {FEWEST_SAMPLES} or more, so ask about {FEWEST_SAMPLES - known} more"
             )
-        voted = np.full((len(self.given.samples), systems), np.nan)
+        voted = np.full((len(self.given.samples), len(self.table.systems)), np.nan)
         asked = np.isin(self.given.samples, self.table.samples)
-        voted[asked] = divided(*points_by_sample(self.verdicts, systems)).T
+        voted[asked] = self.shares(self.verdicts).T
         judges = replace(self, given=self.given.of_all)
-        return estimated(divided(*points_by_sample(judges.said, systems)), voted)
+        return estimated(judges.shares(judges.said), voted)
+
+    def shares(self, verdicts: Floats) -> Floats:
+        """Of the points of each sample what each system wins [..., system, sample]."""
+        return divided(*points_by_sample(verdicts, len(self.table.systems)))
 
     @property
     def points(self) -> Points:

@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.errors import RunError, ScoreError, TableError
 from echo_hf.judging.agreement import RunAgreement, agree
 from echo_hf.judging.run_tables import read_human_file
 from echo_hf.reasons import LeftOut
 from echo_hf.scores import agreement
 from echo_hf.tables import HUMAN, RATINGS
-from tests.judging.run_for_tests import Row, digest_of, rating, root, run, stripes, write
+from tests.judging.run_for_tests import Row, called, digest_of, rating, root, run, stripes, write
 
 SYSTEMS = ("ash", "birch", "cedar")
 ORDERS = {"ada": (1, 2, 3), "ben": (1, 2, 3), "cy": (2, 1, 3)}
@@ -58,12 +55,6 @@ def found(folder: Path, **options: Any) -> RunAgreement:
     return agree(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
 
 
-def told(folder: Path, *arguments: str | Path) -> Result:
-    config, runs = str(folder / "evaluation.yaml"), str(folder / "runs")
-    command = ["agree", config, "--runs", runs, *map(str, arguments)]
-    return CliRunner().invoke(app, command, env={"COLUMNS": "120"})
-
-
 def test_figures_are_those_counted_by_hand(folder: Path) -> None:
     merged = found(folder).merged
     assert merged.people.consensus.ranking == SYSTEMS
@@ -91,7 +82,7 @@ def test_ranks_of_other_samples_are_counted_and_do_not_count(folder: Path) -> No
     result = found(folder)
     assert result.left_out == {"human": {LeftOut.NOT_RELEASED: 3}}
     assert result.merged == whole.merged
-    assert "3 rows of human do not count, not_released" in told(folder).output
+    assert "3 rows of human do not count, not_released" in called(folder, "agree").output
 
 
 def test_ranks_may_come_from_a_file(folder: Path) -> None:
@@ -109,7 +100,7 @@ def test_people_alone_are_compared_where_nothing_was_rated_overall(folder: Path)
     result = found(folder).merged
     assert result.judges.with_consensus == {}
     assert result.judges.people_with_others.value is not None
-    assert "no rating by the rubric 'overall'" in told(folder).output
+    assert "no rating by the rubric 'overall'" in called(folder, "agree").output
 
 
 def test_the_file_holds_all_figures_and_no_folder(folder: Path) -> None:
@@ -126,7 +117,7 @@ def test_the_file_holds_all_figures_and_no_folder(folder: Path) -> None:
     assert read["failed_audit"] == {"nils": ["blank", "shuffled"], "otto": ["blank"]}
     write(folder, HUMAN, ranked((*WORDS, *EDITS))[::-1])
     assert found(folder, n_boot=50).path.read_text("utf-8") == text
-    said = told(folder).output
+    said = called(folder, "agree").output
     assert "nils (failed its audit: blank, shuffled)" in said
     assert "mira (failed" not in said
     assert "otto" not in said
@@ -136,7 +127,7 @@ def test_the_file_holds_all_figures_and_no_folder(folder: Path) -> None:
 def test_the_terminal_shows_order_test_and_agreement(
     folder: Path, protocol: str, blocks: int
 ) -> None:
-    shown = told(folder, "--protocol", protocol, "--json")
+    shown = called(folder, "agree", "--protocol", protocol, "--json")
     assert shown.exit_code == 0, shown.output
     expected = ["3 people ranked 14 samples: 42 rankings", protocol, f"{blocks} blocks; "]
     expected += ["ash", "mira", "nils", "-1.000", "people"]
@@ -148,7 +139,7 @@ def test_the_terminal_shows_order_test_and_agreement(
 def test_what_people_could_not_rank_is_shown_and_names_are_shown_as_they_are(folder: Path) -> None:
     rows = ranked(WORDS, ada=(1, 2, 3), ben=(1, None, 2), cy=(None, None, None))
     write(folder, HUMAN, [row | {"rater": f"[red]{row['rater']}\x1b[2J"} for row in rows])
-    output = told(folder).output
+    output = called(folder, "agree").output
     assert "24 rankings, 12 of them incomplete, 12 times impossible" in output
     assert "[red]ada" in output
     assert "\x1b" not in output
@@ -156,7 +147,7 @@ def test_what_people_could_not_rank_is_shown_and_names_are_shown_as_they_are(fol
 
 def test_people_who_see_nothing_but_ties_have_nothing_to_agree_on(folder: Path) -> None:
     write(folder, HUMAN, ranked(WORDS, ada=(1, 1, 1), ben=(2, 2, 2)))
-    shown = told(folder)
+    shown = called(folder, "agree")
     assert shown.exit_code == 0, shown.output
     assert "nothing to test" in shown.output
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from collections.abc import Mapping
@@ -14,20 +13,18 @@ import pyarrow as pa
 import pytest
 import yaml
 from datasets import Dataset
-from rich.console import Console
 
 from echo_hf.errors import ConfigError, EchoError, ScoreError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.leaderboard import ScoredRelease, metrics_of
-from echo_hf.hub.leaderboard import shown as page_of
+from echo_hf.hub.leaderboard import shown as board_of
 from echo_hf.hub.release import read_release, write_release
 from echo_hf.hub.run_tables import STRENGTH, definition_of, run_tables
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.board import show_scores
 from echo_hf.judging.score import score
 from echo_hf.report.report import report
 from echo_hf.tables import RATINGS, SAMPLES
-from tests.judging.run_for_tests import TARGET, Row, rating, root, run, sample, write
+from tests.judging.run_for_tests import TARGET, Row, page_of, rating, root, run, sample, write
 
 WORDS = tuple(f"word{at:02}" for at in range(40))
 SPLIT = "text_to_image"
@@ -99,9 +96,7 @@ def test_who_joins_moves_nobody(folder: Path) -> None:
     assert (anchor["release"], [*anchor["judges"]]) == ("lumen", ["jay", "kite"])
     assert "dogwood" not in found["anchors"]
 
-    sink = io.StringIO()
-    show_scores(Console(file=sink, width=150), path)
-    board = sink.getvalue().partition("anchors stay as they are")[2].splitlines()[2:6]
+    board = page_of(folder).partition("anchors stay as they are")[2].splitlines()[2:6]
     ranked = sorted(after["strength"].items(), key=lambda one: -one[1])
     shown = [line.split() for line in board]
     assert [line[:2] for line in shown] == [[name, f"{value:.3f}"] for name, value in ranked]
@@ -131,7 +126,7 @@ def test_a_release_anchors_and_a_chain_keeps_where_each_strength_is_from(folder:
     rows = [dict(row) for row in read_release(folder / "second").datasets["results"]]
     figures = tuple({**row, "definition": definition_of(row)} for row in rows)
     tag = ScoredRelease("v2", "c0ffee", "Lumen", figures)
-    page = " ".join(page_of([tag], "v2", SPLIT).split())
+    page = " ".join(board_of([tag], "v2", SPLIT).split())
     assert f"<td>ash</td><td>{before['ash']:.3f}</td>" in page
     assert "<td>first, judged by jay, kite</td>" in page
     assert "<td>joined in v2</td>" in page

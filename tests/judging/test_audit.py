@@ -16,15 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from rich.console import Console
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.config.judges import JudgeConfig
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.audit import RULES, Audited, Honeypot, audit, audit_of
-from echo_hf.judging.board import FAILED_AUDIT, show_scores
+from echo_hf.judging.board import FAILED_AUDIT
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
 from echo_hf.judging.session import Answered
@@ -41,7 +38,7 @@ from tests.judging.judges_for_tests import (
     rated,
     rows_of,
 )
-from tests.judging.run_for_tests import output, root, stripes, write
+from tests.judging.run_for_tests import called, output, page_of, root, stripes, write
 from tests.markdown_for_tests import cells
 from tests.stages_for_tests import ROOT
 
@@ -166,9 +163,7 @@ def test_scores_flag_a_judge_that_failed(folder: Path) -> None:
         scores = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
         rows = [row for row in scores.results if row.metric == "win_rate"]
         assert [row.definition.get(FAILED_AUDIT) for row in rows] == [flags] * 2 * 2 * len(SYSTEMS)
-    page = io.StringIO()
-    show_scores(Console(width=300, file=page), scores.path)
-    assert "judged by mira (failed its audit: blank), otto" in page.getvalue()
+    assert "judged by mira (failed its audit: blank), otto" in page_of(folder)
 
 
 def test_scale_use_is_that_of_the_run_s_ratings(folder: Path) -> None:
@@ -183,11 +178,10 @@ def test_scale_use_is_that_of_the_run_s_ratings(folder: Path) -> None:
 
 def test_the_verb_shows_what_was_found(folder: Path) -> None:
     judge_who(folder, blank=8).use()
-    line = ["audit", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
-    planned = CliRunner().invoke(app, [*line, "--dry-run"])
+    planned = called(folder, "audit", "--dry-run")
     assert planned.exit_code == 0
     assert "nothing was asked" in planned.output
-    done = CliRunner().invoke(app, line)
+    done = called(folder, "audit")
     assert done.exit_code == 0
     for words in ("mira, by overall", "blank", "failed", "asked twice", "audit.json"):
         assert words in done.output.replace("\n", "")

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.config.judges import JudgeConfig
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ConfigError
@@ -25,7 +23,7 @@ from echo_hf.systems.base import Task
 from echo_hf.tables import COMPARISONS, OUTPUTS
 from tests.judging import judges_for_tests as scripted
 from tests.judging.judges_for_tests import ScriptedJudge, config_of, images_of, judge_of
-from tests.judging.run_for_tests import digest_of, output, put, root, stripes, write
+from tests.judging.run_for_tests import called, digest_of, output, put, root, stripes, write
 
 WORDS = ("first", "second", "tie")
 WHOLE = ("[[first]]", "[[ Second ]]", "[[tie]]", "[[fir\u017ft]]")
@@ -199,10 +197,9 @@ def test_rows_of_others_stay_and_lost_images_are_told(folder: Path) -> None:
 
 def test_the_verb_compares_and_refuses_rubrics(folder: Path) -> None:
     ScriptedJudge(lambda _: "[[second]]").use()
-    line = ["judge", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs"), "--pairwise"]
-    done = CliRunner().invoke(app, line)
+    done = called(folder, "judge", "--pairwise")
     assert done.exit_code == 0
     assert "pairwise" in done.output
     assert len(choices(folder)) == 10
-    refused = CliRunner().invoke(app, [*line, "--rubric", "overall"])
+    refused = called(folder, "judge", "--pairwise", "--rubric", "overall")
     assert isinstance(refused.exception, ConfigError)

@@ -10,9 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.agreement import agree
 from echo_hf.judging.imports import Imported, import_judgements
@@ -21,7 +19,7 @@ from echo_hf.reasons import IgnoredRating, NotImported, Reason
 from echo_hf.scores import human_corrected
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging import run_for_tests as small
-from tests.judging.run_for_tests import output, put, rating, root, stripes, write
+from tests.judging.run_for_tests import called, output, put, rating, root, stripes, write
 from tests.scores.ratings_for_tests import counted_rates, real_people, real_rows
 
 WORDS = ("boat", "fox", "tree")
@@ -294,20 +292,18 @@ def test_values_of_any_kind_are_counted_and_stop_nothing(folder: Path, name: str
 
 
 def test_the_verb_tells_what_was_taken(folder: Path) -> None:
-    config, place = str(folder / "evaluation.yaml"), str(viescore(folder))
-    given = ["judge", config, "--import", place, "--format", "viescore"]
-    given += ["--runs", str(folder / "runs")]
-    done = CliRunner().invoke(app, [*given, "--dry-run"])
+    given = ("judge", "--import", viescore(folder), "--format", "viescore")
+    done = called(folder, *given, "--dry-run")
     assert done.exit_code == 0
     assert "nothing was written: leave out --dry-run" in " ".join(done.output.split())
     assert not (root(folder) / "ratings.parquet").exists()
-    done = CliRunner().invoke(app, given)
+    done = called(folder, *given)
     assert "2 left out, unknown_sample: no sample of the benchmark has its name" in done.output
     assert "judges: gpt4o_0shot" in done.output
     assert "4 rows of ratings (viescore)" in done.output
-    told = json.loads(CliRunner().invoke(app, [*given, "--json"]).stdout)
+    told = json.loads(called(folder, *given, "--json").stdout)
     assert told["rows"] == {"ratings": 4}
-    refused = CliRunner().invoke(app, [*given, "--pairwise"])
+    refused = called(folder, *given, "--pairwise")
     assert "--import goes with" in str(refused.exception)
 
 

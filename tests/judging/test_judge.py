@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.config.judges import read_judge, shipped_judges
 from echo_hf.curate.provenance import without_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
@@ -36,7 +34,17 @@ from tests.judging.judges_for_tests import (
     rated,
     rows_of,
 )
-from tests.judging.run_for_tests import digest_of, fits, output, put, rating, root, stripes, write
+from tests.judging.run_for_tests import (
+    called,
+    digest_of,
+    fits,
+    output,
+    put,
+    rating,
+    root,
+    stripes,
+    write,
+)
 from tests.markdown_for_tests import cells
 from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT
@@ -372,11 +380,10 @@ def test_two_processes_do_not_judge_at_once(folder: Path) -> None:
 
 def test_the_command_rates_and_says_so(folder: Path) -> None:
     ScriptedJudge(lambda asked: "Hm." if "fox" in prompt_of(asked) else rated(6)).use()
-    told = ["judge", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
-    dry = CliRunner().invoke(app, [*told, "--dry-run"])
+    dry = called(folder, "judge", "--dry-run")
     assert dry.exit_code == 0, dry.output
     assert "nothing was asked" in dry.output
-    done = CliRunner().invoke(app, [*told, "--judges", "mira", "--rubric", "overall"])
+    done = called(folder, "judge", "--judges", "mira", "--rubric", "overall")
     assert done.exit_code == 0, done.output
     for words in ("60 %", "2 no_rating: the answer holds no rating", "$2.50", "ratings.parquet"):
         assert words in done.output

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import t
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.judging.judge import judge
 from echo_hf.judging.rate import drawn_part
 from echo_hf.judging.score import score
@@ -31,6 +29,7 @@ from tests.judging.judges_for_tests import (
     rated,
     rows_of,
 )
+from tests.judging.run_for_tests import called
 
 WORDS = tuple(f"w{at:02}" for at in range(60))
 NAMES = ("all", "most", "some")
@@ -117,8 +116,7 @@ def test_a_judge_with_a_share_is_asked_about_the_part(
 def test_a_board_says_what_it_rests_on(folder: Path) -> None:
     path = config(folder, SHARES)
     judged(folder)
-    told = [str(path), "--runs", str(folder / "runs")]
-    done = CliRunner().invoke(app, ["score", *told], env={"COLUMNS": "200"})
+    done = called(folder, "score")
     assert done.exit_code == 0, done.output
     found = score(path, runs=folder / "runs").splits[1].win_rates
     assert found is not None
@@ -130,7 +128,7 @@ def test_a_board_says_what_it_rests_on(folder: Path) -> None:
     assert found.trust.samples_needed.definition["samples"] == 60
     owned = found.trust.self_preference.judges["all"]
     assert (owned.preference, owned.reason) == (None, Unscored.NO_OWN_SYSTEM)
-    page = CliRunner().invoke(app, ["report", *told])
+    page = called(folder, "report")
     assert page.exit_code == 0, page.output
     html = (folder / "runs" / "evaluation" / "report" / "index.html").read_text("utf-8")
     assert f"Here all judges voted on {part} of 60 samples" in html
@@ -182,8 +180,7 @@ def test_where_there_is_no_choice_none_is_shown(folder: Path) -> None:
 
 def test_the_command_shows_ways_and_writes_them_as_json(folder: Path) -> None:
     config(folder, {})
-    told = ["judge", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs"), "--dry-run"]
-    shown = CliRunner().invoke(app, told, env={"COLUMNS": "200"})
+    shown = called(folder, "judge", "--dry-run")
     assert shown.exit_code == 0, shown.output
     for words in (
         "± text_to_image",
@@ -193,5 +190,5 @@ def test_the_command_shows_ways_and_writes_them_as_json(folder: Path) -> None:
         "51 to 61 %",
     ):
         assert words in shown.output
-    found = json.loads(CliRunner().invoke(app, [*told, "--json"]).stdout)["ways"]
+    found = json.loads(called(folder, "judge", "--dry-run", "--json").stdout)["ways"]
     assert [sorted(one) for one in found] == [["calls", "expected", "half_width", "name"]] * 3

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import JudgeError, ScoreError
 from echo_hf.judging.score import score
@@ -33,7 +31,7 @@ from tests.judging.judges_for_tests import (
     rated,
     rows_of,
 )
-from tests.judging.run_for_tests import output, put, root, run, stripes, write
+from tests.judging.run_for_tests import called, output, put, root, run, stripes, write
 from tests.stages_for_tests import ROOT
 
 SAMPLES = [f"s{at:03}" for at in range(90)]
@@ -145,13 +143,12 @@ def test_boards_compare_systems_on_the_samples_that_all_share(folder: Path) -> N
     assert decided["pairs"]["birch"] == {"amber": 20, "cedar": 90}
     assert split.win_rates.tiers[0] == ("amber",)
     assert "sequence" in split.win_rates.details["tiers"]["definition"]["test"]
-    told = ["score", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
-    shown = CliRunner().invoke(app, told)
+    shown = called(folder, "score")
     assert shown.exit_code == 0, shown.output
     every = "200 of 270 ratings, 2 of 3 pairs decided", "win rates are of the 20 of 90 samples"
     for said in every:
         assert said in " ".join(shown.output.split())
-    page = CliRunner().invoke(app, ["report", *told[1:]])
+    page = called(folder, "report")
     assert page.exit_code == 0, page.output
     html = (root(folder) / "report" / "index.html").read_text("utf-8")
     assert all(said in html for said in every)
@@ -276,24 +273,22 @@ def test_options_that_do_not_go_together_are_refused(
     folder: Path, options: list[str], said: str
 ) -> None:
     ScriptedJudge(says).use()
-    told = ["judge", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs"), *options]
-    refused = CliRunner().invoke(app, told)
+    refused = called(folder, "judge", *options)
     assert said in f"{refused.output} {refused.exception}"
 
 
 def test_the_command_tells_what_was_saved(folder: Path) -> None:
     ScriptedJudge(says).use()
-    told = ["judge", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
-    told += ["--until", "decided", "--batch", "10"]
-    dry = CliRunner().invoke(app, [*told, "--dry-run"])
+    told = ("judge", "--until", "decided", "--batch", "10")
+    dry = called(folder, *told, "--dry-run")
     assert "can only stop earlier" in dry.output
-    done = CliRunner().invoke(app, told)
+    done = called(folder, *told)
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert "not decided: birch and cedar" in said
     # 400 tokens of an answer at 8 dollars a million and 1,698 of a prompt at 2, 70 times.
     assert "saved: 70 calls, about $0.46" in said
-    again = json.loads(CliRunner().invoke(app, [*told, "--json"]).stdout)
+    again = json.loads(called(folder, *told, "--json").stdout)
     assert again["decisions"]["text_to_image"]["undecided"] == [["birch", "cedar"]]
     assert again["saved"][0]["calls"] == 70
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,25 @@ from typing import Any
 import pytest
 import yaml
 from hypothesis import given
-from rich.console import Console
 from scipy.stats import norm
 
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.errors import RunError
-from echo_hf.judging.board import show_scores
 from echo_hf.judging.run_tables import Models
 from echo_hf.judging.score import score
 from echo_hf.judging.trust import MEANINGS, Trust, trust_lines
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.tables import OUTPUTS, RATINGS
-from tests.judging.run_for_tests import digest_of, output, rating, root, run, stripes, write
+from tests.judging.run_for_tests import (
+    digest_of,
+    output,
+    page_of,
+    rating,
+    run,
+    stripes,
+    write,
+)
 from tests.scores.ratings_for_tests import Cube, cubes, rows_of
 
 GIVEN = stripes((1, 2, 3), (4, 5, 6))
@@ -63,12 +68,6 @@ def folder(tmp_path: Path) -> Path:
 def results_of(folder: Path, **options: Any) -> dict[str, Any]:
     done = score(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
     return dict(json.loads(done.path.read_text("utf-8")))
-
-
-def page_of(folder: Path) -> str:
-    sink = io.StringIO()
-    show_scores(Console(file=sink, width=200), root(folder) / "results.json")
-    return sink.getvalue()
 
 
 def test_each_measure_is_a_line_with_its_meaning(folder: Path) -> None:
