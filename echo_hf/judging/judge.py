@@ -86,10 +86,9 @@ class Limits(TypedDict, total=False):
 def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeConfig]:
     by_name = {one.name: one for one in config.judges}
     if not by_name:
-        shipped = ", ".join(f"judges/{file.name}" for file in shipped_judges())
         raise ConfigError(
-            f"config {config.name!r} names no judges: add some, for example "
-            f"`judges: [judges/qwen2_5_vl_32b.yaml]`; echo-hf brings {shipped}"
+            f"config {config.name!r} names no judges: add some that echo-hf brings, for example "
+            f"`judges: [judges/{shipped_judges()[0].name}]`"
         )
     for name in names or ():
         if name not in by_name:

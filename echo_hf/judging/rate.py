@@ -224,16 +224,14 @@ def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
     form = filled_prompt(f"judging/rating_{judge.mode}", fields).text
     if judge.prompt_file is None or rubric != OVERALL:
         return Prompt(rubric, filled_prompt(f"judging/{rubric}", {"form": form}).text)
-    place = f"judge {judge.name!r}: prompt_file {str(judge.prompt_file)!r}"
     try:
         text = judge.prompt_file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or "not UTF-8"
-        raise ConfigError(f"{place} cannot be read ({said}): expected a text file") from None
+    except (OSError, UnicodeDecodeError):
+        text = ""
     if not text or len(text) > LONGEST_PROMPT:
         raise ConfigError(
-            f"{place} has {len(text):,} characters: expected instructions of at most "
-            f"{LONGEST_PROMPT:,}"
+            f"judge {judge.name!r}: prompt_file {str(judge.prompt_file)!r} cannot be used: "
+            f"expected a text file of 1 to {LONGEST_PROMPT:,} characters in UTF-8"
         )
     return Prompt(rubric, text.replace(FORM, form))
 

@@ -77,18 +77,6 @@ def test_every_completion_lies_within(protocol: Protocol, cube: dict[str, Any]) 
             assert ends[0] - 1e-12 <= (rate or 0) <= ends[1] + 1e-12
 
 
-@given(cube=cubes(samples=2, systems=2))
-def test_of_two_systems_the_bounds_are_reached(cube: dict[str, Any]) -> None:
-    for systems in cube.values():
-        one, other = systems.values()
-        assume(all(a is not None or b is not None for a, b in zip(one, other, strict=True)))
-    found = bounds(rows_of(cube)).bounds
-    rates = [counted_rates(full, "corrected") for full in completions(cube)]
-    for system in SYSTEMS[:2]:
-        every = [rate[system] or 0.0 for rate in rates]
-        assert found[system] == pytest.approx((min(every), max(every)))
-
-
 def test_only_orders_that_nothing_missing_can_turn_are_certain() -> None:
     rows = one_judge(ash=[9] * 9 + [None], birch=[5] * 10, cedar=[4] * 4 + [None] * 6)
     found = bounds(rows)
