@@ -14,12 +14,10 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
 from echo_hf.judging.audit import Failures, read_failures
-from echo_hf.judging.run_tables import read_human_file, read_run
-from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.judging.run_tables import opened, read_human_file, read_run
 from echo_hf.reasons import Reason
 from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.rating_table import RUBRIC
-from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 from echo_hf.tables import HUMAN
 
 AGREEMENT_FILE = "agreement.json"
@@ -46,11 +44,7 @@ def agree(
     n_boot: int = DRAWS,
 ) -> RunAgreement:
     """Compares a run's judges with people, and writes the figures to its `agreement.json`."""
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
-    if protocol is not None:
-        config = config.model_copy(update={"protocol": protocol})
-    folder = RunFolder(Path(runs) / config.name)
-    benchmark = benchmark_of(config, folder)
+    config, folder, benchmark = opened(config, runs, protocol)
     tables = read_run(benchmark, folder, None if human is None else read_human_file(human))
     ranks, ratings = tables.human, tables.ratings
     if ranks is None or not ranks.num_rows:

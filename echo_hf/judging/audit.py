@@ -27,17 +27,8 @@ from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import JudgeConfig
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.images.store import ImageStore
+from echo_hf.judging import judge as judging
 from echo_hf.judging.board import FAILED_AUDIT
-from echo_hf.judging.judge import (
-    Limits,
-    SentImages,
-    check_scale,
-    chosen_judges,
-    engines_of,
-    rated_outputs,
-    rating_question,
-    run_judges,
-)
 from echo_hf.judging.rate import OVERALL, TO_RATE, ToRate, fitting, place_of, rows_of, task_row
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
@@ -97,7 +88,7 @@ def audit(
     judges: Sequence[str] | None = None,
     samples: int = SAMPLES,
     again: bool = False,
-    **limits: Unpack[Limits],
+    **limits: Unpack[judging.Limits],
 ) -> Audited:
     """Shows each judge honeypots in the place of outputs, with its own instructions.
 
@@ -106,17 +97,17 @@ def audit(
     if samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {SAMPLES}")
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
-    chosen, folder = chosen_judges(config, judges), evaluation_folder(config, runs)
+    chosen, folder = judging.chosen_judges(config, judges), evaluation_folder(config, runs)
     # A file that cannot be read is said before anybody is asked.
     numbers = {
         name: again + max((one["number"] for one in audit["rounds"]), default=0)
         for name, audit in read_audits(folder.root).items()
     }
-    outputs = rated_outputs(config, folder)
+    outputs = judging.rated_outputs(config, folder)
 
-    def questions(shown: SentImages) -> Iterator[JudgeTask]:
+    def questions(shown: judging.SentImages) -> Iterator[JudgeTask]:
         for judge in chosen:
-            check_scale(judge, config.protocol)
+            judging.check_scale(judge, config.protocol)
             # The rubric that win rates are made of, if the judge has it.
             rubric = OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
             fits = fitting(judge, rubric, read_table(folder.root, APPLICABILITY))
@@ -129,7 +120,7 @@ def audit(
             first = AGAIN * numbers.get(judge.name, 0)
             shown_now = _honeypots(drawn, folder.images, first, inputs=rubric != TEXT)
             rows = rows_of(TO_RATE, shown_now)
-            yield rating_question(judge, rubric, config.protocol, rows, shown)
+            yield judging.rating_question(judge, rubric, config.protocol, rows, shown)
 
     by_name = {one.name: one for one in chosen}
 
@@ -142,8 +133,8 @@ def audit(
             write_json(root / AUDIT_FILE, {"judges": found})
         return root / AUDIT_FILE
 
-    engines = engines_of(chosen)
-    done = run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
+    engines = judging.engines_of(chosen)
+    done = judging.run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
     audits = {} if limits.get("dry_run") else read_audits(folder.root)
     told = {name: {**one, "drift": drift_of(one["rounds"])} for name, one in audits.items()}
     return Audited(done, {name: told[name] for name in by_name if name in told})

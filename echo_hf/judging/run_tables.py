@@ -21,13 +21,14 @@ from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import JudgeConfig, Rubric
 from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import RunError, TableError
+from echo_hf.errors import RunError, ScoreError, TableError, unknown
 from echo_hf.hub.run_tables import DIGEST, SAMPLE, left_out_reasons
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
 from echo_hf.scores.rating_table import read_outputs
+from echo_hf.scores.votes import PROTOCOLS
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.benchmark import Benchmark, benchmark_of, load_evaluation
 from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, Table
 
 # Without these a table says nothing; what else is missing is null, or the usual.
@@ -106,6 +107,19 @@ class RunTables:
             return None
         ids = pa.array([task.sample_id for task in self.tasks[split]], pa.string())
         return table.filter(pc.is_in(table["sample_id"], ids))
+
+
+def opened(
+    config: Evaluated | Path | str, runs: Path | str, protocol: str | None = None
+) -> tuple[Evaluated, RunFolder, Benchmark]:
+    """A run to be scored, perhaps by another protocol than its config's."""
+    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    if protocol is not None:
+        if protocol not in PROTOCOLS:
+            raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
+        config = config.model_copy(update={"protocol": protocol})
+    folder = RunFolder(Path(runs) / config.name)
+    return config, folder, benchmark_of(config, folder)
 
 
 def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = None) -> RunTables:

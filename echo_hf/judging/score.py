@@ -12,41 +12,29 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf import metrics
+from echo_hf import metrics, scores
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import counted, percent
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import ImageError, MissingExtraError, ScoreError, WeightsError, unknown
+from echo_hf.errors import ImageError, MissingExtraError, ScoreError, WeightsError
 from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Result
 from echo_hf.judging.anchors import Anchors, anchors_of
 from echo_hf.judging.audit import Failures, drift_of, flagged, read_audits, read_failures
 from echo_hf.judging.rate import flags_of
-from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run
+from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, opened, read_run
 from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.metrics import TextRenderingResult
 from echo_hf.metrics.names import TEXT_RENDERING
 from echo_hf.metrics.result import MetricResult, coverage_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
-from echo_hf.scores import (
-    HumanCorrected,
-    bounds,
-    decisions,
-    human_corrected,
-    sensitivity,
-    tiers,
-    win_rate,
-)
 from echo_hf.scores.board import METRIC, board_of
-from echo_hf.scores.pairwise_agreement import PairwiseAgreement, pairwise_agreement
 from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
-from echo_hf.scores.votes import PROTOCOLS, Protocol
-from echo_hf.scores.win_rate import WinRate
+from echo_hf.scores.votes import Protocol
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 from echo_hf.tables import RATINGS
 
 DRAWS = 1000
@@ -63,7 +51,7 @@ class SplitWinRates:
     """The win rates of a split: rows of results, those of the protocol, tiers, and all of it."""
 
     results: tuple[Result, ...]
-    rates: WinRate
+    rates: scores.WinRate
     tiers: tuple[tuple[str, ...], ...]
     trust: Trust
     details: Mapping[str, Any]
@@ -131,8 +119,8 @@ class SplitScores:
     samples: int
     win_rates: SplitWinRates | None
     metrics: tuple[Measured, ...]
-    pairwise: PairwiseAgreement | None = None
-    by_people: HumanCorrected | str | None = None
+    pairwise: scores.PairwiseAgreement | None = None
+    by_people: scores.HumanCorrected | str | None = None
 
     def details(self) -> dict[str, Any]:
         return {
@@ -160,7 +148,7 @@ class Scores:
         found: list[Result] = []
         for split in self.splits:
             found += split.win_rates.results if split.win_rates else ()
-            if isinstance(split.by_people, HumanCorrected):
+            if isinstance(split.by_people, scores.HumanCorrected):
                 found += _people_rows(split.by_people, split.split, self.failed)
             found += [one.row(split.split, self.protocol) for one in split.metrics]
         return found
@@ -174,13 +162,7 @@ def score(
     n_boot: int = DRAWS,
 ) -> Scores:
     """Computes all figures of a run, and writes them to its `results.json`."""
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
-    if protocol is not None:
-        if protocol not in PROTOCOLS:
-            raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
-        config = config.model_copy(update={"protocol": protocol})
-    folder = RunFolder(Path(runs) / config.name)
-    benchmark = benchmark_of(config, folder)
+    config, folder, benchmark = opened(config, runs, protocol)
     tables, failed = read_run(benchmark, folder), read_failures(folder.root)
     models, audits = models_of(config, tables), read_audits(folder.root)
     folder.enter()
@@ -188,25 +170,25 @@ def score(
     run = Run(config, folder, tables, failed, n_boot, models)
     splits = tuple(run.split(name, anchors.get(name, {})) for name in tables.tasks)
     place = folder.root / RESULTS_FILE
-    scores = Scores(place, config.protocol, splits, tables.left_out, failed, models)
+    done = Scores(place, config.protocol, splits, tables.left_out, failed, models)
     trusted = {one.split: one.win_rates.trust for one in splits if one.win_rates}
     compared = {one.split: one.pairwise for one in splits if one.pairwise}
     drifts = {name: found for name, one in audits.items() if (found := drift_of(one["rounds"]))}
     lines = trust_lines(trusted, drifts, compared)
     written = {
         "benchmark": benchmark.identity(),
-        "protocol": scores.protocol,
-        "left_out": scores.left_out,
+        "protocol": done.protocol,
+        "left_out": done.left_out,
         "failed_audit": failed,
         "systems": {name: one.model_dump() for name, one in models.systems.items()},
         "judges": {name: one.model_dump() for name, one in models.judges.items()},
         "trust": [{**asdict(one), "meaning": one.meaning} for one in lines],
         "judge_drift": drifts,
-        "results": [row.model_dump(mode="json") for row in scores.results],
+        "results": [row.model_dump(mode="json") for row in done.results],
         "details": {one.split: one.details() for one in splits},
     }
-    write_json(scores.path, written, default=list)
-    return scores
+    write_json(done.path, written, default=list)
+    return done
 
 
 Figures = tuple[MetricResult | None, str | None]  # or why there are none
@@ -238,7 +220,7 @@ class Run:
             by_people = _by_people(overall, human) if human else None
         if chosen is not None and chosen.num_rows:
             people = None if isinstance(by_people, str) else human or None
-            pairwise = pairwise_agreement(chosen, overall, people, n_boot=self.n_boot)
+            pairwise = scores.pairwise_agreement(chosen, overall, people, n_boot=self.n_boot)
         found = tuple(self.measured(name, image_metrics(self.config), sorted(self.models.systems)))
         return SplitScores(name, len(tables.tasks[name]), rates, found, pairwise, by_people)
 
@@ -352,9 +334,9 @@ def win_rates(
 ) -> SplitWinRates:
     """Win rates by both protocols, and how far to trust them; judges vote once for all of it."""
     table = ratings if isinstance(ratings, RatingTable) else read_ratings(ratings, outputs)
-    rates, results = dict[Protocol, WinRate](), list[Result]()
+    rates, results = dict[Protocol, scores.WinRate](), list[Result]()
     for each in get_args(Protocol):
-        rate = win_rate(table, protocol=each, n_boot=n_boot)
+        rate = scores.win_rate(table, protocol=each, n_boot=n_boot)
         definition = flagged(rate.definition, rate.per_judge, failed)
         rates[each] = rate = replace(rate, definition=definition)
         about: dict[str, Any] = {"metric": METRIC, "protocol": each, "split": split}
@@ -363,17 +345,17 @@ def win_rates(
             results.append(
                 _row({**about, **counts}, row.system, row.value, row.interval, definition)
             )
-    groups = tiers(table, protocol=protocol)
+    groups = scores.tiers(table, protocol=protocol)
     trust = Trust.of(table, protocol, models, n_boot, anchors)
     details: dict[str, Any] = {
         **{str(each): rate.as_json() for each, rate in rates.items()},
         "tiers": asdict(groups),
-        "sensitivity": asdict(sensitivity(table)),
-        "bounds": asdict(bounds(table, protocol=protocol)),
+        "sensitivity": asdict(scores.sensitivity(table)),
+        "bounds": asdict(scores.bounds(table, protocol=protocol)),
         **asdict(trust),
     }
     if table.is_stopped:
-        decided = decisions(table, protocol=protocol)
+        decided = scores.decisions(table, protocol=protocol)
         details["decisions"] = {"said": decided.said, **asdict(decided)}
     if anchors:
         kept = {name: one.model_dump(mode="json") for name, one in anchors.items()}
@@ -385,14 +367,14 @@ def win_rates(
     return SplitWinRates(tuple(results), rates[protocol], groups.tiers, trust, details)
 
 
-def _by_people(rated: RatingTable, human: pa.Table) -> HumanCorrected | str:
+def _by_people(rated: RatingTable, human: pa.Table) -> scores.HumanCorrected | str:
     try:
-        return human_corrected(rated, human)
+        return scores.human_corrected(rated, human)
     except ScoreError as error:
         return str(error)
 
 
-def _people_rows(found: HumanCorrected, split: str, failed: Failures) -> Iterator[Result]:
+def _people_rows(found: scores.HumanCorrected, split: str, failed: Failures) -> Iterator[Result]:
     counts = {"ranked": found.ranked, "samples": found.samples}
     definition = flagged({**found.definition, **counts}, found.definition["judges"], failed)
     about = {"metric": HUMAN_CORRECTED, "protocol": "corrected", "split": split, "n": found.ranked}
@@ -402,7 +384,7 @@ def _people_rows(found: HumanCorrected, split: str, failed: Failures) -> Iterato
         yield _row(about, system, rate, found.interval[system], {**definition, **why})
 
 
-def _people_details(found: HumanCorrected | str) -> dict[str, Any]:
+def _people_details(found: scores.HumanCorrected | str) -> dict[str, Any]:
     """The rates, and how much judges help people here and how many more people have to rank."""
     if isinstance(found, str):
         return {"missing": found, "said": f"no win rates by people: {found}", "result": None}

@@ -17,16 +17,8 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.engines.memory import check_fit
 from echo_hf.errors import JudgeError
+from echo_hf.judging import judge as judging
 from echo_hf.judging import session
-from echo_hf.judging.judge import (
-    Limits,
-    SentImages,
-    chosen_judges,
-    engines_of,
-    judge,
-    rated_outputs,
-    rating_questions,
-)
 from echo_hf.judging.rate import OVERALL, ToRate, place_of
 from echo_hf.judging.session import Answered, Asking, JudgeTask, JudgingResult, Planned
 from echo_hf.pipeline.batch_inference import FillStats
@@ -120,7 +112,7 @@ def judge_until_decided(
     alpha: float = ALPHA,
     family: Family = "bonferroni",
     batch: int = BATCH,
-    **limits: Unpack[Limits],
+    **limits: Unpack[judging.Limits],
 ) -> JudgingResult:
     """Has judges rate outputs until each two systems are told apart, or no sample is left.
 
@@ -132,18 +124,20 @@ def judge_until_decided(
     level_of(alpha, family, 1)
     if batch < 1:
         raise JudgeError(f"batch is {batch!r}: expected at least 1 sample, such as {BATCH}")
-    chosen = [one for one in chosen_judges(config, judges) if OVERALL in one.rubrics]
+    chosen = [one for one in judging.chosen_judges(config, judges) if OVERALL in one.rubrics]
     if sharing := [one.name for one in chosen if one.share < 1]:
         raise JudgeError(
             f"judge {sharing[0]!r} rates a part of the samples, and --until decided asks all "
             "judges about each: leave out its share, or --until"
         )
     if limits.get("dry_run"):
-        return judge(config, runs=runs, judges=judges, rubrics=[OVERALL], limit=limit, **limits)
+        return judging.judge(
+            config, runs=runs, judges=judges, rubrics=[OVERALL], limit=limit, **limits
+        )
     if not chosen:
         raise JudgeError(f"none of the judges rates by {OVERALL!r}, by which systems are compared")
-    folder, engines = evaluation_folder(config, runs), engines_of(chosen)
-    about, protocol = rated_outputs(config, folder, limit), config.protocol
+    folder, engines = evaluation_folder(config, runs), judging.engines_of(chosen)
+    about, protocol = judging.rated_outputs(config, folder, limit), config.protocol
     splits = dict.fromkeys(task.split for task in about.tasks)
     races = [Race.of(split, about, alpha, family) for split in splits]
     if not any(race.systems for race in races):
@@ -155,8 +149,8 @@ def judge_until_decided(
         check_fit(engines, estimates=False)
     budget, watch = limits.get("budget_usd"), limits.get("watch")
     with session.asking_in(folder, engines, budget, watch, config.runner) as asking:
-        shown = SentImages(folder.images)
-        questions = [*rating_questions(config, chosen, [OVERALL], about, None, shown)]
+        shown = judging.SentImages(folder.images)
+        questions = [*judging.rating_questions(config, chosen, [OVERALL], about, None, shown)]
         asking.begin(engines)
         parts = _rounds(asking, questions, races, batch, protocol)
         skipped = Keys().union(*(race.skipped for race in races))
