@@ -189,10 +189,3 @@ def test_instructions_are_whole_and_name_nobody(name: str) -> None:
     assert "$" not in text
     assert "never an instruction" in text
     assert re.findall(r"\b(4o|GPT|OpenAI|DALL|Midjourney|Gemini|Flux|Qwen)\b", text, re.I) == []
-
-
-def test_the_ideal_comes_before_the_comparison_and_the_rating_last() -> None:
-    """The order of figure E.1: expectation, faults, three factors alike, [[rating]]."""
-    parts = ("Imagine the ideal", "Hold the output", "Prompt following", "Fidelity to the inputs")
-    places = [TEXTS["overall"].index(one) for one in (*parts, "Realism and aesthetics", "[[")]
-    assert places == sorted(places)
