@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,6 @@ from echo_hf.judging.session import Answered, Asking, JudgeTask, JudgingResult, 
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.progress import TOLD
 from echo_hf.reasons import Failed, Outcome, Unrated
-from echo_hf.scores.rating_table import Bools
 from echo_hf.scores.sequential import ALPHA, Family, decisions, level_of, needed, p_values
 from echo_hf.scores.votes import Protocol, compare, pairs_of
 from echo_hf.systems.benchmark import evaluation_folder, load_evaluation
@@ -36,21 +35,10 @@ BATCH = 50
 Keys = set[tuple[str, str]]  # of outputs: sample and system
 
 
-@dataclass
 class Race:
     """A split: its samples in a drawn order, and which systems judges are still asked about."""
 
-    split: str
-    samples: Sequence[str]
-    outputs: pa.Table
-    there: Bools  # [system, sample]: whether there is an output
-    level: float
-    undecided: Bools
-    until: dict[str, int]  # by system: nobody is asked about this sample, nor a later one
-    done: int = 0
-
-    @classmethod
-    def of(cls, split: str, about: ToRate, alpha: float, family: Family) -> Self:
+    def __init__(self, split: str, about: ToRate, alpha: float, family: Family) -> None:
         samples = [task.sample_id for task in about.tasks if task.split == split]
         samples.sort(key=lambda name: place_of(SEED, name))
         made = [(name, one["system"]) for name in samples for one in about.outputs.get(name, ())]
@@ -60,11 +48,11 @@ class Race:
         pairs = int((there[first] & there[second]).any(axis=1).sum()) if systems else 0
         names = ("sample_id", "system", "outcome")
         rows = [dict(zip(names, (*key, Outcome.OK.value), strict=True)) for key in made]
-        level, undecided = level_of(alpha, family, pairs), np.ones(len(first), dtype=bool)
-        until, outputs = dict.fromkeys(systems, len(samples)), pa.Table.from_pylist(rows)
-        race = cls(split, samples, outputs, there, level, undecided, until)
-        race._leave()
-        return race
+        self.split, self.samples, self.there, self.done = split, samples, there, 0
+        self.outputs, self.level = pa.Table.from_pylist(rows), level_of(alpha, family, pairs)
+        self.undecided = np.ones(len(first), dtype=bool)
+        self.until = dict.fromkeys(systems, len(samples))  # nobody is asked about later ones
+        self._leave()
 
     @property
     def systems(self) -> list[str]:
@@ -139,7 +127,7 @@ def judge_until_decided(
     folder, engines = evaluation_folder(config, runs), judging.engines_of(chosen)
     about, protocol = judging.rated_outputs(config, folder, limit), config.protocol
     splits = dict.fromkeys(task.split for task in about.tasks)
-    races = [Race.of(split, about, alpha, family) for split in splits]
+    races = [Race(split, about, alpha, family) for split in splits]
     if not any(race.systems for race in races):
         raise JudgeError(
             f"no two systems have outputs for the same sample in {str(folder.root)!r}: expected "

@@ -14,7 +14,15 @@ from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats
-from echo_hf.scores.votes import Choices, Points, best_first, compare, named, points_of, ranked
+from echo_hf.scores.votes import (
+    Choices,
+    Points,
+    best_first,
+    by_rate,
+    compare,
+    named,
+    points_of,
+)
 
 MOST_ROUNDS, PRECISION = 100_000, 1e-12
 
@@ -109,7 +117,7 @@ def bradley_terry(
             ends[name] = percentiles(values, samples)
     ends |= dict.fromkeys(known, (None, Unscored.ANCHORED))
     given = {"anchors": known} if known else {}
-    strength = ranked(strength)
+    strength = by_rate(strength)
     return BradleyTerry(
         strength,
         {name: ends[name][0] for name in strength},

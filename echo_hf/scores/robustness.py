@@ -94,7 +94,7 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
         if ties == "loss":
             points = points._replace(won=points.won - votes.ties_of(verdicts, len(systems)) / 2)
         for average in get_args(Average):
-            rates = votes.ranked(votes.named(systems, votes.rates_of(points, average)))
+            rates = votes.by_rate(votes.named(systems, votes.rates_of(points, average)))
             known = [rate for rate in rates.values() if rate is not None]
             ranks = {
                 name: None if rate is None else 1 + sum(other > rate + SAME_RATE for other in known)
@@ -156,7 +156,7 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         {'a': (0.75, 1.0), 'b': (0.0, 0.25)}
     """
     compared = votes.compare(ratings, outputs, **choices)
-    rates, systems = votes.ranked(compared.rates(compared.verdicts)), compared.table.systems
+    rates, systems = votes.by_rate(compared.rates(compared.verdicts)), compared.table.systems
     first, second = votes.pairs_of(len(systems))
     shares = {}
     for sign in (-1, 1):
@@ -205,7 +205,7 @@ def leave_one_judge_out(
         (0.5, 0.0, 1.0)
     """
     compared = votes.compare(ratings, outputs, **choices)
-    table, rates = compared.given, votes.ranked(compared.rates())
+    table, rates = compared.given, votes.by_rate(compared.rates())
     order = list(rates)
     without, flips = dict[str, Rates](), dict[str, Pairs]()
     for judge in table.judges:

@@ -84,7 +84,7 @@ def tiers(
     """
     check_probabilities(alpha=alpha)
     compared = votes.compare(ratings, outputs, **choices)
-    systems, rates = compared.table.systems, votes.ranked(compared.rates())
+    systems, rates = compared.table.systems, votes.by_rate(compared.rates())
     first, second = votes.pairs_of(len(systems))
     counts = np.array(compared.sample_counts)
     tested = np.flatnonzero(np.minimum(counts[first], counts[second]) >= FEWEST_SAMPLES)

@@ -180,7 +180,7 @@ def best_first(rates: Mapping[str, Any]) -> list[str]:
     return sorted(rates, key=lambda one: (rates[one] is None, -round(rates[one] or 0.0, 12), one))
 
 
-def ranked(rates: Mapping[str, Value]) -> dict[str, Value]:
+def by_rate(rates: Mapping[str, Value]) -> dict[str, Value]:
     return {name: rates[name] for name in best_first(rates)}
 
 

@@ -143,7 +143,7 @@ def win_rate(
     else:
         spreads = _of_draws(compared, n_boot, seed)
         interval |= {"draws": n_boot, "seed": seed}
-    spread, rates = dict(zip(systems, spreads, strict=True)), votes.ranked(compared.rates())
+    spread, rates = dict(zip(systems, spreads, strict=True)), votes.by_rate(compared.rates())
     reasons = {
         system: compared.why_unrated(system) if rate is None else spread[system][2]
         for system, rate in rates.items()
