@@ -14,15 +14,7 @@ from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats
-from echo_hf.scores.votes import (
-    Choices,
-    Points,
-    best_first,
-    by_rate,
-    compare,
-    named,
-    points_of,
-)
+from echo_hf.scores.votes import Choices, Points, best_first, by_rate, compare, named, points_of
 
 MOST_ROUNDS, PRECISION = 100_000, 1e-12
 

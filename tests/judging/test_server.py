@@ -16,12 +16,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.judge import judge
 from echo_hf.judging.rate import as_published
 from echo_hf.judging.session import JudgingResult
-from tests.engines.openai.loopback_server import (
-    Asked,
-    LoopbackServer,
-    completion,
-    running,
-)
+from tests.engines.openai.loopback_server import Asked, LoopbackServer, completion, running
 from tests.judging.judges_for_tests import GIVEN, config_of, judge_of, rated, rows_of
 from tests.judging.run_for_tests import root
 

@@ -19,15 +19,7 @@ from echo_hf.judging.trust import MEANINGS, Trust, trust_lines
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.tables import OUTPUTS, RATINGS
-from tests.judging.run_for_tests import (
-    digest_of,
-    output,
-    page_of,
-    rating,
-    run,
-    stripes,
-    write,
-)
+from tests.judging.run_for_tests import digest_of, output, page_of, rating, run, stripes, write
 from tests.scores.ratings_for_tests import Cube, cubes, rows_of
 
 GIVEN = stripes((1, 2, 3), (4, 5, 6))
