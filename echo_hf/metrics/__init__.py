@@ -1,6 +1,6 @@
 """The specialised metrics (ECHO section 5.2), each a function from images to numbers.
 
-To add one: a module here and a line in `names.py`; `accumulators` in `judging/score.py` gives it
+To add one: a module here and a line in `names.py`; `image_metrics` in `judging/score.py` gives it
 samples; a column of `APPLICABILITY` in `tables.py` and `prompts/judging/measure_NAME.md` say which
 samples it fits; `cards/NAME.md` and `CONFIGS` in `hub/evaluate_metric.py` make it loadable by
 `evaluate`.
