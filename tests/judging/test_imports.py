@@ -212,21 +212,14 @@ def test_images_of_others_are_stored_as_they_are(folder: Path) -> None:
 
 def test_rows_of_the_run_stay(folder: Path) -> None:
     """Its rows stay in their place, and others are of its outputs."""
-    mine = [
-        rating("boat", "ash", 9, judge="wren", provenance=None),
-        rating("boat", "ash", 3, judge="owl"),
-    ]
-    write(folder, RATINGS, mine)
+    mine = rating("boat", "ash", 9, judge="wren", provenance=None)
+    write(folder, RATINGS, [mine, rating("boat", "ash", 3, judge="owl")])
     drawn = [output(name, "ash", image=put(folder, PAINTED)) for name in WORDS]
     write(folder, OUTPUTS, drawn)
     done = taken(folder, own(folder), format="jsonl")
     assert done.rows == {"human": 2}
-    assert Counter(done.left_out) == {
-        N.AGAIN: 1,
-        N.NOT_OF_FORMAT: 3,
-        N.TAKEN: 1,
-        IgnoredRating.NO_OUTPUT: 1,
-    }
+    left_out = {N.AGAIN: 1, N.NOT_OF_FORMAT: 3, N.TAKEN: 1, IgnoredRating.NO_OUTPUT: 1}
+    assert Counter(done.left_out) == left_out
     assert {row["judge"]: row["rating"] for row in rows(folder, "ratings")} == {"wren": 9, "owl": 3}
     assert not (root(folder) / "comparisons.parquet").exists()
 
@@ -267,25 +260,17 @@ def test_values_of_any_kind_are_counted_and_stop_nothing(folder: Path, name: str
         "jsonl": ("rating", "judge", "system", "sample_id", "rater", "scores", "repeat"),
         "viescore": ("score", "reasoning"),
     }[name]
-    good = {
-        "generator_1": "a",
-        "generator_2": "b",
-        "preference": 1,
-        "instruction": "draw boat",
-        "left_model": "a",
-        "right_model": "b",
-        "vote_type": "leftvote",
-        "prompt": "draw boat",
-    }
+    good = {"generator_1": "a", "generator_2": "b", "left_model": "a", "right_model": "b"}
+    good |= {"preference": 1, "vote_type": "leftvote"}
+    good |= dict.fromkeys(("instruction", "prompt"), "draw boat")
     good = {key: value for key, value in good.items() if key in keys}
     records = [{**good, key: value} for key in keys for value in HOSTILE]
+    place = folder / "x"
     if name == "viescore":
-        place = folder / "x" / "ash"
-        written(place / "SC.json", {f"{at}.jpg": one for at, one in enumerate(records)})
-        written(place / "PQ.json", {f"{at}.jpg": value for at, value in enumerate(HOSTILE)})
+        written(place / "ash" / "SC.json", {f"{at}.jpg": one for at, one in enumerate(records)})
+        written(place / "ash" / "PQ.json", {f"{at}.jpg": one for at, one in enumerate(HOSTILE)})
     else:
-        written(folder / "x" / "rows.jsonl", *records, *HOSTILE)
-    place = folder / "x" if name == "viescore" else folder / "x" / "rows.jsonl"
+        place = written(place / "rows.jsonl", *records, *HOSTILE)
     done = taken(folder, place, format=name)
     assert sum(done.rows.values()) < 4
     assert sum(done.left_out.values()) >= len(records) - 4
