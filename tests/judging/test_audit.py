@@ -322,3 +322,9 @@ def test_an_audit_without_ratings_of_its_own_counts_as_the_first(folder: Path) -
     judge_now(folder).use()
     assert audited(folder, again=True).judges["mira"]["drift"] is None
     assert audited(folder, again=True).judges["mira"]["drift"]["changed"] == 0
+
+
+def test_a_second_rating_without_a_first_is_no_pair() -> None:
+    check = found_of({}, real=[None] * 6, renamed=[5.0] * 6)["checks"]["renamed"]
+    assert (check["shown"], check["rated"], check["mean"], check["share"]) == (6, 0, None, None)
+    assert check["reason"] == "few_ratings"

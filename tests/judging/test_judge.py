@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from echo_hf.config.judges import read_judge, shipped_judges
 from echo_hf.curate.provenance import without_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
 from echo_hf.errors import ConfigError, EngineError, JudgeError, MissingExtraError, RunError
+from echo_hf.judging.gate import MADE_BY
 from echo_hf.judging.judge import judge
 from echo_hf.judging.session import JudgingResult
 from echo_hf.pipeline.run_folder import RunFolder
@@ -85,7 +87,7 @@ def test_every_output_is_rated_once_and_told_how(folder: Path) -> None:
         assert said == ("corrected", "text", [1.0, 10.0])
         known = {"model": None, "stands_for": None, "status": "current"}
         assert kept["answered_by"] == {**known, "developer": "Northlight"}
-        assert len(kept["digest"]) == 64
+        assert re.search(MADE_BY, row["provenance"])["digest"] == kept["digest"]
     assert done.cost_usd == pytest.approx(0.25 * len(rows))
     assert engine.entered == 0
 
@@ -417,3 +419,10 @@ def test_every_outcome_is_there() -> None:
     never = {Failed.NEEDS_MODEL, Failed.NOT_ANSWERED}
     every = {str(one) for one in (Outcome.OK, *Unrated, *Failed) if one not in never}
     assert every <= {name for first in ROWS for name in first.split(", ")}
+
+
+def test_the_published_protocol_takes_any_scale_of_a_structured_answer(folder: Path) -> None:
+    ScriptedJudge().use()
+    judges = [judge_of(mode="structured", scale=[0, 10], decimals=True)]
+    config_of(folder, judges, protocol="published")
+    assert len(judged(folder, dry_run=True).plans) == 1

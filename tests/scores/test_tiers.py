@@ -183,3 +183,11 @@ def test_samples_without_a_comparison_are_no_evidence() -> None:
     rows = one_judge(ash=[5] * 10 + [None] * 500, birch=[1] * 10 + [None] * 500)
     p_value = tiers(rows, n_resamples=50_000).p_values["ash"]["birch"]
     assert p_value == pytest.approx(2 / 2**10, abs=5 * np.sqrt(2 / 2**10 / 50_000))
+
+
+def test_batches_give_what_one_go_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    differences = np.random.default_rng(0).normal(0.3, 1, (2, 12))
+    whole = sign_flip_test(differences, n_resamples=200, seed=1)
+    monkeypatch.setitem(sign_flip_test.__globals__, "AT_ONCE", 96)  # of eight draws each
+    assert sign_flip_test(differences, n_resamples=200, seed=1).tolist() == whole.tolist()
+    assert sign_flip_test(differences, n_resamples=200, seed=2).tolist() != whole.tolist()

@@ -180,6 +180,7 @@ def test_one_comparison_has_no_published_error_and_one_system_no_rate() -> None:
     alone = win_rate(one_judge(ash=[3, 4]))
     assert (alone.win_rate, alone.reasons) == ({"ash": None}, {"ash": "one_system"})
     assert (alone.matrix, alone.coverage) == ({"ash": {}}, {"ash": None})
+    assert win_rate([]).win_rate == {}
 
 
 def test_a_system_that_only_failed_has_no_rate() -> None:
