@@ -42,7 +42,7 @@ class Board:
     ties: str
     average: Average
     protocol: Protocol | None
-    win_rate: Rates
+    win_rate: Mapping[str, float | None]
     ranks: Mapping[str, int | None]
 
 
@@ -59,7 +59,7 @@ class Sensitivity(SystemValues):
 
     boards: tuple[Board, ...]
     rank_range: Mapping[str, tuple[int, int] | None]
-    flips: Pairs
+    flips: tuple[tuple[str, str], ...]
     definition: Mapping[str, Any]
 
     _label = "rank under the corrected rule, 1 is best"
@@ -137,9 +137,9 @@ class Bounds:
         definition: Every parameter.
     """
 
-    bounds: Mapping[str, Interval | None]
-    win_rate: Rates
-    certain: Pairs
+    bounds: Mapping[str, tuple[float, float] | None]
+    win_rate: Mapping[str, float | None]
+    certain: tuple[tuple[str, str], ...]
     definition: Mapping[str, Any]
 
 
@@ -187,9 +187,9 @@ class LeaveOneJudgeOut:
         definition: Every parameter.
     """
 
-    win_rate: Rates
-    without: Mapping[str, Rates]
-    flips: Mapping[str, Pairs]
+    win_rate: Mapping[str, float | None]
+    without: Mapping[str, Mapping[str, float | None]]
+    flips: Mapping[str, tuple[tuple[str, str], ...]]
     definition: Mapping[str, Any]
 
 

@@ -42,7 +42,7 @@ class WinRate(SystemValues):
     """
 
     win_rate: Mapping[str, float | None]
-    interval: Mapping[str, Interval | None]
+    interval: Mapping[str, tuple[float, float] | None]
     standard_error: Mapping[str, float | None]
     matrix: Mapping[str, Mapping[str, float | None]]
     pairs: Mapping[str, Mapping[str, int]]
