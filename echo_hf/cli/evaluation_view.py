@@ -16,7 +16,7 @@ from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.estimate import UNKNOWN, Expected, Range, shown_dollars, shown_time
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.board import judge_names
-from echo_hf.judging.plans import BASIS
+from echo_hf.judging.judge import BASIS
 from echo_hf.judging.session import Answered, JudgingPlan, JudgingResult
 from echo_hf.judging.trust import drift_said
 from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,12 +14,10 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
 from echo_hf.judging.audit import Failures, read_failures
-from echo_hf.judging.run_tables import read_human_file, read_run
-from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.judging.run_tables import opened, read_human_file, read_run
 from echo_hf.reasons import Reason
 from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.rating_table import RUBRIC
-from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 from echo_hf.tables import HUMAN
 
 AGREEMENT_FILE = "agreement.json"
@@ -47,24 +44,15 @@ def agree(
     n_boot: int = DRAWS,
 ) -> RunAgreement:
     """Compares a run's judges with people, and writes the figures to its `agreement.json`."""
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
-    if protocol is not None:
-        config = config.model_copy(update={"protocol": protocol})
-    folder = RunFolder(Path(runs) / config.name)
-    benchmark = benchmark_of(config, folder)
+    config, folder, benchmark = opened(config, runs, protocol)
     tables = read_run(benchmark, folder, None if human is None else read_human_file(human))
     ranks, ratings = tables.human, tables.ratings
-    if ranks is None:
-        raise RunError(
-            f"people ranked nothing in {str(folder.root)!r}: run `echo-hf rank` with this config "
-            "first, or name a file of ranks (--human FILE)"
-        )
-    if not ranks.num_rows:
-        task = next(chain.from_iterable(tables.tasks.values()), None)
+    if ranks is None or not ranks.num_rows:
         lost = sum(tables.left_out.get(HUMAN.name, {}).values())
         raise RunError(
-            f"none of {lost} ranks is of a sample of the benchmark: expected its sample_id, "
-            f"such as {task and task.sample_id!r}"
+            f"people ranked nothing of the benchmark in {str(folder.root)!r}, and {lost} ranks are "
+            "of other samples: run `echo-hf rank` with this config first, or name a file of ranks "
+            "with its sample_ids (--human FILE)"
         )
     folder.enter()
 
@@ -73,7 +61,7 @@ def agree(
         return agreement(ranks, rated if overall else None, protocol=config.protocol, n_boot=n_boot)
 
     parts = {name: tables.of_split(ranks, name) for name in tables.tasks}
-    ranked = {name: part for name, part in parts.items() if part is not None and part.num_rows}
+    ranked = {name: part for name, part in parts.items() if part}
     splits: dict[str, Agreement] = {}
     for name, part in ranked.items() if len(ranked) > 1 else ():
         samples = part["sample_id"].unique()

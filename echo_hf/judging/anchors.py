@@ -13,14 +13,7 @@ import pyarrow.compute as pc
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import ScoreError
-from echo_hf.hub.run_tables import (
-    SAMPLE,
-    STRENGTH,
-    Anchor,
-    definition_of,
-    models_in,
-    read_results,
-)
+from echo_hf.hub.run_tables import SAMPLE, STRENGTH, Anchor, definition_of, models_in, read_results
 from echo_hf.judging.run_tables import Models, Row, RunTables
 from echo_hf.scores.board import METRIC
 from echo_hf.scores.bradley_terry import BradleyTerry, bradley_terry

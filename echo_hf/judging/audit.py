@@ -5,38 +5,30 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain, islice, zip_longest
 from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from PIL import Image
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from echo_hf._infra.atomic import write_json
+from echo_hf._infra.text import one_line
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import JudgeConfig
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.images.store import ImageStore
+from echo_hf.judging import judge as judging
 from echo_hf.judging.board import FAILED_AUDIT
-from echo_hf.judging.judge import (
-    Limits,
-    SentImages,
-    check_scale,
-    chosen_judges,
-    engines_of,
-    rated_outputs,
-    rating_question,
-    run_judges,
-)
 from echo_hf.judging.rate import OVERALL, TO_RATE, ToRate, fitting, place_of, rows_of, task_row
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
@@ -72,19 +64,12 @@ class Honeypot(StrEnum):
     RENAMED = "renamed"  # the output once more, under another system's name
 
 
-@dataclass(frozen=True)
-class Rule:
-    """By how much of the scale a honeypot is to be rated lower, and how often."""
-
-    margin: float
-    share: float
-
-
-RULES: Mapping[Honeypot, Rule] = {
-    Honeypot.BLANK: Rule(margin=0.2, share=0.9),
-    Honeypot.UNCHANGED: Rule(margin=0.1, share=0.6),
-    Honeypot.SHUFFLED: Rule(margin=0.2, share=0.8),
-    Honeypot.RENAMED: Rule(margin=0.12, share=0.8),  # one point of nine
+# By how much of the scale a honeypot is to be rated lower, and how often.
+RULES: Mapping[Honeypot, Mapping[str, float]] = {
+    Honeypot.BLANK: {"margin": 0.2, "share": 0.9},
+    Honeypot.UNCHANGED: {"margin": 0.1, "share": 0.6},
+    Honeypot.SHUFFLED: {"margin": 0.2, "share": 0.8},
+    Honeypot.RENAMED: {"margin": 0.12, "share": 0.8},  # one point of nine
 }
 
 
@@ -103,7 +88,7 @@ def audit(
     judges: Sequence[str] | None = None,
     samples: int = SAMPLES,
     again: bool = False,
-    **limits: Unpack[Limits],
+    **limits: Unpack[judging.Limits],
 ) -> Audited:
     """Shows each judge honeypots in the place of outputs, with its own instructions.
 
@@ -112,17 +97,17 @@ def audit(
     if samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {SAMPLES}")
     config = config if isinstance(config, Evaluated) else load_evaluation(config)
-    chosen, folder = chosen_judges(config, judges), evaluation_folder(config, runs)
+    chosen, folder = judging.chosen_judges(config, judges), evaluation_folder(config, runs)
     # A file that cannot be read is said before anybody is asked.
     numbers = {
         name: again + max((one["number"] for one in audit["rounds"]), default=0)
         for name, audit in read_audits(folder.root).items()
     }
-    outputs = rated_outputs(config, folder)
+    outputs = judging.rated_outputs(config, folder)
 
-    def questions(shown: SentImages) -> Iterator[JudgeTask]:
+    def questions(shown: judging.SentImages) -> Iterator[JudgeTask]:
         for judge in chosen:
-            check_scale(judge, config.protocol)
+            judging.check_scale(judge, config.protocol)
             # The rubric that win rates are made of, if the judge has it.
             rubric = OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
             fits = fitting(judge, rubric, read_table(folder.root, APPLICABILITY))
@@ -135,7 +120,7 @@ def audit(
             first = AGAIN * numbers.get(judge.name, 0)
             shown_now = _honeypots(drawn, folder.images, first, inputs=rubric != TEXT)
             rows = rows_of(TO_RATE, shown_now)
-            yield rating_question(judge, rubric, config.protocol, rows, shown)
+            yield judging.rating_question(judge, rubric, config.protocol, rows, shown)
 
     by_name = {one.name: one for one in chosen}
 
@@ -148,8 +133,8 @@ def audit(
             write_json(root / AUDIT_FILE, {"judges": found})
         return root / AUDIT_FILE
 
-    engines = engines_of(chosen)
-    done = run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
+    engines = judging.engines_of(chosen)
+    done = judging.run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
     audits = {} if limits.get("dry_run") else read_audits(folder.root)
     told = {name: {**one, "drift": drift_of(one["rounds"])} for name, one in audits.items()}
     return Audited(done, {name: told[name] for name in by_name if name in told})
@@ -204,7 +189,7 @@ def audit_of(judge: JudgeConfig, answered: Answered, ratings: pa.Table | None) -
     checks, (lowest, highest) = {}, judge.scale
     for honeypot, rule in RULES.items():
         said, reason = list(given.get(honeypot, {}).items()), None
-        width = rule.margin * (highest - lowest)
+        width = rule["margin"] * (highest - lowest)
         if honeypot is Honeypot.RENAMED:
             said = [(name, rating) for name, rating in said if name in real]
             as_ruled = [one <= width + SAME for one in found]
@@ -216,12 +201,12 @@ def audit_of(judge: JudgeConfig, answered: Answered, ratings: pa.Table | None) -
             reason = NotAudited.FEW_RATINGS
         share = fmean(as_ruled) if as_ruled and real else None
         checks[honeypot.value] = {
-            "rule": asdict(rule),
+            "rule": rule,
             "shown": sum(row["system"] == honeypot for row in rows),
             "rated": len(said),
             "mean": fmean(rating for _, rating in said) if said else None,
             "share": share,
-            "passed": share >= rule.share if share is not None and reason is None else None,
+            "passed": share >= rule["share"] if share is not None and reason is None else None,
             "reason": reason,
         }
     return {
@@ -303,24 +288,16 @@ def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict
     }
 
 
-class _Round(BaseModel):
-    number: int
-    day: str
-    digest: str
-    ratings: tuple[tuple[str, str, str | None, float | None], ...]
-
-
-class _Audit(BaseModel):
+class Audit(BaseModel):
     """The part of a judge's audit that scores read."""
 
     model_config = ConfigDict(extra="allow")
 
-    failed: tuple[str, ...]
-    rounds: tuple[_Round, ...] = ()
+    failed: list[str]
+    rounds: list[dict[str, Any]] = []
 
 
-class _Audits(BaseModel):
-    judges: dict[str, _Audit]
+AUDITS = TypeAdapter(dict[Literal["judges"], dict[str, Audit]])
 
 
 def read_audits(root: Path) -> dict[str, dict[str, Any]]:
@@ -329,14 +306,14 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
     if not path.exists():
         return {}
     try:
-        found = _Audits.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        said = " ".join(str(error).split())[:200]
+        found = AUDITS.validate_json(path.read_bytes())["judges"]
+    except (OSError, ValidationError, KeyError) as error:
+        said = one_line(error)[:200]
         raise RunError(
             f"{str(path)!r} is not an audit of judges ({said}): run `echo-hf audit` again, or "
             "move it away"
         ) from None
-    return {name: one.model_dump(mode="json") for name, one in found.judges.items()}
+    return {name: one.model_dump(mode="json") for name, one in found.items()}
 
 
 def read_failures(root: Path) -> Failures:

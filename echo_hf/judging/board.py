@@ -36,6 +36,12 @@ NAMES = {
 MEANINGS = {
     str(reason): reason.meaning for kind in (LeftOut, IgnoredRating, Unscored) for reason in kind
 }
+PAIRWISE = {
+    "consistent": "same winner in both orders",
+    "follows_position": "the place decides",
+    "agreement": "agrees with its ratings",
+}
+PEOPLE = ("people alone", "judges alone")
 Part = Mapping[str, Any]  # of the file, which `score` has written
 Named = Mapping[str, AnsweredBy]
 
@@ -64,9 +70,8 @@ def show_scores(console: Console, path: Path) -> None:
             rates = rated[found["protocol"]]
             judges = ", ".join(judge_names(rates["per_judge"], found["failed_audit"], by_judge))
             title = f"{name}: win rate ({found['protocol']}), judged by {judges}"
-            table = _win_rates(rates, rated["tiers"]["tiers"], systems)
             notes = [*voted_on(rates.get("definition", {})), *_why_not(rates)]
-            show_table(console, title, table, notes)
+            show_table(console, title, _win_rates(rates, rated["tiers"]["tiers"], systems), notes)
             if decided := rated.get("decisions"):
                 show_table(console, f"{name}: {decided['said']}", _decisions(decided))
             if anchors := rated.get("anchors"):
@@ -79,23 +84,17 @@ def show_scores(console: Console, path: Path) -> None:
             said = plain(people["said"], LONGEST_LINE)
             if result := people["result"]:
                 title = f"{name}: win rate by people, estimated on all samples"
-                table = _by_people(result, systems)
+                table = _by_system(result["win_rate"], systems, _people(result))
                 show_table(console, title, table, [said, *_why_not(result)])
             else:
                 say(console, f"{name}: {said}\n", "yellow")
-        if split["pairwise"]:
-            chosen = split["pairwise"]["judges"]
+        if chosen := split["pairwise"]:
             say(console, f"{name}: two outputs side by side, in both orders", "bold")
-            names = judge_names(chosen, found["failed_audit"], by_judge)
-            for judge, one in zip(names, chosen.values(), strict=True):
-                parts = (
-                    f"{one['pairs']:,} pairs",
-                    f"same winner in both orders {_share(one['consistent'])}",
-                    f"the place decides {_share(one['follows_position'])}",
-                    f"agrees with its ratings {_share(one['agreement'])}",
-                )
-                say(console, f"{judge}: {', '.join(parts)}")
-            _say_sides(console, split["pairwise"].get("sides"))
+            names = judge_names(chosen["judges"], found["failed_audit"], by_judge)
+            for judge, one in zip(names, chosen["judges"].values(), strict=True):
+                shares = ", ".join(f"{said} {_share(one[part])}" for part, said in PAIRWISE.items())
+                say(console, f"{judge}: {one['pairs']:,} pairs, {shares}")
+
             console.print()
         if split["metrics"]:
             table = _metrics(split["metrics"], {} if split["win_rate"] else systems)
@@ -104,16 +103,6 @@ def show_scores(console: Console, path: Path) -> None:
         _say_trust(console, lines)
     say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
     say(console, f"results: {path}")
-
-
-def _say_sides(console: Console, sides: Part | None) -> None:
-    if not sides:
-        return
-    alike = f"Spearman of the two win rates {rounded(sides['spearman'], 2)}"
-    say(console, f"{sides['pairs']:,} pairs rated and compared, {alike}")
-    for way, near in sides["with_people"].items():
-        spearman, tau = rounded(near["spearman"], 2), _share(near["tau"])
-        say(console, f"  {way} with people: Spearman {spearman}, tau within samples {tau}")
 
 
 def _say_trust(console: Console, lines: Sequence[Part]) -> None:
@@ -156,41 +145,52 @@ def _shown(system: str, systems: Named) -> str:
     return in_place(plain(system, LONGEST), place and plain(place, LONGEST))
 
 
-def _win_rates(rates: Part, tiers: Sequence[Sequence[str]], systems: Named) -> Table:
-    # Where nothing says how far others may differ, one tier for all would read as no difference.
-    known = any(rates["interval"].values())
-    tier = {name: str(at) for at, names in enumerate(tiers, 1) for name in names if known}
-    table = plain_table("system", "win rate", "95 %", "tier", "coverage")
-    for name, rate in _best_first(rates["win_rate"]):
-        cells = rounded(rate), rounded_interval(rates["interval"][name]), tier.get(name, NOTHING)
-        shown = Text(_shown(name, systems), "bold")
-        table.add_row(shown, *cells, percent(rates["coverage"][name]))
-    return table
-
-
-def _best_first(values: Part) -> list[tuple[str, float | None]]:
+def _by_system(values: Part, systems: Named, columns: Mapping[str, Mapping[str, str]]) -> Table:
+    """A row for each system, the best first, and in it what each column says of it."""
+    table = plain_table("system", *columns, left=("anchor",))
     # As `scores.board.ranked` does, without what `echo_hf.scores` loads.
-    return sorted(values.items(), key=lambda one: (one[1] is None, -(one[1] or 0.0)))
-
-
-def _by_people(found: Part, systems: Named) -> Table:
-    table = plain_table("system", "corrected", "95 %", "people alone", "judges alone")
-    for name, rate in _best_first(found["win_rate"]):
-        beside = (rounded(found[one][name]) for one in ("people_alone", "judges_alone"))
-        cells = rounded(rate), rounded_interval(found["interval"][name]), *beside
+    for name, _ in sorted(values.items(), key=lambda one: (one[1] is None, -(one[1] or 0.0))):
+        cells = (one.get(name, NOTHING) for one in columns.values())
         table.add_row(Text(_shown(name, systems), "bold"), *cells)
     return table
 
 
+def _numbers(values: Part) -> dict[str, str]:
+    return {name: rounded(value) for name, value in values.items()}
+
+
+def _ends(intervals: Part) -> dict[str, str]:
+    return {name: rounded_interval(ends) for name, ends in intervals.items()}
+
+
+def _win_rates(rates: Part, tiers: Sequence[Sequence[str]], systems: Named) -> Table:
+    # Where nothing says how far others may differ, one tier for all would read as no difference.
+    known = any(rates["interval"].values())
+    columns = {
+        "win rate": _numbers(rates["win_rate"]),
+        "95 %": _ends(rates["interval"]),
+        "tier": {name: str(at) for at, names in enumerate(tiers, 1) for name in names if known},
+        "coverage": {name: percent(value) for name, value in rates["coverage"].items()},
+    }
+    return _by_system(rates["win_rate"], systems, columns)
+
+
+def _people(found: Part) -> dict[str, dict[str, str]]:
+    ends = {"95 %": _ends(found["interval"])}
+    beside = {name: _numbers(found[name.replace(" ", "_")]) for name in PEOPLE}
+    return {"corrected": _numbers(found["win_rate"]), **ends, **beside}
+
+
 def _strengths(found: Part, anchors: Part, systems: Named) -> Table:
-    table = plain_table("system", "strength", "95 %", "anchor", left=("anchor",))
-    for name, value in _best_first(found["strength"]):
-        said = "joins"
-        if one := anchors.get(name):
-            said = plain(f"{one['release']}, judged by {', '.join(one['judges'])}")
-        ends = rounded_interval(found["interval"][name])
-        table.add_row(Text(_shown(name, systems), "bold"), rounded(value), ends, said)
-    return table
+    said = dict.fromkeys(found["strength"], "joins")
+    for name, one in anchors.items():
+        said[name] = plain(f"{one['release']}, judged by {', '.join(one['judges'])}")
+    columns = {
+        "strength": _numbers(found["strength"]),
+        "95 %": _ends(found["interval"]),
+        "anchor": said,
+    }
+    return _by_system(found["strength"], systems, columns)
 
 
 def voted_on(definition: Part) -> Iterator[str]:
@@ -277,24 +277,17 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
         table.add_row(Text(plain(system), "bold"), rounded(mean.value, 2), ends, *by_rater)
     show_table(console, "mean rank by people, 1 is best", table)
     test, tests = people.friedman, people.tests[how.test]
-    pairs = [one for one in tests if getattr(one, how.adjusted) < ALPHA]
+    differ = sum(getattr(one, how.adjusted) < ALPHA for one in tests)
     if test.p_value is None:
         say(console, "Friedman's test: nothing to test, as no block is in an order")
     else:
         say(
             console,
             f"Friedman's test: chi-square {rounded(test.statistic, 1)}, {test.degrees} degrees of "
-            f"freedom, p {_p_value(test.p_value)}, {test.blocks} blocks; {len(pairs)} of "
+            f"freedom, p {_p_value(test.p_value)}, {test.blocks} blocks; {differ} of "
             f"{len(tests)} pairs differ; Kendall's W within samples "
             f"{rounded(people.kendalls_w.value)}",
         )
-    if pairs:
-        words = ("better", "worse")
-        table = plain_table(*words, "z", "p", NAMES[how.adjusted], left=words)
-        for one in pairs:
-            shown = f"{one.z:.3f}", _p_value(one.p_value), _p_value(getattr(one, how.adjusted))
-            table.add_row(Text(plain(one.better), "bold"), Text(plain(one.worse)), *shown)
-        show_table(console, f"pairs that differ by {NAMES[how.test]}", table)
     rated = merged.judges.with_consensus
     if not rated:
         said = f"no rating by the rubric {RUBRIC!r}: people are compared with each other alone"
@@ -302,15 +295,11 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
     show_table(console, "agreement with people, Kendall's tau-b", _taus(merged))
     for name in judge_names(sorted(agreement.failed.keys() & rated), agreement.failed):
         say(console, name, "yellow")
-    for judge, row in merged.judges.pearson.items():
-        for other, found in row.items():
-            said = f"Pearson's r {rounded(found.r)} over {found.outputs:,} outputs"
-            say(console, f"{plain(judge)} and {plain(other)}: {said}")
     say(console, f"agreement: {agreement.path}")
 
 
 def _taus(agreement: Agreement) -> Table:
-    """Agreement of each judge with the consensus and with each person, and of people themselves."""
+    """Agreement of each judge with the consensus and with each person, and of people with it."""
     judges, raters = agreement.judges, agreement.people.mean_rank_by_rater
     table = plain_table("", "consensus", "95 %", "p", "of people's", *raters)
     for judge, tau in judges.with_consensus.items():
@@ -318,12 +307,8 @@ def _taus(agreement: Agreement) -> Table:
         by_rater = (rounded(one.tau) for one in judges.with_raters[judge].values())
         cells = rounded(tau.tau), rounded_interval(tau.interval), _p_value(tau.p_value), share
         table.add_row(Text(plain(judge), "bold"), *cells, *by_rater)
-    people, among = judges.people_with_others, judges.among_raters
+    people = judges.people_with_others
     table.add_row(Text("people", "bold"), rounded(people.value), rounded_interval(people.interval))
-    for rater in raters if len(raters) > 1 else ():
-        found = (among.get(rater, {}).get(one) or among.get(one, {}).get(rater) for one in raters)
-        others = ("" if one is None else rounded(one.tau) for one in found)  # oneself
-        table.add_row(Text(f"  {plain(rater)}"), "", "", "", "", *others)
     return table
 
 

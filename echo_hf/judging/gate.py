@@ -16,7 +16,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
 from echo_hf.judging.audit import Failures, read_failures
 from echo_hf.judging.run_tables import RunTables, models_of, read_run
-from echo_hf.judging.score import FITS_NONE, image_metrics, measures
+from echo_hf.judging.score import FITS_NONE, Run, image_metrics
 from echo_hf.metrics.names import BETTER, LOWER, METRICS, TEXT_RENDERING
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
@@ -94,13 +94,9 @@ def sides(
     """Two systems of one run; or, without `new`, the system that two runs share."""
     first = Side.opened(config, runs)
     if new is not None:
-        if system:
-            raise ConfigError("--system is for two runs: leave it out, or leave out NEW")
-        if base == new:
-            raise ConfigError(f"BASE and NEW are both {new!r}: expected two systems")
+        if system or base == new:
+            raise ConfigError(f"BASE is {base!r}, NEW {new!r}: expected two, without --system")
         return first.of(str(base), str(base)), first.of(new, new)
-    if str(base) in first.systems and not Path(base).exists():
-        raise ConfigError(f"{str(base)!r} is a system of {config}: expected NEW after it, or a run")
     second = Side.opened(base, runs)
     if first.folder.root.resolve() == second.folder.root.resolve():
         raise ConfigError(f"{str(config)!r} and {str(base)!r} are one run: expected two, or a NEW")
@@ -133,11 +129,11 @@ def compare(
         )
     if split and split not in BENCHMARKS:
         raise ConfigError(unknown("split", split, BENCHMARKS))
-    config = base.config
-    if config.protocol != new.config.protocol:
+    protocol, other = base.config.protocol, new.config.protocol
+    if protocol != other:
         raise ConfigError(
-            f"protocol of {base.label} is {config.protocol!r}, of {new.label} "
-            f"{new.config.protocol!r}: expected the same in both configs"
+            f"protocol of {base.label} is {protocol!r}, of {new.label} {other!r}: expected the "
+            "same in both configs"
         )
     _check_release(base, new)
     both, splits, ratings = (base, new), (split,) if split else BENCHMARKS, None
@@ -149,9 +145,9 @@ def compare(
         parts = [side.rows(side.tables.outputs, splits) for side in both]
         outputs = None if None in parts else pa.concat_tables(parts)
         limits |= {"outputs": outputs, "missing": "exclude" if outputs is None else "loss"}
-        found = non_inferiority(ratings, base.label, new.label, protocol=config.protocol, **limits)
+        found = non_inferiority(ratings, base.label, new.label, protocol=protocol, **limits)
     else:
-        before, after = (_values(side, metric, config, splits) for side in both)
+        before, after = (_values(side, metric, base.config, splits) for side in both)
         ids = sorted({*before, *after})
         values = ([one.get(name) for name in ids] for one in (before, after))
         higher = BETTER.get(metric) != LOWER
@@ -188,19 +184,13 @@ def _check_release(base: Side, new: Side) -> None:
 
 def _ratings(sides: Sequence[Side], splits: Sequence[str], rubric: str) -> pa.Table:
     """What the judges said of both sides, who have to be the same, and asked the same."""
-    both = list[pa.Table]()
-    for side in sides:
-        rows = side.rows(side.tables.ratings, splits)
-        both.append(rows and rows.filter(pc.equal(rows["rubric"], rubric)))
-        if not both[-1]:
-            raise RunError(
-                f"no judge has rated {side.label} by the rubric {rubric!r}: run `echo-hf judge`"
-            )
-    first, second = (sorted({*rows["judge"].to_pylist()}) for rows in both)
-    if first != second:
+    both = [side.rows(side.tables.ratings, splits) for side in sides]
+    both = [rows and rows.filter(pc.equal(rows["rubric"], rubric)) for rows in both]
+    first, second = (sorted({*rows["judge"].to_pylist()}) if rows else [] for rows in both)
+    if not first or first != second:
         raise RunError(
-            f"{sides[0].label} was rated by {first}, {sides[1].label} by {second}: expected the "
-            "same judges; run `echo-hf judge` with the same on both"
+            f"by the rubric {rubric!r} {sides[0].label} was rated by {first}, {sides[1].label} by "
+            f"{second}: expected the same judges; run `echo-hf judge` on both"
         )
     rows = pa.concat_tables(both)
     made_by = pc.struct_field(pc.extract_regex(rows["provenance"], MADE_BY), "digest")
@@ -222,9 +212,9 @@ def _values(
 ) -> dict[str, float | None]:
     """The number of each prompt that the metric fits."""
     made_by = {name: make for name, make in image_metrics(config).items() if name == metric}
-    values: dict[str, float | None] = {}
+    run, values = Run(config, side.folder, side.tables), dict[str, float | None]()
     for split in splits:
-        for one in measures(split, made_by, config, [side.system], side.tables, side.folder, {}, 0):
+        for one in run.measured(split, made_by, [side.system]):
             if one.metric != metric or one.missing == FITS_NONE:
                 continue
             if one.result is None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import repeat
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import pyarrow as pa
 from datasets import Dataset
@@ -36,11 +36,11 @@ from echo_hf.pipeline.answers import Failure, RawText, StoredAnswers
 from echo_hf.pipeline.stage import ModelStage, StageRows, keys_of, of_row
 from echo_hf.prompts import Prompt, as_data, filled_prompt
 from echo_hf.reasons import BadImage, NotJudged, Outcome, Reason, Unrated
+from echo_hf.scores.votes import Protocol
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks
 from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, Table
 
-Protocol = Literal["published", "corrected"]
 Row = Mapping[str, Any]
 Value = TypeVar("Value")
 
@@ -224,16 +224,14 @@ def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
     form = filled_prompt(f"judging/rating_{judge.mode}", fields).text
     if judge.prompt_file is None or rubric != OVERALL:
         return Prompt(rubric, filled_prompt(f"judging/{rubric}", {"form": form}).text)
-    place = f"judge {judge.name!r}: prompt_file {str(judge.prompt_file)!r}"
     try:
         text = judge.prompt_file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or "not UTF-8"
-        raise ConfigError(f"{place} cannot be read ({said}): expected a text file") from None
+    except (OSError, UnicodeDecodeError):
+        text = ""
     if not text or len(text) > LONGEST_PROMPT:
         raise ConfigError(
-            f"{place} has {len(text):,} characters: expected instructions of at most "
-            f"{LONGEST_PROMPT:,}"
+            f"judge {judge.name!r}: prompt_file {str(judge.prompt_file)!r} cannot be used: "
+            f"expected a text file of 1 to {LONGEST_PROMPT:,} characters in UTF-8"
         )
     return Prompt(rubric, text.replace(FORM, form))
 

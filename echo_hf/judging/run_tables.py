@@ -15,18 +15,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
+from echo_hf._infra.text import one_line
 from echo_hf.config.checks import ANSWERED_BY, AnsweredBy, Section, Words, first_error
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.judges import JudgeConfig, Rubric
 from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import RunError, TableError
+from echo_hf.errors import RunError, ScoreError, TableError, unknown
 from echo_hf.hub.run_tables import DIGEST, SAMPLE, left_out_reasons
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
 from echo_hf.scores.rating_table import read_outputs
+from echo_hf.scores.votes import PROTOCOLS
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import Benchmark
+from echo_hf.systems.benchmark import Benchmark, benchmark_of, load_evaluation
 from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, Table
 
 # Without these a table says nothing; what else is missing is null, or the usual.
@@ -37,6 +39,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "applicability": ("sample_id",),
     "human": ("sample_id", "rater", "system", "rank"),
 }
+MORE = "(too many fields)"
 USUAL: Mapping[str, Any] = {"rubric": "overall", "repeat": 0}
 PAGE = "https://echo-hf.github.io/echo-hf/reference/tables/ lists them"
 
@@ -49,7 +52,7 @@ def read_table(root: Path, table: Table) -> pa.Table | None:
     try:
         rows = pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
-        said = " ".join(str(error).split())
+        said = one_line(error)
         raise RunError(
             f"{str(path)!r} is not a table of {table.name} ({said}): make it again, or move it away"
         ) from None
@@ -61,18 +64,17 @@ def read_table(root: Path, table: Table) -> pa.Table | None:
         if field.name not in rows.column_names:
             columns.append(pa.repeat(pa.scalar(USUAL.get(field.name), field.type), rows.num_rows))
             continue
-        column, wrong = rows[field.name], None
+        found = rows[field.name].type
+        is_other = pa.types.is_string(found) != pa.types.is_string(field.type)
         try:
-            is_text = pa.types.is_string(column.type) != pa.types.is_string(field.type)
-            wrong = is_text and not pa.types.is_null(column.type)  # Arrow would read numbers in it
-            columns.append(column if wrong else column.cast(field.type))
+            if is_other and not pa.types.is_null(found):  # Arrow would read numbers in text
+                raise ValueError
+            columns.append(rows[field.name].cast(field.type))
         except (pa.ArrowException, ValueError):
-            wrong = True
-        if wrong:
             raise RunError(
-                f"{str(path)!r}: column {field.name!r} is of type {str(column.type)[:80]!r}, "
+                f"{str(path)!r}: column {field.name!r} is of type {str(found)[:80]!r}, "
                 f"expected {str(field.type)[:80]!r}: {PAGE}"
-            )
+            ) from None
     return pa.table(columns, schema=table.schema)
 
 
@@ -107,6 +109,19 @@ class RunTables:
         return table.filter(pc.is_in(table["sample_id"], ids))
 
 
+def opened(
+    config: Evaluated | Path | str, runs: Path | str, protocol: str | None = None
+) -> tuple[Evaluated, RunFolder, Benchmark]:
+    """A run to be scored, perhaps by another protocol than its config's."""
+    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    if protocol is not None:
+        if protocol not in PROTOCOLS:
+            raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
+        config = config.model_copy(update={"protocol": protocol})
+    folder = RunFolder(Path(runs) / config.name)
+    return config, folder, benchmark_of(config, folder)
+
+
 def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = None) -> RunTables:
     """The tables of a run, with other ranks by people where they are given."""
     tables = {table.name: read_table(folder.root, table) for table in SCORED}
@@ -126,14 +141,12 @@ def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = N
     for name, rows in tables.items():
         if rows is None:
             continue
-        # Rows that state no digest are taken to be about the sample as it is now.
-        if DIGEST in rows.column_names:
+        about = rows
+        if DIGEST in rows.column_names:  # null is about the sample as it is now
             keys = rows.select([SAMPLE, DIGEST]).to_pylist()
             known = [one[DIGEST] or digests.get(one[SAMPLE]) for one in keys]
             at = rows.column_names.index(DIGEST)
             about = rows.set_column(at, DIGEST, pa.array(known, pa.string()))
-        else:
-            about = rows
         reasons: list[Reason | None] = list(left_out_reasons(about, digests))
         if name in VERDICTS:
             verdict, shown = VERDICTS[name]
@@ -208,28 +221,18 @@ def answered_by(
             if one == AnsweredBy():
                 continue
             other = told.setdefault(row["name"], one)
-            if (one.model, one.status) != (other.model, other.status):
-                both = " and ".join(
-                    sorted(f"{each.model} ({each.status})" for each in (one, other))
-                )
+            both = sorted({f"{each.model} ({each.status})" for each in (one, other)})
+            if len(both) > 1:
                 raise RunError(
-                    f"{kind} {row['name']!r} names two models in the rows of this run, {both}: "
-                    "expected one; give each a name of its own, or make its rows again"
+                    f"{kind} {row['name']!r} names two models in the rows of this run, "
+                    f"{' and '.join(both)}: expected one; give each a name of its own, or make its "
+                    "rows again"
                 )
     return {name: told.get(name) or configured.get(name, AnsweredBy()) for name in sorted(names)}
 
 
 class HumanRow(Section):
-    """One person's place for one system's output.
-
-    Attributes:
-        sample_id: The sample.
-        rater: Pseudonym of the person.
-        system: The system.
-        rank: From 1, equal ranks are ties; null when it cannot be ranked.
-        cannot_rank: Whether the person found the outputs impossible to rank; null: not said.
-        score: In place of a rank, higher is better.
-    """
+    """One person's place for one system's output: a rank from 1, or a score, higher is better."""
 
     sample_id: Words
     rater: Words
@@ -244,38 +247,34 @@ def read_human_file(path: Path) -> pa.Table:
     kind, rows = path.suffix.lower(), []
     if kind not in (".jsonl", ".csv"):
         raise TableError(f"{str(path)!r} holds no ranks: expected a file named .jsonl or .csv")
-    try:
-        for line, record in json_lines(path) if kind == ".jsonl" else _csv_lines(path):
-            place = f"{path}:{line}"
-            if not isinstance(record, Mapping):
-                raise TableError(
-                    f"{place}: {record!r} is not an object: expected {', '.join(HUMAN.columns)}"
-                )
-            try:  # in JSON a rank is a number; CSV has nothing but text
-                row = HumanRow.model_validate(record, strict=kind == ".jsonl")
-            except ValidationError as error:
-                raise TableError(first_error(error, place, HumanRow)) from None
-            rows.append(row.model_dump())
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise TableError(f"{str(path)!r} cannot be read ({error}): expected UTF-8 text") from None
+    for number, record in enumerate(records(path), 1):
+        try:  # in JSON a rank is a number; CSV has nothing but text
+            row = HumanRow.model_validate(record, strict=kind == ".jsonl")
+        except ValidationError as error:
+            raise TableError(first_error(error, f"{path}, row {number}", HumanRow)) from None
+        rows.append(row.model_dump())
     return pa.Table.from_pylist(rows, HUMAN.schema)
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    with path.open(encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                yield number, json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise TableError(
-                    f"{path}:{number}: no JSON ({error}): expected an object a line"
-                ) from None
-
-
-def _csv_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        rows = csv.DictReader(lines, restkey="(too many fields)", strict=True)
-        for row in rows:
-            yield rows.line_num, {name: value or None for name, value in row.items()}
+def records(path: Path) -> Iterator[Any]:
+    """The records of a file: a JSON list, JSON lines, CSV, TSV or Parquet."""
+    kind = path.suffix.lower()
+    try:
+        if kind == ".parquet":
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(100):
+                    yield from batch.to_pylist()
+            return
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            if kind == ".jsonl":
+                yield from (json.loads(line) for line in lines if line.strip())
+            elif kind in (".csv", ".tsv"):
+                delimiter = "\t" if kind == ".tsv" else ","
+                rows = csv.DictReader(lines, restkey=MORE, delimiter=delimiter, strict=True)
+                yield from ({name: cell or None for name, cell in row.items()} for row in rows)
+            else:
+                found = json.load(lines)
+                yield from found if isinstance(found, list) else [found]
+    except (OSError, ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
+        said = one_line(error)[:200]
+        raise RunError(f"{str(path)!r} cannot be read ({said}): fix it, or leave it out") from None

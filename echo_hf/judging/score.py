@@ -7,46 +7,34 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Self, get_args
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf import metrics
+from echo_hf import metrics, scores
 from echo_hf._infra.atomic import write_json
+from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import counted, percent
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import ImageError, MissingExtraError, ScoreError, WeightsError, unknown
+from echo_hf.errors import ImageError, MissingExtraError, ScoreError, WeightsError
 from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Result
-from echo_hf.images.store import ImageStore
 from echo_hf.judging.anchors import Anchors, anchors_of
 from echo_hf.judging.audit import Failures, drift_of, flagged, read_audits, read_failures
 from echo_hf.judging.rate import flags_of
-from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, read_run
+from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, opened, read_run
 from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.metrics import TextRenderingResult
 from echo_hf.metrics.names import TEXT_RENDERING
 from echo_hf.metrics.result import MetricResult, coverage_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
-from echo_hf.scores import (
-    HumanCorrected,
-    bounds,
-    decisions,
-    human_corrected,
-    sensitivity,
-    tiers,
-    win_rate,
-)
 from echo_hf.scores.board import METRIC, board_of
-from echo_hf.scores.pairwise_agreement import PairwiseAgreement, pairwise_agreement
 from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
-from echo_hf.scores.votes import PROTOCOLS, Protocol
-from echo_hf.scores.win_rate import WinRate
+from echo_hf.scores.votes import Protocol
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 from echo_hf.tables import RATINGS
 
 DRAWS = 1000
@@ -63,66 +51,10 @@ class SplitWinRates:
     """The win rates of a split: rows of results, those of the protocol, tiers, and all of it."""
 
     results: tuple[Result, ...]
-    rates: WinRate
+    rates: scores.WinRate
     tiers: tuple[tuple[str, ...], ...]
     trust: Trust
     details: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class ByPeople:
-    """Win rates as people see them on all samples of a split, or why there are none."""
-
-    found: HumanCorrected | None
-    missing: str | None = None
-
-    @classmethod
-    def of(cls, rated: RatingTable, human: pa.Table) -> Self:
-        try:
-            return cls(human_corrected(rated, human))
-        except ScoreError as error:
-            return cls(None, str(error))
-
-    def rows(self, split: str, failed: Failures) -> Iterator[Result]:
-        if (found := self.found) is None:
-            return
-        counts = {"ranked": found.ranked, "samples": found.samples}
-        definition = flagged({**found.definition, **counts}, found.definition["judges"], failed)
-        for system, rate in found.win_rate.items():
-            low, high = found.interval[system] or (None, None)
-            why = {} if rate is not None else {"missing": found.reasons[system]}
-            yield Result(
-                metric=HUMAN_CORRECTED,
-                protocol="corrected",
-                split=split,
-                system=system,
-                value=rate,
-                low=low,
-                high=high,
-                n=found.ranked,
-                coverage=coverage_of(found.ranked, found.samples),
-                definition={**definition, **why},
-            )
-
-    @property
-    def said(self) -> str:
-        """How much the judges help people here, and how many more samples people have to rank."""
-        if (found := self.found) is None:
-            return f"no win rates by people: {self.missing}"
-        worth = [one for one in found.effective_n.values() if one is not None]
-        explained = max(found.rho2 or 0.0, 0.0)
-        needed = found.n_for(WIDTH)
-        more = "no" if needed is None or needed <= found.ranked else f"{needed - found.ranked:,}"
-        return (
-            f"people ranked {found.ranked:,} of {counted(found.samples, 'sample')}; judges explain "
-            f"{percent(explained)} of how people's verdicts vary (rho2)"
-            + (f": as good as {fmean(worth):,.0f} without judges" if worth else "")
-            + (f"; intervals of ±{WIDTH} need {more} more" if needed else "")
-        )
-
-    def details(self) -> dict[str, Any]:
-        result = self.found and self.found.as_json()
-        return {"missing": self.missing, "said": self.said, "result": result}
 
 
 @dataclass(frozen=True)
@@ -150,19 +82,11 @@ class Measured:
         result, n = self.result, self.result.n if self.result else 0
         known = dict(result.definition) if result else {"missing": self.missing}
         known["samples"] = "samples that it was said to fit" if self.asked else "every sample"
-        low, high = (result.interval if result else None) or (None, None)
-        return Result(
-            metric=self.metric,
-            protocol=protocol,
-            split=split,
-            system=self.system,
-            value=result.value if result else None,
-            low=low,
-            high=high,
-            n=n,
-            coverage=coverage_of(n, len(self.fitting) + self.unknown),
-            definition={"metric": self.metric, **known, "without_number": self.counts},
-        )
+        definition = {"metric": self.metric, **known, "without_number": self.counts}
+        about = {"metric": self.metric, "protocol": protocol, "split": split, "n": n}
+        about["coverage"] = coverage_of(n, len(self.fitting) + self.unknown)
+        value, interval = (result.value, result.interval) if result else (None, None)
+        return _row(about, self.system, value, interval, definition)
 
     def details(self) -> dict[str, Any]:
         return {
@@ -175,14 +99,28 @@ class Measured:
         }
 
 
+def _row(
+    about: Mapping[str, Any],
+    system: str,
+    value: float | None,
+    interval: Interval | None,
+    definition: Mapping[str, Any],
+) -> Result:
+    low, high = interval or (None, None)
+    figure: dict[str, Any] = {"system": system, "value": value, "low": low, "high": high}
+    return Result(**about, **figure, definition=definition)
+
+
 @dataclass(frozen=True)
 class SplitScores:
+    """All figures of a split; of `by_people` a text says why there are none."""
+
     split: str
     samples: int
     win_rates: SplitWinRates | None
     metrics: tuple[Measured, ...]
-    pairwise: PairwiseAgreement | None = None
-    by_people: ByPeople | None = None
+    pairwise: scores.PairwiseAgreement | None = None
+    by_people: scores.HumanCorrected | str | None = None
 
     def details(self) -> dict[str, Any]:
         return {
@@ -190,7 +128,7 @@ class SplitScores:
             "win_rate": self.win_rates.details if self.win_rates else None,
             "metrics": [one.details() for one in self.metrics],
             "pairwise": asdict(self.pairwise) if self.pairwise else None,
-            "by_people": self.by_people.details() if self.by_people else None,
+            "by_people": _people_details(self.by_people) if self.by_people else None,
         }
 
 
@@ -210,7 +148,8 @@ class Scores:
         found: list[Result] = []
         for split in self.splits:
             found += split.win_rates.results if split.win_rates else ()
-            found += split.by_people.rows(split.split, self.failed) if split.by_people else ()
+            if isinstance(split.by_people, scores.HumanCorrected):
+                found += _people_rows(split.by_people, split.split, self.failed)
             found += [one.row(split.split, self.protocol) for one in split.metrics]
         return found
 
@@ -223,145 +162,129 @@ def score(
     n_boot: int = DRAWS,
 ) -> Scores:
     """Computes all figures of a run, and writes them to its `results.json`."""
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
-    if protocol is not None:
-        if protocol not in PROTOCOLS:
-            raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
-        config = config.model_copy(update={"protocol": protocol})
-    folder = RunFolder(Path(runs) / config.name)
-    benchmark = benchmark_of(config, folder)
+    config, folder, benchmark = opened(config, runs, protocol)
     tables, failed = read_run(benchmark, folder), read_failures(folder.root)
     models, audits = models_of(config, tables), read_audits(folder.root)
     folder.enter()
     anchors = anchors_of(config, benchmark, tables, models)
-    parts = (config, models, tables, folder, failed, n_boot, anchors)
-    splits = tuple(_split(name, *parts) for name in tables.tasks)
+    run = Run(config, folder, tables, failed, n_boot, models)
+    splits = tuple(run.split(name, anchors.get(name, {})) for name in tables.tasks)
     place = folder.root / RESULTS_FILE
-    scores = Scores(place, config.protocol, splits, tables.left_out, failed, models)
+    done = Scores(place, config.protocol, splits, tables.left_out, failed, models)
     trusted = {one.split: one.win_rates.trust for one in splits if one.win_rates}
     compared = {one.split: one.pairwise for one in splits if one.pairwise}
     drifts = {name: found for name, one in audits.items() if (found := drift_of(one["rounds"]))}
+    lines = trust_lines(trusted, drifts, compared)
     written = {
         "benchmark": benchmark.identity(),
-        "protocol": scores.protocol,
-        "left_out": scores.left_out,
+        "protocol": done.protocol,
+        "left_out": done.left_out,
         "failed_audit": failed,
         "systems": {name: one.model_dump() for name, one in models.systems.items()},
         "judges": {name: one.model_dump() for name, one in models.judges.items()},
-        "trust": [
-            {**asdict(one), "meaning": one.meaning}
-            for one in trust_lines(trusted, drifts, compared)
-        ],
+        "trust": [{**asdict(one), "meaning": one.meaning} for one in lines],
         "judge_drift": drifts,
-        "results": [row.model_dump(mode="json") for row in scores.results],
+        "results": [row.model_dump(mode="json") for row in done.results],
         "details": {one.split: one.details() for one in splits},
     }
-    write_json(scores.path, written, default=list)
-    return scores
-
-
-def _split(
-    name: str,
-    config: Evaluated,
-    models: Models,
-    tables: RunTables,
-    folder: RunFolder,
-    failed: Failures,
-    n_boot: int,
-    anchored: Mapping[str, Anchors],
-) -> SplitScores:
-    outputs, ratings, chosen, human = (
-        tables.of_split(one, name)
-        for one in (tables.outputs, tables.ratings, tables.comparisons, tables.human)
-    )
-    rates, pairwise, by_people, overall = None, None, None, None
-    if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
-        overall = read_ratings(ratings, outputs)
-        anchors = anchored.get(name, {})
-        rates = win_rates(name, overall, None, config.protocol, n_boot, failed, models, anchors)
-        by_people = ByPeople.of(overall, human) if human else None
-    if chosen is not None and chosen.num_rows:
-        unfit = by_people is not None and by_people.found is None
-        people = None if unfit else human or None
-        pairwise = pairwise_agreement(chosen, overall, people, n_boot=n_boot)
-    parts = (config, sorted(models.systems), tables, folder, failed, n_boot)
-    found = tuple(measures(name, image_metrics(config), *parts))
-    return SplitScores(name, len(tables.tasks[name]), rates, found, pairwise, by_people)
-
-
-def measures(
-    split: str,
-    made_by: Mapping[str, Callable[[], Any]],
-    config: Evaluated,
-    systems: Sequence[str],
-    tables: RunTables,
-    folder: RunFolder,
-    failed: Failures,
-    n_boot: int,
-) -> Iterator[Measured]:
-    """What systems come to by the given metrics of images, and by text rendering."""
-    tasks, found = tables.tasks[split], (tables.outputs, tables.ratings, tables.applicability)
-    outputs, ratings, fits = (tables.of_split(one, split) for one in found)
-    edits = [task for task in tasks if task.inputs]
-    if outputs is not None and edits:
-        made = {(row["system"], row["sample_id"]): row for row in outputs.to_pylist()}
-        for metric, measure in made_by.items():
-            measured = partial(_measured, config, measure, made, folder.images, n_boot)
-            yield from _by_system(metric, systems, edits, fits, measured)
-    text = RATINGS.empty() if ratings is None else ratings
-    text = text.filter(pc.equal(text["rubric"], TEXT_RENDERING))
-    if tasks and (split == FROM_WORDS or text.num_rows):
-        measured = partial(_text_measured, text, config.protocol, n_boot, failed)
-        yield from _by_system(TEXT_RENDERING, systems, tasks, fits, measured)
-
-
-def win_rates(
-    split: str,
-    ratings: RatingTable | pa.Table,
-    outputs: pa.Table | None,
-    protocol: Protocol,
-    n_boot: int,
-    failed: Mapping[str, Sequence[str]],
-    models: Models = UNKNOWN,
-    anchors: Anchors | None = None,
-) -> SplitWinRates:
-    """Win rates by both protocols, and how far to trust them; judges vote once for all of it."""
-    table = ratings if isinstance(ratings, RatingTable) else read_ratings(ratings, outputs)
-    rates, results = dict[Protocol, WinRate](), list[Result]()
-    for each in get_args(Protocol):
-        rate = win_rate(table, protocol=each, n_boot=n_boot)
-        definition = flagged(rate.definition, rate.per_judge, failed)
-        rates[each] = rate = replace(rate, definition=definition)
-        about: dict[str, Any] = {"metric": METRIC, "protocol": each, "split": split}
-        for row in board_of(rate):
-            low, high = row.interval or (None, None)
-            same = {name: getattr(row, name) for name in ("system", "value", "n", "coverage")}
-            results.append(Result(**about, **same, low=low, high=high, definition=definition))
-    groups = tiers(table, protocol=protocol)
-    trust = Trust.of(table, protocol, models, n_boot, anchors)
-    details: dict[str, Any] = {
-        **{str(each): rate.as_json() for each, rate in rates.items()},
-        "tiers": asdict(groups),
-        "sensitivity": asdict(sensitivity(table)),
-        "bounds": asdict(bounds(table, protocol=protocol)),
-        **asdict(trust),
-    }
-    if table.is_stopped:
-        decided = decisions(table, protocol=protocol)
-        details["decisions"] = {"said": decided.said, **asdict(decided)}
-    if anchors:
-        kept = {name: one.model_dump(mode="json") for name, one in anchors.items()}
-        details["anchors"], found = kept, trust.bradley_terry
-        about = {"metric": STRENGTH, "protocol": protocol, "split": split}
-        for name, value in found.strength.items():
-            low, high = found.interval[name] or (None, None)
-            definition = {**found.definition, "anchor": kept.get(name)}
-            figure: dict[str, Any] = {"value": value, "low": low, "high": high}
-            results.append(Result(**about, **figure, system=name, definition=definition))
-    return SplitWinRates(tuple(results), rates[protocol], groups.tiers, trust, details)
+    write_json(done.path, written, default=list)
+    return done
 
 
 Figures = tuple[MetricResult | None, str | None]  # or why there are none
+Fitting = tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What figures are computed of."""
+
+    config: Evaluated
+    folder: RunFolder
+    tables: RunTables
+    failed: Failures = field(default_factory=dict)
+    n_boot: int = 0
+    models: Models = UNKNOWN
+
+    def split(self, name: str, anchors: Anchors) -> SplitScores:
+        tables, protocol = self.tables, self.config.protocol
+        outputs, ratings, chosen, human = (
+            tables.of_split(one, name)
+            for one in (tables.outputs, tables.ratings, tables.comparisons, tables.human)
+        )
+        rates, pairwise, by_people, overall = None, None, None, None
+        if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
+            overall = read_ratings(ratings, outputs)
+            known = self.n_boot, self.failed, self.models, anchors
+            rates = win_rates(name, overall, None, protocol, *known)
+            by_people = _by_people(overall, human) if human else None
+        if chosen is not None and chosen.num_rows:
+            people = None if isinstance(by_people, str) else human or None
+            pairwise = scores.pairwise_agreement(chosen, overall, people, n_boot=self.n_boot)
+        found = tuple(self.measured(name, image_metrics(self.config), sorted(self.models.systems)))
+        return SplitScores(name, len(tables.tasks[name]), rates, found, pairwise, by_people)
+
+    def measured(
+        self, split: str, made_by: Mapping[str, Callable[..., MetricResult]], systems: Sequence[str]
+    ) -> Iterator[Measured]:
+        """What systems come to by the given metrics of images, and by text rendering."""
+        tasks, found = self.tables.tasks[split], self.tables
+        parts = (found.outputs, found.ratings, found.applicability)
+        outputs, ratings, fits = (found.of_split(one, split) for one in parts)
+        edits = [task for task in tasks if task.inputs]
+        if outputs is not None and edits:
+            made = {(row["system"], row["sample_id"]): row for row in outputs.to_pylist()}
+            for metric, measure in made_by.items():
+                by_images = partial(self._by_images, measure, made)
+                yield from _by_system(metric, systems, edits, fits, by_images)
+        text = RATINGS.empty() if ratings is None else ratings
+        text = text.filter(pc.equal(text["rubric"], TEXT_RENDERING))
+        if tasks and (split == FROM_WORDS or text.num_rows):
+            by_ratings = partial(self._by_ratings, text)
+            yield from _by_system(TEXT_RENDERING, systems, tasks, fits, by_ratings)
+
+    def _by_images(
+        self,
+        measure: Callable[..., MetricResult],
+        made: Mapping[tuple[str, str], Mapping[str, Any]],
+        system: str,
+        fitting: Fitting,
+    ) -> Figures:
+        def read(digest: str | None) -> bytes | None:
+            try:
+                return None if digest is None else self.folder.images.open(digest)
+            except ImageError:  # the very bytes that a digest names are not there any more
+                return None
+
+        def output(task: Task) -> bytes | None:
+            row = made.get((system, task.sample_id), {})
+            return read(row["image"]) if row.get("outcome") == Outcome.OK else None
+
+        # One at a time: the images of a benchmark do not fit into memory.
+        inputs = ([read(image.sha256) for image in task.inputs] for task in fitting)
+        try:
+            return measure(inputs, map(output, fitting), n_boot=self.n_boot, seed=0), None
+        except (MissingExtraError, WeightsError) as error:
+            said = str(error)
+            for place in self.config.metrics.places:  # of this machine, and results are published
+                said = said.replace(str(place), place.name)
+            return None, said
+
+    def _by_ratings(self, ratings: pa.Table, system: str, fitting: Fitting) -> Figures:
+        """A system's text rendering, with an empty rating for each sample that nobody rated."""
+        judges = sorted(set(ratings["judge"].to_pylist()))
+        if not judges:
+            return None, UNRATED
+        names = {task.sample_id for task in fitting}
+        own = ratings.filter(pc.equal(ratings["system"], system)).to_pylist()
+        rows = [row for row in own if row["sample_id"] in names]
+        empty = {"system": system, "judge": judges[0], "rubric": TEXT_RENDERING, "repeat": 0}
+        unrated = names.difference(row["sample_id"] for row in rows)
+        rows += [{**empty, "sample_id": name} for name in unrated]
+        table, protocol = pa.Table.from_pylist(rows, RATINGS.schema), self.config.protocol
+        result = metrics.text_rendering(table, system=system, protocol=protocol, n_boot=self.n_boot)
+        definition = flagged(result.definition, judges, self.failed)
+        return replace(result, definition=definition), None
 
 
 def _by_system(
@@ -369,7 +292,7 @@ def _by_system(
     systems: Sequence[str],
     tasks: Sequence[Task],
     applicability: pa.Table | None,
-    measured: Callable[[str, tuple[Task, ...]], Figures],
+    measured: Callable[[str, Fitting], Figures],
 ) -> Iterator[Measured]:
     """Measures all systems by a metric, on the samples that it was said to fit."""
     said = flags_of(applicability, metric)
@@ -397,55 +320,80 @@ def image_metrics(config: Evaluated) -> Mapping[str, Callable[..., MetricResult]
     }
 
 
-def _measured(
-    config: Evaluated,
-    measure: Callable[..., MetricResult],
-    made: Mapping[tuple[str, str], Mapping[str, Any]],
-    images: ImageStore,
-    n_boot: int,
-    system: str,
-    fitting: tuple[Task, ...],
-) -> Figures:
-
-    def read(digest: str | None) -> bytes | None:
-        try:
-            return None if digest is None else images.open(digest)
-        except ImageError:  # the very bytes that a digest names are not there any more
-            return None
-
-    def output(task: Task) -> bytes | None:
-        row = made.get((system, task.sample_id), {})
-        return read(row["image"]) if row.get("outcome") == Outcome.OK else None
-
-    # One at a time: the images of a benchmark do not fit into memory.
-    inputs = ([read(image.sha256) for image in task.inputs] for task in fitting)
-    try:
-        return measure(inputs, map(output, fitting), n_boot=n_boot, seed=0), None
-    except (MissingExtraError, WeightsError) as error:
-        said = str(error)
-        for place in config.metrics.places:  # of this machine, and results are published
-            said = said.replace(str(place), place.name)
-        return None, said
-
-
-def _text_measured(
-    ratings: pa.Table,
+def win_rates(
+    split: str,
+    ratings: RatingTable | pa.Table,
+    outputs: pa.Table | None,
     protocol: Protocol,
     n_boot: int,
-    failed: Failures,
-    system: str,
-    fitting: tuple[Task, ...],
-) -> Figures:
-    """A system's text rendering, with an empty rating for each sample that nobody rated."""
-    judges = sorted(set(ratings["judge"].to_pylist()))
-    if not judges:
-        return None, UNRATED
-    names = {task.sample_id for task in fitting}
-    own = ratings.filter(pc.equal(ratings["system"], system)).to_pylist()
-    rows = [row for row in own if row["sample_id"] in names]
-    empty = {"system": system, "judge": judges[0], "rubric": TEXT_RENDERING, "repeat": 0}
-    unrated = names.difference(row["sample_id"] for row in rows)
-    rows += [{**empty, "sample_id": name} for name in unrated]
-    table = pa.Table.from_pylist(rows, RATINGS.schema)
-    result = metrics.text_rendering(table, system=system, protocol=protocol, n_boot=n_boot)
-    return replace(result, definition=flagged(result.definition, judges, failed)), None
+    failed: Mapping[str, Sequence[str]],
+    models: Models = UNKNOWN,
+    anchors: Anchors | None = None,
+) -> SplitWinRates:
+    """Win rates by both protocols, and how far to trust them; judges vote once for all of it."""
+    table = ratings if isinstance(ratings, RatingTable) else read_ratings(ratings, outputs)
+    rates, results = dict[Protocol, scores.WinRate](), list[Result]()
+    for each in get_args(Protocol):
+        rate = scores.win_rate(table, protocol=each, n_boot=n_boot)
+        definition = flagged(rate.definition, rate.per_judge, failed)
+        rates[each] = rate = replace(rate, definition=definition)
+        about: dict[str, Any] = {"metric": METRIC, "protocol": each, "split": split}
+        for row in board_of(rate):
+            counts = {"n": row.n, "coverage": row.coverage}
+            results.append(
+                _row({**about, **counts}, row.system, row.value, row.interval, definition)
+            )
+    groups = scores.tiers(table, protocol=protocol)
+    trust = Trust.of(table, protocol, models, n_boot, anchors)
+    details: dict[str, Any] = {
+        **{str(each): rate.as_json() for each, rate in rates.items()},
+        "tiers": asdict(groups),
+        "sensitivity": asdict(scores.sensitivity(table)),
+        "bounds": asdict(scores.bounds(table, protocol=protocol)),
+        **asdict(trust),
+    }
+    if table.is_stopped:
+        decided = scores.decisions(table, protocol=protocol)
+        details["decisions"] = {"said": decided.said, **asdict(decided)}
+    if anchors:
+        kept = {name: one.model_dump(mode="json") for name, one in anchors.items()}
+        details["anchors"], found = kept, trust.bradley_terry
+        about = {"metric": STRENGTH, "protocol": protocol, "split": split}
+        for name, value in found.strength.items():
+            definition = {**found.definition, "anchor": kept.get(name)}
+            results.append(_row(about, name, value, found.interval[name], definition))
+    return SplitWinRates(tuple(results), rates[protocol], groups.tiers, trust, details)
+
+
+def _by_people(rated: RatingTable, human: pa.Table) -> scores.HumanCorrected | str:
+    try:
+        return scores.human_corrected(rated, human)
+    except ScoreError as error:
+        return str(error)
+
+
+def _people_rows(found: scores.HumanCorrected, split: str, failed: Failures) -> Iterator[Result]:
+    counts = {"ranked": found.ranked, "samples": found.samples}
+    definition = flagged({**found.definition, **counts}, found.definition["judges"], failed)
+    about = {"metric": HUMAN_CORRECTED, "protocol": "corrected", "split": split, "n": found.ranked}
+    about["coverage"] = coverage_of(found.ranked, found.samples)
+    for system, rate in found.win_rate.items():
+        why = {} if rate is not None else {"missing": found.reasons[system]}
+        yield _row(about, system, rate, found.interval[system], {**definition, **why})
+
+
+def _people_details(found: scores.HumanCorrected | str) -> dict[str, Any]:
+    """The rates, and how much judges help people here and how many more people have to rank."""
+    if isinstance(found, str):
+        return {"missing": found, "said": f"no win rates by people: {found}", "result": None}
+    worth = [one for one in found.effective_n.values() if one is not None]
+    explained = max(found.rho2 or 0.0, 0.0)
+    needed = found.n_for(WIDTH)
+    more = "no" if needed is None or needed <= found.ranked else f"{needed - found.ranked:,}"
+    said = (
+        f"people ranked {found.ranked:,} of {counted(found.samples, 'sample')}; judges explain "
+        f"{percent(explained)} of how people's verdicts vary (rho2)"
+        + (f": as good as {fmean(worth):,.0f} without judges" if worth else "")
+        + (f"; intervals of ±{WIDTH} need {more} more" if needed else "")
+    )
+    return {"missing": None, "said": said, "result": found.as_json()}

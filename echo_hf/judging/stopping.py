@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -17,22 +17,13 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.engines.memory import check_fit
 from echo_hf.errors import JudgeError
+from echo_hf.judging import judge as judging
 from echo_hf.judging import session
-from echo_hf.judging.judge import (
-    Limits,
-    SentImages,
-    chosen_judges,
-    engines_of,
-    judge,
-    rated_outputs,
-    rating_questions,
-)
 from echo_hf.judging.rate import OVERALL, ToRate, place_of
 from echo_hf.judging.session import Answered, Asking, JudgeTask, JudgingResult, Planned
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.progress import TOLD
 from echo_hf.reasons import Failed, Outcome, Unrated
-from echo_hf.scores.rating_table import Bools
 from echo_hf.scores.sequential import ALPHA, Family, decisions, level_of, needed, p_values
 from echo_hf.scores.votes import Protocol, compare, pairs_of
 from echo_hf.systems.benchmark import evaluation_folder, load_evaluation
@@ -44,21 +35,10 @@ BATCH = 50
 Keys = set[tuple[str, str]]  # of outputs: sample and system
 
 
-@dataclass
 class Race:
     """A split: its samples in a drawn order, and which systems judges are still asked about."""
 
-    split: str
-    samples: Sequence[str]
-    outputs: pa.Table
-    there: Bools  # [system, sample]: whether there is an output
-    level: float
-    undecided: Bools
-    until: dict[str, int]  # by system: nobody is asked about this sample, nor a later one
-    done: int = 0
-
-    @classmethod
-    def of(cls, split: str, about: ToRate, alpha: float, family: Family) -> Self:
+    def __init__(self, split: str, about: ToRate, alpha: float, family: Family) -> None:
         samples = [task.sample_id for task in about.tasks if task.split == split]
         samples.sort(key=lambda name: place_of(SEED, name))
         made = [(name, one["system"]) for name in samples for one in about.outputs.get(name, ())]
@@ -68,11 +48,11 @@ class Race:
         pairs = int((there[first] & there[second]).any(axis=1).sum()) if systems else 0
         names = ("sample_id", "system", "outcome")
         rows = [dict(zip(names, (*key, Outcome.OK.value), strict=True)) for key in made]
-        level, undecided = level_of(alpha, family, pairs), np.ones(len(first), dtype=bool)
-        until, outputs = dict.fromkeys(systems, len(samples)), pa.Table.from_pylist(rows)
-        race = cls(split, samples, outputs, there, level, undecided, until)
-        race._leave()
-        return race
+        self.split, self.samples, self.there, self.done = split, samples, there, 0
+        self.outputs, self.level = pa.Table.from_pylist(rows), level_of(alpha, family, pairs)
+        self.undecided = np.ones(len(first), dtype=bool)
+        self.until = dict.fromkeys(systems, len(samples))  # nobody is asked about later ones
+        self._leave()
 
     @property
     def systems(self) -> list[str]:
@@ -120,7 +100,7 @@ def judge_until_decided(
     alpha: float = ALPHA,
     family: Family = "bonferroni",
     batch: int = BATCH,
-    **limits: Unpack[Limits],
+    **limits: Unpack[judging.Limits],
 ) -> JudgingResult:
     """Has judges rate outputs until each two systems are told apart, or no sample is left.
 
@@ -132,20 +112,22 @@ def judge_until_decided(
     level_of(alpha, family, 1)
     if batch < 1:
         raise JudgeError(f"batch is {batch!r}: expected at least 1 sample, such as {BATCH}")
-    chosen = [one for one in chosen_judges(config, judges) if OVERALL in one.rubrics]
+    chosen = [one for one in judging.chosen_judges(config, judges) if OVERALL in one.rubrics]
     if sharing := [one.name for one in chosen if one.share < 1]:
         raise JudgeError(
             f"judge {sharing[0]!r} rates a part of the samples, and --until decided asks all "
             "judges about each: leave out its share, or --until"
         )
     if limits.get("dry_run"):
-        return judge(config, runs=runs, judges=judges, rubrics=[OVERALL], limit=limit, **limits)
+        return judging.judge(
+            config, runs=runs, judges=judges, rubrics=[OVERALL], limit=limit, **limits
+        )
     if not chosen:
         raise JudgeError(f"none of the judges rates by {OVERALL!r}, by which systems are compared")
-    folder, engines = evaluation_folder(config, runs), engines_of(chosen)
-    about, protocol = rated_outputs(config, folder, limit), config.protocol
+    folder, engines = evaluation_folder(config, runs), judging.engines_of(chosen)
+    about, protocol = judging.rated_outputs(config, folder, limit), config.protocol
     splits = dict.fromkeys(task.split for task in about.tasks)
-    races = [Race.of(split, about, alpha, family) for split in splits]
+    races = [Race(split, about, alpha, family) for split in splits]
     if not any(race.systems for race in races):
         raise JudgeError(
             f"no two systems have outputs for the same sample in {str(folder.root)!r}: expected "
@@ -155,8 +137,8 @@ def judge_until_decided(
         check_fit(engines, estimates=False)
     budget, watch = limits.get("budget_usd"), limits.get("watch")
     with session.asking_in(folder, engines, budget, watch, config.runner) as asking:
-        shown = SentImages(folder.images)
-        questions = [*rating_questions(config, chosen, [OVERALL], about, None, shown)]
+        shown = judging.SentImages(folder.images)
+        questions = [*judging.rating_questions(config, chosen, [OVERALL], about, None, shown)]
         asking.begin(engines)
         parts = _rounds(asking, questions, races, batch, protocol)
         skipped = Keys().union(*(race.skipped for race in races))

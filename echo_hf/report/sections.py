@@ -38,7 +38,7 @@ from echo_hf.report.run_data import (
 from echo_hf.report.thumbnails import MeanColors, Thumbnails
 from echo_hf.scores.agreement import PROCEDURES, Agreement
 from echo_hf.scores.board import BoardRow, ranked
-from echo_hf.scores.rank_correlation import TauB
+from echo_hf.scores.ranks import TauB
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import best_first
 from echo_hf.scores.win_rate import WinRate

@@ -1,18 +1,21 @@
 """From ratings to win rates, and how far to trust them (ECHO section 5, appendix C)."""
 
 from echo_hf.scores.agreement import Agreement, agreement
-from echo_hf.scores.bradley_terry import (
-    BradleyTerry,
-    Gap,
-    bradley_terry,
-    relative_gap,
-)
-from echo_hf.scores.friedman import Friedman, PairTest, dunn, friedman, kendalls_w, siegel_castellan
+from echo_hf.scores.bradley_terry import BradleyTerry, Gap, bradley_terry, relative_gap
 from echo_hf.scores.human_corrected import HumanCorrected, human_corrected
 from echo_hf.scores.kemeny import Consensus, kemeny_consensus
 from echo_hf.scores.non_inferiority import NonInferiority, non_inferiority
 from echo_hf.scores.pairwise_agreement import JudgeAgreement, PairwiseAgreement, pairwise_agreement
-from echo_hf.scores.rank_correlation import TauB, tau_b
+from echo_hf.scores.ranks import (
+    Friedman,
+    PairTest,
+    TauB,
+    dunn,
+    friedman,
+    kendalls_w,
+    siegel_castellan,
+    tau_b,
+)
 from echo_hf.scores.robustness import (
     Board,
     Bounds,

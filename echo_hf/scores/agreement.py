@@ -15,17 +15,23 @@ from echo_hf._infra.bootstrap import Interval, generator
 from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores import kemeny, rating_table
-from echo_hf.scores.friedman import (
+from echo_hf.scores.kemeny import Consensus
+from echo_hf.scores.ranks import (
+    Draws,
     Friedman,
+    Mean,
     PairTest,
+    TauB,
     concordances,
     dunn,
     friedman,
+    means,
     mid_ranks,
+    ratios,
+    sample_taus,
     siegel_castellan,
+    tau_table,
 )
-from echo_hf.scores.kemeny import Consensus
-from echo_hf.scores.rank_correlation import Draws, Mean, TauB, means, ratios, sample_taus, tau_table
 from echo_hf.scores.rating_table import RUBRIC, Bools, Floats, RatingTable, divided
 from echo_hf.scores.votes import Protocol, number
 from echo_hf.tables import HUMAN
@@ -82,11 +88,10 @@ class CeilingShare:
     Attributes:
         judge: Mean tau-b of the judge with the consensus of all people but one.
         people: The same of the one left out, on the same samples: the ceiling.
-        share: The first over the second; 1 is a judge as good as one more person. Null where
-            people do not agree with each other.
+        share: The first over the second; 1 is a judge as good as one more person.
         interval: Lower and upper end of the share at 95 %, by a bootstrap over samples.
         samples: How many samples go into all this.
-        reason: Why there is no share, or no interval.
+        reason: Why there is no share, such as that people do not agree, or no interval.
     """
 
     judge: float | None
@@ -102,8 +107,7 @@ class PearsonR:
     """How far two judges' ratings rise and fall together.
 
     Attributes:
-        r: Pearson's correlation over all outputs that both rated, -1 to 1; null where one of them
-            gives all the same rating, or fewer than two were rated by both.
+        r: Correlation over all outputs that both rated, -1 to 1; null where one gives all the same.
         p_value: Two-sided, as if ratings were normal and independent; null as above.
         outputs: How many outputs both rated.
     """
@@ -184,10 +188,10 @@ def agreement(
     """Compares people with each other, and judges with people (ECHO appendix C).
 
     The people of each sample are brought to one order of systems by the method of Kemeny and Young;
-    a judge's ratings of that sample are another; tau-b says how far the two agree. `published`:
-    equal ratings are put in an order by chance, and systems are tested with each ranking by a
-    person as a block. `corrected`: equal ratings are ties, and systems are tested with each sample
-    as a block, because people who look at the same outputs are not independent.
+    tau-b says how far a judge's ratings of that sample agree. `published`: equal ratings are put
+    in an order by chance, and each ranking by a person is a block of the tests. `corrected`: equal
+    ratings are ties, and each sample is a block, as people who look at the same outputs are not
+    independent.
 
     Args:
         human: Rows, as for `win_rate`, of sample_id, rater, system, rank (or score, higher is
@@ -199,9 +203,6 @@ def agreement(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         n_resamples: Draws of the sign-flip test of each tau.
         seed: Of all draws.
-
-    Returns:
-        All figures.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.
@@ -217,8 +218,6 @@ def agreement(
         >>> found.people.consensus.ranking, found.people.kendalls_w.value
         (('x', 'y', 'z'), 1.0)
         >>> round(found.judges.with_consensus["j"].tau, 3)
-        0.333
-        >>> round(found.judges.share_of_ceiling["j"].share, 3)
         0.333
     """
     if protocol not in PROCEDURES:
@@ -264,6 +263,10 @@ class HumanRanks:
     ranks: Floats
     refused: Bools
 
+    def of(self, systems: Sequence[str], samples: Sequence[str]) -> Floats:
+        """Ranks of these systems and samples, NaN where there are none."""
+        return rating_table.aligned(self.ranks, self.systems, self.samples, systems, samples)
+
 
 def read_human(human: Any) -> HumanRanks:
     """Reads ranks, or scores as ranks; what cannot be ranked is told from what was not ranked."""
@@ -293,12 +296,12 @@ def read_human(human: Any) -> HumanRanks:
     if len(systems) < 2:
         raise ScoreError(f"human: ranks are of {list(systems)!r}: expected two systems or more")
     cells = (rater * len(systems) + system) * len(samples) + sample
-    rating_table.check_once(HUMAN, rows, cells, "ranked", "sample, rater and system")
+    rating_table.check_once(HUMAN, rows, cells)
     ranks, scores = np.full((2, len(raters), len(systems), len(samples)), np.nan)
     for values, column in ((ranks, rank), (scores, score)):
         values[rater, system, sample] = column.cast(pa.float64()).fill_null(np.nan).to_numpy()
-    scored, ordered = ~np.isnan(scores), ~np.isnan(ranks)
-    for who, what in np.argwhere(scored.any(axis=1) & ordered.any(axis=1))[:1]:
+    scored = ~np.isnan(scores)
+    for who, what in np.argwhere(scored.any(axis=1) & (~np.isnan(ranks)).any(axis=1))[:1]:
         raise ScoreError(
             f"human: {raters[who]!r} gives ranks and scores to sample {samples[what]!r}: expected "
             "one of them"
@@ -312,16 +315,9 @@ def read_human(human: Any) -> HumanRanks:
 
 def _beside(table: RatingTable, human: HumanRanks) -> tuple[Floats, int]:
     """The ratings of what people ranked, and how many there are of anything else."""
-
-    def places(rated: Sequence[str], ranked: Sequence[str]) -> list[int]:
-        known = {name: at for at, name in enumerate(rated)}
-        return [known.get(name, -1) for name in ranked]
-
     found = np.round(table.ratings, DECIMALS)
-    # One more, at -1: of a system or a sample that nobody rated.
-    padded = np.pad(found, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
-    system, sample = places(table.systems, human.systems), places(table.samples, human.samples)
-    ratings = padded[:, system][:, :, sample]
+    names = table.systems, table.samples, human.systems, human.samples
+    ratings = rating_table.aligned(found, *names)
     rated, total = (int((~np.isnan(one)).sum()) for one in (ratings, found))
     if total and not rated:
         raise ScoreError(
@@ -403,9 +399,8 @@ def _ceiling(people: Floats, judges: Floats, draws: Draws) -> tuple[Mean, list[C
     """How far a person agrees with the consensus of the others, and each judge's share of that."""
     others = [kemeny.sample_consensus(np.delete(people, at, axis=0)) for at in range(len(people))]
     consensus = np.array(others).reshape(people.shape)
-    taus = [
-        sample_taus(one[None], rest[None])[0, 0] for one, rest in zip(people, others, strict=True)
-    ]
+    each = zip(people, others, strict=True)
+    taus = [sample_taus(one[None], rest[None])[0, 0] for one, rest in each]
     left_out = np.array(taus).reshape(len(people), people.shape[-1])
     there = ~np.isnan(left_out)
     sums = np.where(there.any(axis=0), np.nansum(left_out, axis=0), np.nan)
@@ -417,15 +412,13 @@ def _ceiling(people: Floats, judges: Floats, draws: Draws) -> tuple[Mean, list[C
         np.where(counts, np.where(both, taus, 0.0).sum(axis=1), np.nan)
         for taus in (by_judge, left_out)
     )
-    judge, person = (
-        divided(np.nansum(one, axis=1), counts.sum(axis=1)).tolist() for one in (own, beside)
-    )
+    agreed = (divided(np.nansum(one, axis=1), counts.sum(axis=1)) for one in (own, beside))
     shares = []
-    for at, share in enumerate(ratios(own, beside, draws)):
+    for judge, person, share in zip(*agreed, ratios(own, beside, draws), strict=True):
         no_ceiling = share.value is None and share.samples
         reason = Unscored.NO_CEILING if no_ceiling else share.reason
-        agrees = number(judge[at]), number(person[at]), share.value
-        shares.append(CeilingShare(*agrees, share.interval, share.samples, reason))
+        known = number(judge), number(person), share.value
+        shares.append(CeilingShare(*known, share.interval, share.samples, reason))
     return ceiling, shares
 
 

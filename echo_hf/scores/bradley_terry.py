@@ -14,7 +14,7 @@ from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats
-from echo_hf.scores.votes import Choices, Points, best_first, compare, named, points_of
+from echo_hf.scores.votes import Choices, Points, best_first, by_rate, compare, named, points_of
 
 MOST_ROUNDS, PRECISION = 100_000, 1e-12
 
@@ -26,9 +26,7 @@ class BradleyTerry(SystemValues):
     Attributes:
         strength: Natural logarithm of each system's strength, with mean 0 unless some are anchors;
             higher is better. A system beats another with probability 1 / (1 + exp(other's - its)).
-            Null: none.
-        interval: Lower and upper end at 95 %, drawing whole samples; null where there is none, as
-            of anchors, whose strengths are given. It takes them as they are.
+        interval: Lower and upper end at 95 %, drawing whole samples; null for anchors.
         reasons: Why a strength or an interval is null.
         definition: Every parameter.
     """
@@ -61,16 +59,15 @@ def bradley_terry(
         ratings: As for `win_rate`.
         outputs: As for `win_rate`.
         anchors: Strengths that stay as they are, such as those of a published board, by system:
-            the others are placed on that scale, and those who join move nobody who was there.
-            Anchors that nobody rated here are part of the result. Null for none.
+            the others are placed on that scale. Those that nobody rated here are in the result.
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         choices: `protocol` (its vote alone), `missing`, `rubric` and `judges`, as for `win_rate`.
 
     Returns:
-        The strengths. There are none where some systems win nothing from the others: the others
-        would have to be infinitely strong. With anchors this takes the strength of those systems
-        alone which no wins and losses tie to an anchor, directly or by way of others.
+        The strengths. There are none where some systems win nothing from the others, who would
+        have to be infinitely strong; with anchors none for those alone which no wins and losses
+        tie to an anchor, directly or by way of others.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.
@@ -78,11 +75,8 @@ def bradley_terry(
             is no finite number, or none of them was rated.
 
     Examples:
-        >>> rows = [
-        ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}
-        ...     for at in range(40)
-        ...     for system, rating in {"a": 5 + (at % 4 > 0), "b": 5 + (at % 4 == 0)}.items()
-        ... ]
+        >>> rows = {"sample_id": [f"{at}" for at in range(40)] * 2, "judge": ["j"] * 80}
+        >>> rows |= {"system": ["a"] * 40 + ["b"] * 40, "rating": [6] * 30 + [5] * 40 + [6] * 10}
         >>> round(bradley_terry(rows).strength["a"], 4)  # half the logarithm of 30 wins to 10
         0.5493
         >>> round(bradley_terry(rows, anchors={"b": 1.0}).strength["a"], 4)  # 1 and that logarithm
@@ -91,13 +85,10 @@ def bradley_terry(
     compared = compare(ratings, outputs, **choices)
     names, verdicts, rates = compared.table.systems, compared.verdicts, compared.rates()
     known = {name: float(value) for name, value in (anchors or {}).items()}
-    for name, value in known.items():
-        if not math.isfinite(value):
-            raise ScoreError(f"anchors: {name!r} is {value!r}: expected a finite strength")
-    if known and not known.keys() & {*names}:
+    if not all(map(math.isfinite, known.values())) or (known and known.keys().isdisjoint(names)):
         raise ScoreError(
-            f"anchors are {list(known)!r}, judges rated {list(names)!r}: expected an anchor among "
-            "those, to which the others are compared"
+            f"anchors are {known!r}, judges rated {list(names)!r}: expected finite strengths, one "
+            "or more of those"
         )
     fixed = np.array([known.get(name, np.nan) for name in names])
     strength = known | named(names, strengths(compared.points, fixed))
@@ -117,12 +108,12 @@ def bradley_terry(
         else:
             ends[name] = percentiles(values, samples)
     ends |= dict.fromkeys(known, (None, Unscored.ANCHORED))
-    order = best_first(strength)
     given = {"anchors": known} if known else {}
+    strength = by_rate(strength)
     return BradleyTerry(
-        {name: strength[name] for name in order},
-        {name: ends[name][0] for name in order},
-        {name: reason for name in order if (reason := ends[name][1])},
+        strength,
+        {name: ends[name][0] for name in strength},
+        {name: reason for name in strength if (reason := ends[name][1])},
         compared.definition("bradley_terry", average=None, draws=n_boot, seed=seed, **given),
     )
 
@@ -181,8 +172,8 @@ class Gap:
     """The relative gap between the best two systems of a benchmark.
 
     Attributes:
-        first: The best system, null when none has a value.
-        second: The second best, null when fewer than two have a value.
+        first: The best system, or null.
+        second: The second best, or null.
         gap: (value of the first - value of the second) / value of the second, or null.
         reason: Why there is none.
     """
@@ -201,9 +192,6 @@ def relative_gap(values: Mapping[str, float | None]) -> Gap:
     Args:
         values: Value by system, such as a win rate; higher is better, null where there is none.
 
-    Returns:
-        The gap, 0 or more.
-
     Raises:
         ScoreError: A value is infinite or no number.
 
@@ -213,11 +201,8 @@ def relative_gap(values: Mapping[str, float | None]) -> Gap:
         ('4o Image Gen', 'Nano Banana', 0.227)
     """
     known = {system: value for system, value in values.items() if value is not None}
-    strange = next((name for name, value in known.items() if not math.isfinite(value)), None)
-    if strange is not None:
-        raise ScoreError(
-            f"the value of {strange!r} is {known[strange]!r}: expected a number, or null for none"
-        )
+    if not all(map(math.isfinite, known.values())):
+        raise ScoreError(f"values are {known!r}: expected finite numbers, or null for none")
     first, second = (*best_first(known), None, None)[:2]
     if first is None or second is None:
         return Gap(first, second, None, Unscored.ONE_SYSTEM)

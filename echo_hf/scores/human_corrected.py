@@ -12,16 +12,15 @@ from echo_hf._infra.bootstrap import FEWEST_SAMPLES, LEVEL, Interval
 from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
-from echo_hf.scores.agreement import HumanRanks, read_human
+from echo_hf.scores.agreement import read_human
 from echo_hf.scores.estimate import Method, estimated, mean_known, t_quantile
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, divided, read_ratings
 from echo_hf.scores.sequential import check_probabilities
 from echo_hf.scores.votes import Points, best_first, named, pairs_of, points_by_sample, verdicts_of
 
 MEAN = "judges' mean"
-# Standard deviation of what judges leave unexplained of one person's shares, in the system where
-# it is largest: .19 to .23 for each of three people, three judges, and 2 to 8 systems on 179
-# samples; .17 for the mean of the three.
+# Of what judges leave unexplained of one person's shares, in the system where it is largest:
+# .19 to .23 for each of three people, three judges, and 2 to 8 systems on 179 samples.
 EXPECTED_SPREAD = 0.21
 
 
@@ -32,13 +31,12 @@ class HumanCorrected(SystemValues):
     Attributes:
         win_rate: Corrected share of the points that each system wins from the others; higher is
             better, about 0 to 1: not clipped. Null where there is none.
-        interval: Lower and upper end at the confidence asked for; null where there is none.
+        interval: Lower and upper end at the confidence asked for, or null.
         standard_error: Of the corrected rates.
         judges_alone: The rates by the judges' mean share, on all samples.
         people_alone: The rates by people, on the samples that they ranked.
         beta: Weight of each judge's share; for `ppi` of their mean.
-        rho2: Share of what people see differently in samples of one system that the judges'
-            shares explain, on samples left out; below 0 they explain nothing.
+        rho2: Share of people's variance within systems that judges explain, on samples left out.
         effective_n: How many ranked samples without judges would tell as much.
         ranked: Samples that people ranked.
         samples: All samples.
@@ -75,8 +73,7 @@ class HumanCorrected(SystemValues):
             width: Half of an interval that no system's should be wider than, such as 0.03.
 
         Returns:
-            The number, at most all samples, whose ranking leaves no doubt; null where no system
-            has an interval.
+            The number, at most all samples; null where no system has an interval.
 
         Raises:
             ScoreError: The width is not a finite number above 0.
@@ -116,14 +113,14 @@ def human_corrected(
 
     Judges rate every sample, people rank some, drawn without looking at them. A system's share in a
     sample is the mean over its opponents of 1 for a win, 0.5 for a tie, 0 for a loss: `h` by
-    people, over all who ranked the sample, and `X` by each judge. Weights `beta` bring the judges'
-    shares to those of people on the ranked samples, both centred within each system, with the same
-    weights for all systems. The rate is the mean over all samples of `X beta`, and the mean over
-    ranked samples of `h - X beta`: what judges get wrong is corrected, not trusted. `regression`
-    weighs each judge, by least squares from 30 ranked samples on, else with a ridge penalty (Hoerl,
-    Kennard and Baldwin 1975). `ppi` weighs their mean share as PPI++ does (Angelopoulos, Duchi and
-    Zrnic 2023). Standard errors come from residuals of each ranked sample by weights fitted without
-    it, with the correction for a finite number of samples; intervals use Student's t.
+    people, over all who ranked the sample, and `X` by each judge. Weights `beta`, the same for all
+    systems, bring the judges' shares to those of people, both centred within each system. The rate
+    is the mean over all samples of `X beta`, and the mean over ranked samples of `h - X beta`.
+    `regression` weighs each judge, by least squares from 30 ranked samples on, else with a ridge
+    penalty (Hoerl, Kennard and Baldwin 1975). `ppi` weighs their mean share as PPI++ does
+    (Angelopoulos, Duchi and Zrnic 2023). Standard errors come from residuals of each ranked sample
+    by weights fitted without it, with the correction for a finite number of samples; intervals use
+    Student's t.
 
     Args:
         ratings: As for `win_rate`.
@@ -134,9 +131,6 @@ def human_corrected(
         rubric: The rubric whose ratings are read.
         judges: Every judge's name, in the order of the result; alphabetical when null.
         confidence: Of the intervals, between 0 and 1.
-
-    Returns:
-        The rates beside those of judges alone and of people alone.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.
@@ -153,9 +147,7 @@ def human_corrected(
         (0.5, 0.75, 0.5)
     """
     if protocol != "corrected":
-        raise ScoreError(
-            f"protocol is {protocol!r}: expected 'corrected', which alone knows people"
-        )
+        raise ScoreError(f"protocol is {protocol!r}: expected 'corrected', which alone has people")
     if method not in get_args(Method):
         raise ScoreError(unknown("method", method, get_args(Method)))
     check_probabilities(confidence=confidence)
@@ -170,30 +162,30 @@ def human_corrected(
             "expected two systems or more in both"
         )
     rated = table.ratings[:, [table.systems.index(name) for name in systems]]
-    said = _by_people(people, systems, table.samples)
+    won, of = (one.sum(axis=0) for one in _points(-people.of(systems, table.samples)))
+    said = np.ascontiguousarray(divided(won, of).T)
     if (count := int((~np.isnan(said)).any(axis=1).sum())) < FEWEST_SAMPLES:
-        more, there = f"so rank {FEWEST_SAMPLES - count} more", len(said)
         raise ScoreError(
-            f"people ranked {count} of the rated samples: expected {FEWEST_SAMPLES} or more, "
-            f"{more if there >= FEWEST_SAMPLES else f'and there are {there}'}"
+            f"people ranked {count} of {len(said)} rated samples: expected {FEWEST_SAMPLES} or "
+            f"more, so rank {FEWEST_SAMPLES - count} more"
         )
     found = estimated(divided(*_points(rated)), said, method)
     rate, enough = named(systems, found.rates), ~np.isnan(found.rates)
     order = best_first(rate)
-    either = sorted({*table.systems, *people.systems} - {*systems})
     reasons = {name: Unscored.FEW_SAMPLES for name in order if rate[name] is None}
-    for name in either:
+    for name in sorted({*table.systems, *people.systems} - {*systems}):
         reasons[name] = Unscored.NOT_RANKED if name in table.systems else Unscored.NOT_RATED
+        order.append(name)
 
     def by_system(values: Floats) -> dict[str, float | None]:
         known = named(systems, values)
-        return {name: known.get(name) for name in (*order, *either)}
+        return {name: known.get(name) for name in order}
 
     ends = dict(zip(systems, found.ends(confidence, others=False), strict=True))
     weighed = table.judges if method == "regression" else (MEAN,)
     return HumanCorrected(
         win_rate=by_system(found.rates),
-        interval={name: ends.get(name) for name in (*order, *either)},
+        interval={name: ends.get(name) for name in order},
         standard_error=by_system(found.errors(others=False)),
         judges_alone=by_system(found.shares.mean(axis=(0, 2))),
         people_alone=by_system(mean_known(said)),
@@ -216,16 +208,6 @@ def human_corrected(
         },
         _spread=float(np.max(found.spread[enough], initial=-np.inf)) if enough.any() else np.nan,
     )
-
-
-def _by_people(people: HumanRanks, systems: Sequence[str], samples: Sequence[str]) -> Floats:
-    """Shares of each sample and system by all who ranked it."""
-    ranks = people.ranks[:, [people.systems.index(name) for name in systems]]
-    won, count = (one.sum(axis=0) for one in _points(-ranks))
-    place = {name: at for at, name in enumerate(people.samples)}
-    at = [place.get(name, -1) for name in samples]
-    padded = np.pad(divided(won, count), ((0, 0), (0, 1)), constant_values=np.nan)
-    return padded[:, at].T
 
 
 def _points(values: Floats) -> Points:

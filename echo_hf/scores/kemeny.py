@@ -90,12 +90,11 @@ class Consensus:
     """The consensus of some rankings.
 
     Attributes:
-        ranking: Names, the best first, without ties. Of several orders that are as good it is the
-            first in the alphabet, compared name by name.
+        ranking: Names, the best first, without ties; of several orders that are as good, the first
+            in the alphabet.
         distance: What it costs: contradicted pairs, and half the tied ones, over all rankings.
         n_optimal: How many orders cost as little.
-        mean_rank: Place of each name, 1 is best, averaged over all those orders; it does not depend
-            on names, and is the place in `ranking` where that is the only one.
+        mean_rank: Place of each name, 1 is best, averaged over all those orders.
     """
 
     ranking: tuple[str, ...]
@@ -111,8 +110,6 @@ def kemeny_consensus(rankings: Sequence[Ranking]) -> Consensus:
         rankings: A list for each person, the best first; names in an inner list are tied. Names
             that a person leaves out are not compared by that person.
 
-    Returns:
-        The consensus, over all names of any ranking.
 
     Raises:
         ScoreError: A ranking holds a name twice or what is no name, or there are more than 14.
@@ -124,7 +121,7 @@ def kemeny_consensus(rankings: Sequence[Ranking]) -> Consensus:
         >>> kemeny_consensus([[["b", "a"]]]).mean_rank
         {'a': 1.5, 'b': 1.5}
     """
-    places = [_places(number, ranking) for number, ranking in enumerate(rankings)]
+    places = [_places(ranking) for ranking in rankings]
     names = sorted({name for one in places for name in one})
     ranks = np.array([[one.get(name, np.nan) for name in names] for one in places])
     ranks = ranks.reshape(len(places), len(names))
@@ -161,16 +158,13 @@ def sample_consensus(ranks: Floats) -> Floats:
     return places
 
 
-def _places(number: int, ranking: Ranking) -> dict[str, int]:
+def _places(ranking: Ranking) -> dict[str, int]:
     if isinstance(ranking, str) or not isinstance(ranking, Sequence):
-        raise ScoreError(f"rankings: number {number} is {ranking!r}: expected a list of names")
+        raise ScoreError(f"a ranking is {ranking!r}: expected a list of names")
     places: dict[str, int] = {}
     for place, tied in enumerate(ranking):
         for name in [tied] if isinstance(tied, str) else tied:
             if not isinstance(name, str) or name in places:
-                raise ScoreError(
-                    f"rankings: number {number} holds {name!r} where a name was expected that it "
-                    f"does not hold already: {ranking!r}"
-                )
+                raise ScoreError(f"a ranking is {ranking!r}: expected each name once, not {name!r}")
             places[name] = place
     return places

@@ -34,8 +34,8 @@ class NonInferiority:
         verdict: `non_inferior`: the whole interval lies above minus the margin, also where it lies
             below 0; `worse`: the whole interval lies below minus the margin; else `undecided`.
         difference: Mean over the compared samples, above 0 where the new system is better.
-        interval: Lower and upper end; each holds at the confidence asked for. Null where `reason`
-            says why, unless all differences are one number, which then is both ends.
+        interval: Lower and upper end, each at the confidence asked for; null where `reason` says
+            why. Where all differences are one number, it is both ends.
         margin: By how much worse the new system may be, above 0.
         n: Samples that were compared.
         wins: Samples on which the new system is better.
@@ -44,8 +44,7 @@ class NonInferiority:
         base_n: Samples that have something to compare of the base.
         new_n: The same of the new system.
         needed: More samples that would show an equal system to be non-inferior in 80 of 100
-            cases; 0 where there are enough, so that the difference lies near the margin. Null once
-            it is decided, and where the spread is not known.
+            cases; null once it is decided, and where the spread is not known.
         reason: Why there is no interval, or one without width.
         definition: Every parameter.
     """
@@ -79,10 +78,8 @@ def non_inferiority(
 
     The difference is the new system's share of the points won from the base, 1 for a win and 0.5
     for a tie by the protocol's vote, minus 0.5: from -0.5 to 0.5. Its interval is the score
-    interval for paired shares (Tango 1998), one outcome a sample. It also holds where nearly all
-    samples are ties, as for two precisions of one model; there, at 30 samples, Student's t passes
-    three times as many systems at the margin as it may. `worse` asks for more than a loss beyond
-    doubt: as in trials of non-inferiority, the whole interval lies below the margin.
+    interval for paired shares (Tango 1998), one outcome a sample, which also holds where nearly all
+    samples are ties, as for two precisions of one model.
 
     Args:
         ratings: As for `win_rate`.
@@ -94,9 +91,6 @@ def non_inferiority(
             worse by the margin are at most 1 minus this.
         choices: `protocol` (its vote alone), `missing`, `rubric` and `judges`, as for `win_rate`;
             with `missing="loss"` what the new system refused counts against it.
-
-    Returns:
-        The verdict with what it is made of.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.
@@ -121,9 +115,9 @@ def non_inferiority(
     if base == new:
         raise ScoreError(f"base and new are both {base!r}: expected two systems")
     old, other = table.systems.index(base), table.systems.index(new)
-    pairs = [*zip(*votes.pairs_of(len(table.systems)), strict=True)]
-    said = compared.verdicts[pairs.index((min(old, other), max(old, other)))]
-    said = said if old > other else -said
+    first, second = votes.pairs_of(len(table.systems))
+    pair = (first == min(old, other)) & (second == max(old, other))
+    said = compared.verdicts[pair][0] * (1 if old > other else -1)
     there = (~np.isnan(table.ratings)).sum(axis=0) > 0
     if compared.missing == "loss" and table.lost is not None:
         there |= table.lost

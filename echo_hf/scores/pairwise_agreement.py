@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from echo_hf._infra.bootstrap import Interval
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
-from echo_hf.scores.rank_correlation import Draws, Mean, means, ratios
+from echo_hf.scores.ranks import Draws, Mean, means, ratios
 from echo_hf.scores.rating_table import RUBRIC, Floats, divided, named_key, read_columns
 from echo_hf.scores.votes import TIE_WIDTH, compare, pairs_of, points_of, rates_of
 from echo_hf.tables import COMPARISONS
 
-REQUIRED = ("sample_id", "system_a", "system_b", "judge", "order", "winner")
-OPTIONAL = ("repeat",)
-SIGNS: Mapping[str | None, float | None] = {"a": 1.0, "b": -1.0, "tie": 0.0, None: None}
-ORDERS = ("ab", "ba")
+PAIR = ["sample_id", "system_a", "system_b"]
+REQUIRED = (*PAIR, "judge", "order", "winner")
+SIGNS = {"a": 1.0, "b": -1.0, "tie": 0.0}
+ORDERS = ["ab", "ba"]
 ROUNDED = 12  # decimals: equal win rates differ in their last bits
 RULE = "the system that wins in both orders; anything else is a tie"
-Pair = tuple[str, str, str]  # sample, the two systems
 Way = Literal["pointwise", "pairwise"]  # ratings of one output at a time, choices between two
-Verdicts = Mapping[Pair, tuple[float, float]]  # pointwise and pairwise
+WAYS: tuple[Way, Way] = ("pointwise", "pairwise")
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Share:
     """A share from 0 to 1.
 
     Attributes:
-        value: The share, null when there is nothing to have a share of.
-        interval: Lower and upper end at 95 %, drawing whole samples; null when there is none.
+        value: The share, or null.
+        interval: Lower and upper end at 95 %, drawing whole samples, or null.
         count: How many things it is a share of.
         reason: Why a number is null.
     """
@@ -51,11 +51,9 @@ class JudgeAgreement:
 
     Attributes:
         pairs: Pairs of outputs that it was asked about, repeats counted.
-        follows_position: Of pairs with both verdicts, the share where the same place won twice:
-            the order decided.
-        consistent: Of pairs with both verdicts, the share where the same system won twice, or
-            both are ties. What is left is a tie in one order alone.
-        agreement: Of pairs with both verdicts and ratings, the share where both ways say the same.
+        follows_position: Share of pairs with both verdicts where the same place won twice.
+        consistent: Share of those where the same system won twice, or both are ties.
+        agreement: Share of those with ratings where both ways say the same.
     """
 
     pairs: int
@@ -70,8 +68,7 @@ class WithPeople:
 
     Attributes:
         spearman: Rank correlation of the systems' win rates, -1 to 1; null where one has no order.
-        tau: Kendall's tau-b within each sample, as a mean over the samples in which people put any
-            in an order; 0 in one where the judges see nothing but ties.
+        tau: Mean of Kendall's tau-b over samples that people put in an order; judges' ties are 0.
     """
 
     spearman: float | None
@@ -87,8 +84,7 @@ class SideBySide:
         spearman: Rank correlation of the systems' win rates by the two ways, null as with people.
         with_people: How near each way comes to people; empty where they ranked none of these pairs.
         difference: Tau of choices less that of ratings: above 0 choices are nearer to people.
-        nearer: The way that is nearer, where the interval of the difference, on 10 samples or
-            more, leaves 0 out; else null: nothing here says which of the two to trust.
+        nearer: The way that is nearer, where the interval of the difference leaves 0 out.
     """
 
     pairs: int
@@ -105,8 +101,7 @@ class PairwiseAgreement:
     Attributes:
         judges: By judge, in alphabetical order.
         definition: Every parameter.
-        sides: What all judges say in either way, beside people; null where none both rated and
-            compared a pair.
+        sides: Both ways beside people; null where no judge both rated and compared a pair.
     """
 
     judges: Mapping[str, JudgeAgreement]
@@ -126,9 +121,8 @@ def pairwise_agreement(
     """Compares what judges say of two outputs side by side with their ratings of each alone.
 
     The verdict of a true comparison is the system that wins in both orders, and a tie otherwise.
-    That of ratings is the higher one, and a tie where they differ by 1e-6 or less; of repeats the
-    mean counts. Of several judges more decide, and as many are a tie. Only people say which of the
-    two is right: of several, more decide as well.
+    That of ratings is the higher one, and a tie where they differ by 1e-6 or less. Of several
+    judges more decide, and as many are a tie; of several people as well.
 
     Args:
         comparisons: Rows with sample_id, system_a and system_b, the first of them by name, judge,
@@ -139,9 +133,6 @@ def pairwise_agreement(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         rubric: The rubric of the ratings.
-
-    Returns:
-        The shares of every judge with comparisons, and both ways beside people.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.
@@ -154,8 +145,24 @@ def pairwise_agreement(
         >>> found.follows_position.value, found.consistent.value
         (1.0, 0.0)
     """
-    said = _read(comparisons)
-    rated = {} if ratings is None else _by_ratings(ratings, rubric)
+    rows = _read(comparisons)
+    draws, judges = Draws(n_boot, seed=seed), dict[str, JudgeAgreement]()
+    both = rows.dropna(subset=ORDERS)
+    both = both.assign(true=both["ab"].where(both["ab"] == both["ba"], 0.0), rated=np.nan)
+    if ratings is not None:
+        both = both.drop(columns="rated").merge(_by_ratings(ratings, rubric), "left")
+    ways = both.dropna(subset="rated")
+    for judge, asked in rows.groupby("judge"):
+        own, told = (some[some["judge"] == judge] for some in (both, ways))
+        unrated = Unscored.NO_VERDICTS if own.empty else Unscored.NOT_RATED
+        follows = (own["ab"] == -own["ba"]) & (own["ab"] != 0)
+        consistent = own["ab"] == own["ba"]
+        judges[str(judge)] = JudgeAgreement(
+            pairs=len(asked),
+            follows_position=_share(own, follows, Unscored.NO_VERDICTS, draws),
+            consistent=_share(own, consistent, Unscored.NO_VERDICTS, draws),
+            agreement=_share(told, told["true"] == told["rated"], unrated, draws),
+        )
     definition = {
         "measure": "pairwise_agreement",
         "true_verdict": RULE,
@@ -164,50 +171,26 @@ def pairwise_agreement(
         "n_boot": n_boot,
         "seed": seed,
     }
-    draws, judges = Draws(n_boot, seed=seed), {}
-    cast = dict[Pair, tuple[float, float]]()
-    for judge, pairs in said.items():
-        both = [
-            (pair, ab, ba)
-            for pair, orders in pairs
-            if (ab := orders.get("ab")) is not None and (ba := orders.get("ba")) is not None
-        ]
-        ratings_say = rated.get(judge, {})
-        ways = [
-            (pair, ab if ab == ba else 0.0, ratings_say[pair])
-            for pair, ab, ba in both
-            if pair in ratings_say
-        ]
-        for pair, true, by in ways:
-            pointwise, pairwise = cast.get(pair, (0.0, 0.0))
-            cast[pair] = pointwise + by, pairwise + true
-        unrated = Unscored.NOT_RATED if both else Unscored.NO_VERDICTS
-        follows = [(pair, ab == -ba != 0) for pair, ab, ba in both]
-        consistent = [(pair, ab == ba) for pair, ab, ba in both]
-        judges[judge] = JudgeAgreement(
-            pairs=len(pairs),
-            follows_position=_share(follows, Unscored.NO_VERDICTS, draws),
-            consistent=_share(consistent, Unscored.NO_VERDICTS, draws),
-            agreement=_share([(pair, true == by) for pair, true, by in ways], unrated, draws),
-        )
-    sides = _sides(cast, human, draws) if cast else None
+    sides = None if ways.empty else _sides(ways, human, draws)
     return PairwiseAgreement(judges, definition, sides)
 
 
-def _sides(cast: Verdicts, human: Any, draws: Draws) -> SideBySide:
-    samples = sorted({sample for sample, *_ in cast})
-    systems = sorted({system for _, *both in cast for system in both})
+def _sides(ways: pd.DataFrame, human: Any, draws: Draws) -> SideBySide:
+    cast = np.sign(ways.groupby(PAIR)[["rated", "true"]].sum()).reset_index()
+    samples, at_sample = np.unique(cast["sample_id"], return_inverse=True)
+    systems, at_system = np.unique(cast[PAIR[1:]], return_inverse=True)
     first, second = pairs_of(len(systems))
-    at_sample, at_system = ({name: at for at, name in enumerate(one)} for one in (samples, systems))
-    at_pair = {pair: at for at, pair in enumerate(zip(first, second, strict=True))}
-    said = np.full((3, len(at_pair), len(samples)), np.nan)
-    ranks, nobody = {} if human is None else _ranks(human), np.array([np.nan])
-    for (sample, one, other), votes in cast.items():
-        gaps = np.sign(ranks.get((sample, other), nobody) - ranks.get((sample, one), nobody))
-        theirs = np.nan if np.isnan(gaps).all() else np.sign(np.nansum(gaps))
-        at = at_pair[at_system[one], at_system[other]], at_sample[sample]
-        said[:, at[0], at[1]] = *np.sign(votes), theirs
-    said, people = said[:2], said[2]
+    at_pair = np.zeros((len(systems), len(systems)), dtype=int)
+    at_pair[first, second] = np.arange(len(first))
+    one, other = at_system.reshape(-1, 2).T
+    said = np.full((2, len(first), len(samples)), np.nan)
+    said[:, at_pair[one, other], at_sample] = cast[["rated", "true"]].to_numpy().T
+    people = np.full(said.shape[1:], np.nan)
+    if human is not None:
+        ranks = read_human(human).of(systems.tolist(), samples.tolist())
+        gaps = np.sign(ranks[:, second] - ranks[:, first])
+        there = ~np.isnan(gaps).all(axis=0) & ~np.isnan(said[0])
+        people = np.where(there, np.sign(np.nansum(gaps, axis=0)), np.nan)
     alike = _spearman(said, len(systems))
     if np.isnan(people).all():
         nothing = Mean(None, None, 0, Unscored.NOT_RANKED)
@@ -216,23 +199,12 @@ def _sides(cast: Verdicts, human: Any, draws: Draws) -> SideBySide:
     pointwise, pairwise = taus = [_taus(way, people) for way in beside]
     *near, difference = means(np.array([*taus, pairwise - pointwise]), draws)
     low, high = difference.interval or (0.0, 0.0)
-    ways: tuple[Way, Way] = ("pointwise", "pairwise")
     with_people = {
         name: WithPeople(_spearman((way, people), len(systems)), tau)
-        for name, way, tau in zip(ways, beside, near, strict=True)
+        for name, way, tau in zip(WAYS, beside, near, strict=True)
     }
-    nearer = ways[low > 0] if low > 0 or high < 0 else None
+    nearer = WAYS[low > 0] if low > 0 or high < 0 else None
     return SideBySide(len(cast), alike, with_people, difference, nearer)
-
-
-def _ranks(human: Any) -> dict[tuple[str, str], Floats]:
-    """By sample and system the rank that each person gave."""
-    found = read_human(human)
-    return {
-        (sample, system): found.ranks[:, at, of]
-        for of, sample in enumerate(found.samples)
-        for at, system in enumerate(found.systems)
-    }
 
 
 def _taus(way: Floats, people: Floats) -> Floats:
@@ -251,52 +223,43 @@ def _spearman(both: Iterable[Floats], systems: int) -> float | None:
     return None if flat else float(spearmanr(one, other).statistic)
 
 
-def _read(comparisons: Any) -> dict[str, list[tuple[Pair, Mapping[str, float | None]]]]:
-    """By judge and pair what was said in each order: 1 for the first system, -1, 0 or null."""
-    said: dict[str, dict[tuple[str, str, str, int], dict[str, float | None]]] = {}
-    for row in read_columns(comparisons, COMPARISONS, REQUIRED, OPTIONAL).to_pylist():
-        order, winner, place = row["order"], row["winner"], named_key(row, COMPARISONS.key)
-        key = (row["sample_id"], row["system_a"], row["system_b"], row.get("repeat") or 0)
-        if order not in ORDERS:
-            wrong = f"order is {order!r} for {place}: expected ab or ba"
-        elif winner not in SIGNS:
-            wrong = f"winner is {winner!r} for {place}: expected a, b or tie, or null for none"
-        elif row["system_a"] >= row["system_b"]:
-            wrong = f"{place}: expected two systems, system_a the first by name"
-        elif order in said.setdefault(row["judge"], {}).setdefault(key, {}):
-            wrong = f"{place} is there twice: expected one row a key"
-        else:
-            said[row["judge"]][key][order] = SIGNS[winner]
-            continue
-        raise ScoreError(f"comparisons: {wrong}")
-    return {
-        judge: [(key[:3], said[judge][key]) for key in sorted(said[judge])]
-        for judge in sorted(said)
-    }
+def _read(comparisons: Any) -> pd.DataFrame:
+    """A row for each judge and repeat of a pair: what was said in each order, 1, 0, -1 or NaN."""
+    rows = read_columns(comparisons, COMPARISONS, REQUIRED, ("repeat",)).to_pandas()
+    rows["repeat"] = rows["repeat"].fillna(0) if "repeat" in rows else 0
+    key = [*PAIR, "judge", "repeat"]
+    for expected, wrong in {
+        "order ab or ba": ~rows["order"].isin(ORDERS),
+        "winner a, b or tie, or null for none": ~rows["winner"].isin([*SIGNS, None]),
+        "two systems, system_a the first by name": rows["system_a"] >= rows["system_b"],
+        "one row a key": rows.duplicated([*key, "order"]),
+    }.items():
+        for row in rows[wrong].head(1).to_dict("records"):
+            about = named_key(row, (*COMPARISONS.key, "winner"))
+            raise ScoreError(f"comparisons: {about}: expected {expected}")
+    rows["said"] = rows["winner"].map(SIGNS)
+    wide = rows.pivot(index=key, columns="order", values="said").reindex(columns=ORDERS)
+    return wide.astype(float).reset_index()
 
 
-def _by_ratings(ratings: Any, rubric: str) -> dict[str, dict[Pair, float]]:
-    """What each judge's ratings say, by sample and pair."""
+def _by_ratings(ratings: Any, rubric: str) -> pd.DataFrame:
+    """What each judge's ratings say of each pair."""
     compared = compare(ratings, rubric=rubric)
-    table = compared.table
-    first, second = (positions.tolist() for positions in pairs_of(len(table.systems)))
-    return {
-        judge: {
-            (table.samples[at], table.systems[first[pair]], table.systems[second[pair]]): float(
-                verdicts[pair, at]
-            )
-            for pair, at in np.argwhere(~np.isnan(verdicts)).tolist()
-        }
-        for judge, verdicts in zip(table.judges, compared.said, strict=True)
-    }
+    table, systems = compared.table, np.array(compared.table.systems, dtype=object)
+    judge, pair, sample = np.nonzero(~np.isnan(compared.said))
+    first, second = (systems[at][pair] for at in pairs_of(len(systems)))
+    judges, samples = (np.array(one, dtype=object) for one in (table.judges, table.samples))
+    pairs = dict(zip(PAIR, (samples[sample], first, second), strict=True))
+    rated = compared.said[judge, pair, sample]
+    return pd.DataFrame({**pairs, "judge": judges[judge], "rated": rated})
 
 
-def _share(cases: Sequence[tuple[Pair, bool]], missing: Unscored, draws: Draws) -> Share:
+def _share(cases: pd.DataFrame, are_so: pd.Series[bool], missing: Unscored, draws: Draws) -> Share:
     """How many of some pairs are so."""
-    if not cases:
+    if cases.empty:
         return Share(None, None, 0, missing)
-    _, at = np.unique([sample for (sample, *_), _ in cases], return_inverse=True)
-    parts = (np.bincount(at, [is_so for _, is_so in cases]), np.bincount(at))
+    _, at = np.unique(cases["sample_id"], return_inverse=True)
+    parts = (np.bincount(at, are_so), np.bincount(at))
     part, whole = (one[None].astype(np.float64) for one in parts)
     (found,) = ratios(part, whole, draws)
     return Share(found.value, found.interval, len(cases), found.reason)

@@ -72,18 +72,16 @@ def _as_arrow(source: Any, table: str, required: Sequence[str], wanted: Sequence
         source = pa.table(source)
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
         for number, row in enumerate(source):
-            if not isinstance(row, Mapping):
-                raise TableError(f"{table}: row {number} is {row!r}: expected a dict")
-            absent = next((name for name in required if name not in row), None)
-            if absent:
-                raise TableError(f"{table}: row {number} has no {absent!r}, only {list(row)!r}")
+            if not isinstance(row, Mapping) or not row.keys() >= {*required}:
+                raise TableError(
+                    f"{table}: row {number} is {row!r}: expected a dict with {', '.join(required)}"
+                )
         there = {*required}.union(*source)
         source = {name: [row.get(name) for row in source] for name in wanted if name in there}
     if not isinstance(source, Dataset | pa.Table | Mapping):
         raise TableError(f"{table}: {type(source).__name__!r} is not a table: expected {FORMS}")
     names = list(source) if isinstance(source, Mapping) else source.column_names
-    missing = [name for name in required if name not in names]
-    if missing:
+    if missing := [name for name in required if name not in names]:
         raise TableError(
             f"{table}: no column {missing[0]!r} among {names!r}: expected {', '.join(required)}"
         )
@@ -102,19 +100,34 @@ def encoded(*columns: pa.ChunkedArray) -> tuple[tuple[str, ...], list[Integers]]
     return tuple(values), [np.asarray(one.to_numpy()) for one in codes]
 
 
+def aligned(
+    values: Floats,
+    systems: Sequence[str],
+    samples: Sequence[str],
+    wanted_systems: Sequence[str],
+    wanted_samples: Sequence[str],
+) -> Floats:
+    """Values [..., system, sample] of other systems and samples, NaN where there are none."""
+    # One more at -1, of what nobody has.
+    around = [(0, 0)] * (values.ndim - 2) + [(0, 1), (0, 1)]
+    values = np.pad(values, around, constant_values=np.nan)
+    for axis, names, wanted in ((-2, systems, wanted_systems), (-1, samples, wanted_samples)):
+        places = {name: at for at, name in enumerate(names)}
+        at = np.array([places.get(name, -1) for name in wanted], dtype=np.int64)
+        values = values.take(at, axis=axis)
+    return values
+
+
 def named_key(row: Mapping[str, Any], keys: Iterable[str]) -> str:
     return ", ".join(f"{key} {row[key]!r}" for key in keys if key in row)
 
 
-def check_once(table: Table, rows: pa.Table, cells: Integers, done: str, keys: str) -> None:
-    ordered = np.sort(cells)
-    twice = ordered[1:][ordered[1:] == ordered[:-1]]
-    if len(twice):
-        row = rows.slice(int(np.flatnonzero(cells == twice[0])[1]), 1).to_pylist()[0]
-        raise ScoreError(
-            f"{table.name}: {named_key(row, table.key)} is {done} twice: expected one row for "
-            f"each {keys}"
-        )
+def check_once(table: Table, rows: pa.Table, cells: Integers) -> None:
+    if len(np.unique(cells)) < len(cells):
+        _, first = np.unique(cells, return_index=True)
+        again = np.delete(np.arange(len(cells)), first)[0]
+        key = named_key(rows.slice(int(again), 1).to_pylist()[0], table.key)
+        raise ScoreError(f"{table.name}: {key} is there twice: expected one row for each")
 
 
 RUBRIC = "overall"
@@ -215,7 +228,7 @@ def read_ratings(
     if "repeat" in rows.column_names:
         repeats, repeat = np.unique(rows["repeat"].to_numpy(), return_inverse=True)
         once = cells * len(repeats) + repeat
-    check_once(RATINGS, rows, once, "rated", "sample, system, judge, rubric and repeat")
+    check_once(RATINGS, rows, once)
     given = rows["rating"].to_numpy()
     there, shape = ~np.isnan(given), (len(order), len(systems), len(samples))
     counts = np.bincount(cells[there], minlength=int(np.prod(shape)))

@@ -22,6 +22,7 @@ from echo_hf.scores.votes import Average, Choices, Protocol, Selection
 SAME_RATE = 1e-12
 TIES = ("half", "drop", "loss")
 Pairs = tuple[tuple[str, str], ...]
+Rates = Mapping[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Board:
         vote: How judges vote: a name in `echo_hf.scores.votes.VOTES`.
         ties: `half`: a tie is half a point; `drop`: it is no comparison; `loss`: it is no point.
         average: `opponents` or `comparisons`.
-        protocol: The protocol whose rule this is, null when it is none's.
+        protocol: The protocol whose rule this is, if any.
         win_rate: Rate by system, the best first.
         ranks: Place by system, 1 is best; equal rates share the better place.
     """
@@ -73,16 +74,7 @@ class Sensitivity(SystemValues):
 def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection]) -> Sensitivity:
     """Computes win rates under every vote, treatment of ties and average.
 
-    Which judge a vote asks first is `judges`' order; `leave_one_judge_out` and the rates by judge
-    of `win_rate` show what hangs on a single judge.
-
-    Args:
-        ratings: As for `win_rate`.
-        outputs: As for `win_rate`.
-        selection: `missing`, `rubric` and `judges`, as for `win_rate`.
-
-    Returns:
-        The boards, with the ranks that flip among them.
+    It takes what `win_rate` takes, but for the protocol.
 
     Examples:
         >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
@@ -93,7 +85,7 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
     compared = votes.compare(ratings, outputs, **selection)
     systems = compared.table.systems
     protocols = {(rule.vote, "half", rule.average): name for name, rule in votes.PROTOCOLS.items()}
-    boards, usual = list[Board](), dict[str, float | None]()
+    boards = list[Board]()
     for vote, ties in product(votes.VOTES, TIES):
         verdicts = compared.voted(vote)
         if ties == "drop":
@@ -102,17 +94,15 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
         if ties == "loss":
             points = points._replace(won=points.won - votes.ties_of(verdicts, len(systems)) / 2)
         for average in get_args(Average):
-            rates = votes.named(systems, votes.rates_of(points, average))
-            rates = {system: rates[system] for system in votes.best_first(rates)}
-            protocol = protocols.get((vote, ties, average))
-            usual = rates if protocol == "corrected" else usual
+            rates = votes.by_rate(votes.named(systems, votes.rates_of(points, average)))
             known = [rate for rate in rates.values() if rate is not None]
             ranks = {
                 name: None if rate is None else 1 + sum(other > rate + SAME_RATE for other in known)
                 for name, rate in rates.items()
             }
+            protocol = protocols.get((vote, ties, average))
             boards.append(Board(vote, ties, average, protocol, rates, ranks))
-    order = votes.best_first(usual)
+    order = [*next(board.win_rate for board in boards if board.protocol == "corrected")]
     ranges: dict[str, tuple[int, int] | None] = {}
     for system in order:
         places = [place for board in boards if (place := board.ranks[system]) is not None]
@@ -120,15 +110,11 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
     above = np.logical_or.reduce([_above(board.win_rate, order) for board in boards])
     rules: dict[str, Any] = {"protocol": list(votes.PROTOCOLS), "vote": list(votes.VOTES)}
     rules |= {"average": list(get_args(Average)), "tie": list(TIES)}
-    return Sensitivity(
-        tuple(boards),
-        ranges,
-        _pairs(order, above & above.T),
-        {**compared.definition("sensitivity"), **rules},
-    )
+    definition = {**compared.definition("sensitivity"), **rules}
+    return Sensitivity(tuple(boards), ranges, _pairs(order, above & above.T), definition)
 
 
-def _above(rates: Mapping[str, float | None], order: list[str]) -> NDArray[np.bool_]:
+def _above(rates: Rates, order: list[str]) -> NDArray[np.bool_]:
     """Which systems have a higher rate than which others."""
     values = np.array([rates[system] for system in order], dtype=float)
     return np.asarray(values[:, None] > values + SAME_RATE)
@@ -160,18 +146,9 @@ class Bounds:
 def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bounds:
     """Lets every judge's missing verdict go against a system, and then for it.
 
-    Nothing is assumed about why a rating is missing: a sample that was hard for the judge, or an
-    output that was never made. The bounds hold for one system at a time: two systems cannot both
-    have won their missing comparison. They say nothing of samples that nobody named.
-
-    Args:
-        ratings: As for `win_rate`.
-        outputs: As for `win_rate`; they may name samples and systems that nobody rated.
-        choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`; with `loss` a
-            refused output has lost, and is not missing.
-
-    Returns:
-        The bounds.
+    Nothing is assumed about why a rating is missing. The bounds hold for one system at a time: two
+    systems cannot both have won their missing comparison. They say nothing of samples that nobody
+    named. It takes what `win_rate` takes; with `missing="loss"` a refused output has lost.
 
     Examples:
         >>> rows = {"sample_id": [*"12341234"], "system": [*"aaaabbbb"], "judge": ["j"] * 8}
@@ -179,37 +156,24 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         {'a': (0.75, 1.0), 'b': (0.0, 0.25)}
     """
     compared = votes.compare(ratings, outputs, **choices)
-    rates, systems = compared.rates(compared.verdicts), compared.table.systems
-    rates = {system: rates[system] for system in votes.best_first(rates)}
+    rates, systems = votes.by_rate(compared.rates(compared.verdicts)), compared.table.systems
     first, second = votes.pairs_of(len(systems))
     shares = {}
     for sign in (-1, 1):
         filled = np.where(np.isnan(compared.margins), sign * np.inf, compared.margins)
         points = votes.points_of(votes.VOTES[compared.rule.vote](filled), len(systems))
         shares[sign] = divided(points.won, points.compared)
-    # What helps the first system of a pair harms the second.
-    low, high = (
-        divided(
-            votes.square(
-                shares[sign][first, second], shares[-sign][second, first], len(systems)
-            ).sum(1),
-            len(systems) - 1,
-        )
-        for sign in (-1, 1)
+    ends = []
+    for sign in (-1, 1):  # what helps the first system of a pair harms the second
+        parts = shares[sign][first, second], shares[-sign][second, first]
+        ends.append(divided(votes.square(*parts, len(systems)).sum(1), len(systems) - 1).tolist())
+    found = dict(zip(systems, zip(*ends, strict=True), strict=True))
+    by_system = {name: None if np.isnan(found[name][0]) else found[name] for name in rates}
+    known = {name: ends for name, ends in by_system.items() if ends}
+    certain = tuple(
+        (one, other) for one, other in product(known, known) if known[one][0] > known[other][1]
     )
-    found = {
-        system: None if np.isnan(least) else (float(least), float(most))
-        for system, least, most in zip(systems, low, high, strict=True)
-    }
-    known = {system: ends for system in rates if (ends := found[system])}
-    return Bounds(
-        {system: found[system] for system in rates},
-        rates,
-        tuple(
-            (one, other) for one, other in product(known, known) if known[one][0] > known[other][1]
-        ),
-        compared.definition("bounds"),
-    )
+    return Bounds(by_system, rates, certain, compared.definition("bounds"))
 
 
 @dataclass(frozen=True)
@@ -232,15 +196,7 @@ class LeaveOneJudgeOut:
 def leave_one_judge_out(
     ratings: Any, outputs: Any = None, **choices: Unpack[Choices]
 ) -> LeaveOneJudgeOut:
-    """Computes the win rates anew without each judge.
-
-    Args:
-        ratings: As for `win_rate`.
-        outputs: As for `win_rate`.
-        choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
-
-    Returns:
-        The rates without each judge; of a single judge nothing remains, and they are null.
+    """Computes the win rates anew without each judge; it takes what `win_rate` takes.
 
     Examples:
         >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
@@ -249,9 +205,9 @@ def leave_one_judge_out(
         (0.5, 0.0, 1.0)
     """
     compared = votes.compare(ratings, outputs, **choices)
-    table, rates = compared.given, compared.ranked_rates()
+    table, rates = compared.given, votes.by_rate(compared.rates())
     order = list(rates)
-    without, flips = dict[str, Mapping[str, float | None]](), dict[str, Pairs]()
+    without, flips = dict[str, Rates](), dict[str, Pairs]()
     for judge in table.judges:
         left = table.by([name != judge for name in table.judges])
         without[judge] = replace(compared, given=left).rates()
@@ -285,12 +241,7 @@ class Preference:
 
 @dataclass(frozen=True)
 class SelfPreference:
-    """Preferences of judges.
-
-    Attributes:
-        judges: Preference by judge.
-        definition: Every parameter.
-    """
+    """Preference by judge, and every parameter."""
 
     judges: Mapping[str, Preference]
     definition: Mapping[str, Any]
@@ -321,9 +272,6 @@ def self_preference(
         seed: Of the draws.
         selection: `missing`, `rubric` and `judges`, as for `win_rate`.
 
-    Returns:
-        The preference of every judge.
-
     Raises:
         ScoreError: As for `win_rate`, or a judge or a system has no entry among the developers.
 
@@ -338,16 +286,12 @@ def self_preference(
     compared = votes.compare(ratings, outputs, **selection)
     names, said = compared.table, compared.said
     makers = []
-    for kind, every, developers in (
-        ("judge", names.judges, judge_developers),
-        ("system", names.systems, system_developers),
-    ):
-        for name in every:
-            if name not in developers:
-                raise ScoreError(
-                    f"{kind} {name!r} has no developer among {sorted(developers)!r}: expected who "
-                    "made it, or null"
-                )
+    for every, developers in ((names.judges, judge_developers), (names.systems, system_developers)):
+        if unnamed := [name for name in every if name not in developers]:
+            raise ScoreError(
+                f"{unnamed[0]!r} has no developer among {sorted(developers)!r}: expected who made "
+                "it, or null"
+            )
         makers.append(np.array([(developers[name] or "").casefold() for name in every], object))
     judges, systems = makers
     first, second = votes.pairs_of(len(systems))

@@ -101,12 +101,11 @@ def decisions(
 ) -> Decisions:
     """Says of each pair of systems whether one is better, at any time and as often as one likes.
 
-    A usual test is right at one number of samples that was chosen beforehand: who looks at it while
-    ratings come in, and stops when it says so, is wrong far more often. Here a pair is decided when
-    a confidence sequence of its outcome (the judges' vote: .5, 0 for a tie, -.5) leaves 0 out: the
-    asymptotic one of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024, Annals of Statistics
-    52), with rho squared 0.2 times the variance. Where outcomes are as often .5 as -.5, it holds at
-    any number of samples (Robbins' mixture; de la Pena 1999).
+    Who looks at a usual test while ratings come in, and stops when it says so, is wrong far more
+    often than it says. Here a pair is decided when a confidence sequence of its outcome (the
+    judges' vote: .5, 0 for a tie, -.5) leaves 0 out: the asymptotic one of Waudby-Smith, Arbour,
+    Sinha, Kennedy and Ramdas (2024, Annals of Statistics 52), with rho squared 0.2 times the
+    variance. Where outcomes are as often .5 as -.5, it holds at any number of samples (Robbins).
 
     Args:
         ratings: As for `win_rate`. Rows with the outcome `not_needed` and no rating are those that
@@ -115,9 +114,6 @@ def decisions(
         alpha: How often, at most, any decision may ever be wrong; see `family`.
         family: `bonferroni`: alpha holds over all pairs together. `pair`: of each alone.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
-
-    Returns:
-        Decisions, and the share of points behind each.
 
     Raises:
         ScoreError: As for `win_rate`; alpha is not between 0 and 1, or family is none of the two.
@@ -133,16 +129,15 @@ def decisions(
     given, systems, voted = compared.given, compared.table.systems, compared.of_pairs
     counts = (~np.isnan(voted)).sum(axis=1)
     level = level_of(alpha, family, int((counts > 0).sum()))
-    found, squares = p_values(voted / 2), np.nansum(np.square(voted / 2), axis=1)
-    half = half_width(squares, counts, level)
+    open_, leads = p_values(voted / 2) > level, np.nansum(voted, axis=1)
+    half = half_width(np.nansum(np.square(voted / 2), axis=1), counts, level)
     told: tuple[list[tuple[str, str]], ...] = [], []
-    for one, other, lead, p_value in zip(
-        *votes.pairs_of(len(systems)), np.nansum(voted, axis=1), found, strict=True
-    ):
-        names = systems[one], systems[other]
-        told[int(p_value > level)].append(names if lead >= 0 else names[::-1])
+    for *at, lead, is_open in zip(*votes.pairs_of(len(systems)), leads, open_, strict=True):
+        better, worse = at if lead >= 0 else at[::-1]
+        told[int(is_open)].append((systems[better], systems[worse]))
     points = votes.points_of(voted, len(systems))
     not_needed = 0 if given.not_asked is None else int(given.not_asked.sum())
+    how = {"alpha": alpha, "family": family, "level": level, "mixture": MIXTURE}
     return Decisions(
         matrix=votes.by_pair(systems, divided(points.won, points.compared), votes.number),
         half_width=votes.by_pair(systems, votes.square(half, half, len(systems)), votes.number),
@@ -151,7 +146,5 @@ def decisions(
         undecided=tuple(told[1]),
         not_needed=not_needed,
         ratings=int((~np.isnan(given.ratings)).sum()) + not_needed,
-        definition=compared.definition(
-            "decisions", alpha=alpha, family=family, level=level, mixture=MIXTURE
-        ),
+        definition=compared.definition("decisions", **how),
     )

@@ -15,10 +15,9 @@ from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Floats, divided
-from echo_hf.scores.sequential import check_probabilities, p_values
+from echo_hf.scores.sequential import PairValues, check_probabilities, p_values
 from echo_hf.scores.votes import Choices, Compared
 
-PairValues = Mapping[str, Mapping[str, float | None]]
 TEST = "paired sign-flip test over samples, two-sided"
 SEQUENTIAL = "confidence sequence of each pair's outcome, on all samples that both were rated on"
 
@@ -70,13 +69,9 @@ def tiers(
         ratings: As for `win_rate`.
         outputs: As for `win_rate`.
         alpha: How often, at most, a difference may be seen where there is none, over all pairs.
-        n_resamples: How many such exchanges are drawn. A p value is not below
-            1 / (n_resamples + 1) before the correction, nor much below 2 / 2 ** samples.
+        n_resamples: How many such exchanges are drawn.
         seed: Of the draws.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
-
-    Returns:
-        The tiers.
 
     Raises:
         ScoreError: As for `win_rate`; alpha is not between 0 and 1, or needs more draws.
@@ -89,19 +84,16 @@ def tiers(
     """
     check_probabilities(alpha=alpha)
     compared = votes.compare(ratings, outputs, **choices)
-    systems, rates = compared.table.systems, compared.ranked_rates()
+    systems, rates = compared.table.systems, votes.by_rate(compared.rates())
     first, second = votes.pairs_of(len(systems))
     counts = np.array(compared.sample_counts)
     tested = np.flatnonzero(np.minimum(counts[first], counts[second]) >= FEWEST_SAMPLES)
     first, second = first[tested], second[tested]
-    if len(tested) and smallest_p(n_resamples) * len(tested) > alpha:
+    if smallest_p(n_resamples) * len(tested) > alpha:
         # Holm multiplies the smallest p value, the first that has to reach alpha, by all pairs.
-        fewest = max(1, int(len(tested) / alpha) - 2)
-        while smallest_p(fewest) * len(tested) > alpha:
-            fewest += 1
         raise ScoreError(
             f"n_resamples is {n_resamples!r}: with {len(tested)} pairs and alpha {alpha!r} "
-            f"nothing could differ: expected {fewest} draws or more"
+            f"nothing could differ: expected {ceil(len(tested) / alpha)} draws or more"
         )
     if compared.given.is_stopped:
         found, test = p_values(compared.of_pairs[tested] / 2), SEQUENTIAL
@@ -120,14 +112,11 @@ def tiers(
         if p_value is not None and p_value <= alpha:
             split.append([])
         split[-1].append(system)
-    test = f"{test}, Holm over all pairs"
-    return Tiers(
-        tuple(map(tuple, split)),
-        tuple(system for system in systems if rates[system] is None),
-        by_pair,
-        rates,
-        compared.definition("tiers", alpha=alpha, draws=n_resamples, seed=seed, test=test),
-    )
+    how: dict[str, Any] = {"alpha": alpha, "draws": n_resamples, "seed": seed}
+    how["test"] = f"{test}, Holm over all pairs"
+    unranked = tuple(system for system in systems if rates[system] is None)
+    definition = compared.definition("tiers", **how)
+    return Tiers(tuple(map(tuple, split)), unranked, by_pair, rates, definition)
 
 
 def _above(compared: Compared, expected: Floats | float, scale: float) -> Floats:
@@ -198,12 +187,7 @@ class Separation:
 
 @dataclass(frozen=True)
 class SamplesNeeded:
-    """Samples that it takes to separate each two systems.
-
-    Attributes:
-        pairs: What separates them, by the first and then by the second system.
-        definition: Every parameter.
-    """
+    """What separates each two systems, by the first and then by the second, and every parameter."""
 
     pairs: Mapping[str, Mapping[str, Separation]]
     definition: Mapping[str, Any]
@@ -229,18 +213,12 @@ def samples_needed(
         alpha: How often one may be found where there is none, for this one pair.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
 
-    Returns:
-        The numbers, for every two systems.
-
     Raises:
         ScoreError: As for `win_rate`, or a probability is not between 0 and 1.
 
     Examples:
-        >>> rows = [
-        ...     {"sample_id": str(at), "system": system, "judge": "j", "rating": rating}
-        ...     for at in range(40)
-        ...     for system, rating in {"a": 5 + (at % 4 > 0), "b": 5 + (at % 4 == 0)}.items()
-        ... ]
+        >>> rows = {"sample_id": [f"{at}" for at in range(40)] * 2, "judge": ["j"] * 80}
+        >>> rows |= {"system": ["a"] * 40 + ["b"] * 40, "rating": [6] * 30 + [5] * 40 + [6] * 10}
         >>> found = samples_needed(rows).pairs["a"]["b"]
         >>> found.difference, round(found.deviation, 3), found.needed
         (0.5, 0.877, 25)

@@ -36,9 +36,9 @@ def margins(table: RatingTable, *, count_lost: bool = False) -> Floats:
     if not count_lost or lost is None:
         return ratings[:, first] - ratings[:, second]
     ratings = np.where(lost, -np.inf, ratings)
-    both = lost[first] & lost[second]
     with np.errstate(invalid="ignore"):  # two infinite ratings: both are lost
-        return np.where(both, 0.0, ratings[:, first] - ratings[:, second])
+        margin = ratings[:, first] - ratings[:, second]
+    return np.where(lost[first] & lost[second], 0.0, margin)
 
 
 def verdicts_of(margin: Floats) -> Floats:
@@ -175,9 +175,13 @@ def by_pair(
     }
 
 
-def best_first(rates: Mapping[str, float | None]) -> list[str]:
+def best_first(rates: Mapping[str, Any]) -> list[str]:
     """Names from the highest rate to the lowest, those without one last; equals by name."""
     return sorted(rates, key=lambda one: (rates[one] is None, -round(rates[one] or 0.0, 12), one))
+
+
+def by_rate(rates: Mapping[str, Value]) -> dict[str, Value]:
+    return {name: rates[name] for name in best_first(rates)}
 
 
 class Selection(TypedDict, total=False):
@@ -265,7 +269,8 @@ class Compared:
                 f"expected {FEWEST_SAMPLES} or more, so ask about {FEWEST_SAMPLES - known} more"
             )
         voted = np.full((len(self.given.samples), len(self.table.systems)), np.nan)
-        voted[np.isin(self.given.samples, self.table.samples)] = self.shares(self.verdicts).T
+        asked = np.isin(self.given.samples, self.table.samples)
+        voted[asked] = self.shares(self.verdicts).T
         judges = replace(self, given=self.given.of_all)
         return estimated(judges.shares(judges.said), voted)
 
@@ -286,19 +291,13 @@ class Compared:
         points = self.points if verdicts is None else points_of(verdicts, len(systems))
         return named(systems, rates_of(points, self.rule.average))
 
-    def ranked_rates(self) -> dict[str, float | None]:
-        rates = self.rates()
-        return {system: rates[system] for system in best_first(rates)}
-
     @property
     def sample_counts(self) -> list[int]:
         """On how many samples each system is compared with any other one."""
         first, second = pairs_of(len(self.table.systems))
         there = ~np.isnan(self.verdicts)
-        return [
-            int(there[(first == at) | (second == at)].any(axis=0).sum())
-            for at in range(len(self.table.systems))
-        ]
+        every = range(len(self.table.systems))
+        return [int(there[(first == at) | (second == at)].any(axis=0).sum()) for at in every]
 
     def why_unrated(self, system: str) -> Unscored:
         at = self.table.systems.index(system)
@@ -312,9 +311,10 @@ class Compared:
     def definition(self, measure: str, **parameters: Any) -> dict[str, Any]:
         every, voted = len(self.given.samples), len(self.table.samples)
         samples = {"samples": voted}
-        if self.given.not_asked is not None:
-            estimated = {"samples": every, "voted": voted}
-            samples = estimated if self.estimate else {**samples, "of_samples": every}
+        if self.estimate:
+            samples = {"samples": every, "voted": voted}
+        elif self.given.not_asked is not None:
+            samples["of_samples"] = every
         return {
             "measure": measure,
             "protocol": self.protocol,

@@ -22,16 +22,13 @@ ERRORS_A_SIDE = 1.96
 
 @dataclass(frozen=True)
 class WinRate(SystemValues):
-    """Win rates of systems on the same samples, and all that is needed to read them.
-
-    Every rate is a share of points from 0 to 1, higher is better: 1 for a win, 0.5 for a tie.
+    """Win rates: shares of points from 0 to 1, of which a win gives 1 and a tie 0.5.
 
     Attributes:
         win_rate: Rate by system, the best first; null where there is none, `reasons` says why.
         interval: Lower and upper end at 95 %; null where there is none, `reasons` says why.
         standard_error: Standard error of the rate, null where there is no interval.
-        matrix: Share of points that a system won from each other one; null where the two were
-            never compared. The two shares of a pair add up to 1.
+        matrix: Share of points that a system won from each other one, null without a comparison.
         pairs: On how many samples each two systems were compared.
         ties: On how many of those neither won.
         coverage: Share of a system's possible comparisons, samples times opponents, that count.
@@ -87,25 +84,22 @@ def win_rate(
 
     Of two outputs of a sample a judge prefers the one that it rates higher; the judges vote; a win
     is 1 point, a tie 0.5. `corrected`: the system that more judges prefer wins, judges who see a
-    tie are ignored, and equal numbers are a tie; a rate is the mean over opponents of the share
-    of points won from each; its interval draws whole samples. `published`, as the released code
-    computes: the first judge who rated both decides alone; a rate is the mean over all
-    comparisons, with the standard error std/sqrt(N) of N comparisons taken as independent, and
-    1.96 of them to each side, which may reach beyond 0 and 1.
+    tie are ignored, and equal numbers are a tie; a rate is the mean over opponents of the share of
+    points won from each; its interval draws whole samples. `published`, as the released code: the
+    first judge who rated both decides alone; a rate is the mean over all N comparisons, with the
+    standard error std/sqrt(N), and 1.96 of them to each side, which may reach beyond 0 and 1.
 
     Where a judge was asked about a part of the samples only, drawn by chance, the judges vote on
-    that part, and a `corrected` rate is an estimate for all samples: the mean of what the judges of
-    all samples lead to expect, by a regression of the vote on their shares, and of what that misses
-    where there is a vote, as in `human_corrected`. Its interval is Student's t, for other samples
-    of the same kind; everything else is counted on the part.
+    that part, and a `corrected` rate is an estimate for all samples, with Student's t: the vote
+    by a regression on the judges of all samples, as in `human_corrected`. Everything else is
+    counted on the part.
 
     Args:
         ratings: Rows with sample_id, system, judge and rating: a finite number, higher is better,
-            null or NaN where there is none. Scales are each judge's own: ratings of different
-            judges are never compared. Where there are columns rubric, repeat and sample_digest,
-            they count: repeats are averaged first. Where there is a column outcome, `not_needed`
-            marks what a judge was spared. A datasets.Dataset, a pyarrow Table, a data
-            frame, a list of dicts or a dict of columns, in any order of rows.
+            null or NaN where there is none. Ratings of different judges are never compared, as
+            each has a scale of its own. Of other columns rubric, repeat (averaged first),
+            sample_digest and outcome (`not_needed`: what a judge was spared) count. A
+            datasets.Dataset, a pyarrow Table, a data frame, a list of dicts or a dict of columns.
         outputs: Rows with sample_id, system, outcome and, where there is one, sample_digest. They
             say which samples and systems there are, and ratings of anything else are ignored.
         protocol: `corrected` or `published`.
@@ -116,16 +110,12 @@ def win_rate(
         seed: Of the draws, which depend on the samples' names and on nothing else.
         rubric: The rubric whose ratings are compared.
         judges: Every judge's name, in the order in which `published` asks them; alphabetical when
-            null, so that the order of rows does not matter.
-
-    Returns:
-        The rates with intervals, and what they are made of.
+            null.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.
-        ScoreError: A rating is infinite, two rows have the same key, no rating has the rubric,
-            `loss` is asked for without outputs, or a choice is none of those there are; or judges
-            vote on fewer than 10 samples, since one was spared the others.
+        ScoreError: Ratings contradict each other, a choice is none of those there are or misses
+            outputs, or judges vote on fewer than 10 samples, since one was spared the others.
 
     Examples:
         >>> rows = {"sample_id": [*"123123"], "system": [*"aaabbb"], "judge": ["j"] * 6}
@@ -153,7 +143,7 @@ def win_rate(
     else:
         spreads = _of_draws(compared, n_boot, seed)
         interval |= {"draws": n_boot, "seed": seed}
-    spread, rates = dict(zip(systems, spreads, strict=True)), compared.ranked_rates()
+    spread, rates = dict(zip(systems, spreads, strict=True)), votes.by_rate(compared.rates())
     reasons = {
         system: compared.why_unrated(system) if rate is None else spread[system][2]
         for system, rate in rates.items()

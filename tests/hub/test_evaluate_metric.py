@@ -182,7 +182,7 @@ WRONG_RATINGS: dict[str, tuple[dict[str, Any], str]] = {
         "win_rate: unknown argument 'references'; known: predictions",
     ),
     "argument": ({"predicitons": RATINGS}, "'predicitons'; did you mean 'predictions'"),
-    "missing": ({"predictions": [{"system": "a"}]}, "row 0 has no 'sample_id'"),
+    "missing": ({"predictions": [{"system": "a"}]}, "row 0 is {'system': 'a'}: expected"),
     "extra": (
         {"predictions": [ROW, {**ROW, "rubrik": "overall"}]},
         "ratings: unknown column 'rubrik'; did you mean 'rubric'",

@@ -1,27 +1,17 @@
-"""A run with outputs of two systems, and judges that say what a test tells them to say.
-
-    python -m tests.judging.judges_for_tests FOLDER
-
-rates the outputs of a run with a judge that takes its time, to be killed in the middle: it prints a
-line for each request before it answers.
-"""
+"""A run with outputs of two systems, and judges that say what a test tells them to say."""
 
 from __future__ import annotations
 
 import json
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-import datasets
 import pyarrow.parquet as pq
 import yaml
 
 from echo_hf.engines.base import Completion, ImageRef, Request, Text, Usage, register
-from echo_hf.judging.judge import judge
 from echo_hf.tables import OUTPUTS
 from tests.judging.run_for_tests import output, put, root, run, stripes, write
 
@@ -112,19 +102,3 @@ def prompt_of(request: Request) -> str:
 
 def images_of(request: Request) -> list[str]:
     return [part.sha256 for part in request.messages[1].parts if isinstance(part, ImageRef)]
-
-
-def main(folder: Path) -> None:
-
-    def says(asked: Request) -> str:
-        print(images_of(asked)[-1], flush=True)
-        time.sleep(0.2)
-        return rated(int(images_of(asked)[-1], 16) % 10 + 1)
-
-    ScriptedJudge(says).use()
-    judge(folder / "evaluation.yaml", runs=folder / "runs")
-
-
-if __name__ == "__main__":
-    datasets.disable_progress_bars()
-    main(Path(sys.argv[1]))

@@ -10,13 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
+from click.testing import Result
 from datasets import Dataset
 from PIL import Image
+from rich.console import Console
+from typer.testing import CliRunner
 
+from echo_hf.cli import app
 from echo_hf.config.sections import Target
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.release import write_release
 from echo_hf.images.store import ImageStore
+from echo_hf.judging.board import show_scores
 from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS, SAMPLES, Table
 
@@ -54,6 +59,19 @@ def run(folder: Path, edits: Mapping[str, Iterable[bytes]], words: Iterable[str]
 
 def root(folder: Path) -> Path:
     return folder / "runs" / "evaluation"
+
+
+def called(folder: Path, verb: str, *arguments: str | Path) -> Result:
+    """A verb on the config of a run, in this process."""
+    known = [verb, str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
+    return CliRunner().invoke(app, [*known, *map(str, arguments)], env={"COLUMNS": "200"})
+
+
+def page_of(folder: Path) -> str:
+    """What a terminal shows of a run's scores."""
+    page = io.StringIO()
+    show_scores(Console(file=page, width=200), root(folder) / "results.json")
+    return page.getvalue()
 
 
 def put(folder: Path, data: bytes) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from collections.abc import Mapping
@@ -14,20 +13,18 @@ import pyarrow as pa
 import pytest
 import yaml
 from datasets import Dataset
-from rich.console import Console
 
 from echo_hf.errors import ConfigError, EchoError, ScoreError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.leaderboard import ScoredRelease, metrics_of
-from echo_hf.hub.leaderboard import shown as page_of
+from echo_hf.hub.leaderboard import shown as board_of
 from echo_hf.hub.release import read_release, write_release
 from echo_hf.hub.run_tables import STRENGTH, definition_of, run_tables
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.board import show_scores
 from echo_hf.judging.score import score
 from echo_hf.report.report import report
 from echo_hf.tables import RATINGS, SAMPLES
-from tests.judging.run_for_tests import TARGET, Row, rating, root, run, sample, write
+from tests.judging.run_for_tests import TARGET, Row, page_of, rating, root, run, sample, write
 
 WORDS = tuple(f"word{at:02}" for at in range(40))
 SPLIT = "text_to_image"
@@ -99,9 +96,7 @@ def test_who_joins_moves_nobody(folder: Path) -> None:
     assert (anchor["release"], [*anchor["judges"]]) == ("lumen", ["jay", "kite"])
     assert "dogwood" not in found["anchors"]
 
-    sink = io.StringIO()
-    show_scores(Console(file=sink, width=150), path)
-    board = sink.getvalue().partition("anchors stay as they are")[2].splitlines()[2:6]
+    board = page_of(folder).partition("anchors stay as they are")[2].splitlines()[2:6]
     ranked = sorted(after["strength"].items(), key=lambda one: -one[1])
     shown = [line.split() for line in board]
     assert [line[:2] for line in shown] == [[name, f"{value:.3f}"] for name, value in ranked]
@@ -109,19 +104,6 @@ def test_who_joins_moves_nobody(folder: Path) -> None:
     assert all(line.rstrip().endswith(said[line.split()[0]]) for line in board)
     made = report(folder / "evaluation.yaml", runs=folder / "runs").path.read_text("utf-8")
     assert "lumen, judged by jay, kite" in made
-
-
-def test_without_anchors_there_is_no_word_of_them(folder: Path) -> None:
-    assert "anchor" not in (folder / "before.json").read_text("utf-8")
-
-
-def test_an_anchor_that_nobody_rated_again_stays(folder: Path) -> None:
-    before = strengths(folder / "before.json")
-    write(folder, RATINGS, rated(ash=0.0, birch=0.7, dogwood=2.0))
-    path = scored(folder, anchors="before.json")
-    assert strengths(path)["cedar"] == before["cedar"]
-    rows = json.loads(path.read_bytes())["results"]
-    assert {one["system"] for one in rows if one["metric"] == STRENGTH} == {*SKILL, "dogwood"}
 
 
 def test_a_release_anchors_and_a_chain_keeps_where_each_strength_is_from(folder: Path) -> None:
@@ -144,7 +126,7 @@ def test_a_release_anchors_and_a_chain_keeps_where_each_strength_is_from(folder:
     rows = [dict(row) for row in read_release(folder / "second").datasets["results"]]
     figures = tuple({**row, "definition": definition_of(row)} for row in rows)
     tag = ScoredRelease("v2", "c0ffee", "Lumen", figures)
-    page = " ".join(page_of([tag], "v2", SPLIT).split())
+    page = " ".join(board_of([tag], "v2", SPLIT).split())
     assert f"<td>ash</td><td>{before['ash']:.3f}</td>" in page
     assert "<td>first, judged by jay, kite</td>" in page
     assert "<td>joined in v2</td>" in page
@@ -167,10 +149,7 @@ def changed(folder: Path, change: Mapping[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            {f"benchmark/digests/{SPLIT}": "0" * 64},
-            "'ash' of text_to_image has its strength on",
-        ),
+        ({f"benchmark/digests/{SPLIT}": "0" * 64}, "'ash' of text_to_image has its strength on"),
         ({"judges/jay/model": "jay-1"}, "says that jay is 'jay-1', here it is 'jay-2'"),
         ({"systems/ash/model": "ash-1"}, "says that it is 'ash-1', here it is 'ash-2'"),
         ({"protocol": "published"}, "follows protocol 'published', this run 'corrected'"),
@@ -192,9 +171,7 @@ def test_strengths_of_another_scale_are_refused(
 
 def test_other_judges_are_another_scale(folder: Path) -> None:
     write(folder, RATINGS, [row for row in rated(**SKILL) if row["judge"] == "jay"])
-    with pytest.raises(
-        ScoreError, match=r"was judged by \['jay', 'kite'\], here it is by \['jay'\]"
-    ):
+    with pytest.raises(ScoreError, match=r"judged by \['jay', 'kite'\], here it is by \['jay'\]"):
         scored(folder, anchors="before.json")
 
 

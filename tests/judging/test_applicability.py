@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ConfigError
 from echo_hf.judging.judge import applicability
@@ -20,7 +18,7 @@ from echo_hf.metrics.names import METRICS
 from echo_hf.tables import APPLICABILITY
 from tests.judging import judges_for_tests as scripted
 from tests.judging.judges_for_tests import ScriptedJudge, config_of, images_of, prompt_of
-from tests.judging.run_for_tests import fits, write
+from tests.judging.run_for_tests import called, fits, write
 
 
 def says(**flags: int) -> str:
@@ -105,11 +103,10 @@ def test_scores_follow_the_flags_that_the_command_asked_for(folder: Path) -> Non
 
     ScriptedJudge(only_lamp).use()
     path = config_of(folder, [], applicability={"engine": {"kind": scripted.KIND}})
-    told = ["judge", str(path), "--runs", str(folder / "runs"), "--applicability"]
-    done = CliRunner().invoke(app, told)
+    done = called(folder, "judge", "--applicability")
     assert done.exit_code == 0, done.output
     assert "applicability.parquet" in done.output
-    refused = CliRunner().invoke(app, [*told, "--judges", "mira"])
+    refused = called(folder, "judge", "--applicability", "--judges", "mira")
     assert "leave out --judges" in str(refused.exception)
     scores = score(path, runs=folder / "runs", n_boot=0)
     shifts = [one for one in scores.splits[0].metrics if one.metric == "color_shift"]

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -16,9 +15,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.judging.gate import MADE_BY
 from echo_hf.tables import OUTPUTS, RATINGS
-from tests.finished_run import NAME, unpacked
 from tests.judging import run_for_tests as small
 from tests.judging.run_for_tests import Row, output, put, rating, root, stripes, write
 
@@ -87,11 +84,8 @@ def test_the_exit_code_is_the_verdict(
     assert (shown.exit_code, quiet.exit_code) == (code, code), shown.output
     assert sentence in shown.stdout.splitlines()[-1]
     found = told(quiet)
-    assert (found["verb"], found["verdict"], found["prompts"], found["n"]) == (
-        *("compare", verdict),
-        *(72, 60),
-    )
-    assert found["judges"] == ["mira"]
+    names = ("verb", "verdict", "prompts", "n", "judges")
+    assert [found[name] for name in names] == ["compare", verdict, 72, 60, ["mira"]]
 
 
 def test_an_output_that_was_refused_loses(folder: Path) -> None:
@@ -127,11 +121,7 @@ def test_a_system_is_compared_in_two_runs(folder: Path) -> None:
 def test_of_several_systems_in_two_runs_one_is_named(folder: Path) -> None:
     rate(folder, rows("a", (60, 5.0)), rows("c", (60, 5.0)))
     pair = (str(folder / "evaluation.yaml"), str(second(folder)))
-    unnamed = compare(folder, *pair)
-    assert (unnamed.exit_code, "the two runs share 2 systems" in str(unnamed.exception)) == (
-        1,
-        True,
-    )
+    assert "the two runs share 2 systems" in str(compare(folder, *pair).exception)
     found = told(compare(folder, *pair, "--system", "c", "--json", "-q"))
     assert (found["base"], found["new"]) == (f"c in {pair[0]}", f"c in {pair[1]}")
 
@@ -166,16 +156,6 @@ def test_what_was_judged_otherwise_is_not_compared(folder: Path, change: Any, sa
     assert said in str(held(folder).exception)
 
 
-def test_a_judges_provenance_tells_what_decided(tmp_path: Path) -> None:
-    """As a version wrote it: one digest for all ratings of a judge, which are of one sort."""
-    unpacked(tmp_path)
-    table = pq.read_table(tmp_path / "runs" / NAME / "ratings.parquet")
-    found = pc.struct_field(pc.extract_regex(table["provenance"], MADE_BY), "digest").to_pylist()
-    stated = [json.loads(one)["judge"]["digest"] for one in table["provenance"].to_pylist()]
-    assert found == stated
-    assert len(stated) > len(set(stated)) > 0
-
-
 def test_runs_of_two_releases_are_not_compared(folder: Path, tmp_path: Path) -> None:
     rate(folder, rows("a", (60, 5.0)))
     other = tmp_path / "other"
@@ -204,7 +184,7 @@ def test_a_metric_is_compared_by_its_own_margin(folder: Path) -> None:
     assert (found["verdict"], found["reason"], found["needed"]) == ("undecided", "no_spread", 48)
     assert found["prompts"] == 72
     nobody = held(folder, "--metric", "text_rendering", "--margin", "0.1")
-    assert "no judge has rated a by the rubric 'text_rendering'" in str(nobody.exception)
+    assert "by the rubric 'text_rendering' a was rated by []" in str(nobody.exception)
 
 
 def test_the_table_is_markdown_that_shows_names_as_they_are(folder: Path) -> None:
@@ -231,13 +211,12 @@ def test_rows_that_do_not_count_are_told(folder: Path) -> None:
     ("arguments", "said"),
     [
         (("a", "bb"), "unknown system 'bb'"),
-        (("a",), "expected NEW after it, or a run"),
         (("nowhere.yaml",), "no config 'nowhere.yaml'"),
-        (("a", "a"), "expected two systems"),
-        (("a", "b", "--system", "a"), "--system is for two runs"),
+        (("a", "a"), "expected two"),
+        (("a", "b", "--system", "a"), "expected two, without --system"),
         (("a", "b", "--metric", "colour_shift"), "did you mean 'color_shift'"),
         (("a", "b", "--split", "text_to_imag"), "did you mean 'text_to_image'"),
-        (("a", "b", "--split", "image_to_image"), "no judge has rated a by the rubric 'overall'"),
+        (("a", "b", "--split", "image_to_image"), "by the rubric 'overall' a was rated by []"),
         (("a", "b", "--margin", "0"), "margin is 0.0"),
     ],
 )

@@ -10,18 +10,16 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.agreement import agree
-from echo_hf.judging.imports import READERS, Imported, import_judgements
+from echo_hf.judging.imports import Imported, import_judgements
 from echo_hf.judging.score import score
 from echo_hf.reasons import IgnoredRating, NotImported, Reason
 from echo_hf.scores import human_corrected
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging import run_for_tests as small
-from tests.judging.run_for_tests import output, put, rating, root, stripes, write
+from tests.judging.run_for_tests import called, output, put, rating, root, stripes, write
 from tests.scores.ratings_for_tests import counted_rates, real_people, real_rows
 
 WORDS = ("boat", "fox", "tree")
@@ -183,10 +181,7 @@ CASES: Mapping[str, Case] = {
 LAST = {
     "ratings": (("sample_id", "system", "judge"), "rating"),
     "human": (("sample_id", "rater", "system"), "score"),
-    "comparisons": (
-        ("sample_id", "system_a", "system_b", "judge", "order", "repeat"),
-        "winner",
-    ),
+    "comparisons": (("sample_id", "system_a", "system_b", "judge", "order", "repeat"), "winner"),
 }
 
 
@@ -209,11 +204,6 @@ def test_a_format_becomes_rows_and_the_rest_is_counted(folder: Path, name: str) 
     assert {one: rows(folder, one) for one in counts} == before
 
 
-def test_every_format_is_tried() -> None:
-    """Logs of inspect are tried where inspect_ai is installed."""
-    assert {*READERS.names()} == {*CASES, "inspect"}
-
-
 def test_images_of_others_are_stored_as_they_are(folder: Path) -> None:
     taken(folder, imagenhub(folder), format="imagenhub")
     (one, _) = rows(folder, "outputs")
@@ -222,21 +212,14 @@ def test_images_of_others_are_stored_as_they_are(folder: Path) -> None:
 
 def test_rows_of_the_run_stay(folder: Path) -> None:
     """Its rows stay in their place, and others are of its outputs."""
-    mine = [
-        rating("boat", "ash", 9, judge="wren", provenance=None),
-        rating("boat", "ash", 3, judge="owl"),
-    ]
-    write(folder, RATINGS, mine)
+    mine = rating("boat", "ash", 9, judge="wren", provenance=None)
+    write(folder, RATINGS, [mine, rating("boat", "ash", 3, judge="owl")])
     drawn = [output(name, "ash", image=put(folder, PAINTED)) for name in WORDS]
     write(folder, OUTPUTS, drawn)
     done = taken(folder, own(folder), format="jsonl")
     assert done.rows == {"human": 2}
-    assert Counter(done.left_out) == {
-        N.AGAIN: 1,
-        N.NOT_OF_FORMAT: 3,
-        N.TAKEN: 1,
-        IgnoredRating.NO_OUTPUT: 1,
-    }
+    left_out = {N.AGAIN: 1, N.NOT_OF_FORMAT: 3, N.TAKEN: 1, IgnoredRating.NO_OUTPUT: 1}
+    assert Counter(done.left_out) == left_out
     assert {row["judge"]: row["rating"] for row in rows(folder, "ratings")} == {"wren": 9, "owl": 3}
     assert not (root(folder) / "comparisons.parquet").exists()
 
@@ -277,45 +260,35 @@ def test_values_of_any_kind_are_counted_and_stop_nothing(folder: Path, name: str
         "jsonl": ("rating", "judge", "system", "sample_id", "rater", "scores", "repeat"),
         "viescore": ("score", "reasoning"),
     }[name]
-    good = {
-        "generator_1": "a",
-        "generator_2": "b",
-        "preference": 1,
-        "instruction": "draw boat",
-        "left_model": "a",
-        "right_model": "b",
-        "vote_type": "leftvote",
-        "prompt": "draw boat",
-    }
+    good = {"generator_1": "a", "generator_2": "b", "left_model": "a", "right_model": "b"}
+    good |= {"preference": 1, "vote_type": "leftvote"}
+    good |= dict.fromkeys(("instruction", "prompt"), "draw boat")
     good = {key: value for key, value in good.items() if key in keys}
     records = [{**good, key: value} for key in keys for value in HOSTILE]
+    place = folder / "x"
     if name == "viescore":
-        place = folder / "x" / "ash"
-        written(place / "SC.json", {f"{at}.jpg": one for at, one in enumerate(records)})
-        written(place / "PQ.json", {f"{at}.jpg": value for at, value in enumerate(HOSTILE)})
+        written(place / "ash" / "SC.json", {f"{at}.jpg": one for at, one in enumerate(records)})
+        written(place / "ash" / "PQ.json", {f"{at}.jpg": one for at, one in enumerate(HOSTILE)})
     else:
-        written(folder / "x" / "rows.jsonl", *records, *HOSTILE)
-    place = folder / "x" if name == "viescore" else folder / "x" / "rows.jsonl"
+        place = written(place / "rows.jsonl", *records, *HOSTILE)
     done = taken(folder, place, format=name)
     assert sum(done.rows.values()) < 4
     assert sum(done.left_out.values()) >= len(records) - 4
 
 
 def test_the_verb_tells_what_was_taken(folder: Path) -> None:
-    config, place = str(folder / "evaluation.yaml"), str(viescore(folder))
-    given = ["judge", config, "--import", place, "--format", "viescore"]
-    given += ["--runs", str(folder / "runs")]
-    done = CliRunner().invoke(app, [*given, "--dry-run"])
+    given = ("judge", "--import", viescore(folder), "--format", "viescore")
+    done = called(folder, *given, "--dry-run")
     assert done.exit_code == 0
     assert "nothing was written: leave out --dry-run" in " ".join(done.output.split())
     assert not (root(folder) / "ratings.parquet").exists()
-    done = CliRunner().invoke(app, given)
+    done = called(folder, *given)
     assert "2 left out, unknown_sample: no sample of the benchmark has its name" in done.output
     assert "judges: gpt4o_0shot" in done.output
     assert "4 rows of ratings (viescore)" in done.output
-    told = json.loads(CliRunner().invoke(app, [*given, "--json"]).stdout)
+    told = json.loads(called(folder, *given, "--json").stdout)
     assert told["rows"] == {"ratings": 4}
-    refused = CliRunner().invoke(app, [*given, "--pairwise"])
+    refused = called(folder, *given, "--pairwise")
     assert "--import goes with" in str(refused.exception)
 
 

@@ -12,16 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import t
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.judging.judge import judge
 from echo_hf.judging.rate import drawn_part
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingPlan, JudgingResult
 from echo_hf.reasons import Unscored
 from echo_hf.systems.base import Task
-from echo_hf.tables import OUTPUTS
 from tests.judging.judges_for_tests import (
     SYSTEMS,
     ScriptedJudge,
@@ -32,7 +29,7 @@ from tests.judging.judges_for_tests import (
     rated,
     rows_of,
 )
-from tests.judging.run_for_tests import write
+from tests.judging.run_for_tests import called
 
 WORDS = tuple(f"w{at:02}" for at in range(60))
 NAMES = ("all", "most", "some")
@@ -119,8 +116,7 @@ def test_a_judge_with_a_share_is_asked_about_the_part(
 def test_a_board_says_what_it_rests_on(folder: Path) -> None:
     path = config(folder, SHARES)
     judged(folder)
-    told = [str(path), "--runs", str(folder / "runs")]
-    done = CliRunner().invoke(app, ["score", *told], env={"COLUMNS": "200"})
+    done = called(folder, "score")
     assert done.exit_code == 0, done.output
     found = score(path, runs=folder / "runs").splits[1].win_rates
     assert found is not None
@@ -132,7 +128,7 @@ def test_a_board_says_what_it_rests_on(folder: Path) -> None:
     assert found.trust.samples_needed.definition["samples"] == 60
     owned = found.trust.self_preference.judges["all"]
     assert (owned.preference, owned.reason) == (None, Unscored.NO_OWN_SYSTEM)
-    page = CliRunner().invoke(app, ["report", *told])
+    page = called(folder, "report")
     assert page.exit_code == 0, page.output
     html = (folder / "runs" / "evaluation" / "report" / "index.html").read_text("utf-8")
     assert f"Here all judges voted on {part} of 60 samples" in html
@@ -167,15 +163,6 @@ def test_before_anybody_rated_ways_are_held_against_each_other_by_priors(folder:
     assert until.expected.cost_usd == pytest.approx(0.56 * total)
 
 
-def test_a_configs_own_shares_are_the_way_that_is_shown(folder: Path) -> None:
-    config(folder, {"all": 0.4, "most": 0.4})
-    done = judged(folder, dry_run=True)
-    every, part, _ = done.ways
-    assert part.name == "some on all, the others on 40 %"
-    assert part.calls.likely == sum(one.plan.calls for one in done.plans)
-    assert every.calls.likely == 360
-
-
 def test_where_there_is_no_choice_none_is_shown(folder: Path) -> None:
     config(folder, {}, protocol="published")
     assert judged(folder, dry_run=True).ways == ()
@@ -191,17 +178,9 @@ def test_where_there_is_no_choice_none_is_shown(folder: Path) -> None:
     assert judged(folder, dry_run=True).ways == ()
 
 
-def test_one_system_alone_has_no_interval(folder: Path) -> None:
-    write(folder, OUTPUTS, [row for row in rows_of(folder, "outputs") if row["system"] == "amber"])
-    config(folder, {})
-    ways = judged(folder, dry_run=True).ways
-    assert [one.half_width for one in ways] == [{"text_to_image": None}] * 3
-
-
 def test_the_command_shows_ways_and_writes_them_as_json(folder: Path) -> None:
     config(folder, {})
-    told = ["judge", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs"), "--dry-run"]
-    shown = CliRunner().invoke(app, told, env={"COLUMNS": "200"})
+    shown = called(folder, "judge", "--dry-run")
     assert shown.exit_code == 0, shown.output
     for words in (
         "± text_to_image",
@@ -211,5 +190,5 @@ def test_the_command_shows_ways_and_writes_them_as_json(folder: Path) -> None:
         "51 to 61 %",
     ):
         assert words in shown.output
-    found = json.loads(CliRunner().invoke(app, [*told, "--json"]).stdout)["ways"]
+    found = json.loads(called(folder, "judge", "--dry-run", "--json").stdout)["ways"]
     assert [sorted(one) for one in found] == [["calls", "expected", "half_width", "name"]] * 3

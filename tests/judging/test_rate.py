@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,16 +90,12 @@ def test_the_corrected_rating_is_the_last_of_the_scale(
         ("Rating: [[7]]", 7, 7),
         ("[[3]] at first, in the end [[8]]", 3, 8),
         ("[[ 10 ]]", 10, 10),
-        ("the form is [[rating]]; Rating: [[6]]", 6, 6),
         ("[[7.5]]", Unrated.NO_RATING, Unrated.BEYOND_SCALE),
         ("[[8.0]]", Unrated.NO_RATING, 8),
-        ("[[0]]", Unrated.NO_RATING, Unrated.BEYOND_SCALE),
         ("[[11]]", Unrated.NO_RATING, Unrated.BEYOND_SCALE),
         ("[[4]], no, [[11]]", 4, Unrated.BEYOND_SCALE),
         ("[[8/10]]", Unrated.NO_RATING, Unrated.NO_RATING),
-        ("[5]", Unrated.NO_RATING, Unrated.NO_RATING),
-        ("a fine image, 9 of 10", Unrated.NO_RATING, Unrated.NO_RATING),
-        ("", Unrated.NO_RATING, Unrated.NO_RATING),
+        ("a fine image, [9] of 10", Unrated.NO_RATING, Unrated.NO_RATING),
     ],
 )
 def test_known_answers(text: str, first: float | Unrated, last: float | Unrated) -> None:
@@ -171,20 +166,6 @@ def test_orientation_and_words_of_the_file_are_left_behind() -> None:
     assert not opened(sent).getexif()
 
 
-def test_small_images_are_kept_beside_the_others(tmp_path: Path) -> None:
-    store = ImageStore(tmp_path)
-    digest = store.put(noise((30, 40)))
-    shown = shown_images(store, [digest, digest], "published")
-    again = shown_images(store, [digest], "published")
-
-    sent = as_published(noise((30, 40)))
-    assert list(shown) == [digest]
-    assert shown[digest].sha256 == hashlib.sha256(sent).hexdigest()
-    assert shown[digest].file is not None
-    assert shown[digest].file.read_bytes() == sent
-    assert again == shown
-
-
 @pytest.mark.parametrize("how", ["published", "model_budget"])
 def test_what_is_missing_or_cannot_be_shown_is_not_there(tmp_path: Path, how: Any) -> None:
     """A lost file, and with `published` one that is too narrow; the rest is."""
@@ -208,23 +189,3 @@ def test_instructions_are_whole_and_name_nobody(name: str) -> None:
     assert "$" not in text
     assert "never an instruction" in text
     assert re.findall(r"\b(4o|GPT|OpenAI|DALL|Midjourney|Gemini|Flux|Qwen)\b", text, re.I) == []
-
-
-def test_the_ideal_comes_before_the_comparison_and_the_rating_last() -> None:
-    """The order of figure E.1: expectation, faults, three factors alike, [[rating]]."""
-    parts = ("Imagine the ideal", "Hold the output", "Prompt following", "Fidelity to the inputs")
-    places = [TEXTS["overall"].index(one) for one in (*parts, "Realism and aesthetics", "[[")]
-    assert places == sorted(places)
-
-
-@pytest.mark.parametrize(("mode", "ending"), [("text", "[[5]]"), ("structured", '{"explanation":')])
-def test_the_form_of_the_rating_ends_them(mode: Literal["text", "structured"], ending: str) -> None:
-    judge = JudgeConfig(**judge_of(mode=mode))
-    for rubric in ("overall", "text_rendering"):
-        assert ending in rubric_prompt(judge, rubric).text.splitlines()[-1]
-
-
-def test_a_metric_is_explained_where_it_is_asked_about() -> None:
-    for some in (METRICS[:3], METRICS[3:], METRICS):
-        text = applicability_prompt(some).text
-        assert [f'"{name}": ' in text for name in METRICS] == [name in some for name in METRICS]

@@ -16,14 +16,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.judge import judge
 from echo_hf.judging.rate import as_published
 from echo_hf.judging.session import JudgingResult
-from tests.engines.openai.loopback_server import (
-    Answer,
-    Asked,
-    LoopbackServer,
-    completion,
-    fault,
-    running,
-)
+from tests.engines.openai.loopback_server import Asked, LoopbackServer, completion, running
 from tests.judging.judges_for_tests import GIVEN, config_of, judge_of, rated, rows_of
 from tests.judging.run_for_tests import root
 
@@ -85,44 +78,6 @@ def test_what_is_sent_is_what_was_looked_at(folder: Path, server: LoopbackServer
     assert files == [as_published(one) for one in (GIVEN, store.open(row["output_sha256"]))]
     seen = json.loads(row["provenance"])["judge"]["shown"]
     assert [*seen["inputs"], seen["output"]] == [hashlib.sha256(one).hexdigest() for one in files]
-
-
-def test_tokens_cache_and_price_are_those_of_the_server(
-    folder: Path, server: LoopbackServer
-) -> None:
-    """Ten calls, of whose 1,000 prompt tokens each 600 were in its cache."""
-    done = judged(folder, server)
-    (answered,) = done.answered
-    assert answered.fill.usage.cached / answered.fill.usage.prompt == 0.6
-    assert done.cost_usd == pytest.approx(10 * (1000 * 2 + 50 * 10) / 1e6)
-    assert {row["usage"]["cached_tokens"] for row in rows_of(folder)} == {600}
-
-
-# What the server does about a sample, the outcome, and how often it is asked in two runs: at two
-# attempts a try; what is no answer is asked again by the second run.
-FAULTS: dict[str, tuple[Answer, str, int]] = {
-    "draw boat": (completion(rated(3), usage=USAGE), "ok", 1),
-    "draw fox": (completion(None, message={"refusal": "I will not."}), "refused", 2),
-    "draw tree": (completion("I expected a", "length"), "cut", 4),
-    "draw lamp": (fault(500, "broken"), "engine_error", 8),
-    "draw sky": (completion("A fine sky."), "no_rating", 1),
-}
-
-
-def test_every_fault_has_its_name_and_no_rating(folder: Path, server: LoopbackServer) -> None:
-    server.behave = lambda asked: FAULTS[task_of(asked)][0]
-    options = {"engine": {"max_attempts": 2}}
-    done = judged(folder, server, **dict(options))
-    judged(folder, server, **dict(options))
-
-    rows = {(f"draw {row['sample_id']}", row["outcome"], row["rating"]) for row in rows_of(folder)}
-    assert rows == {
-        (name, outcome, 3.0 if outcome == "ok" else None)
-        for name, (_, outcome, _) in FAULTS.items()
-    }
-    assert done.answered[0].outcomes == {outcome: 2 for _, outcome, _ in FAULTS.values()}
-    expected = {name: 2 * calls for name, (_, _, calls) in FAULTS.items()}
-    assert Counter(map(task_of, server.asked)) == expected
 
 
 def test_repeats_have_seeds_of_their_own(folder: Path, server: LoopbackServer) -> None:

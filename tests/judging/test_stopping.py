@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
-from echo_hf.cli import app
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import JudgeError, ScoreError
 from echo_hf.judging.judge import judge
@@ -34,13 +32,14 @@ from tests.judging.judges_for_tests import (
     rated,
     rows_of,
 )
-from tests.judging.run_for_tests import output, put, root, run, stripes, write
+from tests.judging.run_for_tests import called, output, put, root, run, stripes, write
 from tests.stages_for_tests import ROOT
 
 SAMPLES = [f"s{at:03}" for at in range(90)]
 # Amber is always the best; birch and cedar are the same, each ahead as often as the other.
 SYSTEMS = ("amber", "birch", "cedar")
 OTHER = "scripted_judge_two"
+Whole = tuple[Path, ScriptedJudge, JudgingResult]
 
 
 def drawn(folder: Path, systems: tuple[str, ...] = SYSTEMS, lacking: Any = ()) -> None:
@@ -91,14 +90,22 @@ def until(folder: Path, **options: Any) -> JudgingResult:
     return judge_until_decided(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
 
+@pytest.fixture(scope="module")
+def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    """A run that was judged until it was decided."""
+    folder = tmp_path_factory.mktemp("whole")
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+    engine = ScriptedJudge(says).use()
+    return folder, engine, until(folder)
+
+
 def outcomes(folder: Path) -> Counter[tuple[str, str]]:
     return Counter((row["system"], row["outcome"]) for row in rows_of(folder))
 
 
-def test_a_system_is_asked_about_no_more_when_all_its_pairs_are_decided(folder: Path) -> None:
+def test_a_system_is_asked_about_no_more_when_all_its_pairs_are_decided(whole: Whole) -> None:
     """Amber wins all of 20 samples: p is 1.41 exp(-10) of 3 pairs, after 10 it is 1.2 exp(-3.3)."""
-    engine = ScriptedJudge(says).use()
-    done = until(folder)
+    folder, engine, done = whole
     assert len(engine.asked) == 20 + 90 + 90
     assert outcomes(folder) == {
         ("amber", "ok"): 20,
@@ -117,22 +124,21 @@ def test_a_system_is_asked_about_no_more_when_all_its_pairs_are_decided(folder: 
     assert done.cost_usd == pytest.approx(0.25 * 200)
 
 
-def test_samples_come_in_an_order_that_is_drawn_and_stays(folder: Path) -> None:
-    engine = ScriptedJudge(says).use()
-    until(folder)
+def test_samples_come_in_an_order_that_is_drawn_and_stays(whole: Whole) -> None:
+    folder, engine, _ = whole
     order = list(dict.fromkeys(map(prompt_of, engine.asked)))
     assert sorted(order) == [f"draw {name}" for name in SAMPLES]
     assert order[:10] != sorted(order)[:10]
     known = len(engine.asked)
     first = (root(folder) / "ratings.parquet").read_bytes()
+    engine.use()
     done = until(folder)
     assert (len(engine.asked), done.cost_usd) == (known, None)
     assert (root(folder) / "ratings.parquet").read_bytes() == first
 
 
-def test_boards_compare_systems_on_the_samples_that_all_share(folder: Path) -> None:
-    ScriptedJudge(says).use()
-    until(folder)
+def test_boards_compare_systems_on_the_samples_that_all_share(whole: Whole) -> None:
+    folder, *_ = whole
     split = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=50).splits[-1]
     assert split.win_rates is not None
     rates, decided = split.win_rates.rates, split.win_rates.details["decisions"]
@@ -146,13 +152,12 @@ def test_boards_compare_systems_on_the_samples_that_all_share(folder: Path) -> N
     assert decided["pairs"]["birch"] == {"amber": 20, "cedar": 90}
     assert split.win_rates.tiers[0] == ("amber",)
     assert "sequence" in split.win_rates.details["tiers"]["definition"]["test"]
-    told = ["score", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
-    shown = CliRunner().invoke(app, told)
+    shown = called(folder, "score")
     assert shown.exit_code == 0, shown.output
     every = "200 of 270 ratings, 2 of 3 pairs decided", "win rates are of the 20 of 90 samples"
     for said in every:
         assert said in " ".join(shown.output.split())
-    page = CliRunner().invoke(app, ["report", *told[1:]])
+    page = called(folder, "report")
     assert page.exit_code == 0, page.output
     html = (root(folder) / "report" / "index.html").read_text("utf-8")
     assert all(said in html for said in every)
@@ -160,28 +165,20 @@ def test_boards_compare_systems_on_the_samples_that_all_share(folder: Path) -> N
     assert "birch wins 0.50 of 90 comparisons with cedar" in html
 
 
-def test_a_later_run_asks_what_was_not_needed(folder: Path) -> None:
-    engine = ScriptedJudge(says).use()
-    until(folder)
+def test_a_later_run_asks_what_was_not_needed(tmp_path: Path, whole: Whole) -> None:
+    folder, engine = shutil.copytree(whole[0], tmp_path / "later"), ScriptedJudge(says).use()
     judge(folder / "evaluation.yaml", runs=folder / "runs")
-    assert len(engine.asked) == 270
-    assert set(outcomes(folder).values()) == {90}
-    assert {outcome for _, outcome in outcomes(folder)} == {"ok"}
-    # Nobody throws away what is known, and the decisions are the same.
-    done = until(folder)
-    assert {outcome for _, outcome in outcomes(folder)} == {"ok"}
-    assert (len(engine.asked), sum(one.plan.calls for one in done.saved)) == (270, 0)
+    assert (len(engine.asked), {outcome for _, outcome in outcomes(folder)}) == (70, {"ok"})
 
 
-def test_a_new_system_joins(folder: Path) -> None:
-    engine = ScriptedJudge(says).use()
-    until(folder)
+def test_a_new_system_joins(tmp_path: Path, whole: Whole) -> None:
+    folder, engine = shutil.copytree(whole[0], tmp_path / "joined"), ScriptedJudge(says).use()
     drawn(folder, (*SYSTEMS, "dogwood"))
     until(folder)
     counts = outcomes(folder)
     assert counts["dogwood", "ok"] == counts["amber", "ok"]
     assert counts["dogwood", "not_needed"] == 90 - counts["amber", "ok"] > 0
-    assert len(engine.asked) == 20 + 90 + 90 + counts["dogwood", "ok"] + counts["amber", "ok"] - 20
+    assert len(engine.asked) == counts["dogwood", "ok"] + counts["amber", "ok"] - 20
 
 
 def test_a_budget_ends_a_run_which_the_same_command_goes_on_with(folder: Path) -> None:
@@ -290,34 +287,29 @@ def test_options_that_do_not_go_together_are_refused(
     folder: Path, options: list[str], said: str
 ) -> None:
     ScriptedJudge(says).use()
-    told = ["judge", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs"), *options]
-    refused = CliRunner().invoke(app, told)
+    refused = called(folder, "judge", *options)
     assert said in f"{refused.output} {refused.exception}"
 
 
-def test_the_command_tells_what_was_saved(folder: Path) -> None:
+def test_the_command_tells_what_was_saved(whole: Whole) -> None:
+    folder, *_ = whole
     ScriptedJudge(says).use()
-    told = ["judge", str(folder / "evaluation.yaml"), "--runs", str(folder / "runs")]
-    told += ["--until", "decided", "--batch", "10"]
-    dry = CliRunner().invoke(app, [*told, "--dry-run"])
+    told = ("judge", "--until", "decided", "--batch", "10")
+    dry = called(folder, *told, "--dry-run")
     assert "can only stop earlier" in dry.output
-    done = CliRunner().invoke(app, told)
+    done = called(folder, *told)
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert "not decided: birch and cedar" in said
     # 400 tokens of an answer at 8 dollars a million and 1,698 of a prompt at 2, 70 times.
     assert "saved: 70 calls, about $0.46" in said
-    again = json.loads(CliRunner().invoke(app, [*told, "--json"]).stdout)
+    again = json.loads(called(folder, *told, "--json").stdout)
     assert again["decisions"]["text_to_image"]["undecided"] == [["birch", "cedar"]]
     assert again["saved"][0]["calls"] == 70
 
 
-def test_a_killed_run_goes_on_to_the_same_decisions(tmp_path: Path) -> None:
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    for one in (killed, whole):
-        one.mkdir()
-        drawn(one)
-    command = [sys.executable, "-m", "tests.judging.test_stopping", str(killed)]
+def test_a_killed_run_goes_on_to_the_same_decisions(folder: Path, whole: Whole) -> None:
+    command = [sys.executable, "-m", "tests.judging.test_stopping", str(folder)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
@@ -326,12 +318,11 @@ def test_a_killed_run_goes_on_to_the_same_decisions(tmp_path: Path) -> None:
         for _ in range(50):
             assert process.stdout.readline()
         process.send_signal(signal.SIGKILL)
-    assert not (root(killed) / "ratings.parquet").exists()
+    assert not (root(folder) / "ratings.parquet").exists()
     engine = ScriptedJudge(says).use()
-    until(killed)
+    until(folder)
     assert len(engine.asked) == 200 - 49
-    until(whole)
-    assert rows_of(killed) == rows_of(whole)
+    assert rows_of(folder) == rows_of(whole[0])
 
 
 def main(folder: Path) -> None:

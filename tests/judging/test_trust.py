@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import yaml
 from hypothesis import given
-from rich.console import Console
 from scipy.stats import norm
 
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.errors import RunError
-from echo_hf.judging.board import show_scores
 from echo_hf.judging.run_tables import Models
 from echo_hf.judging.score import score
 from echo_hf.judging.trust import MEANINGS, Trust, trust_lines
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.tables import OUTPUTS, RATINGS
-from tests.judging.run_for_tests import digest_of, output, rating, root, run, stripes, write
-from tests.scores.ratings_for_tests import Cube, cubes, one_judge, rows_of
+from tests.judging.run_for_tests import digest_of, output, page_of, rating, run, stripes, write
+from tests.scores.ratings_for_tests import Cube, cubes, rows_of
 
 GIVEN = stripes((1, 2, 3), (4, 5, 6))
 EDITS, WORDS = [f"edit{at:02}" for at in range(12)], [f"word{at:02}" for at in range(12)]
@@ -66,12 +60,6 @@ def folder(tmp_path: Path) -> Path:
 def results_of(folder: Path, **options: Any) -> dict[str, Any]:
     done = score(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
     return dict(json.loads(done.path.read_text("utf-8")))
-
-
-def page_of(folder: Path) -> str:
-    sink = io.StringIO()
-    show_scores(Console(file=sink, width=200), root(folder) / "results.json")
-    return sink.getvalue()
 
 
 def test_each_measure_is_a_line_with_its_meaning(folder: Path) -> None:
@@ -153,20 +141,6 @@ def test_whatever_was_rated_each_measure_says_one_thing(cube: Cube) -> None:
     found = trust_lines({"text_to_image": trust}, {}, {})
     assert [one.measure for one in found] == list(MEANINGS)[:-2]
     assert all(one.said and "None" not in one.said for one in found)
-
-
-def test_of_many_neighbors_those_that_need_most_are_named() -> None:
-    """Seven systems that chance alone tells apart."""
-    drawn = np.random.default_rng(3).integers(1, 11, (7, 20))
-    rows = one_judge(**{f"s{at}": list(map(float, row)) for at, row in enumerate(drawn)})
-    trust = Trust.of(read_ratings(rows), "corrected", Models({}, {}), 0)
-    order, pairs = list(trust.leave_one_judge_out.win_rate), trust.samples_needed.pairs
-    counts = sorted((pairs[one][other].needed or 0 for one, other in pairwise(order)), reverse=True)
-    short = [count for count in counts if count > 20]
-    assert len(short) > 3
-    said = next(one.said for one in trust.lines("x") if one.measure == "samples_needed")
-    assert [int(found.replace(",", "")) for found in re.findall(r"([\d,]+) for", said)] == short[:3]
-    assert f"{len(short) - 3} more" in said
 
 
 def provenance(model: str, status: str = "current", **more: Any) -> str:

@@ -116,7 +116,7 @@ def test_ratings_by_other_rubrics_are_of_something_else() -> None:
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        ([_row("s", "j", 9), _row("s", "j", 99)], "system 'a', judge 'j' is rated twice"),
+        ([_row("s", "j", 9), _row("s", "j", 99)], "system 'a', judge 'j' is there twice"),
         ([_row("s", "j", float("inf"))], "inf is the rating of sample_id 's'"),
     ],
 )

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import kendalltau, pearsonr
 
-from echo_hf.errors import ScoreError, TableError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import agreement, kemeny_consensus
 from echo_hf.scores.agreement import CeilingShare, Mean, read_human
-from tests.scores.ratings_for_tests import RATERS, SYSTEMS, Row, drawn, human_rows, rating_rows
+from tests.scores.ratings_for_tests import RATERS, SYSTEMS, drawn, human_rows, rating_rows
 
 FEW_DRAWS: dict[str, Any] = {"n_boot": 40, "n_resamples": 99}
 
 
-@given(st.integers(0, 99), st.randoms())
-def test_the_order_of_rows_decides_nothing(seed: int, shuffler: Any) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_rows_decides_nothing(seed: int) -> None:
     human, ratings = drawn(12, seed)
-    found = agreement(human, ratings, **FEW_DRAWS)
-    shuffler.shuffle(human)
-    shuffler.shuffle(ratings)
-    assert agreement(human, ratings, **FEW_DRAWS) == found
+    mixed = (random.Random(seed).sample(rows, len(rows)) for rows in (human, ratings))
+    assert agreement(*mixed, **FEW_DRAWS) == agreement(human, ratings, **FEW_DRAWS)
 
 
 def test_as_published_everybody_twice_is_taken_for_evidence() -> None:
@@ -39,20 +35,6 @@ def test_as_published_everybody_twice_is_taken_for_evidence() -> None:
     assert (found.people.friedman.blocks, doubled.people.friedman.blocks) == (60, 120)
     assert found.people.friedman.statistic is not None
     assert doubled.people.friedman.statistic == pytest.approx(2 * found.people.friedman.statistic)
-
-
-def test_broken_ties_hang_on_the_seed_and_kept_ones_do_not() -> None:
-    """Where a judge uses few ratings; the published figure is one of many."""
-    human, ratings = drawn(40, 3)
-    taus = {
-        (protocol, seed): agreement(human, ratings, protocol=protocol, seed=seed, n_boot=0)
-        .judges.with_consensus["kite"]
-        .tau
-        for protocol in ("published", "corrected")
-        for seed in (0, 0, 1, 2)
-    }
-    assert len({tau for (protocol, _), tau in taus.items() if protocol == "published"}) == 3
-    assert len({tau for (protocol, _), tau in taus.items() if protocol == "corrected"}) == 1
 
 
 def test_what_people_could_not_rank_is_counted_and_left_out() -> None:
@@ -95,30 +77,6 @@ def test_every_rank_stands_in_its_place() -> None:
 def test_a_sample_that_a_person_was_not_shown_is_not_refused() -> None:
     rows = [row for row in human_rows(GIVEN) if (row["rater"], row["sample_id"]) != ("ben", "s000")]
     assert not read_human(rows).refused.any()
-
-
-def changed(**values: object) -> list[Row]:
-    first, *rest = human_rows(GIVEN)
-    return [{**first, **values}, *({**row, **dict.fromkeys(values)} | row for row in rest)]
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        (changed(rank=0), "0 is the rank of sample_id 's000', rater 'ada', system 'ash': expected"),
-        (changed(cannot_rank=True), "1 is the rank of .*: expected no rank where cannot_rank is"),
-        (changed(rank=None, cannot_rank=False), "None is the rank of .*: expected a rank where"),
-        ([*human_rows(GIVEN), human_rows(GIVEN)[4]], "system 'birch' is ranked twice: expected"),
-        (human_rows({"ada": [(1,)]}), r"ranks are of \['ash'\]: expected two systems or more"),
-        ([{"sample_id": "s", "rater": "ada", "rank": 1}], "row 0 has no 'system'"),
-        (changed(rater=None), "'rater' is null in row 0"),
-        ([{**human_rows(GIVEN)[0], "rank": "first"}], "'rank' has type 'string': expected whole"),
-        ([{**human_rows(GIVEN)[0], "cannot_rank": "no"}], "type 'string': expected true or false"),
-    ],
-)
-def test_ranks_that_make_no_sense_are_one_line(rows: list[Row], said: str) -> None:
-    with pytest.raises((ScoreError, TableError), match=said):
-        read_human(rows)
 
 
 UP, SWAPPED, DOWN = (1, 2, 3), (2, 1, 3), (3, 2, 1)
@@ -182,11 +140,3 @@ def test_equal_ratings_are_ties_up_to_what_a_sum_of_floats_loses() -> None:
     assert found.tau == pytest.approx(kendalltau([1, 2, 3], [1, 2, 2]).statistic)
     broken = agreement(human, ratings, protocol="published", **FEW_DRAWS).judges
     assert broken.with_consensus["jay"].tau != pytest.approx(found.tau)
-
-
-def test_what_cannot_be_compared_is_one_line() -> None:
-    rows = [{**row, "system": row["system"].upper()} for row in rating_rows({"jay": [UP]})]
-    with pytest.raises(ScoreError, match=r"people ranked: .*'ash', .* ratings are of \['ASH'"):
-        agreement(human_rows({"ada": [UP]}), rows)
-    with pytest.raises(ScoreError, match="'publish'; did you mean 'published'"):
-        agreement([], protocol="publish")  # type: ignore[arg-type]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from echo_hf.errors import ScoreError
 from echo_hf.scores import BradleyTerry, bradley_terry, relative_gap
 from echo_hf.scores.bradley_terry import strengths
 from echo_hf.scores.votes import Points
@@ -44,22 +42,6 @@ def test_the_textbook_example() -> None:
     won = np.array([[0, 2, 0, 1], [3, 0, 5, 0], [0, 3, 0, 1], [4, 0, 3, 0]], dtype=float)
     found = np.exp(strengths(Points(won, won + won.T)))
     assert found.round(3).tolist() == [0.640, 1.043, 0.660, 2.270]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_they_are_the_most_likely(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    won = np.round(rng.random((6, 6)) * 20 * 2) / 2 + 0.5
-    np.fill_diagonal(won, 0)
-    assert strengths(Points(won, won + won.T)) == pytest.approx(by_optimiser(won), abs=1e-4)
-
-
-def test_a_system_that_hardly_ever_wins_is_fitted() -> None:
-    won = np.full((4, 4), 500.0)
-    won[0], won[:, 0] = 0.5, 999.5
-    np.fill_diagonal(won, 0)
-    found = strengths(Points(won, won + won.T))
-    assert found[1] - found[0] == pytest.approx(np.log(999.5 / 0.5))
 
 
 def test_draws_are_fitted_apart_from_each_other() -> None:
@@ -115,13 +97,6 @@ def test_where_there_is_no_number_there_is_a_reason(
         assert found.interval[name] is None
 
 
-def test_draws_without_a_finite_strength_have_no_interval() -> None:
-    found = bradley_terry(one_judge(ash=[1] * 29 + [9], birch=[5] * 30))
-    assert found.strength["ash"] == pytest.approx(np.log(1 / 29) / 2)
-    assert found.interval == {"ash": None, "birch": None}
-    assert set(found.reasons.values()) == {"unbounded"}
-
-
 def random_wins(seed: int, systems: int) -> NDArray[np.float64]:
     won = np.round(np.random.default_rng(seed).random((systems, systems)) * 40) / 2 + 0.5
     np.fill_diagonal(won, 0)
@@ -135,15 +110,6 @@ def test_with_anchors_the_others_are_the_most_likely(seed: int) -> None:
     found = strengths(Points(won, won + won.T), fixed)
     assert found == pytest.approx(by_optimiser(won, fixed), abs=1e-4)
     assert found[[1, 3, 5]].tolist() == [1.5, -0.25, 3.0]
-
-
-def test_all_others_at_their_own_fit_leave_the_last_at_its_own() -> None:
-    won = random_wins(4, 5)
-    points = Points(won, won + won.T)
-    alone = strengths(points)
-    for last in range(5):
-        fixed = np.where(np.arange(5) == last, np.nan, alone)
-        assert strengths(points, fixed) == pytest.approx(alone, abs=1e-9)
 
 
 def test_who_has_no_strength_takes_it_from_nobody_else() -> None:
@@ -179,18 +145,7 @@ def test_who_joins_moves_nobody_and_has_an_interval() -> None:
     assert "anchors" not in before.definition
 
 
-@pytest.mark.parametrize(
-    ("anchors", "said"),
-    [
-        ({"ash": math.nan}, "'ash' is nan: expected a finite strength"),
-        ({"elm": 1.0}, r"anchors are \['elm'\], judges rated \['ash', 'birch'\]"),
-    ],
-)
-def test_anchors_that_hold_nothing_are_refused(anchors: dict[str, float], said: str) -> None:
-    with pytest.raises(ScoreError, match=said):
-        bradley_terry(joined(1, ash=0, birch=1), anchors=anchors)
-
-
+@pytest.mark.slow
 def test_intervals_of_who_joins_hold_the_strength_of_all_samples() -> None:
     """95 % of them, given the anchors: of 60 samples drawn 300 times from 20,000."""
     rng, systems = np.random.default_rng(9), ("ash", "birch", "cedar")
@@ -210,16 +165,6 @@ def test_intervals_of_who_joins_hold_the_strength_of_all_samples() -> None:
     assert 0.92 <= held / 300 <= 0.98
 
 
-# Printed win rates of the paper's figure 6, image to image.
-PRINTED = {"4o Image Gen": 0.81, "Nano Banana": 0.66, "Gemini 2.0 Flash": 0.53, "Anole": 0.07}
-
-
-def test_the_gap_is_a_share_of_the_second() -> None:
-    found = relative_gap(PRINTED)
-    assert (found.first, found.second) == ("4o Image Gen", "Nano Banana")
-    assert found.gap == pytest.approx(0.15 / 0.66)
-
-
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
@@ -233,9 +178,3 @@ def test_where_there_is_no_gap_there_is_a_reason(
     values: dict[str, float | None], reason: str
 ) -> None:
     assert (relative_gap(values).gap, relative_gap(values).reason) == (None, reason)
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_what_is_no_number_is_refused(value: float) -> None:
-    with pytest.raises(ScoreError, match=f"the value of 'a' is {value!r}"):
-        relative_gap({"a": value, "b": 1.0})

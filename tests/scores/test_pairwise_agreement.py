@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import combinations
-from operator import itemgetter
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -16,10 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import kendalltau, spearmanr
 
-from echo_hf.errors import ScoreError
 from echo_hf.scores import PairwiseAgreement, pairwise_agreement
 from echo_hf.scores.pairwise_agreement import JudgeAgreement, SideBySide
-from tests.scores.ratings_for_tests import real_people, real_rows
 
 Row = dict[str, Any]
 ORDERS = ("ab", "ba")
@@ -116,20 +112,6 @@ def test_the_interval_draws_samples_and_not_pairs() -> None:
     assert of(alone).consistent.interval == pytest.approx(of(copied).consistent.interval)
 
 
-def test_opposite_ratings_never_agree_and_repeats_are_averaged() -> None:
-    """By hand: the mean of 3 and 9 is above 5, so the ratings say a where the choices say b."""
-    rows = [row("s", PAIRS[0], order, "b") for order in ("ab", "ba")]
-    known = {"sample_id": "s", "judge": "jay"}
-    ratings = [
-        {**known, "system": "ash", "repeat": 0, "rating": 3},
-        {**known, "system": "ash", "repeat": 1, "rating": 9},
-        {**known, "system": "birch", "repeat": 0, "rating": 5},
-    ]
-    found = of(rows, ratings, n_boot=100)
-    assert found.agreement.value == 0
-    assert found.agreement.reason == "few_samples"
-
-
 def test_reasons_say_what_is_missing() -> None:
     refused = of([row("s", PAIRS[0], order, None) for order in ("ab", "ba")])
     assert {getattr(refused, name).reason for name in SHARES} == {"no_verdicts"}
@@ -214,29 +196,6 @@ def test_the_way_that_is_nearer_to_people_is_named_from_ten_samples_on() -> None
     assert sides(level, near[:10], people[:10]).spearman is None
 
 
-def test_on_real_ratings_the_judge_that_people_agree_with_is_nearer(test_data: Path) -> None:
-    """One judge's order of the outputs as choices beside another's ratings, which are noise."""
-    every = [row for row in real_rows(test_data) if row["rating"] is not None]
-    by_sample: dict[str, list[Row]] = defaultdict(list)
-    for rated in every:
-        if rated["judge"] == "gpt4o":
-            by_sample[rated["sample_id"]].append(rated)
-    chosen = []
-    for name, rated in by_sample.items():
-        for one, other in combinations(sorted(rated, key=itemgetter("system")), 2):
-            gap = one["rating"] - other["rating"]
-            winner = "tie" if gap == 0 else "a" if gap > 0 else "b"
-            pair = one["system"], other["system"]
-            chosen += [row(name, pair, order, winner) | {"judge": "qwenvl"} for order in ORDERS]
-    noise = [one for one in every if one["judge"] == "qwenvl"]
-    found = pairwise_agreement(chosen, noise, real_people(test_data), n_boot=200).sides
-    assert found is not None
-    assert found.nearer == "pairwise"
-    assert (found.with_people["pairwise"].tau.interval or (0.0, 0.0))[0] > 0.4
-    low, high = found.with_people["pointwise"].tau.interval or (1.0, 1.0)
-    assert low < 0 < high
-
-
 def test_pairs_count_that_a_judge_both_rated_and_compared_and_more_judges_decide() -> None:
     """By hand: two of three choose a, two of three rate b higher; a fourth compared nothing."""
     said = {"jay": ("a", 1), "kite": ("a", 2), "lark": ("b", 9), "moth": (None, 9)}
@@ -257,18 +216,3 @@ def test_pairs_count_that_a_judge_both_rated_and_compared_and_more_judges_decide
     near = {way: one.tau.value for way, one in found.with_people.items()}
     assert near == {"pointwise": -1, "pairwise": 1}
     assert pairwise_agreement(rows, None, ranks).sides is None
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ({"order": "aa"}, "order is 'aa'"),
-        ({"winner": "ash"}, "winner is 'ash'"),
-        ({"system_b": "ant"}, "system_a the first by name"),
-        ({}, "is there twice"),
-    ],
-)
-def test_rows_that_make_no_sense_are_named(values: Row, said: str) -> None:
-    rows = [row("s", PAIRS[0], "ab", "a"), {**row("s", PAIRS[0], "ab", "a"), **values}]
-    with pytest.raises(ScoreError, match=said):
-        pairwise_agreement(rows)

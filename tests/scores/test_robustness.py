@@ -14,7 +14,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from echo_hf.errors import ScoreError
 from echo_hf.scores import bounds, leave_one_judge_out, self_preference, sensitivity
 from echo_hf.scores.votes import VOTES, Protocol
 from tests.scores import ratings_for_tests as counting
@@ -35,14 +34,6 @@ def test_there_is_a_board_for_every_rule() -> None:
     }
 
 
-@pytest.mark.parametrize(("ties", "rate"), [("half", 0.6), ("drop", 2 / 3), ("loss", 0.4)])
-def test_ties_count_as_said(ties: str, rate: float) -> None:
-    rows = one_judge(ash=[5, 5, 1, 3, 3], birch=[1, 1, 5, 3, 3])
-    for board in sensitivity(rows).boards:
-        if board.ties == ties:
-            assert board.win_rate["ash"] == pytest.approx(rate)
-
-
 def test_a_rank_that_hangs_on_the_rule_is_flagged() -> None:
     rows = rows_of(
         {
@@ -54,13 +45,6 @@ def test_a_rank_that_hangs_on_the_rule_is_flagged() -> None:
     found = sensitivity(rows)
     assert found.flips == (("birch", "ash"),)
     assert found.rank_range == {"birch": (1, 2), "ash": (1, 2), "cedar": (3, 3)}
-
-
-def test_one_judge_and_no_ties_leave_nothing_to_choose() -> None:
-    found = sensitivity(one_judge(ash=[3, 3], birch=[2, 2], cedar=[1, 1]))
-    assert found.flips == ()
-    assert found.rank_range == {"ash": (1, 1), "birch": (2, 2), "cedar": (3, 3)}
-    assert sensitivity(one_judge(ash=[3, 2], birch=[2, 2])).flips == ()  # equal rates
 
 
 LEAST, MOST = -1.0, 9.0
@@ -91,18 +75,6 @@ def test_every_completion_lies_within(protocol: Protocol, cube: dict[str, Any]) 
             ends = found.bounds[system]
             assert ends is not None
             assert ends[0] - 1e-12 <= (rate or 0) <= ends[1] + 1e-12
-
-
-@given(cube=cubes(samples=2, systems=2))
-def test_of_two_systems_the_bounds_are_reached(cube: dict[str, Any]) -> None:
-    for systems in cube.values():
-        one, other = systems.values()
-        assume(all(a is not None or b is not None for a, b in zip(one, other, strict=True)))
-    found = bounds(rows_of(cube)).bounds
-    rates = [counted_rates(full, "corrected") for full in completions(cube)]
-    for system in SYSTEMS[:2]:
-        every = [rate[system] or 0.0 for rate in rates]
-        assert found[system] == pytest.approx((min(every), max(every)))
 
 
 def test_only_orders_that_nothing_missing_can_turn_are_certain() -> None:
@@ -144,21 +116,6 @@ def test_without_the_only_judge_nothing_remains() -> None:
     found = leave_one_judge_out(one_judge(ash=[3], birch=[2]))
     assert found.without == {"judge": {"ash": None, "birch": None}}
     assert found.flips == {"judge": ()}
-
-
-def test_a_judge_who_decides_alone_is_seen() -> None:
-    rows = rows_of(
-        {
-            "jay": {"ash": [9, 9, 9], "birch": [1, 1, 1]},
-            "kite": {"ash": [9, 9, 1], "birch": [1, 1, 9]},
-            "lark": {"ash": [1, 1, 1], "birch": [9, 9, 9]},
-        }
-    )
-    found = leave_one_judge_out(rows)
-    assert found.win_rate == {"ash": pytest.approx(2 / 3), "birch": pytest.approx(1 / 3)}
-    assert found.without["jay"] == {"ash": pytest.approx(1 / 3), "birch": pytest.approx(2 / 3)}
-    assert found.without["kite"] == {"ash": 0.5, "birch": 0.5}
-    assert found.flips == {"jay": (("ash", "birch"),), "kite": (), "lark": ()}
 
 
 MAKERS = st.sampled_from(["Pip", "Quill", None])
@@ -250,12 +207,12 @@ def test_where_there_is_no_number_there_is_a_reason(
     assert {one.reason for one in found.judges.values()} == {reason}
 
 
-def test_a_developer_has_to_be_named() -> None:
-    rows = one_judge(ash=[1])
-    with pytest.raises(ScoreError, match=r"^judge 'judge' has no developer among \[\]"):
-        self_preference(rows, {}, {"ash": None})
-    with pytest.raises(ScoreError, match=r"^system 'ash' has no developer among \['Ash'\]"):
-        self_preference(rows, {"judge": None}, {"Ash": None})
+@pytest.mark.parametrize(("ties", "rate"), [("half", 0.6), ("drop", 2 / 3), ("loss", 0.4)])
+def test_ties_count_as_said(ties: str, rate: float) -> None:
+    rows = one_judge(ash=[5, 5, 1, 3, 3], birch=[1, 1, 5, 3, 3])
+    for board in sensitivity(rows).boards:
+        if board.ties == ties:
+            assert board.win_rate["ash"] == pytest.approx(rate)
 
 
 @given(cube=cubes())

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from echo_hf.scores import samples_needed, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
-from echo_hf.scores.votes import TIE_WIDTH, VOTES, Missing, Protocol, margins, verdicts_of
-from tests.scores.ratings_for_tests import first_said, most_said, one_judge, rows_of
+from echo_hf.scores.votes import TIE_WIDTH, VOTES, Missing, Protocol, verdicts_of
+from tests.scores.ratings_for_tests import first_said, most_said, rows_of
 
 Vote = Callable[[Any], Any]
 SAID = st.lists(st.sampled_from([-3.0, -1.0, 0.0, 2.0, math.nan]), min_size=1, max_size=6)
@@ -68,28 +68,6 @@ def test_a_vote_is_its_definition(name: str, said: list[float]) -> None:
 def test_float_noise_makes_no_win() -> None:
     noise = [0.1 + 0.2 - 0.3, 1e-9, -1e-9, TIE_WIDTH, 2 * TIE_WIDTH, -0.5]
     assert verdicts_of(np.array(noise)).tolist() == [0, 0, 0, 0, 1, -1]
-
-
-def test_what_was_refused_is_below_any_rating_and_level_with_its_like() -> None:
-    rows = one_judge(ash=[None] * 4, birch=[0, None, None, 3], cedar=[None] * 4)
-    lost = {("ash", 0), ("ash", 1), ("birch", 1), ("ash", 2), ("ash", 3), ("cedar", 3)}
-    outputs = [
-        {
-            "sample_id": row["sample_id"],
-            "system": row["system"],
-            "outcome": "refused" if (row["system"], int(row["sample_id"][1:])) in lost else "ok",
-        }
-        for row in rows
-    ]
-    table = read_ratings(rows, outputs)
-    nan, inf = math.nan, math.inf
-
-    assert np.isnan(margins(table)).all()
-    np.testing.assert_array_equal(
-        margins(table, count_lost=True)[0],
-        # ash against birch, ash against cedar, birch against cedar
-        [[-inf, 0, nan, -inf], [nan, nan, nan, 0], [nan, nan, nan, inf]],
-    )
 
 
 def test_judges_vote_once_for_all_figures_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ def test_the_example_gives_its_win_rates() -> None:
         ("3", "'int': expected a list of ratings"),
         ("[3]", "row 0 is 3: expected a dict"),
         (json.dumps(ALL_DIFFERENT), "samples is 100000000: expected at most 20000000 here"),
-        ('[{"sample_id": "a"}]', "row 0 has no 'system'"),
+        ('[{"sample_id": "a"}]', "row 0 is {'sample_id': 'a'}: expected"),
         (json.dumps([{**json.loads(EXAMPLE)[0], "rating": 1e999}]), "expected a finite number"),
         (EXAMPLE.replace("8", "1" + "0" * 400), "ratings: not a table with one type a column: "),
         (" " * (MOST_LETTERS + 1), f"{MOST_LETTERS + 1} letters: expected at most"),
