@@ -89,13 +89,11 @@ class ModerationEngine(ServerEngine):
                 f"stage {request.task!r} wants an answer of a declared form, which a moderation "
                 "endpoint does not write: give the stage an engine with a model that does"
             )
-        if len(images) > 1:
+        if len(images) > 1 or not (images or text.strip()):
             raise EchoError(
-                f"{len(images)} images in one request, expected at most 1: a moderation endpoint "
-                "takes no more; ask about each by itself"
+                f"{len(images)} images and {len(text)} characters in one request: a moderation "
+                "endpoint takes one image, or text, or both"
             )
-        if not images and not text.strip():
-            raise EchoError("neither text nor an image: there is nothing to moderate")
         said = [{"type": "text", "text": text}] if text.strip() else []
         return [*said, *(image_part(image, self._rule) for image in images)]
 

@@ -86,14 +86,13 @@ def fitted(
     elif width * height < budget.min_pixels:
         grow = math.sqrt(budget.min_pixels / area)
         width, height = (math.ceil(side * grow / factor) * factor for side in size)
-    shown, most_times = f"an image of {size[0]} x {size[1]} pixels", HIGHEST_ASPECT_RATIO
     # Rounding may lengthen what was just short enough, and a server would refuse that.
-    if any(max(one) > most_times * min(one) for one in (size, (width, height))):
-        raise ImageError(f"{shown} has one side more than {most_times} times the other: crop it")
-    if not budget.min_pixels <= width * height <= most:
+    is_narrow = any(max(one) > HIGHEST_ASPECT_RATIO * min(one) for one in (size, (width, height)))
+    if is_narrow or not budget.min_pixels <= width * height <= most:
         raise ImageError(
-            f"{shown} has no size between min_pixels {budget.min_pixels} and max_pixels "
-            f"{budget.max_pixels} in steps of {factor}: allow a wider range"
+            f"an image of {size[0]} x {size[1]} pixels has no size between min_pixels "
+            f"{budget.min_pixels} and max_pixels {budget.max_pixels} in steps of {factor}, or one "
+            f"side more than {HIGHEST_ASPECT_RATIO} times the other: crop it, or allow more pixels"
         )
     return width, height
 

@@ -61,8 +61,7 @@ class Price(BaseModel):
     @property
     def is_free(self) -> bool:
         """Whether no call costs anything, however many tokens it takes and whenever it is made."""
-        some = (self.prompt, self.completion, self.cached, self.cache_write)
-        return self.until is None and not any(some)
+        return self.until is None and not any((self.prompt, self.completion, self.cached))
 
     def cost_usd(self, tokens: Tokens, day: datetime.date) -> float | None:
         """What a call costs, null where a price or a count is not known."""

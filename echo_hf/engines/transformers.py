@@ -141,24 +141,20 @@ class Batches:
     def answered(self, pool: Iterable[Numbered]) -> Iterator[tuple[int, Completion]]:
         longest_first = sorted(pool, key=lambda one: (one[1].kind, one[1].length), reverse=True)
         for _, alike in groupby(longest_first, key=lambda one: one[1].kind):
-            rest = list(alike)
+            rest, size = list(alike), self.size
             while rest:
-                batch = rest[: self.size]
+                batch = rest[:size]
                 said = self._tried(batch)
-                if said is TOO_LARGE and len(batch) > 1:
-                    self.size = len(batch) // 2
-                    told = "out of memory with %d requests: going on with %d"
-                    log.warning(told, len(batch), self.size)
+                if isinstance(said, Completion) and len(batch) > 1:
+                    size = len(batch) // 2
+                    if said is TOO_LARGE:
+                        self.size = size
+                        log.warning("out of memory with %d requests: now %d", len(batch), size)
                     continue
                 del rest[: len(batch)]
-                if isinstance(said, list):
-                    yield from zip((number for number, _ in batch), said, strict=True)
-                elif len(batch) == 1:
-                    yield batch[0][0], said
-                else:  # one of them spoilt it
-                    for one in batch:
-                        alone = self._tried([one])
-                        yield one[0], alone if isinstance(alone, Completion) else alone[0]
+                if isinstance(said, Completion):  # the one that spoilt its batch
+                    said, size = [said], self.size
+                yield from zip((number for number, _ in batch), said, strict=True)
 
     def _tried(self, batch: list[Numbered]) -> list[Completion] | Completion:
         try:
@@ -218,23 +214,12 @@ class LoadedModel:
         check_installed(KIND)
         try:
             self._load(checkpoint)
-        except EngineError:
-            raise
         except Exception as error:  # whatever the driver, the memory or the files are short of
-            if "trust_remote_code" in str(error):
-                raise EngineError(
-                    f"model {options.model!r} comes with code of its own, which is never run here: "
-                    "choose a model that transformers itself knows, or run it behind a server with "
-                    "engine 'openai'"
-                ) from error
             raise EngineError(
                 f"cannot load {options.model!r} ({reason(error)}): expected a vision-language "
-                "model with safetensors weights that fit into memory"
+                "model made for chat, that transformers itself knows (code that comes with a model "
+                "is never run), with safetensors weights that fit into memory"
             ) from error
-        stops = self.model.generation_config.eos_token_id
-        if stops is None:
-            stops = self.processor.tokenizer.eos_token_id
-        self._stops = frozenset([stops] if isinstance(stops, int) else stops)
 
     def _load(self, checkpoint: Checkpoint) -> None:
         from transformers import (
@@ -259,22 +244,21 @@ class LoadedModel:
             use_safetensors=True,
             **given,
         )
-        # A checkpoint's own penalties and draws would change answers behind the signature's back.
-        stops = self.model.generation_config.eos_token_id
-        self.model.generation_config = GenerationConfig(eos_token_id=stops)
         self.processor = AutoProcessor.from_pretrained(checkpoint.source, **given)
         if options.chat_template is not None:
             self.processor.chat_template = options.chat_template.read_text("utf-8")
-        tokenizer = getattr(self.processor, "tokenizer", None)
-        if tokenizer is None or not self.processor.chat_template:
-            raise EngineError(
-                f"model {options.model!r} has no tokenizer or no chat template: expected a "
-                "vision-language model made for chat, or its template as `chat_template`"
-            )
+        if not self.processor.chat_template:
+            raise EngineError("it has no chat template: name a file as `chat_template`")
+        tokenizer = self.processor.tokenizer
         # The answer follows the prompt: whatever fills a row up stands before it.
         tokenizer.padding_side = "left"
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
+        # A checkpoint's own penalties and draws would change answers behind the signature's back.
+        stops = self.model.generation_config.eos_token_id
+        self.model.generation_config = GenerationConfig(eos_token_id=stops)
+        stops = tokenizer.eos_token_id if stops is None else stops
+        self._stops = frozenset([stops] if isinstance(stops, int) else stops)
 
     def rendered(self, chat: list[dict[str, Any]]) -> str:
         options = {"add_generation_prompt": True, **self.options.chat_template_kwargs}
@@ -386,12 +370,11 @@ class TransformersEngine(CheckpointEngine):
             yield from batches.answered(ready)
 
     def _load(self) -> tuple[LoadedModel, Batches]:
-        options, structured = self.options, self._structured
-        if structured and importlib.util.find_spec(GRAMMAR) is None:
-            raise MissingExtraError(f"structured: {GRAMMAR}", "transformers")
+        if self._structured and importlib.util.find_spec(GRAMMAR) is None:
+            raise MissingExtraError(f"structured: {GRAMMAR}", KIND)
         fitted = self._rule["family"] is not None
-        model = LoadedModel(options, self._checkpoint, fitted, structured)
-        return model, Batches(model.answers, is_out_of_memory, free, options.batch_size)
+        model = LoadedModel(self.options, self._checkpoint, fitted, self._structured)
+        return model, Batches(model.answers, is_out_of_memory, free, self.options.batch_size)
 
     def _free(self) -> None:
         if self._loaded is not None:
@@ -400,5 +383,6 @@ class TransformersEngine(CheckpointEngine):
 
     @property
     def _structured(self) -> bool:
-        is_there = importlib.util.find_spec(GRAMMAR) is not None
-        return is_there if self.options.structured == "auto" else self.options.structured == GRAMMAR
+        if self.options.structured == "auto":
+            return importlib.util.find_spec(GRAMMAR) is not None
+        return self.options.structured == GRAMMAR

@@ -166,10 +166,6 @@ class Store:
                 known[key] = Completion(_said(text), _said(error), finish, usage, cost)
         return known
 
-    def answered(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Those of the keys that have an answer, readable or not."""
-        return {key for key, record in self.records(keys).items() if record.tries}
-
     def records(self, keys: Sequence[bytes]) -> dict[bytes, Record]:
         """What is known of each request that was ever answered or failed, without its text."""
         known: dict[bytes, Record] = {}
@@ -192,18 +188,16 @@ class Store:
         *,
         readable: bool = True,
         tries: int = 1,
-        sources_known: bool = False,
     ) -> None:
         """Keeps a completion; it is durable against a killed process when this returns.
 
         Args:
             key: Key of the request.
-            request: The request.
+            request: The request; `add_sources` notes its posts, before.
             completion: What came back; anything but an answer is remembered as a failure.
             signature: Signature of the engine.
             readable: Whether the answer has the declared shape.
             tries: Which try of the request this is, from 1.
-            sources_known: True after `add_sources`, which is cheaper for many requests at once.
         """
         usage, ended = completion.usage, completion.finish_reason
         paid = (usage.prompt, usage.completion, usage.cached, completion.cost_usd)
@@ -213,10 +207,7 @@ class Store:
             table, row = "answers", (*made, *paid, readable, tries)
         else:
             table, row = "failures", (key, _storable(completion.error), ended, *paid)
-        with self._file.opened() if sources_known else self._file.transaction() as connection:
-            connection.execute(INSERTS[table], row)
-            if not sources_known:
-                connection.executemany(INSERT_SOURCE, [(url, key) for url in request.sources])
+        self._file.execute(INSERTS[table], *row)
 
     def add_sources(self, sources: Iterable[tuple[str, bytes]]) -> None:
         """Notes posts, each with the key of a request that it goes into; known ones stay."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,9 +23,7 @@ from echo_hf.tables import arrow_batches
 if TYPE_CHECKING:
     from echo_hf.pipeline.stage import ModelStage
 
-logger = logging.getLogger(__name__)
 LONGEST_SHOWN = 4000
-FEW = 5  # failures that the log repeats
 SEGMENT = 8192
 MOST_ERRORS = 50
 LONGEST_ERROR = 300
@@ -76,11 +73,11 @@ class FillStats:
             f"{self.store_hits:,} answered before",
             f"{usage.prompt + usage.completion:,} tokens",
         ]
-        if usage.cached and usage.prompt:
+        if usage.cached:
             parts.append(f"{100 * usage.cached / usage.prompt:.0f} % of prompts from cache")
         if self.cost_usd is not None:
             parts.append(f"${self.cost_usd:.2f}")
-        if self.stage_cost_usd is not None and self.stage_cost_usd != self.cost_usd:
+        if self.stage_cost_usd not in (None, self.cost_usd):
             parts.append(f"${self.stage_cost_usd:.2f} with earlier runs")
         return ", ".join(parts)
 
@@ -164,8 +161,7 @@ def fill(
 
 def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> RequestPlan:
     """What `fill` would ask: a pass over the rows that calls no model."""
-    price = getattr(engine, "usd_per_million_prompt_tokens", None)
-    planned, signature = RequestPlan(usd_per_million_prompt_tokens=price), engine.signature()
+    planned, signature = RequestPlan(), engine.signature()
     seen: set[bytes] = set()
     for requests in request_segments(stage.answered_by(answers_of(engine, store)), dataset):
         keys = request_keys(signature, requests)
@@ -203,8 +199,7 @@ class _Window:
         self.signature, self.started = engine.signature(), time.perf_counter()
         self.again: deque[_Asked] = deque()
         self.failures: Counter[str] = Counter()
-        self.errors_in_a_row, self.logged = 0, 0
-        self.last_error: str | None = None
+        self.errors_in_a_row, self.last_error = 0, ""
 
     def ask(self, segments: Iterable[Sequence[Request]], *, again: bool = False) -> None:
         """Streams what the store lacks through the engine, until nothing is left."""
@@ -230,12 +225,11 @@ class _Window:
         for requests in segments:
             keys = request_keys(self.signature, requests)
             records = store.records([key for key in dict.fromkeys(keys) if key not in seen])
+            known = {key for key, record in records.items() if record.settled}
             if again:
                 given = StoredAnswers(store, self.signature).read(requests)
                 readable = zip(keys, given, strict=True)
                 known = {key for key, one in readable if not isinstance(one, Failure)}
-            else:
-                known = {key for key, record in records.items() if record.settled}
             stats.requests += len(requests)
             for record in records.values():
                 stats.paid(record.usage, record.cost_usd)
@@ -277,42 +271,37 @@ class _Window:
         return self.again.popleft() if self.again else next(wanted, None)
 
     def _keep(self, asked: _Asked, completion: Completion) -> None:
-        logger.debug("%s: %s, %s", asked.request.task, completion.finish_reason, completion.usage)
         answer = parse(asked.request, completion, asked.key)
-        failure = answer if isinstance(answer, Failure) else None
+        readable = not isinstance(answer, Failure)
         self.store.put(
             asked.key,
             asked.request,
             completion,
             self.signature,
-            readable=failure is None,
+            readable=readable,
             tries=asked.tries,
-            sources_known=True,
         )
         self.stats.called(completion)
         self.stats.seconds = time.perf_counter() - self.started
         if self.progress is not None:
             self.progress(self.stats)
-        failed = failure is not None and failure.reason is Failed.ENGINE_ERROR
+        if isinstance(answer, Failure):
+            self._failed(asked, completion, answer)
         # Errors of single requests differ in what they say; a dead server repeats itself.
-        same = completion.error == self.last_error or self.errors_in_a_row == 0
-        silent = failed and completion.text is None
-        self.errors_in_a_row = (self.errors_in_a_row if same else 0) + 1 if silent else 0
-        self.last_error = completion.error
+        said = ""
+        if isinstance(answer, Failure) and answer.reason is Failed.ENGINE_ERROR:
+            said = "" if completion.text else completion.error or completion.finish_reason
+        is_same = said and said == self.last_error
+        self.errors_in_a_row = self.errors_in_a_row + 1 if is_same else int(bool(said))
+        self.last_error = said
         if self.errors_in_a_row >= MOST_ERRORS:
-            said = (completion.error or completion.finish_reason)[:LONGEST_ERROR]
             raise EngineError(
                 f"engine {type(self.engine).__name__!r} gave {MOST_ERRORS} equal errors in a row "
-                f"and no answer, {said!r}: fix that, the same command resumes from here"
+                f"and no answer, {said[:LONGEST_ERROR]!r}: fix that, the same command resumes from "
+                "here"
             )
-        if failure is not None:
-            self._failed(asked, completion, failure)
 
     def _failed(self, asked: _Asked, completion: Completion | None, failure: Failure) -> None:
-        if failure.reason != Failed.NEEDS_MODEL and self.logged < FEW:
-            self.logged += 1
-            who = f"{asked.request.task}, {self.signature.get('kind')}"
-            logger.info("%s: %s: %s", who, failure.reason, failure.detail)
         if failure.reason in NOT_AGAIN or asked.tries >= MOST_TRIES:
             self.failures[str(failure.reason)] += 1
         else:

@@ -29,7 +29,6 @@ from echo_hf.tables import arrow_batches
 
 logger = logging.getLogger(__name__)
 PARTS = ("kept", "rejects", "quarantine", "notices")
-SIZES = "sizes.json"
 UNFINISHED = ("tmp*", ".*.partial")  # as datasets calls them, and as we do
 FILES = (*(f"{part}.parquet" for part in PARTS), "stats.json", "digest.json")
 
@@ -122,39 +121,26 @@ class RunFolder:
         (self.root / "config.yaml").write_text(text, "utf-8")
 
     def record(self, name: str) -> StageRecord | None:
-        path = self.stage(name) / "digest.json"
-        if not path.exists():
-            return None
         try:
-            return StageRecord(**json.loads(path.read_text("utf-8")))
+            return StageRecord(**json.loads((self.stage(name) / "digest.json").read_text("utf-8")))
         except (OSError, ValueError, TypeError):
-            return None  # damaged: the stage is as if it had never run
+            return None  # it has not run, or the file is damaged
 
     def save(self, result: StageResult, record: StageRecord) -> None:
         """Writes a stage's result, whole or not at all; an unchanged one is left as it is."""
+        folder = self.stage(record.stage)
+        is_whole = all((folder / name).exists() for name in FILES)
         # A call that failed again leaves the same rows, but may tell another reason.
-        unchanged = self.record(record.stage) == record and _is_intact(self.stage(record.stage))
-        if unchanged and not result.stats.fill.calls:
+        if is_whole and self.record(record.stage) == record and not result.stats.fill.calls:
             return
         stats = json.dumps(dataclasses.asdict(result.stats), indent=1, sort_keys=True)
         text = json.dumps(dataclasses.asdict(record), indent=1, sort_keys=True, default=str)
         parts = (result.dataset, result.rejects, result.quarantine, result.notices)
-        with replaced_whole(self.stage(record.stage)) as folder:
+        with replaced_whole(folder) as folder:
             for part, dataset in zip(PARTS, parts, strict=True):
                 _write(dataset, folder / f"{part}.parquet")
             (folder / "stats.json").write_text(stats + "\n", "utf-8")
             (folder / "digest.json").write_text(text + "\n", "utf-8")
-            sizes = {name: (folder / name).stat().st_size for name in FILES}
-            (folder / SIZES).write_text(json.dumps(sizes, indent=1) + "\n", "utf-8")
-
-
-def _is_intact(folder: Path) -> bool:
-    # Not every damage shows in a size, but what a full disk or a careless hand does mostly does.
-    try:
-        sizes = json.loads((folder / SIZES).read_text("utf-8"))
-        return all((folder / name).stat().st_size == sizes[name] for name in FILES)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def _write(dataset: Dataset, path: Path) -> None:

@@ -19,7 +19,7 @@ from echo_hf.engines.base import (
     make_engine,
     register,
 )
-from echo_hf.errors import EngineError, MissingExtraError
+from echo_hf.errors import EngineError
 from tests.stages_for_tests import Scripted
 
 
@@ -47,14 +47,6 @@ def test_a_registered_engine_is_made_by_its_name() -> None:
     assert not isinstance(object(), Engine)
     with pytest.raises(EngineError, match=r"^engine 'scripted' does not take \['modle'\]: "):
         make_engine("scripted", modle="two")
-
-
-@pytest.mark.parametrize("kind", ["vllm", "transformers"])
-def test_what_is_missing_is_told_before_all(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: pytest.fail("asked"))
-    monkeypatch.setattr("echo_hf._infra.registry.find_spec", lambda _: None)
-    with pytest.raises(MissingExtraError, match=rf"echo-hf\[{kind}\]"):
-        make_engine(kind, model="acme/none").signature()
 
 
 @pytest.mark.parametrize("device", ["dev/nvidia0", "dev/kfd", "dev/dxg"])

@@ -58,9 +58,9 @@ class Case:
     said: Callable[[Completion], Any] = lambda done: done.text
 
 
-def image(folder: Path, red: int) -> ImageRef:
+def image(folder: Path, red: int, size: tuple[int, int] = (60, 40)) -> ImageRef:
     file = folder / f"{red}.png"
-    Image.new("RGB", (60, 40), (red, 0, 0)).save(file)
+    Image.new("RGB", size, (red, 0, 0)).save(file)
     return ImageRef(hashlib.sha256(file.read_bytes()).hexdigest(), file)
 
 
@@ -124,10 +124,10 @@ def moderation(folder: Path, server: LoopbackServer) -> Case:
     two = ask("two cats", image(folder, 1), image(folder, 2))
     no_form = "stage 'look' wants an answer of a declared form, which a moderation endpoint does"
     bad = {
-        "2 images in one request, expected at most 1: a moderation endpoint takes no more": two,
+        "2 images and 8 characters in one request: a moderation endpoint takes one": two,
         no_form: replace(ask("a cat"), answer=Shade),
         f"{no_form} not": replace(ask("a cat"), regex="safe"),
-        "neither text nor an image": ask(" ", "\n"),
+        "0 images and 4 characters in one request": ask(" ", "\n"),
         "UnicodeEncodeError": ask("\ud800"),
     }
     engine = make_engine("moderation", base_url=server.url, backoff_s=0.001)

@@ -97,7 +97,7 @@ def test_the_signature_is_what_decides_an_answer() -> None:
     [
         ({"temperature": 0}, f"known: {', '.join(sorted(ModerationOptions.model_fields))}"),
         ({"extra_body": {"input": []}}, "expected no input, which the engine sets itself"),
-        ({"base_url": f"{OPENAI}/moderations"}, "leave out '/moderations', which is added to it"),
+        ({"base_url": f"{OPENAI}/moderations"}, "without what requests add to it"),
         ({"api_key": SECRET}, "environment variable"),
         ({"api_key_env": "my key"}, "is not a name of an environment variable"),
     ],

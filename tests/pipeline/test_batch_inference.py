@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion, Request, Text, Usage
 from echo_hf.errors import EngineError
@@ -255,39 +253,20 @@ def test_an_engine_that_miscounts_is_named(store: Store, number: int) -> None:
     assert len(store) == 2
 
 
-@given(st.lists(st.sampled_from(list(TRIES)), max_size=8), st.integers(1, 4), st.integers(1, 4))
+@pytest.mark.parametrize(("window", "segment"), [(1, 3), (4, 1), (3, 20)])
 def test_the_plan_names_the_calls_that_are_made(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], window: int, segment: int
+    store: Store, monkeypatch: pytest.MonkeyPatch, window: int, segment: int
 ) -> None:
-    store = Store(tmp_path_factory.mktemp("plan") / "answers.sqlite")
-    rows = posts(*lines)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("echo_hf.pipeline.batch_inference.SEGMENT", segment)
-        for _ in range(2):
-            engine = Scripted(window=window)
-            planned = plan(Guess(), rows, engine, store)
-            assert engine.streams == 0
-            stats = fill(Guess(), rows, engine, store)
-            tries = Counter(engine.lines())
-            assert planned.calls == len(tries)
-            assert planned.requests == stats.requests == len(lines)
-            assert (planned.stored, planned.repeated) == (stats.store_hits, stats.repeated)
-            assert max(tries.values(), default=0) <= 2
-    store.close()
-
-
-@dataclass
-class Priced(Scripted):
-    usd_per_million_prompt_tokens: float = 4.0
-
-
-def test_a_plan_counts_prompts_at_the_price_of_the_engine(store: Store) -> None:
-    fill(Guess(), posts("blue"), Scripted(), store)
-    planned = plan(Guess(), posts("red", "blue"), Scripted(), store)
-    # "Name a color." is 14 characters, "red" is 3: 4 + 1 tokens.
-    assert (planned.requests, planned.stored, planned.prompt_tokens) == (2, 1, 5)
-    assert planned.cost_usd is None
-    assert plan(Guess(), posts("red"), Priced(), store).cost_usd == 5 * 4.0 / 1e6
+    monkeypatch.setattr("echo_hf.pipeline.batch_inference.SEGMENT", segment)
+    rows = posts(*TRIES, "red", "", "off red")
+    for made in range(2):
+        engine = Scripted(window=window)
+        planned = plan(Guess(), rows, engine, store)
+        assert engine.streams == 0
+        stats = fill(Guess(), rows, engine, store)
+        assert planned.calls == len(set(engine.lines())) == len(TRIES) - 6 * made
+        assert planned.requests == stats.requests == len(TRIES) + 2
+        assert (planned.stored, planned.repeated) == (stats.store_hits, stats.repeated)
 
 
 def test_enough_is_enough(store: Store) -> None:

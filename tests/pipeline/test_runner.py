@@ -70,7 +70,11 @@ def tables(run: Path) -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize(
-    "engine", [{"kind": "rules"}, {"kind": "recorded", "source": "quickstart"}]
+    "engine",
+    [
+        {"kind": "recorded", "source": "quickstart"},
+        pytest.param({"kind": "rules"}, marks=pytest.mark.slow),
+    ],
 )
 def test_a_build_is_the_same_byte_for_byte(
     engine: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -137,7 +141,9 @@ run_stage(Slow(), posts(*"a" * 5000), runner=LocalRunner(2, least_rows=0))
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_processes_end_with_the_run(number: signal.Signals) -> None:
     """A script without `if __name__ == "__main__":`, which they do not run again."""
     command = [sys.executable, "-c", SLOW]

@@ -65,14 +65,11 @@ def test_the_form_follows_the_instructions() -> None:
     assert regex["content"][1]["text"].endswith("\n[1]")
 
 
-def test_what_a_batch_must_have_in_common() -> None:
+def test_what_a_batch_must_have_in_common_and_what_its_draws() -> None:
     one, two = (asked(request("red", images=names)).kind for names in ("a", "ab"))
     others = [asked(each).kind for each in (request("red"), request("red", max_tokens=9), PLAIN)]
     assert one == two
     assert len({one, *others}) == 4
-
-
-def test_draws_belong_to_the_question() -> None:
     given = [request("red"), request("blue"), *(request("red", images=[n]) for n in IMAGES)]
     seeds = [asked(one).seed(0) for one in given] + [asked(given[0]).seed(1)]
     assert len(set(seeds)) == 5
@@ -169,10 +166,10 @@ def without_images(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (with_code, "comes with code of its own, which is never run here"),
+        (with_code, "(code that comes with a model is never run)"),
         (with_pickles, "expected a vision-language model with safetensors weights"),
         (torn, "(SafetensorError: "),
-        (without_template, "its template as `chat_template`"),
+        (without_template, "it has no chat template: name a file as `chat_template`"),
         (without_images, "expected a vision-language model"),
     ],
 )

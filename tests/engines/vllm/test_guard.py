@@ -43,8 +43,12 @@ def child() -> Iterator[BaseProcess]:
         process.join()
 
 
-@pytest.mark.parametrize("inside", ["pass", EARLY], ids=["later", "while it loads"])
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+SLOW_TERM = pytest.param(signal.SIGTERM, "pass", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("how", "inside"), [(signal.SIGKILL, "pass"), (signal.SIGKILL, EARLY), SLOW_TERM]
+)
 def test_children_go_with_a_killed_run(how: signal.Signals, inside: str) -> None:
     command = [sys.executable, "-c", RUN.format(inside=inside)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:

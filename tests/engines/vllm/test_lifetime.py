@@ -125,11 +125,6 @@ def test_other_arguments_reach_vllm_and_its_cache_is_as_large_as_is_said(tiny: P
     sized = fit_of(EngineChoice(kind="vllm", **given))
     # The tests give vLLM a gigabyte of cache.
     assert room * sized.request / sized.tokens == pytest.approx(2**30, rel=0.001)
-    misspelt = VllmEngine(**given, engine_args={"max_num_batched_token": 4096})
-    with pytest.raises(EngineError, match="did you mean 'max_num_batched_tokens'") as caught:
-        list(misspelt.stream([ask("a")]))
-    assert str(caught.value).startswith("engine 'vllm': engine_args: unknown argument 'max_num_b")
-    assert "\n" not in str(caught.value)
 
 
 def test_what_cannot_be_loaded_is_told_in_one_line(tiny: Path) -> None:
@@ -145,7 +140,5 @@ def test_sleep_is_refused_where_vllm_has_none(tiny: Path) -> None:
     with VllmEngine(model=str(tiny), sleep=True) as engine:
         assert engine.signature() == VllmEngine(model=str(tiny)).signature()
         assert not engine.sleep()
-        with pytest.raises(EngineError, match="sleep is true, and vLLM's sleep mode needs a GPU"):
+        with pytest.raises(EngineError, match=r"vLLM cannot load .*[Ss]leep"):
             list(engine.stream([ask("a")]))
-    with pytest.raises(EngineError, match="expected one of them"):
-        VllmEngine(model=str(tiny), sleep=True, devices=2)
