@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
@@ -25,19 +25,6 @@ def plan_order(requests: Sequence[Request]) -> list[int]:
         images = by_images.setdefault((prefix, _images(request)), len(by_images))
         places.append((prefix, images))
     return sorted(range(len(requests)), key=places.__getitem__)
-
-
-def request_chunks(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
-    """Requests in lists of a size, up to twice as long while the next one shows the same images."""
-    chunk = list[Request]()
-    for request in requests:
-        shares = bool(chunk) and _images(request) == _images(chunk[-1]) != ()
-        if len(chunk) >= (2 * size if shares else size):
-            yield chunk
-            chunk = []
-        chunk.append(request)
-    if chunk:
-        yield chunk
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from queue import SimpleQueue
 from typing import Any
 
 from echo_hf._infra.worker_pool import LostItemError, Place, Runs, WorkerPool
 from echo_hf.engines.base import Answers, Completion, Engine, Request, StreamingEngine
-from echo_hf.engines.planner import request_chunks
 from echo_hf.engines.schema import portable_answer
 from echo_hf.errors import EngineError
 
@@ -89,12 +88,11 @@ class PooledEngine(StreamingEngine):
     def _answers(self, requests: Iterator[Request]) -> Answers:
         window = getattr(self._engine, "window", WINDOW)
         size, numbers = max(1, window // CHUNKS), count()
-        chunks, in_flight = request_chunks(requests, size), dict[Future[Completion], int]()
-        done = SimpleQueue[Future[Completion]]()
+        in_flight, done = dict[Future[Completion], int](), SimpleQueue[Future[Completion]]()
         try:
             while True:
                 while self._pool is None or len(in_flight) < self._pool.size * self._pool.depth:
-                    if not (chunk := next(chunks, None)):
+                    if not (chunk := list(islice(requests, size))):
                         break
                     # Two chunks wait beside a full window, so that none runs dry.
                     self._pool = self._pool or self._started(window + 2 * size)

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from echo_hf.engines.base import Completion, Engine, Message, Request, Text, Usage
 from echo_hf.engines.planner import RequestPlan, extended, plan_order
 from echo_hf.errors import EngineError
-from echo_hf.pipeline.answer_store import MOST_TRIES, Record, Store, request_keys
+from echo_hf.pipeline.answer_store import MOST_TRIES, Store, request_keys
 from echo_hf.pipeline.answers import Failure, StoredAnswers, answers_of, parse
 from echo_hf.reasons import Failed
 from echo_hf.tables import arrow_batches
@@ -241,18 +241,11 @@ class _Window:
                 elif key in known:
                     stats.store_hits += 1
                 else:
-                    yield self._first_or_second(requests[number], key, records.get(key))
+                    # A killed run may not have come to the second try of an unreadable answer.
+                    record = records.get(key)
+                    tries = 0 if record is None or record.settled else record.tries
+                    yield _Asked(requests[number], key, tries + 1)
                 seen.add(key)
-
-    def _first_or_second(self, request: Request, key: bytes, record: Record | None) -> _Asked:
-        if record is None or record.settled:
-            return _Asked(request, key)
-        # An unreadable answer whose second try a killed run did not come to.
-        known = self.store.get([key]).get(key)
-        failure = parse(request, known, key)
-        if known is not None and isinstance(failure, Failure):
-            request = second_request(request, known, failure)
-        return _Asked(request, key, record.tries + 1)
 
     def _given(
         self, first: _Asked, wanted: Iterator[_Asked], in_flight: dict[int, _Asked]

@@ -14,7 +14,6 @@ from echo_hf.engines.planner import (
     estimate_tokens,
     extended,
     plan_order,
-    request_chunks,
 )
 from tests.stages_for_tests import request
 
@@ -38,25 +37,6 @@ def test_shared_beginnings_follow_each_other(shapes: list[tuple[str, list[str]]]
     kinds = [(prompt, (prompt, tuple(images))) for prompt, images in shapes]
     first = [[[kind[part] for kind in kinds].index(one[part]) for part in (0, 1)] for one in kinds]
     assert order == sorted(order, key=lambda at: (*first[at], at))
-
-
-@pytest.mark.parametrize(
-    ("images", "chunks"),
-    [
-        ("------", ["---", "---"]),
-        ("-----", ["---", "--"]),
-        ("aabbbb", ["aabbbb"]),  # what shows the same goes together, up to twice the size
-        ("aabbbbbb", ["aabbbb", "bb"]),
-        ("aabbcc", ["aabb", "cc"]),
-        ("a", ["a"]),
-        ("", []),
-    ],
-)
-def test_chunks_end_where_the_images_do(images: str, chunks: list[str]) -> None:
-    asked = [request(f"{at}", images=[one] * (one != "-")) for at, one in enumerate(images)]
-    found = list(request_chunks(iter(asked), 3))
-    assert [len(chunk) for chunk in found] == [len(chunk) for chunk in chunks]
-    assert [one for chunk in found for one in chunk] == asked
 
 
 @pytest.mark.parametrize(
