@@ -46,14 +46,8 @@ class ModerationOptions(ServerOptions):
     model: Name = "omni-moderation-latest"
 
 
-class Moderation(BaseModel):
-    """What a model says of one request.
-
-    Attributes:
-        categories: Whether each category applies; null where the model does not say.
-        category_scores: How sure it is, mostly from 0 to 1; null where it does not say.
-        flagged: Whether any category applies.
-    """
+class _Moderation(BaseModel):
+    """What a model says of one request: null for a category that it does not know."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -67,7 +61,7 @@ class _Response(BaseModel):
 
     model: str
     # Several would be of parts of the request, and the first would not stand for the others.
-    results: Annotated[list[Moderation], Field(min_length=1, max_length=1)]
+    results: Annotated[list[_Moderation], Field(min_length=1, max_length=1)]
 
 
 class ModerationEngine(ServerEngine):

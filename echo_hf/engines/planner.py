@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 
@@ -34,6 +34,7 @@ class RequestPlan:
     repeated: int = 0
     prompt_tokens: int = 0
     images: int = 0
+    usd_per_million_prompt_tokens: float | None = None
 
     @property
     def calls(self) -> int:
@@ -43,16 +44,19 @@ class RequestPlan:
     def __str__(self) -> str:
         if not self.calls:
             return ""
+        price = self.usd_per_million_prompt_tokens
+        cost = "" if price is None else f", ${self.prompt_tokens * price / 1e6:.2f} and the answers"
         return (
             f"{self.calls:>9,} calls to make, {self.stored:,} answered before; about "
-            f"{self.prompt_tokens:,} prompt tokens, {self.images:,} images"
+            f"{self.prompt_tokens:,} prompt tokens, {self.images:,} images{cost}"
         )
 
 
 def extended(
     plan: RequestPlan, requests: Sequence[Request], stored: int, repeated: int = 0
 ) -> RequestPlan:
-    return RequestPlan(
+    return replace(
+        plan,
         requests=plan.requests + len(requests) + stored + repeated,
         stored=plan.stored + stored,
         repeated=plan.repeated + repeated,

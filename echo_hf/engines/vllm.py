@@ -8,9 +8,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import lru_cache
 from inspect import GEN_CLOSED, getgeneratorstate
 from itertools import chain
+from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any
 
@@ -202,7 +203,7 @@ def _completion(output: Any) -> Completion:
 
 
 def images_ahead(
-    requests: Iterable[Numbered], reading: Callable[[ImageRef], Future[Image.Image]]
+    requests: Iterable[Numbered], reading: Callable[[ImageRef, Path | None], object]
 ) -> Iterator[Numbered]:
     """The same requests; images of the next few are read meanwhile."""
     waiting: deque[Numbered] = deque()
@@ -210,7 +211,7 @@ def images_ahead(
         for message in numbered[1].messages:
             for part in message.parts:
                 if isinstance(part, ImageRef):
-                    reading(part)
+                    reading(part, part.file)
         waiting.append(numbered)
         if len(waiting) > REQUESTS_AHEAD:
             yield waiting.popleft()
@@ -256,12 +257,17 @@ class VllmEngine(CheckpointEngine):
             self._load()
         llm, options = self._loaded, self.options
         with ThreadPoolExecutor(READERS) as readers:
-            # An image of several requests is read once.
-            reading = lru_cache(IMAGES_KEPT)(partial(readers.submit, self._read))
+            # An image of several requests is read once; of two references, the file may differ.
+            @lru_cache(IMAGES_KEPT)
+            def reading(reference: ImageRef, _: Path | None) -> Future[Image.Image]:
+                return readers.submit(self._read, reference)
+
+            def image(reference: ImageRef) -> Image.Image:
+                return reading(reference, reference.file).result()
 
             def send(request: Request) -> str:
                 identifiers: list[str] = llm.enqueue_chat(
-                    [conversation(request, lambda reference: reading(reference).result())],
+                    [conversation(request, image)],
                     [sampling(request, options)],
                     use_tqdm=False,
                     chat_template_kwargs=dict(options.chat_template_kwargs) or None,
@@ -276,6 +282,8 @@ class VllmEngine(CheckpointEngine):
         """Makes room on the GPU until the next request; false where the option is not set."""
         if self._loaded is None or not self.options.sleep:
             return False
+        if self._is_asleep:
+            return True
         for answers in list(self._streams):
             answers.close()
         self._loaded.sleep()

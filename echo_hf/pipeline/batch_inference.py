@@ -161,7 +161,8 @@ def fill(
 
 def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> RequestPlan:
     """What `fill` would ask: a pass over the rows that calls no model."""
-    planned, signature = RequestPlan(), engine.signature()
+    price = getattr(engine, "usd_per_million_prompt_tokens", None)
+    planned, signature = RequestPlan(usd_per_million_prompt_tokens=price), engine.signature()
     seen: set[bytes] = set()
     for requests in request_segments(stage.answered_by(answers_of(engine, store)), dataset):
         keys = request_keys(signature, requests)

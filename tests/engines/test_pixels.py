@@ -132,19 +132,6 @@ def test_the_rule_is_that_of_transformers(size: Size, asked: dict[str, Any]) -> 
             fitted(size, **asked)
 
 
-@pytest.mark.models
-@pytest.mark.parametrize("size", [(250, 333), (20, 30)])
-def test_a_sent_image_is_what_the_processor_would_make(tmp_path: Path, size: Size) -> None:
-    pixels = noise(*size)
-    budget = {"shortest_edge": 3136, "longest_edge": 200_704}
-    processor = _processors().Qwen2VLImageProcessorPil(size=budget)
-    sent = sent_reference(kept(tmp_path, pixels), family="qwen2_5_vl", max_pixels=200_704)
-    ours = processor(images=[sent], do_resize=False, return_tensors="np")
-    theirs = processor(images=[Image.fromarray(pixels)], return_tensors="np")
-    np.testing.assert_array_equal(ours["image_grid_thw"], theirs["image_grid_thw"])
-    np.testing.assert_allclose(ours["pixel_values"], theirs["pixel_values"], atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("size", "most"),
     [

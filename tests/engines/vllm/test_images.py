@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
-
-from PIL import Image
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.engines.pixels import sent_reference
@@ -22,9 +19,8 @@ def showing(*references: ImageRef) -> Request:
 def test_images_of_the_next_few_requests_are_read_meanwhile() -> None:
     read, taken = list[str](), list[int]()
 
-    def reading(reference: ImageRef) -> Future[Image.Image]:
+    def reading(reference: ImageRef, _: Path | None) -> None:
         read.append(reference.sha256)
-        return Future()
 
     def requests() -> Iterator[tuple[int, Request]]:
         for number in range(20):
