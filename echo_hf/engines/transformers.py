@@ -8,7 +8,6 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby, islice
 from typing import Any, Literal
 
@@ -26,7 +25,6 @@ from echo_hf.engines.base import (
     register,
 )
 from echo_hf.engines.checkpoint import (
-    Checkpoint,
     CheckpointEngine,
     Count,
     ModelOptions,
@@ -204,135 +202,6 @@ def sampling_processors(
     return [TemperatureLogitsWarper(temperature), *nucleus, noise]
 
 
-class LoadedModel:
-    """A model in memory; `fitted` where images come in the size that its processor leaves alone."""
-
-    def __init__(
-        self, options: TransformersOptions, checkpoint: Checkpoint, fitted: bool, structured: bool
-    ) -> None:
-        self.options, self.fitted, self.structured = options, fitted, structured
-        check_installed(KIND)
-        try:
-            self._load(checkpoint)
-        except Exception as error:  # whatever the driver, the memory or the files are short of
-            raise EngineError(
-                f"cannot load {options.model!r} ({reason(error)}): expected a vision-language "
-                "model made for chat, that transformers itself knows (code that comes with a model "
-                "is never run), with safetensors weights that fit into memory"
-            ) from error
-
-    def _load(self, checkpoint: Checkpoint) -> None:
-        from transformers import (
-            AutoConfig,
-            AutoModelForImageTextToText,
-            AutoProcessor,
-            GenerationConfig,
-        )
-
-        options, given = self.options, {"revision": checkpoint.commit, "trust_remote_code": False}
-        config = AutoConfig.from_pretrained(checkpoint.source, **given)
-        text = config.get_text_config()
-        if config.model_type == LLAMA_4 and text.attention_chunk_size is None:
-            # No chunks, says Llama Guard; transformers counts with the null and fails. One chunk
-            # that holds the longest request and its answer is no chunks.
-            text.attention_chunk_size = text.max_position_embeddings
-        self.model = AutoModelForImageTextToText.from_pretrained(
-            checkpoint.source,
-            config=config,
-            dtype=options.dtype,
-            device_map="auto",
-            use_safetensors=True,
-            **given,
-        )
-        self.processor = AutoProcessor.from_pretrained(checkpoint.source, **given)
-        if options.chat_template is not None:
-            self.processor.chat_template = options.chat_template.read_text("utf-8")
-        if not self.processor.chat_template:
-            raise EngineError("it has no chat template: name a file as `chat_template`")
-        tokenizer = self.processor.tokenizer
-        # The answer follows the prompt: whatever fills a row up stands before it.
-        tokenizer.padding_side = "left"
-        if tokenizer.pad_token is None:
-            tokenizer.pad_token = tokenizer.eos_token
-        # A checkpoint's own penalties and draws would change answers behind the signature's back.
-        stops = self.model.generation_config.eos_token_id
-        self.model.generation_config = GenerationConfig(eos_token_id=stops)
-        stops = tokenizer.eos_token_id if stops is None else stops
-        self._stops = frozenset([stops] if isinstance(stops, int) else stops)
-
-    def rendered(self, chat: list[dict[str, Any]]) -> str:
-        options = {"add_generation_prompt": True, **self.options.chat_template_kwargs}
-        return str(self.processor.apply_chat_template(chat, tokenize=False, **options))
-
-    def answers(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
-        import torch
-
-        options, answer = self.options, questions[0].request.max_tokens
-        images = [list(one.images) for one in questions]
-        # Those that are fitted to the family's rule need no second resize.
-        arguments = {"images_kwargs": {"do_resize": False}} if self.fitted and images[0] else {}
-        inputs = self.processor(
-            text=[one.text for one in questions],
-            images=images if images[0] else None,
-            padding=True,
-            return_tensors="pt",
-            **arguments,
-        ).to(self.model.device, dtype=self.model.dtype)
-        lengths = inputs["attention_mask"].sum(dim=1).tolist()
-        room = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        if room is not None and max(lengths) + answer > room:
-            raise EngineError(
-                f"a prompt of {max(lengths)} tokens and an answer of up to {answer} are more than "
-                f"the model's {room}: lower max_pixels or the stage's context"
-            )
-        seeds = [one.seed(options.seed + one.request.repeat) for one in questions]
-        processors = [
-            *self._enforced(questions),
-            *sampling_processors(seeds, options.temperature, options.top_p, self.model.device),
-        ]
-        with torch.inference_mode():
-            written = self.model.generate(
-                **inputs,
-                max_new_tokens=answer,
-                do_sample=False,
-                eos_token_id=sorted(self._stops),
-                pad_token_id=self.processor.tokenizer.pad_token_id,
-                logits_processor=processors,
-            )
-        rows = written[:, inputs["input_ids"].shape[1] :].tolist()
-        return [self._completion(*one) for one in zip(rows, lengths, strict=True)]
-
-    def _completion(self, tokens: list[int], asked: int) -> Completion:
-        end = next((at for at, token in enumerate(tokens) if token in self._stops), None)
-        text = self.processor.tokenizer.decode(tokens[:end], skip_special_tokens=True)
-        usage = Usage(asked, len(tokens) if end is None else end + 1)
-        return Completion(text, None, "length" if end is None else "stop", usage)
-
-    def _enforced(self, questions: Sequence[PreparedRequest]) -> list[Any]:
-        """What rules out every token that would leave the forms of the answers."""
-        if not (self.structured and any(one.has_form for one in questions)):
-            return []
-        from xgrammar.contrib.hf import LogitsProcessor
-
-        def grammar(request: Request) -> Any:
-            if request.answer is None:
-                return self._compiler.compile_regex(request.regex)
-            # Where any white space is allowed a model may go on with it up to its limit.
-            schema = grammar_schema(request.answer)
-            return self._compiler.compile_json_schema(schema, any_whitespace=False)
-
-        return [LogitsProcessor([grammar(one.request) for one in questions])]
-
-    @cached_property
-    def _compiler(self) -> Any:
-        from xgrammar import GrammarCompiler, TokenizerInfo
-
-        tokenizer, size = self.processor.tokenizer, self.model.config.get_text_config().vocab_size
-        stops = sorted(self._stops)
-        known = TokenizerInfo.from_huggingface(tokenizer, vocab_size=size, stop_token_ids=stops)
-        return GrammarCompiler(known)
-
-
 @register(
     KIND,
     "a GPU or a processor that vLLM does not run on",
@@ -346,6 +215,7 @@ class TransformersEngine(CheckpointEngine):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(TransformersOptions, options)
+        self._batches = Batches(self._answered, is_out_of_memory, free, self.options.batch_size)
 
     @property
     def window(self) -> int:
@@ -355,34 +225,148 @@ class TransformersEngine(CheckpointEngine):
         structured = GRAMMAR if self._structured else None
         return {**super().signature(), "schema_words": SCHEMA_WORDS, "structured": structured}
 
+    @property
+    def _structured(self) -> bool:
+        if self.options.structured == "auto":
+            return importlib.util.find_spec(GRAMMAR) is not None
+        return self.options.structured == GRAMMAR
+
     def _computed(self, requests: Iterator[Request]) -> Answers:
         numbered = enumerate(requests)
         while pool := list(islice(numbered, self.window)):
             if self._loaded is None:
-                self._loaded = self._load()
-            model, batches = self._loaded
+                self._load()
             ready: list[Numbered] = []
             for number, request in pool:
                 try:
-                    ready.append((number, question(request, model.rendered, self._read)))
+                    ready.append((number, question(request, self._rendered, self._read)))
                 except Exception as error:
                     yield number, failure(error)
-            yield from batches.answered(ready)
+            yield from self._batches.answered(ready)
 
-    def _load(self) -> tuple[LoadedModel, Batches]:
+    def _load(self) -> None:
+        check_installed(KIND)
         if self._structured and importlib.util.find_spec(GRAMMAR) is None:
             raise MissingExtraError(f"structured: {GRAMMAR}", KIND)
-        fitted = self._rule["family"] is not None
-        model = LoadedModel(self.options, self._checkpoint, fitted, self._structured)
-        return model, Batches(model.answers, is_out_of_memory, free, self.options.batch_size)
+        try:
+            self._loaded = self._made()
+        except Exception as error:  # whatever the driver, the memory or the files are short of
+            raise EngineError(
+                f"cannot load {self.options.model!r} ({reason(error)}): expected a vision-language "
+                "model made for chat, that transformers itself knows (code that comes with a model "
+                "is never run), with safetensors weights that fit into memory"
+            ) from error
+
+    def _made(self) -> Any:
+        from transformers import (
+            AutoConfig,
+            AutoModelForImageTextToText,
+            AutoProcessor,
+            GenerationConfig,
+        )
+
+        options, checkpoint = self.options, self._checkpoint
+        given = {"revision": checkpoint.commit, "trust_remote_code": False}
+        config = AutoConfig.from_pretrained(checkpoint.source, **given)
+        text = config.get_text_config()
+        if config.model_type == LLAMA_4 and text.attention_chunk_size is None:
+            # No chunks, says Llama Guard; transformers counts with the null and fails. One chunk
+            # that holds the longest request and its answer is no chunks.
+            text.attention_chunk_size = text.max_position_embeddings
+        model = AutoModelForImageTextToText.from_pretrained(
+            checkpoint.source,
+            config=config,
+            dtype=options.dtype,
+            device_map="auto",
+            use_safetensors=True,
+            **given,
+        )
+        self._processor = AutoProcessor.from_pretrained(checkpoint.source, **given)
+        if options.chat_template is not None:
+            self._processor.chat_template = options.chat_template.read_text("utf-8")
+        if not self._processor.chat_template:
+            raise EngineError("it has no chat template: name a file as `chat_template`")
+        tokenizer = self._processor.tokenizer
+        # The answer follows the prompt: whatever fills a row up stands before it.
+        tokenizer.padding_side = "left"
+        if tokenizer.pad_token is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        # A checkpoint's own penalties and draws would change answers behind the signature's back.
+        stops = model.generation_config.eos_token_id
+        model.generation_config = GenerationConfig(eos_token_id=stops)
+        stops = tokenizer.eos_token_id if stops is None else stops
+        self._stops = [stops] if isinstance(stops, int) else sorted(stops)
+        if self._structured:
+            from xgrammar import GrammarCompiler, TokenizerInfo
+
+            size = text.vocab_size
+            known = TokenizerInfo.from_huggingface(
+                tokenizer, vocab_size=size, stop_token_ids=self._stops
+            )
+            self._compiler = GrammarCompiler(known)
+        return model
 
     def _free(self) -> None:
         if self._loaded is not None:
             self._loaded = None
             free()
 
-    @property
-    def _structured(self) -> bool:
-        if self.options.structured == "auto":
-            return importlib.util.find_spec(GRAMMAR) is not None
-        return self.options.structured == GRAMMAR
+    def _rendered(self, chat: list[dict[str, Any]]) -> str:
+        options = {"add_generation_prompt": True, **self.options.chat_template_kwargs}
+        return str(self._processor.apply_chat_template(chat, tokenize=False, **options))
+
+    def _answered(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
+        import torch
+
+        options, model, answer = self.options, self._loaded, questions[0].request.max_tokens
+        images = [list(one.images) for one in questions]
+        # Those that are fitted to the family's rule need no second resize.
+        is_fitted = self._rule["family"] is not None and images[0]
+        inputs = self._processor(
+            text=[one.text for one in questions],
+            images=images if images[0] else None,
+            padding=True,
+            return_tensors="pt",
+            **({"images_kwargs": {"do_resize": False}} if is_fitted else {}),
+        ).to(model.device, dtype=model.dtype)
+        lengths = inputs["attention_mask"].sum(dim=1).tolist()
+        room = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+        if room is not None and max(lengths) + answer > room:
+            raise EngineError(
+                f"a prompt of {max(lengths)} tokens and an answer of up to {answer} are more than "
+                f"the model's {room}: lower max_pixels or the stage's context"
+            )
+        seeds = [one.seed(options.seed + one.request.repeat) for one in questions]
+        drawing = sampling_processors(seeds, options.temperature, options.top_p, model.device)
+        with torch.inference_mode():
+            written = model.generate(
+                **inputs,
+                max_new_tokens=answer,
+                do_sample=False,
+                eos_token_id=self._stops,
+                pad_token_id=self._processor.tokenizer.pad_token_id,
+                logits_processor=[*self._enforced(questions), *drawing],
+            )
+        rows = written[:, inputs["input_ids"].shape[1] :].tolist()
+        return [self._completion(*one) for one in zip(rows, lengths, strict=True)]
+
+    def _completion(self, tokens: list[int], asked: int) -> Completion:
+        end = next((at for at, token in enumerate(tokens) if token in self._stops), None)
+        text = self._processor.tokenizer.decode(tokens[:end], skip_special_tokens=True)
+        usage = Usage(asked, len(tokens) if end is None else end + 1)
+        return Completion(text, None, "length" if end is None else "stop", usage)
+
+    def _enforced(self, questions: Sequence[PreparedRequest]) -> list[Any]:
+        """What rules out every token that would leave the forms of the answers."""
+        if not (self._structured and any(one.has_form for one in questions)):
+            return []
+        from xgrammar.contrib.hf import LogitsProcessor
+
+        def grammar(request: Request) -> Any:
+            if request.answer is None:
+                return self._compiler.compile_regex(request.regex)
+            # Where any white space is allowed a model may go on with it up to its limit.
+            schema = grammar_schema(request.answer)
+            return self._compiler.compile_json_schema(schema, any_whitespace=False)
+
+        return [LogitsProcessor([grammar(one.request) for one in questions])]

@@ -73,7 +73,7 @@ class FillStats:
             f"{self.store_hits:,} answered before",
             f"{usage.prompt + usage.completion:,} tokens",
         ]
-        if usage.cached:
+        if usage.cached and usage.prompt:
             parts.append(f"{100 * usage.cached / usage.prompt:.0f} % of prompts from cache")
         if self.cost_usd is not None:
             parts.append(f"${self.cost_usd:.2f}")

@@ -158,7 +158,7 @@ def test_leaving_the_context_frees_the_model(tiny: Path) -> None:
     engine = _engine(tiny, batch_size=1)
     with engine:
         list(engine.stream([_ask("red")]))
-        model = ref(engine._loaded[0].model)  # type: ignore[attr-defined]
+        model = ref(engine._loaded)  # type: ignore[attr-defined]
     gc.collect()
     assert model() is None
 
