@@ -154,7 +154,6 @@ def reason(error: BaseException) -> str:
 
 
 def failure(error: BaseException) -> Completion:
-    """An error as the answer to the one request that it belongs to."""
     return Completion(None, reason(error), "error")
 
 
@@ -261,7 +260,6 @@ class CheckpointEngine(StreamingEngine):
         }
 
     def _read(self, reference: ImageRef) -> Image.Image:
-        """An image in the size in which the model's own processor would leave it."""
         return sent_reference(reference, **self._rule)
 
     @property

@@ -52,7 +52,6 @@ UNITS = ((7200, 3600, "h"), (120, 60, "min"))
 
 
 def shown_dollars(usd: Range | None) -> str:
-    """A price for people: the likely one, and its ends where they lie apart."""
     if usd is None:
         return UNKNOWN
     low, likely, high = (f"{one:,.2f}" for one in usd)
@@ -142,15 +141,11 @@ class Listed(BaseModel):
 
 
 class ListedCalls(Listed):
-    """Tokens of an image and of an answer of a language model, seconds of a call."""
-
     image_tokens: Range
     answer_tokens: Range
 
 
 class ListedImages(Listed):
-    """Tokens and prices of an image that a model draws, seconds of an image."""
-
     server: str | None = None
     price: Mapping[str, float] = {}
     tokens: Mapping[TokenKind, Range] = {}
@@ -181,7 +176,6 @@ def prices_of(engine: Engine) -> tuple[float | None, float | None]:
 
 
 def expected_calls(engine: Engine, plan: RequestPlan) -> Expected:
-    """What the calls of a plan are expected to take."""
     if not plan.calls:
         return NO_WORK
     options, usd = getattr(engine, "options", None), None

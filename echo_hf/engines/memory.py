@@ -80,13 +80,11 @@ class Fit:
 
     @property
     def cache(self) -> float | None:
-        """What is left for requests."""
         whole = self.available
         return None if whole is None else max(0.0, whole - self.weights - self.working)
 
     @property
     def requests(self) -> float | None:
-        """How many requests fit at once."""
         return None if self.cache is None else self.cache / self.request
 
     @property

@@ -182,7 +182,6 @@ class OpenAIEngine(ServerEngine):
 
 
 def _instructed(messages: Sequence[Rendered], words: str) -> list[Rendered]:
-    """The messages with these words behind their instructions."""
     if not messages or messages[0]["role"] != "system":
         return [{"role": "system", "content": words}, *messages]
     content = messages[0]["content"]

@@ -39,8 +39,6 @@ ANY_SIZE = Budget(1, 1, None)
 
 
 class PixelRule(TypedDict):
-    """Whose rule images are resized by, and the bounds that replace its own."""
-
     family: str | None
     min_pixels: int | None
     max_pixels: int | None
@@ -104,7 +102,6 @@ def sent_reference(
     min_pixels: int | None = None,
     max_pixels: int | None = None,
 ) -> Image.Image:
-    """An image of a message as it is sent; its bytes must have its digest."""
     if reference.file is None:
         raise ImageError(f"image {reference.sha256!r} has no file: run `collect` to fetch it")
     image = upright_rgb(reference.file, reference.sha256)
@@ -125,5 +122,4 @@ def data_url(reference: ImageRef, rule: PixelRule | None) -> str:
 
 
 def image_part(reference: ImageRef, rule: PixelRule | None) -> dict[str, Any]:
-    """An image as OpenAI's requests hold it."""
     return {"type": "image_url", "image_url": {"url": data_url(reference, rule)}}

@@ -66,7 +66,6 @@ def extended(
 
 
 def request_tokens(request: Request) -> int:
-    """Tokens of a prompt, roughly."""
     parts = (part for message in request.messages for part in message.parts)
     texts = sum(estimate_tokens(part.text) for part in parts if isinstance(part, Text))
     return texts + TOKENS_PER_IMAGE * len(_images(request))

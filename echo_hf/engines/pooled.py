@@ -22,7 +22,6 @@ WINDOW = 64
 
 
 def portable(request: Request) -> Request:
-    """A request as another process can have it, with what decides its answer."""
     answer = request.answer and portable_answer(request.answer)
     return replace(request, answer=answer, inputs={}, sources=(), accepts=None)
 
@@ -72,12 +71,10 @@ class PooledEngine(StreamingEngine):
         return getattr(self._engine, name)
 
     def signature(self) -> Mapping[str, Any]:
-        """What decides an answer; who computes it does not."""
         return self._engine.signature()
 
     @property
     def alive(self) -> int:
-        """How many workers take requests now."""
         return self._pool.alive if self._pool else 0
 
     def _free(self) -> None:

@@ -32,8 +32,6 @@ class RecordedAnswer(Section):
 
 @register(KIND, "no model: answers that were recorded in a file")
 class RecordedEngine:
-    """Answers a request about a row with what was recorded of it."""
-
     stored = False
     abstains = True
 

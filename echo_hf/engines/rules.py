@@ -29,8 +29,6 @@ APOSTROPHES = str.maketrans("’ʼ`´", "''''")
 
 @register("rules", "no model: takes what is marked, and leaves the rest to a model")
 class RulesEngine:
-    """Answers requests by what their fields mark; needs no model and no network."""
-
     stored = False
     abstains = True
 
@@ -86,8 +84,6 @@ def _one_of(phrases: Iterable[str]) -> str:
 
 
 class _Phrases:
-    """Phrases that are looked for as a whole, in any case."""
-
     def __init__(self, phrases: Iterable[str]) -> None:
         lower = {one.translate(APOSTROPHES).lower() for one in phrases}
         self._words = frozenset(filter(SPELLED.fullmatch, lower))
@@ -191,7 +187,6 @@ def _labels(text: str) -> Iterator[re.Match[str]]:
 
 
 def labelled_prompts(text: str) -> list[str]:
-    """The prompts that labels announce in a text, letter for letter."""
     labels = list(_labels(text))
     if _orders_readers(text):
         return []

@@ -101,8 +101,6 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key, and how to keep it out of messages."""
-
     secret: SecretStr
 
     def __bool__(self) -> bool:
@@ -197,7 +195,6 @@ Checked = TypeVar("Checked", bound=ServerOptions)
 
 
 def server_options(model: type[Checked], given: Mapping[str, Any], kind: str) -> Checked:
-    """What a config says to an engine that asks a server; it may hold no secret."""
     if (secret := next(secrets_in(given), None)) is not None:
         raise EngineError(
             f"engine {kind!r} has {secret!r}: put the secret into an environment variable and name "

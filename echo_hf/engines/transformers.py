@@ -82,7 +82,6 @@ class PreparedRequest:
 
     @property
     def length(self) -> tuple[int, int]:
-        """How much there is to read, in pixels and in characters."""
         return sum(image.width * image.height for image in self.images), len(self.text)
 
     def seed(self, base: int) -> int:
@@ -129,8 +128,6 @@ def question(
 
 @dataclass
 class Batches:
-    """Asks questions in batches of a size that the memory holds."""
-
     ask: Callable[[Sequence[PreparedRequest]], list[Completion]]
     is_too_large: Callable[[BaseException], bool]
     recover: Callable[[], None]
@@ -164,7 +161,6 @@ class Batches:
 
 
 def free() -> None:
-    """Gives back the memory of a model that nothing refers to any more."""
     from accelerate.utils.memory import clear_device_cache
 
     clear_device_cache(garbage_collection=True)

@@ -220,8 +220,6 @@ def images_ahead(
 
 @register(KIND, "one GPU, or a few that share one model", extra="vllm", packages=("vllm",))
 class VllmEngine(CheckpointEngine):
-    """Answers requests with a model that vLLM runs in this process, or in one that it starts."""
-
     kind = KIND
     keyed = ("dtype", "quantization", "kv_cache_dtype", "max_model_len")
     options: VllmOptions

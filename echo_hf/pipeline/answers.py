@@ -35,8 +35,6 @@ class RawText(BaseModel):
 
 
 class Answers(Protocol):
-    """Something that knows the answers to requests."""
-
     @property
     def signature(self) -> Mapping[str, Any]: ...
 
@@ -86,8 +84,6 @@ def answers_of(engine: Engine, store: Store | None) -> Answers:
 
 
 def parse(request: Request, completion: Completion | None, key: bytes) -> BaseModel | Failure:
-    """Reads a completion as the request's declared shape, or as `RawText`."""
-
     def failed(reason: Failed, detail: str) -> Failure:
         # Half of a surrogate pair is no text that a file could hold.
         shown = detail[:LONGEST_DETAIL].encode("utf-8", "backslashreplace").decode()

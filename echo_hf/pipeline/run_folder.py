@@ -44,7 +44,6 @@ class StageRecord:
 
     @property
     def digest(self) -> str:
-        """Sha256 of the description, as releases name it."""
         # Whoever knows a few names could test them against a digest of all authors.
         told = {name: value for name, value in self.describe.items() if name != "authors"}
         text = json.dumps(told, sort_keys=True, ensure_ascii=False)
@@ -66,7 +65,6 @@ class RunFolder:
 
     @property
     def release(self) -> Path:
-        """The benchmark as it would be published."""
         return self.root / "release"
 
     @property
@@ -76,7 +74,6 @@ class RunFolder:
 
     @property
     def responses(self) -> Path:
-        """The stored answers that the release carries, where it carries any."""
         return self.root / "responses.parquet"
 
     @property
@@ -90,7 +87,6 @@ class RunFolder:
         return self.root / "stages" / name
 
     def enter(self) -> None:
-        """Tells the log that work goes on in this folder: the command line keeps its file here."""
         logger.info("run %s", self.root.name, extra={RUN_FOLDER: self.root})
 
     @contextmanager

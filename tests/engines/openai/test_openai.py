@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import errno
-import hashlib
 import json
 import os
 import signal
@@ -19,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from echo_hf._infra.http_errors import Reply
-from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage, make_engine
+from echo_hf.engines.base import Completion, Message, Request, Text, Usage, make_engine
 from echo_hf.engines.openai import OpenAIEngine
 from echo_hf.engines.server import THREAD
 from echo_hf.errors import EngineError
@@ -40,6 +38,7 @@ from tests.engines.openai.loopback_server import (
     fault,
     running,
 )
+from tests.engines.test_conformance import image
 from tests.errors_for_tests import said_by
 from tests.stages_for_tests import ROOT, Color, Guess, posts, request
 
@@ -171,20 +170,19 @@ def sent(asked: Request, **options: Any) -> dict[str, Any]:
 
 
 def test_texts_and_images_keep_their_order(tmp_path: Path) -> None:
-    file = tmp_path / "red.png"
-    Image.new("RGB", (2, 3), "red").save(file)
-    image = ImageRef(hashlib.sha256(file.read_bytes()).hexdigest(), file)
+    shown = image(tmp_path, 200)
     turns = (
         Message("system", (Text("Look."),)),
-        Message("user", (Text("one"), image, Text("two"), image)),
+        Message("user", (Text("one"), shown, Text("two"))),
         Message("assistant", (Text("Hm."),)),
     )
-    url = "data:image/png;base64," + base64.b64encode(file.read_bytes()).decode()
-    shown = {"type": "image_url", "image_url": {"url": url}}
-    texts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    assert shown.file is not None
+    url = "data:image/png;base64," + base64.b64encode(shown.file.read_bytes()).decode()
+    parts: list[dict[str, Any]] = [{"type": "text", "text": one} for one in ("one", "two")]
+    parts.insert(1, {"type": "image_url", "image_url": {"url": url}})
     assert sent(Request("t", turns, None, 5))["messages"] == [
         {"role": "system", "content": "Look."},
-        {"role": "user", "content": [texts[0], shown, texts[1], shown]},
+        {"role": "user", "content": parts},
         {"role": "assistant", "content": "Hm."},
     ]
 
@@ -273,7 +271,6 @@ def test_a_bad_option_is_one_line(options: dict[str, Any], expected: str) -> Non
 
 JUDGED = OpenAIEngine(model="tiny").judged
 USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
-PAID = Usage(9, 2)
 NO = "the response is not a chat completion: "
 CAUSE = "the answer ended with finish_reason"
 
@@ -281,28 +278,24 @@ CAUSE = "the answer ended with finish_reason"
 @pytest.mark.parametrize(
     ("content", "reason", "more", "expected"),
     [
-        ("red", "stop", {}, Completion("red", usage=PAID)),
-        ("", "stop", {"refusal": None}, Completion("", usage=PAID)),
-        ("re", "length", {}, Completion("re", None, "length", PAID)),
-        (None, "length", {}, Completion("", None, "length", PAID)),
-        ("\ud83d", "length", {}, Completion("\ud83d", None, "length", PAID)),
-        (
-            None,
-            "stop",
-            {"refusal": "I will not."},
-            Completion(None, "I will not.", "refusal", PAID),
-        ),
-        ("re", "content_filter", {}, Completion(None, "content_filter", "refusal", PAID)),
-        (None, "stop", {}, Completion(None, "the answer has no content", "error", PAID)),
-        ("red", "abort", {}, Completion(None, f"{CAUSE} 'abort'", "error", PAID)),
-        ("red", None, {}, Completion(None, f"{CAUSE} None", "error", PAID)),
-        (["red"], "stop", {}, Completion(None, f"{NO}its content is not text", "error", PAID)),
+        ("red", "stop", {}, ("red", None, "stop")),
+        ("", "stop", {"refusal": None}, ("", None, "stop")),
+        ("re", "length", {}, ("re", None, "length")),
+        (None, "length", {}, ("", None, "length")),
+        ("\ud83d", "length", {}, ("\ud83d", None, "length")),
+        (None, "stop", {"refusal": "I will not."}, (None, "I will not.", "refusal")),
+        ("re", "content_filter", {}, (None, "content_filter", "refusal")),
+        (None, "stop", {}, (None, "the answer has no content", "error")),
+        ("red", "abort", {}, (None, f"{CAUSE} 'abort'", "error")),
+        (["red"], "stop", {}, (None, f"{NO}its content is not text", "error")),
     ],
 )
-def test_endings_are_told_apart(content: Any, reason: Any, more: Any, expected: Completion) -> None:
+def test_endings_are_told_apart(content: Any, reason: Any, more: Any, expected: Any) -> None:
     choice = {"message": {"content": content, **more}, "finish_reason": reason}
     document = {"choices": [choice], "usage": USAGE}
-    assert JUDGED(Reply(200, {}, json.dumps(document))) == expected
+    done = JUDGED(Reply(200, {}, json.dumps(document)))
+    assert (done.text, done.error, done.finish_reason) == expected
+    assert done.usage == Usage(9, 2)
 
 
 @pytest.mark.parametrize("status", [200, 204, 418])
