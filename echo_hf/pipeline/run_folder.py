@@ -50,35 +50,16 @@ class StageRecord:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-@dataclass(frozen=True)
 class RunFolder:
-    root: Path
+    """The folder of a run, and what stands where in it."""
 
-    @property
-    def images(self) -> ImageStore:
-        return ImageStore(self.root / "pictures")
-
-    @property
-    def cache(self) -> Path:
-        """Memory-mapped copies of the results; safe to delete."""
-        return self.root / "cache"
-
-    @property
-    def release(self) -> Path:
-        return self.root / "release"
-
-    @property
-    def previous(self) -> Path:
-        """The release that the one there now took the place of, as `update` keeps it."""
-        return self.root / "previous"
-
-    @property
-    def responses(self) -> Path:
-        return self.root / "responses.parquet"
-
-    @property
-    def answers(self) -> Path:
-        return self.root / "answers.sqlite"
+    def __init__(self, root: Path) -> None:
+        self.root, self.images = root, ImageStore(root / "pictures")
+        self.cache = root / "cache"  # memory-mapped copies of the results; safe to delete
+        self.release = root / "release"
+        self.previous = root / "previous"  # the release whose place the one there now took
+        self.responses = root / "responses.parquet"  # the answers that the release carries
+        self.answers = root / "answers.sqlite"
 
     def store(self) -> Store:
         return Store(self.answers)
