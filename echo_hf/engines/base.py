@@ -81,6 +81,12 @@ class Request:
     row: str = ""
     part: int = 0
 
+    @property
+    def images(self) -> list[ImageRef]:
+        """The images of its messages, in order."""
+        parts = (part for message in self.messages for part in message.parts)
+        return [part for part in parts if isinstance(part, ImageRef)]
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from echo_hf._infra.http_errors import Reply
-from echo_hf.engines.base import Completion, ImageRef, Request, Text, register
+from echo_hf.engines.base import Completion, Request, Text, register
 from echo_hf.engines.pixels import PixelRule, image_part
 from echo_hf.engines.prices import cost_of, read_usage, usage_of
 from echo_hf.engines.server import (
@@ -77,7 +77,7 @@ class ModerationEngine(ServerEngine):
     def prepared(self, request: Request) -> list[dict[str, Any]]:
         parts = [part for message in request.messages for part in message.parts]
         text = BETWEEN_TEXTS.join(part.text for part in parts if isinstance(part, Text))
-        images = [part for part in parts if isinstance(part, ImageRef)]
+        images = request.images
         if request.answer is not None or request.regex is not None:
             raise EchoError(
                 f"stage {request.task!r} wants an answer of a declared form, which a moderation "

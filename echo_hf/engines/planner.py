@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from echo_hf.engines.base import ImageRef, Message, Request, Text
+from echo_hf.engines.base import Message, Request, Text
 
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_IMAGE = 1280
@@ -13,16 +13,13 @@ TOKENS_PER_IMAGE = 1280
 
 def plan_order(requests: Sequence[Request]) -> list[int]:
     """Numbers of the requests in the order to send them: what begins alike stands together."""
-    by_object: dict[int, int] = {}
     by_message: dict[Message, int] = {}
     by_images: dict[tuple[int, tuple[str, ...]], int] = {}
     places = []
     for request in requests:
-        first = request.messages[0]
-        prefix = by_object.get(id(first))
-        if prefix is None:  # equal instructions are mostly one object, and slow to compare
-            prefix = by_object[id(first)] = by_message.setdefault(first, len(by_message))
-        images = by_images.setdefault((prefix, _images(request)), len(by_images))
+        prefix = by_message.setdefault(request.messages[0], len(by_message))
+        shown = tuple(reference.sha256 for reference in request.images)
+        images = by_images.setdefault((prefix, shown), len(by_images))
         places.append((prefix, images))
     return sorted(range(len(requests)), key=places.__getitem__)
 
@@ -61,22 +58,17 @@ def extended(
         stored=plan.stored + stored,
         repeated=plan.repeated + repeated,
         prompt_tokens=plan.prompt_tokens + sum(map(request_tokens, requests)),
-        images=plan.images + sum(len(_images(request)) for request in requests),
+        images=plan.images + sum(len(request.images) for request in requests),
     )
 
 
 def request_tokens(request: Request) -> int:
     parts = (part for message in request.messages for part in message.parts)
     texts = sum(estimate_tokens(part.text) for part in parts if isinstance(part, Text))
-    return texts + TOKENS_PER_IMAGE * len(_images(request))
+    return texts + TOKENS_PER_IMAGE * len(request.images)
 
 
 def estimate_tokens(text: str) -> int:
     """Tokens of a text, roughly: four Latin characters a token, one of most other scripts."""
     wide = sum(character > "\u02ff" for character in text)
     return -(-(len(text) - wide) // CHARACTERS_PER_TOKEN) + wide
-
-
-def _images(request: Request) -> tuple[str, ...]:
-    parts = (part for message in request.messages for part in message.parts)
-    return tuple(part.sha256 for part in parts if isinstance(part, ImageRef))

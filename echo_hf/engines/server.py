@@ -24,7 +24,6 @@ from echo_hf.config.checks import secrets_in
 from echo_hf.engines.base import (
     Answers,
     Completion,
-    ImageRef,
     Request,
     StreamingEngine,
     check_installed,
@@ -200,10 +199,7 @@ def server_options(model: type[Checked], given: Mapping[str, Any], kind: str) ->
             f"engine {kind!r} has {secret!r}: put the secret into an environment variable and name "
             "that in api_key_env"
         )
-    try:
-        check_variable(given.get("api_key_env"))
-    except EngineError as error:
-        raise EngineError(f"engine {kind!r}: {error}") from None
+    check_variable(given.get("api_key_env"))
     options = read_options(model, given, kind)
     options.server.check()
     return options
@@ -356,9 +352,8 @@ class ServerEngine(StreamingEngine):
         from anyio import to_thread
 
         number, request = numbered
-        parts = (part for message in request.messages for part in message.parts)
         try:
-            if any(isinstance(part, ImageRef) for part in parts):  # decoding must not stop the loop
+            if request.images:  # decoding must not stop the loop
                 prepared = await to_thread.run_sync(self.prepared, request)
             else:
                 prepared = self.prepared(request)

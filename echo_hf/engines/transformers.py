@@ -87,10 +87,8 @@ class PreparedRequest:
     def seed(self, base: int) -> int:
         """A number that stands for the question's own draws, whatever it shares a batch with."""
         digest = hashlib.sha256(f"{base}:{self.text}".encode("utf-8", "surrogatepass"))
-        for message in self.request.messages:
-            for part in message.parts:
-                if isinstance(part, ImageRef):
-                    digest.update(part.sha256.encode())
+        for reference in self.request.images:
+            digest.update(reference.sha256.encode())
         return int.from_bytes(digest.digest()[:8]) >> (64 - SEED_BITS)
 
 

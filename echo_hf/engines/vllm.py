@@ -208,10 +208,8 @@ def images_ahead(
     """The same requests; images of the next few are read meanwhile."""
     waiting: deque[Numbered] = deque()
     for numbered in requests:
-        for message in numbered[1].messages:
-            for part in message.parts:
-                if isinstance(part, ImageRef):
-                    reading(part, part.file)
+        for reference in numbered[1].images:
+            reading(reference, reference.file)
         waiting.append(numbered)
         if len(waiting) > REQUESTS_AHEAD:
             yield waiting.popleft()
