@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +24,9 @@ from echo_hf.tables import arrow_batches
 if TYPE_CHECKING:
     from echo_hf.pipeline.stage import ModelStage
 
+logger = logging.getLogger(__name__)
 LONGEST_SHOWN = 4000
+FEW = 5  # failures that the log repeats
 SEGMENT = 8192
 MOST_ERRORS = 50
 LONGEST_ERROR = 300
@@ -200,7 +203,7 @@ class _Window:
         self.signature, self.started = engine.signature(), time.perf_counter()
         self.again: deque[_Asked] = deque()
         self.failures: Counter[str] = Counter()
-        self.errors_in_a_row, self.last_error = 0, ""
+        self.errors_in_a_row, self.last_error, self.logged = 0, "", 0
 
     def ask(self, segments: Iterable[Sequence[Request]], *, again: bool = False) -> None:
         """Streams what the store lacks through the engine, until nothing is left."""
@@ -296,6 +299,10 @@ class _Window:
             )
 
     def _failed(self, asked: _Asked, completion: Completion | None, failure: Failure) -> None:
+        if failure.reason != Failed.NEEDS_MODEL and self.logged < FEW:
+            self.logged += 1
+            who = f"{asked.request.task}, {self.signature.get('kind')}"
+            logger.info("%s: %s: %s", who, failure.reason, failure.detail)
         if failure.reason in NOT_AGAIN or asked.tries >= MOST_TRIES:
             self.failures[str(failure.reason)] += 1
         else:
