@@ -186,6 +186,19 @@ class StreamingEngine(ABC):
         self._free()
 
 
+class ModelFree:
+    """What engines without a model share: asking again is as cheap as reading an answer."""
+
+    stored = False
+    abstains = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 EngineFactory = Callable[..., Engine]
 Options = TypeVar("Options", bound=BaseModel)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -23,9 +22,6 @@ from echo_hf.engines.server import (
     server_options,
 )
 from echo_hf.errors import EchoError
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 KIND = "moderation"
 BETWEEN_TEXTS = "\n\n"
@@ -66,6 +62,7 @@ class _Response(BaseModel):
 
 class ModerationEngine(ServerEngine):
     kind = KIND
+    endpoint = "moderations"
     no_document = "the response is not a moderation"
     options: ModerationOptions
 
@@ -93,9 +90,6 @@ class ModerationEngine(ServerEngine):
 
     async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply:
         return await send({"model": self.options.model, "input": prepared})
-
-    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
-        return client.moderations.with_raw_response.create
 
     def answer(self, document: Document, _: Reply) -> Completion:
         """The verdict, in a form that does not depend on the server."""

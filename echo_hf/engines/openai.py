@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -26,9 +26,6 @@ from echo_hf.engines.server import (
     ServerOptions,
     server_options,
 )
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 KIND = "openai"
 NO_SCHEMA = frozenset({400, 422})
@@ -80,6 +77,7 @@ class Options(ServerOptions):
 
 class OpenAIEngine(ServerEngine):
     kind = KIND
+    endpoint = "chat.completions"
     sampling = ("temperature", "top_p", "seed", "structured")
     no_document = "the response is not a chat completion"
     options: Options
@@ -153,9 +151,6 @@ class OpenAIEngine(ServerEngine):
             **{name: value for name, value in chosen.items() if value is not None},
             **form,
         }
-
-    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
-        return client.chat.completions.with_raw_response.create
 
     def answer(self, document: Document, reply: Reply) -> Completion:
         choices = document.get("choices")

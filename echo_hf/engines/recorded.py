@@ -7,12 +7,12 @@ import json
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from echo_hf.config.checks import Section, Whole, first_error
-from echo_hf.engines.base import ABSTAINED, Completion, Request, register
+from echo_hf.engines.base import ABSTAINED, Completion, ModelFree, Request, register
 from echo_hf.errors import EngineError
 
 KIND = "recorded"
@@ -31,10 +31,7 @@ class RecordedAnswer(Section):
 
 
 @register(KIND, "no model: answers that were recorded in a file")
-class RecordedEngine:
-    stored = False
-    abstains = True
-
+class RecordedEngine(ModelFree):
     def __init__(self, path: Path | str | None = None, source: str | None = None) -> None:
         if (path is None) == (source is None) or source not in (None, BUNDLED):
             raise EngineError(
@@ -75,9 +72,3 @@ class RecordedEngine:
             of_row = self._answers.get((one.task, one.row, None))
             text = self._answers.get((one.task, one.row, one.part), of_row)
             yield number, ABSTAINED if text is None else Completion(text)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Does nothing: there is nothing to free."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache, cached_property, lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import yaml
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import ImageOps
 from pydantic import ValidationError
 
-from echo_hf.engines.base import ABSTAINED, Completion, Request, register
+from echo_hf.engines.base import ABSTAINED, Completion, ModelFree, Request, register
 from echo_hf.images.decode import BadImageError, open_image
 
 Inputs = Mapping[str, Any]
@@ -28,10 +28,7 @@ APOSTROPHES = str.maketrans("’ʼ`´", "''''")
 
 
 @register("rules", "no model: takes what is marked, and leaves the rest to a model")
-class RulesEngine:
-    stored = False
-    abstains = True
-
+class RulesEngine(ModelFree):
     def signature(self) -> dict[str, Any]:
         return {"kind": "rules", "source": _source()}
 
@@ -45,12 +42,6 @@ class RulesEngine:
                         request.answer.model_validate_json(text)
                     completion = Completion(text)
             yield number, completion
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Does nothing: there is nothing to free."""
 
 
 @cache

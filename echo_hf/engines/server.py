@@ -12,7 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
@@ -34,9 +35,6 @@ from echo_hf.engines.pixels import PixelRule, budget_of
 from echo_hf.engines.planner import request_tokens
 from echo_hf.engines.prices import price_for
 from echo_hf.errors import EngineError
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 ENDPOINTS = ("/chat/completions", "/images/edits", "/images/generations", "/moderations")
 PRIVATE_ENDINGS = (".local", ".localhost", ".localdomain", ".internal", ".lan", ".home.arpa")
@@ -243,6 +241,7 @@ class ServerEngine(StreamingEngine):
     # Raised when the same request is put to servers in another way, which may change answers.
     wording: ClassVar[int] = 1
     sampling: ClassVar[tuple[str, ...]] = ()
+    endpoint: ClassVar[str]  # as the client calls it
     no_document: ClassVar[str]  # what is said of a response that is none of this endpoint
     options: ServerOptions
 
@@ -277,10 +276,6 @@ class ServerEngine(StreamingEngine):
     @abstractmethod
     async def put(self, request: Request, prepared: Any, send: Send) -> Reply:
         """One attempt, in as many ways as it takes for the server to understand."""
-
-    @abstractmethod
-    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
-        """The client's method that sends a body to this address and returns the raw response."""
 
     @abstractmethod
     def answer(self, document: Document, reply: Reply) -> Completion:
@@ -346,9 +341,7 @@ class ServerEngine(StreamingEngine):
         numbered = enumerate(chain([first], requests))
         yield from finished(numbered, opened, options.concurrency, THREAD)
 
-    async def _answer(
-        self, client: AsyncOpenAI, numbered: tuple[int, Request]
-    ) -> tuple[int, Completion]:
+    async def _answer(self, client: Any, numbered: tuple[int, Request]) -> tuple[int, Completion]:
         from anyio import to_thread
 
         number, request = numbered
@@ -371,7 +364,7 @@ class ServerEngine(StreamingEngine):
         said = completion.error and self._shown(completion.error)
         return number, replace(completion, error=said)
 
-    async def _attempt(self, client: AsyncOpenAI, request: Request, prepared: Any) -> Completion:
+    async def _attempt(self, client: Any, request: Request, prepared: Any) -> Completion:
         estimated = 0 if self.options.tokens_per_minute is None else request_tokens(request)
         try:
             reply = await self.put(request, prepared, partial(self._sent, client, estimated))
@@ -388,7 +381,7 @@ class ServerEngine(StreamingEngine):
             self.tokens.settle(used - estimated)
         return completion
 
-    async def _sent(self, client: AsyncOpenAI, tokens: int, body: Body) -> Reply:
+    async def _sent(self, client: Any, tokens: int, body: Body) -> Reply:
         from anyio import fail_after
         from openai import APIConnectionError, APIStatusError, Omit
 
@@ -399,7 +392,8 @@ class ServerEngine(StreamingEngine):
         beside = {"extra_body": dict(options.extra_body) or None, "extra_headers": headers}
         try:
             with fail_after(options.timeout_s):
-                raw = await self.create(client)(**body, **beside)
+                create = attrgetter(f"{self.endpoint}.with_raw_response.create")(client)
+                raw = await create(**body, **beside)
                 return Reply(raw.status_code, raw.headers, raw.text)
         except (APIStatusError, APIConnectionError, TimeoutError) as error:
             return reply_in(error, options.base_url, options.timeout_s)
