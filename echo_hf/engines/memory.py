@@ -136,13 +136,13 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     """
     given, number, gpus = options.engine_args, BYTES[options.dtype], options.tensor_parallel_size
     text = shape.config.get("text_config") or shape.config
-    tokens = options.max_model_len or text.get("max_position_embeddings")
-    kv = {**BYTES, **FP8, "auto": number}.get(options.kv_cache_dtype)
+    tokens: int = options.max_model_len or text.get("max_position_embeddings", 0)
+    kv = {**BYTES, **FP8, "auto": number}.get(options.kv_cache_dtype, 0)
     packs = options.quantization is not None and not shape.packed
     for is_unknown, said in (
         (given.keys() - {STEP_ARGUMENT}, f"engine_args: only {STEP_ARGUMENT} is worked out here"),
-        (tokens is None, f"no longest context of {options.model!r} here: give max_model_len"),
-        (kv is None, f"kv_cache_dtype {options.kv_cache_dtype!r} has a size not known here"),
+        (not tokens, f"no longest context of {options.model!r} here: give max_model_len"),
+        (not kv, f"kv_cache_dtype {options.kv_cache_dtype!r} has a size not known here"),
         (packs, f"quantization {options.quantization!r}: name a model that is quantised already"),
     ):
         if is_unknown:

@@ -246,8 +246,8 @@ class _Window:
                     stats.store_hits += 1
                 else:
                     # A killed run may not have come to the second try of an unreadable answer.
-                    record = records.get(key)
-                    tries = 0 if record is None or record.settled else record.tries
+                    said = records.get(key)
+                    tries = 0 if said is None or said.settled else said.tries
                     yield _Asked(requests[number], key, tries + 1)
                 seen.add(key)
 
