@@ -32,8 +32,8 @@ pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 LONGEST_S = 300
 
 
-def command(module: str, *arguments: object) -> list[str]:
-    return [sys.executable, "-m", f"tests.engines.vllm.{module}", *map(str, arguments)]
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "tests.engines.vllm.fill_posts", *map(str, arguments)]
 
 
 def megabytes() -> float:
@@ -59,7 +59,7 @@ def test_a_killed_run_goes_on_where_it_was(tiny: Path, tmp_path: Path, apart: st
     """What was answered before `kill -9` is not asked again, and no process holds any memory."""
     import psutil
 
-    fill = command("fill_posts", tiny, tmp_path)
+    fill = command(tiny, tmp_path)
     settings = os.environ | {"VLLM_ENABLE_V1_MULTIPROCESSING": apart}
     with subprocess.Popen(
         fill, cwd=ROOT, env=settings, stdout=subprocess.PIPE, text=True
@@ -85,7 +85,7 @@ def test_a_killed_run_goes_on_where_it_was(tiny: Path, tmp_path: Path, apart: st
 
 def test_a_lost_process_is_told_in_one_line(tiny: Path) -> None:
     lost = subprocess.run(
-        command("lose_core", tiny),
+        command(tiny),
         cwd=ROOT,
         env=os.environ | {"VLLM_ENABLE_V1_MULTIPROCESSING": "1"},
         stdout=subprocess.PIPE,
