@@ -23,7 +23,7 @@ from echo_hf.engines.auto import chosen
 from echo_hf.engines.base import read_options
 from echo_hf.engines.checkpoint import CONFIG, family_of, reason
 from echo_hf.engines.pixels import budget_of
-from echo_hf.engines.vllm import KIND, VllmOptions
+from echo_hf.engines.vllm import KIND, STEP, VllmOptions
 from echo_hf.errors import EngineError, UnknownSizeError
 
 if TYPE_CHECKING:
@@ -37,10 +37,9 @@ FP8 = {"fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp8_inc": 1}
 BLOCK = 16  # tokens of cache that vLLM gives out at a time
 MOST_TILES = 16  # of an image, as Llama 4 cuts it; the whole comes on top
 # Tokens of a step where a config does not say: vLLM's own defaults, by the size of the GPU.
-LARGE_GPU_GIB, LARGE_STEP, STEP = 70, 16_384, 8_192
+LARGE_GPU_GIB, LARGE_STEP, SMALL_STEP = 70, 16_384, 8_192
 SAMPLER_BYTES = 16  # for each token of the vocabulary: four copies of 32 bits
 GRAPHS, LIBRARIES = GIB * 3 // 4, GIB // 4
-STEP_ARGUMENT = "max_num_batched_tokens"
 
 
 class Shape(NamedTuple):
@@ -140,7 +139,7 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     kv = {**BYTES, **FP8, "auto": number}.get(options.kv_cache_dtype, 0)
     packs = options.quantization is not None and not shape.packed
     for is_unknown, said in (
-        (given.keys() - {STEP_ARGUMENT}, f"engine_args: only {STEP_ARGUMENT} is worked out here"),
+        (given.keys() - {STEP}, f"engine_args: only {STEP} is worked out here"),
         (not tokens, f"no longest context of {options.model!r} here: give max_model_len"),
         (not kv, f"kv_cache_dtype {options.kv_cache_dtype!r} has a size not known here"),
         (packs, f"quantization {options.quantization!r}: name a model that is quantised already"),
@@ -153,8 +152,8 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     a_layer = 2 * kv_heads * (text.get("head_dim") or hidden // heads) * kv
     layers = text["num_hidden_layers"]
     is_small = gpu_gib is not None and gpu_gib < LARGE_GPU_GIB
-    usual = min(STEP if is_small else LARGE_STEP, options.max_num_seqs * tokens)
-    step = given.get(STEP_ARGUMENT, usual)
+    usual = min(SMALL_STEP if is_small else LARGE_STEP, options.max_num_seqs * tokens)
+    step = given.get(STEP, usual)
     # Layers that attend to everything; a config may well name a window that none has.
     whole = layers // (text.get("sliding_window_pattern") or 1)
     near = min(tokens, (text.get("sliding_window") or 0) - 1 + step)

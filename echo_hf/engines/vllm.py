@@ -53,6 +53,7 @@ PASSED_ON = {
     *("dtype", "quantization", "kv_cache_dtype", "max_model_len", "max_num_seqs"),
     *("tensor_parallel_size", "gpu_memory_utilization", "enforce_eager", "seed", "chat_template"),
 }
+STEP = "max_num_batched_tokens"  # of `engine_args`: it decides how much memory is worked with
 SET_HERE = PASSED_ON | {
     *("model", "revision", "tokenizer", "tokenizer_revision", "limit_mm_per_prompt"),
     *("mm_processor_kwargs", "structured_outputs_config", "trust_remote_code"),
@@ -64,6 +65,8 @@ def _passed_through(given: Mapping[str, Any]) -> Mapping[str, Any]:
     without_secrets(given)
     if taken := sorted(given.keys() & SET_HERE):
         raise ValueError(f"has {taken[0]!r}, which the engine sets itself: leave it out")
+    if type(step := given.get(STEP, 1)) is not int or step < 1:
+        raise ValueError(f"has {STEP} {step!r}: expected a whole number above 0")
     return given
 
 
