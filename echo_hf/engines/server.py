@@ -319,7 +319,7 @@ class ServerEngine(StreamingEngine):
         if first is None:
             return
         check_installed(self.kind)
-        options = self.options
+        options, self._is_reached = self.options, False
         self._key = options.server.key(options.api_key_env, os.environ)
 
         @asynccontextmanager
