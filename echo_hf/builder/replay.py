@@ -77,7 +77,6 @@ def import_answers(
                     signature,
                     readable=readable,
                     tries=tries,
-                    sources_known=True,
                 )
             answered |= {key} if completion.is_answer else set()
         stats.requests += len(requests)

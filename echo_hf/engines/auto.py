@@ -63,38 +63,27 @@ class Engines:
         self, choices: Mapping[str, EngineChoice], placed: Placed = lambda engine, _: engine
     ) -> None:
         self.choices, self._placed = choices, placed
-        self._current: tuple[EngineChoice, Engine] | None = None
-        self._asleep: list[tuple[EngineChoice, Engine]] = []
+        # The last one is in use, those before it sleep.
+        self._entered: list[tuple[EngineChoice, Engine]] = []
 
     def use(self, name: str) -> Engine:
         """The engine of this name; another one's model is put to sleep, or else freed, first."""
-        choice = self.choices[name]
-        if self._current is None or self._current[0] != choice:
-            self._leave()
-            kept = next((number for number, one in enumerate(self._asleep) if one[0] == choice), -1)
-            if kept >= 0:
-                self._current = self._asleep.pop(kept)
+        choice, last = self.choices[name], self._entered[-1:]
+        if not last or last[0][0] != choice:
+            if last and not getattr(last[0][1], "sleep", bool)():
+                self._entered.pop()[1].__exit__(None, None, None)
+            known = [number for number, one in enumerate(self._entered) if one[0] == choice]
+            if known:
+                self._entered.append(self._entered.pop(known[0]))
             else:
                 made = self._placed(make_engine(choice.kind, **choice.options), choice)
-                self._current = (choice, made.__enter__())
-        return self._current[1]
-
-    def _leave(self) -> None:
-        left, self._current = self._current, None
-        if left is None:
-            return
-        sleep = getattr(left[1], "sleep", None)
-        if sleep is not None and sleep():
-            self._asleep.append(left)
-        else:
-            left[1].__exit__(None, None, None)
+                self._entered.append((choice, made.__enter__()))
+        return self._entered[-1][1]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        loaded, self._current = [*self._asleep, *filter(None, [self._current])], None
-        self._asleep = []
         with ExitStack() as stack:
-            for one in loaded:
-                stack.push(one[1])
+            while self._entered:
+                stack.push(self._entered.pop(0)[1])

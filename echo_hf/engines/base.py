@@ -36,12 +36,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class ImageRef:
-    """An image in a message.
-
-    Attributes:
-        sha256: Digest of its bytes: what the request's key is made of.
-        file: Where the bytes lie, for the engine that sends them.
-    """
+    """An image in a message: the digest of its bytes, and the file for the engine that sends it."""
 
     sha256: str
     file: Path | None = field(default=None, compare=False)
@@ -85,6 +80,12 @@ class Request:
     repeat: int = 0
     row: str = ""
     part: int = 0
+
+    @property
+    def images(self) -> list[ImageRef]:
+        """The images of its messages, in order."""
+        parts = (part for message in self.messages for part in message.parts)
+        return [part for part in parts if isinstance(part, ImageRef)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,19 @@ class StreamingEngine(ABC):
         self._free()
 
 
+class ModelFree:
+    """What engines without a model share: asking again is as cheap as reading an answer."""
+
+    stored = False
+    abstains = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 EngineFactory = Callable[..., Engine]
 Options = TypeVar("Options", bound=BaseModel)
 
@@ -237,10 +251,8 @@ def abstains(signature: Mapping[str, Any] | None) -> bool:
     kind = (signature or {}).get("kind", "")
     if not kind:
         return False
-    known = ENGINES.known(kind)
-    if known is None and kind in engine_names():  # which looks through all installed packages
-        known = ENGINES.find(kind)
-    return getattr(known, "abstains", False)
+    is_known = ENGINES.known(kind) or kind in engine_names()  # which looks through all packages
+    return bool(is_known) and getattr(ENGINES.find(kind), "abstains", False)
 
 
 def check_installed(kind: str, who: str | None = None) -> None:

@@ -23,7 +23,6 @@ from echo_hf.engines.base import (
     ImageRef,
     Request,
     StreamingEngine,
-    check_installed,
     read_options,
 )
 from echo_hf.engines.pixels import PixelRule, budget_of, sent_reference
@@ -74,9 +73,7 @@ def family_of(model: str) -> str | None:
     return next((family for words, family in NAMES if words.search(name.lower())), None)
 
 
-def find_checkpoint(
-    model: str, revision: str | None = None, *, before_asking: Callable[[], None] | None = None
-) -> Checkpoint:
+def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
     """Finds the commit or the folder that a name stands for, without reading all weights."""
     folder = Path(model)
     if folder.is_dir():
@@ -91,8 +88,6 @@ def find_checkpoint(
     is_pinned, is_name = bool(COMMIT.fullmatch(revision)), is_hub_name(model)
     found = try_to_load_from_cache(model, CONFIG, revision=revision) if is_name else None
     if not isinstance(found, str):
-        if before_asking and is_name and not is_pinned:
-            before_asking()
         try:
             found = hf_hub_download(model, CONFIG, revision=revision)
         except Exception as error:  # the Hub's client passes on what its own libraries raise
@@ -120,7 +115,6 @@ def is_hub_name(model: str) -> bool:
 
 
 def _digest(folder: Path) -> str:
-    digest = hashlib.sha256()
     found = (sorted(folder.glob(pattern)) for pattern in WEIGHTS)
     weights = next((files for files in found if files), [])
     if not (folder / CONFIG).is_file() or not weights:
@@ -128,13 +122,13 @@ def _digest(folder: Path) -> str:
             f"folder {str(folder)!r} holds no model: expected {CONFIG!r} and weights such as "
             "'model.safetensors'"
         )
+    digest = hashlib.sha256()
     settings = {file for pattern in SETTINGS for file in folder.glob(pattern)}
     for file in sorted(settings - set(weights)):
         digest.update(framed(file.name.encode()) + framed(file.read_bytes()))
     for file in weights:
         digest.update(framed(file.name.encode()) + b"%d:" % file.stat().st_size)
-        for piece in pieces(file):
-            digest.update(piece)
+        digest.update(b"".join(pieces(file)))
     return f"sha256:{digest.hexdigest()}"
 
 
@@ -160,7 +154,6 @@ def reason(error: BaseException) -> str:
 
 
 def failure(error: BaseException) -> Completion:
-    """An error as the answer to the one request that it belongs to."""
     return Completion(None, reason(error), "error")
 
 
@@ -267,7 +260,6 @@ class CheckpointEngine(StreamingEngine):
         }
 
     def _read(self, reference: ImageRef) -> Image.Image:
-        """An image in the size in which the model's own processor would leave it."""
         return sent_reference(reference, **self._rule)
 
     @property
@@ -281,5 +273,4 @@ class CheckpointEngine(StreamingEngine):
 
     @cached_property
     def _checkpoint(self) -> Checkpoint:
-        options, before = self.options, partial(check_installed, self.kind)
-        return find_checkpoint(options.model, options.revision, before_asking=before)
+        return find_checkpoint(self.options.model, self.options.revision)

@@ -23,14 +23,7 @@ OF_TEXT = (0.8, 1.0, 1.25)
 
 
 class Range(NamedTuple):
-    """A number that is not known yet: the least, the likely, and the most.
-
-    Examples:
-        >>> Range(1, 2, 4).times(3)
-        Range(low=3, likely=6, high=12)
-        >>> Range.total([Range(1, 2, 4), Range.exactly(10)])
-        Range(low=11, likely=12, high=14)
-    """
+    """A number that is not known yet: the least, the likely, and the most."""
 
     low: float
     likely: float
@@ -59,7 +52,6 @@ UNITS = ((7200, 3600, "h"), (120, 60, "min"))
 
 
 def shown_dollars(usd: Range | None) -> str:
-    """A price for people: the likely one, and its ends where they lie apart."""
     if usd is None:
         return UNKNOWN
     low, likely, high = (f"{one:,.2f}" for one in usd)
@@ -69,9 +61,8 @@ def shown_dollars(usd: Range | None) -> str:
 def shown_time(seconds: Range | None) -> str:
     """A time for people, in hours, minutes or seconds.
 
-    Examples:
-        >>> shown_time(Range(5400, 9000, 18000))
-        '2.5 h (1.5 to 5.0)'
+    >>> shown_time(Range(5400, 9000, 18000))
+    '2.5 h (1.5 to 5.0)'
     """
     if seconds is None:
         return UNKNOWN
@@ -84,13 +75,10 @@ def shown_time(seconds: Range | None) -> str:
 
 @dataclass(frozen=True)
 class Expected:
-    """What some work is expected to take.
+    """What some work is expected to take; `basis` says in a line what that rests on.
 
-    Attributes:
-        usd: US dollars; null where no price is known.
-        seconds: From its beginning to its end; null where nothing is known.
-        gpu: The GPU of one's own that the seconds are of; null where others do the work.
-        basis: What the two rest on, in a line.
+    Null stands for a price or a time that nobody knows; `gpu` is the one of one's own that the
+    seconds are of, null where others do the work.
     """
 
     usd: Range | None = None
@@ -108,14 +96,10 @@ NO_WORK = Expected(NOTHING, NOTHING)
 
 def both(one: Expected, other: Expected) -> Expected:
     """What two works take, one after the other; null where either is not known."""
-    usd = [part.usd for part in (one, other) if part.usd is not None]
-    seconds = [part.seconds for part in (one, other) if part.seconds is not None]
-    return Expected(
-        Range.total(usd) if len(usd) == 2 else None,
-        Range.total(seconds) if len(seconds) == 2 else None,
-        one.gpu or other.gpu,
-        "; ".join(filter(None, (one.basis, other.basis))),
-    )
+    usd = one.usd and other.usd and Range.total([one.usd, other.usd])
+    seconds = one.seconds and other.seconds and Range.total([one.seconds, other.seconds])
+    basis = "; ".join(filter(None, (one.basis, other.basis)))
+    return Expected(usd, seconds, one.gpu or other.gpu, basis)
 
 
 def measured(values: Sequence[float], number: int) -> Range | None:
@@ -124,11 +108,10 @@ def measured(values: Sequence[float], number: int) -> Range | None:
     Both the mean of those measured and the ones to come vary: the variance of the sum is
     `s^2 (number^2 / n + number)` for n values of the standard deviation s.
 
-    Examples:
-        >>> measured([1.0, 2.0, 3.0], 9)
-        Range(low=6.0, likely=18.0, high=30.0)
-        >>> measured([2.0], 10)  # one alone says nothing about others
-        Range(low=10.0, likely=20.0, high=40.0)
+    >>> measured([1.0, 2.0, 3.0], 9)
+    Range(low=6.0, likely=18.0, high=30.0)
+    >>> measured([2.0], 10)  # one alone says nothing about others
+    Range(low=10.0, likely=20.0, high=40.0)
     """
     if not values:
         return None
@@ -158,15 +141,11 @@ class Listed(BaseModel):
 
 
 class ListedCalls(Listed):
-    """Tokens of an image and of an answer of a language model, seconds of a call."""
-
     image_tokens: Range
     answer_tokens: Range
 
 
 class ListedImages(Listed):
-    """Tokens and prices of an image that a model draws, seconds of an image."""
-
     server: str | None = None
     price: Mapping[str, float] = {}
     tokens: Mapping[TokenKind, Range] = {}
@@ -197,7 +176,6 @@ def prices_of(engine: Engine) -> tuple[float | None, float | None]:
 
 
 def expected_calls(engine: Engine, plan: RequestPlan) -> Expected:
-    """What the calls of a plan are expected to take."""
     if not plan.calls:
         return NO_WORK
     options, usd = getattr(engine, "options", None), None

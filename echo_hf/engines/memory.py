@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,9 +21,9 @@ import yaml
 from echo_hf._infra.text import plain
 from echo_hf.engines.auto import chosen
 from echo_hf.engines.base import read_options
-from echo_hf.engines.checkpoint import CONFIG, family_of, is_hub_name, reason
+from echo_hf.engines.checkpoint import CONFIG, family_of, reason
 from echo_hf.engines.pixels import budget_of
-from echo_hf.engines.vllm import KIND, VllmOptions
+from echo_hf.engines.vllm import KIND, STEP, VllmOptions
 from echo_hf.errors import EngineError, UnknownSizeError
 
 if TYPE_CHECKING:
@@ -34,18 +33,13 @@ GIB = 2**30
 FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
 # Of a number; vLLM loads weights of 32 bits with 16 unless it is told to keep them.
 BYTES = {"auto": 2, "bfloat16": 2, "float16": 2, "float32": 4}
+FP8 = {"fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp8_inc": 1}
 BLOCK = 16  # tokens of cache that vLLM gives out at a time
 MOST_TILES = 16  # of an image, as Llama 4 cuts it; the whole comes on top
 # Tokens of a step where a config does not say: vLLM's own defaults, by the size of the GPU.
-LARGE_GPU_GIB, LARGE_STEP, STEP = 70, 16_384, 8_192
+LARGE_GPU_GIB, LARGE_STEP, SMALL_STEP = 70, 16_384, 8_192
 SAMPLER_BYTES = 16  # for each token of the vocabulary: four copies of 32 bits
 GRAPHS, LIBRARIES = GIB * 3 // 4, GIB // 4
-# What moves memory in ways that are not worked out here.
-MOVES = {
-    *("cpu_offload_gb", "offload_group_size", "hf_overrides", "quantization_config"),
-    *("pipeline_parallel_size", "decode_context_parallel_size", "kv_cache_memory_bytes"),
-    *("num_gpu_blocks_override", "speculative_config", "spec_model", "enable_lora"),
-}
 
 
 class Shape(NamedTuple):
@@ -61,8 +55,8 @@ class Shape(NamedTuple):
 class Fit:
     """What an engine takes of each of its GPUs, in bytes; a request has `tokens` tokens.
 
-    A token takes `token` of the cache where all layers see it. `image_tokens` are those of as many
-    images as a request may have, at their largest; `gpu_gib` is null where nobody knows the GPU.
+    `token` is the cache of one token, `image_tokens` are those of as many images as a request may
+    have, at their largest; `gpu_gib` is null where nobody knows the GPU, and so is what is left.
     """
 
     weights: int
@@ -85,14 +79,11 @@ class Fit:
 
     @property
     def cache(self) -> float | None:
-        """What is left for requests, null where nobody knows the GPU."""
-        if self.available is None:
-            return None
-        return max(0.0, self.available - self.weights - self.working)
+        whole = self.available
+        return None if whole is None else max(0.0, whole - self.weights - self.working)
 
     @property
     def requests(self) -> float | None:
-        """How many requests of `tokens` tokens fit at once, null where nobody knows the GPU."""
         return None if self.cache is None else self.cache / self.request
 
     @property
@@ -102,7 +93,7 @@ class Fit:
 
     @property
     def advice(self) -> str:
-        longest = floor((self.cache or 0) / self.token / BLOCK) * BLOCK
+        longest = int((self.cache or 0) / self.token) // BLOCK * BLOCK
         shorter = f"lower max_model_len to {longest:,}, " if longest else ""
         return (
             f"{shorter}raise gpu_memory_utilization or tensor_parallel_size, lower "
@@ -130,7 +121,6 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     Exact: weights are parameters x bytes of a number, and the cache of a token is 2 x layers x
     heads of keys and values x width of a head x bytes of a number, both over
     `tensor_parallel_size`; a layer with a sliding window keeps the window and a step of tokens.
-    What vLLM reports is up to 0.2 GiB more, for tables of positions.
 
     An estimate, within about a GiB: working memory, which vLLM measures when it starts. It is the
     largest of three moments (a layer over a step of `max_num_batched_tokens`, 2 x hidden + 3 x
@@ -145,48 +135,45 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     """
     given, number, gpus = options.engine_args, BYTES[options.dtype], options.tensor_parallel_size
     text = shape.config.get("text_config") or shape.config
-    tokens = options.max_model_len or text.get("max_position_embeddings")
-    kv = options.dtype if options.kv_cache_dtype == "auto" else options.kv_cache_dtype
-    if moved := sorted(given.keys() & MOVES):
-        raise UnknownSizeError(f"engine_args.{moved[0]} moves memory in a way not worked out here")
-    if tokens is None:
-        raise UnknownSizeError(f"no longest context of {options.model!r} here: give max_model_len")
-    if kv not in BYTES and not kv.startswith("fp8"):
-        raise UnknownSizeError(f"kv_cache_dtype {kv!r} has a size that is not known here")
-    if options.quantization is not None and not shape.packed:
-        raise UnknownSizeError(
-            f"quantization {options.quantization!r} has a size that is not known here: name the "
-            "folder of a model that is quantised already"
-        )
+    tokens: int = options.max_model_len or text.get("max_position_embeddings", 0)
+    kv = {**BYTES, **FP8, "auto": number}.get(options.kv_cache_dtype, 0)
+    packs = options.quantization is not None and not shape.packed
+    for is_unknown, said in (
+        (given.keys() - {STEP}, f"engine_args: only {STEP} is worked out here"),
+        (not tokens, f"no longest context of {options.model!r} here: give max_model_len"),
+        (not kv, f"kv_cache_dtype {options.kv_cache_dtype!r} has a size not known here"),
+        (packs, f"quantization {options.quantization!r}: name a model that is quantised already"),
+    ):
+        if is_unknown:
+            raise UnknownSizeError(said)
     names = ("hidden_size", "num_attention_heads", "intermediate_size")
     hidden, heads, inner = (text[name] for name in names)
     kv_heads = max(1, (text.get("num_key_value_heads") or heads) // gpus)
-    width = text.get("head_dim") or hidden // heads
-    a_layer, layers = 2 * kv_heads * width * BYTES.get(kv, 1), text["num_hidden_layers"]
-    if (step := given.get("max_num_batched_tokens")) is None:
-        is_small = gpu_gib is not None and gpu_gib < LARGE_GPU_GIB
-        step = min(STEP if is_small else LARGE_STEP, options.max_num_seqs * tokens)
+    a_layer = 2 * kv_heads * (text.get("head_dim") or hidden // heads) * kv
+    layers = text["num_hidden_layers"]
+    is_small = gpu_gib is not None and gpu_gib < LARGE_GPU_GIB
+    usual = min(SMALL_STEP if is_small else LARGE_STEP, options.max_num_seqs * tokens)
+    step = given.get(STEP, usual)
     # Layers that attend to everything; a config may well name a window that none has.
     whole = layers // (text.get("sliding_window_pattern") or 1)
-    seen_by_others = min(tokens, (text.get("sliding_window") or 0) - 1 + step)
+    near = min(tokens, (text.get("sliding_window") or 0) - 1 + step)
     moments = [
         step * (2 * hidden + 3 * inner // gpus) * number,
         options.max_num_seqs * text["vocab_size"] * SAMPLER_BYTES,
     ]
-    vision = shape.config.get("vision_config") if options.limit_images else None
-    image, patches, kept = *_image(options, vision, shape.config.get("mm_tokens_per_image")), 0
-    if vision and image:
+    image, kept, vision = 0, 0, shape.config.get("vision_config")
+    # Without images, vLLM leaves the part out that sees them.
+    parameters = shape.parameters - (0 if options.limit_images else shape.vision_parameters)
+    if vision and options.limit_images:
+        image, patches = _image(options, vision, shape.config.get("mm_tokens_per_image"))
         seen = image * max(1, min(step // image, options.max_num_seqs * options.limit_images))
         width = vision["hidden_size"]
         values = 2 * width + 3 * vision.get("intermediate_size", 4 * width) // gpus
         moments.append(seen * patches * values * number)
         kept = seen * hidden * number * (1 + len(vision.get("deepstack_visual_indexes", ())))
-    # Without images, vLLM leaves the part out that sees them.
-    parameters = shape.parameters - (0 if options.limit_images else shape.vision_parameters)
-    all_tokens, near = (-(-count // BLOCK) * BLOCK for count in (tokens, seen_by_others))
     return Fit(
         weights=(parameters * number + shape.packed) // gpus,
-        request=a_layer * (whole * all_tokens + (layers - whole) * near),
+        request=a_layer * (whole * _in_blocks(tokens) + (layers - whole) * _in_blocks(near)),
         working=max(moments) + kept + LIBRARIES + (0 if options.enforce_eager else GRAPHS),
         token=a_layer * layers,
         tokens=tokens,
@@ -197,12 +184,12 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     )
 
 
-def _image(
-    options: VllmOptions, vision: Mapping[str, Any] | None, fixed: int | None
-) -> tuple[int, int]:
-    """Most tokens of one image, and of how many patches each is; zeros where none is seen."""
-    if vision is None:
-        return 0, 0
+def _in_blocks(tokens: int) -> int:
+    return -(-tokens // BLOCK) * BLOCK
+
+
+def _image(options: VllmOptions, vision: Mapping[str, Any], fixed: int | None) -> tuple[int, int]:
+    """Most tokens of one image, and of how many patches each is."""
     patch, side = vision.get("patch_size", 14), vision.get("spatial_merge_size", 2)
     if fixed:  # of an image of whatever size
         return fixed, (vision["image_size"] // patch) ** 2 // fixed
@@ -269,20 +256,15 @@ def _published() -> Mapping[str, Any]:
 
 
 def published_shape(model: str) -> Shape | None:
-    if (row := _published().get(model)) is None:
-        return None
-    return Shape(row["config"], row["parameters"], row["vision_parameters"])
+    row = _published().get(model)
+    return row and Shape(row["config"], row["parameters"], row["vision_parameters"])
 
 
 def _shape_of(options: VllmOptions, ask: bool) -> Shape:
     import huggingface_hub as hub
 
     model, revision = options.model, options.revision
-    folder = Path(model)
-    if not folder.is_dir() and is_hub_name(model):
-        cached = hub.try_to_load_from_cache(model, CONFIG, revision=revision)
-        folder = Path(cached).parent if isinstance(cached, str) else folder
-    if folder.is_dir():
+    if (folder := Path(model)).is_dir():
         path, weights = folder / CONFIG, hub.get_local_safetensors_metadata(folder)
     elif ask:
         path = Path(hub.hf_hub_download(model, CONFIG, revision=revision))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from echo_hf._infra.http_errors import Reply
-from echo_hf.engines.base import Completion, ImageRef, Request, Text, register
+from echo_hf.engines.base import Completion, Request, Text, register
 from echo_hf.engines.pixels import PixelRule, image_part
 from echo_hf.engines.prices import cost_of, read_usage, usage_of
 from echo_hf.engines.server import (
@@ -23,9 +22,6 @@ from echo_hf.engines.server import (
     server_options,
 )
 from echo_hf.errors import EchoError
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 KIND = "moderation"
 BETWEEN_TEXTS = "\n\n"
@@ -46,14 +42,8 @@ class ModerationOptions(ServerOptions):
     model: Name = "omni-moderation-latest"
 
 
-class Moderation(BaseModel):
-    """What a model says of one request.
-
-    Attributes:
-        categories: Whether each category applies; null where the model does not say.
-        category_scores: How sure it is, mostly from 0 to 1; null where it does not say.
-        flagged: Whether any category applies.
-    """
+class _Moderation(BaseModel):
+    """What a model says of one request: null for a category that it does not know."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -67,11 +57,12 @@ class _Response(BaseModel):
 
     model: str
     # Several would be of parts of the request, and the first would not stand for the others.
-    results: Annotated[list[Moderation], Field(min_length=1, max_length=1)]
+    results: Annotated[list[_Moderation], Field(min_length=1, max_length=1)]
 
 
 class ModerationEngine(ServerEngine):
     kind = KIND
+    endpoint = "moderations"
     no_document = "the response is not a moderation"
     options: ModerationOptions
 
@@ -83,27 +74,22 @@ class ModerationEngine(ServerEngine):
     def prepared(self, request: Request) -> list[dict[str, Any]]:
         parts = [part for message in request.messages for part in message.parts]
         text = BETWEEN_TEXTS.join(part.text for part in parts if isinstance(part, Text))
-        images = [part for part in parts if isinstance(part, ImageRef)]
+        images = request.images
         if request.answer is not None or request.regex is not None:
             raise EchoError(
                 f"stage {request.task!r} wants an answer of a declared form, which a moderation "
                 "endpoint does not write: give the stage an engine with a model that does"
             )
-        if len(images) > 1:
+        if len(images) > 1 or not (images or text.strip()):
             raise EchoError(
-                f"{len(images)} images in one request, expected at most 1: a moderation endpoint "
-                "takes no more; ask about each by itself"
+                f"{len(images)} images and {len(text)} characters in one request: a moderation "
+                "endpoint takes one image, or text, or both"
             )
-        if not images and not text.strip():
-            raise EchoError("neither text nor an image: there is nothing to moderate")
         said = [{"type": "text", "text": text}] if text.strip() else []
         return [*said, *(image_part(image, self._rule) for image in images)]
 
     async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply:
         return await send({"model": self.options.model, "input": prepared})
-
-    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
-        return client.moderations.with_raw_response.create
 
     def answer(self, document: Document, _: Reply) -> Completion:
         """The verdict, in a form that does not depend on the server."""

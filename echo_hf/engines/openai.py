@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from echo_hf._infra.http_errors import OK, ApiError, Reply, api_error, error_in, mapping
+from echo_hf._infra.http_errors import OK, Reply, api_error, error_in, mapping
 from echo_hf.engines.base import Completion, Message, Request, Text, register
 from echo_hf.engines.checkpoint import family_of
 from echo_hf.engines.pixels import PixelRule, budget_of, image_part
@@ -27,25 +27,16 @@ from echo_hf.engines.server import (
     server_options,
 )
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
 KIND = "openai"
-REFUSED = frozenset({400, 422})
+NO_SCHEMA = frozenset({400, 422})
 # Errors may quote the request, and so what people posted: only their beginning speaks of it.
 BEGINNING = 500
 SCHEMA = re.compile(
     r"response[ _.]?format|json[ _]?schema|structured[ _]?output|guided[ _]|grammar", re.IGNORECASE
 )
-UNKNOWN = re.compile(
-    r"un(?:supported|known|recogni[sz]ed|expected)|not (?:supported|permitted|allowed)"
-    r"|extra (?:inputs|fields)|cannot find field",
-    re.IGNORECASE,
-)
 NEWER_HOST = "api.openai.com"  # whose models take no `max_tokens`
 FILTERED = "content_filter"
 
-TokensField = Literal["max_tokens", "max_completion_tokens"]
 Rendered = dict[str, Any]
 
 logger = logging.getLogger(__name__)
@@ -61,7 +52,8 @@ class Options(ServerOptions):
         seed: Seed of the sampling; null sends none.
         structured: How the declared shape of an answer is asked for. `auto` enforces the schema,
             and asks in words once the server says that it cannot enforce one.
-        max_tokens_field: Name of the request's key for the longest answer; `auto` finds out.
+        max_tokens_field: Name of the request's key for the longest answer; `auto` is the newer one
+            at OpenAI itself.
         family: Whose rule images are resized by; null with a budget follows the model's name.
         min_pixels: Fewest pixels of an image, null for the family's own.
         max_pixels: Most pixels of an image, null for the family's own.
@@ -83,14 +75,9 @@ class Options(ServerOptions):
     min_pixels: Pixels | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    structured: Literal["json_schema", "json_object", "text"]
-    max_tokens_field: TokensField
-
-
 class OpenAIEngine(ServerEngine):
     kind = KIND
+    endpoint = "chat.completions"
     sampling = ("temperature", "top_p", "seed", "structured")
     no_document = "the response is not a chat completion"
     options: Options
@@ -107,12 +94,11 @@ class OpenAIEngine(ServerEngine):
             # One that no image meets is told before anything is asked.
             budget_of(**rule, place=f"engine {KIND!r}")
         super().__init__(options, rule)
-        field = options.max_tokens_field
-        if field == "auto":
+        self._tokens_field = options.max_tokens_field
+        if self._tokens_field == "auto":
             is_newer = options.server.host == NEWER_HOST
-            field = "max_completion_tokens" if is_newer else "max_tokens"
-        structured = "json_schema" if options.structured == "auto" else options.structured
-        self._first = self._dialect = Dialect(structured, field)
+            self._tokens_field = "max_completion_tokens" if is_newer else "max_tokens"
+        self._structured = "json_schema" if options.structured == "auto" else options.structured
 
     def prepared(self, request: Request) -> list[Rendered]:
         return [{"role": one.role, "content": self._content(one)} for one in request.messages]
@@ -129,64 +115,42 @@ class OpenAIEngine(ServerEngine):
         ]
 
     async def put(self, request: Request, prepared: Sequence[Rendered], send: Send) -> Reply:
-        """One attempt; what the server does not understand is put to it in another way."""
-        other: Dialect | None = self._dialect
-        while other is not None:
-            spoken, other = other, None
-            reply = await send(self.body(request, prepared, spoken))
-            if reply.status != OK:
-                other = self._other(spoken, api_error(reply))
-        if reply.status == OK and spoken != self._dialect:
-            if spoken.structured != self._dialect.structured:
-                logger.warning(
-                    "%s does not enforce a JSON schema: it is asked for in words, and answers are "
-                    "checked all the same",
-                    self.options.server.host,
-                )
-            self._dialect = spoken  # what worked, after another had not, is that of all others
+        """One attempt; a server that cannot enforce a schema is asked in words."""
+        spoken = self._structured
+        reply = await send(self.body(request, prepared, spoken))
+        may_tell = self.options.structured == "auto" and spoken == "json_schema"
+        if not may_tell or reply.status not in NO_SCHEMA:
+            return reply
+        error = api_error(reply)
+        if not SCHEMA.search(f"{error.param or ''} {error.message[:BEGINNING]}"):
+            return reply
+        reply = await send(self.body(request, prepared, "text"))
+        if reply.status == OK and self._structured != "text":
+            self._structured = "text"
+            host = self.options.server.host
+            logger.warning("%s enforces no JSON schema: it is asked for in words", host)
         return reply
 
-    def _other(self, spoken: Dialect, error: ApiError) -> Dialect | None:
-        """What to try after a server did not understand; each way is tried once."""
-        if error.status not in REFUSED:
-            return None
-        options, said = self.options, f"{error.param or ''} {error.message[:BEGINNING]}"
-        may_tell = options.structured == "auto" and spoken.structured == "json_schema"
-        if may_tell and SCHEMA.search(said):
-            return replace(spoken, structured="text")
-        field = spoken.max_tokens_field
-        may_rename = options.max_tokens_field == "auto" and field == self._first.max_tokens_field
-        if may_rename and field in said and UNKNOWN.search(said):
-            is_newer = field == "max_tokens"
-            name: TokensField = "max_completion_tokens" if is_newer else "max_tokens"
-            return replace(spoken, max_tokens_field=name)
-        return None
-
-    def body(
-        self, request: Request, messages: Sequence[Rendered], dialect: Dialect | None = None
-    ) -> Rendered:
-        options, dialect = self.options, dialect or self._dialect
+    def body(self, request: Request, messages: Sequence[Rendered], structured: str) -> Rendered:
+        options = self.options
         seed = None if options.seed is None else options.seed + request.repeat
         chosen = {"temperature": options.temperature, "top_p": options.top_p, "seed": seed}
         form, words = Rendered(), None
-        if request.answer is not None and dialect.structured == "json_schema":
+        if request.answer is not None and structured == "json_schema":
             form = {"response_format": response_format(request.answer)}
         elif request.answer is not None:
             words = schema_in_words(request.answer)
-            if dialect.structured == "json_object":
+            if structured == "json_object":
                 form = {"response_format": {"type": "json_object"}}
         elif request.regex is not None:
             words = REGEX_IN_WORDS + request.regex
         return {
             "model": options.model,
             "messages": list(messages) if words is None else _instructed(messages, words),
-            dialect.max_tokens_field: request.max_tokens,
+            self._tokens_field: request.max_tokens,
             **{name: value for name, value in chosen.items() if value is not None},
             **form,
         }
-
-    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
-        return client.chat.completions.with_raw_response.create
 
     def answer(self, document: Document, reply: Reply) -> Completion:
         choices = document.get("choices")
@@ -213,7 +177,6 @@ class OpenAIEngine(ServerEngine):
 
 
 def _instructed(messages: Sequence[Rendered], words: str) -> list[Rendered]:
-    """The messages with these words behind their instructions."""
     if not messages or messages[0]["role"] != "system":
         return [{"role": "system", "content": words}, *messages]
     content = messages[0]["content"]

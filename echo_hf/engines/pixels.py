@@ -39,8 +39,6 @@ ANY_SIZE = Budget(1, 1, None)
 
 
 class PixelRule(TypedDict):
-    """Whose rule images are resized by, and the bounds that replace its own."""
-
     family: str | None
     min_pixels: int | None
     max_pixels: int | None
@@ -86,14 +84,13 @@ def fitted(
     elif width * height < budget.min_pixels:
         grow = math.sqrt(budget.min_pixels / area)
         width, height = (math.ceil(side * grow / factor) * factor for side in size)
-    shown, most_times = f"an image of {size[0]} x {size[1]} pixels", HIGHEST_ASPECT_RATIO
     # Rounding may lengthen what was just short enough, and a server would refuse that.
-    if any(max(one) > most_times * min(one) for one in (size, (width, height))):
-        raise ImageError(f"{shown} has one side more than {most_times} times the other: crop it")
-    if not budget.min_pixels <= width * height <= most:
+    is_narrow = any(max(one) > HIGHEST_ASPECT_RATIO * min(one) for one in (size, (width, height)))
+    if is_narrow or not budget.min_pixels <= width * height <= most:
         raise ImageError(
-            f"{shown} has no size between min_pixels {budget.min_pixels} and max_pixels "
-            f"{budget.max_pixels} in steps of {factor}: allow a wider range"
+            f"an image of {size[0]} x {size[1]} pixels has no size between min_pixels "
+            f"{budget.min_pixels} and max_pixels {budget.max_pixels} in steps of {factor}, or one "
+            f"side more than {HIGHEST_ASPECT_RATIO} times the other: crop it, or allow more pixels"
         )
     return width, height
 
@@ -105,7 +102,6 @@ def sent_reference(
     min_pixels: int | None = None,
     max_pixels: int | None = None,
 ) -> Image.Image:
-    """An image of a message as it is sent; its bytes must have its digest."""
     if reference.file is None:
         raise ImageError(f"image {reference.sha256!r} has no file: run `collect` to fetch it")
     image = upright_rgb(reference.file, reference.sha256)
@@ -126,5 +122,4 @@ def data_url(reference: ImageRef, rule: PixelRule | None) -> str:
 
 
 def image_part(reference: ImageRef, rule: PixelRule | None) -> dict[str, Any]:
-    """An image as OpenAI's requests hold it."""
     return {"type": "image_url", "image_url": {"url": data_url(reference, rule)}}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from echo_hf.engines.base import ImageRef, Message, Request, Text
+from echo_hf.engines.base import Message, Request, Text
 
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_IMAGE = 1280
@@ -13,31 +13,15 @@ TOKENS_PER_IMAGE = 1280
 
 def plan_order(requests: Sequence[Request]) -> list[int]:
     """Numbers of the requests in the order to send them: what begins alike stands together."""
-    by_object: dict[int, int] = {}
     by_message: dict[Message, int] = {}
     by_images: dict[tuple[int, tuple[str, ...]], int] = {}
     places = []
     for request in requests:
-        first = request.messages[0]
-        prefix = by_object.get(id(first))
-        if prefix is None:  # equal instructions are mostly one object, and slow to compare
-            prefix = by_object[id(first)] = by_message.setdefault(first, len(by_message))
-        images = by_images.setdefault((prefix, _images(request)), len(by_images))
+        prefix = by_message.setdefault(request.messages[0], len(by_message))
+        shown = tuple(reference.sha256 for reference in request.images)
+        images = by_images.setdefault((prefix, shown), len(by_images))
         places.append((prefix, images))
     return sorted(range(len(requests)), key=places.__getitem__)
-
-
-def request_chunks(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
-    """Requests in lists of a size, up to twice as long while the next one shows the same images."""
-    chunk = list[Request]()
-    for request in requests:
-        shares = bool(chunk) and _images(request) == _images(chunk[-1]) != ()
-        if len(chunk) >= (2 * size if shares else size):
-            yield chunk
-            chunk = []
-        chunk.append(request)
-    if chunk:
-        yield chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,72 +30,45 @@ class RequestPlan:
     stored: int = 0
     repeated: int = 0
     prompt_tokens: int = 0
-    shared_tokens: int = 0
     images: int = 0
     usd_per_million_prompt_tokens: float | None = None
-    instructions: frozenset[Message] = field(default=frozenset(), repr=False, compare=False)
 
     @property
     def calls(self) -> int:
         """Calls still to make, second tries not counted."""
         return self.requests - self.stored - self.repeated
 
-    @property
-    def cost_usd(self) -> float | None:
-        """Price of the prompts in US dollars, null without a price; answers come on top."""
-        if self.usd_per_million_prompt_tokens is None:
-            return None
-        return self.prompt_tokens * self.usd_per_million_prompt_tokens / 1e6
-
     def __str__(self) -> str:
         if not self.calls:
             return ""
-        cost = "" if self.cost_usd is None else f", ${self.cost_usd:.2f} and the answers"
+        price = self.usd_per_million_prompt_tokens
+        cost = "" if price is None else f", ${self.prompt_tokens * price / 1e6:.2f} and the answers"
         return (
             f"{self.calls:>9,} calls to make, {self.stored:,} answered before; about "
-            f"{self.prompt_tokens:,} prompt tokens ({self.shared_tokens:,} shared), "
-            f"{self.images:,} images{cost}"
+            f"{self.prompt_tokens:,} prompt tokens, {self.images:,} images{cost}"
         )
 
 
 def extended(
     plan: RequestPlan, requests: Sequence[Request], stored: int, repeated: int = 0
 ) -> RequestPlan:
-    known, shared = set(plan.instructions), plan.shared_tokens
-    for request in requests:
-        first = request.messages[0]
-        if first in known:
-            shared += _text_tokens([first])
-        elif first.role == "system":
-            known.add(first)
     return replace(
         plan,
         requests=plan.requests + len(requests) + stored + repeated,
         stored=plan.stored + stored,
         repeated=plan.repeated + repeated,
         prompt_tokens=plan.prompt_tokens + sum(map(request_tokens, requests)),
-        shared_tokens=shared,
-        images=plan.images + sum(len(_images(request)) for request in requests),
-        instructions=frozenset(known),
+        images=plan.images + sum(len(request.images) for request in requests),
     )
 
 
 def request_tokens(request: Request) -> int:
-    """Tokens of a prompt, roughly."""
-    return _text_tokens(request.messages) + TOKENS_PER_IMAGE * len(_images(request))
+    parts = (part for message in request.messages for part in message.parts)
+    texts = sum(estimate_tokens(part.text) for part in parts if isinstance(part, Text))
+    return texts + TOKENS_PER_IMAGE * len(request.images)
 
 
 def estimate_tokens(text: str) -> int:
     """Tokens of a text, roughly: four Latin characters a token, one of most other scripts."""
     wide = sum(character > "\u02ff" for character in text)
     return -(-(len(text) - wide) // CHARACTERS_PER_TOKEN) + wide
-
-
-def _text_tokens(messages: Iterable[Message]) -> int:
-    parts = (part for message in messages for part in message.parts)
-    return sum(estimate_tokens(part.text) for part in parts if isinstance(part, Text))
-
-
-def _images(request: Request) -> tuple[str, ...]:
-    parts = (part for message in request.messages for part in message.parts)
-    return tuple(part.sha256 for part in parts if isinstance(part, ImageRef))

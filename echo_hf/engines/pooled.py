@@ -6,13 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from queue import SimpleQueue
 from typing import Any
 
 from echo_hf._infra.worker_pool import LostItemError, Place, Runs, WorkerPool
 from echo_hf.engines.base import Answers, Completion, Engine, Request, StreamingEngine
-from echo_hf.engines.planner import request_chunks
 from echo_hf.engines.schema import portable_answer
 from echo_hf.errors import EngineError
 
@@ -23,7 +22,6 @@ WINDOW = 64
 
 
 def portable(request: Request) -> Request:
-    """A request as another process can have it, with what decides its answer."""
     answer = request.answer and portable_answer(request.answer)
     return replace(request, answer=answer, inputs={}, sources=(), accepts=None)
 
@@ -73,12 +71,10 @@ class PooledEngine(StreamingEngine):
         return getattr(self._engine, name)
 
     def signature(self) -> Mapping[str, Any]:
-        """What decides an answer; who computes it does not."""
         return self._engine.signature()
 
     @property
     def alive(self) -> int:
-        """How many workers take requests now."""
         return self._pool.alive if self._pool else 0
 
     def _free(self) -> None:
@@ -89,12 +85,11 @@ class PooledEngine(StreamingEngine):
     def _answers(self, requests: Iterator[Request]) -> Answers:
         window = getattr(self._engine, "window", WINDOW)
         size, numbers = max(1, window // CHUNKS), count()
-        chunks, in_flight = request_chunks(requests, size), dict[Future[Completion], int]()
-        done = SimpleQueue[Future[Completion]]()
+        in_flight, done = dict[Future[Completion], int](), SimpleQueue[Future[Completion]]()
         try:
             while True:
                 while self._pool is None or len(in_flight) < self._pool.size * self._pool.depth:
-                    if not (chunk := next(chunks, None)):
+                    if not (chunk := list(islice(requests, size))):
                         break
                     # Two chunks wait beside a full window, so that none runs dry.
                     self._pool = self._pool or self._started(window + 2 * size)

@@ -61,11 +61,9 @@ class Price(BaseModel):
     @property
     def is_free(self) -> bool:
         """Whether no call costs anything, however many tokens it takes and whenever it is made."""
-        some = (self.prompt, self.completion, self.cached, self.cache_write)
-        return self.until is None and not any(some)
+        return self.until is None and not any((self.prompt, self.completion, self.cached))
 
     def cost_usd(self, tokens: Tokens, day: datetime.date) -> float | None:
-        """What a call costs, null where a price or a count is not known."""
         written = tokens.written if self.cache_write is not None else tokens.written or 0
         longest = self.most_prompt_tokens
         if (
@@ -83,7 +81,6 @@ class Price(BaseModel):
 
 
 def price_for(options: ServerOptions) -> Price | None:
-    """The price of a model: the config's, else the list's."""
     prompt, cached = options.usd_per_million_prompt_tokens, options.usd_per_million_cached_tokens
     completion = options.usd_per_million_completion_tokens
     if prompt is not None and completion is not None:
@@ -101,7 +98,6 @@ def price_for(options: ServerOptions) -> Price | None:
 
 @cache
 def price_list() -> dict[str, Any]:
-    """The dated list of prices, and of what a dry run counts on."""
     listed: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("prices.yaml").read_bytes())
     return listed
 
@@ -146,6 +142,5 @@ def _dollars(value: Any) -> float | None:
 
 
 def count(value: Any) -> int | None:
-    """A number of tokens; null for what is none."""
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return int(value) if is_whole and 0 <= value <= MOST else None

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache, cached_property, lru_cache
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import yaml
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import ImageOps
 from pydantic import ValidationError
 
-from echo_hf.engines.base import ABSTAINED, Completion, Request, register
+from echo_hf.engines.base import ABSTAINED, Completion, ModelFree, Request, register
 from echo_hf.images.decode import BadImageError, open_image
 
 Inputs = Mapping[str, Any]
@@ -28,12 +28,7 @@ APOSTROPHES = str.maketrans("’ʼ`´", "''''")
 
 
 @register("rules", "no model: takes what is marked, and leaves the rest to a model")
-class RulesEngine:
-    """Answers requests by what their fields mark; needs no model and no network."""
-
-    stored = False
-    abstains = True
-
+class RulesEngine(ModelFree):
     def signature(self) -> dict[str, Any]:
         return {"kind": "rules", "source": _source()}
 
@@ -47,12 +42,6 @@ class RulesEngine:
                         request.answer.model_validate_json(text)
                     completion = Completion(text)
             yield number, completion
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Does nothing: there is nothing to free."""
 
 
 @cache
@@ -87,8 +76,6 @@ def _one_of(phrases: Iterable[str]) -> str:
 
 
 class _Phrases:
-    """Phrases that are looked for as a whole, in any case."""
-
     def __init__(self, phrases: Iterable[str]) -> None:
         lower = {one.translate(APOSTROPHES).lower() for one in phrases}
         self._words = frozenset(filter(SPELLED.fullmatch, lower))
@@ -150,8 +137,6 @@ def _orders_readers(text: str) -> bool:
     return bool(OF_REQUESTS.search(text)) or _says(text, "orders_readers")
 
 
-# --- prompts ---
-
 FENCE = re.compile(r"```[\w+-]{0,20}[ \t]*\n?(.*?)\s*```", re.DOTALL)
 QUOTES = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", '"': '"', "‘": "’"}
 DECORATION = re.compile(r"(?:\s|\*\*|__|[👇⬇🔽↓➡→\ufe0f]|>\s)+")
@@ -162,7 +147,7 @@ ADDED = re.compile(
 )
 ADDRESSEES = re.compile(r"\s*(?:[@＠][\w.-]+(?:@[\w.-]+)?\s+)+")
 LONGEST_LEAD = 80
-LONGEST_REMARK, MOST_REMARKS = 100, 3
+LONGEST_REMARK = 100
 UNFINISHED = re.compile(r"(?:[,;:，；：、—–-]|…|\.\.\.)\Z")
 PART = re.compile(r"\s*\(?(\d{1,2})\s?/\s?\d{1,2}\)?[\s:.)-]*")
 
@@ -200,7 +185,6 @@ def _labels(text: str) -> Iterator[re.Match[str]]:
 
 
 def labelled_prompts(text: str) -> list[str]:
-    """The prompts that labels announce in a text, letter for letter."""
     labels = list(_labels(text))
     if _orders_readers(text):
         return []
@@ -235,11 +219,9 @@ def _clean(text: str) -> str:
     if fenced := FENCE.match(text):
         return fenced[1].strip()
     text = _without_added(text)
-    for _ in range(MOST_REMARKS):
-        body, _, last = text.rpartition("\n")
-        remark = _phrases("remark").pattern.match(last.strip().translate(APOSTROPHES))
-        if not remark or not body.strip() or len(last) > LONGEST_REMARK:
-            break
+    body, _, last = text.rpartition("\n")
+    remark = _phrases("remark").pattern.match(last.strip().translate(APOSTROPHES))
+    if remark and body.strip() and len(last) <= LONGEST_REMARK:
         text = _without_added(body)
     if text[:1] in QUOTES:
         inside, _, rest = text[1:].partition(QUOTES[text[0]])
@@ -322,9 +304,6 @@ def _quality(post: Inputs, prompt: str, posts: Posts, target: Inputs) -> str:
     return "Trash" if not ours and _names(*target["others"]).are_in(around) else "Benchmark"
 
 
-# --- relevance ---
-
-
 def relevance(inputs: Inputs) -> Answer | None:
     """The score of a post that names a model beside images, or labels a prompt for one."""
     target, texts = inputs["target"], [inputs["text"], *inputs["alt_texts"]]
@@ -339,15 +318,13 @@ def relevance(inputs: Inputs) -> Answer | None:
     )
     if not labelled and not _says(plain.replaced(text), "images"):
         return None
-    every = _names(name, *aliases)
+    score, every = 4 if labelled else None, _names(name, *aliases)
     if _names(*target["others"]).are_in(text):
         score = None if every.are_in(text) else 2
-    else:
-        score = 5 if (every if labelled else plain).are_in(text) else 4 if labelled else None
+    elif (every if labelled else plain).are_in(text):
+        score = 5
     return None if score is None else {"score": score, "note": None}
 
-
-# --- roles ---
 
 SENTENCE_END = re.compile(r"[.!?。！？\n]")
 SIDES = ("left", "right")
@@ -374,7 +351,8 @@ def roles(inputs: Inputs) -> Answer | None:
                 agree = said[number] in (None, captions[str(place)])
                 said[number] = captions[str(place)] if agree else "unclear"
     of = {role: [n for n, one in said.items() if one == role] for role in set(said.values())}
-    if {None, "unclear"} & set(of) or any(len(of.get(one, [])) > 1 for one in WHOLE_SCREENS):
+    screens = max(len(of.get(one, [])) for one in ("conversation", "collage"))
+    if {None, "unclear"} & set(of) or screens > 1:
         return None
     sample = {
         "inputs": of.get("input", []),
@@ -384,9 +362,6 @@ def roles(inputs: Inputs) -> Answer | None:
         "collage": collage,
     }
     return {"samples": [sample]}
-
-
-WHOLE_SCREENS = ("conversation", "collage")
 
 
 def _described(alt: str, inputs: Inputs) -> str | None:
@@ -442,8 +417,6 @@ def _tells_sides(captions: Mapping[str, str]) -> bool:
     return set(captions) == set(SIDES) and set(captions.values()) == {"input", "output"}
 
 
-# --- screenshots ---
-
 FLAT = 24  # levels of 255 between darkest and lightest that JPEG leaves in one flat color
 WIDEST_GUTTER = 0.08  # of the width: what is wider may be part of an image
 
@@ -491,8 +464,6 @@ def _runs(lines: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(start), int(end)) for start, end in edges.reshape(-1, 2)]
 
 
-# --- feedback ---
-
 QUOTED = re.compile(r"[\"“„«「『‘][^\"”»」』’\n]{2,80}[\"”»」』’]|(?<!\w)'[^'\n]{2,80}'(?!\w)")
 LETTERED = re.compile(r"\b[A-Z]{3,}\b")
 
@@ -537,7 +508,10 @@ def task_of(prompt: str, images: int) -> str | None:
         if letters != shown or (not letters and LETTERED.search(prompt)):
             return None
         return "text_rendering" if letters else "text_to_image"
-    said = [kind for kind in (COMPOSED if images > 1 else ONE_IMAGE) if _says(prompt, kind)]
+    kinds: tuple[str, ...] = ("composition",)
+    if images == 1:
+        kinds = ("restoration", "sketch_to_image", "style_transfer", "edit")
+    said = [kind for kind in kinds if _says(prompt, kind)]
     return said[0] if len(said) == 1 or said[:1] == ["restoration"] else None
 
 
@@ -570,8 +544,6 @@ def _given_image() -> re.Pattern[str]:
     )
 
 
-COMPOSED = ("composition",)
-ONE_IMAGE = ("restoration", "sketch_to_image", "style_transfer", "edit")
 RULES: Mapping[str, Callable[[Inputs], Answer | None]] = {
     rule.__name__: rule for rule in (relevance, extract, roles, screenshots, feedback)
 }

@@ -8,44 +8,33 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from echo_hf._infra.http_errors import (
-    OK,
-    ApiError,
-    Meaning,
-    NoResponse,
-    Reply,
-    api_error,
-    error_in,
-    reply_in,
-)
+from echo_hf._infra.http_errors import OK, ApiError, Meaning, Reply, api_error, error_in, reply_in
 from echo_hf._infra.rate_limit import RateLimiter, finished
 from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf.config.checks import secrets_in
 from echo_hf.engines.base import (
     Answers,
     Completion,
-    ImageRef,
     Request,
     StreamingEngine,
     check_installed,
     read_options,
 )
+from echo_hf.engines.checkpoint import failure
 from echo_hf.engines.pixels import PixelRule, budget_of
 from echo_hf.engines.planner import request_tokens
 from echo_hf.engines.prices import price_for
-from echo_hf.errors import EchoError, EngineError
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+from echo_hf.errors import EngineError
 
 ENDPOINTS = ("/chat/completions", "/images/edits", "/images/generations", "/moderations")
 PRIVATE_ENDINGS = (".local", ".localhost", ".localdomain", ".internal", ".lan", ".home.arpa")
@@ -73,34 +62,27 @@ class Server:
         return "private" if self.is_private else self._parts.netloc.lower()
 
     def check(self) -> None:
-        if any(mark in self.base_url for mark in "?#@"):
+        try:
+            is_server = self._parts.scheme in ("http", "https") and self._parts.port != 0
+        except ValueError:  # for a port that is no number
+            is_server = False
+        has_more = any(mark in self.base_url for mark in "?#@")
+        has_endpoint = self.base_url.rstrip("/").endswith(ENDPOINTS)
+        if has_more or has_endpoint or not (is_server and self.host):
             raise EngineError(
-                "base_url has more than scheme, host and path: expected an address without name, "
-                "password, ? and #, and the key in an environment variable"
+                f"base_url is {'not shown' if has_more else repr(self.base_url)}: expected an "
+                "address such as 'http://127.0.0.1:8000/v1', without what requests add to it, such "
+                "as /chat/completions, and the key in an environment variable"
             )
-        usable = False
-        with suppress(ValueError):  # such as for a port that is no number
-            parts = self._parts
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        if not usable:
-            expected = "expected an address such as 'http://127.0.0.1:8000/v1'"
-            raise EngineError(f"base_url is {self.base_url!r}: {expected}")
-        address = self.base_url.rstrip("/")
-        if added := next((end for end in ENDPOINTS if address.endswith(end)), None):
-            said = f"leave out {added!r}, which is added to it"
-            raise EngineError(f"base_url is {self.base_url!r}: {said}")
 
     def key(self, variable: str | None, environment: Mapping[str, str]) -> ApiKey:
         value = environment.get(variable, "").strip() if variable is not None else ""
-        if variable is not None and not value and not self.is_private:
+        is_lacking = variable is not None and not value and not self.is_private
+        if is_lacking or not (value.isascii() and value.isprintable()) or " " in value:
             raise EngineError(
-                f"environment variable {variable!r} is not set, and {self.host!r} wants a key: set "
-                "it, or give api_key_env the name of another one, or null for a server without keys"
-            )
-        if not (value.isascii() and value.isprintable()) or " " in value:
-            raise EngineError(
-                f"environment variable {variable!r} holds no key: expected printable ASCII "
-                "characters without spaces"
+                f"environment variable {variable!r} holds no key for {self.host!r}: set it to "
+                "printable ASCII characters without spaces, or give api_key_env the name of "
+                "another one, or null for a server without keys"
             )
         if value and self._parts.scheme == "http" and not self.is_private:
             raise EngineError(
@@ -116,8 +98,6 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key, and how to keep it out of messages."""
-
     secret: SecretStr
 
     def __bool__(self) -> bool:
@@ -198,10 +178,9 @@ class ServerOptions(BaseModel):
 
     @model_validator(mode="after")
     def _whole_price(self) -> Self:
-        has_prompt = self.usd_per_million_prompt_tokens is not None
-        has_completion = self.usd_per_million_completion_tokens is not None
-        has_cached = self.usd_per_million_cached_tokens is not None
-        if has_prompt != has_completion or (has_cached and not has_prompt):
+        prompt, cached = self.usd_per_million_prompt_tokens, self.usd_per_million_cached_tokens
+        is_half = (prompt is None) != (self.usd_per_million_completion_tokens is None)
+        if is_half or (cached is not None and prompt is None):
             raise ValueError(
                 "expected usd_per_million_prompt_tokens and usd_per_million_completion_tokens "
                 "together, or neither"
@@ -213,16 +192,12 @@ Checked = TypeVar("Checked", bound=ServerOptions)
 
 
 def server_options(model: type[Checked], given: Mapping[str, Any], kind: str) -> Checked:
-    """What a config says to an engine that asks a server; it may hold no secret."""
     if (secret := next(secrets_in(given), None)) is not None:
         raise EngineError(
             f"engine {kind!r} has {secret!r}: put the secret into an environment variable and name "
             "that in api_key_env"
         )
-    try:
-        check_variable(given.get("api_key_env"))
-    except EngineError as error:
-        raise EngineError(f"engine {kind!r}: {error}") from None
+    check_variable(given.get("api_key_env"))
     options = read_options(model, given, kind)
     options.server.check()
     return options
@@ -266,6 +241,7 @@ class ServerEngine(StreamingEngine):
     # Raised when the same request is put to servers in another way, which may change answers.
     wording: ClassVar[int] = 1
     sampling: ClassVar[tuple[str, ...]] = ()
+    endpoint: ClassVar[str]  # as the client calls it
     no_document: ClassVar[str]  # what is said of a response that is none of this endpoint
     options: ServerOptions
 
@@ -277,6 +253,7 @@ class ServerEngine(StreamingEngine):
         self.retries = RetryPolicy(options.max_attempts, options.backoff_s)
         self.usd_per_million_prompt_tokens = self._price and self._price.prompt
         self.usd_per_million_completion_tokens = self._price and self._price.completion
+        self._key, self._is_reached = ApiKey(SecretStr("")), False
 
     def signature(self) -> Mapping[str, Any]:
         """Everything that decides an answer; neither key nor address of a private server."""
@@ -299,10 +276,6 @@ class ServerEngine(StreamingEngine):
     @abstractmethod
     async def put(self, request: Request, prepared: Any, send: Send) -> Reply:
         """One attempt, in as many ways as it takes for the server to understand."""
-
-    @abstractmethod
-    def create(self, client: AsyncOpenAI) -> Callable[..., Awaitable[Any]]:
-        """The client's method that sends a body to this address and returns the raw response."""
 
     @abstractmethod
     def answer(self, document: Document, reply: Reply) -> Completion:
@@ -346,8 +319,8 @@ class ServerEngine(StreamingEngine):
         if first is None:
             return
         check_installed(self.kind)
-        options = self.options
-        key = options.server.key(options.api_key_env, os.environ)
+        options, self._is_reached = self.options, False
+        self._key = options.server.key(options.api_key_env, os.environ)
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[Any]:
@@ -355,7 +328,7 @@ class ServerEngine(StreamingEngine):
 
             connect = min(options.timeout_s, LONGEST_CONNECT_S)
             client = AsyncOpenAI(
-                api_key=key.secret.get_secret_value() or NO_KEY,
+                api_key=self._key.secret.get_secret_value() or NO_KEY,
                 base_url=options.base_url,
                 max_retries=0,
                 timeout=Timeout(options.timeout_s, connect=connect),
@@ -363,85 +336,68 @@ class ServerEngine(StreamingEngine):
                 http_client=DefaultAsyncHttpxClient(follow_redirects=False),
             )
             async with client:
-                yield _Caller(self, client, key).answer
+                yield partial(self._answer, client)
 
         numbered = enumerate(chain([first], requests))
         yield from finished(numbered, opened, options.concurrency, THREAD)
 
-
-@dataclass(slots=True)
-class _Caller:
-    engine: ServerEngine
-    client: AsyncOpenAI
-    key: ApiKey
-    _is_reached: bool = field(default=False, init=False)
-
-    async def answer(self, numbered: tuple[int, Request]) -> tuple[int, Completion]:
+    async def _answer(self, client: Any, numbered: tuple[int, Request]) -> tuple[int, Completion]:
         from anyio import to_thread
 
-        (number, request), engine = numbered, self.engine
-        parts = (part for message in request.messages for part in message.parts)
+        number, request = numbered
         try:
-            if any(isinstance(part, ImageRef) for part in parts):  # decoding must not stop the loop
-                prepared = await to_thread.run_sync(engine.prepared, request)
+            if request.images:  # decoding must not stop the loop
+                prepared = await to_thread.run_sync(self.prepared, request)
             else:
-                prepared = engine.prepared(request)
-            attempt = partial(self._attempt, request, prepared)
-            completion = await engine.retries.call_async(attempt)
-        except RequestError as error:
-            completion = failed(self._given_up(error))
+                prepared = self.prepared(request)
+            attempt = partial(self._attempt, client, request, prepared)
+            completion = await self.retries.call_async(attempt)
         except EngineError as error:
             raise EngineError(self._shown(str(error))) from None
+        except RequestError as error:
+            if not self._is_reached:
+                told = "start the server, or fix base_url; the same command resumes from here"
+                raise EngineError(self._shown(f"{error}: {told}")) from None
+            completion = failed(str(error))
         except Exception as error:  # a request that nobody thought of is its own failure alone
-            known = isinstance(error, EchoError)
-            completion = failed(str(error) if known else f"{type(error).__name__}: {error}")
+            completion = failure(error)
         said = completion.error and self._shown(completion.error)
         return number, replace(completion, error=said)
 
-    def _given_up(self, error: RequestError) -> str:
-        if not self._is_reached:
-            told = f"{error}: start the server, or fix base_url; the same command resumes from here"
-            raise EngineError(self._shown(told)) from None
-        longest = self.engine.retries.longest_wait_s
-        if error.wait_s is None or error.wait_s <= longest:
-            return str(error)
-        return f"{error}; the server asks to wait {error.wait_s:.0f} s, longer than {longest:.0f} s"
-
-    async def _attempt(self, request: Request, prepared: Any) -> Completion:
-        engine = self.engine
-        estimated = 0 if engine.options.tokens_per_minute is None else request_tokens(request)
+    async def _attempt(self, client: Any, request: Request, prepared: Any) -> Completion:
+        estimated = 0 if self.options.tokens_per_minute is None else request_tokens(request)
         try:
-            reply = await engine.put(request, prepared, partial(self._sent, estimated))
+            reply = await self.put(request, prepared, partial(self._sent, client, estimated))
             self._is_reached = True
-            completion = engine.judged(reply)
+            completion = self.judged(reply)
         except RequestError as error:
-            if not (isinstance(error, NoResponse) and error.unreached):
-                self._is_reached = True
-            if error.wait_s is not None and engine.retries.may_pass(error):
-                engine.requests.hold(error.wait_s)
+            self._is_reached |= not getattr(error, "unreached", False)
+            if error.wait_s is not None and self.retries.may_pass(error):
+                self.requests.hold(error.wait_s)
             error.args = (self._shown(str(error)),)  # as the log repeats it
             raise
         used = completion.usage.prompt + completion.usage.completion
         if used:  # the estimate stands where the server does not say
-            engine.tokens.settle(used - estimated)
+            self.tokens.settle(used - estimated)
         return completion
 
-    async def _sent(self, tokens: int, body: Body) -> Reply:
+    async def _sent(self, client: Any, tokens: int, body: Body) -> Reply:
         from anyio import fail_after
         from openai import APIConnectionError, APIStatusError, Omit
 
-        engine, options = self.engine, self.engine.options
-        await engine.requests.turn()
-        await engine.tokens.turn(tokens)
-        headers = None if self.key else {"Authorization": Omit()}
+        options = self.options
+        await self.requests.turn()
+        await self.tokens.turn(tokens)
+        headers = None if self._key else {"Authorization": Omit()}
         beside = {"extra_body": dict(options.extra_body) or None, "extra_headers": headers}
         try:
             with fail_after(options.timeout_s):
-                raw = await engine.create(self.client)(**body, **beside)
+                create = attrgetter(f"{self.endpoint}.with_raw_response.create")(client)
+                raw = await create(**body, **beside)
                 return Reply(raw.status_code, raw.headers, raw.text)
         except (APIStatusError, APIConnectionError, TimeoutError) as error:
             return reply_in(error, options.base_url, options.timeout_s)
 
     def _shown(self, text: str) -> str:
-        line = " ".join(CALL_NUMBER.sub("(id)", self.key.hidden_in(text)).split())
+        line = " ".join(CALL_NUMBER.sub("(id)", self._key.hidden_in(text)).split())
         return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 3] + "..."

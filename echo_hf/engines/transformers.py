@@ -8,7 +8,6 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby, islice
 from typing import Any, Literal
 
@@ -26,7 +25,6 @@ from echo_hf.engines.base import (
     register,
 )
 from echo_hf.engines.checkpoint import (
-    Checkpoint,
     CheckpointEngine,
     Count,
     ModelOptions,
@@ -84,16 +82,13 @@ class PreparedRequest:
 
     @property
     def length(self) -> tuple[int, int]:
-        """How much there is to read, in pixels and in characters."""
         return sum(image.width * image.height for image in self.images), len(self.text)
 
     def seed(self, base: int) -> int:
         """A number that stands for the question's own draws, whatever it shares a batch with."""
         digest = hashlib.sha256(f"{base}:{self.text}".encode("utf-8", "surrogatepass"))
-        for message in self.request.messages:
-            for part in message.parts:
-                if isinstance(part, ImageRef):
-                    digest.update(part.sha256.encode())
+        for reference in self.request.images:
+            digest.update(reference.sha256.encode())
         return int.from_bytes(digest.digest()[:8]) >> (64 - SEED_BITS)
 
 
@@ -131,8 +126,6 @@ def question(
 
 @dataclass
 class Batches:
-    """Asks questions in batches of a size that the memory holds."""
-
     ask: Callable[[Sequence[PreparedRequest]], list[Completion]]
     is_too_large: Callable[[BaseException], bool]
     recover: Callable[[], None]
@@ -141,24 +134,20 @@ class Batches:
     def answered(self, pool: Iterable[Numbered]) -> Iterator[tuple[int, Completion]]:
         longest_first = sorted(pool, key=lambda one: (one[1].kind, one[1].length), reverse=True)
         for _, alike in groupby(longest_first, key=lambda one: one[1].kind):
-            rest = list(alike)
+            rest, size = list(alike), self.size
             while rest:
-                batch = rest[: self.size]
+                batch = rest[:size]
                 said = self._tried(batch)
-                if said is TOO_LARGE and len(batch) > 1:
-                    self.size = len(batch) // 2
-                    told = "out of memory with %d requests: going on with %d"
-                    log.warning(told, len(batch), self.size)
+                if isinstance(said, Completion) and len(batch) > 1:
+                    size = len(batch) // 2
+                    if said is TOO_LARGE:
+                        self.size = size
+                        log.warning("out of memory with %d requests: now %d", len(batch), size)
                     continue
                 del rest[: len(batch)]
-                if isinstance(said, list):
-                    yield from zip((number for number, _ in batch), said, strict=True)
-                elif len(batch) == 1:
-                    yield batch[0][0], said
-                else:  # one of them spoilt it
-                    for one in batch:
-                        alone = self._tried([one])
-                        yield one[0], alone if isinstance(alone, Completion) else alone[0]
+                if isinstance(said, Completion):  # the one that spoilt its batch
+                    said, size = [said], self.size
+                yield from zip((number for number, _ in batch), said, strict=True)
 
     def _tried(self, batch: list[Numbered]) -> list[Completion] | Completion:
         try:
@@ -170,7 +159,6 @@ class Batches:
 
 
 def free() -> None:
-    """Gives back the memory of a model that nothing refers to any more."""
     from accelerate.utils.memory import clear_device_cache
 
     clear_device_cache(garbage_collection=True)
@@ -208,147 +196,6 @@ def sampling_processors(
     return [TemperatureLogitsWarper(temperature), *nucleus, noise]
 
 
-class LoadedModel:
-    """A model in memory; `fitted` where images come in the size that its processor leaves alone."""
-
-    def __init__(
-        self, options: TransformersOptions, checkpoint: Checkpoint, fitted: bool, structured: bool
-    ) -> None:
-        self.options, self.fitted, self.structured = options, fitted, structured
-        check_installed(KIND)
-        try:
-            self._load(checkpoint)
-        except EngineError:
-            raise
-        except Exception as error:  # whatever the driver, the memory or the files are short of
-            if "trust_remote_code" in str(error):
-                raise EngineError(
-                    f"model {options.model!r} comes with code of its own, which is never run here: "
-                    "choose a model that transformers itself knows, or run it behind a server with "
-                    "engine 'openai'"
-                ) from error
-            raise EngineError(
-                f"cannot load {options.model!r} ({reason(error)}): expected a vision-language "
-                "model with safetensors weights that fit into memory"
-            ) from error
-        stops = self.model.generation_config.eos_token_id
-        if stops is None:
-            stops = self.processor.tokenizer.eos_token_id
-        self._stops = frozenset([stops] if isinstance(stops, int) else stops)
-
-    def _load(self, checkpoint: Checkpoint) -> None:
-        from transformers import (
-            AutoConfig,
-            AutoModelForImageTextToText,
-            AutoProcessor,
-            GenerationConfig,
-        )
-
-        options, given = self.options, {"revision": checkpoint.commit, "trust_remote_code": False}
-        config = AutoConfig.from_pretrained(checkpoint.source, **given)
-        text = config.get_text_config()
-        if config.model_type == LLAMA_4 and text.attention_chunk_size is None:
-            # No chunks, says Llama Guard; transformers counts with the null and fails. One chunk
-            # that holds the longest request and its answer is no chunks.
-            text.attention_chunk_size = text.max_position_embeddings
-        self.model = AutoModelForImageTextToText.from_pretrained(
-            checkpoint.source,
-            config=config,
-            dtype=options.dtype,
-            device_map="auto",
-            use_safetensors=True,
-            **given,
-        )
-        # A checkpoint's own penalties and draws would change answers behind the signature's back.
-        stops = self.model.generation_config.eos_token_id
-        self.model.generation_config = GenerationConfig(eos_token_id=stops)
-        self.processor = AutoProcessor.from_pretrained(checkpoint.source, **given)
-        if options.chat_template is not None:
-            self.processor.chat_template = options.chat_template.read_text("utf-8")
-        tokenizer = getattr(self.processor, "tokenizer", None)
-        if tokenizer is None or not self.processor.chat_template:
-            raise EngineError(
-                f"model {options.model!r} has no tokenizer or no chat template: expected a "
-                "vision-language model made for chat, or its template as `chat_template`"
-            )
-        # The answer follows the prompt: whatever fills a row up stands before it.
-        tokenizer.padding_side = "left"
-        if tokenizer.pad_token is None:
-            tokenizer.pad_token = tokenizer.eos_token
-
-    def rendered(self, chat: list[dict[str, Any]]) -> str:
-        options = {"add_generation_prompt": True, **self.options.chat_template_kwargs}
-        return str(self.processor.apply_chat_template(chat, tokenize=False, **options))
-
-    def answers(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
-        import torch
-
-        options, answer = self.options, questions[0].request.max_tokens
-        images = [list(one.images) for one in questions]
-        # Those that are fitted to the family's rule need no second resize.
-        arguments = {"images_kwargs": {"do_resize": False}} if self.fitted and images[0] else {}
-        inputs = self.processor(
-            text=[one.text for one in questions],
-            images=images if images[0] else None,
-            padding=True,
-            return_tensors="pt",
-            **arguments,
-        ).to(self.model.device, dtype=self.model.dtype)
-        lengths = inputs["attention_mask"].sum(dim=1).tolist()
-        room = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        if room is not None and max(lengths) + answer > room:
-            raise EngineError(
-                f"a prompt of {max(lengths)} tokens and an answer of up to {answer} are more than "
-                f"the model's {room}: lower max_pixels or the stage's context"
-            )
-        seeds = [one.seed(options.seed + one.request.repeat) for one in questions]
-        processors = [
-            *self._enforced(questions),
-            *sampling_processors(seeds, options.temperature, options.top_p, self.model.device),
-        ]
-        with torch.inference_mode():
-            written = self.model.generate(
-                **inputs,
-                max_new_tokens=answer,
-                do_sample=False,
-                eos_token_id=sorted(self._stops),
-                pad_token_id=self.processor.tokenizer.pad_token_id,
-                logits_processor=processors,
-            )
-        rows = written[:, inputs["input_ids"].shape[1] :].tolist()
-        return [self._completion(*one) for one in zip(rows, lengths, strict=True)]
-
-    def _completion(self, tokens: list[int], asked: int) -> Completion:
-        end = next((at for at, token in enumerate(tokens) if token in self._stops), None)
-        text = self.processor.tokenizer.decode(tokens[:end], skip_special_tokens=True)
-        usage = Usage(asked, len(tokens) if end is None else end + 1)
-        return Completion(text, None, "length" if end is None else "stop", usage)
-
-    def _enforced(self, questions: Sequence[PreparedRequest]) -> list[Any]:
-        """What rules out every token that would leave the forms of the answers."""
-        if not (self.structured and any(one.has_form for one in questions)):
-            return []
-        from xgrammar.contrib.hf import LogitsProcessor
-
-        def grammar(request: Request) -> Any:
-            if request.answer is None:
-                return self._compiler.compile_regex(request.regex)
-            # Where any white space is allowed a model may go on with it up to its limit.
-            schema = grammar_schema(request.answer)
-            return self._compiler.compile_json_schema(schema, any_whitespace=False)
-
-        return [LogitsProcessor([grammar(one.request) for one in questions])]
-
-    @cached_property
-    def _compiler(self) -> Any:
-        from xgrammar import GrammarCompiler, TokenizerInfo
-
-        tokenizer, size = self.processor.tokenizer, self.model.config.get_text_config().vocab_size
-        stops = sorted(self._stops)
-        known = TokenizerInfo.from_huggingface(tokenizer, vocab_size=size, stop_token_ids=stops)
-        return GrammarCompiler(known)
-
-
 @register(
     KIND,
     "a GPU or a processor that vLLM does not run on",
@@ -362,6 +209,7 @@ class TransformersEngine(CheckpointEngine):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(TransformersOptions, options)
+        self._batches = Batches(self._answered, is_out_of_memory, free, self.options.batch_size)
 
     @property
     def window(self) -> int:
@@ -371,34 +219,148 @@ class TransformersEngine(CheckpointEngine):
         structured = GRAMMAR if self._structured else None
         return {**super().signature(), "schema_words": SCHEMA_WORDS, "structured": structured}
 
+    @property
+    def _structured(self) -> bool:
+        if self.options.structured == "auto":
+            return importlib.util.find_spec(GRAMMAR) is not None
+        return self.options.structured == GRAMMAR
+
     def _computed(self, requests: Iterator[Request]) -> Answers:
         numbered = enumerate(requests)
         while pool := list(islice(numbered, self.window)):
             if self._loaded is None:
-                self._loaded = self._load()
-            model, batches = self._loaded
+                self._load()
             ready: list[Numbered] = []
             for number, request in pool:
                 try:
-                    ready.append((number, question(request, model.rendered, self._read)))
+                    ready.append((number, question(request, self._rendered, self._read)))
                 except Exception as error:
                     yield number, failure(error)
-            yield from batches.answered(ready)
+            yield from self._batches.answered(ready)
 
-    def _load(self) -> tuple[LoadedModel, Batches]:
-        options, structured = self.options, self._structured
-        if structured and importlib.util.find_spec(GRAMMAR) is None:
-            raise MissingExtraError(f"structured: {GRAMMAR}", "transformers")
-        fitted = self._rule["family"] is not None
-        model = LoadedModel(options, self._checkpoint, fitted, structured)
-        return model, Batches(model.answers, is_out_of_memory, free, options.batch_size)
+    def _load(self) -> None:
+        check_installed(KIND)
+        if self._structured and importlib.util.find_spec(GRAMMAR) is None:
+            raise MissingExtraError(f"structured: {GRAMMAR}", KIND)
+        try:
+            self._loaded = self._made()
+        except Exception as error:  # whatever the driver, the memory or the files are short of
+            raise EngineError(
+                f"cannot load {self.options.model!r} ({reason(error)}): expected a vision-language "
+                "model made for chat, that transformers itself knows (code that comes with a model "
+                "is never run), with safetensors weights that fit into memory"
+            ) from error
+
+    def _made(self) -> Any:
+        from transformers import (
+            AutoConfig,
+            AutoModelForImageTextToText,
+            AutoProcessor,
+            GenerationConfig,
+        )
+
+        options, checkpoint = self.options, self._checkpoint
+        given = {"revision": checkpoint.commit, "trust_remote_code": False}
+        config = AutoConfig.from_pretrained(checkpoint.source, **given)
+        text = config.get_text_config()
+        if config.model_type == LLAMA_4 and text.attention_chunk_size is None:
+            # No chunks, says Llama Guard; transformers counts with the null and fails. One chunk
+            # that holds the longest request and its answer is no chunks.
+            text.attention_chunk_size = text.max_position_embeddings
+        model = AutoModelForImageTextToText.from_pretrained(
+            checkpoint.source,
+            config=config,
+            dtype=options.dtype,
+            device_map="auto",
+            use_safetensors=True,
+            **given,
+        )
+        self._processor = AutoProcessor.from_pretrained(checkpoint.source, **given)
+        if options.chat_template is not None:
+            self._processor.chat_template = options.chat_template.read_text("utf-8")
+        if not self._processor.chat_template:
+            raise EngineError("it has no chat template: name a file as `chat_template`")
+        tokenizer = self._processor.tokenizer
+        # The answer follows the prompt: whatever fills a row up stands before it.
+        tokenizer.padding_side = "left"
+        if tokenizer.pad_token is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        # A checkpoint's own penalties and draws would change answers behind the signature's back.
+        stops = model.generation_config.eos_token_id
+        model.generation_config = GenerationConfig(eos_token_id=stops)
+        stops = tokenizer.eos_token_id if stops is None else stops
+        self._stops = [stops] if isinstance(stops, int) else sorted(stops)
+        if self._structured:
+            from xgrammar import GrammarCompiler, TokenizerInfo
+
+            size = text.vocab_size
+            known = TokenizerInfo.from_huggingface(
+                tokenizer, vocab_size=size, stop_token_ids=self._stops
+            )
+            self._compiler = GrammarCompiler(known)
+        return model
 
     def _free(self) -> None:
         if self._loaded is not None:
             self._loaded = None
             free()
 
-    @property
-    def _structured(self) -> bool:
-        is_there = importlib.util.find_spec(GRAMMAR) is not None
-        return is_there if self.options.structured == "auto" else self.options.structured == GRAMMAR
+    def _rendered(self, chat: list[dict[str, Any]]) -> str:
+        options = {"add_generation_prompt": True, **self.options.chat_template_kwargs}
+        return str(self._processor.apply_chat_template(chat, tokenize=False, **options))
+
+    def _answered(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
+        import torch
+
+        options, model, answer = self.options, self._loaded, questions[0].request.max_tokens
+        images = [list(one.images) for one in questions]
+        # Those that are fitted to the family's rule need no second resize.
+        is_fitted = self._rule["family"] is not None and images[0]
+        inputs = self._processor(
+            text=[one.text for one in questions],
+            images=images if images[0] else None,
+            padding=True,
+            return_tensors="pt",
+            **({"images_kwargs": {"do_resize": False}} if is_fitted else {}),
+        ).to(model.device, dtype=model.dtype)
+        lengths = inputs["attention_mask"].sum(dim=1).tolist()
+        room = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+        if room is not None and max(lengths) + answer > room:
+            raise EngineError(
+                f"a prompt of {max(lengths)} tokens and an answer of up to {answer} are more than "
+                f"the model's {room}: lower max_pixels or the stage's context"
+            )
+        seeds = [one.seed(options.seed + one.request.repeat) for one in questions]
+        drawing = sampling_processors(seeds, options.temperature, options.top_p, model.device)
+        with torch.inference_mode():
+            written = model.generate(
+                **inputs,
+                max_new_tokens=answer,
+                do_sample=False,
+                eos_token_id=self._stops,
+                pad_token_id=self._processor.tokenizer.pad_token_id,
+                logits_processor=[*self._enforced(questions), *drawing],
+            )
+        rows = written[:, inputs["input_ids"].shape[1] :].tolist()
+        return [self._completion(*one) for one in zip(rows, lengths, strict=True)]
+
+    def _completion(self, tokens: list[int], asked: int) -> Completion:
+        end = next((at for at, token in enumerate(tokens) if token in self._stops), None)
+        text = self._processor.tokenizer.decode(tokens[:end], skip_special_tokens=True)
+        usage = Usage(asked, len(tokens) if end is None else end + 1)
+        return Completion(text, None, "length" if end is None else "stop", usage)
+
+    def _enforced(self, questions: Sequence[PreparedRequest]) -> list[Any]:
+        """What rules out every token that would leave the forms of the answers."""
+        if not (self._structured and any(one.has_form for one in questions)):
+            return []
+        from xgrammar.contrib.hf import LogitsProcessor
+
+        def grammar(request: Request) -> Any:
+            if request.answer is None:
+                return self._compiler.compile_regex(request.regex)
+            # Where any white space is allowed a model may go on with it up to its limit.
+            schema = grammar_schema(request.answer)
+            return self._compiler.compile_json_schema(schema, any_whitespace=False)
+
+        return [LogitsProcessor([grammar(one.request) for one in questions])]

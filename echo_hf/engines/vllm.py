@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import math
 import os
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from inspect import GEN_CLOSED, getgeneratorstate
 from itertools import chain
 from pathlib import Path
@@ -41,49 +41,30 @@ from echo_hf.engines.checkpoint import (
 from echo_hf.engines.pixels import budget_of
 from echo_hf.engines.schema import grammar_schema
 from echo_hf.engines.vllm_guard import Guard, children_guarded, end
-from echo_hf.errors import EngineError, unknown
+from echo_hf.errors import EngineError
 
 KIND = "vllm"
 STRUCTURED_BACKEND = "xgrammar"
 SECONDS_TO_STOP = 20.0
 # A few more than are computed at a time: the next ones are ready when a place becomes free.
 MORE_THAN_COMPUTED = 1.1
-READERS = 4
-REQUESTS_AHEAD = 8
-IMAGES_AHEAD = 16
-MOST_KEPT = 2 * IMAGES_AHEAD
+READERS, REQUESTS_AHEAD, IMAGES_KEPT = 4, 4, 96
 PASSED_ON = {
-    "dtype",
-    "quantization",
-    "kv_cache_dtype",
-    "max_model_len",
-    "max_num_seqs",
-    "tensor_parallel_size",
-    "gpu_memory_utilization",
-    "enforce_eager",
-    "seed",
-    "chat_template",
+    *("dtype", "quantization", "kv_cache_dtype", "max_model_len", "max_num_seqs"),
+    *("tensor_parallel_size", "gpu_memory_utilization", "enforce_eager", "seed", "chat_template"),
 }
-
 STEP = "max_num_batched_tokens"  # of `engine_args`: it decides how much memory is worked with
-# What is set here, by vLLM's own names, and what to do instead.
-SET_HERE = {
-    **{name: f"use the option {name}" for name in (*PASSED_ON, "model", "revision")},
-    **dict.fromkeys(("tokenizer", "tokenizer_revision"), "use the options model and revision"),
-    "limit_mm_per_prompt": "use the option limit_images",
-    "mm_processor_kwargs": "use the options min_pixels and max_pixels",
-    "structured_outputs_config": "use the option structured",
-    "trust_remote_code": "code that comes with a model is never run",
-    "enable_prefix_caching": "it is always on",
-    "enable_sleep_mode": "use the option sleep",
-    "disable_log_stats": "nobody reads them",
+SET_HERE = PASSED_ON | {
+    *("model", "revision", "tokenizer", "tokenizer_revision", "limit_mm_per_prompt"),
+    *("mm_processor_kwargs", "structured_outputs_config", "trust_remote_code"),
+    *("enable_prefix_caching", "enable_sleep_mode", "disable_log_stats"),
 }
 
 
 def _passed_through(given: Mapping[str, Any]) -> Mapping[str, Any]:
     without_secrets(given)
-    if name := next((name for name in given if name in SET_HERE), None):
-        raise ValueError(f"has {name!r}, which is set here: {SET_HERE[name]}")
+    if taken := sorted(given.keys() & SET_HERE):
+        raise ValueError(f"has {taken[0]!r}, which the engine sets itself: leave it out")
     if type(step := given.get(STEP, 1)) is not int or step < 1:
         raise ValueError(f"has {STEP} {step!r}: expected a whole number above 0")
     return given
@@ -172,56 +153,47 @@ def window_size(max_num_seqs: int) -> int:
     return math.ceil(max_num_seqs * MORE_THAN_COMPUTED)
 
 
-@dataclass
-class RequestWindow:
-    """The requests that vLLM is working on."""
+def sliding_window(
+    engine: Any, send: Callable[[Request], str], size: int, requests: Iterator[Numbered]
+) -> Iterator[tuple[int, Completion]]:
+    """Keeps that many requests with vLLM's engine; closing it aborts them."""
+    from vllm.v1.engine.exceptions import EngineDeadError
 
-    engine: Any
-    send: Callable[[Request], str]
-    size: int
-    _in_flight: dict[str, tuple[int, str]] = field(default_factory=dict)
+    in_flight: dict[str, tuple[int, str]] = {}
 
-    def stream(self, requests: Iterator[Numbered]) -> Iterator[tuple[int, Completion]]:
-        try:
-            yield from self._topped_up(requests)
-            # A request that vLLM lost is never reported: no reason to wait for ever.
-            while self._in_flight and self.engine.has_unfinished_requests():
-                try:
-                    outputs = self.engine.step()
-                except Exception as error:
-                    raise self._stopped(error) from error
-                for output in outputs:
-                    if output.finished and output.request_id in self._in_flight:
-                        number, _ = self._in_flight.pop(output.request_id)
-                        yield number, _completion(output)
-                yield from self._topped_up(requests)
-        finally:
-            left = [identifier for _, identifier in self._in_flight.values()]
-            self._in_flight.clear()
-            if left:
-                self.engine.abort_request(left, internal=True)
-
-    def _topped_up(self, requests: Iterator[Numbered]) -> Iterator[tuple[int, Completion]]:
-        while len(self._in_flight) < self.size and (numbered := next(requests, None)):
-            number, request = numbered
-            try:
-                identifier = self.send(request)
-            except Exception as error:  # too long, too many images, a bad image, half a character
-                from vllm.v1.engine.exceptions import EngineDeadError
-
-                if isinstance(error, EngineDeadError):
-                    raise self._stopped(error) from error
-                yield number, failure(error)
-                continue
-            # vLLM reports a request by its identifier without the ending that makes it unique.
-            self._in_flight[identifier.rpartition("-")[0] or identifier] = number, identifier
-
-    def _stopped(self, error: Exception) -> EngineError:
-        self._in_flight.clear()  # nobody is left who could abort them
+    def stopped(error: Exception) -> EngineError:
+        in_flight.clear()  # nobody is left who could abort them
         return EngineError(
             f"vLLM stopped working, {reason(error)}: see what it wrote above; the same command "
             "resumes from here"
         )
+
+    try:
+        while True:
+            while len(in_flight) < size and (numbered := next(requests, None)):
+                number, request = numbered
+                try:
+                    identifier = send(request)
+                except EngineDeadError as error:
+                    raise stopped(error) from error
+                except Exception as error:  # too long, too many images, a bad image
+                    yield number, failure(error)
+                    continue
+                # vLLM reports a request without the ending that makes its identifier unique.
+                in_flight[identifier.rpartition("-")[0] or identifier] = number, identifier
+            # A request that vLLM lost is never reported: no reason to wait for ever.
+            if not in_flight or not engine.has_unfinished_requests():
+                return
+            try:
+                outputs = engine.step()
+            except Exception as error:
+                raise stopped(error) from error
+            for output in outputs:
+                if output.finished and output.request_id in in_flight:
+                    yield in_flight.pop(output.request_id)[0], _completion(output)
+    finally:
+        if in_flight:
+            engine.abort_request([own for _, own in in_flight.values()], internal=True)
 
 
 def _completion(output: Any) -> Completion:
@@ -233,58 +205,22 @@ def _completion(output: Any) -> Completion:
     return Completion(None, f"vLLM ended the answer with {ended!r}", "error", usage)
 
 
-@dataclass
-class ImagesAhead:
-    """Reads the images of the next few requests, and keeps those of the last few."""
-
-    read: Callable[[ImageRef], Image.Image]
-    _readers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(READERS))
-    _known: OrderedDict[tuple[str, Path | None], Future[Image.Image]] = field(
-        default_factory=OrderedDict
-    )
-
-    def announced(self, requests: Iterable[Numbered]) -> Iterator[Numbered]:
-        """The same requests, taken a few earlier than they are needed."""
-        waiting: deque[tuple[Numbered, int]] = deque()
-        ahead = 0
-        for numbered in requests:
-            parts = (part for message in numbered[1].messages for part in message.parts)
-            references = [part for part in parts if isinstance(part, ImageRef)]
-            for reference in references:
-                self._reading(reference)
-            waiting.append((numbered, len(references)))
-            ahead += len(references)
-            while len(waiting) > REQUESTS_AHEAD or (ahead > IMAGES_AHEAD and len(waiting) > 1):
-                first, images = waiting.popleft()
-                ahead -= images
-                yield first
-        for numbered, _ in waiting:
-            yield numbered
-
-    def get(self, reference: ImageRef) -> Image.Image:
-        return self._reading(reference).result()
-
-    def __enter__(self) -> ImagesAhead:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._readers.shutdown(cancel_futures=True)
-        self._known.clear()
-
-    def _reading(self, reference: ImageRef) -> Future[Image.Image]:
-        key = reference.sha256, reference.file
-        if key not in self._known:
-            self._known[key] = self._readers.submit(self.read, reference)
-        self._known.move_to_end(key)
-        while len(self._known) > MOST_KEPT:
-            self._known.popitem(last=False)[1].cancel()
-        return self._known[key]
+def images_ahead(
+    requests: Iterable[Numbered], reading: Callable[[ImageRef, Path | None], object]
+) -> Iterator[Numbered]:
+    """The same requests; images of the next few are read meanwhile."""
+    waiting: deque[Numbered] = deque()
+    for numbered in requests:
+        for reference in numbered[1].images:
+            reading(reference, reference.file)
+        waiting.append(numbered)
+        if len(waiting) > REQUESTS_AHEAD:
+            yield waiting.popleft()
+    yield from waiting
 
 
 @register(KIND, "one GPU, or a few that share one model", extra="vllm", packages=("vllm",))
 class VllmEngine(CheckpointEngine):
-    """Answers requests with a model that vLLM runs in this process, or in one that it starts."""
-
     kind = KIND
     keyed = ("dtype", "quantization", "kv_cache_dtype", "max_model_len")
     options: VllmOptions
@@ -293,11 +229,6 @@ class VllmEngine(CheckpointEngine):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(VllmOptions, options)
-        if self.options.sleep and self.options.devices is not None:
-            raise EngineError(
-                f"engine 'vllm': sleep is true and devices is {self.options.devices!r}: expected "
-                "one of them, as a process on each device keeps its model"
-            )
 
     @property
     def window(self) -> int:
@@ -321,110 +252,99 @@ class VllmEngine(CheckpointEngine):
         first = next(requests, None)
         if first is None:
             return
-        if self._loaded is None:
+        if self._loaded is None or self._is_asleep:
             self._load()
-        elif self._is_asleep:
-            self._wake()
         llm, options = self._loaded, self.options
-        with ImagesAhead(self._read) as images:
+        with ThreadPoolExecutor(READERS) as readers:
+            # An image of several requests is read once; of two references, the file may differ.
+            @lru_cache(IMAGES_KEPT)
+            def reading(reference: ImageRef, _: Path | None) -> Future[Image.Image]:
+                return readers.submit(self._read, reference)
+
+            def image(reference: ImageRef) -> Image.Image:
+                return reading(reference, reference.file).result()
 
             def send(request: Request) -> str:
                 identifiers: list[str] = llm.enqueue_chat(
-                    [conversation(request, images.get)],
+                    [conversation(request, image)],
                     [sampling(request, options)],
                     use_tqdm=False,
                     chat_template_kwargs=dict(options.chat_template_kwargs) or None,
                 )
                 return identifiers[0]
 
-            window = RequestWindow(llm.llm_engine, send, window_size(options.max_num_seqs))
-            yield from window.stream(images.announced(enumerate(chain([first], requests))))
+            asked = images_ahead(enumerate(chain([first], requests)), reading)
+            size = window_size(options.max_num_seqs)
+            yield from sliding_window(llm.llm_engine, send, size, asked)
 
     def sleep(self) -> bool:
         """Makes room on the GPU until the next request; false where the option is not set."""
         if self._loaded is None or not self.options.sleep:
             return False
+        if self._is_asleep:
+            return True
         for answers in list(self._streams):
             answers.close()
         self._loaded.sleep()
         self._is_asleep = True
         return True
 
-    def _wake(self) -> None:
-        try:
-            self._loaded.wake_up()
-        except Exception as error:
-            raise EngineError(
-                f"vLLM cannot wake {self.options.model!r}: {reason(error)}: lower "
-                "gpu_memory_utilization, or leave sleep out"
-            ) from error
-        self._is_asleep = False
-
     def _load(self) -> None:
         check_installed(KIND)
         # Read when vLLM is imported: it says much, over the progress of the run.
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
         try:
-            from vllm import LLM, EngineArgs
-            from vllm.platforms import current_platform
-        except Exception as error:
+            if self._is_asleep:
+                self._loaded.wake_up()
+            else:
+                with children_guarded() as self._guard:
+                    self._loaded = self._made()
+        except Exception as error:  # whatever the driver, the memory or the files are short of
             raise EngineError(
-                f"vLLM is installed but cannot be imported: {reason(error)}: make a new "
-                'environment with pip install "echo-hf[vllm]" and nothing else'
+                f"vLLM cannot load {self.options.model!r}: {reason(error)}; it wrote more above; "
+                "where memory is short, `echo-hf engines --fit CONFIG` says what takes it"
             ) from error
+        self._is_asleep = False
+
+    def _made(self) -> Any:
+        from vllm import LLM
+
         options, checkpoint, processor = self.options, self._checkpoint, None
-        if options.sleep and not current_platform.is_sleep_mode_available():
-            raise EngineError(
-                "engine 'vllm': sleep is true, and vLLM's sleep mode needs a GPU of NVIDIA or AMD, "
-                "which is not here: leave it out"
-            )
-        known = [one.name for one in fields(EngineArgs)]
-        if strange := next((name for name in options.engine_args if name not in known), None):
-            raise EngineError(unknown("argument", strange, known, "engine 'vllm': engine_args"))
         if self._rule["family"] is not None:
             # With the same budget the model's processor leaves alone what was resized on our side.
             budget = budget_of(**self._rule)
             size = {"shortest_edge": budget.min_pixels, "longest_edge": budget.max_pixels}
             processor = {"size": size}
-        try:
-            with children_guarded() as self._guard:
-                llm = LLM(
-                    model=checkpoint.source,
-                    revision=checkpoint.commit,
-                    tokenizer_revision=checkpoint.commit,
-                    trust_remote_code=False,
-                    enable_prefix_caching=True,
-                    disable_log_stats=True,
-                    enable_sleep_mode=options.sleep,
-                    limit_mm_per_prompt={"image": options.limit_images, "video": 0},
-                    mm_processor_kwargs=processor,
-                    # Without this a model may fill an answer with white space up to its limit.
-                    structured_outputs_config={
-                        "backend": STRUCTURED_BACKEND,
-                        "disable_any_whitespace": True,
-                    },
-                    **options.model_dump(include=PASSED_ON),
-                    **options.engine_args,
-                )
-        except Exception as error:  # whatever the driver, the memory or the files are short of
-            raise EngineError(
-                f"vLLM cannot load {options.model!r}: {reason(error)}; it wrote more above; where "
-                "memory is short, `echo-hf engines --fit CONFIG` says what takes it"
-            ) from error
-        self._loaded = llm
+        llm = LLM(
+            model=checkpoint.source,
+            revision=checkpoint.commit,
+            tokenizer_revision=checkpoint.commit,
+            trust_remote_code=False,
+            enable_prefix_caching=True,
+            disable_log_stats=True,
+            enable_sleep_mode=options.sleep,
+            limit_mm_per_prompt={"image": options.limit_images, "video": 0},
+            mm_processor_kwargs=processor,
+            # Without this a model may fill an answer with white space up to its limit.
+            structured_outputs_config={
+                "backend": STRUCTURED_BACKEND,
+                "disable_any_whitespace": True,
+            },
+            **options.model_dump(include=PASSED_ON),
+            **options.engine_args,
+        )
         core = llm.llm_engine.engine_core
-        listener = getattr(core, "output_queue_thread", None)
-        heard = getattr(core, "outputs_queue", None)
-        if listener is not None and heard is not None:  # it computes in a process of its own
-            # Where the system kills that process, the thread that listens to it ends, and nobody
-            # tells the one that waits for an answer.
+        if (listener := getattr(core, "output_queue_thread", None)) is not None:
+            # It computes in a process of its own. Where the system kills that one, the thread that
+            # listens to it ends, and nobody tells the one that waits for an answer.
             def wake() -> None:
                 from vllm.v1.engine.exceptions import EngineDeadError
 
                 listener.join()
-                heard.put(EngineDeadError())
+                core.outputs_queue.put(EngineDeadError())
 
             Thread(target=wake, name="echo-hf-vllm-lost", daemon=True).start()
+        return llm
 
     def _free(self) -> None:
         llm, self._loaded, self._is_asleep = self._loaded, None, False

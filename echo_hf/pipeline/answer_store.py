@@ -44,24 +44,16 @@ CALLS = """
     select key, null, error, finish_reason, prompt_tokens, completion_tokens, cached_tokens,
         cost_usd, 0, 0 from failures where key in ({0})"""
 # Tokens and prices add up over the calls of a request; a price that is null adds nothing.
-INSERT = """
-    insert into {0} values ({1}) on conflict (key) do update set {2},
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens,
-        cached_tokens = cached_tokens + excluded.cached_tokens,
-        cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd)"""
-REPLACED = {
-    "answers": ("task", "model", "text", "finish_reason", "readable", "tries"),
-    "failures": ("error", "finish_reason"),
-}
-INSERTS = {
-    table: INSERT.format(
-        table,
-        ", ".join("?" * (len(names) + 5)),
-        ", ".join(f"{name} = excluded.{name}" for name in names),
-    )
-    for table, names in REPLACED.items()
-}
+ADDED = """prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = completion_tokens + excluded.completion_tokens,
+    cached_tokens = cached_tokens + excluded.cached_tokens,
+    cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd)"""
+INSERT_ANSWER = f"""insert into answers values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (key)
+    do update set task = excluded.task, model = excluded.model, text = excluded.text,
+    finish_reason = excluded.finish_reason, readable = excluded.readable, tries = excluded.tries,
+    {ADDED}"""  # noqa: S608 - own names
+INSERT_FAILURE = f"""insert into failures values (?, ?, ?, ?, ?, ?, ?) on conflict (key)
+    do update set error = excluded.error, finish_reason = excluded.finish_reason, {ADDED}"""  # noqa: S608
 INSERT_SOURCE = "insert or ignore into sources values (?, ?)"
 TAKEN = {
     # Of two answers a readable one, then the one with more tries; of equal ones the one here.
@@ -166,10 +158,6 @@ class Store:
                 known[key] = Completion(_said(text), _said(error), finish, usage, cost)
         return known
 
-    def answered(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Those of the keys that have an answer, readable or not."""
-        return {key for key, record in self.records(keys).items() if record.tries}
-
     def records(self, keys: Sequence[bytes]) -> dict[bytes, Record]:
         """What is known of each request that was ever answered or failed, without its text."""
         known: dict[bytes, Record] = {}
@@ -192,31 +180,25 @@ class Store:
         *,
         readable: bool = True,
         tries: int = 1,
-        sources_known: bool = False,
     ) -> None:
         """Keeps a completion; it is durable against a killed process when this returns.
 
         Args:
             key: Key of the request.
-            request: The request.
+            request: The request; `add_sources` notes its posts, before.
             completion: What came back; anything but an answer is remembered as a failure.
             signature: Signature of the engine.
             readable: Whether the answer has the declared shape.
             tries: Which try of the request this is, from 1.
-            sources_known: True after `add_sources`, which is cheaper for many requests at once.
         """
         usage, ended = completion.usage, completion.finish_reason
         paid = (usage.prompt, usage.completion, usage.cached, completion.cost_usd)
-        row: tuple[Any, ...]
         if completion.is_answer:
-            made = (key, request.task, self._model(signature), _storable(completion.text), ended)
-            table, row = "answers", (*made, *paid, readable, tries)
+            model, text = self._model(signature), _storable(completion.text)
+            row = (key, request.task, model, text, ended, *paid, readable, tries)
+            self._file.execute(INSERT_ANSWER, *row)
         else:
-            table, row = "failures", (key, _storable(completion.error), ended, *paid)
-        with self._file.opened() if sources_known else self._file.transaction() as connection:
-            connection.execute(INSERTS[table], row)
-            if not sources_known:
-                connection.executemany(INSERT_SOURCE, [(url, key) for url in request.sources])
+            self._file.execute(INSERT_FAILURE, key, _storable(completion.error), ended, *paid)
 
     def add_sources(self, sources: Iterable[tuple[str, bytes]]) -> None:
         """Notes posts, each with the key of a request that it goes into; known ones stay."""

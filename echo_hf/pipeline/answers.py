@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from echo_hf.engines.base import Completion, Engine, Request
-from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.reasons import Failed
 
@@ -36,8 +35,6 @@ class RawText(BaseModel):
 
 
 class Answers(Protocol):
-    """Something that knows the answers to requests."""
-
     @property
     def signature(self) -> Mapping[str, Any]: ...
 
@@ -80,19 +77,13 @@ class NoAnswers:
 
 
 def answers_of(engine: Engine, store: Store | None) -> Answers:
+    """Where the answers of an engine are read from: a store, in memory where none is given."""
     if not engine.stored:
         return DirectAnswers(engine, engine.signature())
-    if store is None:
-        raise EngineError(
-            f"engine {type(engine).__name__!r} needs a store to keep its answers in: give `store`, "
-            'or Store(":memory:") for this process alone'
-        )
-    return StoredAnswers(store, engine.signature())
+    return StoredAnswers(Store(":memory:") if store is None else store, engine.signature())
 
 
 def parse(request: Request, completion: Completion | None, key: bytes) -> BaseModel | Failure:
-    """Reads a completion as the request's declared shape, or as `RawText`."""
-
     def failed(reason: Failed, detail: str) -> Failure:
         # Half of a surrogate pair is no text that a file could hold.
         shown = detail[:LONGEST_DETAIL].encode("utf-8", "backslashreplace").decode()

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from echo_hf.engines.base import Completion, Engine, Message, Request, Text, Usage
 from echo_hf.engines.planner import RequestPlan, extended, plan_order
 from echo_hf.errors import EngineError
-from echo_hf.pipeline.answer_store import MOST_TRIES, Record, Store, request_keys
+from echo_hf.pipeline.answer_store import MOST_TRIES, Store, request_keys
 from echo_hf.pipeline.answers import Failure, StoredAnswers, answers_of, parse
 from echo_hf.reasons import Failed
 from echo_hf.tables import arrow_batches
@@ -80,7 +80,7 @@ class FillStats:
             parts.append(f"{100 * usage.cached / usage.prompt:.0f} % of prompts from cache")
         if self.cost_usd is not None:
             parts.append(f"${self.cost_usd:.2f}")
-        if self.stage_cost_usd is not None and self.stage_cost_usd != self.cost_usd:
+        if self.stage_cost_usd not in (None, self.cost_usd):
             parts.append(f"${self.stage_cost_usd:.2f} with earlier runs")
         return ", ".join(parts)
 
@@ -203,8 +203,7 @@ class _Window:
         self.signature, self.started = engine.signature(), time.perf_counter()
         self.again: deque[_Asked] = deque()
         self.failures: Counter[str] = Counter()
-        self.errors_in_a_row, self.logged = 0, 0
-        self.last_error: str | None = None
+        self.errors_in_a_row, self.last_error, self.logged = 0, "", 0
 
     def ask(self, segments: Iterable[Sequence[Request]], *, again: bool = False) -> None:
         """Streams what the store lacks through the engine, until nothing is left."""
@@ -230,12 +229,11 @@ class _Window:
         for requests in segments:
             keys = request_keys(self.signature, requests)
             records = store.records([key for key in dict.fromkeys(keys) if key not in seen])
+            known = {key for key, record in records.items() if record.settled}
             if again:
                 given = StoredAnswers(store, self.signature).read(requests)
                 readable = zip(keys, given, strict=True)
                 known = {key for key, one in readable if not isinstance(one, Failure)}
-            else:
-                known = {key for key, record in records.items() if record.settled}
             stats.requests += len(requests)
             for record in records.values():
                 stats.paid(record.usage, record.cost_usd)
@@ -247,18 +245,11 @@ class _Window:
                 elif key in known:
                     stats.store_hits += 1
                 else:
-                    yield self._first_or_second(requests[number], key, records.get(key))
+                    # A killed run may not have come to the second try of an unreadable answer.
+                    said = records.get(key)
+                    tries = 0 if said is None or said.settled else said.tries
+                    yield _Asked(requests[number], key, tries + 1)
                 seen.add(key)
-
-    def _first_or_second(self, request: Request, key: bytes, record: Record | None) -> _Asked:
-        if record is None or record.settled:
-            return _Asked(request, key)
-        # An unreadable answer whose second try a killed run did not come to.
-        known = self.store.get([key]).get(key)
-        failure = parse(request, known, key)
-        if known is not None and isinstance(failure, Failure):
-            request = second_request(request, known, failure)
-        return _Asked(request, key, record.tries + 1)
 
     def _given(
         self, first: _Asked, wanted: Iterator[_Asked], in_flight: dict[int, _Asked]
@@ -277,36 +268,35 @@ class _Window:
         return self.again.popleft() if self.again else next(wanted, None)
 
     def _keep(self, asked: _Asked, completion: Completion) -> None:
-        logger.debug("%s: %s, %s", asked.request.task, completion.finish_reason, completion.usage)
         answer = parse(asked.request, completion, asked.key)
-        failure = answer if isinstance(answer, Failure) else None
+        readable = not isinstance(answer, Failure)
         self.store.put(
             asked.key,
             asked.request,
             completion,
             self.signature,
-            readable=failure is None,
+            readable=readable,
             tries=asked.tries,
-            sources_known=True,
         )
         self.stats.called(completion)
         self.stats.seconds = time.perf_counter() - self.started
         if self.progress is not None:
             self.progress(self.stats)
-        failed = failure is not None and failure.reason is Failed.ENGINE_ERROR
+        if isinstance(answer, Failure):
+            self._failed(asked, completion, answer)
         # Errors of single requests differ in what they say; a dead server repeats itself.
-        same = completion.error == self.last_error or self.errors_in_a_row == 0
-        silent = failed and completion.text is None
-        self.errors_in_a_row = (self.errors_in_a_row if same else 0) + 1 if silent else 0
-        self.last_error = completion.error
+        said = ""
+        if isinstance(answer, Failure) and answer.reason is Failed.ENGINE_ERROR:
+            said = "" if completion.text else completion.error or completion.finish_reason
+        is_same = said and said == self.last_error
+        self.errors_in_a_row = self.errors_in_a_row + 1 if is_same else int(bool(said))
+        self.last_error = said
         if self.errors_in_a_row >= MOST_ERRORS:
-            said = (completion.error or completion.finish_reason)[:LONGEST_ERROR]
             raise EngineError(
                 f"engine {type(self.engine).__name__!r} gave {MOST_ERRORS} equal errors in a row "
-                f"and no answer, {said!r}: fix that, the same command resumes from here"
+                f"and no answer, {said[:LONGEST_ERROR]!r}: fix that, the same command resumes from "
+                "here"
             )
-        if failure is not None:
-            self._failed(asked, completion, failure)
 
     def _failed(self, asked: _Asked, completion: Completion | None, failure: Failure) -> None:
         if failure.reason != Failed.NEEDS_MODEL and self.logged < FEW:

@@ -101,7 +101,6 @@ class RayRunner(Runner):
         return self._asked
 
     def places(self) -> Sequence[Place]:
-        """As many workers as were asked for, wherever there is room."""
         gpus = self.options.gpus_per_actor
         has = sum(node["Resources"].get("GPU", 0) for node in alive_nodes().values())
         if self._is_ours and has < gpus:  # nothing can join it
@@ -112,7 +111,6 @@ class RayRunner(Runner):
         return [self._nodes] * self.options.actors
 
     def told(self, stats: object) -> object:
-        """The stats, with tokens a second and how many workers there are."""
         if not isinstance(stats, FillStats) or self._asked is None:
             return stats
         tokens = stats.usage.prompt + stats.usage.completion
@@ -121,7 +119,6 @@ class RayRunner(Runner):
         return f"{stats}, {rate:,.0f} tokens/s, {workers}"
 
     def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
-        """What a stage makes of rows, its batches computed on the nodes and written here."""
         is_there = file is not None and file.exists() and not anew
         is_here = is_there or stage.stays or len(dataset) < self.least_rows or reads_memory(stage)
         batches = None if is_here else batches_of(stage, dataset)
@@ -202,8 +199,6 @@ def _called(stage: Stage, token: str | bool, table: pa.Table) -> pa.Table:
 
 
 class _Reader:
-    """Reads the store of a run for others, on the machine that has its file."""
-
     def __init__(self, path: Path) -> None:
         self._store = Store(path)
 

@@ -96,18 +96,15 @@ def sort_rows(
         rows = rows.select(at, new_fingerprint=mapped._fingerprint)
     rows._fingerprint = combined_fingerprint(mapped._fingerprint, "kept")
     rejects = _with_rows(stage, dataset, rejected, _beside(file, "rejects"))
-    # Without a row they are the same, and datasets makes each from many copies of its features.
-    is_clean = not rejected.num_rows and not quarantined.num_rows
-    aside = _beside(file, "quarantine")
-    quarantine = rejects if is_clean else _with_rows(stage, dataset, quarantined, aside)
+    quarantine = _with_rows(stage, dataset, quarantined, _beside(file, "quarantine"))
     # With its features in the schema, and not beside it, datasets copies them once.
     features = Features.from_arrow_schema(noted.schema).arrow_schema
     noted = noted.replace_schema_metadata(features.metadata)
     notices = Dataset(noted, fingerprint=_aside(mapped, noted))
-    counts = [
+    rejections, failures, remarks = (
         dict(sorted(Counter(one.data.table["_reason"].to_pylist()).items()))
         for one in (rejects, quarantine, notices)
-    ]
+    )
     tally: Counter[str] = Counter()
     if type(stage).tally is not Stage.tally:
         for some in arrow_batches(rows, ROWS_AT_ONCE):
@@ -116,9 +113,9 @@ def sort_rows(
         stage=stage.name,
         rows_in=len(dataset),
         kept=len(rows),
-        rejected=counts[0],
-        quarantined=counts[1],
-        noted=counts[2],
+        rejected=rejections,
+        quarantined=failures,
+        noted=remarks,
         tally=dict(sorted(tally.items())),
         reads=stage.inputs.name,
         makes=stage.outputs.name,

@@ -29,7 +29,6 @@ from echo_hf.tables import arrow_batches
 
 logger = logging.getLogger(__name__)
 PARTS = ("kept", "rejects", "quarantine", "notices")
-SIZES = "sizes.json"
 UNFINISHED = ("tmp*", ".*.partial")  # as datasets calls them, and as we do
 FILES = (*(f"{part}.parquet" for part in PARTS), "stats.json", "digest.json")
 
@@ -45,44 +44,22 @@ class StageRecord:
 
     @property
     def digest(self) -> str:
-        """Sha256 of the description, as releases name it."""
         # Whoever knows a few names could test them against a digest of all authors.
         told = {name: value for name, value in self.describe.items() if name != "authors"}
         text = json.dumps(told, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-@dataclass(frozen=True)
 class RunFolder:
-    root: Path
+    """The folder of a run, and what stands where in it."""
 
-    @property
-    def images(self) -> ImageStore:
-        return ImageStore(self.root / "pictures")
-
-    @property
-    def cache(self) -> Path:
-        """Memory-mapped copies of the results; safe to delete."""
-        return self.root / "cache"
-
-    @property
-    def release(self) -> Path:
-        """The benchmark as it would be published."""
-        return self.root / "release"
-
-    @property
-    def previous(self) -> Path:
-        """The release that the one there now took the place of, as `update` keeps it."""
-        return self.root / "previous"
-
-    @property
-    def responses(self) -> Path:
-        """The stored answers that the release carries, where it carries any."""
-        return self.root / "responses.parquet"
-
-    @property
-    def answers(self) -> Path:
-        return self.root / "answers.sqlite"
+    def __init__(self, root: Path) -> None:
+        self.root, self.images = root, ImageStore(root / "pictures")
+        self.cache = root / "cache"  # memory-mapped copies of the results; safe to delete
+        self.release = root / "release"
+        self.previous = root / "previous"  # the release whose place the one there now took
+        self.responses = root / "responses.parquet"  # the answers that the release carries
+        self.answers = root / "answers.sqlite"
 
     def store(self) -> Store:
         return Store(self.answers)
@@ -91,7 +68,6 @@ class RunFolder:
         return self.root / "stages" / name
 
     def enter(self) -> None:
-        """Tells the log that work goes on in this folder: the command line keeps its file here."""
         logger.info("run %s", self.root.name, extra={RUN_FOLDER: self.root})
 
     @contextmanager
@@ -122,39 +98,26 @@ class RunFolder:
         (self.root / "config.yaml").write_text(text, "utf-8")
 
     def record(self, name: str) -> StageRecord | None:
-        path = self.stage(name) / "digest.json"
-        if not path.exists():
-            return None
         try:
-            return StageRecord(**json.loads(path.read_text("utf-8")))
+            return StageRecord(**json.loads((self.stage(name) / "digest.json").read_text("utf-8")))
         except (OSError, ValueError, TypeError):
-            return None  # damaged: the stage is as if it had never run
+            return None  # it has not run, or the file is damaged
 
     def save(self, result: StageResult, record: StageRecord) -> None:
         """Writes a stage's result, whole or not at all; an unchanged one is left as it is."""
+        folder = self.stage(record.stage)
+        is_whole = all((folder / name).exists() for name in FILES)
         # A call that failed again leaves the same rows, but may tell another reason.
-        unchanged = self.record(record.stage) == record and _is_intact(self.stage(record.stage))
-        if unchanged and not result.stats.fill.calls:
+        if is_whole and self.record(record.stage) == record and not result.stats.fill.calls:
             return
         stats = json.dumps(dataclasses.asdict(result.stats), indent=1, sort_keys=True)
         text = json.dumps(dataclasses.asdict(record), indent=1, sort_keys=True, default=str)
         parts = (result.dataset, result.rejects, result.quarantine, result.notices)
-        with replaced_whole(self.stage(record.stage)) as folder:
+        with replaced_whole(folder) as folder:
             for part, dataset in zip(PARTS, parts, strict=True):
                 _write(dataset, folder / f"{part}.parquet")
             (folder / "stats.json").write_text(stats + "\n", "utf-8")
             (folder / "digest.json").write_text(text + "\n", "utf-8")
-            sizes = {name: (folder / name).stat().st_size for name in FILES}
-            (folder / SIZES).write_text(json.dumps(sizes, indent=1) + "\n", "utf-8")
-
-
-def _is_intact(folder: Path) -> bool:
-    # Not every damage shows in a size, but what a full disk or a careless hand does mostly does.
-    try:
-        sizes = json.loads((folder / SIZES).read_text("utf-8"))
-        return all((folder / name).stat().st_size == sizes[name] for name in FILES)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def _write(dataset: Dataset, path: Path) -> None:

@@ -160,7 +160,6 @@ def batches_of(stage: Stage, dataset: Dataset) -> Iterator[Sequence[int]] | None
 
 
 def rows_of(dataset: Dataset, numbers: Sequence[int]) -> pa.Table:
-    """The rows of one call."""
     if isinstance(numbers, range):
         return rows_at(dataset, slice(numbers.start, numbers.stop))
     return rows_at(dataset, np.asarray(numbers))
@@ -187,7 +186,6 @@ LOCAL = LocalRunner()
 
 
 def runner_of(options: RunnerOptions, folder: Path, watch: ProgressListener) -> Runner:
-    """The runner that a config asks for, for a run in this folder."""
     if options.kind == "local":
         if sys.platform != "linux":  # elsewhere a fork may break libraries, or is none
             return LOCAL

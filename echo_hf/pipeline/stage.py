@@ -1,5 +1,7 @@
 """The contract of a stage: an Arrow table in, an Arrow table out, every row accounted for."""
 
+# ruff: noqa: ARG002, ARG003 - most stages need no more than what stands here
+
 from __future__ import annotations
 
 import dataclasses
@@ -20,7 +22,7 @@ from pydantic import BaseModel
 from echo_hf.engines.base import Engine, Request
 from echo_hf.errors import TableError
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import Answers, Failure, NoAnswers, answers_of
+from echo_hf.pipeline.answers import Answers, Failure, NoAnswers, StoredAnswers, answers_of
 from echo_hf.pipeline.batch_inference import AskedAnswers
 from echo_hf.prompts import Prompt
 from echo_hf.reasons import Reason, Status
@@ -100,35 +102,23 @@ class Stage(ABC):
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage as a config sets it up; one without parameters is the same in all."""
-        del config, images
         return cls()
 
     def in_run(self, root: Path) -> Self:
         """The same stage with what people wrote into a run's folder; most read nothing there."""
-        del root
         return self
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """The paper's figures for what the stage did, in a sentence, from the stats by stage."""
-        del stats
         return None
 
     def prepared(self, dataset: Dataset, *, offline: bool, watch: ProgressListener) -> Self:
         """The stage with everything there that its rows will be made from.
 
-        Whoever runs a pipeline calls it before the rows are mapped: what a stage asks of others
-        than a model, it asks here, so that calling it asks nobody.
-
-        Args:
-            dataset: The rows it will be called on.
-            offline: Ask nobody.
-            watch: Told how far it is.
-
-        Returns:
-            The stage to run.
+        Whoever runs a pipeline calls it before the rows are mapped. What a stage asks of others
+        than a model it asks here, and of nobody when `offline`; `watch` is told how far it is.
         """
-        del dataset, offline, watch
         return self
 
     def parts(self, dataset: Dataset) -> Iterator[Sequence[int]] | None:
@@ -137,7 +127,6 @@ class Stage(ABC):
         Each is called by itself, and what they give follows each other in this order. Null where
         a stage must see all rows at once.
         """
-        del dataset
         return None
 
     def input_rows(self, table: pa.Table) -> list[dict[str, Any]]:
@@ -147,7 +136,6 @@ class Stage(ABC):
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """Counts worth showing in the funnel, from a batch of kept rows."""
-        del kept
         return {}
 
     def describe(self) -> dict[str, Any]:
@@ -221,11 +209,11 @@ class ModelStage(Stage):
     store: dataclasses.InitVar[Store | None] = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self, engine: Engine | None, store: Store | None) -> None:
-        if engine is not None and not engine.stored:
-            object.__setattr__(self, "answers", answers_of(engine, store))
-        elif engine is not None:
-            kept = Store(":memory:") if store is None else store
-            object.__setattr__(self, "answers", AskedAnswers(kept, engine.signature(), engine))
+        if engine is not None:
+            answers = answers_of(engine, store)
+            if isinstance(answers, StoredAnswers):
+                answers = AskedAnswers(answers.store, answers.signature, engine)
+            object.__setattr__(self, "answers", answers)
 
     @property
     @abstractmethod
@@ -300,8 +288,8 @@ def kept_rows(columns: pa.Table, parents: pa.Array) -> pa.Table:
     """Rows of a stage's own columns that go on, each with the input keys that it came from."""
     absent = pa.nulls(columns.num_rows, pa.string())
     status = pa.repeat(pa.scalar(Status.KEPT.value), columns.num_rows)
-    control = pa.table([parents, status, absent, absent, absent], schema=CONTROL_SCHEMA)
-    return _beside(columns, control)
+    values = [*columns.columns, parents, status, absent, absent, absent]
+    return pa.table(values, schema=_with_control(columns.schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,19 +313,16 @@ class RowIssue:
 
 def row_issues(outputs: Table, issues: Iterable[RowIssue]) -> pa.Table:
     """Output rows that carry only control columns."""
-    rows = [
-        {
-            "_parent": list(issue.parents),
-            "_status": issue.status.value,
-            "_reason": str(issue.reason),
-            "_detail": issue.detail,
-            "_request": issue.request,
-        }
-        for issue in issues
-    ]
-    nulls = [pa.nulls(len(rows), field.type) for field in outputs.schema]
-    control = pa.Table.from_pylist(rows, schema=CONTROL_SCHEMA)
-    return _beside(pa.table(nulls, schema=outputs.schema), control)
+    return pa.Table.from_pylist(list(map(_control_of, issues)), _with_control(outputs.schema))
+
+
+def _control_of(issue: RowIssue) -> dict[str, Any]:
+    said = (list(issue.parents), issue.status.value, str(issue.reason), issue.detail, issue.request)
+    return dict(zip(CONTROL, said, strict=True))
+
+
+def _with_control(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([*schema.remove_metadata(), *CONTROL_SCHEMA])
 
 
 def ordered(pieces: Sequence[tuple[Sequence[int], pa.Table]]) -> pa.Table:
@@ -353,11 +338,6 @@ def ordered(pieces: Sequence[tuple[Sequence[int], pa.Table]]) -> pa.Table:
     return table.take(pa.array(order, pa.int64()))
 
 
-def _beside(columns: pa.Table, control: pa.Table) -> pa.Table:
-    schema = pa.schema([*columns.schema.remove_metadata(), *CONTROL_SCHEMA])
-    return pa.table([*columns.columns, *control.columns], schema=schema)
-
-
 class StageRows:
     """Collects rows and issues in any order; `table` gives them in the order of the input.
 
@@ -367,33 +347,33 @@ class StageRows:
 
     def __init__(self, outputs: Table) -> None:
         self._outputs = outputs
-        self._kept: list[tuple[int, str, Mapping[str, Any]]] = []
-        self._said: list[tuple[int, RowIssue]] = []
+        self._rows: list[tuple[int, bool, Mapping[str, Any]]] = []
 
     def keep(self, row: int, key: str, values: Mapping[str, Any]) -> None:
         """Adds a row that goes on: the number and key of its input row, and its columns."""
-        self._kept.append((row, key, values))
+        control = {"_parent": [key], "_status": Status.KEPT.value}
+        self._rows.append((row, False, {**values, **control}))
 
     def say(
-        self, row: int, key: str, status: Status, reason: Reason, detail: str | None = None
+        self,
+        row: int,
+        key: str,
+        status: Status,
+        reason: Reason,
+        detail: str | None = None,
+        request: str | None = None,
     ) -> None:
         """Adds an issue of an input row, by its number and key."""
-        self._said.append((row, RowIssue(status, [key], reason, detail)))
+        issue = RowIssue(status, [key], reason, detail, request)
+        self._rows.append((row, True, _control_of(issue)))
 
     def failed(self, row: int, key: str, failure: Failure) -> None:
         """Puts an input row into quarantine, for a call that gave no answer."""
         why = (failure.reason, failure.detail, failure.request)
-        self._said.append((row, RowIssue(Status.QUARANTINED, [key], *why)))
+        self.say(row, key, Status.QUARANTINED, *why)
 
     def table(self) -> pa.Table:
-        """The output rows with their control columns; those of one input row keep their order."""
-        values = [values for *_, values in self._kept]
-        keys = pa.array([key for _, key, _ in self._kept], pa.string())
-        columns = pa.Table.from_pylist(values, schema=self._outputs.schema)
-        said = row_issues(self._outputs, [issue for _, issue in self._said])
-        return ordered(
-            [
-                ([row for row, *_ in self._kept], kept_rows(columns, parents_of(keys))),
-                ([row for row, _ in self._said], said),
-            ]
-        )
+        """The output rows with their control columns; of one input row, those kept come first."""
+        self._rows.sort(key=lambda one: one[:2])
+        rows = [values for *_, values in self._rows]
+        return pa.Table.from_pylist(rows, _with_control(self._outputs.schema))

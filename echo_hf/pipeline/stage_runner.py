@@ -44,10 +44,8 @@ def run_stage(
     """Runs a stage: asks the model what is missing, then maps without asking anything.
 
     The engine is asked in one window over all rows. A map that asks for itself, batch by batch,
-    gives the same rows, and reached 0.42 of the throughput.
-
-    A result that is already in `cache_dir` is read back. Of a result with quarantined rows only
-    those are asked again, and their stored answers read again.
+    gives the same rows, and reached 0.42 of the throughput. A result that is already in `cache_dir`
+    is read back; of one with quarantined rows only those are asked again.
 
     Args:
         stage: The stage.
@@ -64,8 +62,7 @@ def run_stage(
         The sorted rows and the stats.
 
     Raises:
-        TableError: A declared column is missing from the dataset or has another type, or the
-            stage lost a row.
+        TableError: A declared column is missing or has another type, or the stage lost a row.
     """
     started, filled = time.perf_counter(), FillStats()
     check_columns(stage.inputs, dataset, stage.name)
@@ -73,6 +70,7 @@ def run_stage(
         if engine is None and isinstance(stage.answers, AskedAnswers):
             engine, store = stage.answers.engine, stage.answers.store
         if engine is not None:
+            store = Store(":memory:") if store is None else store
             stage = stage.answered_by(answers_of(engine, store))
     file = None
     if cache_dir is not None:
@@ -170,6 +168,7 @@ def _to_retry(stage: Stage, dataset: Dataset, mapped: Dataset) -> Dataset:
 
 
 def _check_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
+    """Refuses a result that lost a row, or has one that no file of a run's folder takes."""
     control = arrow_rows(mapped, ["_parent", "_status"])
     parents = pc.unique(pc.list_flatten(control["_parent"]).combine_chunks())
     keys = keys_in(stage, dataset)
@@ -179,14 +178,12 @@ def _check_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
             f"stage {stage.name!r} lost {len(lost)} rows, the first is {lost[0].as_py()!r}: "
             "every input row must be the _parent of an output row"
         )
-    strange = parents.filter(pc.invert(pc.is_in(parents, keys)))
-    if len(strange) or pc.min(pc.list_value_length(control["_parent"])).as_py() == 0:
-        named = repr(strange[0].as_py()) if len(strange) else "none"
+    named, known = set(parents.to_pylist()), set(keys.to_pylist())
+    told, statuses = set(pc.unique(control["_status"]).to_pylist()), {one.value for one in Status}
+    has_orphan = pc.min(pc.list_value_length(control["_parent"])).as_py() == 0
+    if has_orphan or not named <= known or not told <= statuses:
         raise TableError(
-            f"stage {stage.name!r} made a row with _parent {named}: expected keys of input rows"
-        )
-    known = [status.value for status in Status]
-    for status in set(pc.unique(control["_status"]).to_pylist()).difference(known):
-        raise TableError(
-            f"stage {stage.name!r} made a row with _status {status!r}: expected one of {known}"
+            f"stage {stage.name!r} made a row with _parent {sorted(named - known, key=str)[:1]} or "
+            f"_status {sorted(told - statuses, key=str)}: expected keys of input rows, and one of "
+            f"{sorted(statuses)}"
         )

@@ -71,8 +71,8 @@ def lines(one: Console) -> list[str]:
         (UNKNOWN, "0 to draw, 0 of them again, 0 kept; price unknown, time unknown"),
         (
             CALLS,
-            "10 calls to make, 2 answered before; about 3,000,000 prompt tokens (0 shared), 0 "
-            "images, $1.50 and the answers",
+            "10 calls to make, 2 answered before; about 3,000,000 prompt tokens, 0 images, $1.50 "
+            "and the answers",
         ),
         (RequestPlan(), ""),
     ],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-from collections.abc import Iterator
+from collections import deque
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,10 @@ def rows(engine: Engine, corpus: Bundled, store: Path) -> list[dict[str, Any]]:
     return [row for part in parts for row in json.loads(json.dumps(part.to_list(), default=str))]
 
 
+def answers(engine: Engine, requests: list[Request]) -> list[Completion]:
+    return [done for _, done in sorted(engine.stream(requests), key=lambda one: one[0])]
+
+
 @pytest.mark.vllm
 def test_a_stage_is_the_same_on_two_devices(tiny: Path, corpus: Bundled, tmp_path: Path) -> None:
     pytest.importorskip("vllm", reason=REASON)
@@ -60,33 +65,19 @@ def test_a_killed_process_costs_no_answer(
     """The other one gives those as well; with its end the stream has one, in one line."""
     pytest.importorskip("torch", reason=REASON)
     requests = requests_of(Relevance(TARGET), corpus.posts)[:16]
-
-    def endless() -> Iterator[Request]:
-        while True:
-            yield from requests
-
     with made("transformers", tiny) as engine:
         expected = answers(engine, requests)
     with made("transformers", tiny, devices=2) as engine:
         stream = engine.stream(requests)
         found = [next(stream)]
-        first, _ = multiprocessing.active_children()
-        first.kill()
-        found += stream
-        assert sorted(number for number, _ in found) == list(range(len(requests)))
-        assert [done for _, done in sorted(found, key=lambda one: one[0])] == expected
+        multiprocessing.active_children()[0].kill()
+        assert [done for _, done in sorted([*found, *stream], key=lambda one: one[0])] == expected
         (notice,) = [one for one in caplog.messages if "worker process" in one]
         assert "killed by signal 9; 1 go on with what it was at" in notice
-
-        def until_it_ends() -> None:
-            for _ in engine.stream(endless()):
-                for child in multiprocessing.active_children():
-                    child.kill()
-
+        stream = engine.stream(cycle(requests))
+        next(stream)
+        for child in multiprocessing.active_children():
+            child.kill()
         with pytest.raises(EngineError, match="and no other is left: the same command goes on"):
-            until_it_ends()
+            deque(stream, maxlen=0)
     assert multiprocessing.active_children() == []
-
-
-def answers(engine: Engine, requests: list[Request]) -> list[Completion]:
-    return [done for _, done in sorted(engine.stream(requests), key=lambda one: one[0])]

@@ -1,18 +1,21 @@
-"""Ranges by hand, and a list that has every model of the configs that come along."""
+"""Ranges by hand, a list that has every model of the shipped configs, and plans of requests."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from echo_hf.config.judges import read_judge, shipped_judges
 from echo_hf.config.systems import shipped_configs
-from echo_hf.engines.base import make_engine
+from echo_hf.engines.base import Request, make_engine
 from echo_hf.engines.estimate import (
     NO_WORK,
     Expected,
@@ -25,11 +28,17 @@ from echo_hf.engines.estimate import (
     shown_dollars,
     shown_time,
 )
-from echo_hf.engines.planner import RequestPlan
+from echo_hf.engines.planner import (
+    RequestPlan,
+    estimate_tokens,
+    extended,
+    plan_order,
+)
+from tests.stages_for_tests import request
 
 # Ten calls, four answered before; 20,000 tokens of text beside 8 images at 1,280.
 PLAN = RequestPlan(requests=10, stored=4, prompt_tokens=20_000 + 8 * 1280, images=8)
-GPT_4O = "gpt-4o-2024-11-20"
+GPT_4O, QWEN = "gpt-4o-2024-11-20", "Qwen/Qwen2.5-VL-32B-Instruct"
 
 
 def engine(model: str, **options: Any) -> Any:
@@ -58,42 +67,41 @@ def test_a_model_that_is_not_listed_has_the_price_of_its_config_and_no_time() ->
     assert expected_calls(engine("mine"), answered) == NO_WORK
 
 
-def test_weights_of_ones_own_bill_nothing_and_take_the_time_of_a_gpu() -> None:
-    model = "Qwen/Qwen2.5-VL-32B-Instruct"
-    found = expected_calls(make_engine("vllm", model=model), PLAN)
-    assert found.usd == (0, 0, 0)
-    assert found.seconds == pytest.approx((6 * 0.3, 6 * 0.8, 6 * 2.5))
-    assert found.gpu == "an H100"
+TWO_BY_TWO = {"model": QWEN, "devices": 4, "tensor_parallel_size": 2}
 
 
-def test_the_model_that_an_engine_takes_without_being_told_is_listed() -> None:
-    found = expected_calls(make_engine("moderation", concurrency=2), PLAN)
-    assert found.usd == (0, 0, 0)
-    assert found.seconds == pytest.approx((0.6, 1.8, 9))
-
-
-def test_several_gpus_share_the_calls() -> None:
-    """Four GPUs are two processes of two GPUs each."""
-    model = "Qwen/Qwen2.5-VL-32B-Instruct"
-    made = make_engine("vllm", model=model, devices=4, tensor_parallel_size=2)
-    assert expected_calls(made, PLAN).seconds == pytest.approx((0.9, 2.4, 7.5))
-
-
-def test_measured_work_lies_within_two_standard_errors() -> None:
-    assert measured([], 5) is None
-    assert measured([4.0], 2) == (4, 8, 16)
-    assert measured([0.0, 0.0], 10) == (0, 0, 0)
+@pytest.mark.parametrize(
+    ("kind", "options", "seconds", "gpu"),
+    [
+        # Weights of one's own bill nothing, and take the time of a GPU.
+        ("vllm", {"model": QWEN}, (6 * 0.3, 6 * 0.8, 6 * 2.5), "an H100"),
+        # Four GPUs are two processes of two GPUs each.
+        (
+            "vllm",
+            {"model": QWEN, "devices": 4, "tensor_parallel_size": 2},
+            (0.9, 2.4, 7.5),
+            "an H100",
+        ),
+        ("moderation", {"concurrency": 2}, (0.6, 1.8, 9), None),
+    ],
+)
+def test_what_bills_nothing_takes_time(
+    kind: str, options: dict[str, Any], seconds: Any, gpu: str | None
+) -> None:
+    found = expected_calls(make_engine(kind, **options), PLAN)
+    assert (found.usd, found.gpu) == ((0, 0, 0), gpu)
+    assert found.seconds == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(("known", "more"), [(4, 100), (25, 25), (400, 5)])
 def test_the_range_holds_as_often_as_two_standard_errors_say(known: int, more: int) -> None:
     """By drawing: 95 of 100 sums of what comes, a little less where little was measured."""
     draws, inside = np.random.default_rng(0), 0
-    for _ in range(1000):
+    for _ in range(400):
         found = measured(list(draws.normal(10, 2, known)), more)
         assert found is not None
         inside += found.low <= draws.normal(10, 2, more).sum() <= found.high
-    assert inside / 1000 == pytest.approx(1 - 2 * student.sf(2, known - 1), abs=0.02)
+    assert inside / 400 == pytest.approx(1 - 2 * student.sf(2, known - 1), abs=0.03)
 
 
 def test_the_price_of_two_is_known_where_both_are() -> None:
@@ -101,6 +109,7 @@ def test_the_price_of_two_is_known_where_both_are() -> None:
     other = Expected(Range(4, 5, 6), None, "an H100", "b")
     assert both(one, other) == Expected(Range(5, 7, 9), None, "an H100", "a; b")
     assert both(one, Expected()).usd is None
+    assert measured([], 5) is None
 
 
 @pytest.mark.parametrize(
@@ -166,3 +175,48 @@ def test_rows_are_ranges_with_a_source_that_say_what_was_published_and_what_was_
         assert all(0 <= low <= likely <= high for low, likely, high in ranges), row.models
         assert re.search("published|estimate", row.basis), row.models
         assert all(one.startswith("https://") for one in row.sources)
+
+
+# --- the order of requests, and what they hold ---
+
+SHAPES = st.lists(
+    st.tuples(st.sampled_from("ABC"), st.lists(st.sampled_from("xy"), max_size=2)), max_size=14
+)
+
+
+def _asked(shapes: Sequence[tuple[str, Sequence[str]]]) -> list[Request]:
+    return [
+        request(f"line {at}", f"Prompt {prompt}", images=images)
+        for at, (prompt, images) in enumerate(shapes)
+    ]
+
+
+@given(SHAPES)
+def test_shared_beginnings_follow_each_other(shapes: list[tuple[str, list[str]]]) -> None:
+    """First prompts, then images in their order, each where it was seen first."""
+    order = plan_order(_asked(shapes))
+    assert sorted(order) == list(range(len(shapes)))
+    kinds = [(prompt, (prompt, tuple(images))) for prompt, images in shapes]
+    first = [[[kind[part] for kind in kinds].index(one[part]) for part in (0, 1)] for one in kinds]
+    assert order == sorted(order, key=lambda at: (*first[at], at))
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("ünïcödé", 2), ("画像", 2), ("画像 ab", 3)],
+)
+def test_tokens_are_estimated_by_script(text: str, tokens: int) -> None:
+    assert estimate_tokens(text) == tokens
+
+
+def test_a_plan_counts_text_and_images() -> None:
+    """Prompts by the estimate, 1280 tokens an image."""
+    asked = [
+        request("abcd", "instructions", images=["x", "y"]),
+        request("abcdefgh", "instructions"),
+    ]
+    tokens = (3 + 1 + 2 * 1280) + (3 + 2)
+    planned = extended(RequestPlan(), asked, 3, 4)
+    assert planned == RequestPlan(requests=9, stored=3, repeated=4, prompt_tokens=tokens, images=2)
+    assert planned.calls == 2
+    assert extended(extended(RequestPlan(), asked[:1], 3, 1), asked[1:], 0, 3) == planned

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from echo_hf.errors import EngineError
 from echo_hf.pipeline.answers import RawText, parse
 from tests.engines.openai.loopback_server import Answer, LoopbackServer, fault
 from tests.engines.test_conformance import ask, image
+from tests.errors_for_tests import said_by
 
 MODEL = "omni-moderation-2024-09-26"
 CLEAN = {"flagged": False, "categories": {"hate": False}, "category_scores": {"hate": 0.0125}}
@@ -34,7 +36,6 @@ SAID_CLEAN = (
     f'"model": "{MODEL}"}}'
 )
 OPENAI = "https://api.openai.com/v1"
-SECRET = "sk-0123456789abcdef"  # noqa: S105 - an invented one
 
 
 def response(*results: Any, **further: Any) -> dict[str, Any]:
@@ -85,11 +86,9 @@ def test_an_image_alone_has_no_text_and_keeps_to_the_budget(
 
 def test_the_signature_is_what_decides_an_answer() -> None:
     base = ModerationEngine().signature()
-    prices = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 2}
-    assert ModerationEngine(concurrency=2, timeout_s=3, **prices).signature() == base
-    others: list[dict[str, Any]] = [{"model": "huge"}, {"max_pixels": 1000}]
-    made = [ModerationEngine(**other).signature() for other in others]
-    assert len({str(one) for one in [base, *made]}) == 3
+    assert ModerationEngine(concurrency=2, timeout_s=3).signature() == base
+    for other in ({"model": "huge"}, {"max_pixels": 1000}):
+        assert ModerationEngine(**other).signature() != base
 
 
 @pytest.mark.parametrize(
@@ -97,17 +96,12 @@ def test_the_signature_is_what_decides_an_answer() -> None:
     [
         ({"temperature": 0}, f"known: {', '.join(sorted(ModerationOptions.model_fields))}"),
         ({"extra_body": {"input": []}}, "expected no input, which the engine sets itself"),
-        ({"base_url": f"{OPENAI}/moderations"}, "leave out '/moderations', which is added to it"),
-        ({"api_key": SECRET}, "environment variable"),
-        ({"api_key_env": "my key"}, "is not a name of an environment variable"),
+        ({"base_url": f"{OPENAI}/moderations"}, "without what requests add to it"),
     ],
     ids=str,
 )
 def test_a_bad_option_is_one_line(options: dict[str, Any], expected: str) -> None:
-    with pytest.raises(EngineError, match=r"^engine 'moderation'|^base_url") as caught:
-        make_engine("moderation", **options)
-    assert expected in str(caught.value)
-    assert SECRET not in str(caught.value)
+    assert expected in said_by(EngineError, partial(make_engine, "moderation", **options))
     defaults = ModerationEngine().options
     assert (defaults.base_url, defaults.api_key_env) == (OPENAI, "OPENAI_API_KEY")
 
@@ -135,15 +129,10 @@ def test_a_verdict_is_one_object_of_four_keys() -> None:
     ("document", "said"),
     [
         ([], "it is not an object"),
-        ({}, "model: field required"),
         ({"model": MODEL}, "results: field required"),
         (response(), "results: list should have at least 1 item after validation, not 0"),
         (response(CLEAN, CLEAN), "results: list should have at most 1 item after validation, not"),
         (response({**CLEAN, "flagged": "posted"}), "results.0.flagged: input should be a valid b"),
-        (
-            response({**CLEAN, "category_scores": {"hate": float("nan")}}),
-            "results.0.category_scores.hate: input should be a finite number",
-        ),
     ],
     ids=str,
 )

@@ -136,13 +136,5 @@ def test_a_quotation_and_a_second_line_can_be_written(answer: Any, value: dict[s
     assert answer.model_validate_json(text)
     assert accepts(grammar_schema(answer), text)
     assert not accepts(json.dumps(answer.model_json_schema()), text)
-
-
-@pytest.mark.vllm
-@needs_xgrammar
-@pytest.mark.parametrize(
-    "text",
-    ['{"score":6}', '{"note":null}', '{"score":5,"note":"a\nb"}', '{ "score":5}', '{"score":5}\n'],
-)
-def test_what_is_no_answer_cannot_be_written(text: str) -> None:
-    assert not accepts(grammar_schema(RelevanceAnswer), text)
+    for wrong in ('{"score":6}', '{"note":null}', '{ "score":5}', '{"score":5}\n'):
+        assert not accepts(grammar_schema(RelevanceAnswer), wrong)

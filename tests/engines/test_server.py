@@ -6,8 +6,6 @@ import datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from echo_hf.engines.base import Usage
@@ -15,6 +13,7 @@ from echo_hf.engines.openai import Options
 from echo_hf.engines.prices import Price, Tokens, cost_of, price_for, read_usage, usage_of
 from echo_hf.engines.server import ApiKey, Server
 from echo_hf.errors import EngineError
+from tests.errors_for_tests import said_by
 
 KEY = "sk-0123456789abcdef"
 PUBLIC = Server("https://api.openai.com/v1")
@@ -22,38 +21,35 @@ LOCAL = Server("http://127.0.0.1:8000/v1")
 DAY = datetime.date(2026, 11, 21)
 
 
-NO_ADDRESS = r"base_url is .*: expected an address such as"
-
-
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "label"),
     [
         ("http://localhost:1/v1", "private"),
         ("http://[::1]:80/v1", "private"),
         ("http://192.168.1.9:8000/v1", "private"),
-        ("http://100.64.0.1/v1", "private"),
         ("http://gpu-node-17:9/v1", "private"),
-        ("http://node.cluster.local/v1", "private"),
         ("http://vllm.svc.INTERNAL/v1", "private"),
-        ("https://8.8.8.8/v1", "8.8.8.8"),
         ("https://172.32.0.1/v1", "172.32.0.1"),
         ("https://API.openai.com/v1", "api.openai.com"),
         ("https://localhost.example.org:8443/v1", "localhost.example.org:8443"),
-        ("", NO_ADDRESS),
-        ("models.example.org", NO_ADDRESS),
-        ("ftp://a.example", NO_ADDRESS),
-        ("http://h:port/v1", NO_ADDRESS),
-        ("http://127.0.0.1:8000/v1/chat/completions", "leave out '/chat/completions'"),
-        ("http://127.0.0.1:8000/v1/moderations/", "leave out '/moderations'"),
+        *((address, None) for address in ("", "models.example.org", "ftp://a.example")),
+        *(
+            (f"http://127.0.0.1:8000/v1{end}", None)
+            for end in ("/chat/completions", "/moderations/")
+        ),
+        ("http://h:port/v1", None),
+        ("https://mira:secret@models.example.org/v1", None),
+        ("https://models.example.org/v1?key=secret", None),
     ],
 )
-def test_a_label_tells_servers_apart_but_for_private_ones(address: str, said: str) -> None:
-    if " " in said:
-        with pytest.raises(EngineError, match=said):
-            Server(address).check()
-    else:
+def test_a_label_tells_servers_apart_but_for_private_ones(address: str, label: str | None) -> None:
+    if label:
         Server(address).check()
-        assert Server(address).label == said
+        assert Server(address).label == label
+    else:
+        said = said_by(EngineError, Server(address).check)
+        assert "expected an address such as" in said
+        assert "secret" not in said
 
 
 def test_a_key_comes_from_its_variable_and_is_hidden_wherever_it_stands() -> None:
@@ -71,8 +67,7 @@ def test_a_key_comes_from_its_variable_and_is_hidden_wherever_it_stands() -> Non
 @pytest.mark.parametrize(
     ("server", "value", "said"),
     [
-        (PUBLIC, "", "environment variable 'K' is not set, and 'api.openai.com' wants a key"),
-        (PUBLIC, " \n", "environment variable 'K' is not set"),
+        (PUBLIC, " \n", "environment variable 'K' holds no key for 'api.openai.com': set it"),
         (PUBLIC, f"{KEY}\x00", "environment variable 'K' holds no key"),
         (LOCAL, f"{KEY} {KEY}", "environment variable 'K' holds no key"),
         (PUBLIC, f"{KEY}é", "environment variable 'K' holds no key"),
@@ -109,10 +104,6 @@ def test_a_call_is_billed_by_kind_of_token(price: Any, tokens: Tokens, usd: floa
     """By hand; what is not known is not made up."""
     made = Price.model_validate({"prompt": 2, "completion": 8, **price})
     assert made.cost_usd(tokens, DAY) == pytest.approx(usd)
-    free = Price(prompt=0, completion=0, cached=0, cache_write=0)
-    assert free.is_free
-    for some in ({"prompt": 1}, {"completion": 1}, {"cached": 1}, {"until": DAY}):
-        assert not free.model_copy(update=some).is_free
 
 
 OWN = {"usd_per_million_prompt_tokens": 3, "usd_per_million_completion_tokens": 4}
@@ -154,12 +145,10 @@ USAGE: dict[str, Any] = {"prompt_tokens": 100, "completion_tokens": 20, "total_t
     ("usage", "expected"),
     [
         (USAGE, Tokens(100, 20)),
-        ({**USAGE, "total_tokens": None}, Tokens(100, 20)),
         ({**USAGE, "total_tokens": 320}, Tokens(100, 220)),
         ({**USAGE, "prompt_tokens_details": {"cached_tokens": 64}}, Tokens(100, 20, 64)),
         ({**USAGE, "prompt_tokens_details": {"cache_write_tokens": 5}}, Tokens(100, 20, 0, 5)),
         ({"prompt_tokens": 100}, None),
-        ({"prompt_tokens": "100", "completion_tokens": 20}, None),
         ({"prompt_tokens": 10**400, "completion_tokens": 20}, None),
         ([], None),
     ],
@@ -180,7 +169,6 @@ ROUTED = {**USAGE, "cost": 0.01, "is_byok": True}
     [
         ({**USAGE, "cost": 0.25}, PRICE, None, 0.25),
         ({**USAGE, "cost": 0}, PRICE, None, 0.0),
-        ({**USAGE, "cost": 0.25}, None, None, 0.25),
         *(({**USAGE, "cost": no}, PRICE, None, COMPUTED) for no in (None, "0.25", True, -1, {})),
         ({**USAGE, "cost": float("nan")}, PRICE, None, COMPUTED),
         ({**USAGE, "cost": 10**400}, PRICE, None, COMPUTED),
@@ -188,22 +176,9 @@ ROUTED = {**USAGE, "cost": 0.01, "is_byok": True}
         ({**ROUTED, "cost_details": None}, None, None, None),
         (USAGE, PRICE, "default", COMPUTED),
         *((USAGE, PRICE, tier, None) for tier in ("flex", "priority", 5)),
-        (USAGE, None, None, None),
         (None, PRICE, None, None),
     ],
     ids=str,
 )
 def test_a_cost_is_said_or_computed_or_unknown(usage: Any, price: Any, tier: Any, usd: Any) -> None:
     assert cost_of({"usage": usage, "service_tier": tier}, price, DAY) == pytest.approx(usd)
-
-
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from([*USAGE, "cost"]), inner),
-)
-
-
-@given(ANYTHING)
-def test_no_document_breaks_it(usage: Any) -> None:
-    cost = cost_of({"usage": usage}, PRICE, DAY)
-    assert cost is None or cost >= 0

@@ -62,7 +62,9 @@ def asked(number: int, *sources: str, task: str = "extract") -> Asked:
 
 
 def answer(store: Store, question: Asked, completion: Completion) -> None:
-    store.put(*question, completion, ENGINE)
+    key, made = question
+    store.add_sources((address, key) for address in made.sources)
+    store.put(key, made, completion, ENGINE)
 
 
 Written = Callable[..., tuple[list[Row], Responses]]

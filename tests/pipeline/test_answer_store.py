@@ -8,8 +8,6 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage
 from echo_hf.pipeline.answer_store import Record, Store, request_keys
@@ -28,6 +26,7 @@ def _key(asked: Request, **changed: str) -> bytes:
 
 def _put(store: Store, asked: Request, completion: Completion = ANSWER) -> bytes:
     key = _key(asked)
+    store.add_sources((address, key) for address in asked.sources)
     store.put(key, asked, completion, SIGNATURE)
     return key
 
@@ -56,7 +55,6 @@ def test_a_completion_comes_back_whole_and_only_an_answer_counts(
     assert store.get([other, key]) == {
         key: completion if is_answer else replace(completion, text=None)
     }
-    assert store.answered([other, key]) == ({key} if is_answer else set())
     assert len(store) == int(is_answer)
 
 
@@ -83,25 +81,16 @@ def test_a_record_adds_up_all_calls_of_a_request(store: Store) -> None:
     assert store.records([key]) == {key: Record(0, False, Usage(10, 0, 0), 1.0)}
     store.put(key, RED, Completion("Hm."), SIGNATURE, readable=False, tries=1)
     assert store.records([key]) == {key: Record(1, False, Usage(10, 0, 0), 1.0)}
+    assert not store.records([key])[key].settled
     store.put(key, RED, ANSWER, SIGNATURE, readable=True, tries=2)
     assert store.records([key, _key(ASKED)]) == {key: Record(2, True, Usage(20, 3, 2), 1.25)}
     free = _put(store, request("blue"), Completion("x"))
     assert store.records([free])[free].cost_usd is None
 
 
-@pytest.mark.parametrize(
-    ("readable", "tries", "settled"),
-    [(True, 1, True), (False, 1, False), (False, 2, True), (False, 0, False)],
-)
-def test_a_request_is_settled_when_readable_or_tried_twice(
-    readable: bool, tries: int, settled: bool
-) -> None:
-    assert Record(tries, readable).settled is settled
-
-
 def test_thousands_of_keys_are_read_at_once(store: Store) -> None:
     keys = [_put(store, request(str(number))) for number in range(1200)]
-    assert set(store.get(keys)) == store.answered(keys) == set(keys)
+    assert set(store.get(keys)) == set(store.records(keys)) == set(keys)
     assert len(set(keys)) == 1200
     assert store.get([]) == {}
 
@@ -146,41 +135,17 @@ def test_a_key_depends_on_the_signature_and_not_on_what_the_model_does_not_see()
     )
 
 
-PIECES = st.lists(st.text("ait0123:", max_size=4), min_size=1, max_size=4)
-SHAPES = st.lists(
-    st.tuples(st.sampled_from(["system", "user"]), st.lists(st.tuples(st.booleans(), PIECES))),
-    max_size=3,
-)
+def _user(*parts: Text | ImageRef) -> Request:
+    return replace(ASKED, messages=(Message("user", parts),))
 
 
-def _of_shape(shape: list[tuple[str, list[tuple[bool, list[str]]]]]) -> Request:
-    messages = tuple(
-        Message(
-            "system" if role == "system" else "user",
-            tuple(
-                ImageRef("".join(pieces)) if image else Text("".join(pieces))
-                for image, pieces in parts
-            ),
-        )
-        for role, parts in shape
-    )
-    return replace(ASKED, messages=messages)
-
-
-SPLIT = [("user", [(False, ["a"]), (False, ["b"])])]
-
-
-@example(SPLIT, [("user", [(False, ["atb"])])])
-@example(SPLIT, [("user", [(False, ["ab"])])])
-@example([("user", [(False, ["a"])])], [("user", [(False, ["a"]), (False, [""])])])
-@example([("user", [(False, ["1:a"]), (False, ["b"])])], [("user", [(False, ["1:at1:b"])])])
-@given(SHAPES, SHAPES)
-def test_different_conversations_have_different_keys(
-    one: list[tuple[str, list[tuple[bool, list[str]]]]],
-    other: list[tuple[str, list[tuple[bool, list[str]]]]],
-) -> None:
-    ours, theirs = _of_shape(one), _of_shape(other)
-    assert (_key(ours) == _key(theirs)) == (ours.messages == theirs.messages)
+def test_where_a_part_ends_is_in_the_key() -> None:
+    """What one part says in another's frame, or two parts say as one, is another conversation."""
+    a, b = Text("a"), Text("b")
+    asked = [_user(a, b), _user(Text("ab")), _user(Text("atb")), _user(a), _user(a, Text(""))]
+    asked += [_user(Text("1:a"), b), _user(Text("1:at1:b")), _user(ImageRef("a"), b), _user()]
+    asked.append(replace(ASKED, messages=(Message("user", (a,)), Message("user", (b,)))))
+    assert len(set(map(_key, asked))) == len(asked)
 
 
 def test_a_forgotten_post_takes_its_answers_with_it(store: Store) -> None:

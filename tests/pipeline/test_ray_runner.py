@@ -10,7 +10,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from hashlib import sha256
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -31,6 +30,7 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import ProgressListener
 from tests.judging.judges_for_tests import config_of, drawn, judge_of, rows_of
 from tests.paced_plugin import answered
+from tests.pipeline.conftest import tables
 
 pytest.importorskip("ray", reason="needs the extra `ray`")
 pytestmark = [
@@ -80,29 +80,17 @@ def written(path: Path, count: int) -> dict[str, Any]:
     """Posts of which a third are roots, and the others reply to one shortly before them."""
     with path.open("w") as file:
         for number in range(count):
+            above = number - 1 - number * 7 % min(number, 20) if number % 3 else None
             post = {
                 "url": f"https://example.org/{number}",
                 "author": f"author{number % 97}",
                 "text": f"{number} draw a small red boat of paper",
                 "timestamp": 1_772_000_000 + number,
                 "keywords": ["lumen"],
+                "parent_url": above if above is None else f"https://example.org/{above}",
             }
-            if number % 3:
-                post["parent_url"] = (
-                    f"https://example.org/{number - 1 - number * 7 % min(number, 20)}"
-                )
             file.write(json.dumps(post) + "\n")
     return {"source": "jsonl", "path": str(path)}
-
-
-def tables(run: Path) -> dict[str, str]:
-    """Digests of what a run made: the rows that stages kept and did not, and the release."""
-    made = [*run.glob("stages/*/*.parquet"), *(run / "release").rglob("*")]
-    return {
-        str(file.relative_to(run)): sha256(file.read_bytes()).hexdigest()
-        for file in made
-        if file.is_file()
-    }
 
 
 def killed_when(log: Path, count: int, end: Any) -> Thread:
@@ -200,7 +188,7 @@ def test_a_killed_run_goes_on_with_what_is_missing(ray_cluster: Any, tmp_path: P
     assert len(answered(logs[1])) == len(set(answered(logs[1]))) == 300 - stored
 
 
-@pytest.mark.parametrize("shared", [None, False])
+@pytest.mark.parametrize("shared", [pytest.param(None, marks=pytest.mark.slow), False])
 def test_judges_rate_the_same_on_nodes(
     ray_cluster: Any, tmp_path: Path, log: Path, shared: bool | None
 ) -> None:

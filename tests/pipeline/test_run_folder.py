@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.tables import POSTS
-from tests.stages_for_tests import ROOT, Echo, Guess, Scripted, posts, url
+from tests.stages_for_tests import Echo, Guess, Scripted, posts, url
 
 DESCRIBE: Mapping[str, Any] = {"name": "echo", "version": 1, "parameters": {"ending": "ü"}}
 RECORD = StageRecord("echo", DESCRIBE, "aaa", "bbb")
@@ -49,7 +48,7 @@ def _files(folder: RunFolder) -> dict[str, int]:
 
 def test_a_result_is_saved_part_by_part(folder: RunFolder, tmp_path: Path) -> None:
     folder.save(_echo(), RECORD)
-    names = [f"{one}.json" for one in ("digest", "sizes", "stats")]
+    names = [f"{one}.json" for one in ("digest", "stats")]
     names += [f"{one}.parquet" for one in ("kept", "notices", "quarantine", "rejects")]
     assert sorted(_files(folder)) == sorted(f"stages/echo/{name}" for name in names)
     texts = [_texts(folder, part) for part in ("kept", "rejects", "quarantine")]
@@ -72,22 +71,14 @@ def test_a_records_digest_is_the_stages() -> None:
 
 
 @pytest.mark.parametrize(
-    "record",
-    [
-        StageRecord("echo", {**DESCRIBE, "version": 2}, "aaa", "bbb"),
-        StageRecord("echo", DESCRIBE, "abc", "bbb"),
-        StageRecord("echo", DESCRIBE, "aaa", "bcd"),
-    ],
-    ids=["description", "input", "output"],
+    "changed", [{"describe": {**DESCRIBE, "version": 2}}, {"input": "abc"}, {"output": "bcd"}]
 )
-def test_a_changed_result_replaces_the_old(folder: RunFolder, record: StageRecord) -> None:
+def test_a_changed_result_replaces_the_old(folder: RunFolder, changed: dict[str, Any]) -> None:
     folder.save(_echo(), RECORD)
     (folder.stage("echo") / "left.over").write_text("x")
-    partial = folder.root / "stages" / ".echo.partial"  # of a save that was killed
-    partial.mkdir()
-    (partial / "kept.parquet").write_bytes(b"PAR1")
+    (folder.root / "stages" / ".echo.partial").mkdir()  # of a save that was killed
     assert _texts(folder, "kept") == ["red!", "note blue!"]
-    folder.save(_echo("?"), record)
+    folder.save(_echo("?"), record := replace(RECORD, **changed))
     assert [path.name for path in (folder.root / "stages").iterdir()] == ["echo"]
     assert _texts(folder, "kept") == ["red?", "note blue?"]
     assert folder.record("echo") == record
@@ -105,7 +96,7 @@ def test_new_reasons_for_the_same_rows_are_saved(folder: RunFolder, store: Store
     assert saved["_reason"].to_pylist() == ["engine_error"]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"stage": "echo", "odd": 1}', "\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"stage": "echo", "odd": 1}'])
 def test_a_damaged_record_is_as_none(folder: RunFolder, text: str) -> None:
     folder.save(_echo(), RECORD)
     (folder.stage("echo") / "digest.json").write_text(text)
@@ -114,18 +105,11 @@ def test_a_damaged_record_is_as_none(folder: RunFolder, text: str) -> None:
     assert folder.record("echo") == RECORD
 
 
-@pytest.mark.parametrize("name", ["kept.parquet", "rejects.parquet", "stats.json"])
-@pytest.mark.parametrize("cut", [None, 10])
-def test_a_missing_or_cut_file_is_written_again(
-    folder: RunFolder, name: str, cut: int | None
-) -> None:
-    result = _echo()
-    folder.save(result, RECORD)
-    path = folder.stage("echo") / name
+def test_a_missing_file_is_written_again(folder: RunFolder) -> None:
+    folder.save(result := _echo(), RECORD)
+    path = folder.stage("echo") / "rejects.parquet"
     whole = path.read_bytes()
     path.unlink()
-    if cut is not None:
-        path.write_bytes(whole[:cut])
     folder.save(result, RECORD)
     assert path.read_bytes() == whole
 
@@ -144,35 +128,17 @@ def test_the_config_is_written_down(folder: RunFolder, tmp_path: Path) -> None:
     assert load_config(folder.root / "config.yaml") == config
 
 
-HOLDER = """
-import sys
-from pathlib import Path
-from echo_hf.pipeline.run_folder import RunFolder
-with RunFolder(Path(sys.argv[1])).locked():
-    print("locked", flush=True)
-    sys.stdin.readline()
-"""
-
-
 def test_one_process_works_in_a_folder_at_a_time(folder: RunFolder) -> None:
-    command = [sys.executable, "-c", HOLDER, str(folder.root)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "locked\n"
-        with pytest.raises(RunError) as caught, folder.locked():
-            pytest.fail("both hold the lock")
-        holder.communicate("done\n")
+    other = RunFolder(folder.root)
+    with folder.locked(), pytest.raises(RunError) as caught, other.locked():
+        pytest.fail("both hold the lock")
     assert str(caught.value) == (
         f"another process is working in {str(folder.root)!r}: wait for it, or choose another "
         "folder with --runs"
     )
     folder.cache.mkdir(parents=True)
-    for name in (
-        ".echo.arrow.ab12cd.partial",
-        "echo-0123.arrow",
-    ):  # the first was left half written
+    # The first was left half written.
+    for name in (".echo.arrow.ab12cd.partial", "echo-0123.arrow"):
         (folder.cache / name).write_bytes(b"x")
     with folder.locked():
         assert [path.name for path in folder.cache.iterdir()] == ["echo-0123.arrow"]

@@ -7,9 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.runner import LOCAL, LocalRunner, runner_of
 from echo_hf.pipeline.stage_runner import run_stage
+from tests.pipeline.conftest import tables
 from tests.stages_for_tests import ROOT, Echo, Guess, Scripted, posts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has several processes")
@@ -62,15 +61,12 @@ class Troubled(Echo):
         return super().__call__(table)
 
 
-def tables(run: Path) -> Mapping[str, str]:
-    """Digests of what a run made: the rows that stages kept and did not, and the release."""
-    made = [*run.glob("stages/*/*.parquet"), *(run / "release").rglob("*")]
-    files = {str(file.relative_to(run)): file for file in made if file.is_file()}
-    return {name: sha256(file.read_bytes()).hexdigest() for name, file in files.items()}
-
-
 @pytest.mark.parametrize(
-    "engine", [{"kind": "rules"}, {"kind": "recorded", "source": "quickstart"}]
+    "engine",
+    [
+        {"kind": "recorded", "source": "quickstart"},
+        pytest.param({"kind": "rules"}, marks=pytest.mark.slow),
+    ],
 )
 def test_a_build_is_the_same_byte_for_byte(
     engine: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -137,7 +133,9 @@ run_stage(Slow(), posts(*"a" * 5000), runner=LocalRunner(2, least_rows=0))
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_processes_end_with_the_run(number: signal.Signals) -> None:
     """A script without `if __name__ == "__main__":`, which they do not run again."""
     command = [sys.executable, "-c", SLOW]

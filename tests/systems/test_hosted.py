@@ -207,7 +207,7 @@ def test_a_model_known_to_be_shut_down_is_not_asked(asking: Asking) -> None:
 def test_a_missing_key_is_told_before_anything_is_asked() -> None:
     system = make_system(config("openai_images", {"base_url": "https://draw.example/v1"}))
     for ask in (system.preflight, lambda: system.draw(task())):
-        with system, pytest.raises(GenerationError, match="'OPENAI_API_KEY' is not set"):
+        with system, pytest.raises(GenerationError, match="'OPENAI_API_KEY' holds no key"):
             ask()
 
 

@@ -290,6 +290,7 @@ def test_the_signature_is_what_decides_an_image() -> None:
         ({}, {"sizes": ["big"]}, "'big' is not a size: expected width and height"),
         ({}, {"extra": {"n": 4}}, "expected no n, which the adapter sets itself"),
         ({}, {"base_url": "draw.example"}, "base_url is 'draw.example': expected an address"),
+        ({}, {"base_url": "https://a.example/v1/images/edits"}, "without what requests add to it"),
         ({}, {"mode": "chat", "quality": "low"}, "mode chat takes no quality"),
         ({"size": "match_input"}, {"mode": "chat"}, "size is 'match_input', and mode chat has"),
     ],

@@ -29,15 +29,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server sends.
+    """What the server sends: a document or bytes, up to where the connection is cut.
 
-    Attributes:
-        body: A document, or bytes in its place.
-        status: The status code.
-        headers: Further headers.
-        cut_after: Bytes of the body before the connection is cut; null sends all.
-        silent: Sends nothing until the server is closed.
-        trickles: Sends byte by byte, and comes to no end.
+    One that is silent sends nothing until the server is closed; one that trickles sends byte by
+    byte, and comes to no end.
     """
 
     body: Any = b""
@@ -66,14 +61,7 @@ def fault(status: int, message: str, **further: Any) -> Answer:
 
 @dataclass
 class LoopbackServer:
-    """What the server was asked, and how it answers.
-
-    Attributes:
-        behave: Chooses the answer to a request.
-        asked: All requests, in the order in which they came.
-        most_under_way: Most requests that waited for an answer at one time.
-        closing: Set in the end, for those who are silent.
-    """
+    """What the server was asked, in the order in which it came, and how it answers."""
 
     behave: Callable[[Asked], Answer] = lambda asked: completion(asked.line)
     asked: list[Asked] = field(default_factory=list)

@@ -33,27 +33,18 @@ def asked(one: Request) -> PreparedRequest:
     return question(one, json.dumps, lambda ref: Image.new("RGB", IMAGES[ref.sha256]))
 
 
-def test_parts_keep_their_order() -> None:
+def test_parts_keep_their_order_and_the_form_follows_the_instructions() -> None:
     turns = (
         Message("system", (Text("Look."),)),
         Message("user", (ImageRef("a"), Text("and"), ImageRef("b"))),
         Message("assistant", (Text("Well."),)),
     )
     made = asked(Request("t", turns, None, 8))
-    assert json.loads(made.text) == [
-        {"role": "system", "content": [{"type": "text", "text": "Look."}]},
-        {
-            "role": "user",
-            "content": [{"type": "image"}, {"type": "text", "text": "and"}, {"type": "image"}],
-        },
-        {"role": "assistant", "content": [{"type": "text", "text": "Well."}]},
-    ]
+    contents = [[part.get("text") for part in turn["content"]] for turn in json.loads(made.text)]
+    assert contents == [["Look."], [None, "and", None], ["Well."]]
     assert [image.size for image in made.images] == [(40, 30), (20, 10)]
     # 1200 + 200 pixels, and the characters of the rendered conversation.
     assert made.length == (1400, len(made.text))
-
-
-def test_the_form_follows_the_instructions() -> None:
     first, second = json.loads(asked(request("red", "Name a colour.")).text)
     start, added = (part["text"] for part in first["content"])
     words, _, schema = added.removeprefix("\n\n").partition("\n")
@@ -65,14 +56,11 @@ def test_the_form_follows_the_instructions() -> None:
     assert regex["content"][1]["text"].endswith("\n[1]")
 
 
-def test_what_a_batch_must_have_in_common() -> None:
+def test_what_a_batch_must_have_in_common_and_what_its_draws() -> None:
     one, two = (asked(request("red", images=names)).kind for names in ("a", "ab"))
     others = [asked(each).kind for each in (request("red"), request("red", max_tokens=9), PLAIN)]
     assert one == two
     assert len({one, *others}) == 4
-
-
-def test_draws_belong_to_the_question() -> None:
     given = [request("red"), request("blue"), *(request("red", images=[n]) for n in IMAGES)]
     seeds = [asked(one).seed(0) for one in given] + [asked(given[0]).seed(1)]
     assert len(set(seeds)) == 5
@@ -143,8 +131,7 @@ class Config(PretrainedConfig):
 
 def with_code(folder: Path) -> None:
     (folder / "own.py").write_text(CODE)
-    config = json.loads((folder / "config.json").read_text())
-    config |= {"model_type": "of_its_own", "auto_map": {"AutoConfig": "own.Config"}}
+    config = {"model_type": "of_its_own", "auto_map": {"AutoConfig": "own.Config"}}
     (folder / "config.json").write_text(json.dumps(config))
 
 
@@ -152,28 +139,17 @@ def with_pickles(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
 
-def torn(folder: Path) -> None:
-    weights = folder / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:2000])
-
-
 def without_template(folder: Path) -> None:
     (folder / "chat_template.jinja").unlink()
-
-
-def without_images(folder: Path) -> None:
-    (folder / "config.json").write_text(json.dumps({"model_type": "qwen2"}))
 
 
 @pytest.mark.models
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (with_code, "comes with code of its own, which is never run here"),
-        (with_pickles, "expected a vision-language model with safetensors weights"),
-        (torn, "(SafetensorError: "),
-        (without_template, "its template as `chat_template`"),
-        (without_images, "expected a vision-language model"),
+        (with_code, "(code that comes with a model is never run)"),
+        (with_pickles, "with safetensors weights that fit into memory"),
+        (without_template, "it has no chat template: name a file as `chat_template`"),
     ],
 )
 def test_a_model_that_cannot_be_loaded_is_one_line(

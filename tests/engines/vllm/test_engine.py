@@ -82,7 +82,7 @@ def test_an_image_that_returns_is_not_computed_again(engine: VllmEngine, tmp_pat
     assert cached(1, "Is it red?") > 0.5
 
 
-def test_requests_are_taken_as_places_become_free(engine: VllmEngine) -> None:
+def test_a_closed_stream_leaves_nothing_unfinished(engine: VllmEngine) -> None:
     taken: list[int] = []
 
     def requests() -> Iterator[Request]:
@@ -90,22 +90,10 @@ def test_requests_are_taken_as_places_become_free(engine: VllmEngine) -> None:
             taken.append(number)
             yield ask(f"{number}", max_tokens=64)
 
-    stream = engine.stream(requests())
-    assert taken == []
-    next(stream)
-    assert taken == list(range(len(taken)))
-    assert 16 < len(taken) <= 18 + REQUESTS_AHEAD + 1
+    next(stream := engine.stream(requests()))
+    assert 16 < len(taken) <= 18 + REQUESTS_AHEAD + 1  # as places become free
     assert unfinished(engine)
     stream.close()
-    assert not unfinished(engine)
-    assert sorted(number for number, _ in engine.stream([ask("a"), ask("b")])) == [0, 1]
-
-    def failing() -> Iterator[Request]:
-        yield ask("a", max_tokens=64)
-        raise LookupError("the rows are gone")
-
-    with pytest.raises(LookupError, match="the rows are gone"):
-        list(engine.stream(failing()))
     assert not unfinished(engine)
 
 

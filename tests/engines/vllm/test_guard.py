@@ -43,8 +43,12 @@ def child() -> Iterator[BaseProcess]:
         process.join()
 
 
-@pytest.mark.parametrize("inside", ["pass", EARLY], ids=["later", "while it loads"])
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+SLOW_TERM = pytest.param(signal.SIGTERM, "pass", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("how", "inside"), [(signal.SIGKILL, "pass"), (signal.SIGKILL, EARLY), SLOW_TERM]
+)
 def test_children_go_with_a_killed_run(how: signal.Signals, inside: str) -> None:
     command = [sys.executable, "-c", RUN.format(inside=inside)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
@@ -57,11 +61,11 @@ def test_children_go_with_a_killed_run(how: signal.Signals, inside: str) -> None
 
 def test_what_a_child_has_started_goes_as_well() -> None:
     """In a session of its own, where nothing else would end it."""
-    sleeping = "time.sleep(1); print(child.pid, flush=True)"
     start = "subprocess.run(['sleep', '3600'], start_new_session=True)"
     text = RUN.replace("target=time.sleep, args=(3600,)", f"target=lambda: {start}")
     text = text.replace("import multiprocessing, time", "import multiprocessing, subprocess, time")
-    command = [sys.executable, "-c", text.format(inside=sleeping)]
+    inside = "time.sleep(0.8); print(child.pid, flush=True)"
+    command = [sys.executable, "-c", text.format(inside=inside)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout
         child = int(run.stdout.readline())
@@ -85,22 +89,10 @@ def test_a_failed_start_leaves_nothing(child: BaseProcess) -> None:
 
 
 def test_the_guard_ends_what_was_started_under_it(child: BaseProcess) -> None:
-    earlier = FORK.Process(target=time.sleep, args=(3600,))
-    earlier.start()
-    try:
-        with children_guarded() as guard:
-            child.start()
-        assert guard
-        assert child.is_alive()
-        end(guard)
-        child.join(LONGEST_S)
-        assert (child.exitcode, guard.returncode) == (-signal.SIGKILL, 0)
-        with children_guarded() as guard:
-            assert guard
-            guard.kill()  # missed by nobody
-            guard.wait()
-        end(guard)
-        assert earlier.is_alive()
-    finally:
-        earlier.kill()
-        earlier.join()
+    with children_guarded() as guard:
+        child.start()
+    assert guard
+    assert child.is_alive()
+    end(guard)
+    child.join(LONGEST_S)
+    assert (child.exitcode, guard.returncode) == (-signal.SIGKILL, 0)

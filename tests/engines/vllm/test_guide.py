@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import shlex
-from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from echo_hf.builder.build import build
 from echo_hf.config.loading import parse_config
-from echo_hf.engines.base import ENGINES, Completion, Engine, Request, register
+from echo_hf.engines.base import Engine
 from echo_hf.engines.moderation import ModerationEngine
 from echo_hf.engines.openai import OpenAIEngine
 from echo_hf.engines.vllm import VllmEngine
 from tests.package.blocks import blocks
-from tests.recorded_as_model import RecordedAsModel
 from tests.stages_for_tests import ROOT
 
 GUIDE = (ROOT / "docs" / "how-to" / "engines.md").read_text("utf-8")
@@ -38,47 +33,12 @@ SERVED = (one.text for one in blocks(GUIDE, "bash") if one.text.startswith("vllm
 COMMANDS = [shlex.split(text.replace("\\\n", " ")) for text in SERVED]
 
 
-def test_there_are_examples() -> None:
+def test_every_example_is_understood() -> None:
     assert (len(CONFIGS), len(ALONE), len(COMMANDS)) == (1, 5, 1)
-
-
-@pytest.mark.parametrize("example", CONFIGS, ids=lambda example: next(iter(example["engines"])))
-def test_whole_configs_are_understood(example: dict[str, Any]) -> None:
-    config = parse_config(example, "guide")
-    for choice in config.engines.values():
-        assert made({"kind": choice.kind, **choice.options})
-
-
-@dataclasses.dataclass
-class Loaded(RecordedAsModel):
-    loads: list[str] = dataclasses.field(default_factory=list)
-    is_loaded: bool = False
-
-    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
-        for number, request in enumerate(requests):
-            if not self.is_loaded:
-                self.loads.append(self.model)
-            self.is_loaded = True
-            ((_, answer),) = super().stream([request])
-            yield number, answer
-
-
-def test_on_one_gpu_build_loads_two_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ENGINES.find("vllm")
-    loaded: list[str] = []
-    register("vllm")(lambda model, **_: Loaded(model, loads=loaded))
-    text, vision = {"kind": "vllm", "model": "a"}, {"model": "a", "kind": "vllm"}
-    engines = {"text": text, "vision": vision, "guard": {"kind": "vllm", "model": "b"}}
-    data = {**CONFIGS[0], "posts": [{"source": "quickstart"}], "engines": engines}
-
-    build(parse_config(data, "guide"), runs=tmp_path)
-
-    assert loaded == ["a", "b"]
-
-
-@pytest.mark.parametrize("example", ALONE, ids=lambda one: f"{one['kind']} {one['model']}")
-def test_single_engines_are_understood(example: dict[str, Any]) -> None:
-    assert made(example)
+    for example in CONFIGS:
+        for choice in parse_config(example, "guide").engines.values():
+            assert made({"kind": choice.kind, **choice.options})
+    assert all(map(made, ALONE))
 
 
 def test_what_is_served_is_what_is_asked_for() -> None:

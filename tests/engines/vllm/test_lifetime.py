@@ -23,7 +23,7 @@ from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, parse
 from tests.bundled_threads import TARGET, Bundled, requests_of
 from tests.engines.vllm.fill_posts import ANSWERS, fill_posts, tiny_engine
-from tests.engines.vllm.questions import ask, ended, valid
+from tests.engines.vllm.questions import ask, ended
 from tests.stages_for_tests import ROOT
 
 # Warnings of the libraries that run the model; ours are errors in all other tests.
@@ -32,8 +32,8 @@ pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
 LONGEST_S = 300
 
 
-def command(module: str, *arguments: object) -> list[str]:
-    return [sys.executable, "-m", f"tests.engines.vllm.{module}", *map(str, arguments)]
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "tests.engines.vllm.fill_posts", *map(str, arguments)]
 
 
 def megabytes() -> float:
@@ -54,12 +54,12 @@ def test_leaving_frees_the_model(tiny: Path) -> None:
     assert list(stream) == []
 
 
-@pytest.mark.parametrize("apart", ["0", "1"], ids=["in this process", "in one of its own"])
+@pytest.mark.parametrize("apart", [pytest.param("0", marks=pytest.mark.slow), "1"])
 def test_a_killed_run_goes_on_where_it_was(tiny: Path, tmp_path: Path, apart: str) -> None:
     """What was answered before `kill -9` is not asked again, and no process holds any memory."""
     import psutil
 
-    fill = command("fill_posts", tiny, tmp_path)
+    fill = command(tiny, tmp_path)
     settings = os.environ | {"VLLM_ENABLE_V1_MULTIPROCESSING": apart}
     with subprocess.Popen(
         fill, cwd=ROOT, env=settings, stdout=subprocess.PIPE, text=True
@@ -85,7 +85,7 @@ def test_a_killed_run_goes_on_where_it_was(tiny: Path, tmp_path: Path, apart: st
 
 def test_a_lost_process_is_told_in_one_line(tiny: Path) -> None:
     lost = subprocess.run(
-        command("lose_core", tiny),
+        command(tiny),
         cwd=ROOT,
         env=os.environ | {"VLLM_ENABLE_V1_MULTIPROCESSING": "1"},
         stdout=subprocess.PIPE,
@@ -100,24 +100,16 @@ def test_a_lost_process_is_told_in_one_line(tiny: Path) -> None:
     assert seen["left"] == 0
 
 
-def test_without_the_schema_an_answer_is_free(tiny: Path, corpus: Bundled) -> None:
-    asked = requests_of(Relevance(TARGET), corpus.posts)[:2]
-    engine = tiny_engine(tiny)
-    free = VllmEngine(**engine.options.model_dump(exclude_unset=True), structured=False)
-    with free:
-        for number, answer in free.stream(asked):
-            assert answer.text
-            assert isinstance(
-                parse(asked[number], replace(answer, finish_reason="stop"), b""), Failure
-            )
-    with engine:
-        assert all(valid(asked[number], answer) for number, answer in engine.stream(asked))
-
-
-def test_other_arguments_reach_vllm_and_its_cache_is_as_large_as_is_said(tiny: Path) -> None:
+def test_other_arguments_reach_vllm_and_its_cache_is_as_large_as_is_said(
+    tiny: Path, corpus: Bundled
+) -> None:
     given = tiny_engine(tiny).options.model_dump(exclude_unset=True)
-    with VllmEngine(**given, engine_args={"max_num_batched_tokens": 4096}) as engine:
-        assert len(list(engine.stream([ask("a")]))) == 1
+    step = {"max_num_batched_tokens": 4096}
+    asked = requests_of(Relevance(TARGET), corpus.posts)[:2]
+    with VllmEngine(**given, structured=False, engine_args=step) as engine:
+        for number, answer in engine.stream(asked):  # which no schema holds to its form
+            whole = replace(answer, finish_reason="stop")
+            assert isinstance(parse(asked[number], whole, b""), Failure)
         assert engine._loaded
         config = engine._loaded.llm_engine.vllm_config
         assert config.scheduler_config.max_num_batched_tokens == 4096
@@ -125,11 +117,6 @@ def test_other_arguments_reach_vllm_and_its_cache_is_as_large_as_is_said(tiny: P
     sized = fit_of(EngineChoice(kind="vllm", **given))
     # The tests give vLLM a gigabyte of cache.
     assert room * sized.request / sized.tokens == pytest.approx(2**30, rel=0.001)
-    misspelt = VllmEngine(**given, engine_args={"max_num_batched_token": 4096})
-    with pytest.raises(EngineError, match="did you mean 'max_num_batched_tokens'") as caught:
-        list(misspelt.stream([ask("a")]))
-    assert str(caught.value).startswith("engine 'vllm': engine_args: unknown argument 'max_num_b")
-    assert "\n" not in str(caught.value)
 
 
 def test_what_cannot_be_loaded_is_told_in_one_line(tiny: Path) -> None:
@@ -145,7 +132,5 @@ def test_sleep_is_refused_where_vllm_has_none(tiny: Path) -> None:
     with VllmEngine(model=str(tiny), sleep=True) as engine:
         assert engine.signature() == VllmEngine(model=str(tiny)).signature()
         assert not engine.sleep()
-        with pytest.raises(EngineError, match="sleep is true, and vLLM's sleep mode needs a GPU"):
+        with pytest.raises(EngineError, match=r"vLLM cannot load .*[Ss]leep"):
             list(engine.stream([ask("a")]))
-    with pytest.raises(EngineError, match="expected one of them"):
-        VllmEngine(model=str(tiny), sleep=True, devices=2)
