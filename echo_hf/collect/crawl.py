@@ -69,9 +69,10 @@ class Patience:
     @contextmanager
     def connected(self, platform: Platform, waits: Waits) -> Iterator[Platform]:
         self.until_done(platform.__enter__, waits)
-        with ExitStack() as leaving:
-            leaving.push(platform)
+        try:
             yield platform
+        finally:
+            platform.__exit__(None, None, None)
 
     def until_done(self, call: Callable[[], Given], waits: Waits) -> Given:
         """Calls until it is answered, whatever a platform is asked; tells of waits it asks for."""
@@ -205,9 +206,10 @@ class Crawl:
         shown = map(self.forgotten.cleared, posts) if self.forgotten.hashes else posts
         # What somebody asked to have removed is not written down again.
         again = frozenset(post.url for post in posts if post.url in self.forgotten)
-        body = without_posts(answer.body, self._name, again) if again else answer.body
-        whole = dataclasses.replace(answer, body="{}" if body is None else body)
-        self.ledger.keep(asked, whole, shown, cost)
+        if again:
+            left = without_posts(answer.body, self._name, again, keywords)
+            answer = dataclasses.replace(answer, body=left)
+        self.ledger.keep(asked, answer, shown, cost)
         if answer.cursor is not None:
             self._look_ahead(asked, answer.cursor, posts)
         self._troubles = 0

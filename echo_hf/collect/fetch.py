@@ -9,8 +9,9 @@ import sqlite3
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -30,10 +31,8 @@ from echo_hf.collect.network import (
     resolve,
 )
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.errors import ImageError
-from echo_hf.images.decode import BadImageError, decoding, open_image
 from echo_hf.images.store import ImageStore
-from echo_hf.reasons import BadImage, Unfetched
+from echo_hf.reasons import Unfetched
 
 LEDGER = "fetched.sqlite"
 DECODERS = 2
@@ -41,10 +40,15 @@ THREAD = "echo-hf fetch"
 
 
 @dataclass(frozen=True, slots=True)
-class FetchEntry:
+class FetchResult:
+    """What became of an address: an image, or why there is none."""
+
+    url: str
     sha256: str | None
-    reason: Unfetched | None
+    reason: Unfetched | None = None
     detail: str = ""
+    attempts: int = 0
+    known: bool = False
 
 
 class FetchLedger(Database):
@@ -56,19 +60,19 @@ class FetchLedger(Database):
     attempts integer not null, asked_at text not null
 ) without rowid"""
 
-    def known(self, urls: Sequence[str]) -> dict[str, FetchEntry]:
+    def known(self, urls: Sequence[str]) -> dict[str, FetchResult]:
         rows = "select url, sha256, reason, detail from fetches where url in ({0})"
         with self.opened() as connection:
             return {
-                url: FetchEntry(sha256, None if reason is None else Unfetched(reason), detail)
+                url: FetchResult(url, sha256, reason and Unfetched(reason), detail, known=True)
                 for url, sha256, reason, detail in rows_of(connection, rows, urls)
             }
 
-    def record(self, url: str, entry: FetchEntry, attempts: int) -> None:
+    def record(self, one: FetchResult) -> None:
         """Writes down what became of an address; it outlives a killed process."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         upsert = "insert or replace into fetches values (?, ?, ?, ?, ?, ?)"
-        self.execute(upsert, url, entry.sha256, entry.reason, entry.detail, attempts, now)
+        self.execute(upsert, one.url, one.sha256, one.reason, one.detail, one.attempts, now)
 
     def take(self, path: Path, urls: Sequence[str]) -> list[str]:
         """Takes in what another run's ledger says of addresses; gives the digests it names."""
@@ -89,7 +93,7 @@ class FetchLedger(Database):
             connection.executemany("delete from fetches where url = ?", [(url,) for url in urls])
 
 
-def read_ledger(path: Path, urls: Sequence[str]) -> dict[str, FetchEntry]:
+def read_ledger(path: Path, urls: Sequence[str]) -> dict[str, FetchResult]:
     if not path.exists():
         return {}
     with FetchLedger(path) as ledger:
@@ -104,16 +108,6 @@ def ledger_digest(path: Path) -> str | None:
         rows = ledger.execute("select url, sha256, reason, detail from fetches order by url")
     sha256 = hashlib.sha256(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
     return sha256.hexdigest() if rows else None
-
-
-@dataclass(frozen=True, slots=True)
-class FetchResult:
-    url: str
-    sha256: str | None
-    reason: Unfetched | None = None
-    detail: str = ""
-    attempts: int = 0
-    known: bool = False
 
 
 @dataclass
@@ -155,52 +149,39 @@ class _Fetcher:
         self._places = defaultdict[str, CapacityLimiter](lambda: CapacityLimiter(policy.per_host))
         self._limiters = defaultdict[str, RateLimiter](RateLimiter)
 
-    async def outcome(self, url: str) -> tuple[str, FetchEntry, int]:
+    async def fetched(self, url: str) -> FetchResult:
         times, host = 0, urlsplit(url).netloc
-        limiter, longest = self._limiters[host], self._policy.longest_wait_s
 
         async def attempt() -> str:
             nonlocal times
             async with self._places[host]:
-                place = limiter.reserve()
-                while (left := limiter.left_s(place)) > 0:
-                    if left > longest:
-                        said = f"the host asks to wait {left:.0f} s, expected {longest:.0f} s"
-                        raise FetchError(Unfetched.RATE_LIMITED, said)
-                    await sleep(left)
+                await self._turn(self._limiters[host])
                 times += 1
                 try:
                     data = await self._client.fetch(url)
                     with as_fetch_error():
-                        return await run_sync(self._put, data, limiter=self._decoders)
+                        put, most = self._store.put, self._policy.most_pixels
+                        return await run_sync(put, data, most, limiter=self._decoders)
                 except FetchError as error:
                     if error.wait_s is not None:
-                        limiter.hold(error.wait_s)
+                        self._limiters[host].hold(error.wait_s)
                     raise
 
         try:
-            entry = FetchEntry(await self._retries.call_async(attempt), None)
+            digest = await self._retries.call_async(attempt)
+            result = FetchResult(url, digest, attempts=times)
         except FetchError as error:
-            entry = FetchEntry(None, error.reason, error.detail)
-        self._ledger.record(url, entry, times)
-        return url, entry, times
+            result = FetchResult(url, None, error.reason, error.detail, times)
+        self._ledger.record(result)
+        return result
 
-    def _put(self, data: bytes) -> str:
-        try:
-            with open_image(data, most_pixels=self._policy.most_pixels):
-                pass
-        except BadImageError as error:
-            # One pixel is an image, whatever it is good for.
-            if error.reason is not BadImage.TOO_SMALL:
-                raise
-        try:
-            with decoding:
-                return self._store.put(data)
-        except ImageError as said:
-            # The store gives no reason from the list.
-            with open_image(data) as image:
-                image.load()
-            raise BadImageError(BadImage.DAMAGED, str(said)) from said
+    async def _turn(self, limiter: RateLimiter) -> None:
+        place, longest = limiter.reserve(), self._policy.longest_wait_s
+        while (left := limiter.left_s(place)) > 0:
+            if left > longest:
+                said = f"the host asks to wait {left:.0f} s, expected {longest:.0f} s"
+                raise FetchError(Unfetched.RATE_LIMITED, said)
+            await sleep(left)
 
 
 def fetch_images(
@@ -225,28 +206,22 @@ def fetch_images(
     with FetchLedger(ledger or store.root.with_name(LEDGER)) as known:
 
         @asynccontextmanager
-        async def opened() -> AsyncIterator[Work[str, tuple[str, FetchEntry, int]]]:
+        async def opened() -> AsyncIterator[Work[str, FetchResult]]:
             async with image_client(policy, resolve) as client:
-                yield _Fetcher(client, store, known, policy).outcome
+                yield _Fetcher(client, store, known, policy).fetched
 
-        def results() -> Iterator[FetchResult]:
-            yield from refused
-            asked, entries = list[str](), known.known(list(spellings))
-            for url in spellings:
-                entry = entries.get(url, FetchEntry(None, None))
-                is_there = entry.sha256 is not None and store.path(entry.sha256).exists()
-                if is_there or entry.reason is Unfetched.GONE:
-                    yield FetchResult(url, entry.sha256, entry.reason, entry.detail, known=True)
-                else:
-                    asked.append(url)
-            if asked:
-                for url, entry, times in finished(asked, opened, policy.concurrency, THREAD):
-                    yield FetchResult(url, entry.sha256, entry.reason, entry.detail, times)
-
-        for result in results():
-            stats.count(result)
-            stats.seconds = time.monotonic() - started
-            if progress is not None:
-                progress(stats)
-            for url in spellings.get(result.url, (result.url,)):
-                yield replace(result, url=url)
+        settled = {
+            url: one
+            for url, one in known.known(list(spellings)).items()
+            if one.reason is Unfetched.GONE or (one.sha256 and store.path(one.sha256).exists())
+        }
+        asked = [url for url in spellings if url not in settled]
+        before = [settled[url] for url in spellings if url in settled]
+        with closing(finished(asked, opened, policy.concurrency, THREAD)) as fresh:
+            for result in chain(refused, before, fresh if asked else ()):
+                stats.count(result)
+                stats.seconds = time.monotonic() - started
+                if progress is not None:
+                    progress(stats)
+                for url in spellings.get(result.url, (result.url,)):
+                    yield replace(result, url=url)

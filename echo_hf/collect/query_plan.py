@@ -66,18 +66,6 @@ def planned(search: Search, released: datetime.date, now: datetime.datetime) -> 
             start = end
 
 
-def is_planned(question: Question, search: Search, released: datetime.date) -> bool:
-    """Whether a search still asks for what a question of an earlier run does."""
-    window = question.window
-    return any(
-        question.about in [(term,) for term in phase.terms]
-        and question.language in (phase.languages or (None,))
-        and (window is None or midnight(span.start) <= window.start)
-        and (window is None or span.until is None or window.end <= midnight(span.until))
-        for phase, span in zip(search.phases, phase_spans(search.phases, released), strict=True)
-    )
-
-
 def take_plan(
     ledger: CrawlLedger,
     platform: str,
@@ -85,10 +73,16 @@ def take_plan(
     released: datetime.date,
     now: datetime.datetime,
 ) -> None:
-    """Opens the questions that a search asks now, and no other search."""
+    """Opens the questions that a search asks now, and none of a term or language taken out."""
+    wanted = {
+        ((term,), language)
+        for phase in search.phases
+        for term in phase.terms
+        for language in phase.languages or (None,)
+    }
     ledger.try_again(platform)
     for asked in ledger.open_searches(platform):
-        if not is_planned(asked.question, search, released):
+        if (asked.question.about, asked.question.language) not in wanted:
             ledger.put_aside(asked, QuestionState.UNPLANNED)
     asks = (query.question for query in planned(search, released, now))
     ledger.add_searches(platform, uncovered(ledger, platform, asks))
@@ -145,9 +139,10 @@ def planned_queries(
                 except (EchoError, OSError, RateLimitedError) as error:
                     platform = None
                     noticed(f"{name} gives no more numbers of posts: {error}")
-                usd = 0.0 if tariff.usd_per_post == 0 else None
-                if posts is not None and tariff.usd_per_post is not None:
-                    usd = posts * tariff.usd_per_post
+                price = tariff.usd_per_post
+                usd = 0.0 if price == 0 else None
+                if posts is not None and price is not None:
+                    usd = posts * price
                 requests = max(1, math.ceil((posts or 0) / tariff.posts_per_page))
                 yield PlannedQuery(name, query, False, posts, requests, usd)
 
@@ -156,8 +151,7 @@ def _is_done(ledger: CrawlLedger, platform: str, question: Question) -> bool:
     state = ledger.state(platform, question)
     if state is not None:
         return state in (QuestionState.DONE, QuestionState.REFUSED)
-    window, until = question.window, ledger.covered(platform, question)
-    return window is not None and until is not None and until >= window.end
+    return not list(uncovered(ledger, platform, [question]))
 
 
 def _counting(
@@ -168,23 +162,19 @@ def _counting(
     closing: ExitStack,
 ) -> tuple[Tariff, Platform | None]:
     """What a platform charges, and itself where it can be asked for numbers of posts."""
+    tariff = Tariff()
     try:
         platform = make(name)
-    except EchoError as error:
-        noticed(f"what {name} charges is not known: {error}")
-        return Tariff(), None
-    tariff, price = platform.tariff, platform.tariff.usd_per_estimate
-    if tariff.usd_per_post:
-        noticed(f"{name} charges ${tariff.usd_per_post:g} a post")
-    if price and not estimate:
-        noticed(f"{name} counts posts beforehand for ${price:g} a query: --estimate asks it to")
-    if price is None or (price and not estimate):
-        return tariff, None
-    try:
-        return tariff, closing.enter_context(platform)
+        tariff, price = platform.tariff, platform.tariff.usd_per_estimate
+        if tariff.usd_per_post:
+            noticed(f"{name} charges ${tariff.usd_per_post:g} a post")
+        if price and not estimate:
+            noticed(f"{name} counts posts beforehand for ${price:g} a query: --estimate asks it to")
+        elif price is not None:
+            return tariff, closing.enter_context(platform)
     except (EchoError, OSError, RateLimitedError) as error:
         noticed(f"{name} cannot be asked how many posts there are: {error}")
-        return tariff, None
+    return tariff, None
 
 
 def as_json(one: PlannedQuery) -> dict[str, object]:

@@ -48,8 +48,6 @@ def said(rows: Rows) -> list[tuple[str, str]]:
 
 
 STATUS = {"uri": "https://art.example/users/mira/statuses/11111", "content": "<p>a</p>"}
-MESSAGE = {"id": "1", "type": "Default", "content": "a"}
-EXPORT = {"guild": {"id": "100"}, "channel": {"id": "200"}}
 
 
 @pytest.mark.parametrize(
@@ -58,10 +56,6 @@ EXPORT = {"guild": {"id": "100"}, "channel": {"id": "200"}}
         ("jsonl", {"url": URL, "edited": "2026-03-02T17:12:40Z"}),
         ("mastodon", {**STATUS, "visibility": "public", "edited_at": "2026-03-02T17:12:40.000Z"}),
         ("reddit", {"id": "1k2abc", "title": "A fox", "is_self": True, "edited": 1772471560.0}),
-        (
-            "discord",
-            EXPORT | {"messages": [{**MESSAGE, "timestampEdited": "2026-03-02T17:12:40Z"}]},
-        ),
     ],
 )
 def test_when_a_text_was_last_changed_is_read(

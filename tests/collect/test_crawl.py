@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -12,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from echo_hf.cli.posts_view import crawl_lines, show_crawled
 from echo_hf.collect.crawl import (
     MOST_BEGINNINGS,
     MOST_IDLE,
@@ -56,14 +59,10 @@ EMPTY = '{"posts": []}'
 
 def world_of(parents: dict[str, str | None], found: Sequence[str]) -> World:
     time = FIRST_DAY.isoformat()
+    terms = {name: ["lumen"] if name in found else [] for name in parents}
     return World(
         {
-            name: {
-                "id": name,
-                "parent": parent,
-                "time": time,
-                "terms": ["lumen"] if name in found else [],
-            }
+            name: {"id": name, "parent": parent, "time": time, "terms": terms[name]}
             for name, parent in parents.items()
         }
     )
@@ -77,7 +76,7 @@ def crawled_with(platform: type[Simulated], root: Path) -> CrawlStats:
 def test_everything_reachable_is_collected_once_and_a_second_run_asks_nothing(
     serve: Serve, tmp_path: Path
 ) -> None:
-    world = World.of(800, seed=0)
+    world = World.of(500, seed=0)
     service = serve(world, limit_each=17)
     watch = Heard()
     stats = crawled(tmp_path, config_of(), watch)
@@ -96,15 +95,30 @@ def test_everything_reachable_is_collected_once_and_a_second_run_asks_nothing(
     assert (again.spent, again.questions) == (stats.spent, stats.questions)
 
 
-def test_a_deleted_ancestor_keeps_its_place_and_its_reason(serve: Serve, tmp_path: Path) -> None:
-    world = world_of({"p0": None, "p1": "p0", "p2": "p1", "p3": "p1"}, found=["p2"])
-    world.deleted.add("p1")
+def test_a_deleted_ancestor_keeps_its_place_and_the_figures_tell(
+    serve: Serve, tmp_path: Path
+) -> None:
+    parents = {"p0": None, "p1": "p0", "p2": None, "p3": "p2", "p4": "p3"}
+    world = world_of(parents, found=["p1", "p3"])
+    world.deleted.add("p0")
     serve(world)
-    stats = crawled(tmp_path, config_of())
-    missing = {name: one["missing"] for name, one in collected(tmp_path).items()}
+    stats = crawled(tmp_path, config_of(phases=[ONE_DAY]))
+    written = json.loads((tmp_path / STATS).read_text("utf-8"))[NAME]
+    console, lines = Console(file=io.StringIO(), width=200), list(crawl_lines(stats))
+    show_crawled(console, [stats])
 
-    assert missing == {"p1": "deleted", "p2": None, "p3": None}
-    assert stats.missing == {"deleted": 1}
+    assert {
+        name: one["missing"] for name, one in collected(tmp_path).items() if one["missing"]
+    } == {"p0": "deleted"}
+    assert (stats.by_terms, stats.by_replies, stats.missing) == (2, 2, {"deleted": 1})
+    assert stats.missed_by_terms == written["missed_by_terms"] == 0.5
+    assert (written["end"], written["missing"]) == ("nothing_left", {"deleted": 1})
+    assert lines[:2] == [
+        "2 posts by search terms, 2 more by replies (50 % that terms alone would have missed)",
+        "posts that are named and not there: 1 deleted",
+    ]
+    assert lines[-1].startswith("nothing_left: every query is answered")
+    assert all(line in console.file.getvalue() for line in lines)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("found", [["p0", "p1"], ["p1"], ["p2"]], ids=str)
@@ -230,18 +244,17 @@ def test_a_forgotten_post_that_comes_again_is_not_written_down(
 @pytest.mark.parametrize(
     ("limit", "end"),
     [
-        ({"budget": {"posts": 300}}, CrawlEnd.POSTS_SPENT),
-        ({"budget": {"usd": 300 * PRICE}}, CrawlEnd.DOLLARS_SPENT),
-        ({"expand": {"posts": 60}}, CrawlEnd.EXPANSION_FULL),
+        ({"budget": {"posts": 150}}, CrawlEnd.POSTS_SPENT),
+        ({"budget": {"usd": 150 * PRICE}}, CrawlEnd.DOLLARS_SPENT),
+        ({"expand": {"posts": 40}}, CrawlEnd.EXPANSION_FULL),
         ({"expand": {"rounds": 1}}, CrawlEnd.ROUNDS_DONE),
-        ({"expand": {"rounds": 0}}, CrawlEnd.ROUNDS_DONE),
     ],
     ids=str,
 )
 def test_a_limit_stops_it_and_a_larger_one_goes_on(
     limit: dict[str, Any], end: CrawlEnd, serve: Serve, tmp_path: Path
 ) -> None:
-    world = World.of(700, seed=4)
+    world = World.of(400, seed=4)
     service = serve(world)
     stopped = crawled(tmp_path, config_of(**limit))
     requests = service.requests
@@ -396,11 +409,10 @@ def test_terms_that_are_taken_out_are_not_asked_until_they_come_back(tmp_path: P
     assert terms_asked(tmp_path, both) == ({"lumen"}, CrawlEnd.NOTHING_LEFT)
 
 
-@pytest.mark.parametrize("less", [{"days": 1}, {"languages": ("ja",)}], ids=str)
-def test_neither_are_days_and_languages(less: dict[str, Any], tmp_path: Path) -> None:
+def test_neither_are_languages(tmp_path: Path) -> None:
     whole = {"terms": ("lumen",), "window": "1d", "days": 5}
     terms_asked(tmp_path, Phase(**whole), posts=1)
-    terms_asked(tmp_path, Phase(**{**whole, **less}))
+    terms_asked(tmp_path, Phase(**whole, languages=("ja",)))
     with CrawlLedger(tmp_path / LEDGER) as ledger:
         assert ledger.states(NAME)["unplanned"] == 4
 
@@ -411,23 +423,25 @@ def paged(root: Path, page: Callable[[str | None], Answer]) -> tuple[int, CrawlS
     return len(platform.asked), stats
 
 
-@pytest.mark.parametrize("length", [1, 2, 7])
-def test_cursors_that_lead_in_a_circle_are_given_up(length: int, tmp_path: Path) -> None:
-    def page(cursor: str | None) -> Answer:
-        return Answer(EMPTY, str((int(cursor or 0) + 1) % length), posts=1)
+@pytest.mark.parametrize(
+    ("following", "most", "words"),
+    [
+        (lambda number: (number + 1) % 1, MOST_BEGINNINGS * 2, "its cursors got lost"),
+        (lambda number: (number + 1) % 7, MOST_BEGINNINGS * 8, "its cursors got lost"),
+        (lambda number: number + 40, MOST_IDLE, "brought nothing new"),
+    ],
+    ids=["the same cursor", "a circle", "ever new cursors"],
+)
+def test_pages_without_end_are_given_up(
+    following: Callable[[int], int], most: int, words: str, tmp_path: Path
+) -> None:
+    asked, stats = paged(
+        tmp_path, lambda cursor: Answer(EMPTY, str(following(int(cursor or 0))), posts=1)
+    )
 
-    asked, stats = paged(tmp_path, page)
-
-    assert stats.spent.requests == stats.spent.posts == asked <= MOST_BEGINNINGS * (length + 1)
+    assert stats.spent.requests == stats.spent.posts == asked <= most
     assert (stats.end, stats.questions) == (CrawlEnd.NOTHING_LEFT, {"refused": 1})
-    assert "its cursors got lost" in next(iter(stats.errors))
-
-
-def test_a_page_that_comes_again_under_ever_new_cursors_is_given_up(tmp_path: Path) -> None:
-    asked, stats = paged(tmp_path, lambda cursor: Answer(EMPTY, str(int(cursor or 0) + 40)))
-
-    assert (asked, stats.questions) == (MOST_IDLE, {"refused": 1})
-    assert "brought nothing new" in next(iter(stats.errors))
+    assert words in next(iter(stats.errors))
 
 
 def test_a_few_empty_pages_on_the_way_lose_nothing(tmp_path: Path) -> None:
@@ -455,16 +469,11 @@ def waited(*script: Any, **options: Any) -> tuple[list[float], list[float]]:
     return slept, told
 
 
-def test_it_waits_as_long_as_it_is_told() -> None:
+def test_it_waits_as_long_as_it_is_told_and_tries_again_what_may_pass() -> None:
     limits = [RateLimitedError(seconds) for seconds in (7.5, 0, -3)]
     slept, told = waited(*limits, "answer")
-
     assert slept == told == [7.5, 1.0, 2.0]
-
-
-def test_it_tries_again_what_may_pass_and_tells_nobody() -> None:
     slept, told = waited(*[OSError("reset")] * 3, "answer")
-
     assert (len(slept), told) == (3, [])
     assert all(0 <= wait <= longest for wait, longest in zip(slept, (1, 2, 4), strict=True))
 

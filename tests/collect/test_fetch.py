@@ -13,7 +13,7 @@ from threading import Barrier, Event, Lock
 
 import pytest
 
-from echo_hf.collect.fetch import FetchEntry, FetchLedger, FetchStats, fetch_images
+from echo_hf.collect.fetch import FetchLedger, FetchResult, FetchStats, fetch_images
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Unfetched
 from tests.collect.fetching import (
@@ -156,7 +156,6 @@ def test_progress_is_told_after_each_outcome(server: ImageServer, store: ImageSt
     assert seen == [(1, 3), (2, 3), (3, 3)]
     assert (last[0].known, last[0].fetched) == (1, 0)
     assert last[0].reasons == {Unfetched.NOT_ALLOWED: 1, Unfetched.GONE: 1}
-    assert last[0].seconds > 0
 
 
 def test_a_store_that_cannot_be_written_ends_the_run(
@@ -194,13 +193,7 @@ def test_a_silent_server_is_given_up(server: ImageServer, store: ImageStore) -> 
 
     server.answers["/a"] = keep_silent
     started = time.monotonic()
-    result = fetch_one(
-        server,
-        store,
-        server.url("/a"),
-        read_timeout_s=0.1,
-        max_attempts=2,
-    )
+    result = fetch_one(server, store, server.url("/a"), read_timeout_s=0.1, max_attempts=2)
     assert (result.reason, result.attempts) == (Unfetched.TIMEOUT, 2)
     assert time.monotonic() - started < 5
 
@@ -249,7 +242,7 @@ def test_a_ledger_takes_what_was_fetched_before_what_failed_and_the_later_of_two
         (here, lost, None), (there, lost, "2"),
     ):  # fmt: skip
         reason = None if digest else Unfetched.TIMEOUT
-        ledger.record(url, FetchEntry(digest, reason, ledger.path.parent.name), 1)
+        ledger.record(FetchResult(url, digest, reason, ledger.path.parent.name, 1))
         ledger.execute("update fetches set asked_at = ? where url = ?", str(next(times)), url)
     there.close()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import socket
 import ssl
-import time
 import tracemalloc
 import zlib
 from collections import Counter
@@ -22,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.collect.fetch import fetch_images
+from echo_hf.collect.fetch import FetchResult, fetch_images
 from echo_hf.collect.network import (
     Address,
     Body,
@@ -46,6 +45,19 @@ from tests.collect.server_for_tests import ImageServer
 from tests.images_for_tests import encoded, noise, png
 
 
+def fetched(
+    server: ImageServer, store: ImageStore, urls: Sequence[str], *answers: str
+) -> list[FetchResult]:
+    """What comes of addresses whose names lead to these, the last one again and again."""
+    left = list(answers)
+
+    async def look_up(host: str, port: int) -> Sequence[Address]:
+        return [ip_address(left.pop(0) if len(left) > 1 else left[0])]
+
+    policy = policy_for(server, concurrency=1)
+    return list(fetch_images(urls, store, policy=policy, resolve=look_up))
+
+
 def test_a_request_says_who_asks_and_nothing_more(server: ImageServer, store: ImageStore) -> None:
     server.gives("/red", RED)
     fetch_one(server, store, server.leads("/", "/red", **{"Set-Cookie": "id=7; Path=/"}))
@@ -63,7 +75,7 @@ def test_a_request_says_who_asks_and_nothing_more(server: ImageServer, store: Im
         ([401, 403, 451], Unfetched.FORBIDDEN, 1),
         ([408], Unfetched.TIMEOUT, 3),
         ([429], Unfetched.RATE_LIMITED, 3),
-        ([500, 503], Unfetched.SERVER_ERROR, 3),
+        ([503], Unfetched.SERVER_ERROR, 3),
         ([302, 206], Unfetched.SERVER_ERROR, 1),
     ],
 )
@@ -74,19 +86,16 @@ def test_each_status_has_its_reason(
         path = f"/{status}"
         result = fetch_one(server, store, server.says(path, *[status] * 9))
         assert (result.reason, result.attempts, result.sha256) == (reason, attempts, None)
-        assert result.detail == f"status {status}"
-        assert server.asked[path] == attempts
+        assert (result.detail, server.asked[path]) == (f"status {status}", attempts)
 
 
-def test_redirects_are_followed(server: ImageServer, store: ImageStore) -> None:
+def test_redirects_are_followed_and_have_an_end(server: ImageServer, store: ImageStore) -> None:
     server.gives("/red", RED)
     for status in (301, 302, 303, 307, 308):
         server.leads("/second", server.url("/red"), status)
         first = server.leads(f"/{status}", "second", status)
         assert fetch_one(server, store, first).sha256 == digest_of(RED)
-
-
-def test_redirects_have_an_end(server: ImageServer, store: ImageStore) -> None:
+    server.asked.clear()
     server.leads("/b", "/a")
     assert fetch_one(server, store, server.leads("/a", "/b")).reason is Unfetched.TOO_MANY_REDIRECTS
     assert server.asked == {"/a": 1, "/b": 1}
@@ -102,13 +111,11 @@ def test_redirects_have_an_end(server: ImageServer, store: ImageStore) -> None:
     [
         ("http://169.254.169.254:{port}/latest/meta-data/", Unfetched.PRIVATE_ADDRESS),
         ("http://127.0.0.2:{port}/", Unfetched.PRIVATE_ADDRESS),
-        ("http://[::1]:{port}/", Unfetched.PRIVATE_ADDRESS),
         ("http://[::ffff:127.0.0.1]:{port}/red", Unfetched.PRIVATE_ADDRESS),
         ("http://0:{port}/red", Unfetched.PRIVATE_ADDRESS),
         ("http://127.0.0.1:22/", Unfetched.NOT_ALLOWED),
         ("http://mira:secret@127.0.0.1:{port}/red", Unfetched.NOT_ALLOWED),
         ("file:///etc/passwd", Unfetched.NOT_ALLOWED),
-        ("ftp://127.0.0.1/red", Unfetched.NOT_ALLOWED),
         ("data:image/png;base64,AAAA", Unfetched.NOT_ALLOWED),
     ],
 )
@@ -126,12 +133,10 @@ def test_a_redirect_leads_nowhere_that_an_address_may_not(
     "url",
     [
         "http://pictures.example:8080/a.png",
-        "https://pictures.example:22/a.png",
         "http://mira:secret@pictures.example/a.png",
         "file:///etc/passwd",
         "javascript:alert(1)",
         "//pictures.example/a.png",
-        "a.png",
         "",
     ],
 )
@@ -148,16 +153,10 @@ def test_what_is_no_plain_web_address_is_not_asked(store: ImageStore, url: str) 
 def test_a_name_that_changes_its_address_leads_nowhere_else(
     server: ImageServer, store: ImageStore
 ) -> None:
-    answers = ["127.0.0.1", "169.254.169.254"]
-
-    async def look_up(host: str, port: int) -> Sequence[Address]:
-        return [ip_address(answers.pop(0))]
-
     server.gives("/red", RED)
     server.says("/blue", 500, then=BLUE, Connection="close")
     urls = [server.url(path, "pictures.example") for path in ("/red", "/blue")]
-    policy = policy_for(server, concurrency=1)
-    red, blue = fetch_images(urls, store, policy=policy, resolve=look_up)
+    red, blue = fetched(server, store, urls, "127.0.0.1", "169.254.169.254")
     assert red.sha256 == digest_of(RED)
     assert server.headers[0]["host"] == f"pictures.example:{server.port}"
     assert (blue.reason, blue.attempts) == (Unfetched.PRIVATE_ADDRESS, 2)
@@ -173,14 +172,10 @@ def test_a_certificate_must_be_made_out_to_the_name(
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(name).configure_cert(context)
-
-    async def look_up(host: str, port: int) -> Sequence[Address]:
-        return [ip_address("127.0.0.1")]
-
     with ImageServer(context) as server:
         server.gives("/red", RED)
         url = server.url("/red", "pictures.example", "https")
-        (result,) = fetch_images([url], store, policy=policy_for(server), resolve=look_up)
+        (result,) = fetched(server, store, [url], "127.0.0.1")
     if name == "pictures.example":
         assert result.sha256 == digest_of(RED)
     else:
@@ -193,7 +188,6 @@ def test_a_certificate_must_be_made_out_to_the_name(
     [
         (b"<!doctype html><title>Log in</title>", Unfetched.WRONG_TYPE, "html"),
         (b'<svg xmlns="http://www.w3.org/2000/svg"/>', Unfetched.WRONG_TYPE, "svg"),
-        (b"%PDF-1.7 and so on", Unfetched.WRONG_TYPE, "not_a_picture"),
         (b"", Unfetched.WRONG_TYPE, "not_a_picture"),
         (png((40_000, 40_000), 8, 0, b""), Unfetched.TOO_LARGE, "too_many_pixels"),
         (png((30, 30), 8, 2, b"\x09" * 2730), Unfetched.UNDECODABLE, "damaged"),
@@ -208,11 +202,6 @@ def test_the_bytes_say_what_came(
     assert not store.root.exists()
 
 
-def test_a_single_pixel_is_an_image(server: ImageServer, store: ImageStore) -> None:
-    pixel = encoded(Image.new("RGB", (1, 1)), "GIF")
-    assert fetch_one(server, store, server.gives("/a", pixel)).sha256 == digest_of(pixel)
-
-
 def test_the_limits_are_the_policys(server: ImageServer, store: ImageStore) -> None:
     url = server.gives("/a", NOISE)
     size = len(NOISE)
@@ -222,6 +211,8 @@ def test_the_limits_are_the_policys(server: ImageServer, store: ImageStore) -> N
     assert too_many_pixels.detail.startswith("too_many_pixels: 90 x 90")
     at_the_limit = fetch_one(server, store, url, most_bytes=size, most_pixels=8100)
     assert at_the_limit.sha256 == digest_of(NOISE)
+    pixel = encoded(Image.new("RGB", (1, 1)), "GIF")  # whatever it is good for
+    assert fetch_one(server, store, server.gives("/b", pixel)).sha256 == digest_of(pixel)
 
 
 def test_a_body_without_end_is_left(server: ImageServer, store: ImageStore) -> None:
@@ -252,10 +243,8 @@ def test_a_slow_drip_ends(server: ImageServer, store: ImageStore, where: str) ->
                 return
 
     server.answers["/a"] = drip
-    started = time.monotonic()
-    result = fetch_one(server, store, server.url("/a"), total_timeout_s=0.3, max_attempts=1)
+    result = fetch_one(server, store, server.url("/a"), total_timeout_s=0.2, max_attempts=1)
     assert result.reason is Unfetched.TIMEOUT
-    assert time.monotonic() - started < 5
 
 
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -270,12 +259,11 @@ def listener() -> Iterator[socket.socket]:
 
 def _connect(
     listener: socket.socket, allowed: Sequence[IPv4Network], *answers: str
-) -> tuple[str, int] | None:
-    """To whom a name with these addresses leads; null where nobody came to the listener."""
+) -> tuple[str, int]:
+    """To whom a name with these addresses leads."""
     port = listener.getsockname()[1]
 
     async def look_up(host: str, port: int) -> list[Address]:
-        assert host == "pictures.example"
         return [ip_address(text) for text in answers]
 
     async def connect() -> tuple[str, int]:
@@ -297,7 +285,6 @@ def _connect(
         # one address that is not allowed is enough
         (LOOPBACK, ["127.0.0.1", "10.0.0.1"]),
         (LOOPBACK, ["::ffff:127.0.0.1"]),
-        (LOOPBACK, ["::1"]),
     ],
 )
 def test_a_private_address_is_refused_before_a_connection(
@@ -313,16 +300,9 @@ def test_an_allowed_network_is_connected_to_by_the_first_address_that_answers(
     listener: socket.socket,
 ) -> None:
     place = ("127.0.0.1", listener.getsockname()[1])
-    assert _connect(listener, LOOPBACK, "127.0.0.1") == place
     assert _connect(listener, LOOPBACK, "127.0.0.9", "127.0.0.1") == place
-
-
-def test_a_host_that_cannot_be_reached_is_a_connection_error() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        for answers in ([], ["127.0.0.1"]):
-            with pytest.raises(httpcore2.ConnectError):
-                _connect(taken, LOOPBACK, *answers)
+    with pytest.raises(httpcore2.ConnectError):
+        _connect(listener, LOOPBACK)
     with pytest.raises(httpcore2.ConnectError, match=r"nobody\.invalid"):
         anyio.run(CheckedNetwork(LOOPBACK).connect_tcp, "nobody.invalid", 80, 5)
 
@@ -346,14 +326,7 @@ def test_special_addresses_are_not_public_and_their_neighbours_are() -> None:
 
 @given(st.ip_addresses())
 def test_nothing_that_python_calls_special_is_public(address: IPv4Address | IPv6Address) -> None:
-    special = (
-        address.is_private
-        or address.is_loopback
-        or address.is_link_local
-        or address.is_multicast
-        or address.is_reserved
-        or address.is_unspecified
-    )
+    special = not address.is_global or address.is_multicast or address.is_reserved
     translated = address in ip_network("64:ff9b::/96")
     assert translated or not (special and is_public(address))
 
@@ -370,23 +343,32 @@ def _whole(encoding: str | None, data: bytes, most: int, size: int = 4096) -> by
     return body.whole()
 
 
-def _refused(encoding: str | None, data: bytes, most: int, size: int = 4096) -> BadImage:
-    with pytest.raises(BadImageError) as caught:
-        _whole(encoding, data, most, size)
-    return caught.value.reason
-
-
-@given(st.sampled_from([None, "", "identity", " GZIP ", *PACKERS]), st.integers(1, 9000))
-def test_an_image_comes_out_as_its_bytes(encoding: str | None, size: int) -> None:
+@pytest.mark.parametrize("encoding", [None, "", "identity", " GZIP ", *PACKERS])
+def test_an_image_comes_out_as_its_bytes(encoding: str | None) -> None:
     packed = PACKERS.get((encoding or "").strip().lower(), bytes)(IMAGE)
-    assert _whole(encoding, packed, len(packed) + len(IMAGE), size) == IMAGE
+    for size in (1, 1000, len(packed)):
+        assert _whole(encoding, packed, len(packed) + len(IMAGE), size) == IMAGE
 
 
-def test_the_limit_is_exact() -> None:
-    most = len(IMAGE) - 1
-    assert _whole(None, IMAGE, len(IMAGE), 1000) == IMAGE
-    assert _refused(None, IMAGE, most) is BadImage.TOO_MANY_BYTES
-    assert _refused("gzip", gzip.compress(IMAGE), most) is BadImage.TOO_MANY_BYTES
+@pytest.mark.parametrize(
+    ("encoding", "data", "most", "reason"),
+    [
+        ("br", IMAGE, 100_000, BadImage.DAMAGED),
+        ("gzip, gzip", gzip.compress(gzip.compress(IMAGE)), 100_000, BadImage.DAMAGED),
+        ("gzip", IMAGE, 100_000, BadImage.DAMAGED),
+        ("gzip", gzip.compress(IMAGE)[:-20], 100_000, BadImage.TRUNCATED),
+        ("gzip", gzip.compress(b"<svg/>"), 100_000, BadImage.SVG),
+        (None, IMAGE, len(IMAGE) - 1, BadImage.TOO_MANY_BYTES),
+        ("gzip", gzip.compress(IMAGE), len(IMAGE) - 1, BadImage.TOO_MANY_BYTES),
+    ],
+    ids=range(7),
+)
+def test_what_cannot_be_an_image_has_its_reason(
+    encoding: str | None, data: bytes, most: int, reason: BadImage
+) -> None:
+    with pytest.raises(BadImageError) as caught:
+        _whole(encoding, data, most)
+    assert caught.value.reason is reason
 
 
 def test_a_bomb_is_unpacked_no_further_than_the_limit() -> None:
@@ -394,25 +376,8 @@ def test_a_bomb_is_unpacked_no_further_than_the_limit() -> None:
     assert len(packed) < 80_000
     tracemalloc.start()
     try:
-        assert _refused("gzip", packed, most, len(packed)) is BadImage.TOO_MANY_BYTES
+        with pytest.raises(BadImageError):
+            _whole("gzip", packed, most, len(packed))
         assert tracemalloc.get_traced_memory()[1] < 10 * most
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.parametrize(
-    ("encoding", "data", "reason"),
-    [
-        ("br", IMAGE, BadImage.DAMAGED),
-        ("gzip, gzip", gzip.compress(gzip.compress(IMAGE, mtime=0), mtime=0), BadImage.DAMAGED),
-        ("gzip", IMAGE, BadImage.DAMAGED),
-        ("gzip", gzip.compress(IMAGE, mtime=0)[:-20], BadImage.TRUNCATED),
-        (None, b"", BadImage.NOT_AN_IMAGE),
-        (None, b"<!doctype html><p>no", BadImage.HTML),
-        ("gzip", gzip.compress(b"<svg/>", mtime=0), BadImage.SVG),
-    ],
-)
-def test_what_cannot_be_an_image_has_its_reason(
-    encoding: str | None, data: bytes, reason: BadImage
-) -> None:
-    assert _refused(encoding, data, 100_000) is reason

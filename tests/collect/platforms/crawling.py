@@ -62,13 +62,10 @@ def crawled(root: Path, config: Config, watch: Heard | None = None) -> CrawlStat
 
 def collected(root: Path) -> dict[str, Mapping[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    source = make_source(NAME)
     for answer in stored_answers(root / LEDGER, NAME):
-        for _, record in source.split([answer.body]):
-            for post in source.posts(json.loads(record), answer.keywords):
-                name = post.url.rpartition("/")[2]
-                one = found.setdefault(name, {"terms": set(), "missing": None, "times": 0})
-                one["terms"] |= set(post.keywords)
+        for _, record in answer.records():
+            for post in make_source(answer.source).posts(json.loads(record), answer.keywords):
+                one = found.setdefault(post.url.rpartition("/")[2], {"missing": None, "times": 0})
                 one["missing"] = post.missing
                 one["times"] += 1
     return found

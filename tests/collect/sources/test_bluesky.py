@@ -68,11 +68,6 @@ CASES: dict[str, Case] = {
         {"a": {"pictures": SHOWN[:1]}},
         ["#0 bad_field"],
     ),
-    "an image of a number": (
-        embedding({"images": [{"fullsize": 5}, GOOD]}),
-        {"a": {"pictures": SHOWN[:1]}},
-        ["#0 bad_field"],
-    ),
     "an image without an address": (
         embedding({"images": [{"image": {"ref": {"$link": "bafy"}}, "alt": "a"}, GOOD]}),
         {"a": {"pictures": SHOWN[:1]}},
@@ -83,14 +78,8 @@ CASES: dict[str, Case] = {
         {"a": {"pictures": []}},
         [],
     ),
-    "a preview of a video": (
-        embedding({"playlist": "https://v.example/", "thumbnail": "https://p.example/t"}),
-        {"a": {"pictures": []}},
-        [],
-    ),
     "a quote not found": (quoted(notFound=True), lost("not_found"), []),
     "a blocked quote": (quoted(blocked=True), lost("blocked"), []),
-    "a detached quote": (quoted(detached=True), lost("not_fetched"), []),
     "a tree with missing posts": (
         {"thread": TREE},
         {
@@ -102,20 +91,14 @@ CASES: dict[str, Case] = {
         [],
     ),
     "labels": (page(view("a", labels=LABELS)), {"a": {"text": "a"}}, ["#0 labelled"]),
-    "nothing": (page(), {}, []),
-    "posts of a number": ({"posts": 5}, {}, ["#0 not_a_post"]),
     "null": (page(None, view("a")), {"a": {}}, ["#0 not_a_post"]),
-    "only a number": (page({"uri": 5}), {}, ["#0 not_a_post"]),
     "no uri": (page({"record": {"text": "a"}}), {}, ["#0 no_url"]),
     "a record of a number": (page({**view("a"), "record": 5}), {"a": {}}, ["#0 bad_field"]),
     "no thread": ({"thread": None}, {}, ["#0 not_a_post"]),
-    "a thread without its post": ({"thread": {"uri": 5}}, {}, ["#0 no_url"]),
     "replies": ({"thread": {"post": view("a"), "replies": 5}}, {"a": {}}, ["#1 bad_field"]),
     "a parent": ({"thread": {"post": view("a"), "parent": 5}}, {"a": {}}, ["#1 not_a_post"]),
     "an error": ({"error": "NotFound"}, {}, ["not_a_post"]),
-    "a list": ([], {}, ["not_a_post"]),
     "a missing post of a number": ({"_missing": 5}, {}, ["no_url"]),
-    "no JSON": ("no JSON", {}, ["not_json"]),
 }
 
 
