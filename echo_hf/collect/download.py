@@ -17,8 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf.collect.collect import distinct_images
-from echo_hf.collect.fetch import LEDGER, FetchResult, fetch_images, ledger_digest, read_ledger
-from echo_hf.collect.network import FetchError, allowed_url
+from echo_hf.collect.fetch import (
+    LEDGER,
+    FetchError,
+    FetchResult,
+    allowed_url,
+    fetch_images,
+    ledger_digest,
+    read_ledger,
+)
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.images.decode import BadImageError
 from echo_hf.images.loader import load_rgb

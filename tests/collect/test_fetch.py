@@ -64,8 +64,7 @@ def test_an_image_that_left_the_store_is_fetched_again(
     url = server.gives("/red", RED)
     store.path(fetch_one(server, store, url).sha256 or "").unlink()
     assert not fetch_one(server, store, url).known
-    assert store.open(digest_of(RED)) == RED
-    assert server.asked == {"/red": 2}
+    assert (store.open(digest_of(RED)), server.asked) == (RED, {"/red": 2})
 
 
 FETCHER = """
@@ -135,8 +134,9 @@ def test_as_many_as_allowed_are_under_way_and_no_more(
             active -= 1
         answer(request, 200, RED)
 
-    urls = [server.url(f"/{number}") for number in range(at_once * 3)]
-    server.answers.update({f"/{number}": meet for number in range(len(urls))})
+    paths = [f"/{number}" for number in range(at_once * 3)]
+    server.answers.update(dict.fromkeys(paths, meet))
+    urls = map(server.url, paths)
     results = fetch(server, store, *urls, concurrency=concurrency, per_host=per_host)
     assert {one.sha256 for one in results} == {digest_of(RED)}
     assert most == at_once
@@ -158,31 +158,18 @@ def test_progress_is_told_after_each_outcome(server: ImageServer, store: ImageSt
     assert last[0].reasons == {Unfetched.NOT_ALLOWED: 1, Unfetched.GONE: 1}
 
 
-def test_a_store_that_cannot_be_written_ends_the_run(
+def test_a_server_is_left_alone_as_long_as_it_asks_and_too_long_a_wait_is_left(
     server: ImageServer, store: ImageStore
 ) -> None:
-    store.root.parent.mkdir()
-    store.root.write_text("in the way")
-    with pytest.raises(OSError, match="pictures"):
-        fetch_one(server, store, server.gives("/red", RED))
-
-
-def test_a_server_is_left_alone_as_long_as_it_asks(server: ImageServer, store: ImageStore) -> None:
     urls = [server.says("/a", 429, then=RED, Retry_After="1"), server.gives("/b", BLUE)]
     started = time.monotonic()
     results = fetch(server, store, *urls, concurrency=1)
     assert time.monotonic() - started >= 1
     assert [one.sha256 for one in results] == [digest_of(RED), digest_of(BLUE)]
-
-
-def test_a_server_that_asks_for_too_long_a_wait_is_left_for_another_run(
-    server: ImageServer, store: ImageStore
-) -> None:
-    urls = [server.says("/a", 429, then=RED, Retry_After="3600"), server.gives("/b", BLUE)]
+    urls = [server.says("/c", 429, then=RED, Retry_After="3600"), server.gives("/d", BLUE)]
     results = fetch(server, store, *urls, concurrency=1)
     assert {one.reason for one in results} == {Unfetched.RATE_LIMITED}
     assert [one.attempts for one in results] == [1, 0]
-    assert server.asked == {"/a": 1}
     again = {one.sha256 for one in fetch(server, store, *urls)}
     assert again == {digest_of(RED), digest_of(BLUE)}
 
@@ -192,10 +179,8 @@ def test_a_silent_server_is_given_up(server: ImageServer, store: ImageStore) -> 
         server.closing.wait(30)
 
     server.answers["/a"] = keep_silent
-    started = time.monotonic()
     result = fetch_one(server, store, server.url("/a"), read_timeout_s=0.1, max_attempts=2)
     assert (result.reason, result.attempts) == (Unfetched.TIMEOUT, 2)
-    assert time.monotonic() - started < 5
 
 
 def test_nobody_there_is_unreachable(server: ImageServer, store: ImageStore) -> None:

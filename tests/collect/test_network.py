@@ -21,12 +21,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.collect.fetch import FetchResult, fetch_images
-from echo_hf.collect.network import (
+from echo_hf.collect.fetch import (
     Address,
     Body,
     CheckedNetwork,
+    FetchResult,
     PrivateAddressError,
+    fetch_images,
     is_public,
 )
 from echo_hf.images.decode import BadImageError

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from echo_hf.cli.posts_view import show_plan
+from echo_hf.collect.crawl import PlannedQuery, Query, as_json, planned, planned_queries
 from echo_hf.collect.platforms.base import Platform, Tariff
-from echo_hf.collect.query_plan import PlannedQuery, Query, as_json, planned, planned_queries
 from echo_hf.config.collection import Phase, Search
 from echo_hf.config.loading import Config
 from tests.collect.platforms.crawling import Serve, config_of, crawled

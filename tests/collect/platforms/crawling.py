@@ -13,7 +13,6 @@ import pytest
 
 from echo_hf.collect.crawl import Patience, crawl_posts
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlStats, stored_answers
-from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import make_source
 from echo_hf.config.loading import Config, parse_config
 from echo_hf.pipeline.run_folder import RunFolder
@@ -69,11 +68,6 @@ def collected(root: Path) -> dict[str, Mapping[str, Any]]:
                 one["missing"] = post.missing
                 one["times"] += 1
     return found
-
-
-def records(root: Path, config: Config) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = read_records(config.posts, root / LEDGER).to_list()
-    return rows
 
 
 Serve = Callable[..., Service]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import SOURCES as REGISTRY
-from echo_hf.collect.sources.base import json_documents, numbered_lines
+from echo_hf.collect.sources.base import json_documents
 from echo_hf.config.collection import Columns
 from echo_hf.config.sections import Posts
 from echo_hf.pipeline.result import StageResult
@@ -123,12 +123,6 @@ def test_depth_breaks_no_source(
     assert parents == set(table["place"].to_pylist()) != set()
 
 
-def test_lines_are_numbered_from_one_and_blank_ones_left_out() -> None:
-    lines = ["a\n", "\n", " b \r\n", "\ufeff\n", "\ufeffc"]
-
-    assert list(numbered_lines(lines)) == [(":1", "a"), (":3", "b"), (":5", "c")]
-
-
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
@@ -141,10 +135,6 @@ def test_lines_are_numbered_from_one_and_blank_ones_left_out() -> None:
 )
 def test_a_file_is_lines_or_one_document(lines: list[str], expected: list[tuple[str, str]]) -> None:
     assert list(json_documents(lines)) == expected
-
-
-def test_every_source_has_a_form_for_hostile_posts() -> None:
-    assert set(SOURCES) <= set(FORMS)
 
 
 @pytest.fixture

@@ -56,7 +56,6 @@ PERMALINK = {"id": "c1", "body": "a", "permalink": "/r/foxes/comments/1k2abc/a_f
 CASES: dict[str, Case] = {
     "a permalink": (PERMALINK, {"c1": {"url": f"{PARENT}/_/c1"}}, []),
     "deleted": taken("[deleted]"),
-    "removed with its image": (REMOVED, alone(missing="deleted", text=None, pictures=[]), []),
     "a score is no number of likes": (SCORES, alone(engagement=COUNTS), []),
     "a crosspost quotes what it repeats": (
         submission(crosspost_parent="t3_1j9xyz"),
@@ -67,11 +66,6 @@ CASES: dict[str, Case] = {
     "raw markup": (
         submission(selftext="a &amp; b", selftext_html="<div>"),
         alone(text="A fox\n\na &amp; b"),
-        [],
-    ),
-    "a page": (
-        submission(is_self=False, url="https://a.example/"),
-        alone(text="A fox\n\nhttps://a.example/"),
         [],
     ),
     "a page that is an image": (

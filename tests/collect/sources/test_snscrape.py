@@ -96,16 +96,12 @@ CASES: dict[str, Case] = {
         {"7": {"text": "a", "keywords": []}},
         ["repost"],
     ),
-    "a reference": ({"_type": "snscrape.modules.twitter.TweetRef", "id": 7}, LOST, []),
     "a tombstone": (TOMBSTONE, LOST, []),
     "a number and an address": ({"id_str": "7", "url": ADDRESS(7)}, LOST, []),
     "no address": spoiled("no_url", id_str=None, id=None, url=None),
     "a rounded parent": spoiled("bad_field", inReplyToTweetIdStr=None, inReplyToTweetId=1.6e18),
-    "media": spoiled("bad_field", media="a"),
-    "a quote": spoiled("bad_field", quotedTweet="a"),
     "our own format": (OURS, {}, ["not_a_post"]),
     "the API's": ({"id": "7", "text": "a", "created_at": "2026-03-02"}, {}, ["not_a_post"]),
-    "an address alone": ({"url": ADDRESS(7)}, {}, ["not_a_post"]),
 }
 
 
