@@ -421,23 +421,24 @@ class Crawl:
         """Writes down what to ask about the posts of the last round: how many questions."""
         rounds, new = self.search.expand.rounds, 0
         while some := self.ledger.unexpanded(self._name, POSTS_AT_ONCE, rounds):
-            groups = groupby(some, lambda post: post.round)
-            new += sum(self._expand_some(list(group)) for _, group in groups)
+            for _, group in groupby(some, lambda post: post.round):
+                posts = list(group)
+                about = [post for post in posts if self._is_incomplete(post)]
+                # Some platforms find replies by the first post of their conversation alone.
+                about += self.ledger.tops(self._name, about)
+                questions = self.platform.around([one.post for one in about]) if about else []
+                # A thread is asked for as a whole: the same for each of its posts that were found.
+                origins = {
+                    question.key: one.row
+                    for one in about
+                    for question in self.platform.around([one.post])
+                    if question.kind == "thread"
+                }
+                new += self.ledger.expand(self._name, posts, questions, origins)
         return new
 
-    def _expand_some(self, posts: list[Unexpanded]) -> int:
-        about = [one for one in posts if one.incomplete or self.ledger.lacks_below(self._name, one)]
-        # Some platforms find replies by the first post of their conversation alone.
-        about += self.ledger.tops(self._name, about)
-        questions = list(self.platform.around([one.post for one in about])) if about else []
-        # A thread is asked for as a whole: the same one for each of its posts that were found.
-        origins = {
-            question.key: one.row
-            for one in about
-            for question in self.platform.around([one.post])
-            if question.kind == "thread"
-        }
-        return self.ledger.expand(self._name, posts, questions, origins)
+    def _is_incomplete(self, post: Unexpanded) -> bool:
+        return post.incomplete or self.ledger.lacks_below(self._name, post)
 
 
 def _one_line(error: Exception) -> str:

@@ -9,7 +9,6 @@ import socket
 import sqlite3
 import ssl
 import time
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager, suppress
@@ -130,9 +129,6 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         raise httpcore2.ConnectError(f"{host} has no address that answers")
 
 
-PLAIN = frozenset({"", "identity"})
-ZLIB = frozenset({"gzip", "x-gzip", "deflate"})
-EITHER_ZLIB_OR_GZIP = 47
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 DEFAULT_PORTS = {"http": 80, "https": 443}
 KEPT_ALIVE_S = 5.0
@@ -186,41 +182,10 @@ def as_fetch_error() -> Iterator[None]:
         raise FetchError(reason, detail, again=again) from error
 
 
-class Body:
-    def __init__(self, encoding: str | None, most_bytes: int) -> None:
-        name = (encoding or "").strip().lower()
-        if name not in PLAIN | ZLIB:
-            raise BadImageError(BadImage.DAMAGED, f"packed as {name[:40]!r}, which was refused")
-        self._unpacker = zlib.decompressobj(EITHER_ZLIB_OR_GZIP) if name in ZLIB else None
-        self._most = most_bytes
-        self._came = 0
-        self._data = bytearray()
-        self._known = False
-
-    def add(self, piece: bytes) -> None:
-        self._came += len(piece)
-        try:
-            # One more than allowed is enough to know, whatever would follow.
-            room = self._most + 1 - len(self._data)
-            self._data += self._unpacker.decompress(piece, room) if self._unpacker else piece
-        except zlib.error as error:
-            raise BadImageError(BadImage.DAMAGED, f"cannot be unpacked: {error}") from error
-        if max(self._came, len(self._data)) > self._most:
-            raise BadImageError(BadImage.TOO_MANY_BYTES, f"expected at most {self._most} bytes")
-        if len(self._data) >= FIRST_BYTES and not self._known:
-            self._check_kind()
-
-    def whole(self) -> bytes:
-        if self._unpacker and not self._unpacker.eof:
-            raise BadImageError(BadImage.TRUNCATED, f"{self._came} packed bytes without end")
-        self._check_kind()
-        return bytes(self._data)
-
-    def _check_kind(self) -> None:
-        first = bytes(self._data[:FIRST_BYTES])
-        if format_of(first) is None:
-            raise BadImageError(kind_of_other(first), f"it begins with {first[:16]!r}")
-        self._known = True
+def check_kind(data: bytes | bytearray) -> None:
+    first = bytes(data[:FIRST_BYTES])
+    if format_of(first) is None:
+        raise BadImageError(kind_of_other(first), f"it begins with {first[:16]!r}")
 
 
 @dataclass(frozen=True)
@@ -269,10 +234,17 @@ class ImageClient:
             if announced.isdecimal() and int(announced) > most:
                 said = f"{announced[:20]} bytes announced, expected at most {most}"
                 raise FetchError(Unfetched.TOO_LARGE, said)
-            body = Body(given.get("content-encoding"), most)
+            data = bytearray()
             async for piece in response.aiter_stream():
-                body.add(piece)
-            return body.whole()
+                has_begun = len(data) >= FIRST_BYTES
+                data += piece
+                if len(data) > most:
+                    said = f"expected at most {most} bytes"
+                    raise BadImageError(BadImage.TOO_MANY_BYTES, said)
+                if len(data) >= FIRST_BYTES and not has_begun:
+                    check_kind(data)
+            check_kind(data)
+            return bytes(data)
 
 
 @asynccontextmanager

@@ -49,7 +49,8 @@ class Fields:
         return self._read(name, lambda text: canonical_url(text, fragment=True), "an address")
 
     def link(self, name: str) -> str | None:
-        return self._read(name, web_url, "a web address")
+        # Some platforms escape addresses as if they stood in a page.
+        return self._read(name, lambda text: web_url(text.replace("&amp;", "&")), "a web address")
 
     def moment(self, name: str) -> datetime.datetime | None:
         value = self.record.get(name)

@@ -9,11 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from echo_hf.builder.build import files_of, run_until
-from echo_hf.collect import records as records_module
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger, answers_digest
 from echo_hf.collect.platforms.base import Answer, Question, TimeWindow
@@ -23,7 +20,7 @@ from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError, SourceError
 from echo_hf.hub.redistribution import restricted_posts
 from echo_hf.pipeline.stage_runner import run_stage
-from tests.collect.platforms.crawling import Serve, config_of, crawled
+from tests.collect.platforms.crawling import Serve, collected, config_of, crawled
 from tests.collect.platforms.simulated import FIRST_DAY, HOST, NAME, World
 from tests.progress_for_tests import Heard
 
@@ -122,17 +119,6 @@ def test_a_fingerprint_is_made_from_content(tmp_path: Path) -> None:
     assert len({known, *others}) == 4
 
 
-@given(st.lists(st.sampled_from(["ab", "a", "b", ""]), max_size=4), st.integers(1, 3))
-def test_the_size_of_batches_changes_no_record(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], batch: int
-) -> None:
-    path = written(tmp_path_factory.mktemp("records"), "\n".join(texts))
-    for name in ("BATCH", "BATCH_CHARACTERS"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(records_module, name, batch)
-            assert [text for _, text in read(entry(path))] == [text for text in texts if text]
-
-
 DAY = TimeWindow(FIRST_DAY, FIRST_DAY + datetime.timedelta(days=1))
 SEARCH = Question("search", ("4o",), DAY, "ja")
 X = Posts.model_validate({"source": "x", "search": {"phases": [{"window": "1d", "terms": ["a"]}]}})
@@ -181,19 +167,20 @@ def test_a_build_reads_files_and_what_was_crawled_and_says_what_is_open(
     serve: Serve, tmp_path: Path
 ) -> None:
     service, config = serve(World.of(200, seed=7)), config_of(budget={"posts": 100})
-    file = written(tmp_path, json.dumps({"url": f"{HOST}/p0", "text": "an older text"}))
-    both = config.model_copy(update={"posts": (entry(file), *config.posts)})
     with pytest.raises(SourceError, match=r"has to be asked for first, by `echo-hf collect`"):
-        run_until(both, "collect", runs=tmp_path)
+        run_until(config, "collect", runs=tmp_path)
     root = tmp_path / config.name
     crawled(root, config)
+    name = next(iter(collected(root)))
+    file = written(tmp_path, json.dumps({"url": f"{HOST}/{name}", "text": "an older text"}))
+    both = config.model_copy(update={"posts": (entry(file), *config.posts)})
     requests, watch = service.requests, Heard()
     (result,) = run_until(both, "collect", runs=tmp_path, watch=watch)
     posts = {row["url"]: row for row in result.dataset.to_list()}
     rejects = [(one["place"], one["_reason"]) for one in result.rejects.to_list()]
 
     assert len(read_records(config.posts, root / LEDGER)) + 1 == result.stats.rows_in
-    assert posts[f"{HOST}/p0"]["text"] == "post p0"
+    assert posts[f"{HOST}/{name}"]["text"] == f"post {name}"
     assert rejects == [("posts.jsonl:1", "superseded")]
     assert {source["source"] for source in files_of(both, root / LEDGER)} == {"jsonl", NAME}
     assert (service.requests, len(watch.remarks)) == (requests, 1)

@@ -20,14 +20,13 @@ from echo_hf.cli import app
 from echo_hf.cli.posts_view import refresh_lines
 from echo_hf.collect.crawl import Patience, crawl_posts
 from echo_hf.collect.crawl_ledger import LEDGER, stored_answers
-from echo_hf.collect.platforms.base import Question, Tariff
+from echo_hf.collect.platforms.base import PLATFORMS, Question, Tariff
 from echo_hf.config.loading import Config
 from echo_hf.errors import PlatformError, RunError
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Missing, RefreshEnd
 from tests.collect.platforms.crawling import HURRIED, Serve, config_of
 from tests.collect.platforms.simulated import (
-    ENTRY_POINTS,
     HOST,
     NAME,
     Service,
@@ -206,9 +205,7 @@ def test_the_record_names_no_post(tmp_path: Path) -> None:
 
 def test_it_asks_and_forgets_when_told_to(crawled: Crawled, runs: Path, tmp_path: Path) -> None:
     service, config, urls = crawled
-    about = tmp_path / "plugin" / "simulated-1.dist-info" / "entry_points.txt"
-    mine = "tests.collect.test_refresh:Honest\n"
-    about.write_text(ENTRY_POINTS.replace("tests.collect.platforms.simulated:Simulated\n", mine))
+    PLATFORMS.register(NAME)(Honest)
     file, stages = tmp_path / "c.yaml", runs / config.name / "stages"
     file.write_text(yaml.safe_dump(config.model_dump(mode="json", exclude_unset=True)))
     service.world.deleted.update(names(urls))

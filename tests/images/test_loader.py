@@ -61,16 +61,16 @@ def _over(background: tuple[int, int, int], colors: Levels, alpha: Levels) -> Le
     return ((mixed + 127) // 255).astype(np.uint8)
 
 
-@pytest.mark.parametrize("turn", UPRIGHT)
-@pytest.mark.parametrize("name", ["PNG", "TIFF", "WEBP", "JPEG", "AVIF"])
-def test_the_cameras_orientation_is_applied_once(name: str, turn: int) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = turn
-    options = {"lossless": True} if name == "WEBP" else {"quality": 95}
-    data = encoded(Image.fromarray(SMOOTH), name, exif=exif, **options)
-    shown, expected = _levels(data), UPRIGHT[turn](SMOOTH)
-    assert shown.shape == expected.shape
-    assert np.abs(shown.astype(int) - expected).mean() < (3 if name in ("JPEG", "AVIF") else 1e-9)
+@pytest.mark.parametrize("name", ["PNG", "TIFF", "JPEG", "AVIF"])
+def test_the_cameras_orientation_is_applied_once(name: str) -> None:
+    allowed = 3 if name in ("JPEG", "AVIF") else 1e-9
+    for turn, upright in UPRIGHT.items():
+        exif = Image.Exif()
+        exif[0x0112] = turn
+        shown = _levels(encoded(Image.fromarray(SMOOTH), name, exif=exif, quality=95))
+        expected = upright(SMOOTH)
+        assert shown.shape == expected.shape
+        assert np.abs(shown.astype(int) - expected).mean() < allowed
 
 
 def test_unreadable_notes_of_a_camera_are_said_and_cost_nothing() -> None:
@@ -241,16 +241,6 @@ def test_the_result_is_a_new_image_without_metadata(mode: str) -> None:
     assert not shown.getexif()
     shown.paste((0, 0, 0), (0, 0, *shown.size))
     assert (image.tobytes(), image.mode, image.info) == before
-
-
-@given(
-    arrays(np.uint8, st.tuples(st.integers(2, 12), st.integers(2, 12), st.just(3))),
-    st.sampled_from(["1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"]),
-)
-def test_loading_what_was_loaded_changes_nothing(colors: Levels, mode: str) -> None:
-    once = load_rgb(Image.fromarray(colors).convert(mode))
-    assert np.array_equal(_levels(once), np.asarray(once))
-    assert not _notices(once)
 
 
 LEVELS = np.random.default_rng(3).integers(0, 256, (64, 64, 3), dtype=np.uint8)

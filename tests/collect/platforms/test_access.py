@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from email.utils import formatdate
-from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
@@ -20,12 +17,8 @@ from echo_hf.collect.platforms.access import (
     search_words,
     seconds_to_wait,
 )
-from echo_hf.collect.platforms.base import UnanswerableError, make_platform
-from echo_hf.collect.urls import PLATFORM_BY_HOST
-from echo_hf.config.collection import HOMES, PLATFORMS
+from echo_hf.collect.platforms.base import UnanswerableError
 from echo_hf.errors import PlatformError
-from tests.collect.platforms.simulated import NAME, Simulated, registered
-from tests.stages_for_tests import ROOT
 
 KEYS = {"THE_KEY": SecretStr("s3cr3t")}
 
@@ -147,22 +140,3 @@ def test_a_post_that_nests_deep_hides_no_other() -> None:
 
     assert len(json_object("bluesky", body, posts=list)["posts"]) == 2
     assert [one.text for one in read_posts("bluesky", body)] == ["a", "b"]
-
-
-def test_a_config_knows_the_names_of_platforms_and_imports_no_library() -> None:
-    assert set(HOMES) == {*PLATFORM_BY_HOST.values(), "x", "mastodon", "web"}
-    code = (
-        "import sys; from echo_hf.config.loading import load_config;"
-        "load_config('eval_configs/nano_banana_2_1_release.yaml');"
-        "print({'tweepy', 'atproto', 'mastodon', 'datasets'} & set(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
-    assert done.stdout.strip() == b"set()"
-
-
-def test_another_package_brings_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert NAME not in PLATFORMS.names()
-    monkeypatch.syspath_prepend(registered(tmp_path))
-
-    assert NAME in PLATFORMS.names()
-    assert isinstance(make_platform(NAME), Simulated)

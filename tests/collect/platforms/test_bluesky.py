@@ -108,18 +108,6 @@ def test_a_session_that_has_ended_is_begun_anew_once(
     assert [one.path for one in home.asked] == [BEGIN, SEARCH, BEGIN, SEARCH]
 
 
-@pytest.mark.extras
-def test_a_session_near_its_end_is_gone_on_with(home: ReplayServer) -> None:
-    home.gives(BEGIN, session("first", seconds=60))
-    home.gives(REFRESH, second := session("second"))
-    home.gives(SEARCH, {"posts": []})
-    with Bluesky(home.url) as platform:
-        platform.ask(QUESTION)
-
-    assert [one.path for one in home.asked] == [BEGIN, REFRESH, SEARCH]
-    assert home.asked[-1].headers["authorization"] == f"Bearer {second['accessJwt']}"
-
-
 SERVICE = {
     "id": "#atproto_pds",
     "type": "AtprotoPersonalDataServer",

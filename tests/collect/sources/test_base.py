@@ -111,18 +111,6 @@ def test_any_text_is_a_record_or_blank(
     assert collect(table).num_rows >= table.num_rows
 
 
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("depth", [480, 5000])
-def test_depth_breaks_no_source(
-    collect: Collect, record_table: Callable[..., pa.Table], source: str, depth: int
-) -> None:
-    deep = '{"data": [%s], "meta": 1}' % ('{"quotedTweet":' * depth + '{"id": "1"}' + "}" * depth)
-    table = record_table(source, [deep])
-    parents = {place for row in collect(table).to_pylist() for place in row["_parent"]}
-
-    assert parents == set(table["place"].to_pylist()) != set()
-
-
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [

@@ -52,9 +52,7 @@ def taken(word: str) -> Case:
 SCORES = submission(score=-3, ups=-3, num_comments=7, num_crossposts=0)
 COUNTS = {"likes": None, "views": None, "reposts": 0, "replies": 7, "bookmarks": None}
 REMOVED = submission(url="https://i.redd.it/a.png", removed_by_category="moderator")
-PERMALINK = {"id": "c1", "body": "a", "permalink": "/r/foxes/comments/1k2abc/a_fox/c1/"}
 CASES: dict[str, Case] = {
-    "a permalink": (PERMALINK, {"c1": {"url": f"{PARENT}/_/c1"}}, []),
     "deleted": taken("[deleted]"),
     "a score is no number of likes": (SCORES, alone(engagement=COUNTS), []),
     "a crosspost quotes what it repeats": (
