@@ -49,7 +49,7 @@ STATS = "crawl.json"
 POSTS_AT_ONCE = 500
 MOST_BEGINNINGS = 5  # of a question whose cursors get lost
 MOST_TROUBLES = 3  # one after the other: then it is the platform, not the question
-MOST_IDLE = 20  # pages in a row of one question without a post that the one before had not
+MOST_IDLE = 20  # pages in a row of one question without a new post
 LONGEST_ERROR = 200
 Waits = Callable[[float], None]
 Given = TypeVar("Given")
@@ -289,14 +289,6 @@ class CrawlProgress:
 
 
 @dataclass
-class _Trail:
-    question: tuple[int, int]  # and the attempt at it
-    cursors: set[str | None] = field(default_factory=set)
-    shown: frozenset[str] = frozenset()  # posts of the last page
-    idle: int = 0  # pages in a row that showed nothing that the one before did not
-
-
-@dataclass
 class Crawl:
     platform: Platform
     source: Source
@@ -316,7 +308,8 @@ class Crawl:
         self.progress = CrawlProgress(self._name, spent=self.ledger.spent(self._name))
         self._began = time.monotonic()
         self._troubles = 0
-        self._trail = _Trail((0, 0))
+        self._question = (0, 0)  # the last one, and the attempt at it
+        self._seen, self._idle = set[str](), 0  # its posts; pages in a row without a new one
 
     def run(self, released: datetime.date, now: datetime.datetime) -> CrawlEnd:
         take_plan(self.ledger, self._name, self.search, released, now)
@@ -382,7 +375,7 @@ class Crawl:
             answer = dataclasses.replace(answer, body=left)
         self.ledger.keep(asked, answer, shown, cost)
         if answer.cursor is not None:
-            self._look_ahead(asked, answer.cursor, posts)
+            self._look_ahead(asked, posts)
         self._troubles = 0
         progress = self.progress
         progress.requests += 1
@@ -391,17 +384,14 @@ class Crawl:
         progress.seconds = time.monotonic() - self._began
         self.watch.advanced(self._name, progress.requests, progress)
 
-    def _look_ahead(self, asked: LedgerQuestion, cursor: str, posts: list[Post]) -> None:
-        """Ends a question whose next page would bring nothing, for ever."""
-        if self._trail.question != (asked.id, asked.attempt):
-            self._trail = _Trail((asked.id, asked.attempt))
-        trail, shown = self._trail, frozenset(post.url for post in posts)
-        trail.cursors.add(asked.cursor)
-        trail.idle = trail.idle + 1 if shown <= trail.shown else 0
-        trail.shown = shown or trail.shown
-        if cursor in trail.cursors:  # it leads back to a page before
-            self._begin_again(asked)
-        elif trail.idle >= MOST_IDLE:
+    def _look_ahead(self, asked: LedgerQuestion, posts: list[Post]) -> None:
+        """Ends a question whose pages bring nothing new, for ever."""
+        if self._question != (asked.id, asked.attempt):
+            self._question, self._seen, self._idle = (asked.id, asked.attempt), set(), 0
+        shown = {post.url for post in posts}
+        self._idle = self._idle + 1 if shown <= self._seen else 0
+        self._seen |= shown
+        if self._idle >= MOST_IDLE:
             said = f"{MOST_IDLE} pages in a row brought nothing new: some of its posts are missing"
             self.ledger.put_aside(asked, QuestionState.REFUSED, said)
 

@@ -16,8 +16,8 @@ from echo_hf.config.sections import Posts
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
+from tests.collect.loopback import ImageServer
 from tests.collect.platforms.crawling import serve  # noqa: F401 - a fixture
-from tests.collect.server_for_tests import ImageServer
 
 RecordTable = Callable[..., pa.Table]
 CollectLines = Callable[..., list[dict[str, Any]]]

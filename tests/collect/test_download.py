@@ -25,7 +25,7 @@ from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.tables import THREADS
 from tests.collect.fetching import BLUE, RED, digest_of, policy_for
 from tests.collect.images_like_posts import photograph, with_words
-from tests.collect.server_for_tests import ImageServer
+from tests.collect.loopback import ImageServer
 from tests.images_for_tests import encoded
 from tests.progress_for_tests import Heard
 

@@ -47,8 +47,7 @@ from tests.collect.fetching import (
     policy_for,
     send_without_length,
 )
-from tests.collect.loopback import answer
-from tests.collect.server_for_tests import ImageServer
+from tests.collect.loopback import ImageServer, answer
 from tests.images_for_tests import encoded, png
 from tests.stages_for_tests import ROOT
 
@@ -468,6 +467,15 @@ def test_a_server_is_left_alone_as_long_as_it_asks_and_too_long_a_wait_is_left(
     assert [one.attempts for one in results] == [1, 0]
     again = {one.sha256 for one in fetch(server, store, *urls)}
     assert again == {digest_of(RED), digest_of(BLUE)}
+
+
+def test_a_store_that_cannot_be_written_ends_the_run(
+    server: ImageServer, store: ImageStore
+) -> None:
+    store.root.parent.mkdir()
+    store.root.write_text("in the way")
+    with pytest.raises(OSError, match="pictures"):
+        fetch_one(server, store, server.gives("/red", RED))
 
 
 def test_a_silent_server_is_given_up(server: ImageServer, store: ImageStore) -> None:

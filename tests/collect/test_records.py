@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from echo_hf.builder.build import files_of, run_until
+from echo_hf.collect import records as records_module
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger, answers_digest
 from echo_hf.collect.platforms.base import Answer, Question, TimeWindow
@@ -117,6 +118,12 @@ def test_a_fingerprint_is_made_from_content(tmp_path: Path) -> None:
 
     assert known == same
     assert len({known, *others}) == 4
+
+
+def test_no_record_is_lost_between_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BATCH", "BATCH_CHARACTERS"):
+        monkeypatch.setattr(records_module, name, 2)
+        assert [text for _, text in read(entry(written(tmp_path, "a\nb\nc\nd\ne")))] == [*"abcde"]
 
 
 DAY = TimeWindow(FIRST_DAY, FIRST_DAY + datetime.timedelta(days=1))

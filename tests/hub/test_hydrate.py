@@ -42,7 +42,7 @@ from echo_hf.samples.spans import SourceSpan
 from echo_hf.tables import POSTS, SAMPLES
 from tests.collect.fetching import policy_for
 from tests.collect.images_like_posts import photograph, with_words
-from tests.collect.server_for_tests import ImageServer
+from tests.collect.loopback import ImageServer
 from tests.hub.conftest import Command
 from tests.hub.quickstart_release import CORPUS, Row, by_id, copied, entry, released
 from tests.images_for_tests import encoded

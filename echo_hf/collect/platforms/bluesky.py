@@ -94,11 +94,7 @@ class Bluesky(LibraryPlatform):
         Needs("", EXTRA, ("atproto",)).check_installed(f"platform {self.name!r}")
         self._handle = key_of(self.name, HANDLE, "the handle of an account").get_secret_value()
         self._keys = {PASSWORD: key_of(self.name, PASSWORD, "an app password of the account")}
-        try:
-            self._begin_session()
-        except BaseException:
-            self.__exit__()
-            raise
+        self._begin_session()
         return self
 
     def __exit__(self, *trouble: object) -> None:
@@ -181,21 +177,15 @@ class Bluesky(LibraryPlatform):
         def call(client: Client) -> object:
             return client.invoke_query(f"app.bsky.feed.{name}", params=params)
 
-        answer = self._heard(call)
-        if answer is None or (answer.status_code in (400, 401) and error_of(answer) in EXPIRED):
+        answer: httpx.Response = self._heard(call)
+        if answer.status_code in (400, 401) and error_of(answer) in EXPIRED:
             self._begin_session()
             answer = self._heard(call)
-        if answer is None or answer.status_code != 400:
+        if answer.status_code != 400:
             self._good(answer)
         return answer
 
-    def _good(self, answer: httpx.Response | None) -> str:
-        if answer is None:
-            raise PlatformError("'bluesky' gave a session that its library cannot use")
-        return super()._good(answer)
-
     def _heard(self, call: Callable[[Client], object]) -> Any:
-        """The answer to a call; null where the session is so broken that none was made."""
         import httpx
 
         self._last = None
@@ -208,6 +198,8 @@ class Bluesky(LibraryPlatform):
                 if isinstance(lost, httpx.TransportError):
                     said = quiet(f"{type(lost).__name__} {lost}")
                     raise ConnectionError(f"'bluesky' is out of reach: {said}") from None
+        if self._last is None:
+            raise PlatformError("'bluesky' gave a session that its library cannot use")
         return self._last
 
     def _begin_session(self) -> None:
@@ -217,12 +209,12 @@ class Bluesky(LibraryPlatform):
             response.read()
             self._last = response
 
-        self.__exit__()
+        self.__exit__()  # a session before
         request = Request(event_hooks={"response": [listen]}, timeout=TIMEOUT_S)
         self._client = client = Client(self._base_url, request=request)
         password = self._keys[PASSWORD].get_secret_value()
         answer = self._heard(lambda c: c.login(self._handle, password, fetch_bsky_profile=False))
-        if answer is not None and answer.status_code == 400:
+        if answer.status_code == 400:
             answer.status_code = 401  # an account that is none: nothing to do with a question
         json_object(self.name, self._good(answer), accessJwt=str, refreshJwt=str)
         # The server of the account, which it names itself, gets the session's key.
