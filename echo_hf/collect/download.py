@@ -6,7 +6,6 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -19,11 +18,10 @@ import pyarrow.compute as pc
 from echo_hf.collect.collect import distinct_images
 from echo_hf.collect.fetch import (
     LEDGER,
-    FetchError,
     FetchResult,
-    allowed_url,
     fetch_images,
     ledger_digest,
+    named_once,
     read_ledger,
 )
 from echo_hf.config.collection import FetchPolicy
@@ -124,11 +122,7 @@ class Download(Stage):
 
     def ledger_names(self, dataset: Dataset) -> list[str]:
         """What the ledger calls the addresses that threads name, those of them that it may know."""
-        names: dict[str, None] = {}
-        for url in _addresses_in(dataset):
-            with suppress(FetchError):
-                names[allowed_url(url, self.limits)] = None
-        return list(names)
+        return list(dict.fromkeys(named_once(_addresses_in(dataset), self.limits)[0].values()))
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides the result, with what became of each address."""
@@ -185,19 +179,13 @@ class Download(Stage):
 
     def _became(self, urls: Iterable[str]) -> dict[str, FetchResult]:
         """What is known of each address, however it is spelt."""
-        asked: dict[str, str] = {}
-        became: dict[str, FetchResult] = {}
-        for url in urls:
-            try:
-                asked[url] = allowed_url(url, self.limits)
-            except FetchError as error:
-                became[url] = FetchResult(url, None, error.reason, error.detail)
-        known = read_ledger(self._ledger, list(dict.fromkeys(asked.values())))
-        for url, name in asked.items():
+        named, became = named_once(urls, self.limits)
+        known = read_ledger(self._ledger, list(dict.fromkeys(named.values())))
+        for url, name in named.items():
             one = known.get(name)
-            is_lost = one is None or (one.sha256 and not self.images.path(one.sha256).exists())
-            nothing = FetchResult(url, None, Unfetched.NOT_REQUESTED)
-            became[url] = nothing if one is None or is_lost else one
+            if one is None or (one.sha256 and not self.images.path(one.sha256).exists()):
+                one = FetchResult(url, None, Unfetched.NOT_REQUESTED)
+            became[url] = one
         return became
 
     def _copies(

@@ -422,6 +422,20 @@ class _Fetcher:
             await anyio.sleep(left)
 
 
+def named_once(
+    urls: Iterable[str], policy: FetchPolicy
+) -> tuple[dict[str, str], dict[str, FetchResult]]:
+    """What the ledger calls each address, and why others are not asked for."""
+    named: dict[str, str] = {}
+    refused: dict[str, FetchResult] = {}
+    for url in dict.fromkeys(urls):
+        try:
+            named[url] = allowed_url(url, policy)
+        except FetchError as error:
+            refused[url] = FetchResult(url, None, error.reason, error.detail)
+    return named, refused
+
+
 def fetch_images(
     urls: Iterable[str],
     store: ImageStore,
@@ -433,13 +447,10 @@ def fetch_images(
 ) -> Iterator[FetchResult]:
     policy = policy or FetchPolicy()
     started = time.monotonic()
+    named, refused = named_once(urls, policy)
     spellings: dict[str, list[str]] = {}
-    refused: list[FetchResult] = []
-    for url in dict.fromkeys(urls):
-        try:
-            spellings.setdefault(allowed_url(url, policy), []).append(url)
-        except FetchError as error:
-            refused.append(FetchResult(url, None, error.reason, error.detail))
+    for url, name in named.items():
+        spellings.setdefault(name, []).append(url)
     stats = FetchStats(len(spellings) + len(refused))
     with FetchLedger(ledger or store.root.with_name(LEDGER)) as known:
 
@@ -456,7 +467,7 @@ def fetch_images(
         asked = [url for url in spellings if url not in settled]
         before = [settled[url] for url in spellings if url in settled]
         with closing(finished(asked, opened, policy.concurrency, THREAD)) as fresh:
-            for result in chain(refused, before, fresh if asked else ()):
+            for result in chain(refused.values(), before, fresh if asked else ()):
                 stats.count(result)
                 stats.seconds = time.monotonic() - started
                 if progress is not None:
