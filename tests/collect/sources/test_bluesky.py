@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.collect.sources.conftest import Case, Json, Reads, Real
+from tests.collect.conftest import Case, Json, Reads, Real
 
 CollectLines = Callable[..., list[Json]]
 URI = "at://did:plc:mira/app.bsky.feed.post/{}".format

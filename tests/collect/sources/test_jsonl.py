@@ -17,7 +17,7 @@ from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.tables import POSTS
-from tests.collect.sources.conftest import Reads
+from tests.collect.conftest import Reads
 
 URL = "https://example.org/a"
 FULL: dict[str, Any] = {

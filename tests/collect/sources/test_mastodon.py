@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.collect.sources.conftest import Case, Json, Reads, Real
+from tests.collect.conftest import Case, Json, Reads, Real
 
 CollectLines = Callable[..., list[Json]]
 ADDRESS = "https://mastodon.example/users/mira/statuses/{}".format

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.collect.sources.conftest import Case, Json, Reads, Real
+from tests.collect.conftest import Case, Json, Reads, Real
 
 CollectLines = Callable[..., list[Json]]
 TREE = "reddit/TestCommentForest.test_replace__on_direct_comment.json"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.collect.sources.conftest import Case, Json, Reads, Real
+from tests.collect.conftest import Case, Json, Reads, Real
 
 ADDRESS = "https://x.com/i/status/{}".format
 SHARED: Json = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.collect.sources.conftest import Case, Json, Reads, Real
+from tests.collect.conftest import Case, Json, Reads, Real
 
 ADDRESS = "https://x.com/i/status/{}".format
 NEW_NAMES = {
