@@ -94,7 +94,11 @@ class Bluesky(LibraryPlatform):
         Needs("", EXTRA, ("atproto",)).check_installed(f"platform {self.name!r}")
         self._handle = key_of(self.name, HANDLE, "the handle of an account").get_secret_value()
         self._keys = {PASSWORD: key_of(self.name, PASSWORD, "an app password of the account")}
-        self._begin_session()
+        try:
+            self._begin_session()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *trouble: object) -> None:
