@@ -26,8 +26,7 @@ def collect(
     from echo_hf.builder import build
     from echo_hf.builder.search_yield import write_yields
     from echo_hf.cli.posts_view import show_crawled, show_plan, show_yields
-    from echo_hf.collect.crawl import crawl_posts, searches
-    from echo_hf.collect.query_plan import as_json, planned_queries
+    from echo_hf.collect.crawl import as_json, crawl_posts, planned_queries, searches
     from echo_hf.config.loading import load_config
     from echo_hf.pipeline.run_folder import RunFolder
 

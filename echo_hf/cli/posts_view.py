@@ -15,8 +15,8 @@ from echo_hf.builder.refresh import Refresh, Refreshed
 from echo_hf.builder.search_yield import WrittenYields, Yield
 from echo_hf.builder.takedown import Removal
 from echo_hf.cli.progress import LONGEST_REMARK
+from echo_hf.collect.crawl import PlannedQuery
 from echo_hf.collect.crawl_ledger import CrawlStats
-from echo_hf.collect.query_plan import PlannedQuery
 from echo_hf.config.collection import Search
 from echo_hf.reasons import RefreshEnd
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -173,58 +173,33 @@ def _by_length(text: str) -> tuple[bool, int, str]:
     return not CUT.search(text), len(text), text
 
 
-class _Name(NamedTuple):
-    url: str | None
-    sha256: str | None
-
-
 def merge_images(rows: Sequence[Sequence[ImageEntry]]) -> list[dict[str, Any]]:
     """The images of one post that several rows tell of, each once and by its whole name."""
     fullest = min(
         rows, key=lambda images: (-len(images), [_spelt(one) for one in images]), default=[]
     )
     every = [*fullest, *sorted((one for row in rows for one in row), key=_spelt)]
-    names = dict.fromkeys(name for one in every if (name := _name(one)) != (None, None))
-    sharing: dict[tuple[int, str], list[_Name]] = {}
-    for name in names:
-        for kind, value in enumerate(name):
-            if value is not None:
-                sharing.setdefault((kind, value), []).append(name)
-    above: dict[_Name, _Name] = {name: name for name in names}
-
-    def group_of(name: _Name) -> _Name:
-        """The one that stands for all that share, step by step, an address or digest."""
-        while above[name] != name:
-            above[name] = name = above[above[name]]
-        return name
-
-    for some in sharing.values():
-        for name in some:
-            above[group_of(name)] = group_of(some[0])
-    longest: dict[_Name, str | None] = {}
+    whole = [one for one in every if one["url"] and one["sha256"]]
+    digests = {one["url"]: one["sha256"] for one in reversed(whole)}
+    named: dict[str, dict[str, Any]] = {}
+    bare: list[str | None] = []  # an image that could not be read may still be described
     for one in every:
-        if (name := _name(one)) in names:
-            group = group_of(name)
-            longest[group] = max(longest.get(group), one["alt_text"], key=_by_alt_text)
-    images: list[dict[str, Any]] = [
-        {"sha256": name.sha256, "url": name.url, "alt_text": longest[group_of(name)]}
-        for name in dict.fromkeys(full for one in names for full in _whole(one, sharing))
-    ]
-    # An image that could not be read may still be described.
-    bare = [one["alt_text"] for one in every if _name(one) == (None, None)]
-    described = dict.fromkeys(text for text in bare if text is not None)
+        address = one["url"]
+        if name := one["sha256"] or digests.get(address) or address:
+            image = named.setdefault(name, dict(one))
+            for field in ("sha256", "url"):
+                image[field] = image[field] or one[field]
+            image["alt_text"] = max(image["alt_text"], one["alt_text"], key=_by_alt_text)
+        else:
+            bare.append(one["alt_text"])
+    texts = dict.fromkeys(text for text in bare if text is not None)
     # One that only another row has by name is not lost.
-    lost = len(fullest) - len(images) - len(described) if None in bare else 0
-    unnamed = [*described, *[None] * lost]
-    return images + [{"sha256": None, "url": None, "alt_text": text} for text in unnamed]
-
-
-def _whole(name: _Name, sharing: Mapping[tuple[int, str], Sequence[_Name]]) -> list[_Name]:
-    """In the place of half a name the whole ones that it is half of."""
-    if None not in name:
-        return [name]
-    shared = [sharing[kind, value] for kind, value in enumerate(name) if value is not None]
-    return [full for full in shared[0] if None not in full] or [name]
+    lost = len(fullest) - len(named) - len(texts) if None in bare else 0
+    unnamed = [*texts, *[None] * lost]
+    return [
+        *named.values(),
+        *({"sha256": None, "url": None, "alt_text": text} for text in unnamed),
+    ]
 
 
 def distinct_images(images: Sequence[ImageEntry]) -> list[dict[str, Any]]:
@@ -239,10 +214,6 @@ def distinct_images(images: Sequence[ImageEntry]) -> list[dict[str, Any]]:
                 first[name] = first[name] or one[name]
             first["alt_text"] = "\n".join(dict.fromkeys(texts)) or None
     return list(found.values())
-
-
-def _name(entry: ImageEntry) -> _Name:
-    return _Name(entry["url"], entry["sha256"])
 
 
 def _by_alt_text(text: str | None) -> tuple[bool, int, str]:
@@ -316,36 +287,30 @@ class Collect(Stage):
             return
         named = self.forgotten.are_named_in(data)
         every = list(_source(record["source"]).posts(data, record["keywords"] or ()))
-        for parsed in every or [Finding(Reject.NOT_A_POST, "the record holds no post")]:
-            if isinstance(parsed, Finding):
-                found = parsed
-            elif not is_x_name(parsed.platform) or platform_of(parsed.url) == "x":
-                yield from self._kept(parsed, record)
-                continue
-            else:
+        for found in every or [Finding(Reject.NOT_A_POST, "the record holds no post")]:
+            if isinstance(found, Post):
+                if not is_x_name(found.platform) or platform_of(found.url) == "x":
+                    yield from self._kept(found, record)
+                    continue
                 # What may be done with a post is told by its address for good.
-                found = Finding(Reject.OTHER_PLATFORM, f"{parsed.platform!r}: {parsed.url}")
+                found = Finding(Reject.OTHER_PLATFORM, f"{found.platform!r}: {found.url}")
             # A rejected record is kept whole, and would keep the forgotten post with it.
             is_reject = isinstance(found.reason, Reject)
             yield Finding(Notice.FORGOTTEN if is_reject else found.reason, "") if named else found
 
     def _kept(self, read: Post, record: dict[str, Any]) -> Iterator[dict[str, Any] | Finding]:
-        post, findings = self.forgotten.cleared(read), list[Finding]()
-        images: list[dict[str, Any]] = []
+        post, images = self.forgotten.cleared(read), list[dict[str, Any]]()
         if post != read:
             is_own = read.url in self.forgotten
-            findings.append(Finding(Notice.FORGOTTEN if is_own else Notice.FORGOTTEN_LINK, ""))
+            yield Finding(Notice.FORGOTTEN if is_own else Notice.FORGOTTEN_LINK, "")
         for one in post.pictures:
             digest = None
-            try:
-                if one.path and self.images is not None:
-                    found = _read_image(one.path, record["folder"])
-                    if isinstance(found, Finding):
-                        findings.append(found)
-                    else:
-                        digest = self.images.put(found)
-            except ImageError as error:
-                findings.append(Finding(Notice.BROKEN_IMAGE, f"{one.path!r}: {error}"))
+            if one.path and self.images is not None:
+                found = _put(self.images, one.path, record["folder"])
+                if isinstance(found, Finding):
+                    yield found
+                else:
+                    digest = found
             images.append({"sha256": digest, "url": one.url, "alt_text": one.alt_text})
         yield {
             **{name: getattr(post, name, None) for name in READ_POSTS.columns},
@@ -356,10 +321,10 @@ class Collect(Stage):
             "keywords": list(post.keywords) or (None if record["keywords"] is None else []),
             "pictures": distinct_images(images),
         }
-        yield from findings
 
 
-def _read_image(path: str, folder: str) -> bytes | Finding:
+def _put(images: ImageStore, path: str, folder: str) -> str | Finding:
+    """The digest of an image beside the posts, or why it could not be taken in."""
     root = Path(folder)
     try:
         # A link inside the folder may lead out of it: what counts is where it ends.
@@ -371,11 +336,16 @@ def _read_image(path: str, folder: str) -> bytes | Finding:
         if not stat.S_ISREG(found.st_mode):
             return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r} is not a regular file")
         if found.st_size > MOST_BYTES:
-            raise ImageError(f"{found.st_size} bytes, expected at most {MOST_BYTES}")
-        return file.read_bytes()
+            said = f"{found.st_size} bytes, expected at most {MOST_BYTES}"
+            return Finding(Notice.BROKEN_IMAGE, f"{path!r}: {said}")
+        data = file.read_bytes()
     except (OSError, ValueError, RuntimeError) as error:  # a NUL, a link that leads to itself
         said = error.strerror if isinstance(error, OSError) else type(error).__name__
         return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r}: {said}")
+    try:
+        return images.put(data)
+    except ImageError as error:
+        return Finding(Notice.BROKEN_IMAGE, f"{path!r}: {error}")
 
 
 @lru_cache(maxsize=32)

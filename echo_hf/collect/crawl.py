@@ -1,15 +1,17 @@
-"""The crawl: ask platforms each question of the plan to its end, then follow the reply trees."""
+"""The crawl: the questions of a plan (figure D.1), each asked to its end, then the reply trees."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
 import json
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import TypeVar
 
 from echo_hf._infra.atomic import replaced_file
@@ -26,19 +28,19 @@ from echo_hf.collect.crawl_ledger import (
 from echo_hf.collect.platforms.base import (
     Answer,
     Platform,
+    Question,
     RateLimitedError,
     StaleCursorError,
+    Tariff,
+    TimeWindow,
     UnanswerableError,
     make_platform,
 )
-from echo_hf.collect.query_plan import open_questions as open_questions
-from echo_hf.collect.query_plan import searches as searches
-from echo_hf.collect.query_plan import take_plan
 from echo_hf.collect.sources.base import Post, Source, make_source, posts_in
 from echo_hf.collect.takedown import TOMBSTONES, Tombstones, read_tombstones, without_posts
-from echo_hf.config.collection import Search
+from echo_hf.config.collection import Search, phase_spans
 from echo_hf.config.loading import Config
-from echo_hf.errors import ConfigError, PlatformError
+from echo_hf.errors import ConfigError, EchoError, PlatformError
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import CrawlEnd
@@ -47,10 +49,179 @@ STATS = "crawl.json"
 POSTS_AT_ONCE = 500
 MOST_BEGINNINGS = 5  # of a question whose cursors get lost
 MOST_TROUBLES = 3  # one after the other: then it is the platform, not the question
-MOST_IDLE = 20  # pages in a row of one question without a post that the one before had not
+MOST_IDLE = 20  # pages in a row of one question without a new post
 LONGEST_ERROR = 200
 Waits = Callable[[float], None]
 Given = TypeVar("Given")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    phase: int
+    question: Question
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedQuery:
+    platform: str
+    query: Query
+    done: bool
+    posts: int | None
+    requests: int
+    usd: float | None
+
+
+def searches(config: Config) -> dict[str, Search]:
+    return {entry.source: entry.search for entry in config.posts if entry.search is not None}
+
+
+def midnight(day: datetime.date) -> datetime.datetime:
+    return datetime.datetime.combine(day, datetime.time(), datetime.UTC)
+
+
+def planned(search: Search, released: datetime.date, now: datetime.datetime) -> Iterator[Query]:
+    hour = now.astimezone(datetime.UTC).replace(minute=0, second=0, microsecond=0)
+    spans = phase_spans(search.phases, released)
+    for number, (phase, span) in enumerate(zip(search.phases, spans, strict=True)):
+        start = midnight(span.start)
+        until = midnight(span.until) if span.until is not None else None
+        while start < min(hour, until or hour):
+            end = min(start + phase.length, until or start + phase.length)
+            window = TimeWindow(start, min(end, hour))
+            for term in phase.terms:
+                for language in phase.languages or (None,):
+                    question = Question("search", (term,), window, language)
+                    yield Query(number, question, cut=hour < end)
+            start = end
+
+
+def take_plan(
+    ledger: CrawlLedger,
+    platform: str,
+    search: Search,
+    released: datetime.date,
+    now: datetime.datetime,
+) -> None:
+    """Opens the questions that a search asks now, and none of a term or language taken out."""
+    wanted = {
+        ((term,), language)
+        for phase in search.phases
+        for term in phase.terms
+        for language in phase.languages or (None,)
+    }
+    ledger.try_again(platform)
+    for asked in ledger.open_searches(platform):
+        if (asked.question.about, asked.question.language) not in wanted:
+            ledger.put_aside(asked, QuestionState.UNPLANNED)
+    asks = (query.question for query in planned(search, released, now))
+    ledger.add_searches(platform, uncovered(ledger, platform, asks))
+
+
+def uncovered(ledger: CrawlLedger, platform: str, asks: Iterable[Question]) -> Iterator[Question]:
+    """The part of each window that no earlier question has asked for."""
+    for ask in asks:
+        end = ledger.covered(platform, ask)
+        if ask.window is None or end is None:
+            yield ask
+        elif end < ask.window.end:
+            yield Question(ask.kind, ask.about, TimeWindow(end, ask.window.end), ask.language)
+
+
+def open_questions(config: Config, root: Path, now: datetime.datetime) -> Iterator[tuple[str, int]]:
+    """How many questions are not answered yet: of the plan, and about replies."""
+    for name, search in searches(config).items():
+        asks = [query.question for query in planned(search, config.target.released, now)]
+        count = len(asks)
+        if (root / LEDGER).exists():
+            with CrawlLedger(root / LEDGER) as ledger:
+                states = ledger.states(name)
+                count = sum(1 for _ in uncovered(ledger, name, asks))
+                count += states.get("open", 0) + states.get("troubled", 0)
+        if count:
+            yield name, count
+
+
+def planned_queries(
+    config: Config,
+    root: Path,
+    now: datetime.datetime,
+    *,
+    estimate: bool = False,
+    noticed: Callable[[str], None],
+    make: Callable[[str], Platform] = make_platform,
+) -> Iterator[PlannedQuery]:
+    for name, search in searches(config).items():
+        with ExitStack() as closing:
+            tariff, platform = _counting(name, estimate, noticed, make, closing)
+            ledger = None
+            if (root / LEDGER).exists():
+                ledger = closing.enter_context(CrawlLedger(root / LEDGER))
+            for query in planned(search, config.target.released, now):
+                if ledger is not None and _is_done(ledger, name, query.question):
+                    yield PlannedQuery(name, query, True, 0, 0, 0.0)
+                    continue
+                posts = None
+                try:
+                    posts = platform.estimate(query.question) if platform else None
+                except (UnanswerableError, StaleCursorError):
+                    pass
+                except (EchoError, OSError, RateLimitedError) as error:
+                    platform = None
+                    noticed(f"{name} gives no more numbers of posts: {error}")
+                price = tariff.usd_per_post
+                usd = 0.0 if price == 0 else None
+                if posts is not None and price is not None:
+                    usd = posts * price
+                requests = max(1, math.ceil((posts or 0) / tariff.posts_per_page))
+                yield PlannedQuery(name, query, False, posts, requests, usd)
+
+
+def _is_done(ledger: CrawlLedger, platform: str, question: Question) -> bool:
+    state = ledger.state(platform, question)
+    if state is not None:
+        return state in (QuestionState.DONE, QuestionState.REFUSED)
+    return not list(uncovered(ledger, platform, [question]))
+
+
+def _counting(
+    name: str,
+    estimate: bool,
+    noticed: Callable[[str], None],
+    make: Callable[[str], Platform],
+    closing: ExitStack,
+) -> tuple[Tariff, Platform | None]:
+    """What a platform charges, and itself where it can be asked for numbers of posts."""
+    tariff = Tariff()
+    try:
+        platform = make(name)
+        tariff, price = platform.tariff, platform.tariff.usd_per_estimate
+        if tariff.usd_per_post:
+            noticed(f"{name} charges ${tariff.usd_per_post:g} a post")
+        if price and not estimate:
+            noticed(f"{name} counts posts beforehand for ${price:g} a query: --estimate asks it to")
+        elif price is not None:
+            return tariff, closing.enter_context(platform)
+    except (EchoError, OSError, RateLimitedError) as error:
+        noticed(f"{name} cannot be asked how many posts there are: {error}")
+    return tariff, None
+
+
+def as_json(one: PlannedQuery) -> dict[str, object]:
+    question, window = one.query.question, one.query.question.window
+    return {
+        "platform": one.platform,
+        "phase": one.query.phase + 1,
+        "term": question.about[0],
+        "language": question.language,
+        "start": window.start.isoformat() if window else None,
+        "end": window.end.isoformat() if window else None,
+        "cut": one.query.cut,
+        "done": one.done,
+        "posts": one.posts,
+        "requests": one.requests,
+        "usd": one.usd,
+    }
 
 
 class LongWaitError(RateLimitedError):
@@ -69,9 +240,10 @@ class Patience:
     @contextmanager
     def connected(self, platform: Platform, waits: Waits) -> Iterator[Platform]:
         self.until_done(platform.__enter__, waits)
-        with ExitStack() as leaving:
-            leaving.push(platform)
+        try:
             yield platform
+        finally:
+            platform.__exit__(None, None, None)
 
     def until_done(self, call: Callable[[], Given], waits: Waits) -> Given:
         """Calls until it is answered, whatever a platform is asked; tells of waits it asks for."""
@@ -117,14 +289,6 @@ class CrawlProgress:
 
 
 @dataclass
-class _Trail:
-    question: tuple[int, int]  # and the attempt at it
-    cursors: set[str | None] = field(default_factory=set)
-    shown: frozenset[str] = frozenset()  # posts of the last page
-    idle: int = 0  # pages in a row that showed nothing that the one before did not
-
-
-@dataclass
 class Crawl:
     platform: Platform
     source: Source
@@ -144,7 +308,8 @@ class Crawl:
         self.progress = CrawlProgress(self._name, spent=self.ledger.spent(self._name))
         self._began = time.monotonic()
         self._troubles = 0
-        self._trail = _Trail((0, 0))
+        self._question = (0, 0)  # the last one, and the attempt at it
+        self._seen, self._idle = set[str](), 0  # its posts; pages in a row without a new one
 
     def run(self, released: datetime.date, now: datetime.datetime) -> CrawlEnd:
         take_plan(self.ledger, self._name, self.search, released, now)
@@ -205,11 +370,12 @@ class Crawl:
         shown = map(self.forgotten.cleared, posts) if self.forgotten.hashes else posts
         # What somebody asked to have removed is not written down again.
         again = frozenset(post.url for post in posts if post.url in self.forgotten)
-        body = without_posts(answer.body, self._name, again) if again else answer.body
-        whole = dataclasses.replace(answer, body="{}" if body is None else body)
-        self.ledger.keep(asked, whole, shown, cost)
+        if again:
+            left = without_posts(answer.body, self._name, again, keywords)
+            answer = dataclasses.replace(answer, body=left)
+        self.ledger.keep(asked, answer, shown, cost)
         if answer.cursor is not None:
-            self._look_ahead(asked, answer.cursor, posts)
+            self._look_ahead(asked, posts)
         self._troubles = 0
         progress = self.progress
         progress.requests += 1
@@ -218,17 +384,14 @@ class Crawl:
         progress.seconds = time.monotonic() - self._began
         self.watch.advanced(self._name, progress.requests, progress)
 
-    def _look_ahead(self, asked: LedgerQuestion, cursor: str, posts: list[Post]) -> None:
-        """Ends a question whose next page would bring nothing, for ever."""
-        if self._trail.question != (asked.id, asked.attempt):
-            self._trail = _Trail((asked.id, asked.attempt))
-        trail, shown = self._trail, frozenset(post.url for post in posts)
-        trail.cursors.add(asked.cursor)
-        trail.idle = trail.idle + 1 if shown <= trail.shown else 0
-        trail.shown = shown or trail.shown
-        if cursor in trail.cursors:  # it leads back to a page before
-            self._begin_again(asked)
-        elif trail.idle >= MOST_IDLE:
+    def _look_ahead(self, asked: LedgerQuestion, posts: list[Post]) -> None:
+        """Ends a question whose pages bring nothing new, for ever."""
+        if self._question != (asked.id, asked.attempt):
+            self._question, self._seen, self._idle = (asked.id, asked.attempt), set(), 0
+        shown = {post.url for post in posts}
+        self._idle = self._idle + 1 if shown <= self._seen else 0
+        self._seen |= shown
+        if self._idle >= MOST_IDLE:
             said = f"{MOST_IDLE} pages in a row brought nothing new: some of its posts are missing"
             self.ledger.put_aside(asked, QuestionState.REFUSED, said)
 
@@ -248,23 +411,24 @@ class Crawl:
         """Writes down what to ask about the posts of the last round: how many questions."""
         rounds, new = self.search.expand.rounds, 0
         while some := self.ledger.unexpanded(self._name, POSTS_AT_ONCE, rounds):
-            groups = groupby(some, lambda post: post.round)
-            new += sum(self._expand_some(list(group)) for _, group in groups)
+            for _, group in groupby(some, lambda post: post.round):
+                posts = list(group)
+                about = [post for post in posts if self._is_incomplete(post)]
+                # Some platforms find replies by the first post of their conversation alone.
+                about += self.ledger.tops(self._name, about)
+                questions = self.platform.around([one.post for one in about]) if about else []
+                # A thread is asked for as a whole: the same for each of its posts that were found.
+                origins = {
+                    question.key: one.row
+                    for one in about
+                    for question in self.platform.around([one.post])
+                    if question.kind == "thread"
+                }
+                new += self.ledger.expand(self._name, posts, questions, origins)
         return new
 
-    def _expand_some(self, posts: list[Unexpanded]) -> int:
-        about = [one for one in posts if one.incomplete or self.ledger.lacks_below(self._name, one)]
-        # Some platforms find replies by the first post of their conversation alone.
-        about += self.ledger.tops(self._name, about)
-        questions = list(self.platform.around([one.post for one in about])) if about else []
-        # A thread is asked for as a whole: the same one for each of its posts that were found.
-        origins = {
-            question.key: one.row
-            for one in about
-            for question in self.platform.around([one.post])
-            if question.kind == "thread"
-        }
-        return self.ledger.expand(self._name, posts, questions, origins)
+    def _is_incomplete(self, post: Unexpanded) -> bool:
+        return post.incomplete or self.ledger.lacks_below(self._name, post)
 
 
 def _one_line(error: Exception) -> str:

@@ -17,13 +17,13 @@ from typing import Any, cast
 
 from echo_hf._infra.sqlite import Database
 from echo_hf.collect.platforms.base import Answer, Kind, Question, TimeWindow
-from echo_hf.collect.sources.base import Post, Source
-from echo_hf.collect.takedown import STAND_IN, hashed, without_posts
+from echo_hf.collect.sources.base import Post, make_source
+from echo_hf.collect.takedown import STAND_IN, hashed, page_source, without_posts
 from echo_hf.collect.urls import canonical_url, post_id_of, x_status_url
 from echo_hf.reasons import CrawlEnd, Missing
 
 LEDGER = "collected.sqlite"
-WHOLE_FIRST_LINE = ":1"  # an answer is one document: its line says nothing
+FIRST_LINE = ":1"  # a page as it came is one document: its line says nothing
 EVERY_ROUND = 2**31
 MOST_REPLIES = 2**31  # whoever claims more is asked about all the same
 # A page is kept under the attempt that brought it: until a question that had to be asked again is
@@ -62,12 +62,14 @@ ASKED = "questions.id, questions.cursor, questions.attempt, questions.pages, " +
     f"questions.{name}" for name in COLUMNS.split(", ")
 )
 OPEN = f"select {ASKED} from questions where platform = ? and state = 'open' "  # noqa: S608
+ADD_QUESTION = f"""insert or ignore into questions (key, state, {COLUMNS})
+    values (?, 'open'{", ?" * 8})"""  # noqa: S608
 ADD_ANSWER = """insert into answers (question, attempt, page, body, fetched_at)
     values (?, ?, ?, ?, ?)"""
 TURN = """update questions set cursor = ?, state = ?, pages = pages + 1, requests = requests + 1,
     posts = posts + ?, cost_usd = cost_usd + ?, unpriced = unpriced + ?, error = null
     where id = ?"""
-NOTHING_LEFT = "update questions set state = 'needless' where id = ?"
+ASIDE = "update questions set state = ?, error = ? where id = ?"
 AGAIN = "update questions set cursor = null, pages = 0, attempt = attempt + 1 where id = ?"
 COVERED = """select ends from questions where platform = ? and kind = 'search' and about = ?
     and language is ? and starts = ? and ends <= ? order by ends desc limit 1"""
@@ -137,6 +139,7 @@ limit 1
 IS_INCOMPLETE = f"select 1 from seen as post where id = ? and {INCOMPLETE}"  # noqa: S608
 HELD = f"""select 1 from seen where platform = ? and post_id = ?
     and (missing is null or missing <> '{Missing.NOT_FETCHED}') limit 1"""  # noqa: S608
+ADD_ASKED = "insert or ignore into asked values (?, ?, ?)"
 # The addresses and what takes their place, so that each table is read once for all of them.
 GONE = "create temp table gone (url text primary key, name text not null) without rowid"
 NAME = "(select name from gone where gone.url = seen.{})".format
@@ -197,9 +200,15 @@ class StoredAnswer:
         question = self.asked.question
         return question.about if question.kind == "search" else ()
 
-    def records(self, source: Source) -> Iterator[tuple[str, str]]:
-        for place, record in source.split(io.StringIO(self.body, newline="\n")):
-            yield self.place + place.removeprefix(WHOLE_FIRST_LINE), record
+    @property
+    def source(self) -> str:
+        return page_source(self.body, self.asked.platform)[0]
+
+    def records(self) -> Iterator[tuple[str, str]]:
+        source, text = page_source(self.body, self.asked.platform)
+        for place, record in make_source(source).split(io.StringIO(text, newline="\n")):
+            line = place.removeprefix(FIRST_LINE) if text is self.body else place
+            yield self.place + line, record
 
 
 @dataclass(slots=True)
@@ -259,9 +268,9 @@ class CrawlLedger(Database):
     damage = (sqlite3.DatabaseError, zlib.error)
 
     def add_searches(self, platform: str, questions: Iterable[Question]) -> None:
-        with self.transaction():
+        with self.transaction() as connection:
             for one in questions:
-                self._add(platform, one, 0)
+                _add(connection, platform, one, 0)
 
     def next_question(self, platform: str) -> LedgerQuestion | None:
         """The first question with pages left to ask for, null where there is none."""
@@ -270,10 +279,9 @@ class CrawlLedger(Database):
             # Nobody is asked about a forgotten post.
             about = tuple(one for one in asked.question.about if not one.startswith(STAND_IN))
             # Others' answers may have brought the whole tree of a question's only post meanwhile.
-            is_open = (
+            if about and (
                 asked.origin is None or asked.pages or self.execute(IS_INCOMPLETE, asked.origin)
-            )
-            if about and is_open:
+            ):
                 question = dataclasses.replace(asked.question, about=about)
                 return dataclasses.replace(asked, question=question)
             self.put_aside(asked, QuestionState.NEEDLESS)
@@ -306,8 +314,7 @@ class CrawlLedger(Database):
         self, asked: LedgerQuestion, state: QuestionState, error: str | None = None
     ) -> None:
         """Asks a question no more: never, or not before `try_again`."""
-        aside = "update questions set state = ?, error = ? where id = ?"
-        self.execute(aside, state, error, asked.id)
+        self.execute(ASIDE, state, error, asked.id)
 
     def try_again(self, platform: str) -> None:
         """Opens the questions that failed in an earlier run, or were not planned then."""
@@ -346,20 +353,18 @@ class CrawlLedger(Database):
         new, in_round = 0, 1 + max((post.round for post in posts), default=0)
         with self.transaction() as connection:
             for one in questions:
-                origin, left = origins.get(one.key), one
+                about = one.about
                 if one.kind != "search":
-                    about = [
+                    about = tuple(
                         name
                         for name in dict.fromkeys(one.about)
                         if STAND_IN not in name  # nobody is asked about a forgotten post
                         and not (one.kind == "posts" and self.execute(HELD, platform, name))
-                        and connection.execute(
-                            "insert or ignore into asked values (?, ?, ?)",
-                            (platform, one.kind, name),
-                        ).rowcount
-                    ]
-                    left = dataclasses.replace(one, about=tuple(about))
-                new += self._add(platform, left, in_round, origin) if left.about else 0
+                        and connection.execute(ADD_ASKED, (platform, one.kind, name)).rowcount
+                    )
+                if about:
+                    left = dataclasses.replace(one, about=about)
+                    new += _add(connection, platform, left, in_round, origins.get(one.key))
             done = [(post.row,) for post in posts]
             connection.executemany("update seen set expanded = 1 where id = ?", done)
         return new
@@ -394,26 +399,22 @@ class CrawlLedger(Database):
 
     def forget(self, urls: Iterable[str]) -> int:
         """Takes posts out of all pages, and puts hashes in their place, in the file's bytes too."""
-        forgotten, count = frozenset(urls), 0
-        stand_ins = {url: STAND_IN + hashed(url) for url in forgotten}
+        stand_ins = {url: STAND_IN + hashed(url) for url in urls}
+        forgotten, changed = frozenset(stand_ins), list[tuple[bytes, int]]()
         self.execute("pragma temp_store = memory")
         with self.erasing() as connection:
-            for (platform,) in self.execute("select distinct platform from questions order by 1"):
-                pages = (
-                    (one, without_posts(one.body, platform, forgotten))
-                    for one in self.answers(platform)
-                )
-                for text, number in [(text, one.id) for one, text in pages if text != one.body]:
-                    count += 1
-                    body = b"" if text is None else _packed(text)
-                    self.execute("update answers set body = ? where id = ?", body, number)
-                self.execute("delete from answers where body = x''")
+            for (platform,) in self.execute("select distinct platform from questions"):
+                for one in self.answers(platform):
+                    left = without_posts(one.body, platform, forgotten, one.keywords)
+                    if left != one.body:
+                        changed.append((_packed(left), one.id))
+            connection.executemany("update answers set body = ? where id = ?", changed)
             connection.execute(GONE)
             connection.executemany("insert into gone values (?, ?)", stand_ins.items())
-            self._unname(stand_ins)
+            self._unname(connection, stand_ins)
             for change in UNSEEN:
                 connection.execute(change)
-        return count
+        return len(changed)
 
     def answers(self, platform: str) -> Iterator[StoredAnswer]:
         with self.opened() as connection:
@@ -421,48 +422,30 @@ class CrawlLedger(Database):
                 text = zlib.decompress(body).decode("utf-8", "surrogatepass")
                 yield StoredAnswer(identifier, attempt, page, text, _asked_of(tuple(asked)))
 
-    def _unname(self, stand_ins: Mapping[str, str]) -> None:
+    def _unname(self, connection: sqlite3.Connection, stand_ins: Mapping[str, str]) -> None:
         """Takes forgotten posts out of questions; what is left of one is still to be asked."""
-        post_ids = {
-            (platform, post_id): url
-            for platform, post_id, url in self.execute(
-                "select platform, post_id, url from seen "
-                "where post_id is not null and url in (select url from gone)"
-            )
-        }
+        named = "select platform, post_id, url from seen where url in (select url from gone)"
+        post_ids = {(platform, one): url for platform, one, url in self.execute(named)}
 
         def stand_in(platform: str, identifier: str) -> str | None:
             addresses = [canonical_url(word) for word in identifier.split()]
             addresses.append(x_status_url(identifier) if platform == "x" else None)
             addresses.append(post_ids.get((platform, identifier)))
-            return next((stand_ins[one] for one in addresses if one and one in stand_ins), None)
+            return next((stand_ins[one] for one in addresses if one in stand_ins), None)
 
-        for row in self.execute("select * from asked"):
-            if stand_in(row[0], row[2]) is not None:
-                this = "(platform, kind, identifier) = (?, ?, ?)"
-                self.execute(f"delete from asked where {this}", *row)  # noqa: S608
+        asked_about = self.execute("select * from asked")
+        gone = [row for row in asked_about if stand_in(row[0], row[2])]
+        this = "(platform, kind, identifier) = (?, ?, ?)"
+        connection.executemany(f"delete from asked where {this}", gone)  # noqa: S608
         about_posts = f"select {ASKED} from questions where kind <> 'search'"  # noqa: S608
         for asked in map(_asked_of, self.execute(about_posts)):
             about = tuple(stand_in(asked.platform, one) or one for one in asked.question.about)
             if about != asked.question.about:
                 key = dataclasses.replace(asked.question, about=about).key
                 change = "update questions set about = ?, key = ?, error = null where id = ?"
-                self.execute(change, _names(about), key, asked.id)
+                connection.execute(change, (_names(about), key, asked.id))
                 # A cursor belongs to the question as it was.
-                self.execute(f"{AGAIN} and cursor is not null", asked.id)
-                if all(one.startswith(STAND_IN) for one in about):
-                    self.execute(f"{NOTHING_LEFT} and state in ('open', 'troubled')", asked.id)
-
-    def _add(
-        self, platform: str, question: Question, in_round: int, origin: int | None = None
-    ) -> int:
-        window = question.window
-        times = (_moment(window.start), _moment(window.end)) if window else (None, None)
-        about = (platform, question.kind, _names(question.about), question.language, *times)
-        row = (question.key, QuestionState.OPEN, *about, in_round, origin)
-        add = f"insert or ignore into questions (key, state, {COLUMNS}) values (?{', ?' * 9})"  # noqa: S608
-        with self.opened() as connection:
-            return connection.execute(add, row).rowcount
+                connection.execute(f"{AGAIN} and cursor is not null", (asked.id,))
 
 
 def stored_answers(path: Path, platform: str) -> Iterator[StoredAnswer]:
@@ -485,6 +468,19 @@ def forget_answers(path: Path, urls: Iterable[str]) -> int:
         return 0
     with CrawlLedger(path) as ledger:
         return ledger.forget(urls)
+
+
+def _add(
+    connection: sqlite3.Connection,
+    platform: str,
+    question: Question,
+    in_round: int,
+    origin: int | None = None,
+) -> int:
+    window = question.window
+    times = (_moment(window.start), _moment(window.end)) if window else (None, None)
+    about = (platform, question.kind, _names(question.about), question.language, *times)
+    return connection.execute(ADD_QUESTION, (question.key, *about, in_round, origin)).rowcount
 
 
 def _packed(body: str) -> bytes:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,8 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf.collect.collect import distinct_images
-from echo_hf.collect.fetch import LEDGER, FetchEntry, fetch_images, ledger_digest, read_ledger
-from echo_hf.collect.network import FetchError, allowed_url
+from echo_hf.collect.fetch import (
+    LEDGER,
+    FetchResult,
+    fetch_images,
+    ledger_digest,
+    named_once,
+    read_ledger,
+)
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.images.decode import BadImageError
 from echo_hf.images.loader import load_rgb
@@ -51,7 +55,6 @@ POSTS_OF_TREE = THREADS.schema.field("posts").type
 IMAGES_OF_POST = POSTS_OF_TREE.value_type.field("pictures").type
 ImageEntry = Mapping[str, Any]
 Compared = Callable[[int, int], None]
-BATCH = 256
 COMPARED_AT_ONCE = 4096
 ALL = -1  # among the numbers of threads
 
@@ -119,11 +122,7 @@ class Download(Stage):
 
     def ledger_names(self, dataset: Dataset) -> list[str]:
         """What the ledger calls the addresses that threads name, those of them that it may know."""
-        names: dict[str, None] = {}
-        for url in _addresses_in(dataset):
-            with suppress(FetchError):
-                names[allowed_url(url, self.limits)] = None
-        return list(names)
+        return list(dict.fromkeys(named_once(_addresses_in(dataset), self.limits)[0].values()))
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides the result, with what became of each address."""
@@ -135,9 +134,9 @@ class Download(Stage):
         posts, threads = trees.flatten(), pc.list_parent_indices(trees).to_pylist()
         given, said = _images(posts), list[tuple[int, RowIssue]]()
         became = self._became(_addresses(given))
-        found: list[Sequence[ImageEntry]] = []
+        found: list[list[dict[str, Any]]] = []
         for thread, images in zip(threads, given, strict=True):
-            filled: list[ImageEntry] = []
+            filled = []
             for one in images:
                 entry = None if one["sha256"] else became.get(one["url"])
                 filled.append({**one, "sha256": entry.sha256} if entry else one)
@@ -147,24 +146,20 @@ class Download(Stage):
             found.append(distinct_images(filled))
         seen = _by_digest(posts, found, threads)
         copies = self._copies(seen, said)
-        linked = []
-        for thread, entries in zip(threads, found, strict=True):
-            beside = {None, *(one["sha256"] for one in entries)}
-            firsts = []
-            for digest in (one["sha256"] for one in entries):
-                own, other = copies[thread].get(digest), copies[ALL].get(digest)
+        for thread, images in zip(threads, found, strict=True):
+            beside = {None, *(one["sha256"] for one in images)}
+            for image in images:
+                own, other = (copies[where].get(image["sha256"]) for where in (thread, ALL))
                 # Where the two disagree on what is first, a thread keeps to its own.
                 known = [own] if other in seen[thread] else [own, other]
-                firsts.append(next((one for one in known if one not in beside), None))
-            pairs = zip(entries, firsts, strict=True)
-            linked.append([{**one, "same_picture_of": first} for one, first in pairs])
-        rows = [row for row, _ in said]
-        order = sorted(range(len(rows)), key=rows.__getitem__)
-        told = [dataclasses.replace(said[at][1], parents=[roots[rows[at]].as_py()]) for at in order]
-        columns = pa.table([roots, _with_images(trees, posts, linked)], schema=THREADS.schema)
+                first = next((one for one in known if one not in beside), None)
+                image["same_picture_of"] = first
+        said.sort(key=itemgetter(0))
+        told = [dataclasses.replace(one, parents=[roots[row].as_py()]) for row, one in said]
+        columns = pa.table([roots, _with_images(trees, posts, found)], schema=THREADS.schema)
         kept = kept_rows(columns, parents_of(roots))
-        issues = row_issues(THREADS, told)
-        return ordered([(range(len(roots)), kept), ([rows[at] for at in order], issues)])
+        issues = [row for row, _ in said], row_issues(THREADS, told)
+        return ordered([(range(len(roots)), kept), issues])
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many images there are, are not to be had, or are copies."""
@@ -182,21 +177,15 @@ class Download(Stage):
     def _ledger(self) -> Path:
         return self.images.root.with_name(LEDGER)
 
-    def _became(self, urls: Iterable[str]) -> dict[str, FetchEntry]:
+    def _became(self, urls: Iterable[str]) -> dict[str, FetchResult]:
         """What is known of each address, however it is spelt."""
-        asked: dict[str, str] = {}
-        became: dict[str, FetchEntry] = {}
-        for url in urls:
-            try:
-                asked[url] = allowed_url(url, self.limits)
-            except FetchError as error:
-                became[url] = FetchEntry(None, error.reason, error.detail)
-        known = read_ledger(self._ledger, list(dict.fromkeys(asked.values())))
-        nobody = FetchEntry(None, Unfetched.NOT_REQUESTED)
-        for url, name in asked.items():
-            entry = known.get(name, nobody)
-            is_lost = entry.sha256 is not None and not self.images.path(entry.sha256).exists()
-            became[url] = nobody if is_lost else entry
+        named, became = named_once(urls, self.limits)
+        known = read_ledger(self._ledger, list(dict.fromkeys(named.values())))
+        for url, name in named.items():
+            one = known.get(name)
+            if one is None or (one.sha256 and not self.images.path(one.sha256).exists()):
+                one = FetchResult(url, None, Unfetched.NOT_REQUESTED)
+            became[url] = one
         return became
 
     def _copies(
@@ -209,7 +198,7 @@ class Download(Stage):
             said.append((seen[ALL][digest], issue))
 
         files = {digest: self.images.path(digest) for digest in seen[ALL]}
-        signed = SignedImages(files, unreadable=unreadable, progress=self.compared)
+        signed = SignedImages(files, unreadable, self.compared)
         return defaultdict(dict, {where: signed.copies(some) for where, some in seen.items()})
 
 
@@ -260,36 +249,29 @@ def _with_images(
 
 
 class SignedImages:
-    """Images with their signatures; one that cannot be read raises, unless somebody is told."""
+    """Images with their signatures; who is told of those that cannot be read goes on without."""
 
     def __init__(
         self,
         images: Mapping[str, Path],
-        *,
-        unreadable: Callable[[str, BadImageError], None] | None = None,
-        progress: Callable[[int, int], None] | None = None,
-        workers: int | None = None,
+        unreadable: Callable[[str, BadImageError], None],
+        progress: Compared | None = None,
     ) -> None:
         means = np.empty((len(images), BLOCKS, BLOCKS, CHANNELS), np.float16)
         contrasts = np.empty(means.shape, np.uint8)
         self._images, self._rows = images, dict[str, int]()
         self._sizes: list[Size] = []
-        waiting, done = iter(images.items()), 0
-        with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-            while batch := list(islice(waiting, BATCH)):
-                every = pool.map(_signature, [path for _, path in batch])
-                for (name, _), found in zip(batch, every, strict=True):
-                    done += 1
-                    if isinstance(found, BlockSignature):
-                        row = self._rows.setdefault(name, len(self._rows))
-                        means[row], contrasts[row] = found.means, found.contrasts
-                        self._sizes.append(found.size)
-                    elif unreadable is None:
-                        raise found
-                    else:
-                        unreadable(name, found)
-                    if progress is not None:
-                        progress(done, len(images))
+        with ThreadPoolExecutor() as pool:
+            every = zip(images, pool.map(_signature, images.values()), strict=True)
+            for done, (name, found) in enumerate(every, 1):
+                if isinstance(found, BlockSignature):
+                    row = self._rows.setdefault(name, len(self._rows))
+                    means[row], contrasts[row] = found.means, found.contrasts
+                    self._sizes.append(found.size)
+                else:
+                    unreadable(name, found)
+                if progress is not None:
+                    progress(done, len(images))
         self._means, self._contrasts = means[: len(self._rows)], contrasts[: len(self._rows)]
 
     def copies(self, some: Iterable[str]) -> dict[str, str]:

@@ -49,7 +49,8 @@ class Fields:
         return self._read(name, lambda text: canonical_url(text, fragment=True), "an address")
 
     def link(self, name: str) -> str | None:
-        return self._read(name, web_url, "a web address")
+        # Some platforms escape addresses as if they stood in a page.
+        return self._read(name, lambda text: web_url(text.replace("&amp;", "&")), "a web address")
 
     def moment(self, name: str) -> datetime.datetime | None:
         value = self.record.get(name)
@@ -161,13 +162,6 @@ def read_json(text: str) -> Any:
         return None
 
 
-def written_json(value: Any) -> str:
-    try:
-        return json.dumps(value)
-    except RecursionError:
-        return json.dumps(f"nested too deeply: {short_repr(value)}")
-
-
 def name_of(identifier: Any) -> str | None:
     usable = isinstance(identifier, str | int) and not isinstance(identifier, bool)
     return str(identifier) if usable else None
@@ -228,14 +222,12 @@ class Pages(Lines):
             if parts is None:
                 yield place, text
             else:
-                yield from ((f"{place}{part}", written_json(record)) for part, record in parts)
+                yield from ((f"{place}{part}", json.dumps(record)) for part, record in parts)
 
 
 # No parser: the standard library's needs quadratic time for a page of open tags, and stops at
 # some declarations. Platforms write plain markup, in which `<` and `>` stand for tags alone.
-MARKUP = re.compile(r"(<[^<>]*>)")
-TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)(?=[\s/>])", re.ASCII | re.IGNORECASE)
-LINK = re.compile(r"""\bhref\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.ASCII | re.IGNORECASE)
+TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)(?:[\s/][^<>]*)?>", re.ASCII | re.IGNORECASE)
 # Python refuses to read a number of thousands of digits; no character has more than seven.
 ENDLESS = re.compile(r"&#[0-9]{8,};?", re.ASCII)
 BEFORE_LINE_END = re.compile(r"(?<! ) +\n")  # begins at a run's first blank: no run is read twice
@@ -244,40 +236,30 @@ LINE_BREAKS = frozenset({"br", "li", "tr", "div", "blockquote"})
 PARAGRAPHS = frozenset({"p", "ul", "ol", "pre", "table", "h1", "h2", "h3"})
 UNSEEN = frozenset({"script", "style", "template", "noscript"})
 WHITE = re.compile(r"[ \t\r\n]+")
-CUT = ("...", "…")
 
 
 def text_of_html(markup: str) -> str:
     parts: list[str] = []
-    unseen, link, link_at, as_it_is = "", "", 0, False
-    for piece in MARKUP.split(markup):
-        tag = TAG.match(piece)
-        name, closes = (tag[2].lower(), bool(tag[1])) if tag else ("", False)
+    unseen, as_it_is, end = "", False, 0
+    for tag in [*TAG.finditer(markup), None]:
+        text = markup[end : tag.start() if tag else len(markup)]
+        if not unseen:
+            # White space as a browser shows it: one blank, and none at the beginning of a line.
+            begins = bool(parts) and parts[-1].endswith("\n")
+            shown = text if as_it_is else WHITE.sub(" ", text)
+            parts.append(shown.lstrip(" ") if begins and not as_it_is else shown)
+        if tag is None:
+            break
+        closes, name, end = tag[1] == "/", tag[2].lower(), tag.end()
         if unseen:
             unseen = "" if closes and name == unseen else unseen
         elif name in UNSEEN and not closes:
             unseen = name
-        elif name == "a" and closes:
-            shown = "".join(parts[link_at:])
-            cut = next((shown.removesuffix(end) for end in CUT if shown.endswith(end)), None)
-            parts[link_at:] = [link if cut and link.startswith(cut) else shown]
-        elif name == "a":
-            found = LINK.search(piece)
-            link, link_at = _decoded(found[1] or found[2] or "") if found else "", len(parts)
-        elif not tag:
-            # White space as a browser shows it: one blank, and none at the beginning of a line.
-            text = piece if as_it_is else WHITE.sub(" ", piece)
-            begins = not as_it_is and bool(parts) and parts[-1].endswith("\n")
-            parts.append(_decoded(text.lstrip(" ") if begins else text))
-        as_it_is = not closes if name == "pre" else as_it_is
-        if not unseen and name in PARAGRAPHS | LINE_BREAKS:
+        elif name in PARAGRAPHS | LINE_BREAKS:
             parts.append("\n\n" if name in PARAGRAPHS else "\n")
-    lines = BEFORE_LINE_END.sub("\n", "".join(parts))
-    return BLANK_LINES.sub("\n\n", lines).strip()
-
-
-def _decoded(text: str) -> str:
-    return html.unescape(ENDLESS.sub("\ufffd", text))
+            as_it_is = not closes if name == "pre" else as_it_is
+    decoded = html.unescape(ENDLESS.sub("\ufffd", "".join(parts)))
+    return BLANK_LINES.sub("\n\n", BEFORE_LINE_END.sub("\n", decoded)).strip()
 
 
 SHORT_LINK = re.compile(r"https?://[\w.-]+/\w+", re.ASCII)

@@ -48,6 +48,7 @@ def read_records(
 ) -> Dataset:
     """The records of all files, and of what was collected; kept in a file where one is given."""
     sources = [(entry, *located(entry)) for entry in posts if entry.search is None]
+    searched = [entry.source for entry in posts if entry.search is not None]
     names = _names([path for _, _, path in sources])
     unsaid: list[tuple[int, int]] = []  # rows of files that do not say what found their posts
 
@@ -65,16 +66,12 @@ def read_records(
                 yield batch
             if not is_said:
                 unsaid.append((start, rows))
-        for entry in posts if collected is not None else ():
-            if entry.search is None or collected is None:
-                continue
-            source = make_source(entry.source)
+        for name in searched if collected is not None else ():
             # What a platform has answered; posts that only follow from others carry no keyword.
-            for answer in stored_answers(collected, entry.source):
+            for answer in stored_answers(collected, name):
                 # No image lies beside an answer: nothing can lie below a file.
-                same = (entry.source, str(collected), list(answer.keywords))
-                if records := list(answer.records(source)):
-                    yield _batch(records, *same)
+                if records := list(answer.records()):
+                    yield _batch(records, answer.source, str(collected), list(answer.keywords))
 
     tables = (pa.Table.from_batches([batch]) for batch in batches())
     table = stored_rows(tables, RECORDS.schema, file).table
@@ -90,21 +87,15 @@ def read_records(
 def located(entry: Posts) -> tuple[Source, Path]:
     source = make_source(entry.source)
     bundled: Path | None = getattr(source, "bundled", None)
-    path, said = bundled or entry.path, ""
-    if bundled is not None and entry.path is not None:
-        said = (
-            f"has its own posts, got path {str(entry.path)!r}: leave the path out, or use source "
+    path, is_table = bundled or entry.path, isinstance(source, TableSource)
+    is_given = entry.path is not None, entry.columns is not None
+    if path is None or is_given != (bundled is None, is_table):
+        expected = [] if bundled else ["a path"]
+        expected += ["columns, such as {url: link, text: body}"] if is_table else []
+        raise ConfigError(
+            f"posts: source {entry.source!r} takes {' and '.join(expected) or 'no path'}"
+            f"{'' if is_table else ' and no columns'}"
         )
-        said += "'jsonl'"
-    elif isinstance(source, TableSource) and entry.columns is None:
-        said = "does not know what the columns are: expected columns, such as "
-        said += "{url: link, text: body}"
-    elif not isinstance(source, TableSource) and entry.columns is not None:
-        said = "has a form of its own, got columns: leave them out, or use source 'table'"
-    elif path is None:
-        said = "has no path: expected the file to read"
-    if said or path is None:
-        raise ConfigError(f"posts: source {entry.source!r} {said}")
     return source, path
 
 

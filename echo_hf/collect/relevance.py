@@ -117,25 +117,20 @@ class Relevance(ModelStage):
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """The posts with their scores; failed calls are quarantined beside them."""
-        posts = table.select(list(POSTS.columns))
+        posts, keys = table.select(list(POSTS.columns)), keys_of(table, POSTS)
         given = [row[0] if row else None for row in answers]
         scores = [
-            None if one is None else {"score": getattr(one, "score", None),
-                                      "note": getattr(one, "note", None)}
-            for one in given
-        ]  # fmt: skip
-        at, keys = posts.schema.get_field_index("relevance"), keys_of(table, POSTS)
+            one and {name: getattr(one, name, None) for name in ("score", "note")} for one in given
+        ]
+        at = posts.schema.get_field_index("relevance")
         posts = posts.set_column(at, POSTS.schema.field(at), pa.array(scores, RELEVANCE))
-        failed = [(row, one) for row, one in enumerate(given) if isinstance(one, Failure)]
+        failed = {row: one for row, one in enumerate(given) if isinstance(one, Failure)}
         issues = [
             RowIssue(Status.QUARANTINED, [keys[row].as_py()], one.reason, one.detail, one.request)
-            for row, one in failed
+            for row, one in failed.items()
         ]
         kept = kept_rows(posts, parents_of(keys))
-        if not failed:
-            return kept
-        rows = [row for row, _ in failed]
-        return ordered([(range(len(given)), kept), (rows, row_issues(POSTS, issues))])
+        return ordered([(range(len(given)), kept), (list(failed), row_issues(POSTS, issues))])
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many posts got each score."""

@@ -269,7 +269,7 @@ class FetchPolicy(Section):
     """Limits of fetching; immutable, and closed to keys it does not know.
 
     Attributes:
-        most_bytes: Largest image, before and after any compression in transit.
+        most_bytes: Largest image, in bytes.
         most_pixels: Width times height of the largest image.
         connect_timeout_s: Longest wait for looking a name up and connecting, in seconds.
         read_timeout_s: Longest silence of a server, in seconds.

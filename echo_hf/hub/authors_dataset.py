@@ -20,8 +20,7 @@ from datasets import Dataset, Features, List, Value
 from datasets.utils import tqdm
 from huggingface_hub import DatasetCard, cached_assets_path
 
-from echo_hf.collect.fetch import FetchResult, fetch_images
-from echo_hf.collect.network import Resolve, resolve
+from echo_hf.collect.fetch import FetchResult, Resolve, fetch_images, resolve
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.errors import ReleaseError, unknown
 from echo_hf.hub.manifest import CARD, SPLIT

@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock
-from typing import Literal
 
 from PIL import Image, ImageFile
 
+from echo_hf.config.collection import MOST_BYTES, MOST_PIXELS
 from echo_hf.errors import ImageError
-from echo_hf.images.store import FORMATS, MOST_BYTES, MOST_PIXELS
 from echo_hf.reasons import BadImage
 
+# An MPO, two JPEGs in one file, is opened as the JPEG that it begins with.
+FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
 FIRST_BYTES = 1024
 SHORTEST_SIDE = 2
 SIGNATURES = {
@@ -54,40 +55,6 @@ def kind_of_other(data: bytes) -> BadImage:
     if drawing >= 0 and not 0 <= page < drawing:
         return BadImage.SVG
     return BadImage.HTML if page >= 0 else BadImage.NOT_AN_IMAGE
-
-
-def is_cut(data: bytes) -> bool:
-    ends_early = ENDS_EARLY.get(format_of(data) or "")
-    return ends_early is not None and ends_early(data)
-
-
-def _tiff_ends_early(data: bytes) -> bool:
-    order: Literal["little", "big"] = "little" if data.startswith(b"II") else "big"
-    directory = int.from_bytes(data[8:16] if b"+" in data[2:4] else data[4:8], order)
-    return directory + 2 > len(data)
-
-
-def _avif_ends_early(data: bytes) -> bool:
-    at = 0
-    while at + 8 <= len(data):
-        size = int.from_bytes(data[at : at + 4], "big")
-        if size == 1:
-            size = int.from_bytes(data[at + 8 : at + 16], "big")
-        if size < 8:  # 0 means the rest of the file
-            return False
-        at += size
-    return at != len(data)
-
-
-ENDS_EARLY: dict[str, Callable[[bytes], bool]] = {
-    "PNG": lambda data: b"IEND\xaeB`\x82" not in data,
-    "JPEG": lambda data: b"\xff\xd9" not in data,
-    "GIF": lambda data: not data.rstrip(b"\x00").endswith(b";"),
-    "WEBP": lambda data: int.from_bytes(data[4:8], "little") + 8 > len(data),
-    "BMP": lambda data: int.from_bytes(data[2:6], "little") > len(data),
-    "TIFF": _tiff_ends_early,
-    "AVIF": _avif_ends_early,
-}
 
 
 class ProcessGuard:
@@ -139,21 +106,21 @@ class BadImageError(ImageError):
 
 
 @contextmanager
-def open_image(source: ImageSource, *, most_pixels: int = MOST_PIXELS) -> Iterator[Image.Image]:
+def open_image(
+    source: ImageSource, *, most_pixels: int = MOST_PIXELS, shortest_side: int = SHORTEST_SIDE
+) -> Iterator[Image.Image]:
     """Opens an image; what its decoder trips over inside the block is a `BadImageError` too."""
+    if not isinstance(source, ImageSource):
+        raise TypeError(f"{type(source).__name__!r} is not an image: expected bytes, Path or Image")
     name = f"image {source.name!r}" if isinstance(source, Path) else "image"
     try:
-        data = b"" if isinstance(source, Image.Image) else _read(source)
-    except BadImageError as error:
-        raise BadImageError(error.reason, error.detail, name) from None
-    try:
-        with decoding, _opened(source, data) as image:
+        with decoding, _opened(source) as image:
             width, height = image.size
             if width * height > most_pixels:
                 detail = f"{width} x {height}, expected at most {most_pixels} pixels"
                 raise BadImageError(BadImage.TOO_MANY_PIXELS, detail)
-            if min(width, height) < SHORTEST_SIDE:
-                detail = f"{width} x {height}, expected {SHORTEST_SIDE} pixels a side"
+            if min(width, height) < shortest_side:
+                detail = f"{width} x {height}, expected {shortest_side} pixels a side"
                 raise BadImageError(BadImage.TOO_SMALL, detail)
             yield image
     except BadImageError as error:
@@ -161,39 +128,31 @@ def open_image(source: ImageSource, *, most_pixels: int = MOST_PIXELS) -> Iterat
     except MemoryError:
         raise  # says nothing about the image
     except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
-        reason = BadImage.DAMAGED
+        # Pillow names the object in memory when it cannot tell what the bytes are.
+        said = "" if "<_io." in str(error) else " ".join(str(error).split())[:200]
+        reason = BadImage.TRUNCATED if "truncated" in said.lower() else BadImage.DAMAGED
         if isinstance(error, Image.DecompressionBombError):
             reason = BadImage.TOO_MANY_PIXELS
-        elif "truncated" in str(error).lower() or is_cut(data):
-            reason = BadImage.TRUNCATED
-        # Pillow names the object in memory when it cannot tell what the bytes are.
-        said = "" if "<_io." in str(error) else " ".join(str(error).split())
-        detail = said[:200] or type(error).__name__
-        if reason is BadImage.TRUNCATED and data:
-            detail = f"{len(data)} bytes: fetch it again"
-        raise BadImageError(reason, detail, name) from error
+        raise BadImageError(reason, said or type(error).__name__, name) from error
 
 
-def _read(source: bytes | Path) -> bytes:
-    if isinstance(source, bytes):
-        return source[: MOST_BYTES + 1]
-    if not isinstance(source, Path):
-        raise TypeError(f"{type(source).__name__!r} is not an image: expected bytes, Path or Image")
-    try:
-        if not stat.S_ISREG(source.stat().st_mode):  # to read a pipe is to wait for ever
-            raise BadImageError(BadImage.NO_FILE, "not a regular file")
-        with source.open("rb") as file:
-            return file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise BadImageError(BadImage.NO_FILE, error.strerror or type(error).__name__) from None
-
-
-def _opened(source: ImageSource, data: bytes) -> AbstractContextManager[Image.Image]:
+def _opened(source: ImageSource) -> AbstractContextManager[Image.Image]:
     if isinstance(source, Image.Image):
         return nullcontext(source)
+    data = source if isinstance(source, bytes) else _read(source)
     if len(data) > MOST_BYTES:
         raise BadImageError(BadImage.TOO_MANY_BYTES, f"expected at most {MOST_BYTES} bytes")
     if format_of(data) is None:
         said = f"it begins with {data[:16]!r}, expected one of {', '.join(FORMATS)}"
         raise BadImageError(kind_of_other(data), said)
     return Image.open(io.BytesIO(data), formats=FORMATS)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # to read a pipe is to wait for ever
+            raise BadImageError(BadImage.NO_FILE, "not a regular file")
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise BadImageError(BadImage.NO_FILE, error.strerror or type(error).__name__) from None

@@ -15,7 +15,6 @@ from PIL import Image, ImageCms
 
 from echo_hf.errors import ImageError
 from echo_hf.images.decode import BadImageError, ImageSource, open_image
-from echo_hf.images.store import MOST_BYTES, MOST_PIXELS
 from echo_hf.reasons import BadImage, ImageNotice
 
 MODES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}
@@ -53,28 +52,18 @@ class LoadedImage:
 
 
 def load_rgb(
-    source: ImageSource,
-    *,
-    color_management: bool = True,
-    background: Color = WHITE,
-    most_pixels: int = MOST_PIXELS,
+    source: ImageSource, *, color_management: bool = True, background: Color = WHITE
 ) -> Image.Image:
     """Loads an image the one way in which all images are loaded."""
-    return load_image(
-        source, color_management=color_management, background=background, most_pixels=most_pixels
-    ).image
+    return load_image(source, color_management=color_management, background=background).image
 
 
 def load_image(
-    source: ImageSource,
-    *,
-    color_management: bool = True,
-    background: Color = WHITE,
-    most_pixels: int = MOST_PIXELS,
+    source: ImageSource, *, color_management: bool = True, background: Color = WHITE
 ) -> LoadedImage:
     """`load_rgb`, with what was noticed on the way."""
     notices: set[ImageNotice] = set()
-    with open_image(source, most_pixels=most_pixels) as image:
+    with open_image(source) as image:
         # How the file has its pixels; gone once they are loaded.
         tiles = getattr(image, "tile", None)
         stored = tiles[0].args if tiles and isinstance(tiles[0].args, str) else ""
@@ -198,8 +187,6 @@ def _states_other_colors(info: dict[Any, Any]) -> bool:
 def upright_rgb(file: Path, sha256: str | None = None) -> Image.Image:
     """Decodes an image by `load_rgb`; the bytes on disk stay as they are."""
     try:
-        if file.stat().st_size > MOST_BYTES:
-            raise ImageError(f"image {file.name!r} has more than {MOST_BYTES} bytes")
         data = file.read_bytes()
     except OSError as error:
         raise ImageError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,30 +111,24 @@ CELLS = 4
 # How much may differ grows with contrast: among images with little of it, less is near.
 BANDS = (1.0, 2.0, 4.0, 8.0)
 ROUNDING = 1e-3
-FEW = 500
 
 
 class SignatureIndex:
     def __init__(self, means: Means, contrasts: Contrasts) -> None:
+        from scipy.spatial import cKDTree
+
         self._places = _cells(means)
         # The most that edges allow anywhere in the image.
         self._slack = (_cells(contrasts) * np.tile(EDGES, CELLS * CELLS)).max(-1, initial=0.0)
         bands = np.digitize(self._slack, BANDS)
-        self._members = [np.flatnonzero(bands == band) for band in np.unique(bands)]
-        self._trees: list[Any] = [None] * len(self._members)
-        if max(map(len, self._members), default=0) > FEW:  # else not worth the import
-            from scipy.spatial import cKDTree
-
-            self._trees = [cKDTree(self._places[members]) for members in self._members]
+        members = [np.flatnonzero(bands == band) for band in np.unique(bands)]
+        self._bands = [(some, cKDTree(self._places[some])) for some in members]
 
     def near(self, number: int) -> list[int]:
         found: set[int] = set()
-        for members, tree in zip(self._members, self._trees, strict=True):
+        for members, tree in self._bands:
             reach = FLAT + (self._slack[number] + self._slack[members].max()) / 2 + ROUNDING
-            if tree is None:
-                near = np.abs(self._places[members] - self._places[number]).max(-1) <= reach
-            else:
-                near = tree.query_ball_point(self._places[number], reach, p=np.inf)
+            near = tree.query_ball_point(self._places[number], reach, p=np.inf)
             found.update(members[near].tolist())
         return sorted(found - {number})
 

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import re
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
-
-from PIL import Image, UnidentifiedImageError
 
 from echo_hf._infra.atomic import replaced_file
 from echo_hf.config.collection import MOST_BYTES as MOST_BYTES
 from echo_hf.config.collection import MOST_PIXELS as MOST_PIXELS
 from echo_hf.errors import ImageError
+from echo_hf.images.decode import FORMATS as FORMATS
+from echo_hf.images.decode import open_image
 
-# An MPO, two JPEGs in one file, is opened as the JPEG that it begins with.
 DIGEST = re.compile("[0-9a-f]{64}")
-FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
 
 
 @dataclass(frozen=True)
 class ImageStore:
     root: Path
 
-    def put(self, data: bytes) -> str:
+    def put(self, data: bytes, most_pixels: int = MOST_PIXELS) -> str:
         """Keeps an image: when this returns it survives a machine that loses its power."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
         # What lies here whole has been decoded once.
         if not path.exists() or path.stat().st_size != len(data):
-            check_image(data)
+            check_image(data, most_pixels)
             path.parent.mkdir(parents=True, exist_ok=True)
             with replaced_file(path) as partial, partial.open("wb") as file:
                 file.write(data)
@@ -85,24 +81,9 @@ def _sync(folder: Path) -> None:
         os.close(number)
 
 
-def check_image(data: bytes) -> tuple[int, int]:
-    if len(data) > MOST_BYTES:
-        raise ImageError(f"{len(data)} bytes, expected at most {MOST_BYTES}")
-    try:
-        with warnings.catch_warnings():
-            # Pillow warns at fewer pixels than are allowed here, and about harmless oddities.
-            warnings.simplefilter("ignore")
-            with Image.open(io.BytesIO(data), formats=FORMATS) as image:
-                width, height = image.size
-                if width * height > MOST_PIXELS:
-                    raise ImageError(f"{width} x {height}, expected at most {MOST_PIXELS} pixels")
-                image.load()
-                return width, height
-    except ImageError:
-        raise
-    except UnidentifiedImageError:
-        said = f"{data[:16]!r}... is not a readable image, expected one of {', '.join(FORMATS)}"
-        raise ImageError(said) from None
-    except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise ImageError(f"cannot be decoded: {said}") from error
+def check_image(data: bytes, most_pixels: int = MOST_PIXELS) -> tuple[int, int]:
+    """The size of an image, once all of it was decoded."""
+    # One pixel is an image, whatever it is good for.
+    with open_image(data, most_pixels=most_pixels, shortest_side=1) as image:
+        image.load()
+        return image.size

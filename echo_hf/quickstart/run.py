@@ -55,13 +55,9 @@ class Screen(Protocol):
 
     console: Console
 
-    def show_stage(self, stats: Any, aside: Sequence[pa.Table]) -> None:
-        """Prints what became of a stage's rows."""
-        ...
+    def show_stage(self, stats: Any, aside: Sequence[pa.Table]) -> None: ...
 
-    def headlines(self) -> list[str]:
-        """The paper's figures for the run, in sentences."""
-        ...
+    def headlines(self) -> list[str]: ...
 
 
 def show(screen: Screen, runs: Path) -> None:
@@ -85,7 +81,9 @@ def show(screen: Screen, runs: Path) -> None:
     show_scores(console, run / "results.json")
     console.print(rating_note(pq.ParquetFile(run / "ratings.parquet").read()), soft_wrap=True)
     console.print(f"report: {run / 'report' / 'index.html'} ({made['report']})", soft_wrap=True)
-    said = NEXT.format(release=_short(run.resolve() / "release"), why=why_command(runs))
+    why = ["echo-hf", "why", str(_short(shipped_config()))]
+    why += [] if runs == RUNS else ["--runs", str(runs)]
+    said = NEXT.format(release=_short(run.resolve() / "release"), why=shlex.join(why))
     console.print(said, soft_wrap=True)
 
 
@@ -148,18 +146,10 @@ def _show_stages(screen: Screen, run: Path) -> None:
         screen.show_stage(SimpleNamespace(**stats), aside)
 
 
-def why_command(runs: Path) -> str:
-    """The command that explains the run of the bundled config, wherever its runs are."""
-    command = ["echo-hf", "why", str(_short(shipped_config()))]
-    return shlex.join(command if runs == RUNS else [*command, "--runs", str(runs)])
-
-
 def rating_note(ratings: pa.Table) -> str:
     """Why outputs have no rating, and what the judge knows."""
     outcomes = ratings.filter(pc.is_null(ratings["rating"]))["outcome"].unique().to_pylist()
-    reasons = [
-        f"{one} ({UNRATED[one]})" if one in UNRATED else str(one) for one in sorted(outcomes)
-    ]
+    reasons = [f"{one} ({UNRATED[one]})" if one in UNRATED else one for one in sorted(outcomes)]
     unrated = f"not rated: {', '.join(reasons)}; " if reasons else ""
     return f"{unrated}{JUDGE} only knows these posts"
 
@@ -177,15 +167,16 @@ def telling_thread(run: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]
     by_root: dict[str, list[Mapping[str, Any]]] = {}
     for sample in samples:
         by_root.setdefault(home[sample["post_urls"][0]], []).append(sample)
-    best = max(threads, key=lambda thread: _worth(thread, by_root.get(thread["root_url"], [])))
+
+    def worth(thread: Mapping[str, Any]) -> tuple[int, int, int]:
+        every = by_root.get(thread["root_url"], [])
+        good = [sample for sample in every if sample["quality"] == "Benchmark"]
+        across = sum(len(sample["post_urls"]) > 1 for sample in good)
+        said = sum(len(sample["community_feedback"]) for sample in good)
+        return across, said, -len(thread["posts"])
+
+    best = max(threads, key=worth)
     return best, by_root.get(best["root_url"], [])
-
-
-def _worth(thread: Mapping[str, Any], samples: list[Mapping[str, Any]]) -> tuple[int, int, int]:
-    good = [sample for sample in samples if sample["quality"] == "Benchmark"]
-    across = sum(len(sample["post_urls"]) > 1 for sample in good)
-    said = sum(len(sample["community_feedback"]) for sample in good)
-    return across, said, -len(thread["posts"])
 
 
 def thread_beside_samples(
@@ -199,16 +190,11 @@ def thread_beside_samples(
 
 
 def _tree(thread: Mapping[str, Any]) -> Tree:
-    nodes: list[Tree] = []
-    root: Tree | None = None
-    for post in thread["posts"]:
-        label = _post(post)
-        if post["parent"] < 0 or root is None:
-            root = Tree(label, guide_style="dim")
-            nodes.append(root)
-        else:
-            nodes.append(nodes[post["parent"]].add(label))
-    return root if root is not None else Tree(Text("(no post)"))
+    root, *others = thread["posts"]
+    nodes = [Tree(_post(root), guide_style="dim")]
+    for post in others:
+        nodes.append(nodes[post["parent"]].add(_post(post)))
+    return nodes[0]
 
 
 def _post(post: Mapping[str, Any]) -> Text:
@@ -225,10 +211,10 @@ def _sample(sample: Mapping[str, Any]) -> Table:
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     table.add_row("prompt", Text(plain(sample["prompt"], 400), "bold"))
-    table.add_row("quality", Text(sample["quality"]))
-    table.add_row("modified", Text("yes" if sample["prompt_modified"] else "no"))
-    table.add_row("inputs", Text(str(len(sample["input_images"]))))
-    table.add_row("outputs", Text(str(len(sample["output_images"]))))
+    table.add_row("quality", sample["quality"])
+    table.add_row("modified", "yes" if sample["prompt_modified"] else "no")
+    table.add_row("inputs", str(len(sample["input_images"])))
+    table.add_row("outputs", str(len(sample["output_images"])))
     for said in sample["community_feedback"]:
         table.add_row("feedback", Text(plain(said["feedback"]), "italic"))
     table.add_row("id", Text(sample["id"], "dim"))

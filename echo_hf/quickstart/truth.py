@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -35,7 +35,6 @@ def corpus() -> Path:
 
 
 def read_truths() -> Truths:
-    """Reads which images are meant."""
     rows = json_lines(corpus() / "truth.jsonl")
     return Truths(
         {(row["post_url"], without_spaces(row["prompt"])): row["picture"] for row in rows}
@@ -43,8 +42,7 @@ def read_truths() -> Truths:
 
 
 def without_spaces(prompt: str) -> str:
-    """A prompt without its white space, which readers of a post set as they like."""
-    return "".join(prompt.split())
+    return "".join(prompt.split())  # which readers of a post set as they like
 
 
 def json_lines(path: Path) -> list[dict[str, Any]]:
@@ -59,16 +57,10 @@ IMAGE_METRICS = ("face_identity", "color_shift", "structure_distance")
 def written_applicability(samples: pa.Table) -> pa.Table:
     """Which metrics fit the samples of the bundled posts that start from an image."""
     said = {row["post_url"]: row for row in json_lines(corpus() / FILE)}
-    rows = samples.select(["id", "post_urls"]).to_pylist()
-    return pa.Table.from_pylist(list(_rows(rows, said)), APPLICABILITY.schema)
-
-
-def _rows(
-    samples: list[dict[str, Any]], said: Mapping[str, Mapping[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    for sample in samples:
+    rows = []
+    for sample in samples.select(["id", "post_urls"]).to_pylist():
         known = next((said[url] for url in sample["post_urls"] if url in said), None)
         if known is not None:
-            flags = {name: known[name] for name in IMAGE_METRICS}
-            rationale = known["rationale"]
-            yield {"sample_id": sample["id"], **flags, "rationale": rationale, "outcome": "ok"}
+            flags = {name: known[name] for name in (*IMAGE_METRICS, "rationale")}
+            rows.append({"sample_id": sample["id"], **flags, "outcome": "ok"})
+    return pa.Table.from_pylist(rows, APPLICABILITY.schema)

@@ -23,7 +23,7 @@ from echo_hf.builder.shards import as_shard, build_shard, merge
 from echo_hf.builder.update import why
 from echo_hf.cli import app
 from echo_hf.collect.crawl_ledger import LEDGER as CRAWLED
-from echo_hf.collect.fetch import LEDGER, FetchEntry, FetchLedger
+from echo_hf.collect.fetch import LEDGER, FetchLedger, FetchResult
 from echo_hf.collect.takedown import STAND_IN, TOMBSTONES, add_tombstones, hashed
 from echo_hf.config.loading import parse_config
 from echo_hf.engines.base import Completion, Request
@@ -98,8 +98,8 @@ def fetched(run: Path) -> None:
     """As if the images named by address had been asked for, so that no test asks for them."""
     digest = ImageStore(run / "pictures").put(encoded(Image.new("RGB", (64, 64), "orange"), "PNG"))
     with FetchLedger(run / LEDGER) as ledger:
-        ledger.record(FOX, FetchEntry(digest, None), 1)
-        ledger.record(LOST, FetchEntry(None, Unfetched.GONE, "404"), 1)
+        ledger.record(FetchResult(FOX, digest))
+        ledger.record(FetchResult(LOST, None, Unfetched.GONE, "404"))
 
 
 def stored(run: Path) -> dict[str, list[Any]]:

@@ -12,7 +12,7 @@ from PIL import Image
 from echo_hf.collect.fetch import FetchResult, fetch_images
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.images.store import ImageStore
-from tests.collect.server_for_tests import ImageServer
+from tests.collect.loopback import ImageServer
 from tests.images_for_tests import encoded, noise
 
 RED, BLUE = (encoded(Image.new("RGB", (20, 10), name), "PNG") for name in ("red", "blue"))

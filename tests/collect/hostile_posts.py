@@ -35,7 +35,6 @@ class Said:
 class Form:
     write: Callable[[Sequence[Said]], str]
     url: Callable[[int], str]
-    images: bool = True
     replies: bool = True
     columns: dict[str, str] | None = None
 
@@ -127,37 +126,6 @@ def reddit(posts: Sequence[Said]) -> str:
     return lines({"kind": "Listing", "data": {"children": children}})
 
 
-def hackernews(posts: Sequence[Said]) -> str:
-    hits = [
-        {
-            "objectID": str(one.number + FIRST),
-            "_tags": ["comment"],
-            "comment_text": html.escape(one.text),
-            "author": one.author,
-            "created_at": TIME,
-            "parent_id": None if one.parent is None else one.parent + FIRST,
-        }
-        for one in posts
-    ]
-    return lines({"hits": hits, "query": ""})
-
-
-def discord(posts: Sequence[Said]) -> str:
-    messages = [
-        {
-            "id": str(one.number + FIRST),
-            "type": "Default" if one.parent is None else "Reply",
-            "timestamp": TIME,
-            "content": one.text,
-            "author": {"name": one.author},
-            "attachments": [{"url": one.image, "fileName": "a.png"}] if one.image else [],
-            "reference": None if one.parent is None else {"messageId": str(one.parent + FIRST)},
-        }
-        for one in posts
-    ]
-    return lines({"guild": {"id": "7"}, "channel": {"id": "8"}, "messages": messages})
-
-
 def bluesky(posts: Sequence[Said]) -> str:
     return lines({"posts": [_post_view(one) for one in posts]})
 
@@ -223,15 +191,6 @@ def on_x(number: int) -> str:
 
 FORMS = {
     "bluesky": Form(bluesky, "https://bsky.app/profile/did:plc:fox/post/{}".format),
-    "discord": Form(
-        discord, lambda n: f"https://discord.com/channels/7/8/{n + FIRST}", replies=False
-    ),
-    "hackernews": Form(
-        hackernews,
-        lambda n: f"https://news.ycombinator.com/item?id={n + FIRST}",
-        images=False,
-        replies=False,
-    ),
     "jsonl": Form(jsonl, example),
     "mastodon": Form(mastodon, _status),
     "reddit": Form(reddit, "https://www.reddit.com/comments/fox/_/{}".format, replies=False),

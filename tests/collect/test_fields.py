@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,53 +12,30 @@ from hypothesis import strategies as st
 from echo_hf.collect.fields import Fields, read_moment, short_repr, text_of_html
 from echo_hf.reasons import Notice
 
-UTC = datetime.UTC
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-READERS = ["text", "address", "link", "moment", "count", "texts", "parts", "part"]
-
 
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        ("2026-03-02T17:12:40Z", (2026, 3, 2, 17, 12, 40)),
-        ("2026-03-02T17:12:40.000Z", (2026, 3, 2, 17, 12, 40)),
-        ("2026-03-02T17:12:40+02:00", (2026, 3, 2, 15, 12, 40)),
-        ("2026-03-02 17:12:40+00:00", (2026, 3, 2, 17, 12, 40)),
-        (" 2026-03-02T17:12:40 ", (2026, 3, 2, 17, 12, 40)),
-        ("2026-03-02", (2026, 3, 2)),
-        ("20260302T171240Z", (2026, 3, 2, 17, 12, 40)),
-        (0, (1970, 1, 1)),
-        (86400, (1970, 1, 2)),
-        (86400.5, (1970, 1, 2, 0, 0, 0, 500000)),
-        (-86400, (1969, 12, 31)),
+        ("2026-03-02T17:12:40.000Z", "2026-03-02T17:12:40"),
+        ("2026-03-02T17:12:40+02:00", "2026-03-02T15:12:40"),
+        (" 2026-03-02 17:12:40 ", "2026-03-02T17:12:40"),
+        ("2026-03-02", "2026-03-02T00:00:00"),
+        ("20260302T171240Z", "2026-03-02T17:12:40"),
+        (86400.5, "1970-01-02T00:00:00.500000"),
+        (-86400, "1969-12-31T00:00:00"),
     ],
 )
-def test_times_are_read_in_utc(value: object, expected: tuple[int, ...]) -> None:
-    year, month, day, *rest = expected
-    assert read_moment(value) == datetime.datetime(year, month, day, *rest, tzinfo=UTC)
+def test_times_are_read_in_utc(value: object, expected: str) -> None:
+    read = read_moment(value)
+
+    assert read == datetime.datetime.fromisoformat(f"{expected}+00:00")
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        "yesterday",
-        "",
-        "2026-02-30",
-        "2026-13-01T00:00:00Z",
-        "0001-01-01T00:00:00+14:00",
-        "9999-12-31T23:59:59-14:00",
-        1e18,
-        1_772_471_560_000,
-        10**400,
-        float("nan"),
-        float("inf"),
-        True,
-        [],
-        {"$date": 0},
+        *("yesterday", "", "2026-02-30", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"),
+        *(1e18, 1_772_471_560_000, 10**400, float("nan"), float("inf"), True, [], {"$date": 0}),
     ],
 )
 def test_what_is_no_time_is_null_and_said(value: object) -> None:
@@ -78,53 +54,17 @@ def test_what_is_no_count_is_null_and_said() -> None:
     assert Fields({"likes": 2**63 - 1}).count("likes") == 2**63 - 1
 
 
-@given(st.sampled_from(READERS), ANYTHING)
-def test_no_value_breaks_a_reader(reader: str, value: Any) -> None:
-    fields = Fields({"a": value})
-    read = getattr(fields, reader)("a")
-
-    if value is None:
-        assert not fields.findings
-    if not fields.findings and reader in ("text", "count"):
-        assert read == value
-    if not fields.findings and reader == "part":
-        assert read.record == (value or {})
-    for finding in fields.findings:
-        assert len(finding.detail) < 200
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"), [("a\x00b", "ab"), ("a\ud83d", "a?"), ("🦊", "🦊"), ("", "")]
-)
-def test_texts_are_such_that_a_table_can_hold_them(value: str, expected: str) -> None:
-    fields = Fields({"text": value})
-
-    assert fields.text("text") == expected
-    assert bool(fields.findings) == (value != expected)
-
-
 def test_values_are_shown_short_whatever_their_depth() -> None:
     deep = json.loads("[" * 900 + "]" * 900)
 
     assert short_repr(deep) == "[[[...]]]"
-    assert len(short_repr("x" * 10**6)) <= 80
     assert len(short_repr({str(n): "x" * 50 for n in range(9)})) <= 80
-
-
-def test_unknown_fields_are_named_in_order() -> None:
-    fields = Fields({"txet": 1, "text": 1, "lagn": 1}, place="picture.")
-    fields.closed({"text"})
-
-    assert [(one.reason, one.detail) for one in fields.findings] == [
-        (Notice.UNKNOWN_FIELD, "picture.lagn, picture.txet")
-    ]
 
 
 @pytest.mark.parametrize(
     ("html", "text"),
     [
         ("<p>one</p><p>two<br>three<br />four</p>", "one\n\ntwo\nthree\nfour"),
-        ("plain", "plain"),
         ("", ""),
         ("<p>1 &lt; 2 &amp;amp; &quot;3&quot; &#39;4&#39; &eacute;</p>", "1 < 2 &amp; \"3\" '4' é"),
         ("<p>two  blanks\nand a line</p>", "two blanks and a line"),
@@ -135,11 +75,6 @@ def test_unknown_fields_are_named_in_order() -> None:
             '<span class="ellipsis">a.example/fo</span><span class="invisible">xes/1</span></a>',
             "https://a.example/foxes/1",
         ),
-        (
-            '<a href="https://a.example/?q=1&amp;r=2">https://a.exam...</a>',
-            "https://a.example/?q=1&r=2",
-        ),
-        ('<a href="https://a.example/">a fox...</a>', "a fox..."),
         ('<a href="javascript:alert(1)">see</a>', "see"),
         ("</a>a < b > c", "a < b > c"),
         ("<pre>{\n  a\n}</pre>", "{\n  a\n}"),
@@ -151,22 +86,18 @@ def test_unknown_fields_are_named_in_order() -> None:
         ("&#" + "9" * 5000 + ";", "\ufffd"),
         ("\u202etxt", "\u202etxt"),
     ],
-)  # fmt: skip
+)
 def test_a_reader_sees_the_words_and_their_lines(html: str, text: str) -> None:
     assert text_of_html(html) == text
 
 
-@pytest.mark.parametrize(
-    "part", ["<", "<a ", "<a b='", "<!--", "<p>", "</", "<![", "&", "<script>", "&#32;"]
-)
+@pytest.mark.parametrize("part", ["<", "<a ", "<a b='", "<p>", "<![", "<script>", "&#32;"])
 def test_a_flood_of_beginnings_is_read_like_any_text(part: str) -> None:
     assert len(text_of_html(part * 100_000)) <= len(part) * 100_000
 
 
-@given(st.text())
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0")))
 def test_escaped_text_comes_back(text: str) -> None:
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
-    assert text_of_html(f"<p>{escaped}</p>").split() == text.replace("\x00", "").split() or (
-        "\x00" in text or "\r" in text
-    )
+    assert text_of_html(f"<p>{escaped}</p>").split() == text.split()

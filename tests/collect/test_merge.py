@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import random
 from typing import Any
 
@@ -19,57 +18,37 @@ from echo_hf.tables import POSTS
 Row = dict[str, Any]
 EMPTY: Row = {**dict.fromkeys(POSTS.columns), "keywords": [], "pictures": []}
 FEW = st.none() | st.sampled_from(["", "a", "b", "aa"])
-NAMES = st.none() | st.sampled_from(["", "a", "b"])
+NAMES = st.none() | st.sampled_from(["a", "b"])
 IMAGE = st.fixed_dictionaries({"sha256": NAMES, "url": NAMES, "alt_text": FEW})
-COUNT = st.none() | st.integers(0, 2)
-TIMES = st.none() | st.integers(0, 3).map(
-    lambda day: datetime.datetime(2026, 3, 1 + day, tzinfo=datetime.UTC)
-)
-ROWS = st.lists(
-    st.fixed_dictionaries(
-        {
-            "url": st.sampled_from(["u0", "u1"]),
-            "post_id": FEW,
-            "platform": FEW,
-            "author": FEW,
-            "text": st.none() | st.sampled_from(["", "a", " a", "a…"]),  # one text
-            "timestamp": TIMES,
-            "lang": FEW,
-            "keywords": st.none() | st.lists(st.sampled_from("ab"), max_size=3),
-            "pictures": st.none() | st.lists(IMAGE, max_size=3),
-            "parent_url": FEW,
-            "quoted_url": FEW,
-            "engagement": st.none()
-            | st.fixed_dictionaries(
-                dict.fromkeys(["likes", "views", "reposts", "replies", "bookmarks"], COUNT)
-            ),
-            "missing": st.none() | st.sampled_from(list(Missing)),
-            "relevance": st.none()
-            | st.fixed_dictionaries({"score": st.none() | st.integers(1, 3), "note": FEW}),
-        }
-    ),
-    max_size=5,
-)
+COUNTS = dict.fromkeys(["likes", "views", "reposts", "replies", "bookmarks"])
 
 
-def table(*rows: Row) -> pa.Table:
-    return pa.Table.from_pylist([{**EMPTY, **row} for row in rows], schema=POSTS.schema)
+def day(number: int) -> datetime.datetime:
+    return datetime.datetime(2026, 3, number, tzinfo=datetime.UTC)
+
+
+def or_none(some: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | some
+
+
+ONE_ROW = {
+    **dict.fromkeys(("post_id", "platform", "author", "lang", "parent_url", "quoted_url"), FEW),
+    "url": st.sampled_from(["u0", "u1"]),
+    "text": or_none(st.sampled_from(["", "a", " a", "a…"])),  # one text
+    "timestamp": or_none(st.integers(1, 4).map(day)),
+    "keywords": or_none(st.lists(st.sampled_from("ab"), max_size=3)),
+    "pictures": or_none(st.lists(IMAGE, max_size=3)),
+    "engagement": or_none(st.fixed_dictionaries({n: or_none(st.integers(0, 2)) for n in COUNTS})),
+    "missing": or_none(st.sampled_from(list(Missing))),
+    "relevance": or_none(st.fixed_dictionaries({"score": or_none(st.integers(1, 3)), "note": FEW})),
+}
+ROWS = st.lists(st.fixed_dictionaries(ONE_ROW), max_size=5)
 
 
 def merged(*rows: Row) -> list[Row]:
-    posts: list[Row] = merge_posts(table(*rows))[0].to_pylist()
+    table = pa.Table.from_pylist([{**EMPTY, **row} for row in rows], schema=POSTS.schema)
+    posts: list[Row] = merge_posts(table)[0].to_pylist()
     return posts
-
-
-def without_order_of_images(posts: list[Row]) -> list[Row]:
-    return [
-        {**post, "pictures": sorted(filter(known, post["pictures"] or []), key=json.dumps)}
-        for post in posts
-    ]
-
-
-def known(one: Row) -> bool:
-    return any(value is not None for value in one.values())
 
 
 @given(ROWS, st.randoms(use_true_random=False))
@@ -100,53 +79,36 @@ def test_nothing_known_is_lost(rows: list[Row]) -> None:
         for name in ("post_id", "author", "text", "parent_url", "quoted_url", "timestamp"):
             known = {row[name] for row in group if row[name] is not None}
             assert post[name] in known if known else post[name] is None
-        assert set(post["keywords"] or []) == {
-            word for row in group for word in row["keywords"] or []
-        }
-        for name in ("sha256", "url"):
-            given_names = {one[name] for row in group for one in row["pictures"] or []}
-            assert given_names - {None} <= {one[name] for one in post["pictures"] or []}
+        words = {word for row in group for word in row["keywords"] or []}
+        assert set(post["keywords"] or []) == words
+        images = [one for row in group for one in row["pictures"] or []]
+        fetched = {one["url"] for one in images if one["sha256"]}  # bytes have one address
+        for name, others in (("sha256", {None}), ("url", {None, *fetched})):
+            given_names = {one[name] for one in images}
+            assert given_names - others <= {one[name] for one in post["pictures"] or []}
         assert (post["missing"] is None) == any(row["missing"] is None for row in group)
 
 
 def test_what_one_row_lacks_the_other_fills_in() -> None:
-    late = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
-    early = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
+    whole = {"text": "a long prompt, whole", "author": "mira_draws", "timestamp": day(1)}
+    said = {"likes": 3, "views": None, "replies": 0}
     rows = [
-        {"url": "u", "text": "a long pro…", "timestamp": late, "keywords": ["lumen"]},
-        {
-            "url": "u",
-            "text": "a long prompt, whole",
-            "author": "mira_draws",
-            "timestamp": early,
-            "keywords": ["l-image"],
-            "engagement": {"likes": 3, "views": None, "replies": 0},
-        },
-        {"url": "u", "missing": "deleted", "engagement": {"likes": 1, "views": 9}},
-        {"url": "u", "missing": "not_fetched", "parent_url": "p"},
+        {"text": "a long pro…", "timestamp": day(2), "keywords": ["lumen"]},
+        {**whole, "keywords": ["l-image"], "engagement": said},
+        {"missing": "deleted", "engagement": {"likes": 1, "views": 9}},
+        {"missing": "not_fetched", "parent_url": "p"},
     ]
-    (post,) = merged(*rows)
+    (post,) = merged(*({"url": "u", **row} for row in rows))
+    counts = {**COUNTS, "likes": 3, "views": 9, "replies": 0}
 
     assert post == {
         **EMPTY,
+        **whole,
         "url": "u",
-        "text": "a long prompt, whole",
-        "author": "mira_draws",
-        "timestamp": early,
         "keywords": ["l-image", "lumen"],
         "parent_url": "p",
-        "engagement": {
-            "likes": 3,
-            "views": 9,
-            "reposts": None,
-            "replies": 0,
-            "bookmarks": None,
-        },
+        "engagement": counts,
     }
-
-
-def day(number: int) -> datetime.datetime:
-    return datetime.datetime(2026, 3, number, tzinfo=datetime.UTC)
 
 
 @pytest.mark.parametrize(
@@ -154,12 +116,11 @@ def day(number: int) -> datetime.datetime:
     [
         ({}, {}, 1),
         ({"timestamp": day(2)}, {"timestamp": day(1)}, 0),
-        ({"timestamp": day(1)}, {"timestamp": day(1)}, 1),
         ({"timestamp": day(1), "edited": day(3)}, {"timestamp": day(2)}, 0),
         ({"timestamp": day(2)}, {}, 1),
         ({}, {"missing": "deleted"}, 0),
     ],
-    ids=["the last", "the later", "of one time", "edited", "without a time", "of what is there"],
+    ids=["the last", "the later", "edited", "without a time", "of what is there"],
 )
 def test_a_newer_text_replaces_text_and_images(first: Row, second: Row, newest: int) -> None:
     rows = [
@@ -173,30 +134,23 @@ def test_a_newer_text_replaces_text_and_images(first: Row, second: Row, newest: 
     (post,) = merged_posts.to_pylist()
 
     assert replaced == {1 - newest: newest}
-    expected = rows[newest]
     for name in ("text", "author", "pictures"):
-        assert post[name] == expected[name]
+        assert post[name] == rows[newest][name]
     assert (post["keywords"], post["engagement"]["likes"]) == (["a bear, drawn", "a fox"], 1)
-
-
-def test_a_post_that_is_nowhere_stays_missing() -> None:
-    rows = [{"url": "u", "missing": "not_found"}, {"url": "u", "missing": "deleted"}]
-
-    assert merged(*rows)[0]["missing"] == merged(*reversed(rows))[0]["missing"] == "deleted"
 
 
 def image(sha256: str | None, url: str | None, alt_text: str | None = None) -> Row:
     return {"sha256": sha256, "url": url, "alt_text": alt_text}
 
 
+NOTHING = image(None, None)
+
+
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
         # fetched meanwhile: the digest joins the address, the description comes along
-        (
-            [[image(None, "p", "a fox")], [image("s", "p")]],
-            [image("s", "p", "a fox")],
-        ),
+        ([[image(None, "p", "a fox")], [image("s", "p")]], [image("s", "p", "a fox")]),
         # a local file, and the same bytes with an address
         ([[image("s", None, "a")], [image("s", "p", "a fox")]], [image("s", "p", "a fox")]),
         # the order of the fullest row stays, what only others have follows
@@ -215,11 +169,11 @@ def image(sha256: str | None, url: str | None, alt_text: str | None = None) -> R
             [[image(None, None, "b")], [image(None, None, "a")], [image(None, None, "b")]],
             [image(None, None, "a"), image(None, None, "b")],
         ),
-        ([[image(None, None)], [image("1", None)]], [image("1", None)]),
+        ([[NOTHING], [image("1", None)]], [image("1", None)]),
         # what could not be had and has no address is still an image of the post
-        ([[image(None, None), image("1", None)]], [image("1", None), image(None, None)]),
+        ([[NOTHING, image("1", None)]], [image("1", None), NOTHING]),
         (
-            [[image("1", None), image(None, None)], [image("2", None), image("1", None)]],
+            [[image("1", None), NOTHING], [image("2", None), image("1", None)]],
             [image("1", None), image("2", None)],
         ),
     ],
@@ -230,12 +184,13 @@ def test_images_are_joined_by_digest_or_address(rows: list[list[Row]], expected:
     assert post["pictures"] == expected
 
 
-def test_posts_are_in_order_of_time_then_address() -> None:
-    days = [datetime.datetime(2026, 3, day, tzinfo=datetime.UTC) for day in (1, 2)]
-    times = {"d": None, "b": days[1], "a": days[1], "c": days[0], "0": None}
+def test_posts_are_in_order_of_time_then_address_and_stay_missing() -> None:
+    times = {"d": None, "b": day(2), "a": day(2), "c": day(1), "0": None}
     rows = [{"url": url, "timestamp": time} for url, time in times.items()]
+    lost = [{"url": "u", "missing": "not_found"}, {"url": "u", "missing": "deleted"}]
 
     assert [post["url"] for post in merged(*rows)] == ["c", "a", "b", "0", "d"]
+    assert merged(*lost)[0]["missing"] == merged(*reversed(lost))[0]["missing"] == "deleted"
 
 
 def test_the_stage_names_each_post_as_its_own_parent() -> None:

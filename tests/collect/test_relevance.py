@@ -46,28 +46,19 @@ def test_posts_that_a_keyword_found_or_of_unknown_origin_are_scored() -> None:
     assert asked(Relevance(TARGET), table) == ["u0", "u4", "u5"]
 
 
-def test_descriptions_of_images_are_shown() -> None:
-    table = posts({"text": "look", "pictures": [IMAGE], **FOUND})
-    ((request,),) = Relevance(TARGET).requests(table)
-    part = request.messages[1].parts[0]
-    assert isinstance(part, Text)
-    block = part.text.splitlines()
+def test_a_request_names_the_target_once_and_shows_text_and_descriptions() -> None:
+    table = posts({"text": "look", "pictures": [IMAGE], **FOUND}, {"text": "x2", **FOUND})
+    (first,), (second,) = Relevance(TARGET).requests(table)
+    system, user = (message.parts[0] for message in first.messages)
+    assert isinstance(system, Text)
+    assert isinstance(user, Text)
+    block = user.text.splitlines()
 
     assert (block[0], block[2]) == ("<post>", "</post>")
     assert json.loads(block[1]) == {"text": "look", "pictures": 1, "alt_texts": ["a paper fox"]}
-
-
-def test_instructions_are_the_same_for_all_posts_and_name_the_target() -> None:
-    rows = Relevance(TARGET).requests(posts({"text": "x1", **FOUND}, {"text": "x2", **FOUND}))
-    first, second = rows[0][0].messages[0], rows[1][0].messages[0]
-    part = first.parts[0]
-    assert isinstance(part, Text)
-
-    assert first is second
-    assert "Lumen Image" in part.text
-    assert "Northlight" in part.text
-    assert "x1" not in part.text
-    assert "$" not in part.text
+    assert first.messages[0] is second.messages[0]
+    assert all(word in system.text for word in ("Lumen Image", "Northlight"))
+    assert not any(word in system.text for word in ("look", "$"))
 
 
 def test_all_posts_go_on_scored_or_not() -> None:

@@ -1,7 +1,8 @@
-"""Content of a forgotten post leaves the stored pages, and the pages stay readable."""
+"""A forgotten post leaves pages and ledger of a crawl, and nobody is asked about it again."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Iterable
@@ -10,49 +11,36 @@ from typing import Any
 
 import pytest
 
-from echo_hf.collect.crawl_ledger import CrawlLedger, forget_answers, stored_answers
-from echo_hf.collect.platforms.base import Answer, Question
+from echo_hf.collect.crawl_ledger import (
+    LEDGER,
+    CrawlLedger,
+    LedgerQuestion,
+    forget_answers,
+    stored_answers,
+)
+from echo_hf.collect.platforms.base import Answer, Kind, Question
+from echo_hf.collect.platforms.x import X
 from echo_hf.collect.sources.base import Post, make_source, posts_in
-from echo_hf.collect.takedown import without_posts
+from echo_hf.collect.takedown import (
+    TOMBSTONES,
+    add_tombstones,
+    hashed,
+    page_source,
+    read_tombstones,
+    without_posts,
+)
+from echo_hf.reasons import CrawlEnd
+from tests.collect.platforms.crawling import Serve, collected, config_of, crawled
+from tests.collect.platforms.simulated import HOST, World
 
 SEARCH = Question("search", ("fox",))
-Json = dict[str, Any]
+ADDRESS = "https://x.com/i/status/{}".format
+STATUS = "https://social.example/users/mira_draws/statuses/{}".format
 
 
 def posts_of(body: str, platform: str) -> dict[str, Post]:
-    read = posts_in(body, make_source(platform))
-    return {post.url: post for post in read if post.text or post.pictures}
-
-
-def as_row(post: Post) -> tuple[Any, ...]:
-    images = [(one.url, one.alt_text) for one in post.pictures]
-    return post.url, post.text, post.author, post.timestamp, post.parent_url, images
-
-
-def check_each(body: str, platform: str, step: int = 1) -> int:
-    before = posts_of(body, platform)
-    for url, post in list(before.items())[::step]:
-        left = without_posts(body, platform, frozenset({url}))
-        assert left is not None
-        after = posts_of(left, platform)
-        assert url not in after
-        gone = {url, *({post.quoted_url} - set(after))}
-        others = {one: as_row(other) for one, other in before.items() if one not in gone}
-        assert {one: as_row(other) for one, other in after.items()} == others
-        if post.text and sum(other.text == post.text for other in before.values()) == 1:
-            assert json.dumps(post.text) not in left
-        for image in post.pictures:
-            shared = any(image.url == own.url for one, other in before.items() if one != url
-                         for own in other.pictures)  # fmt: skip
-            assert shared or json.dumps(image.url) not in left
-    return len(before)
-
-
-def read(test_data: Path, name: str) -> str:
-    file = test_data / "posts" / name
-    if not file.exists():
-        pytest.skip(f"no file {str(file)!r}")
-    return file.read_text("utf-8")
+    source, text = page_source(body, platform)
+    return {post.url: post for post in posts_in(text, make_source(source), ["fox"])}
 
 
 @pytest.mark.parametrize(
@@ -63,111 +51,199 @@ def read(test_data: Path, name: str) -> str:
         ("bluesky", "bluesky/thread_view_post_with_embed_media.json", 1, 2),
     ],
 )
-def test_every_post_of_a_real_page(
+def test_of_a_real_page_every_other_post_is_left_as_it_was(
     test_data: Path, platform: str, name: str, step: int, least: int
 ) -> None:
-    assert check_each(read(test_data, name), platform, step) >= least
+    body = (test_data / "posts" / name).read_text("utf-8")
+    before = posts_of(body, platform)
+    for url, post in list(before.items())[::step]:
+        left = without_posts(body, platform, frozenset({url}), ["fox"])
+        after = posts_of(left, platform)
+        others = {one: other for one, other in before.items() if one != url}
+
+        assert {one: shown(other) for one, other in after.items()} == {
+            one: shown(other) for one, other in others.items()
+        }
+        same = [other.text for other in others.values()]
+        assert not post.text or post.text in same or json.dumps(post.text) not in left
+        assert without_posts(left, platform, frozenset({url})) == left
+    assert len(before) >= least
 
 
-def test_reposts_of_it_go_with_it(test_data: Path) -> None:
-    body = read(test_data, "x_api_v2/noflat.jsonl")
-    page = json.loads(body)
-    (kind, number), repost = next(
-        ((one["type"], one["id"]), post)
-        for post in page["data"]
-        for one in post.get("referenced_tweets", [])
-        if one["type"] == "retweeted"
-    )
-    left = without_posts(body, "x", frozenset({f"https://x.com/i/status/{number}"}))
-
-    assert kind == "retweeted"
-    assert left is not None
-    (same,) = (one for one in json.loads(left)["data"] if one["id"] == repost["id"])
-    assert "text" not in same
-    assert json.dumps(repost["text"])[1:-1] not in left
+def shown(post: Post) -> tuple[Any, ...]:
+    images = [(one.url, one.alt_text) for one in post.pictures]
+    times = post.timestamp, post.engagement and dict(post.engagement)
+    words = post.url, post.text, post.author, list(post.keywords), post.missing
+    return *words, *times, post.parent_url, post.quoted_url, images
 
 
-def status(number: int, text: str, **more: Any) -> Json:
-    address = f"https://social.example/users/mira_draws/statuses/{number}"
-    account = {"id": "7", "acct": "mira_draws", "display_name": f"Mira {number}"}
-    content = {"content": f"<p>{text}</p>", "account": account, "visibility": "public"}
-    media = [{"type": "image", "url": f"https://p.example/{number}.png", "description": text}]
-    base = {"id": str(number), "uri": address, "created_at": "2026-03-02T17:12:40Z", **content}
-    return {**base, "in_reply_to_id": None, "media_attachments": media, **more}
+def status(number: int, text: str, **more: Any) -> dict[str, Any]:
+    content = {"content": f"<p>{text}</p>", "account": {"acct": f"mira{number}"}}
+    return {"id": str(number), "uri": STATUS(number), "visibility": "public", **content, **more}
 
 
-def test_every_status_of_a_context_of_mastodon() -> None:
-    statuses = [status(10001, "a fox"), status(10002, "an owl", in_reply_to_id="10001")]
-    body = json.dumps({"statuses": statuses, "accounts": [], "hashtags": []})
-    boost = status(10003, "a fox", reblog=statuses[0])
-    left = without_posts(json.dumps([boost]), "mastodon", frozenset({statuses[0]["uri"]}))
-
-    assert check_each(body, "mastodon") == 2
-    assert left is not None
-    assert "fox" not in left
+REPOST = {"id": "12", "text": "RT zimt", "referenced_tweets": [{"type": "retweeted", "id": "99"}]}
+ONE = {"data": [{"id": "99", "text": "zimt"}, REPOST, {"id": "98", "text": "an owl"}]}
 
 
-def test_a_page_that_holds_none_of_them_is_the_very_same_text() -> None:
-    page = '{"data":[{"id":"12",  "text":"id 99 is nobody"}], "includes":{"users":[{"id":"99"}]}}'
-    address = frozenset({"https://x.com/i/status/99"})
+@pytest.mark.parametrize(
+    ("platform", "page", "url", "left"),
+    [
+        ("x", ONE, ADDRESS(99), [ADDRESS(98)]),
+        ("mastodon", [status(10003, "b", reblog=status(10001, "zimt"))], STATUS(10001), []),
+        ("x", '{"id": "99", "text": "zimt"', ADDRESS(99), []),
+        ("x", "[" * 9999 + '{"id": "99", "text": "zimt"}', ADDRESS(99), []),
+    ],
+    ids=["a repost", "a boost", "half a page", "too deep"],
+)
+def test_what_repeats_it_goes_with_it(platform: str, page: Any, url: str, left: list[str]) -> None:
+    body = page if isinstance(page, str) else json.dumps(page)
+    found = without_posts(body, platform, frozenset({url}))
 
-    assert without_posts(page, "x", frozenset({"https://x.com/i/status/7"})) is page
-    assert without_posts('{"id": "99", "text": "a"}', "mastodon", address) == (
-        '{"id": "99", "text": "a"}'
-    )
-
-
-def test_a_page_that_cannot_be_read_goes_whole_when_it_names_one() -> None:
-    address = frozenset({"https://x.com/i/status/99"})
-
-    assert without_posts('{"id": "99", "text"', "x", address) is None
-    assert without_posts('{"id": "98", "text"', "x", address) == '{"id": "98", "text"'
-    assert without_posts("[" * 9999 + '{"id": "99"}', "x", address) is None
-
-
-def test_entries_without_a_name_stay_beside_the_others() -> None:
-    post = {"id": "99", "text": "None", "author_id": "1"}
-    users = [{"username": "nameless"}, {"id": "1", "username": "mira"}]
-    page = json.dumps({"data": [post], "includes": {"users": users}})
-    left = without_posts(page, "x", frozenset({"https://x.com/i/status/99"}))
-
-    assert left is not None
-    assert json.loads(left)["includes"]["users"] == users[:1]
-
-
-def ledger_of(path: Path, bodies: Iterable[str]) -> None:
-    with CrawlLedger(path) as ledger:
-        ledger.add_searches("x", [SEARCH])
-        pages = list(bodies)
-        for number, body in enumerate(pages, 1):
-            asked = ledger.next_question("x")
-            assert asked is not None
-            cursor = None if number == len(pages) else str(number)
-            ledger.keep(asked, Answer(body, cursor), posts_in(body, make_source("x"), ("fox",)), 0)
+    assert list(posts_of(found, platform)) == left
+    assert "zimt" not in found
+    assert without_posts(body, platform, frozenset({ADDRESS(7)})) is body
 
 
 def test_nothing_of_it_is_in_the_bytes_of_the_ledger(tmp_path: Path) -> None:
     path = tmp_path / "collected.sqlite"
-    pages = [
-        json.dumps({"data": [{"id": "98", "text": "an owl"}, {"id": "99", "text": "zimtstern"}]}),
-        json.dumps({"data": [{"id": "97", "text": "a fox"}]}),
-    ]
-    ledger_of(path, pages)
+    pages = [json.dumps(ONE), json.dumps({"data": [{"id": "97", "text": "a fox"}]})]
     with CrawlLedger(path) as ledger:
+        ledger.add_searches("x", [SEARCH])
+        for body, cursor in zip(pages, ("1", None), strict=True):
+            asked = ledger.next_question("x")
+            assert asked is not None
+            ledger.keep(asked, Answer(body, cursor), posts_of(body, "x").values(), 0)
         ((before,),) = ledger.execute("select body from answers where page = 0")
-    changed = forget_answers(path, ["https://x.com/i/status/99"])
-    bodies = [one.body for one in stored_answers(path, "x")]
-
-    assert changed == 1
-    assert bodies == ['{"data": [{"id": "98", "text": "an owl"}, {"id": "99"}]}', pages[1]]
+    assert forget_answers(path, [ADDRESS(99)]) == 1
+    first, second = stored_answers(path, "x")
     held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    assert b"https://x.com/i/status/98" in held
-    assert b"https://x.com/i/status/99" not in held
-    assert "zimtstern" in zlib.decompress(before).decode()
+
+    assert (second.body, second.source) == (pages[1], "x")
+    ((place, record),) = first.records()
+    assert (place, first.source) == ('x/search "fox" page 1:1', "jsonl")
+    assert (json.loads(record)["text"], json.loads(record)["keywords"]) == ("an owl", ["fox"])
+    assert ADDRESS(98).encode() in held
+    assert ADDRESS(99).encode() not in held
+    assert "zimt" in zlib.decompress(before).decode()
     assert before not in held
-    assert forget_answers(path, ["https://x.com/i/status/99"]) == 0
+    assert forget_answers(path, [ADDRESS(99)]) == 0
 
 
 def test_a_run_without_a_crawl_gets_no_ledger(tmp_path: Path) -> None:
-    assert forget_answers(tmp_path / "collected.sqlite", ["https://x.com/i/status/99"]) == 0
+    assert forget_answers(tmp_path / "collected.sqlite", [ADDRESS(99)]) == 0
     assert list(tmp_path.iterdir()) == []
+
+
+GONE = ADDRESS(70000)
+STAND_IN = "urn:sha256:" + hashlib.sha256(GONE.encode()).hexdigest()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> CrawlLedger:
+    return CrawlLedger(tmp_path / LEDGER)
+
+
+def bytes_of(ledger: CrawlLedger) -> bytes:
+    ledger.close()
+    return b"".join(file.read_bytes() for file in sorted(ledger.path.parent.iterdir()))
+
+
+def answered(ledger: CrawlLedger, name: str, posts: Iterable[Post], *cursors: str) -> None:
+    ledger.keep(asked_next(ledger, name), Answer("{}", *cursors), posts, 0.0)
+
+
+def asked_next(ledger: CrawlLedger, name: str) -> LedgerQuestion:
+    asked = ledger.next_question(name)
+    assert asked is not None
+    return asked
+
+
+def expanded(ledger: CrawlLedger) -> int:
+    about = ledger.unexpanded("x", 100)
+    return ledger.expand("x", about, X().around([one.post for one in about]), {})
+
+
+def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(ledger: CrawlLedger) -> None:
+    reply, quote = Post(ADDRESS(70001), parent_url=GONE), Post(ADDRESS(70002), quoted_url=GONE)
+    ledger.add_searches("x", [SEARCH])
+    answered(ledger, "x", [Post(GONE, author="mira_draws"), reply, quote])
+    assert expanded(ledger) == 3 - 1  # two conversations; what is seen is not looked up
+    ledger.expand("x", [], [Question("posts", ("70000", "70003"))], {})
+    assert b"70000" in bytes_of(ledger)
+    forget_answers(ledger.path, [GONE])
+    data = bytes_of(ledger)
+
+    assert b"70000" not in data
+    assert b"mira_draws" not in data
+    assert all(number in data for number in (b"70001", b"70002", b"70003"))
+    assert data.count(STAND_IN.encode()) >= 3
+
+
+def test_nobody_is_asked_about_it_when_its_reply_comes_again(ledger: CrawlLedger) -> None:
+    tombstones = ledger.path.with_name(TOMBSTONES)
+    add_tombstones(tombstones, [hashed(GONE)])
+    replies = [Post(ADDRESS(number), parent_url=GONE) for number in (70001, 70002)]
+    ledger.add_searches("x", [SEARCH])
+    answered(ledger, "x", replies[:1], "more")
+    forget_answers(ledger.path, [GONE])
+    answered(ledger, "x", map(read_tombstones(tombstones).cleared, replies))
+
+    assert expanded(ledger) == 0
+    assert b"70000" not in bytes_of(ledger)
+
+
+BLUESKY = ("at://did:plc:fox/app.bsky.feed.post/3k", "https://bsky.app/profile/did:plc:fox/post/3k")
+
+
+@pytest.mark.parametrize(
+    ("name", "identifier", "url"),
+    [
+        ("x", "70000", GONE),
+        ("bluesky", *BLUESKY),
+        ("mastodon", f"4711 {STATUS(70000)}", STATUS(70000)),
+        ("mine", "zimtstern", "https://a.example/one"),  # known from what was seen
+    ],
+)
+def test_every_platforms_identifiers_are_known(
+    ledger: CrawlLedger, name: str, identifier: str, url: str
+) -> None:
+    ledger.add_searches(name, [SEARCH])
+    answered(ledger, name, [Post(url, post_id=identifier)])
+    asks = [Question("thread", (identifier,)), Question("thread", ("other",))]
+    assert ledger.expand(name, [], asks, {}) == 2
+    forget_answers(ledger.path, [url])
+
+    assert asked_next(ledger, name).question == asks[1]
+    assert ledger.states(name) == {"done": 1, "needless": 1, "open": 1}
+    assert identifier.encode() not in bytes_of(ledger)
+
+
+@pytest.mark.parametrize("kind", ["posts", "replies"])
+def test_what_else_a_question_is_about_is_still_asked(ledger: CrawlLedger, kind: Kind) -> None:
+    ledger.expand("x", [], [Question(kind, ("1", "70000", "2"))], {})
+    answered(ledger, "x", [], "more")
+    forget_answers(ledger.path, [GONE])
+    left = asked_next(ledger, "x")
+
+    assert (left.question, left.cursor) == (Question(kind, ("1", "2")), None)
+    assert (left.attempt, left.pages) == (1, 0)
+
+
+def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
+    serve(World.of(200, seed=5))
+    crawled(tmp_path, config_of(budget={"posts": 60}))
+    gone = [f"{HOST}/{name}" for name in sorted(collected(tmp_path))[::3]]
+    add_tombstones(tmp_path / TOMBSTONES, map(hashed, gone))
+    forget_answers(tmp_path / LEDGER, gone)
+    stats = crawled(tmp_path, config_of())
+    with CrawlLedger(tmp_path / LEDGER) as ledger:
+        seen = ledger.execute("select url, parent_url, quoted_url from seen")
+        named = {url for row in seen for url in row}
+        asked = {name for (name,) in ledger.execute("select identifier from asked")}
+
+    assert len(gone) > 10
+    assert (stats.end, stats.missing["removed"]) == (CrawlEnd.NOTHING_LEFT, len(gone))
+    assert len(named) > 100
+    assert named.isdisjoint(gone)
+    assert asked.isdisjoint(url.rpartition("/")[2] for url in gone)

@@ -16,84 +16,60 @@ from echo_hf.collect.urls import (
 )
 
 X_SPELLINGS = [
-    "https://x.com/mira_draws/status/99",
-    "http://x.com/mira_draws/status/99",
     "HTTPS://X.COM/mira_draws/status/99",
-    "https://www.x.com/mira_draws/status/99",
-    "https://twitter.com/mira_draws/status/99",
-    "https://www.twitter.com/mira_draws/status/99",
-    "https://mobile.twitter.com/mira_draws/status/99",
-    "https://m.twitter.com/mira_draws/status/99",
+    "http://www.x.com/mira_draws/status/99",
     "https://twitter.com/@mira_draws/status/99",
-    "https://twitter.com/mira_draws/statuses/99",
+    "https://mobile.twitter.com/mira_draws/statuses/99",
+    "https://m.twitter.com/mira_draws/status/99",
     "https://x.com/i/web/status/99",
     "https://twitter.com/i/status/99",
     "https://x.com/mira_draws/status/99/",
     "https://x.com/mira_draws/status/99/photo/1",
-    "https://x.com/mira_draws/status/99/history",
-    "https://x.com/mira_draws/status/99?s=20",
-    "https://x.com/mira_draws/status/99?t=AbC-1_x&s=19",
-    "https://x.com/mira_draws/status/99?lang=en#reversed-1",
+    "https://x.com/mira_draws/status/99?t=AbC-1_x&s=19#reversed-1",
     "https://x.com/mira_draws/status/0099",
     "https://x.com:443/mira_draws/status/99",
     "https://mira:secret@x.com/mira_draws/status/99",
     "  https://x.com/mira_draws/status/99\n",
     # sites that show posts of X
-    *(f"https://{host}/mira_draws/status/99?s=20" for host in ("nitter.net", "www.fxtwitter.com")),
-    *(f"https://{host}.com/m/status/99" for host in ("vxtwitter", "fixupx", "xcancel")),
+    "https://nitter.net/mira_draws/status/99?s=20",
+    "https://www.fxtwitter.com/mira_draws/status/99",
+    "https://xcancel.com/m/status/99",
 ]
 BLUESKY_SPELLINGS = [
     "at://did:plc:abc/app.bsky.feed.post/3k",
-    "https://bsky.app/profile/did:plc:abc/post/3k",
     "https://bsky.app/profile/did:plc:abc/post/3k/",
     "https://www.bsky.app/profile/did:plc:abc/post/3k?ref_src=embed#top",
     "https://bsky.app/profile/did:plc:abc/post/3k/liked-by",
 ]
 REFUSED = [
-    None,
-    "",
-    "   ",
-    "mira_draws",
-    "x.com/mira_draws/status/99",
-    "//x.com/mira_draws/status/99",
-    "javascript:alert(1)",
-    "javascript://x.com/%0aalert(1)",
-    "JavaScript:https://x.com/i/status/99",
-    "file:///etc/passwd",
-    "data:text/html,<p>",
-    "ftp://example.org/a",
-    "blob:https://example.org/a",
-    "https://",
-    "https:///status/99",
-    "https:example.org",
-    "https://example.org:port/a",
-    "https://example.org:99999/a",
-    "https://[::1/a",
-    "https://[v1.x]/a",
-    "https://exa mple.org/a",
-    "https://example.org/a b",
-    "https://example.org/a\nb",
-    "https://example.org/\x00",
-    "https://example.org\\@example.com/a",
-    "https://<b>.example.org/a",
-    "https://.../a",
-    "https://example..org\u3002\u3002/a",
-    "https://example.org/\ud800",
-    "https://ex\ud800.org/",
-    "https://example.org/" + "a" * 2048,
-    "at://did:plc:abc/app.bsky.feed.like/3k",
+    *(None, "", "   ", "mira_draws", "x.com/mira_draws/status/99", "//x.com/m/status/99"),
+    *(
+        "javascript:alert(1)",
+        "javascript://x.com/%0aalert(1)",
+        "JavaScript:https://x.com/i/status/9",
+    ),
+    *("file:///etc/passwd", "data:text/html,<p>", "ftp://example.org/a", "blob:https://a.org/a"),
+    *("https://", "https:///status/99", "https:example.org", "https://example.org:port/a"),
+    *(
+        "https://example.org:99999/a",
+        "https://[::1/a",
+        "https://[v1.x]/a",
+        "https://exa mple.org/a",
+    ),
+    *("https://example.org/a b", "https://example.org/a\nb", "https://example.org/\x00"),
+    *("https://example.org\\@example.com/a", "https://<b>.example.org/a", "https://.../a"),
+    *("https://example..org\u3002\u3002/a", "https://example.org/\ud800", "https://ex\ud800.org/"),
+    *("https://example.org/" + "a" * 2048, "at://did:plc:abc/app.bsky.feed.like/3k"),
     "at://did:plc:abc/app.bsky.feed.post/" + "3" * 2048,
 ]
 OTHERS = {
     # not X: an unknown mirror, a look-alike, another port, and pages of X that are no post
     "https://nitter.example/mira_draws/status/99": "https://nitter.example/mira_draws/status/99",
-    "https://nitter.example.net/mira/status/99": "https://nitter.example.net/mira/status/99",
     "https://notx.com/mira_draws/status/99": "https://notx.com/mira_draws/status/99",
     "https://x.com.example.org/m/status/99": "https://x.com.example.org/m/status/99",
     "https://x.com@example.org/m/status/99": "https://example.org/m/status/99",
     "https://x.com:8080/mira_draws/status/99": "https://x.com:8080/mira_draws/status/99",
     "https://x.com/mira_draws": "https://x.com/mira_draws",
-    "https://x.com/m/status/" + "9" * 26: "https://x.com/m/status/" + "9" * 26,
     "https://x.com/m/status/٩٩": "https://x.com/m/status/%D9%A9%D9%A9",
     "https://bsky.app/profile/mira.example": "https://bsky.app/profile/mira.example",
     # tracking goes, all else stays as it is spelt
@@ -102,7 +78,6 @@ OTHERS = {
     "https://example.org/a?utm%5Fsource=x": "https://example.org/a",
     "https://example.org/a?b=%FF&gclid=1&c=+&d": "https://example.org/a?b=%FF&c=+&d",
     "https://example.org/a?si=1&s=2&t=3": "https://example.org/a?si=1&s=2&t=3",
-    "https://example.org/?a=1&a=2": "https://example.org/?a=1&a=2",
     # ports, credentials, hosts of other scripts
     "http://example.org:80/a": "http://example.org/a",
     "http://example.org:443/a": "http://example.org:443/a",
@@ -110,7 +85,6 @@ OTHERS = {
     "https://example.org": "https://example.org/",
     "https://[2001:DB8::1]:444/a": "https://[2001:db8::1]:444/a",
     "https://bücher.example/ä?ö=ü": "https://xn--bcher-kva.example/%C3%A4?%C3%B6=%C3%BC",
-    "https://xn--bcher-kva.example/%C3%A4": "https://xn--bcher-kva.example/%C3%A4",
     "https://例え.example/": "https://xn--r8jz45g.example/",
     'https://example.org/"<b>': "https://example.org/%22%3Cb%3E",
 }
@@ -130,14 +104,15 @@ ADDRESSES = st.builds(
 )
 
 
-@pytest.mark.parametrize("spelling", X_SPELLINGS)
-def test_a_post_of_x_has_one_address(spelling: str) -> None:
-    assert canonical_url(spelling) == "https://x.com/i/status/99"
-
-
-@pytest.mark.parametrize("spelling", BLUESKY_SPELLINGS)
-def test_a_post_of_bluesky_has_one_address(spelling: str) -> None:
-    assert canonical_url(spelling) == "https://bsky.app/profile/did:plc:abc/post/3k"
+@pytest.mark.parametrize(
+    ("spelling", "expected"),
+    [
+        *((one, "https://x.com/i/status/99") for one in X_SPELLINGS),
+        *((one, "https://bsky.app/profile/did:plc:abc/post/3k") for one in BLUESKY_SPELLINGS),
+    ],
+)
+def test_a_post_has_one_address(spelling: str, expected: str) -> None:
+    assert canonical_url(spelling) == expected
 
 
 @pytest.mark.parametrize("text", REFUSED)
@@ -165,7 +140,7 @@ def test_a_canonical_address_is_its_own(text: str) -> None:
         assert platform_of(once)
 
 
-@given(st.integers(0, 10**25 - 1), st.sampled_from(X_SPELLINGS[:19]))
+@given(st.integers(0, 10**25 - 1), st.sampled_from(X_SPELLINGS[:9]))
 def test_the_number_alone_names_a_post_of_x(number: int, spelling: str) -> None:
     expected = f"https://x.com/i/status/{number}"
     assert canonical_url(spelling.replace("99", str(number))) == expected
@@ -199,18 +174,14 @@ def test_the_longest_address_is_kept_and_no_longer_one() -> None:
         ("https://x.com/i/status/99", "x", "99"),
         ("https://x.com/mira_draws", "x", "https://x.com/mira_draws"),
         ("https://bsky.app/profile/did:plc:abc/post/3k", "bluesky", "3k"),
-        ("https://art.example/@mira@far.example/123456789", "mastodon", "123456789"),
         ("https://art.example/users/mira/statuses/123456789", "mastodon", "123456789"),
         ("https://old.reddit.com/r/a/1", "reddit", "https://old.reddit.com/r/a/1"),
         ("https://news.ycombinator.com/item?id=1", "hackernews", None),
         ("https://discord.com/channels/1/2/3", "discord", None),
-        ("https://nitter.net/m/status/99", "x", "99"),
         ("https://api.fxtwitter.com/m/status/99", "x", "99"),
-        ("https://video.twitter.com/99", "x", "https://video.twitter.com/99"),
         ("https://x.com./m/status/99", "x", "99"),
         ("https://notx.com/m/status/99", "web", "https://notx.com/m/status/99"),
         ("https://nitter.example/m/status/99", "web", "https://nitter.example/m/status/99"),
-        ("https://x.com:8080/m/status/99", "web", "https://x.com:8080/m/status/99"),
     ],
 )
 def test_an_address_tells_platform_and_identifier(

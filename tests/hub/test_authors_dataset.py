@@ -31,7 +31,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Unfetched
 from echo_hf.tables import OFFICIAL_DATASET, release_features
 from tests.collect.fetching import BLUE, RED, digest_of, policy_for
-from tests.collect.server_for_tests import ImageServer
+from tests.collect.loopback import ImageServer
 from tests.local_hub import LocalHub
 from tests.local_hub_repository import StoredFile
 

@@ -42,7 +42,7 @@ from echo_hf.samples.spans import SourceSpan
 from echo_hf.tables import POSTS, SAMPLES
 from tests.collect.fetching import policy_for
 from tests.collect.images_like_posts import photograph, with_words
-from tests.collect.server_for_tests import ImageServer
+from tests.collect.loopback import ImageServer
 from tests.hub.conftest import Command
 from tests.hub.quickstart_release import CORPUS, Row, by_id, copied, entry, released
 from tests.images_for_tests import encoded
@@ -396,7 +396,7 @@ def test_the_command_prints_what_came_of_it(command: Command, few: Few, tmp_path
         (["{dry}", "--posts", "nope.jsonl", "--to", "wet"], "no file 'nope.jsonl'"),
         (["{dry}", "--posts", "n.jsonl", "--to", "wet"], "n.jsonl' holds no post"),
         (["{dry}", "--posts", "p.jsonl", "--pictures", "no", "--to", "wet"], "no folder 'no'"),
-        (["{dry}", "--to", "wet"], "source 'jsonl' has no path"),
+        (["{dry}", "--to", "wet"], "source 'jsonl' takes a path"),
         (["{dry}", "--posts", "{dry}", "--to", "wet"], "is not a regular file"),
         (["{dry}", "--posts", "p.jsonl", "--source", "jsnl", "--to", "wet"], "mean 'jsonl'?"),
         (["{dry}", "--posts", "p.jsonl", "--to", "{dry}"], "is the release itself"),

@@ -273,7 +273,7 @@ DAMAGES: dict[str, tuple[Callable[[pa.Table], Any], type[Exception], str]] = {
             lambda kind: pa.array([{"bytes": b"<svg/>", "path": "x"}] * len(table), kind),
         ),
         ImageError,
-        "not a readable image",
+        "expected one of AVIF",
     ),
 }
 

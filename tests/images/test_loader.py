@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
 from echo_hf.errors import ImageError
-from echo_hf.images import loader
 from echo_hf.images.decode import BadImageError
 from echo_hf.images.loader import load_image, load_rgb, to_srgb, upright_rgb
 from echo_hf.reasons import BadImage, ImageNotice
@@ -62,16 +61,16 @@ def _over(background: tuple[int, int, int], colors: Levels, alpha: Levels) -> Le
     return ((mixed + 127) // 255).astype(np.uint8)
 
 
-@pytest.mark.parametrize("turn", UPRIGHT)
-@pytest.mark.parametrize("name", ["PNG", "TIFF", "WEBP", "JPEG", "AVIF"])
-def test_the_cameras_orientation_is_applied_once(name: str, turn: int) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = turn
-    options = {"lossless": True} if name == "WEBP" else {"quality": 95}
-    data = encoded(Image.fromarray(SMOOTH), name, exif=exif, **options)
-    shown, expected = _levels(data), UPRIGHT[turn](SMOOTH)
-    assert shown.shape == expected.shape
-    assert np.abs(shown.astype(int) - expected).mean() < (3 if name in ("JPEG", "AVIF") else 1e-9)
+@pytest.mark.parametrize("name", ["PNG", "TIFF", "JPEG", "AVIF"])
+def test_the_cameras_orientation_is_applied_once(name: str) -> None:
+    allowed = 3 if name in ("JPEG", "AVIF") else 1e-9
+    for turn, upright in UPRIGHT.items():
+        exif = Image.Exif()
+        exif[0x0112] = turn
+        shown = _levels(encoded(Image.fromarray(SMOOTH), name, exif=exif, quality=95))
+        expected = upright(SMOOTH)
+        assert shown.shape == expected.shape
+        assert np.abs(shown.astype(int) - expected).mean() < allowed
 
 
 def test_unreadable_notes_of_a_camera_are_said_and_cost_nothing() -> None:
@@ -229,9 +228,6 @@ def test_a_lazily_opened_image_is_held_to_the_same_rules(tmp_path: Path) -> None
     with Image.open(tmp_path / "half.jpg") as half, pytest.raises(BadImageError) as caught:
         load_rgb(half)
     assert caught.value.reason is BadImage.TRUNCATED
-    with pytest.raises(BadImageError) as caught:
-        load_rgb(Image.fromarray(PHOTO), most_pixels=40 * 60 - 1)
-    assert caught.value.reason is BadImage.TOO_MANY_PIXELS
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"])
@@ -245,16 +241,6 @@ def test_the_result_is_a_new_image_without_metadata(mode: str) -> None:
     assert not shown.getexif()
     shown.paste((0, 0, 0), (0, 0, *shown.size))
     assert (image.tobytes(), image.mode, image.info) == before
-
-
-@given(
-    arrays(np.uint8, st.tuples(st.integers(2, 12), st.integers(2, 12), st.just(3))),
-    st.sampled_from(["1", "L", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV"]),
-)
-def test_loading_what_was_loaded_changes_nothing(colors: Levels, mode: str) -> None:
-    once = load_rgb(Image.fromarray(colors).convert(mode))
-    assert np.array_equal(_levels(once), np.asarray(once))
-    assert not _notices(once)
 
 
 LEVELS = np.random.default_rng(3).integers(0, 256, (64, 64, 3), dtype=np.uint8)
@@ -330,25 +316,19 @@ def test_a_profile_that_cannot_be_used_is_none_and_said(
     assert shown.tobytes() == image.convert("RGB").tobytes()
 
 
-def test_a_file_is_read_by_its_digest_and_within_limits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_read_by_its_digest(tmp_path: Path) -> None:
     path, digest = tmp_path / "picture", "0" * 64
     path.write_bytes(encoded(Image.fromarray(PHOTO), "PNG"))
-    length = path.stat().st_size
 
     def told(path: Path, sha256: str | None = None) -> str:
         said = said_by(ImageError, upright_rgb, path, sha256)
         assert str(tmp_path) not in said
         return said
 
+    assert upright_rgb(path).size == (60, 40)
     assert told(tmp_path / "ab12") == (
         "image 'ab12' cannot be read, No such file or directory: run `collect` again to fetch it"
     )
     assert told(path, digest) == f"image {digest!r} has changed on disk: run `collect` again"
-    monkeypatch.setattr(loader, "MOST_BYTES", length)
-    assert upright_rgb(path).size == (60, 40)
-    monkeypatch.setattr(loader, "MOST_BYTES", length - 1)
-    assert told(path) == f"image 'picture' has more than {length - 1} bytes"
     path.write_bytes(b"no image")
-    assert "image 'picture': " in told(tmp_path / "picture")
+    assert "image 'picture': " in told(path)

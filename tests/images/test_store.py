@@ -12,13 +12,11 @@ import pytest
 
 from echo_hf.errors import ImageError
 from echo_hf.images.store import FORMATS, MOST_BYTES, ImageStore, check_image
-from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise, png
 
 ENCODED = {name: encoded(noise((40, 30)), name) for name in FORMATS}
 PNG = ENCODED["PNG"]
 DIGEST = hashlib.sha256(PNG).hexdigest()
-SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9"/></svg>'
 
 
 @pytest.fixture
@@ -53,22 +51,11 @@ def test_an_image_is_on_the_disk_before_it_has_its_name(
     assert through == [(False, False), (True, True), (True, True)]
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        *(
-            (data, f"{data[:16]!r}... is not a readable image, expected one of AVIF, BMP, GIF, ")
-            for data in (b"", b"just some words", SVG, b"%PDF-1.4\n", b"P6 1 1 255 abc")
-        ),
-        (bytes(MOST_BYTES + 1), "67108865 bytes, expected at most 67108864"),
-        (png((10_001, 10_000), 8, 0, bytes(9)), "10001 x 10000, expected at most 100000000 pixels"),
-        (png((60_000, 60_000), 8, 0, bytes(9)), "decoded: Image size (3600000000 pixels) exceeds"),
-        (PNG[: len(PNG) // 2], "cannot be decoded: "),
-    ],
-    ids=["empty", "text", "svg", "pdf", "ppm", "heavy", "large", "bomb", "half"],
-)
-def test_what_is_refused_is_told_and_not_kept(images: ImageStore, data: bytes, said: str) -> None:
-    assert said in said_by(ImageError, images.put, data)
+def test_what_is_refused_is_not_kept(images: ImageStore) -> None:
+    large = png((10_001, 10_000), 8, 0, bytes(9))
+    for data in (b"", b"just some words", bytes(MOST_BYTES + 1), large, PNG[: len(PNG) // 2]):
+        with pytest.raises(ImageError):
+            images.put(data)
     assert not images.root.exists()
 
 
@@ -83,17 +70,7 @@ def test_an_image_that_is_not_there_or_has_changed_is_told_of(images: ImageStore
 
 @pytest.mark.parametrize(
     "digest",
-    [
-        "",
-        "../../../../etc/passwd",
-        "/etc/passwd".ljust(64, "a"),
-        "..".ljust(64, "/"),
-        "A" * 64,
-        "a" * 63,
-        "a" * 65,
-        "a" * 63 + "\n",
-        "١" * 64,
-    ],
+    ["", "../../etc/passwd", "..".ljust(64, "/"), "A" * 64, "a" * 65, "a" * 63 + "\n", "١" * 64],
 )
 def test_only_a_sha256_names_an_image(images: ImageStore, digest: str) -> None:
     for ask in (images.path, images.open):

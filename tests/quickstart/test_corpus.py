@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from PIL import Image
 
 Post = dict[str, Any]
@@ -28,10 +27,6 @@ ADDRESSES = (
 )
 
 
-def text(post: Post) -> str:
-    return str(post.get("text", ""))
-
-
 def images(post: Post) -> list[str]:
     return [image["path"] for image in post.get("pictures", [])]
 
@@ -40,11 +35,11 @@ def when(post: Post) -> datetime:
     return datetime.fromisoformat(post["timestamp"])
 
 
-@pytest.mark.parametrize("post", POSTS, ids=lambda post: post["url"][-6:])
-def test_addresses_cannot_be_real_and_name_their_author(post: Post) -> None:
-    [found] = [m for form in ADDRESSES if (m := re.fullmatch(form, post["url"]))]
-    handle = found.groupdict().get("handle")
-    assert handle is None or post.get("author", handle) == handle
+def test_addresses_cannot_be_real_and_name_their_author() -> None:
+    for post in POSTS:
+        [found] = [m for form in ADDRESSES if (m := re.fullmatch(form, post["url"]))]
+        handle = found.groupdict().get("handle")
+        assert handle is None or post.get("author", handle) == handle, post["url"]
 
 
 def test_parents_and_quotes_are_known() -> None:
@@ -52,38 +47,27 @@ def test_parents_and_quotes_are_known() -> None:
     assert links - set(BY_URL) == NEVER_COLLECTED
 
 
-def test_content_is_there_unless_it_is_missing() -> None:
+def test_content_is_there_unless_it_is_missing_and_replies_follow_their_parents() -> None:
     for post in POSTS:
         has = [key in post for key in ("author", "text", "timestamp")]
         assert has == [("missing" not in post)] * 3, post["url"]
+        if "timestamp" in post:
+            assert post["timestamp"].endswith("Z")
+            assert RELEASED <= when(post) < RELEASED + timedelta(weeks=6)
+            parent = BY_URL.get(post.get("parent_url", ""), {})
+            assert "timestamp" not in parent or when(parent) < when(post), post["url"]
 
 
-def test_times_follow_the_release_and_the_reply_its_parent() -> None:
-    for post in POSTS:
-        if "timestamp" not in post:
-            continue
-        assert post["timestamp"].endswith("Z")
-        assert RELEASED <= when(post) < RELEASED + timedelta(weeks=6)
-        parent = BY_URL.get(post.get("parent_url", ""), {})
-        assert "timestamp" not in parent or when(parent) < when(post), post["url"]
-
-
-def test_every_image_belongs_to_exactly_one_post() -> None:
+def test_every_image_is_small_and_belongs_to_exactly_one_post() -> None:
     named = Counter(path for post in POSTS for path in images(post))
-    files = {f"pictures/{path.name}" for path in (CORPUS / "pictures").iterdir()}
-    assert set(named) == files
-    assert set(named.values()) == {1}
-
-
-@pytest.mark.parametrize(
-    "path", sorted((CORPUS / "pictures").iterdir()), ids=lambda path: path.name
-)
-def test_images_are_small_and_can_be_decoded(path: Path) -> None:
-    with Image.open(path) as image:
-        image.load()
-        assert image.format == {".png": "PNG", ".jpg": "JPEG", ".webp": "WEBP"}[path.suffix]
-        assert all(200 <= side <= 384 for side in image.size)
-    assert path.stat().st_size <= 20_000
+    files = {f"pictures/{path.name}": path for path in (CORPUS / "pictures").iterdir()}
+    assert named == dict.fromkeys(files, 1)
+    for path in files.values():
+        with Image.open(path) as image:
+            image.load()
+            assert image.format == {".png": "PNG", ".jpg": "JPEG", ".webp": "WEBP"}[path.suffix]
+            assert all(200 <= side <= 384 for side in image.size)
+        assert path.stat().st_size <= 20_000
 
 
 def test_size_and_languages() -> None:

@@ -140,6 +140,7 @@ def test_tokens_are_priced_by_their_kind(ask: Ask) -> None:
     [
         (HTML, "the answer is not a JSON object: it begins '<!doctype html>"),
         (Answer({"data": []}), "the answer holds no image"),
+        (image_answer(b"%PDF-1.7 is no picture"), "expected one of AVIF, BMP, GIF"),
         (image_answer(entry={"b64_json": None, "url": "https://a.example/1.png"}), "not followed"),
     ],
 )

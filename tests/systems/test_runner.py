@@ -219,7 +219,7 @@ def test_an_output_is_kept_with_all_that_was_said_of_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("drawn", "words"),
     [
-        (GenerationResult(Outcome.OK, b"no picture"), "not a readable image"),
+        (GenerationResult(Outcome.OK, b"no picture"), "expected one of AVIF"),
         (GenerationResult(Outcome.OK), "no image with the outcome ok"),
         (GenerationResult(Outcome.REFUSED, png("fox")), "an image with the outcome refused"),
         (GenerationResult(Outcome.OK, "text"), "encoded"),  # type: ignore[arg-type]

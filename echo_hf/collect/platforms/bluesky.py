@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import hashlib
 import json
-import os
-import stat
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from echo_hf._infra.atomic import replaced_file
 from echo_hf._infra.registry import Needs
 from echo_hf.collect.fields import Fields, read_json, read_moment
 from echo_hf.collect.platforms.access import (
@@ -43,7 +37,7 @@ from echo_hf.reasons import Missing
 
 if TYPE_CHECKING:
     import httpx
-    from atproto import Client, Session, SessionEvent
+    from atproto import Client
 
 
 HANDLE, PASSWORD = "BLUESKY_HANDLE", "BLUESKY_APP_PASSWORD"
@@ -100,16 +94,8 @@ class Bluesky(LibraryPlatform):
         Needs("", EXTRA, ("atproto",)).check_installed(f"platform {self.name!r}")
         self._handle = key_of(self.name, HANDLE, "the handle of an account").get_secret_value()
         self._keys = {PASSWORD: key_of(self.name, PASSWORD, "an app password of the account")}
-        self._file = session_file(self._base_url, self._handle)
         try:
-            kept, client = read_private(self._file), self._new()
-            try:
-                if kept is None:
-                    raise ValueError("no session is kept")
-                client.login(session_string=kept, fetch_bsky_profile=False)
-                self._check_home(client)
-            except ValueError:
-                self._begin_session()
+            self._begin_session()
         except BaseException:
             self.__exit__()
             raise
@@ -195,21 +181,15 @@ class Bluesky(LibraryPlatform):
         def call(client: Client) -> object:
             return client.invoke_query(f"app.bsky.feed.{name}", params=params)
 
-        answer = self._heard(call)
-        if answer is None or (answer.status_code in (400, 401) and error_of(answer) in EXPIRED):
+        answer: httpx.Response = self._heard(call)
+        if answer.status_code in (400, 401) and error_of(answer) in EXPIRED:
             self._begin_session()
             answer = self._heard(call)
-        if answer is None or answer.status_code != 400:
+        if answer.status_code != 400:
             self._good(answer)
         return answer
 
-    def _good(self, answer: httpx.Response | None) -> str:
-        if answer is None:
-            raise PlatformError("'bluesky' gave a session that its library cannot use")
-        return super()._good(answer)
-
     def _heard(self, call: Callable[[Client], object]) -> Any:
-        """The answer to a call; null where the session is so broken that none was made."""
         import httpx
 
         self._last = None
@@ -222,68 +202,34 @@ class Bluesky(LibraryPlatform):
                 if isinstance(lost, httpx.TransportError):
                     said = quiet(f"{type(lost).__name__} {lost}")
                     raise ConnectionError(f"'bluesky' is out of reach: {said}") from None
+        if self._last is None:
+            raise PlatformError("'bluesky' gave a session that its library cannot use")
         return self._last
 
     def _begin_session(self) -> None:
-        client, password = self._new(), self._keys[PASSWORD].get_secret_value()
-        answer = self._heard(lambda c: c.login(self._handle, password, fetch_bsky_profile=False))
-        if answer is not None and answer.status_code == 400:
-            answer.status_code = 401  # an account that is none: nothing to do with a question
-        json_object(self.name, self._good(answer), accessJwt=str, refreshJwt=str)
-        self._check_home(client)
-
-    def _check_home(self, client: Client) -> None:
-        """The server of the account, which it names itself, gets the session's key."""
-        home, own = client._base_url, urlsplit(self._base_url).netloc
-        if not home.startswith("https://") and urlsplit(home).netloc != own:
-            raise PlatformError(f"the account's server is {home!r}, expected an https address")
-
-    def _new(self) -> Client:
         from atproto import Client, Request
 
         def listen(response: httpx.Response) -> None:
             response.read()
             self._last = response
 
-        def keep(event: SessionEvent, session: Session) -> None:
-            if event.value != "import":
-                write_private(self._file, session.encode())
-
-        self.__exit__()
+        self.__exit__()  # a session before
         request = Request(event_hooks={"response": [listen]}, timeout=TIMEOUT_S)
         self._client = client = Client(self._base_url, request=request)
-        client.on_session_change(keep)
-        return client
+        password = self._keys[PASSWORD].get_secret_value()
+        answer = self._heard(lambda c: c.login(self._handle, password, fetch_bsky_profile=False))
+        if answer.status_code == 400:
+            answer.status_code = 401  # an account that is none: nothing to do with a question
+        json_object(self.name, self._good(answer), accessJwt=str, refreshJwt=str)
+        # The server of the account, which it names itself, gets the session's key.
+        home, own = client._base_url, urlsplit(self._base_url).netloc
+        if not home.startswith("https://") and urlsplit(home).netloc != own:
+            raise PlatformError(f"the account's server is {home!r}, expected an https address")
 
 
 def error_of(answer: httpx.Response) -> str | None:
     read = read_json(answer.text)
-    return Fields(read).text("error") if isinstance(read, dict) else None
-
-
-def session_file(host: str, handle: str) -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    name = hashlib.sha256(f"{host}\n{handle}".encode()).hexdigest()[:16]
-    return Path(cache) / "echo-hf" / f"bluesky-{name}.session"
-
-
-def read_private(path: Path) -> str | None:
-    """A file that nobody else can read; null when it is none, or not there."""
-    try:
-        mode = path.lstat().st_mode
-        is_private = stat.S_ISREG(mode) and not mode & 0o077
-        return path.read_text(encoding="utf-8") if is_private else None
-    except (OSError, ValueError):
-        return None
-
-
-def write_private(path: Path, text: str) -> None:
-    """Writes a file that nobody else can read; without a place for it, nothing is kept."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with replaced_file(path) as fresh:
-            fresh.touch(mode=0o600, exist_ok=False)
-            fresh.write_text(text, encoding="utf-8")
+    return str(read.get("error")) if isinstance(read, dict) else None
 
 
 def _uri(url: str) -> str | None:

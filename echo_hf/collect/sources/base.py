@@ -104,7 +104,7 @@ class TableSource(Protocol):
         ...
 
 
-OURS = ["bluesky", "discord", "hackernews", "jsonl", "mastodon", "reddit", "snscrape", "table", "x"]
+OURS = ["bluesky", "jsonl", "mastodon", "reddit", "snscrape", "table", "x"]
 SOURCES: Registry[type[Source], None] = Registry(
     "source",
     "echo_hf.sources",

@@ -15,9 +15,6 @@ from echo_hf.reasons import Missing, Notice, Reject
 
 # Lists of images: of up to four, and of a gallery.
 LISTS = ("images", "items")
-LINK = "app.bsky.richtext.facet#link"
-START = re.compile(r"\A(?:https?://(?:www\.)?|www\.)", re.IGNORECASE)
-ELLIPSES = ("...", "…")
 COUNTS = {
     "likes": "likeCount",
     "views": "viewCount",  # not counted so far
@@ -78,7 +75,7 @@ class Bluesky(Pages):
             url=url,
             platform="bluesky",
             author=author.text("handle") or author.text("did") or (found[1] if found else None),
-            text=_text(record),
+            text=record.text("text"),
             timestamp=_timestamp(fields, record),
             lang=known[0].lower() if known else None,
             keywords=keywords,
@@ -152,36 +149,6 @@ def _images(embeds: Sequence[Fields]) -> Iterator[PostImage]:
             image.note(Notice.IMAGE_WITHOUT_ADDRESS, f"described as {image.text('alt')!r}"[:80])
         elif address := image.link("fullsize"):
             yield PostImage(url=address, alt_text=image.text("alt") or None)
-
-
-def _text(record: Fields) -> str | None:
-    """A post's text, with each cut link replaced by the address that it stands for."""
-    text, given = record.text("text"), record.record.get("text")
-    if text is None or not isinstance(given, str):
-        return text
-    links = []
-    for facet in record.parts("facets"):
-        index = facet.part("index")
-        start, end = index.count("byteStart"), index.count("byteEnd")
-        for feature in facet.parts("features"):
-            if feature.record.get("$type") != LINK:
-                continue
-            address = feature.link("uri")
-            if start is None or end is None or end <= start:
-                record.bad("facets", facet.record, "a stretch of bytes")
-            elif address is not None:
-                links.append((start, end, address))
-    # Facets count bytes of the text as it was sent, before what no table can hold is taken out.
-    left, parts = given.encode("utf-8", "surrogatepass"), list[bytes]()
-    for start, end, address in sorted(links, reverse=True):
-        shown = left[start:end].decode("utf-8", "replace").strip()
-        stem = next((shown.removesuffix(mark) for mark in ELLIPSES if shown.endswith(mark)), "")
-        begun, whole = (START.sub("", one, count=1) for one in (stem, address))
-        if end <= len(left) and begun and whole.startswith(begun):
-            parts[:0] = [address.encode(), left[end:]]
-            left = left[:start]
-    joined = b"".join([left, *parts]).decode("utf-8", "surrogatepass")
-    return joined.encode("utf-8", "replace").decode().replace("\x00", "").strip()
 
 
 def _timestamp(fields: Fields, record: Fields) -> datetime | None:

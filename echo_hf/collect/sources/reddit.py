@@ -8,7 +8,7 @@ from typing import Any
 
 from echo_hf.collect.fields import Fields, Json, Pages, plain_text, short_repr
 from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register
-from echo_hf.collect.urls import canonical_url, reddit_url
+from echo_hf.collect.urls import reddit_url, web_url
 from echo_hf.reasons import Missing, Notice, Reject
 
 LISTING = "Listing"
@@ -77,7 +77,7 @@ class Reddit(Pages):
             yield from fields.findings
         elif kind in ("t1", "t3"):
             post = _post(kind, fields, keywords)
-            yield post or self.refused(Reject.NO_URL, record, "id", "link_id", "permalink")
+            yield post or self.refused(Reject.NO_URL, record, "id", "link_id")
         else:
             yield self.refused(Reject.NOT_A_POST, record)
 
@@ -93,32 +93,21 @@ def _listed(thing: Any) -> list[Any] | None:
 def _post(kind: str, fields: Fields, keywords: Sequence[str]) -> Post | None:
     record, is_comment = fields.record, kind == "t1"
     own = fields.text("id") or (fields.text("name") or "").rpartition("_")[2]
-    own = own if IDENTIFIER.fullmatch(own) else ""
     link = NAME.fullmatch(fields.text("link_id") or "") if is_comment else None
     submission = link[2] if link else "" if is_comment else own
-    if submission and own:
-        url: str | None = reddit_url(submission, own if is_comment else None)
-    else:
-        path = fields.text("permalink") or ""
-        url = canonical_url(f"https://www.reddit.com{path}") if "/comments/" in path else None
-    if url is None:
+    if not submission or not IDENTIFIER.fullmatch(own):
         return None
     said_of_it = (record.get("body"), record.get("selftext"), record.get("title"))
     gone = record.get("removed_by_category") is not None or any(
         isinstance(one, str) and one in GONE for one in said_of_it
     )
-    author, created = fields.text("author"), record.get("created_utc")
-    if isinstance(created, str) and re.fullmatch(r"\d{1,12}", created, re.ASCII):
-        created = int(created)  # as some archives write it
-    for name in BELOW:
-        if name in record:
-            fields.bad(name, record[name], "a listing or a list")
+    author = fields.text("author")
     return Post(
-        url=url,
+        url=reddit_url(submission, own if is_comment else None),
         platform="reddit",
         author=None if gone or author == NOBODY else author,
         text=None if gone else _text(is_comment, fields),
-        timestamp=Fields({"created_utc": created}, fields.findings).moment("created_utc"),
+        timestamp=fields.moment("created_utc"),
         # Without an edit it is false; true where the moment is no longer known.
         edited=None if isinstance(record.get("edited"), bool) else fields.moment("edited"),
         keywords=keywords,
@@ -167,36 +156,26 @@ def _outside(fields: Fields) -> str:
 
 
 def _images(fields: Fields) -> list[PostImage]:
-    described = fields.part("media_metadata")
-    if items := fields.part("gallery_data").parts("items"):
-        wanted = [(one.text("media_id") or "", one.text("caption")) for one in items]
-    else:
-        wanted = [(name, None) for name in described.record]
-    if wanted:
+    described, address = fields.part("media_metadata"), _outside(fields)
+    items = fields.part("gallery_data").parts("items")
+    wanted = [(one.text("media_id") or "", one.text("caption")) for one in items]
+    if wanted := wanted or [(name, None) for name in described.record]:
         return [one for name, said in wanted if (one := _described(name, said, described))]
-    if IMAGE_ADDRESS.fullmatch(address := _outside(fields)):
-        addresses = [Fields({"url": address}, fields.findings)]
+    if IMAGE_ADDRESS.fullmatch(address):
+        links = [web_url(address)]
     elif fields.record.get("post_hint") in ELSEWHERE:
-        return []
+        links = []
     else:
-        addresses = [one.part("source") for one in fields.part("preview").parts("images")]
-    return [PostImage(url=link) for one in addresses if (link := _unescaped(one).link("url"))]
+        shown = fields.part("preview").parts("images")
+        links = [one.part("source").link("url") for one in shown]
+    return [PostImage(url=link) for link in links if link]
 
 
 def _described(name: str, caption: str | None, described: Fields) -> PostImage | None:
-    if name not in described.record:
-        described.note(Notice.IMAGE_WITHOUT_ADDRESS, short_repr(name))
-        return None
     media = described.part(name)
     if media.record.get("e") not in (None, "Image"):
         return None  # videos and animations
-    url = _unescaped(media.part("s")).link("u")
+    url = media.part("s").link("u")
     if url is None:
         described.note(Notice.IMAGE_WITHOUT_ADDRESS, short_repr(name))
     return PostImage(url=url, alt_text=caption or None) if url or caption else None
-
-
-def _unescaped(fields: Fields) -> Fields:
-    texts = {name: one for name, one in fields.record.items() if isinstance(one, str)}
-    plain = {name: text.replace("&amp;", "&") for name, text in texts.items()}
-    return Fields({**fields.record, **plain}, fields.findings, fields.place)

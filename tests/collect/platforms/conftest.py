@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,9 +23,8 @@ def server() -> Iterator[ReplayServer]:
 
 
 @pytest.fixture
-def keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
+def keys(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return KEYS

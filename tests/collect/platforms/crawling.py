@@ -13,7 +13,6 @@ import pytest
 
 from echo_hf.collect.crawl import Patience, crawl_posts
 from echo_hf.collect.crawl_ledger import LEDGER, CrawlStats, stored_answers
-from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import make_source
 from echo_hf.config.loading import Config, parse_config
 from echo_hf.pipeline.run_folder import RunFolder
@@ -62,21 +61,13 @@ def crawled(root: Path, config: Config, watch: Heard | None = None) -> CrawlStat
 
 def collected(root: Path) -> dict[str, Mapping[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    source = make_source(NAME)
     for answer in stored_answers(root / LEDGER, NAME):
-        for _, record in source.split([answer.body]):
-            for post in source.posts(json.loads(record), answer.keywords):
-                name = post.url.rpartition("/")[2]
-                one = found.setdefault(name, {"terms": set(), "missing": None, "times": 0})
-                one["terms"] |= set(post.keywords)
+        for _, record in answer.records():
+            for post in make_source(answer.source).posts(json.loads(record), answer.keywords):
+                one = found.setdefault(post.url.rpartition("/")[2], {"missing": None, "times": 0})
                 one["missing"] = post.missing
                 one["times"] += 1
     return found
-
-
-def records(root: Path, config: Config) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = read_records(config.posts, root / LEDGER).to_list()
-    return rows
 
 
 Serve = Callable[..., Service]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import datetime
 import json
-import stat
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,7 +31,7 @@ QUESTION = Question("search", ("4o image",), DAY, "ja")
 NOON = "2026-03-01T12:00:00Z"
 
 
-def token(name: str, seconds: float = 3600) -> str:
+def token(name: str, seconds: float) -> str:
     parts = ({"alg": "none"}, {"exp": int(time.time() + seconds), "sub": name})
     encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode() for part in parts)
     return ".".join([*(part.rstrip("=") for part in encoded), "c2ln"])
@@ -44,7 +42,7 @@ def session(name: str, seconds: float = 3600) -> dict[str, Any]:
         "did": "did:plc:abcdefghijklmnopqrstuvwx",
         "handle": "mira.example",
         "accessJwt": token(f"access-{name}", seconds),
-        "refreshJwt": token(f"refresh-{name}"),
+        "refreshJwt": token(f"refresh-{name}", 3600),
     }
 
 
@@ -62,42 +60,14 @@ def post(key: str, created: str = NOON, **fields: Any) -> dict[str, Any]:
 @pytest.fixture
 def home(server: ReplayServer, keys: dict[str, str]) -> ReplayServer:
     pytest.importorskip("atproto", reason="needs atproto: see `make test-extras`")
-    server.gives(SEARCH, {"posts": []})
     return server
 
 
 @pytest.fixture
 def bluesky(home: ReplayServer) -> Iterator[Bluesky]:
     home.gives(BEGIN, session("first"))
-    home.replies[SEARCH].clear()
     with Bluesky(home.url) as platform:
         yield platform
-
-
-def ask_once(home: ReplayServer) -> None:
-    with Bluesky(home.url) as platform:
-        assert platform.ask(QUESTION).posts == 0
-
-
-def paths(home: ReplayServer) -> list[str]:
-    return [one.path for one in home.asked]
-
-
-@pytest.mark.extras
-def test_a_search_says_term_window_and_language(bluesky: Bluesky, home: ReplayServer) -> None:
-    home.gives(SEARCH, {"posts": []})
-    answer = bluesky.ask(QUESTION)
-    asked = {
-        "q": "4o image",
-        "sort": "latest",
-        "since": "2026-03-01T00:00:00.000Z",
-        "until": "2026-03-02T00:00:00.000Z",
-        "lang": "ja",
-        "limit": "100",
-    }
-
-    assert home.queries(SEARCH) == [{name: [value] for name, value in asked.items()}]
-    assert (answer.cursor, answer.posts, answer.cost_usd) == (None, 0, 0.0)
 
 
 @pytest.mark.extras
@@ -112,55 +82,18 @@ def test_a_search_goes_on_where_the_cursor_dries_up(bluesky: Bluesky, home: Repl
     answers = [bluesky.ask(QUESTION)]
     while answers[-1].cursor is not None:
         answers.append(bluesky.ask(QUESTION, answers[-1].cursor))
-    queries = home.queries(SEARCH)
+    first, *others = home.queries(SEARCH)
+    since = "2026-03-01T00:00:00.000Z"
+    asked = {"q": "4o image", "sort": "latest", "since": since, "lang": "ja", "limit": "100"}
+    last = "2026-03-02T00:00:00.000Z"
 
     found = [one.text for answer in answers for one in read_posts("bluesky", answer.body)]
     assert found == ["e", "d", "c", "x"]
-    assert [query.get("cursor") for query in queries] == [None, ["100"], None]
-    assert [query["until"] for query in queries] == [
-        ["2026-03-02T00:00:00.000Z"],
-        ["2026-03-02T00:00:00.000Z"],
-        ["2026-03-01T18:00:00.001Z"],
+    assert first == {name: [value] for name, value in {**asked, "until": last}.items()}
+    assert [(one.get("cursor"), one["until"]) for one in others] == [
+        (["100"], [last]),
+        (None, ["2026-03-01T18:00:00.001Z"]),
     ]
-
-
-@pytest.mark.extras
-@pytest.mark.parametrize(
-    ("spoiled", "mode", "begun"),
-    [
-        (None, 0o600, 1),
-        (None, 0o400, 1),
-        (None, 0o644, 2),  # others can read it
-        ("", 0o600, 2),
-        ("a:::b", 0o600, 2),
-        ("a:::b:::c:::d:::https://e.example", 0o600, 2),
-    ],
-)
-def test_a_session_is_kept_in_a_private_file_and_used_again(
-    spoiled: str | None, mode: int, begun: int, home: ReplayServer, tmp_path: Path
-) -> None:
-    home.gives(BEGIN, session("first"))
-    ask_once(home)
-    (file,) = (tmp_path / "cache").rglob("*.session")
-    assert "key-of-nobody" not in file.read_text()
-    if spoiled is not None:
-        file.write_text(spoiled)
-    file.chmod(mode)
-    ask_once(home)
-
-    assert paths(home).count(BEGIN) == begun
-    assert stat.S_IMODE(file.stat().st_mode) == (mode if begun == 1 else 0o600)
-
-
-@pytest.mark.extras
-def test_a_session_near_its_end_is_gone_on_with(home: ReplayServer) -> None:
-    home.gives(BEGIN, session("first", seconds=60))
-    home.gives(REFRESH, second := session("second"))
-    ask_once(home)
-    ask_once(home)
-
-    assert paths(home) == [BEGIN, REFRESH, SEARCH, SEARCH]
-    assert home.asked[-1].headers["authorization"] == f"Bearer {second['accessJwt']}"
 
 
 @pytest.mark.extras
@@ -172,7 +105,7 @@ def test_a_session_that_has_ended_is_begun_anew_once(
     home.gives(SEARCH, ended, {"posts": [post("a")]})
 
     assert bluesky.ask(QUESTION).posts == 1
-    assert paths(home) == [BEGIN, SEARCH, BEGIN, SEARCH]
+    assert [one.path for one in home.asked] == [BEGIN, SEARCH, BEGIN, SEARCH]
 
 
 SERVICE = {
@@ -188,9 +121,7 @@ ELSEWHERE = {"didDoc": {"id": session("first")["did"], "service": [SERVICE]}}
     ("status", "body", "words"),
     [
         (401, {"error": "AuthenticationRequired", "message": "Invalid password"}, "APP_PASSWORD"),
-        (400, {"error": "InvalidRequest", "message": "no such account"}, "InvalidRequest"),
         (400, {"message": "no: bluesky-key-of-nobody"}, "no: [key]"),
-        (401, {"error": "AuthFactorTokenRequired"}, "AuthFactorTokenRequired"),
         (200, {**session("first"), **ELSEWHERE}, "elsewhere.example/xrpc', expected an https"),
     ],
 )
@@ -207,7 +138,7 @@ def test_an_account_that_cannot_be_used_ends_the_crawl(
 
 
 @pytest.mark.extras
-@pytest.mark.parametrize("cursor", ["no JSON", "[1]", "5", '{"cursor": "7"}'])
+@pytest.mark.parametrize("cursor", ["no JSON", "5", '{"cursor": "7"}'])
 def test_a_cursor_that_is_not_known_begins_the_window_again(
     cursor: str, bluesky: Bluesky, home: ReplayServer
 ) -> None:
@@ -261,22 +192,19 @@ def test_a_search_that_dries_up_anywhere_finds_every_post(
     minutes: set[int], page: int, pages: int
 ) -> None:
     found: set[int] = set()
-    place = SearchPlace(until=DAY.end)
-    for _ in range(400):
+    place: SearchPlace | None = SearchPlace(until=DAY.end)
+    asked = 0
+    while place is not None and asked < 400:
+        asked += 1
         until = place.until
         left = sorted((one for one in minutes if until is None or at(one) < until), reverse=True)
         first = int(place.cursor or 0)
         shown, last = left[first : first + page], first + page
         found |= set(shown)
         cursor = str(last) if last < min(len(left), page * pages) else None
-        after = place.next(cursor, map(at, shown), DAY)
-        if after is None:
-            break
-        place = SearchPlace.model_validate_json(after.model_dump_json())
-    else:
-        pytest.fail("it never ends")
+        place = place.next(cursor, map(at, shown), DAY)
 
-    assert found == minutes
+    assert (place, found) == (None, minutes)
 
 
 def test_the_time_of_a_post_is_the_earlier_one() -> None:

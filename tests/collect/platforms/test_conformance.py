@@ -17,7 +17,6 @@ import yaml
 
 from echo_hf.collect.crawl import crawl_posts
 from echo_hf.collect.crawl_ledger import LEDGER, stored_answers
-from echo_hf.collect.platforms.access import read_posts
 from echo_hf.collect.platforms.base import (
     Question,
     RateLimitedError,
@@ -183,12 +182,9 @@ def asked(case: Case, server: ReplayServer, reply: Any) -> Any:
     ("status", "body", "error", "words"),
     [
         (401, {"error": "it is invalid"}, PlatformError, "{key}"),
-        (403, {"detail": "a\nb"}, PlatformError, "a b"),
         (403, {"message": "no such key: {secret}"}, PlatformError, "[key]"),
         (400, {"errors": [{"message": "bad\nquery"}]}, UnanswerableError, "bad query"),
-        (404, [1], UnanswerableError, "404"),
         (302, {}, ConnectionError, "302"),
-        (503, {"title": "Service Unavailable"}, ConnectionError, "503"),
         (500, b"<html>", ConnectionError, "500"),
         (200, {"error": "Unavailable"}, ConnectionError, "Unavailable"),
     ],
@@ -216,9 +212,7 @@ def test_troubles_are_told_by_what_helps_in_one_line_without_the_key(
     assert "/elsewhere" not in {request.path for request in server.asked}
 
 
-@pytest.mark.parametrize(
-    "body", [b"<html>", b"", {}, {"error": "UpstreamFailure"}, 5, {"posts": 1, "statuses": 5}]
-)
+@pytest.mark.parametrize("body", [b"<html>", {}, {"posts": 1, "statuses": 5}])
 def test_what_is_no_answer_is_tried_again_and_loses_no_post(
     body: Any, case: Case, server: ReplayServer
 ) -> None:
@@ -275,20 +269,17 @@ def test_a_recorded_answer_comes_through_the_library_as_it_was(
     with case.make(server.url) as platform:
         answer = platform.ask(question)
     sent = gzip.decompress(reply.data) if "content-encoding" in reply.headers else reply.data
-    texts = {post.text for post in read_posts(platform.name, answer.body)}
+    page = json.loads(sent)
 
     assert answer.body.encode() == sent
     if case.make is X:
-        page = json.loads(sent)
-        # Reposts are left to the posts that they repeat.
-        assert {one["text"] for one in page["data"] if not one["text"].startswith("RT @")} <= texts
-        assert answer.cursor == page["meta"].get("next_token")
-        assert (answer.posts, answer.cost_usd) == (len(page["data"]), 0.005 * len(page["data"]))
+        billed = len(page["data"]), 0.005 * len(page["data"]), page["meta"].get("next_token")
     elif case.make is Mastodon:
         assert f"max_id={answer.cursor}>" in reply.headers["link"]
-        assert (texts, answer.posts, answer.cost_usd) == ({"#hoot (hashtag toot)"}, 1, 0.0)
+        billed = 1, 0.0, answer.cursor
     else:  # each post of the tree or of a quote is said to be of an author
-        assert (answer.posts, answer.cost_usd) == (sent.count(b'"author": {'), 0.0)
+        billed = sent.count(b'"author": {'), 0.0, None
+    assert (answer.posts, answer.cost_usd, answer.cursor) == billed
 
 
 def test_a_found_reply_brings_its_tree(case: Case, server: ReplayServer, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.tables import POSTS
-from tests.collect.sources.conftest import Reads
+from tests.collect.conftest import Reads
 
 URL = "https://example.org/a"
 FULL: dict[str, Any] = {
@@ -45,26 +45,17 @@ def test_all_fields_are_read(reads: Reads) -> None:
         "pictures": [("https://p.example/b.png?utm_source=x", "a fox")],
         "parent_url": "https://x.com/i/status/6",
         "quoted_url": "https://x.com/i/status/5",
-        "engagement": {"likes": 0, "views": 9, **dict.fromkeys(["reposts", "replies"])}
-        | {"bookmarks": None},
+        "engagement": {**dict.fromkeys(COUNTS), "likes": 0, "views": 9},
     }
 
     reads("jsonl", FULL, {"7": whole})
-
-
-def test_the_format_has_the_columns_of_the_posts_table() -> None:
     assert set(FULL) == set(POSTS.columns) - {"relevance"}
     assert all(f"`{name}`" in str(jsonl.__doc__) for name in FULL)
 
 
 @pytest.mark.parametrize(
     ("record", "expected"),
-    [
-        ({}, ["lumen"]),
-        ({"keywords": None}, ["lumen"]),
-        ({"keywords": []}, []),
-        ({"keywords": ["own"]}, ["own"]),
-    ],
+    [({}, ["lumen"]), ({"keywords": []}, []), ({"keywords": ["own"]}, ["own"])],
 )
 def test_own_keywords_come_before_those_of_the_file(
     record: Any, expected: list[str], reads: Reads
@@ -76,13 +67,7 @@ def test_own_keywords_come_before_those_of_the_file(
     ("record", "said"),
     [
         ([], "not_a_post: list, expected an object"),
-        (None, "not_a_post: NoneType, expected an object"),
         ({}, "no_url: url is None, expected a web address"),
-        ({"url": 5}, "no_url: url is 5, expected a web address"),
-        (
-            {"url": "javascript:alert(1)"},
-            "no_url: url is 'javascript:alert(1)', expected a web address",
-        ),
         ({"url": [URL]}, "no_url: url is ['https://example.org/a'], expected a web address"),
     ],
 )
@@ -97,19 +82,14 @@ def test_without_an_address_there_is_no_post(record: Any, said: str) -> None:
     ("field", "value", "kept", "reason"),
     [
         ("text", 5, None, "bad_field"),
-        ("text", ["a"], None, "bad_field"),
         ("timestamp", "soon", None, "bad_timestamp"),
-        ("timestamp", [2026], None, "bad_timestamp"),
-        ("keywords", "fox", [], "bad_field"),
         ("keywords", ["fox", 5], ["fox"], "bad_field"),
         ("parent_url", "file:///etc/passwd", None, "bad_field"),
         ("missing", "lost", None, "bad_field"),
-        ("pictures", {"path": "a.png"}, [], "bad_field"),
         ("pictures", ["a.png"], [], "bad_field"),
         ("pictures", [{"alt_text": "a"}], [PostImage(None, None, "a")], "bad_field"),
         ("pictures", [{"path": "a.png", "url": "data:,"}], [PostImage("a.png")], "bad_field"),
         ("pictures", [{"path": "a.png", "alt": "a"}], [PostImage("a.png")], "unknown_field"),
-        ("engagement", 5, None, "bad_field"),
         ("engagement", {"likes": -1}, dict.fromkeys(COUNTS), "bad_field"),
         ("engagement", {"stars": 5}, dict.fromkeys(COUNTS), "unknown_field"),
         ("txet", "a", None, "unknown_field"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.collect.sources.conftest import Case, Json, Reads, Real
+from tests.collect.conftest import Case, Json, Reads, Real
 
 CollectLines = Callable[..., list[Json]]
 TREE = "reddit/TestCommentForest.test_replace__on_direct_comment.json"
@@ -52,15 +52,9 @@ def taken(word: str) -> Case:
 SCORES = submission(score=-3, ups=-3, num_comments=7, num_crossposts=0)
 COUNTS = {"likes": None, "views": None, "reposts": 0, "replies": 7, "bookmarks": None}
 REMOVED = submission(url="https://i.redd.it/a.png", removed_by_category="moderator")
-PERMALINK = {"id": "c1", "body": "a", "permalink": "/r/foxes/comments/1k2abc/a_fox/c1/"}
 CASES: dict[str, Case] = {
-    "a permalink": (PERMALINK, {"c1": {"url": f"{PARENT}/_/c1"}}, []),
-    "no address": ({"id": "c1", "body": "a"}, {}, ["no_url"]),
     "deleted": taken("[deleted]"),
-    "removed": taken("[removed]"),
-    "removed with its image": (REMOVED, alone(missing="deleted", text=None, pictures=[]), []),
     "a score is no number of likes": (SCORES, alone(engagement=COUNTS), []),
-    "nor is that of a comment": (comment("c1", score=5), {"c1": {"engagement": None}}, []),
     "a crosspost quotes what it repeats": (
         submission(crosspost_parent="t3_1j9xyz"),
         alone(quoted_url=f"{ADDRESS}1j9xyz", parent_url=None),
@@ -72,18 +66,11 @@ CASES: dict[str, Case] = {
         alone(text="A fox\n\na &amp; b"),
         [],
     ),
-    "a title": (submission(selftext=""), alone(text="A fox"), []),
-    "a page": (
-        submission(is_self=False, url="https://a.example/"),
-        alone(text="A fox\n\nhttps://a.example/"),
-        [],
-    ),
     "a page that is an image": (
         submission(is_self=False, url="https://i.redd.it/a.png", preview=PREVIEW),
         alone(text="A fox", pictures=[("https://i.redd.it/a.png", None)]),
         [],
     ),
-    "a heart": (comment("c1", body="&lt;3"), {"c1": {"text": "<3"}}, []),
     "a gallery in its order with its captions": (
         submission(**GALLERY),
         alone(
@@ -98,11 +85,6 @@ CASES: dict[str, Case] = {
         submission(gallery_data={"items": [{"media_id": "m9"}]}),
         alone(pictures=[]),
         ["picture_without_address"],
-    ),
-    "a preview": (
-        submission(preview=PREVIEW),
-        alone(pictures=[("https://preview.redd.it/p.jpg?a=1&b=2", None)]),
-        [],
     ),
     "a preview of a page": (submission(preview=PREVIEW, post_hint="link"), alone(pictures=[]), []),
 }

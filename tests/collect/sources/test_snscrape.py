@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.collect.sources.conftest import Case, Json, Reads, Real
+from tests.collect.conftest import Case, Json, Reads, Real
 
 ADDRESS = "https://x.com/i/status/{}".format
 SHARED: Json = {
@@ -96,24 +96,12 @@ CASES: dict[str, Case] = {
         {"7": {"text": "a", "keywords": []}},
         ["repost"],
     ),
-    "a reference": ({"_type": "snscrape.modules.twitter.TweetRef", "id": 7}, LOST, []),
     "a tombstone": (TOMBSTONE, LOST, []),
-    "a number": ({"id": 7}, LOST, []),
     "a number and an address": ({"id_str": "7", "url": ADDRESS(7)}, LOST, []),
     "no address": spoiled("no_url", id_str=None, id=None, url=None),
-    "words for numbers": spoiled("no_url", id_str="seven", id=7.5, url="x"),
-    "a time": spoiled("bad_timestamp", date="Monday"),
     "a rounded parent": spoiled("bad_field", inReplyToTweetIdStr=None, inReplyToTweetId=1.6e18),
-    "a user": spoiled("bad_field", user="mira"),
-    "media": spoiled("bad_field", media="a"),
-    "an address of a file": spoiled("bad_field", media={"photos": [{"url": "file:///a"}]}),
-    "a count": spoiled("bad_field", likeCount="many"),
-    "a quote": spoiled("bad_field", quotedTweet="a"),
     "our own format": (OURS, {}, ["not_a_post"]),
     "the API's": ({"id": "7", "text": "a", "created_at": "2026-03-02"}, {}, ["not_a_post"]),
-    "the old API's": ({"id": 7, "full_text": "a", "user": {}}, {}, ["not_a_post"]),
-    "an address alone": ({"url": ADDRESS(7)}, {}, ["not_a_post"]),
-    "nothing": ({}, {}, ["not_a_post"]),
 }
 
 
