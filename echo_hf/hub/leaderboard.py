@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-import pyarrow as pa
 from huggingface_hub import CommitOperationAdd, HfApi
 from pydantic import ValidationError
 
@@ -21,20 +19,12 @@ from echo_hf.errors import EchoError, HubError
 from echo_hf.hub.publish import check_repository
 from echo_hf.hub.remote import MAIN, Remote, hub_errors
 from echo_hf.hub.run_tables import STRENGTH, Anchor, models_in
-from echo_hf.hub.scored import (
-    COMPARABLE,
-    NO_RESULTS,
-    Figure,
-    decay,
-    orders,
-    unrated,
-    verdict,
-)
+from echo_hf.hub.scored import NO_RESULTS, Figure, decay, orders, unrated
 from echo_hf.hub.scored import ScoredRelease as ScoredRelease  # where Spaces look for them
 from echo_hf.hub.scored import read_scored as read_scored
 from echo_hf.metrics.names import BETTER
-from echo_hf.scores import tiers, win_rate
-from echo_hf.scores.board import METRIC, BoardRow, board_of, ranked
+from echo_hf.scores import tiers
+from echo_hf.scores.board import METRIC, BoardRow, ranked
 from echo_hf.scores.votes import Protocol
 
 if TYPE_CHECKING:
@@ -42,25 +32,7 @@ if TYPE_CHECKING:
 
 NO_RATINGS = "the release holds no ratings, from which tiers would be computed"
 NO_INTERVALS = "without intervals nothing says how far others may differ: no tiers"
-Groups = tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Board:
-    """The win rates of one split, the best first; who decided, and on how many samples."""
-
-    lines: tuple[BoardRow, ...]
-    judges: tuple[str, ...]
-    flags: Mapping[str, tuple[str, ...]]  # what judges failed their audit on
-    samples: int | None
-    why: str = ""  # tiers are left out
-    models: Mapping[str, AnsweredBy] = field(default_factory=dict)  # of the judges
-
-    @property
-    def note(self) -> str:
-        """What is left out, and why."""
-        known = not self.lines or any(line.interval for line in self.lines)
-        return self.why if known else NO_INTERVALS
+LONGEST = 60
 
 
 def splits_of(release: ScoredRelease) -> list[str]:
@@ -68,71 +40,98 @@ def splits_of(release: ScoredRelease) -> list[str]:
     return sorted(held | {str(each["split"]) for each in release.figures})
 
 
-def metrics_of(
-    release: ScoredRelease, split: str, protocol: str
-) -> dict[str, tuple[BoardRow, ...]]:
+def shown(
+    releases: Sequence[ScoredRelease],
+    tag: str | None,
+    split: str | None,
+    protocol: str | None = "corrected",
+    beside: str | None = None,
+    problem: str = "",
+) -> str:
+    """The page as HTML: what went wrong, the board of a tag, and who changed places since another.
+
+    Below stands every tag.
+    """
+    parts: list[str | dict[str, Any]] = [problem] if problem else []
+    by_tag = {each.tag: each for each in releases}
+    release, other = by_tag.get(tag or ""), by_tag.get(beside or "")
+    if release is None:
+        parts.append("no such release" if releases else "no release to show")
+    elif release.problem not in (None, NO_RESULTS):
+        parts.append(str(release.problem))
+    elif not split or protocol not in get_args(Protocol):
+        parts.append("choose a split and a protocol")
+    else:
+        arithmetic = cast(Protocol, protocol)
+        parts.append(published_board(releases, release, split, arithmetic))
+        if other and beside != tag:
+            moved, said = orders(release, other, split, arithmetic)
+            parts.append({"versus": (release.tag, other.tag), "moved": moved, "said": said})
+    if releases:
+        parts.append({"tags": [_summary(releases, each) for each in releases]})
+    return _template().render(parts=parts, better=BETTER)
+
+
+def _summary(releases: Sequence[ScoredRelease], release: ScoredRelease) -> dict[str, Any]:
+    """A tag in the list of all."""
+    split_of = {split for each in releases for split, _ in each.rated}
     return {
-        metric: tuple(sorted(map(_line, figures), key=lambda line: line.system))
-        for metric, figures in sorted(release.rows(split, protocol).items())
-        if metric not in (METRIC, STRENGTH)
+        "release": release,
+        "samples": sum(map(len, release.samples.values())),
+        "rated": len({system for _, system in release.rated}),
+        "unrated": len({name for split in split_of for name in unrated(releases, release, split)}),
+        "decay": decay(releases, release),
     }
 
 
-def strengths_of(release: ScoredRelease, split: str, protocol: str) -> list[tuple[BoardRow, str]]:
-    """Strengths beside anchors, the best first, each with what it rests on; none without."""
-    figures = {each["system"]: each for each in release.rows(split, protocol).get(STRENGTH, ())}
-    found = []
-    for line in ranked(map(_line, figures.values()), ()):
-        told = figures[line.system]["definition"].get("anchor")
-        try:
-            said = Anchor.model_validate(told).said if told else f"joined in {release.tag}"
-        except ValidationError:
-            said = "of an origin that cannot be read"
-        found.append((line, said))
-    return found
-
-
-def published_board(release: ScoredRelease, split: str, protocol: Protocol) -> Board:
-    figures = release.rows(split, protocol).get(METRIC, [])
+def published_board(
+    releases: Sequence[ScoredRelease], release: ScoredRelease, split: str, protocol: Protocol
+) -> dict[str, Any]:
+    """The figures of one split, those with the best win rates first, and who decided."""
+    rows = release.rows(split, protocol)
+    figures = rows.pop(METRIC, [])
+    strengths = {each["system"]: each for each in rows.pop(STRENGTH, [])}
     definition = figures[0]["definition"] if figures else {}
-    groups, note = _tiers(release.ratings_of(split), protocol) if figures else ((), "")
-    failed = definition.get("failed_audit")
-    flags = failed if isinstance(failed, Mapping) else {}
-    return Board(
-        ranked(map(_line, figures), groups),
-        _names(definition.get("judges")),
-        {str(judge): _names(some) for judge, some in flags.items()},
-        definition.get("samples"),
-        note,
-        models_in(definition, "judges"),
-    )
-
-
-def judge_board(release: ScoredRelease, split: str, protocol: Protocol, judge: str) -> Board:
-    """The win rates that one judge alone gives, computed from the released ratings."""
-    ratings = release.ratings_of(split, judge)
-    if ratings is None or not ratings.num_rows:
-        return Board((), (judge,), {}, None, f"the release holds no ratings by {judge!r} here")
-    try:
-        rates = win_rate(ratings, protocol=protocol)
-    except EchoError as error:
-        return Board((), (judge,), {}, None, str(error))
-    groups, note = _tiers(ratings, protocol)
-    everyone = published_board(release, split, protocol)
-    flags = {name: flags for name, flags in everyone.flags.items() if name == judge}
-    figures = release.rows(split, protocol).get(METRIC, [])
-    systems = models_in(figures[0]["definition"], "systems") if figures else {}
-    lines, samples = board_of(rates, groups, systems), rates.definition["samples"]
-    return Board(lines, (judge,), flags, samples, note, everyone.models)
-
-
-def _tiers(ratings: pa.Table | None, protocol: Protocol) -> tuple[Groups, str]:
+    groups, note, ratings = (), "", release.ratings_of(split)
     if ratings is None:
-        return (), NO_RATINGS
-    try:
-        return tiers(ratings, protocol=protocol).tiers, ""
-    except EchoError as error:
-        return (), str(error)
+        note = NO_RATINGS if figures else ""
+    elif figures:
+        try:
+            groups = tiers(ratings, protocol=protocol).tiers
+        except EchoError as error:
+            note = str(error)
+    lines = ranked(map(_line, figures), groups)
+    if lines and not any(line.interval for line in lines):
+        note = NO_INTERVALS
+    models, judges = models_in(definition, "judges"), []
+    for name in _names(definition.get("judges")):
+        place = models.get(name, AnsweredBy()).in_place_of
+        instead = f" (in place of {plain(place, LONGEST)})" if place else ""
+        judges.append(f"{plain(name, LONGEST)}{instead}")
+    samples = "" if definition.get("samples") is None else f"; {definition['samples']} samples"
+    target, said = plain(release.target, LONGEST), ", ".join(judges) or "nobody"
+    about = f"posts about {target}; protocol {protocol}; judged by {said}{samples}"
+    failed = definition.get("failed_audit")
+    return {
+        "release": release,
+        "split": split,
+        "lines": lines,
+        "note": note,
+        "flags": {name: _names(some) for name, some in failed.items()}
+        if isinstance(failed, dict)
+        else {},
+        "about": release.problem or about,
+        "unrated": unrated(releases, release, split),
+        "decay": decay(releases, release),
+        "metrics": {
+            metric: sorted(map(_line, some), key=lambda line: line.system)
+            for metric, some in sorted(rows.items())
+        },
+        "strengths": [
+            (line, _origin(strengths[line.system], release.tag))
+            for line in ranked(map(_line, strengths.values()), ())
+        ],
+    }
 
 
 def _line(figure: Figure) -> BoardRow:
@@ -151,95 +150,17 @@ def _line(figure: Figure) -> BoardRow:
     )
 
 
-def _names(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
+def _origin(strength: Figure, tag: str) -> str:
+    """What a strength beside anchors rests on."""
+    told = strength["definition"].get("anchor")
+    try:
+        return Anchor.model_validate(told).said if told else f"joined in {tag}"
+    except ValidationError:
+        return "of an origin that cannot be read"
 
 
-EVERY = "all judges"
-LONGEST = 60
-
-
-def shown(
-    releases: Sequence[ScoredRelease],
-    tag: str | None,
-    split: str | None,
-    protocol: str | None = "corrected",
-    judge: str | None = None,
-    beside: str | None = None,
-    problem: str = "",
-) -> str:
-    """The page as HTML: what went wrong, the board of a tag, and that of another beside it."""
-    parts: list[str | dict[str, Any]] = [problem] if problem else []
-    by_tag = {each.tag: each for each in releases}
-    release, other = by_tag.get(tag or ""), by_tag.get(beside or "")
-    alone = None if judge in (None, EVERY) else judge
-    if release is None:
-        parts.append("no such release" if releases else "no release to show")
-    elif release.problem not in (None, NO_RESULTS):
-        parts.append(str(release.problem))
-    elif not split or protocol not in get_args(Protocol):
-        parts.append("choose a split and a protocol")
-    else:
-        arithmetic: Protocol = "published" if protocol == "published" else "corrected"
-        parts.append(_part(releases, release, split, arithmetic, alone))
-        if beside and beside != tag:
-            why = release.problem or (other.problem if other else "no such release")
-            if other is None or why:
-                parts.append(f"nothing to compare with: {why}")
-            else:
-                said = verdict(release, other, split, arithmetic)
-                comparable = said.startswith(COMPARABLE)
-                second = _part(releases, other, split, arithmetic, alone) if comparable else {}
-                moved = orders(release, other, split, arithmetic)
-                two = {"versus": (release.tag, other.tag), "said": said, "orders": moved}
-                parts.append({**second, **two})
-    if releases:
-        parts.append({"tags": [_summary(releases, each) for each in releases]})
-    return _template().render(parts=parts, better=BETTER)
-
-
-def _summary(releases: Sequence[ScoredRelease], release: ScoredRelease) -> dict[str, Any]:
-    """A tag in the list of all."""
-    split_of = {split for each in releases for split, _ in each.rated}
-    return {
-        "release": release,
-        "samples": sum(map(len, release.samples.values())),
-        "rated": len({system for _, system in release.rated}),
-        "unrated": len({name for split in split_of for name in unrated(releases, release, split)}),
-        "decay": decay(releases, release),
-    }
-
-
-def _part(
-    releases: Sequence[ScoredRelease],
-    release: ScoredRelease,
-    split: str,
-    protocol: Protocol,
-    judge: str | None,
-) -> dict[str, Any]:
-    if judge:
-        board = judge_board(release, split, protocol, judge)
-    else:
-        board = published_board(release, split, protocol)
-    judges = [plain(each, LONGEST) for each in board.judges] or ["nobody"]
-    for at, each in enumerate(board.judges):
-        if place := board.models.get(each, AnsweredBy()).in_place_of:
-            judges[at] += f" (in place of {plain(place, LONGEST)})"
-    samples = "" if board.samples is None else f"; {board.samples} samples"
-    source = "; computed from the released ratings" if judge else ""
-    target = plain(release.target, LONGEST)
-    said = f"judged by {', '.join(judges)}{samples}{source}"
-    about = f"posts about {target}; protocol {protocol}; {said}"
-    return {
-        "release": release,
-        "split": split,
-        "board": board,
-        "about": release.problem or about,
-        "unrated": unrated(releases, release, split),
-        "decay": decay(releases, release),
-        "metrics": metrics_of(release, split, protocol),
-        "strengths": strengths_of(release, split, protocol),
-    }
+def _names(value: Any) -> list[str]:
+    return list(map(str, value)) if isinstance(value, list) else []
 
 
 @cache
