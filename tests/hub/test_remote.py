@@ -22,7 +22,7 @@ from tests.local_hub import FINE_READER, FINE_WRITER, READER, LocalHub
 
 REFUSED = {
     None: "there is no token: run `hf auth login`, or set HF_TOKEN",
-    "hf_unknown": "the Hub does not know this token",
+    "hf_unknown": "the Hub refuses this token",
     READER: "the token of 'mira' may only read: make one that may write",
     FINE_READER: "the token of 'mira' may only read: make one that may write",
 }

@@ -90,7 +90,7 @@ def test_nothing_is_made_where_it_could_not_work(hub: LocalHub, publish_scored: 
         create_space(REPO, SPACE, api=hub.api(None))
     with pytest.raises(HubError, match="may only read"):
         create_space(REPO, SPACE, api=hub.api(READER))
-    with pytest.raises(HubError, match="the Hub refuses it"):
+    with pytest.raises(HubError, match="the Hub refuses this token"):
         create_space(REPO, SPACE, api=hub.api(STRANGER))
     assert space_key(SPACE) not in hub.repositories
 
