@@ -10,8 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.hub.leaderboard import NO_INTERVALS, NO_RATINGS, published_board, shown, splits_of
-from echo_hf.hub.scored import NO_RESULTS, ScoredRelease
+from echo_hf.hub.leaderboard import (
+    NO_INTERVALS,
+    NO_RATINGS,
+    NO_RESULTS,
+    ScoredRelease,
+    published_board,
+    shown,
+    splits_of,
+)
 from tests.hub.leaderboard.conftest import COUNT, DEFINITION, SPLIT, figure, ratings, words
 
 SEEN = frozenset((f"s{at}", f"{at:064x}") for at in range(COUNT))

@@ -12,9 +12,8 @@ from echo_hf.builder.build import build
 from echo_hf.cli.progress import Watch
 from echo_hf.config.systems import shipped_config
 from echo_hf.errors import HubError
-from echo_hf.hub.leaderboard import NO_INTERVALS, published_board
+from echo_hf.hub.leaderboard import NO_INTERVALS, NO_RESULTS, published_board, read_scored
 from echo_hf.hub.publish import publish
-from echo_hf.hub.scored import NO_RESULTS, read_scored
 from echo_hf.quickstart.run import JUDGE, show
 from tests.hub.leaderboard.conftest import COUNT, DEFINITION, REPO, Publish, figure, ratings
 from tests.local_hub import STRANGER, LocalHub

@@ -12,8 +12,16 @@ import pytest
 from datasets import Dataset
 from scipy import stats
 
-from echo_hf.hub.leaderboard import read_scored, shown
-from echo_hf.hub.scored import NOTHING_SHARED, Decay, ScoredRelease, decay, orders, unrated
+from echo_hf.hub.leaderboard import (
+    NOTHING_SHARED,
+    Decay,
+    ScoredRelease,
+    decay,
+    orders,
+    read_scored,
+    shown,
+    unrated,
+)
 from echo_hf.tables import RATINGS
 from tests.hub.leaderboard.conftest import (
     DEFINITION,
