@@ -23,19 +23,6 @@ from echo_hf._infra.text import without_folders
 from echo_hf.errors import ConfigError, unknown
 
 LONGEST_VALUE = 200
-SECTIONS = {
-    "target": "{name: Lumen Image, developer: Northlight, released: 2026-03-02}",
-    "posts": "[{source: jsonl, path: posts.jsonl}]",
-    "posts.*": "{source: jsonl, path: posts.jsonl}",
-    "engines": "{reader: {kind: rules}}",
-    "engines.*": "{kind: rules}",
-    "stages": "{relevance: {keep: [4, 5]}}",
-    "stages.*": "{engine: reader}",
-    "splits": "{seed: 0, cap: 1000}",
-    "release": "{contact: posts@example.org}",
-    "analysis": "{references: [{name: PartiPrompts, path: prompts.txt}]}",
-    "rights": "{x: What permits passing its posts on}",
-}
 NO_MAPPING = frozenset({"model_type", "dict_type", "mapping_type"})
 # What a check says that found a secret: the value is not repeated.
 CENSORED = "no secret"
@@ -82,10 +69,8 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
         kind = f"key in {parent}" if parent else "key"
         return unknown(kind, key, _known_keys(root, first["loc"][:-1]), place)
     if first["type"] == "missing":
-        example = SECTIONS.get(where)
-        wanted = f"expected {example}" if example else "field required"
-        return f"{place}: {where} is missing: {wanted}"
-    said = _expected(first["type"], first["loc"], first["msg"])
+        return f"{place}: {where} is missing: field required"
+    said = _expected(first["type"], first["msg"])
     shown = first["input"]
     if not where:
         return f"{place}: {said}"
@@ -104,10 +89,9 @@ def shown_value(value: Any) -> str:
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
 
 
-def _expected(kind: str, location: tuple[Any, ...], said: str) -> str:
+def _expected(kind: str, said: str) -> str:
     if kind in NO_MAPPING:
-        section = ".".join(str(part) for part in location[:1]) + ".*" * (len(location) > 1)
-        return f"expected a mapping, for example {SECTIONS.get(section, '{key: value}')}"
+        return "expected a mapping, such as {key: value}"
     said = said.removeprefix("Value error, ")
     said = said.replace("valid tuple", "list").replace("Tuple should", "list should")
     return said[:1].lower() + said[1:]

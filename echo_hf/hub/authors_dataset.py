@@ -194,7 +194,7 @@ def shown_images(
     """The image of a name, of a screenshot the parts that its boxes show, or why there is none."""
     result = found.get(name) if isinstance(name, str) else None
     if result is None:
-        raise ValueError(f"expected a list of names of images, found {name!r}")
+        raise ValueError(f"expected a list of names of images, found {repr(name)[:80]}")
     if isinstance(boxes, str):
         yield None, Notice.BAD_FIELD, f"boxes {boxes}"
     elif result.sha256 is None or not boxes:

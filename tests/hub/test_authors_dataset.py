@@ -223,7 +223,7 @@ LAYOUTS = {
     ),
     "embedded": (
         {"input_images": pa.array([[{"bytes": RED}]], pa.list_(pa.struct({"bytes": pa.binary()})))},
-        "has another layout .* expected a list of names of images",
+        "has another layout .*expected a list of names of images, found {'bytes'",
     ),
     "numbers": ({"input_images": [[7]]}, "expected a list of names of images, found 7"),
     "a name": ({"input_images": ["TokenRed"]}, "expected a list of names of images, found 'T'"),

@@ -5,9 +5,6 @@ from __future__ import annotations
 import inspect
 import io
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -79,6 +76,8 @@ def test_results_are_those_of_the_functions(
     assert found["value"] == pytest.approx((0.55 + 0.2 + 0.3 + 0.2) / 4)  # the mean, of ten
     found = shift.compute(**images, threads=1, **rated)
     assert found == plain(color_shift(MIXED_INPUTS, MIXED_OUTPUTS, **rated))
+    assert json.loads(json.dumps(found)) == found
+    assert found["counts"]["missing_output"] == 1
 
 
 @pytest.mark.parametrize("keep_in_memory", [False, True])
@@ -187,15 +186,14 @@ def test_files_and_null_are_kept_and_a_closed_image_refused(
 
 def test_optional_columns_count_where_they_are(load_measure: Load) -> None:
     rows = [
-        {**row, "rubric": rubric, "repeat": repeat, "sample_digest": "d"}
+        {**row, "rubric": rubric, "repeat": 0, "sample_digest": "d"}
         for row in RATINGS
         for rubric in ("overall", "text_rendering")
-        for repeat in (0, 1)
     ]
     outputs = [
-        {"sample_id": sample, "system": system, "outcome": "ok", "sample_digest": digest}
+        {"sample_id": f"s00{at}", "system": system, "outcome": "ok", "sample_digest": digest}
         for system in ("ash", "birch", "cedar")
-        for sample, digest in (("s000", "d"), ("s001", "e"), ("s002", "d"), ("s003", "d"))
+        for at, digest in enumerate("dedd")
     ]
     found = load_measure("win_rate").compute(predictions=rows, outputs=outputs, missing="loss")
     assert found == plain(win_rate(rows, outputs, missing="loss"))
@@ -308,32 +306,6 @@ def test_measures_combine(load_measure: Load) -> None:
     assert found["win_rate_interval"] == rates["interval"]
 
 
-PART = """
-import sys, evaluate, echo_hf
-from tests.hub.test_evaluate_metric import RATINGS
-from echo_hf.hub.evaluate_metric import plain
-part = int(sys.argv[1])
-options = {"num_process": 2, "process_id": part, "experiment_id": "ours", "timeout": 60}
-metric = evaluate.load(echo_hf.evaluate_module(), "win_rate", **options)
-metric.add_batch(predictions=RATINGS[part::2])
-found = metric.compute()
-assert (found is None) == (part == 1)
-if part == 0:
-    assert found == plain(echo_hf.scores.win_rate(RATINGS))
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_add_and_the_first_computes(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path)}
-    given: dict[str, Any] = {"cwd": ROOT, "env": environment, "stderr": subprocess.PIPE}
-    running = [
-        subprocess.Popen([sys.executable, "-c", PART, part], text=True, **given) for part in "10"
-    ]
-    said = [process.communicate(timeout=120)[1] for process in running]
-    assert [process.returncode for process in running] == [0, 0], said
-
-
 @pytest.mark.parametrize("name", ["face_identity", "structure_distance"])
 def test_a_missing_extra_is_one_line(load_measure: Load, name: str) -> None:
     config = CONFIGS[name]
@@ -367,11 +339,3 @@ def test_every_parameter_of_a_measure_passes(name: str) -> None:
         result = measure([GREY], [GREY]) if len(data) == 2 else measure([ROW])
         said = config.gives.replace(" (of reasons)", "")
         assert sorted(said.split(", ")) == sorted(plain(result))
-
-
-def test_a_plain_result_is_what_its_json_gives() -> None:
-    found = plain(color_shift([GREY, GREY, GREY], [GREY, None, None], n_boot=0))
-    assert json.loads(json.dumps(found)) == found
-    assert found["per_sample"] == [0.0, None, None]
-    assert found["counts"] == {"missing_output": 2}
-    assert found["reasons"][1]["reason"] == "missing_output"

@@ -7,7 +7,6 @@ import importlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -59,6 +58,7 @@ class _Space(SimpleHTTPRequestHandler):
         """Says nothing."""
 
 
+@pytest.mark.slow
 def test_it_loads_from_the_hub_and_offline_and_writes_to_the_cache_alone(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with ThreadingHTTPServer(("127.0.0.1", 0), _Space) as server:
@@ -96,15 +96,6 @@ def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None
         part = "scores" if name in ("win_rate", "human_corrected") else "metrics"
         assert f"echo_hf.{part}.{name}" in said
     assert metric.description.startswith(f"ECHO's {name}: ")
-
-
-def test_a_copy_of_the_folder_loads(tmp_path: Path, load_measure: Callable[..., Any]) -> None:
-    import evaluate
-
-    for name in ("a folder", "echo"):
-        shutil.copytree(SPACE, tmp_path / name)
-    for path in (tmp_path / "a folder" / "echo.py", tmp_path / "echo"):
-        assert evaluate.load(str(path), "color_shift").features == PAIR
 
 
 def test_an_unknown_config_is_one_line(load_measure: Callable[..., Any]) -> None:

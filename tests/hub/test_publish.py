@@ -18,7 +18,7 @@ from huggingface_hub.hf_api import RepoFile
 from echo_hf.curate.decisions import Changes, Decision, append_decisions
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.load import release_at
-from echo_hf.hub.publish import Content, changes, check_names, check_publishable, summary
+from echo_hf.hub.publish import Content, changes, check_names, check_publishable, publish, summary
 from echo_hf.hub.release import Release, verify_release
 from tests.hub.conftest import REPO, Command, Configs, Put, Samples, Write
 from tests.hub.quickstart_release import by_id
@@ -76,21 +76,20 @@ def test_all_files_come_in_one_commit_with_a_tag(
     assert DatasetCard.load(tmp_path / "copy" / "README.md").data.license == "other"
 
 
-def test_the_same_again_changes_nothing(hub: LocalHub, put: Put, release: Release) -> None:
+def test_the_same_content_makes_no_commit(hub: LocalHub, put: Put, release: Release) -> None:
+    """Under the same tag, another one, or as a proposal."""
     first = put(release)
     hub.asked.clear()
     assert put(release.path) == replace(first, unchanged=True)
     assert hub.changes_asked() == []
-
-
-def test_another_tag_for_the_same_content_makes_no_commit(
-    hub: LocalHub, put: Put, release: Release
-) -> None:
-    first = put(release)
-    for _ in range(2):
-        again = put(release, "v2")
-        assert (again.commit, again.tag, again.unchanged) == (first.commit, "v2", True)
+    again = put(release, "v2")
+    assert (again.commit, again.tag, again.unchanged) == (first.commit, "v2", True)
     assert hub.repositories[REPO].tags == {"v1": first.commit, "v2": first.commit}
+    done = put(release, "v3", create_pr=True)
+    assert (done.commit, done.tag, done.unchanged) == (first.commit, None, True)
+    said = f"nothing changed: {hub.url}/datasets/{REPO}/commit/{first.commit}"
+    assert summary(done).startswith(said)
+    assert hub.repositories[REPO].open_pulls == {}
 
 
 def test_changed_content_is_a_new_commit_of_what_changed(
@@ -148,17 +147,6 @@ def test_a_pull_request_leaves_the_main_branch_until_it_is_merged(
     assert repository.head == merged
 
 
-def test_what_the_main_branch_holds_is_not_proposed(
-    hub: LocalHub, put: Put, release: Release
-) -> None:
-    head = put(release).commit
-    hub.repositories[REPO].tags.clear()
-    done = put(release, create_pr=True)
-    assert (done.commit, done.tag, done.unchanged) == (head, None, True)
-    assert summary(done).startswith(f"nothing changed: {hub.url}/datasets/{REPO}/commit/{head}")
-    assert hub.repositories[REPO].open_pulls == {}
-
-
 def test_whoever_may_not_write_may_propose(
     hub: LocalHub, put: Put, release: Release, later: Release
 ) -> None:
@@ -175,21 +163,6 @@ def test_whoever_may_not_write_may_propose(
     done = put(later, "v2", STRANGER, create_pr=True)
     assert hub.files(REPO, "refs/pr/1").keys() == {*on_disk(later.path), ".gitattributes"}
     assert done.commit != hub.repositories[REPO].head
-
-
-def test_a_new_repository_is_as_private_as_asked(hub: LocalHub, put: Put, release: Release) -> None:
-    put(release, private=True)
-    assert hub.repositories[REPO].private
-    assert not hub.api(STRANGER).repo_exists(REPO, repo_type="dataset")
-
-
-def test_a_changed_release_is_refused_before_anything_is_made(
-    hub: LocalHub, put: Put, release: Release
-) -> None:
-    (release.path / "notes.txt").write_text("x")
-    with pytest.raises(ReleaseError, match=r"holds 'notes\.txt'"):
-        put(release)
-    assert hub.repositories == {}
 
 
 def test_the_card_says_what_changed_since_the_revision_before(
@@ -257,6 +230,11 @@ def test_what_is_refused_is_refused_before_the_work(
     with pytest.raises(HubError, match=why):
         put(of_x, token=token, private=why == "is public", progress=said.append)
     assert said == []
+    head = hub.repositories[REPO].head
+    with pytest.raises(ReleaseError, match=r"holds 'notes\.txt'"):
+        publish(of_x, "pixel-lab/new", "v1", api=hub.api())
+    assert list(hub.repositories) == [REPO]
+    assert hub.repositories[REPO].head == head
 
 
 def test_posts_of_x_are_published_without_their_words(hub: LocalHub, put: Put, full: Path) -> None:
@@ -282,6 +260,7 @@ def test_the_command_says_what_it_does_and_where_it_is(
     hub: LocalHub, release: Release, command: Command
 ) -> None:
     done = command("publish", release.path, *HERE, "--create-pr", "--private", hub=hub)
+    assert not hub.api(STRANGER).repo_exists("mira/echo", repo_type="dataset")
     page = f"{hub.url}/datasets/mira/echo"
     assert done.output.splitlines()[-1] == (
         f"proposed: {page}/discussions/1, without a tag: the same command "
@@ -392,9 +371,7 @@ def test_what_was_decided_is_read_of_a_table_of_an_older_shape(
     reviewed: Release, decide: Decide
 ) -> None:
     (path,) = (reviewed.path / "analysis").glob("*.parquet")
-    table = pq.read_table(path)
-    table = table.drop_columns(["quality", "doubts"]).append_column("old", table["id"])
-    pq.write_table(table, path)
+    pq.write_table(pq.read_table(path).drop_columns(["quality", "doubts"]), path)
     decide("remove", "sample0")
     with pytest.raises(ReleaseError, match="was removed in review"):
         check_publishable(reviewed)

@@ -102,7 +102,7 @@ def write_numbered(folder: Path, number: int) -> Release:
     images, sink = ImageStore(folder.parent / "pictures"), io.BytesIO()
     PILImage.new("RGB", (64, 48), "navy").save(sink, "PNG")
     values = {"prompt": "fox", "output_images": [images.put(sink.getvalue())]}
-    rows = [{**sample(each), **values, "id": f"{number}-{each}"} for each in range(150)]
+    rows = [{**sample(each), **values, "id": f"{number}-{each}"} for each in range(60)]
     counts = SampleCounts(
         samples=3,
         languages={"en": 1, "ja": 2},
