@@ -313,7 +313,7 @@ def parse_yaml(text: str) -> Any:
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         keys = [repr(key.value) for key, _ in node.value if key.tag != MERGE]
         twice = next((key for key in keys if keys.count(key) > 1), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -196,12 +196,6 @@ def _title(facts: ReleaseFacts) -> str:
     return f"ECHO benchmark: {one_line(facts.target.name)} ({one_line(facts.name)})"
 
 
-def listed(names: Sequence[str], word: str) -> str:
-    """Names with commas, and a word before the last."""
-    *others, last = names
-    return f"{', '.join(others)} {word} {last}" if others else last
-
-
 def counted(counts: Mapping[str, int | Mapping[str, Any]], separator: str = ", ") -> str:
     """Counts by name, those of another level after a colon."""
     return separator.join(
@@ -263,14 +257,14 @@ def made_by(column: str, provenance: Mapping[str, Mapping[str, Any]]) -> str:
     maker, stages = ORIGINS[column][0], ORIGINS[column][1].split()
     ran = [stage for stage in stages if stage in provenance]
     if stages and not ran:
-        return f"nobody: no {listed([f'`{one}`' for one in stages], 'or')} in this build"
+        return f"nobody: this build has no `{'`, `'.join(stages)}`"
     if maker == MODEL:
         without = [abstains(provenance[stage].get("engine")) for stage in ran]
         if all(without):
             maker = "plain rules or recorded answers instead of a model"
         elif any(without):
             maker = "a model, or plain rules or recorded answers in its place"
-    return f"{maker}, in {listed([f'`{one}`' for one in ran], 'and')}" if ran else maker
+    return f"{maker}, in `{'`, `'.join(ran)}`" if ran else maker
 
 
 MOST_NAMES = 12

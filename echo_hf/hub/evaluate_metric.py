@@ -220,7 +220,7 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
     """
 
     def __init__(self, config_name: str | None = None, **given: Any) -> None:
-        if config_name not in CONFIGS:
+        if config_name is None or config_name not in CONFIGS:
             raise ScoreError(unknown("config", config_name, CONFIGS))
         self._config = CONFIGS[config_name]
         self._options = {name: value for name, value in given.items() if name not in OWN}

@@ -334,7 +334,8 @@ def published_board(
     figures = rows.pop(METRIC, [])
     strengths = {each["system"]: each for each in rows.pop(STRENGTH, [])}
     definition = figures[0]["definition"] if figures else {}
-    groups, note, ratings = (), "", release.ratings_of(split)
+    groups: tuple[tuple[str, ...], ...] = ()
+    note, ratings = "", release.ratings_of(split)
     if ratings is None:
         note = NO_RATINGS if figures else ""
     elif figures:

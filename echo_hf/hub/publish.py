@@ -373,15 +373,8 @@ FIRST_FILES = frozenset({".gitattributes", ".gitignore", "README.md", "LICENSE",
 RELEASE_PATH = TypeAdapter(ReleasePath)
 
 
-class Changes(NamedTuple):
-    """What makes a revision hold a release, and nothing that would be taken for it."""
-
-    upload: dict[str, Content]
-    delete: list[str]
-
-
-def changes(contents: Mapping[str, Content], there: Files) -> Changes:
-    """Contents that a revision lacks, and its files that would be read as a release's."""
+def changes(contents: Mapping[str, Content], there: Files) -> tuple[dict[str, Content], list[str]]:
+    """What a revision lacks of a release, and its files that would be read as a release's."""
     folders = {path.partition("/")[0] for path in contents if "/" in path}
 
     def belongs(path: str) -> bool:
@@ -389,14 +382,12 @@ def changes(contents: Mapping[str, Content], there: Files) -> Changes:
             return path.partition("/")[0] in folders or bool(RELEASE_PATH.validate_python(path))
         return False
 
-    return Changes(
-        {
-            path: content
-            for path, content in contents.items()
-            if path not in there or not content.is_at(there[path])
-        },
-        sorted(path for path in there if path not in contents and belongs(path)),
-    )
+    upload = {
+        path: content
+        for path, content in contents.items()
+        if path not in there or not content.is_at(there[path])
+    }
+    return upload, sorted(path for path in there if path not in contents and belongs(path))
 
 
 def check_ours(there: Collection[str], repo_id: str) -> None:

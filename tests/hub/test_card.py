@@ -149,10 +149,10 @@ def test_who_made_a_column_depends_on_the_build() -> None:
         (
             "prompt",
             {"extract": VLLM, "roles": RULES},
-            f"a model, or {STAND_IN} in its place, in `extract` and `roles`",
+            f"a model, or {STAND_IN} in its place, in `extract`, `roles`",
         ),
-        ("safety", {"feedback": VLLM}, "nobody: no `safety` in this build"),
-        ("review", {}, "nobody: no `roles` or `privacy` in this build"),
+        ("safety", {"feedback": VLLM}, "nobody: this build has no `safety`"),
+        ("review", {}, "nobody: this build has no `roles`, `privacy`"),
         ("sample_digest", {}, "a fixed rule"),
         ("post_id", {"collect": None}, "copied, in `collect`"),
     ):

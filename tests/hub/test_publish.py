@@ -417,4 +417,4 @@ def test_what_readers_would_take_for_data_goes() -> None:
     ]
     stay = [".gitattributes", "LICENSE", "data/train.csv", "text_to_image/notes.txt"]
     held = {path: RepoFile(path=path, size=1, oid="0" * 40) for path in [*gone, *stay, DATA]}
-    assert changes({DATA: content(b"a")}, held).delete == gone
+    assert changes({DATA: content(b"a")}, held)[1] == gone
