@@ -262,7 +262,10 @@ class Unscored(Reason):
     UNBOUNDED = "unbounded", "some systems never lose a point: no finite strength explains it"
     ANCHORED = "anchored", "it is given, so that nothing is drawn of it"
     ZERO_SECOND = "zero_second", "the second best value is not above 0, so that no share of it is"
-    NO_OWN_SYSTEM = "no_own_system", "no pair with a system of the judge's own developer was rated"
+    NO_OWN_SYSTEM = (
+        "no_own_system",
+        "no pair of a system of the judge's developer and another's was rated",
+    )
     NO_OTHER_JUDGE = "no_other_judge", "no judge of another developer rated the same pairs"
     ONE_JUDGE = "one_judge", "there is one judge, without whom nothing remains"
     NO_ORDER = "no_order", "both put no two systems in an order: too few in common, or all tied"

@@ -23,7 +23,7 @@ from echo_hf.config.checks import AnsweredBy
 from echo_hf.errors import EchoError, HubError
 from echo_hf.hub.facts import BENCHMARK_CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import load_benchmark, load_manifest
-from echo_hf.hub.publish import check_repository
+from echo_hf.hub.publish import check_ours, check_repository
 from echo_hf.hub.remote import MAIN, Remote, hub_errors
 from echo_hf.hub.run_tables import STRENGTH, Anchor, definition_of, models_in
 from echo_hf.metrics.names import BETTER
@@ -316,12 +316,10 @@ def shown(
 
 def _summary(releases: Sequence[ScoredRelease], release: ScoredRelease) -> dict[str, Any]:
     """A tag in the list of all."""
-    split_of = {split for each in releases for split, _ in each.rated}
     return {
         "release": release,
         "samples": sum(map(len, release.samples.values())),
         "rated": len({system for _, system in release.rated}),
-        "unrated": len({name for split in split_of for name in unrated(releases, release, split)}),
         "decay": decay(releases, release),
     }
 
@@ -460,7 +458,7 @@ def write_space(repo_id: str, folder: Path) -> Path:
     if folder.exists() and not folder.is_dir():
         raise HubError(f"{str(folder)!r} is a file: expected a folder that is empty, or new")
     folder.mkdir(parents=True, exist_ok=True)
-    _check_ours({path.name for path in folder.iterdir()}, repr(str(folder)))
+    check_ours({path.name for path in folder.iterdir()}, repr(str(folder)), NAMED_IN)
     for name, data in files.items():
         (folder / name).write_bytes(data)
     return folder
@@ -483,7 +481,7 @@ def create_space(
             f"the Space {space!r} is public, and --private is for new ones: change it at "
             f"{api.endpoint}/spaces/{space}/settings first"
         )
-    _check_ours(held, f"the Space {space!r}")
+    check_ours(held, f"the Space {space!r}", NAMED_IN)
     operations = [CommitOperationAdd(name, data) for name, data in files.items()]
     with hub_errors(f"write to the Space {space!r}"):
         api.create_commit(
@@ -495,12 +493,3 @@ def create_space(
             parent_commit=str(info.sha),
         )
     return f"{api.endpoint}/spaces/{space}"
-
-
-def _check_ours(held: set[str], where: str) -> None:
-    """Refuses to write over what is no leaderboard; what the Hub puts into a new one is no loss."""
-    foreign = sorted(held - {".gitattributes", "README.md"})
-    if foreign and NAMED_IN not in held:
-        raise HubError(
-            f"{where} holds {foreign[0]!r} and no leaderboard: choose another name, or empty it"
-        )

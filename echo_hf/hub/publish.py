@@ -119,7 +119,7 @@ def publish(
                 f"{repo_id!r} is public, and --private is for new repositories: change it at "
                 f"{remote.page}/settings first"
             )
-        check_ours(remote.files(state.head), repo_id)
+        check_ours(remote.files(state.head), repr(repo_id))
     say = progress or (lambda _: None)
     if previous is not None and not isinstance(previous, Release):
         previous = release_at(previous, remote.api)
@@ -132,7 +132,7 @@ def publish(
         contents = release_contents(copy, repo_id, tag, since)
         state = state or remote.create(private)
         there = remote.files(state.head)
-        check_ours(there, repo_id)
+        check_ours(there, repr(repo_id))
         commit, page = state.tags.get(tag, state.head), f"{remote.page}/tree/{tag}"
         unchanged = holds(remote, commit, copy, contents)
         if tag in state.tags:
@@ -390,11 +390,10 @@ def changes(contents: Mapping[str, Content], there: Files) -> tuple[dict[str, Co
     return upload, sorted(path for path in there if path not in contents and belongs(path))
 
 
-def check_ours(there: Collection[str], repo_id: str) -> None:
-    """Refuses to fill a repository that holds something else than releases."""
+def check_ours(there: Collection[str], where: str, mark: str = MANIFEST) -> None:
+    """Refuses to write over what is not ours, which a file of this name would show."""
     strange = sorted(set(there) - FIRST_FILES)
-    if strange and MANIFEST not in there:
+    if strange and mark not in there:
         raise HubError(
-            f"{repo_id!r} holds {strange[0]!r} and no {MANIFEST}: it is not a repository of "
-            "releases; choose another name with --repo-id, or empty it first"
+            f"{where} holds {strange[0]!r} and no {mark}: choose another name, or empty it first"
         )

@@ -215,7 +215,7 @@ def test_what_somebody_changed_is_another_release(
     assert b"Buy paint" not in hub.files(REPO, "v3")[path]
 
 
-@pytest.mark.parametrize("why", ["may not write", "is public", "not a repository of releases"])
+@pytest.mark.parametrize("why", ["may not write", "is public", "holds 'rows.txt' and no manifest"])
 def test_what_is_refused_is_refused_before_the_work(
     hub: LocalHub, put: Put, samples: Samples, write: Write, why: str
 ) -> None:
@@ -223,7 +223,7 @@ def test_what_is_refused_is_refused_before_the_work(
     of_x = write("of_x", {"analysis": rows})
     (of_x.path / "notes.txt").write_text("what reading it would stumble over")
     hub.api().create_repo(REPO, repo_type="dataset")
-    if why == "not a repository of releases":
+    if why.startswith("holds"):
         hub.repositories[REPO].change("data", rows=b"1,2")
     said: list[str] = []
     token = STRANGER if why == "may not write" else WRITER

@@ -444,10 +444,6 @@ def test_what_is_left_out_beside_is_counted_once_and_told(beside: Release, tmp_p
     card = (dry.path / "README.md").read_text("utf-8")
     assert "2 rows of `ratings` (only the texts and images in them" in card
     assert "In 1 row of `image_to_image`, 1 row of `text_to_image` and 2 rows of `analysis`" in card
-    (tmp_path / "posts.jsonl").write_text(json.dumps(posts()[0]), "utf-8")
-    hydration = hydrate(dry.path, tmp_path / "wet", [entry(tmp_path / "posts.jsonl")])
-    written = json.loads((hydration.release.path / "hydration.json").read_text("utf-8"))
-    assert written["beside"] == dry.stats["left_out"]
 
 
 IMAGE = photograph(3)

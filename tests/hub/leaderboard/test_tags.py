@@ -118,8 +118,8 @@ def test_decay_is_what_the_newest_tag_of_the_same_benchmark_no_longer_names(
     assert [decay(same, one) for one in (newest, other)] == [None, None]
     page = words(shown(same, "echo", SPLIT))
     assert "2 of 4 samples (50 %) are of posts that no sample of echo.1, the newest, names" in page
-    assert "echo Pixelbloom 4 1 0 50 %" in page
-    assert "echo.1 Pixelbloom 3 1 0 -" in page
+    assert "echo Pixelbloom 4 1 50 %" in page
+    assert "echo.1 Pixelbloom 3 1 -" in page
 
 
 def test_a_change_of_places_is_sure_where_the_paired_interval_is_on_either_tag() -> None:
