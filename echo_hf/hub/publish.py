@@ -132,7 +132,6 @@ def publish(
         contents = release_contents(copy, repo_id, tag, since)
         state = state or remote.create(private)
         there = remote.files(state.head)
-        check_ours(there, repr(repo_id))
         commit, page = state.tags.get(tag, state.head), f"{remote.page}/tree/{tag}"
         unchanged = holds(remote, commit, copy, contents)
         if tag in state.tags:
