@@ -292,6 +292,8 @@ MERGE = "tag:yaml.org,2002:merge"
 def read_yaml(path: Path, what: str, example: str) -> Any:
     """Reads a YAML file without running anything in it; a key given twice is an error."""
     try:
+        if path.exists() and not path.is_file():  # to read a pipe is to wait for ever
+            raise ConfigError(f"{what} {str(path)!r} is not a regular file: expected a YAML file")
         return parse_yaml(path.read_bytes().decode())
     except FileNotFoundError:
         raise ConfigError(
