@@ -146,7 +146,8 @@ def writer(folder: Path, count: int, seed: str = "0") -> subprocess.Popen[str]:
 @pytest.mark.slow
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     for seed in "12":
-        assert writer(tmp_path / seed / "release", 1, seed).wait() == 0
+        with writer(tmp_path / seed / "release", 1, seed) as process:
+            assert process.wait() == 0
     first, second = (hashes(tmp_path / seed / "release") for seed in "12")
     assert first == second
     assert sum(name.endswith(".parquet") for name in first) > 1
