@@ -282,7 +282,7 @@ class LeftOut(Reason):
     MAY_QUOTE = "may_quote", "it may repeat posts that must not be passed on"
     SILENCED = (
         "silenced",
-        "only the texts and images in them, which may repeat posts that must not be passed on",
+        "only the texts and images in them, which may repeat restricted posts",
     )
     OUTPUT_NOT_CLEANED = "output_not_cleaned", "only the image, whose metadata cannot be removed"
     UNFIT = "unfit", "an answer of half characters, or a longer one than is read back"
@@ -301,22 +301,13 @@ class Review(Reason):
     """Why a person has to look at a sample before it is published: the values of `review`."""
 
     MAY_SHOW_MINOR = "may_show_minor", "a real person in one of its images may be under 18"
-    PERSONAL_DATA = (
-        "personal_data",
-        "its prompt holds personal data, such as an e-mail address or the name of an account, or "
-        "is too long to be searched for it",
-    )
-    IMAGE_METADATA = (
-        "image_metadata",
-        "what one of its images says beside its pixels, such as where it was taken, cannot be "
-        "removed: anyone who keeps the sample releases it",
-    )
+    PERSONAL_DATA = "personal_data", "its prompt holds personal data, or is too long to be searched"
+    IMAGE_METADATA = "image_metadata", "metadata of an image cannot be removed: keeping releases it"
     REMOVED_EARLIER = "removed_earlier", "a reviewer removed it; its prompt or inputs changed since"
     EDITED_EARLIER = "edited_earlier", "it lacks a reviewer's edit: prompt or inputs changed since"
     EDITED_UNSCREENED = (
         "edited_unscreened",
-        "a reviewer brought words or images into it that no safety model has seen, and nobody "
-        "has kept it with them",
+        "a reviewer's words or images that no guard has seen",
     )
     SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
 
@@ -324,38 +315,20 @@ class Review(Reason):
 class Doubt(Reason):
     """Why a sample may not be the task that it seems to be: the values of `doubts`."""
 
-    LACKS_INPUT = (
-        "lacks_input",
-        "its prompt speaks of an image that came with it, and there is none",
-    )
-    ROLES_CONTRADICT = (
-        "roles_contradict",
-        "the model gave it an image that it calls an output as well, or another sample's: it is "
-        "without that one",
-    )
-    SCREENSHOT_WHOLE = (
-        "screenshot_whole",
-        "its images stand in a screenshot or a collage that nobody has taken apart",
-    )
+    LACKS_INPUT = "lacks_input", "its prompt speaks of an image that came with it; none is there"
+    ROLES_CONTRADICT = "roles_contradict", "it lacks an image that the model gave it and elsewhere"
+    SCREENSHOT_WHOLE = "screenshot_whole", "its images stand in a screenshot nobody has taken apart"
 
 
 class NotGold(Reason):
     """Why a reviewed sample is not in the gold that is made of reviews."""
 
-    NOT_REVIEWED = (
-        "not_reviewed",
-        "it, or another sample of its thread, was neither kept nor removed as it is now: gold "
-        "speaks of whole threads",
-    )
+    NOT_REVIEWED = "not_reviewed", "a sample of its thread was not reviewed as it is now"
     COMPLETION = "completion", "a sample of its thread completes a template: one sample in gold"
     NOT_COPIED = "not_copied", "a prompt of its thread has words that nobody wrote there"
     SAME_PROMPT = "same_prompt", "samples of its thread share a prompt, by which gold names them"
     NOT_IN_POSTS = "not_in_posts", "its thread is not in the files of posts that the config names"
-    IN_SCREENSHOT = (
-        "in_screenshot",
-        "a sample of its thread has a screenshot, and no reviewer said of which layout: only its "
-        "prompt and its quality are gold, not its images",
-    )
+    IN_SCREENSHOT = "in_screenshot", "a screenshot without a layout: gold has no images of it"
 
 
 class Reject(Reason):
@@ -365,10 +338,7 @@ class Reject(Reason):
     NOT_A_POST = "not_a_post", "the JSON is not a post in the source's format"
     BROKEN_ROW = "broken_row", "the row of the table cannot be read; the detail has its line"
     NO_URL = "no_url", "the post has no usable address"
-    OTHER_PLATFORM = (
-        "other_platform",
-        "it names X as its platform, and its address is elsewhere; give the address at X",
-    )
+    OTHER_PLATFORM = "other_platform", "it names X as its platform, and its address is elsewhere"
     SUPERSEDED = "superseded", "another record of the post has a newer text; the detail names it"
     REPOST = "repost", "a pure repost: the original post stands for it"
     NOT_RELEVANT = "not_relevant", "no post of its thread is about images made with the target"
@@ -407,11 +377,7 @@ class Notice(Reason):
     IMAGE_WITHOUT_ADDRESS = "picture_without_address", "an image is named, but not where it is"
     REPLIES_NOT_FETCHED = "replies_not_fetched", "the answer lacks replies that it says there are"
     UNNAMED_PARENT = "unnamed_parent", "it answers a post that only its reply tree names"
-    HIDDEN_BY_AUTHOR = (
-        "hidden_by_author",
-        "its author keeps it from the general public (signed-in readers, followers, unlisted): its "
-        "address and its place in the thread are taken in, nothing else",
-    )
+    HIDDEN_BY_AUTHOR = "hidden_by_author", "hidden from the public: its address alone is taken in"
     LABELLED = "labelled", "the platform or the author put labels on the post; the detail has them"
     CLAIMED_TIME = "claimed_time", "its author dates it after the platform, whose time is taken"
     IMAGE_OUTSIDE = "picture_outside", "the image's path leaves the folder of the posts"
@@ -429,15 +395,9 @@ class Notice(Reason):
     TEMPLATE_LEFT = "template_left", "the prompt is a template without values; only for analysis"
     IMAGE_NOT_THERE = "picture_not_there", "a possible input was not fetched; only for analysis"
     NOT_COMPLETED = "not_completed", "other images show completions of its template, it does not"
-    COMPLETION_WITHOUT_IMAGE = (
-        "completion_without_picture",
-        "the model completed a template without an image that shows it",
-    )
+    COMPLETION_WITHOUT_IMAGE = "completion_without_picture", "no image shows what was completed"
     NOT_PARSED = "not_parsed", "the images stand in a screenshot that is yet to be taken apart"
-    WRONG_CONVENTION = (
-        "wrong_convention",
-        "the model's coordinates do not fit its way of naming places; nothing is cut out",
-    )
+    WRONG_CONVENTION = "wrong_convention", "coordinates of another convention; nothing is cut out"
     DEGENERATE_BOX = "degenerate_box", "a box has no area in the screenshot; nothing is cut out"
     TINY_BOX = "tiny_box", "a box is too small to hold an image; nothing is cut out"
     WHOLE_BOX = "whole_box", "a box is nearly the whole screenshot; nothing is cut out"
@@ -445,42 +405,23 @@ class Notice(Reason):
     NO_BOX = "no_box", "the model found no image in the screenshot; nothing is cut out"
     DUPLICATE_BOX = "duplicate_box", "two boxes show one image; the first one counts"
     CLAMPED_BOX = "clamped_box", "a box reaches a little past the screenshot; it ends at its edge"
-    ASSUMED_CONVENTION = (
-        "assumed_convention",
-        "how the model names places is not known; it was told a way, and is taken at its word",
-    )
-    UNKNOWN_PIXELS = (
-        "unknown_pixels",
-        "the model counts pixels, and how its server resizes images is not stated: give the "
-        "engine max_pixels; the screenshot was not asked about",
-    )
+    ASSUMED_CONVENTION = "assumed_convention", "how it names places is not known; it was told a way"
+    UNKNOWN_PIXELS = "unknown_pixels", "not asked: the engine lacks max_pixels, by which it counts"
     UNFIT_IMAGE = "unfit_picture", "its shape cannot be sent to the model, which was not asked"
     PROMPT_NOT_READ = "prompt_not_read", "the engine reads no words in images; the prompt stays"
     REPLACED_INPUT = "replaced_input", "inputs in the screenshot replace one posted beside it"
-    UNKNOWN_HAZARD = (
-        "unknown_hazard",
-        "the guard flagged the sample without a label, or with one that no list knows; the sample "
-        "is kept out of the benchmark",
-    )
+    UNKNOWN_HAZARD = "unknown_hazard", "flagged without a known label; not in the benchmark"
     UNJUDGED_COMMENT = "unjudged_comment", "the model gave no verdict on a comment"
     JUDGED_TWICE = "judged_twice", "the model gave a comment two verdicts; the first one counts"
     PARTS_DISAGREE = "parts_disagree", "its parts differ in kind or task; the first answer counts"
     BAD_KEYWORD = "bad_keyword", "the keyword is not a short name of a failure; it is left out"
     BAD_PHRASE = "bad_phrase", "the phrase is no short name of a task; it is left out"
     KEYWORD_WITHOUT_FAILURE = "keyword_without_failure", "a keyword without a failure is left out"
-    SHORTENED_PROMPT = (
-        "shortened_prompt",
-        "the prompt holds our own mark of what was left out of a text that is too long to show; "
-        "only for analysis",
-    )
+    SHORTENED_PROMPT = "shortened_prompt", "it holds our mark of text left out; only for analysis"
     EMPTY_SAMPLE = "empty_sample", "a sample of the answer had no prompt or no post"
     FEEDBACK_NOT_IN_POST = "feedback_not_in_post", "the feedback is not text of the post it names"
     NO_AUTHOR_KEY = "no_author_key", "ECHO_HF_AUTHOR_KEY is not set: all authors are left out"
-    AUTHOR_IN_ADDRESS = (
-        "author_in_address",
-        "the address of the post, which is published, holds its author's name, and would undo a "
-        "hash of it: there is none",
-    )
+    AUTHOR_IN_ADDRESS = "author_in_address", "the post's address names its author: there is no hash"
     MASKED_E_MAIL = "masked_e_mail", "an e-mail address in a comment or provenance is masked"
     MASKED_PHONE = "masked_phone", "a phone number in a comment or provenance is masked"
     MASKED_HANDLE = "masked_handle", "an account's name in a comment or provenance is masked"
@@ -488,11 +429,7 @@ class Notice(Reason):
     MASKED_IBAN = "masked_iban", "the number of an account at a bank (IBAN) is masked likewise"
     MASKED_IP = "masked_ip", "the address of a machine (IP) in a comment or provenance is masked"
     MASKED_KEY = "masked_key", "a key to a service in a comment or provenance is masked"
-    MASKED_UNSEARCHED = (
-        "masked_unsearched",
-        "a comment or provenance has more than the 12,000 characters that are searched for "
-        "personal data: the rest is left out",
-    )
+    MASKED_UNSEARCHED = "masked_unsearched", "all after the first 12,000 characters is left out"
     REMOVED_EXIF = "removed_exif", "notes of a camera or a program were removed from an image"
     REMOVED_GPS = "removed_gps", "where it was taken was removed from an image"
     REMOVED_XMP = "removed_xmp", "notes in XML were removed from an image"
@@ -501,13 +438,6 @@ class Notice(Reason):
     REMOVED_TEXT = "removed_text", "named texts were removed from an image"
     REMOVED_OTHER = "removed_other", "a signature, thumbnail, further image or the like was removed"
     IMAGE_NOT_CLEANED = "image_not_cleaned", "metadata of an image stay; a person has to look at it"
-    PERSONAL_DATA_IN_PROMPT = (
-        "personal_data_in_prompt",
-        "the prompt holds personal data; it stays as it is, and a person has to look at it",
-    )
+    PERSONAL_DATA_IN_PROMPT = "personal_data_in_prompt", "it stays; a person has to look at it"
     EDITED_IN_REVIEW = "edited_in_review", "a reviewer changed it; the detail names what"
-    EDIT_NOT_APPLIED = (
-        "edit_not_applied",
-        "a part of a reviewer's change is about an image that is not there any more, or that "
-        "another sample has; the rest of the change holds",
-    )
+    EDIT_NOT_APPLIED = "edit_not_applied", "it is about an image that is gone, or of another sample"

@@ -153,16 +153,12 @@ POSTS = Table(
         "text": Column(STRING, "the whole text, null when the content is missing"),
         "timestamp": Column(UTC, "when it was posted, null when unknown"),
         "lang": Column(STRING, "language code given by the platform"),
-        "keywords": Column(
-            STRINGS,
-            "search terms that found it; empty when it came along, null when its file does not say",
-        ),
+        "keywords": Column(STRINGS, "terms that found it; [] when it came along, null if unknown"),
         "pictures": Column(IMAGES, "its images: digest (null until fetched), address, alt text"),
         "parent_url": Column(STRING, "the post it replies to"),
         "quoted_url": Column(STRING, "the post it quotes, which is not its parent"),
         "engagement": Column(
-            ENGAGEMENT,
-            "counts at the time of collection; null where the platform gives none, never 0",
+            ENGAGEMENT, "counts when collected; null, never 0, where there are none"
         ),
         "missing": Column(STRING, "why the content is missing, null when it is not"),
         "relevance": Column(
@@ -208,18 +204,14 @@ SAMPLES = Table(
         "post_id": Column(STRING, "identifier of the primary post"),
         "post_urls": Column(STRINGS, "posts it was made from, the most important first"),
         "timestamp": Column(
-            UTC,
-            "when the primary post was posted; null when unknown, while dehydrated, and until the "
-            "release is written",
+            UTC, "when the primary post was posted; null when unknown or dehydrated"
         ),
         "keywords": Column(
             STRINGS, "search terms that found the primary post; null as for the timestamp"
         ),
         "engagement": Column(ENGAGEMENT, "counts of the primary post; null as for the timestamp"),
         "author": Column(
-            STRING,
-            "keyed hash of the primary post's author; null without a key or an author, and where "
-            "the address of the post holds the author's name",
+            STRING, "keyed hash of the primary post's author; null without a key or an author"
         ),
         "target": Column(STRING, "the model that people talk about"),
         "prompt": Column(STRING, "the instruction given to the model; null while dehydrated"),
@@ -258,8 +250,7 @@ SAMPLES = Table(
         ),
         "output_images": Column(
             STRINGS,
-            "images that the target made, ready to use; of Trash, which is not looked into, "
-            "every image of its posts",
+            "images that the target made; of Trash, every image of its posts",
             List(Image()),
         ),
         "screenshot": Column(
@@ -269,11 +260,7 @@ SAMPLES = Table(
         "input_bboxs": Column(
             BOXES, "x1, y1, x2, y2 of each input that was cut out, in pixels of the screenshot"
         ),
-        "output_bboxs": Column(
-            BOXES,
-            "x1, y1, x2, y2 of each output that was cut out, in pixels of the screenshot: the "
-            "first of output_images",
-        ),
+        "output_bboxs": Column(BOXES, "as input_bboxs, of each output: the first of output_images"),
         "picture_sources": Column(
             IMAGE_SOURCES,
             "where each image is from: its role (input, output, screenshot), in the order of the "
@@ -283,8 +270,7 @@ SAMPLES = Table(
             "not computed",
         ),
         "has_nsfw": Column(
-            BOOLEAN,
-            "flagged with a category that is removed from the benchmark; null when unscreened",
+            BOOLEAN, "flagged with a category that is removed; null when unscreened"
         ),
         "safety": Column(
             {"flagged": BOOLEAN, "categories": STRINGS, "model": STRING},
@@ -292,20 +278,13 @@ SAMPLES = Table(
             "removed or not; null when unscreened",
         ),
         "review": Column(
-            STRINGS,
-            "why a person has to look at it before it is published: may_show_minor, "
-            "personal_data, image_metadata, removed_earlier, edited_earlier, edited_unscreened, "
-            "second_look; empty when nothing is open",
+            STRINGS, "why a person has to look at it before it is published; else empty"
         ),
         "doubts": Column(
-            STRINGS,
-            "why it may not be the task that it seems to be: lacks_input, roles_contradict, "
-            "screenshot_whole; empty when nothing is doubtful, or a person has kept it as it is",
+            STRINGS, "why it may not be the task that it seems to be; empty when nothing is"
         ),
         "kind": Column(
-            STRING,
-            "task, or probe: an exploration of the model itself; null when no image is asked "
-            "for, or the question was not put",
+            STRING, "task, or probe: an exploration of the model itself; null where not asked"
         ),
         "task": Column(
             STRING,
@@ -313,19 +292,14 @@ SAMPLES = Table(
             "restoration; null as for kind",
         ),
         "task_phrase": Column(
-            STRING,
-            "the task in a few free words of a model; null where it gave none, and once dehydrated "
-            "where it has three words in a row of the prompt",
+            STRING, "the task in a few free words of a model; null where it gave none"
         ),
         "sample_digest": Column(STRING, "sha256 of the prompt and the inputs: what a system sees"),
         "dehydrated": Column(
-            BOOLEAN,
-            "true while posted words or images are left out: `echo-hf hydrate` puts back what "
-            "the posts at hand hold",
+            BOOLEAN, "true while posted words or images are left out: see `echo-hf hydrate`"
         ),
         "provenance": Column(
-            STRING,
-            "JSON: what made the row, stage by stage; quoted: where in it words of posts stand",
+            STRING, "JSON: what made the row, stage by stage, and where words of posts stand"
         ),
     },
 )
@@ -466,8 +440,7 @@ RESPONSES = Table(
             "failed",
         ),
         "finish_reason": Column(
-            STRING,
-            "stop for an answer, else how the call failed: length, refusal, error, needs_model",
+            STRING, "stop for an answer; else length, refusal, error or needs_model"
         ),
         "usage": Column(USAGE, "tokens"),
         "sources": Column(STRINGS, "addresses of the posts that went into the request"),

@@ -115,10 +115,10 @@ def schedule(
     if on is not None:
         if state or dry_run:
             raise ConfigError("--state and --dry-run go with --once: leave them out")
-        made = written.write(config, on, to)
-        for line in (f"wrote {made.path}", "once, by hand:", *made.todo):
+        path, todo = written.write(config, on, to)
+        for line in (f"wrote {path}", "once, by hand:", *todo):
             say(terminal(), line)
-        return vars(made)
+        return {"path": path, "todo": todo}
     if to is not None:
         raise ConfigError("--to goes with --on: leave it out")
     if dry_run:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
@@ -24,19 +23,6 @@ from echo_hf._infra.text import without_folders
 from echo_hf.errors import ConfigError, unknown
 
 LONGEST_VALUE = 200
-SECTIONS = {
-    "target": "{name: Lumen Image, developer: Northlight, released: 2026-03-02}",
-    "posts": "[{source: jsonl, path: posts.jsonl}]",
-    "posts.*": "{source: jsonl, path: posts.jsonl}",
-    "engines": "{reader: {kind: rules}}",
-    "engines.*": "{kind: rules}",
-    "stages": "{relevance: {keep: [4, 5]}}",
-    "stages.*": "{engine: reader}",
-    "splits": "{seed: 0, cap: 1000}",
-    "release": "{contact: posts@example.org}",
-    "analysis": "{references: [{name: PartiPrompts, path: prompts.txt}]}",
-    "rights": "{x: What permits passing its posts on}",
-}
 NO_MAPPING = frozenset({"model_type", "dict_type", "mapping_type"})
 # What a check says that found a secret: the value is not repeated.
 CENSORED = "no secret"
@@ -83,10 +69,8 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
         kind = f"key in {parent}" if parent else "key"
         return unknown(kind, key, _known_keys(root, first["loc"][:-1]), place)
     if first["type"] == "missing":
-        example = SECTIONS.get(where)
-        wanted = f"expected {example}" if example else "field required"
-        return f"{place}: {where} is missing: {wanted}"
-    said = _expected(first["type"], first["loc"], first["msg"])
+        return f"{place}: {where} is missing: field required"
+    said = _expected(first["type"], first["msg"])
     shown = first["input"]
     if not where:
         return f"{place}: {said}"
@@ -105,10 +89,9 @@ def shown_value(value: Any) -> str:
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
 
 
-def _expected(kind: str, location: tuple[Any, ...], said: str) -> str:
+def _expected(kind: str, said: str) -> str:
     if kind in NO_MAPPING:
-        section = ".".join(str(part) for part in location[:1]) + ".*" * (len(location) > 1)
-        return f"expected a mapping, for example {SECTIONS.get(section, '{key: value}')}"
+        return "expected a mapping, such as {key: value}"
     said = said.removeprefix("Value error, ")
     said = said.replace("valid tuple", "list").replace("Tuple should", "list should")
     return said[:1].lower() + said[1:]
@@ -185,21 +168,35 @@ File = Annotated[Path, AfterValidator(_openable)]
 Whole = Annotated[int, Field(strict=True)]
 
 
-def _devices(given: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    try:
-        found = check(given)
-    except ValidationError:
-        found = ()
-    if found == () or (isinstance(found, tuple) and len(set(found)) < len(found)):
-        raise ValueError("expected all, a number of processes such as 2, or GPUs such as [0, 1]")
-    return found
+def one_of(expected: str) -> WrapValidator:
+    """Says in one sentence what is expected where a value is none of several kinds."""
+
+    def check(given: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return handler(given)
+        except ValidationError:
+            raise ValueError(f"expected {expected}") from None
+
+    return WrapValidator(check)
+
+
+def different(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Checks that no value is there twice."""
+    twice = next((value for at, value in enumerate(values) if value in values[:at]), None)
+    if twice is not None:
+        raise ValueError(f"expected each once, {twice!r} is there twice")
+    return values
 
 
 Devices = Annotated[
     Literal["all"]
     | Annotated[Whole, Field(ge=1, le=256)]
-    | tuple[Annotated[Whole, Field(ge=0, le=255)], ...],
-    WrapValidator(_devices),
+    | Annotated[
+        tuple[Annotated[Whole, Field(ge=0, le=255)], ...],
+        Field(min_length=1),
+        AfterValidator(different),
+    ],
+    one_of("all, a number of processes such as 2, or GPUs such as [0, 1]"),
 ]
 License = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
 
@@ -289,11 +286,7 @@ def check_stand_in(name: str, answered_by: AnsweredBy, note: str | None, expecte
         )
 
 
-MOST_BYTES = 1_000_000
-MOST_VALUES = 100_000
-LARGEST = 2**63 - 1  # what a table can hold
-LONGEST_NUMBER = 100
-STANDARD = "tag:yaml.org,2002:"
+MERGE = "tag:yaml.org,2002:merge"
 
 
 def read_yaml(path: Path, what: str, example: str) -> Any:
@@ -301,82 +294,31 @@ def read_yaml(path: Path, what: str, example: str) -> Any:
     try:
         if path.exists() and not path.is_file():  # to read a pipe is to wait for ever
             raise ConfigError(f"{what} {str(path)!r} is not a regular file: expected a YAML file")
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            said = f"has more than {MOST_BYTES:,} bytes: expected a YAML file, such as {example}"
-            raise ConfigError(f"{what} {str(path)!r} {said}")
-        return parse_yaml(content.decode())
+        return parse_yaml(path.read_bytes().decode())
     except FileNotFoundError:
         raise ConfigError(
             f"no {what} {str(path)!r}: expected a YAML file, for example {example}"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {what} {str(path)!r}: {error}") from error
-    except (yaml.YAMLError, ValueError) as error:
+    except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
 
 
 def parse_yaml(text: str) -> Any:
     """Reads YAML text."""
     try:
-        return yaml.load(text, Loader=_PlainValues)  # noqa: S506 - a SafeLoader
-    except RecursionError as error:
-        raise yaml.YAMLError("expected values that are nested less deeply") from error
+        return yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+    # PyYAML lets through what its constructors raise, such as for the 30th of February.
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise yaml.YAMLError(f"a value cannot be read: {error}") from error
 
 
-class _PlainValues(yaml.SafeLoader):
-    yaml_constructors: ClassVar[dict[Any, Any]] = {
-        tag: constructor
-        for tag, constructor in yaml.SafeLoader.yaml_constructors.items()
-        if str(tag).removeprefix(STANDARD) not in ("binary", "set", "omap", "pairs")
-    }
-
-    def construct_document(self, node: yaml.Node) -> Any:
-        if _values(node, {}) > MOST_VALUES:
-            raise yaml.YAMLError(f"expected at most {MOST_VALUES:,} values, aliases written out")
-        return super().construct_document(node)
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep)
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            # PyYAML lets through what its constructors raise, such as for the 30th of February.
-            said = f"{repr(node.value)[:LONGEST_NUMBER]} is not a {node.tag.removeprefix(STANDARD)}"
-            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: {said}") from error
-
-    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        value = super().construct_yaml_int(node) if len(node.value) < LONGEST_NUMBER else None
-        if value is None or abs(value) > LARGEST:
-            raise ValueError
-        return value
-
-    def construct_yaml_str(self, node: yaml.ScalarNode) -> str:
-        text = super().construct_yaml_str(node)
-        text.encode()  # half a character cannot be written anywhere
-        return text
-
-    def construct_unique_map(self, node: yaml.MappingNode) -> dict[Any, Any]:
-        pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        own = [key for key, _ in pairs if key.tag != f"{STANDARD}merge"]
-        names = [self.construct_object(key, deep=True) for key in own]
-        made = self.construct_mapping(node, deep=True)
-        twice = next((name for name, count in Counter(names).items() if count > 1), None)
+class _UniqueKeys(yaml.SafeLoader):
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        keys = [repr(key.value) for key, _ in node.value if key.tag != MERGE]
+        twice = next((key for key in keys if keys.count(key) > 1), None)
         if twice is not None:
-            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {twice!r} is given twice")
-        return made
-
-
-_PlainValues.add_constructor(f"{STANDARD}map", _PlainValues.construct_unique_map)
-_PlainValues.add_constructor(f"{STANDARD}int", _PlainValues.construct_yaml_int)
-_PlainValues.add_constructor(f"{STANDARD}str", _PlainValues.construct_yaml_str)
-
-
-def _values(node: yaml.Node, known: dict[yaml.Node, int]) -> int:
-    """How many values there are, an alias counted like what it stands for."""
-    if node not in known:
-        known[node] = 1  # in a circle, which is refused where it is read
-        inner = node.value if isinstance(node, yaml.CollectionNode) else []
-        every = [one for item in inner for one in (item if isinstance(item, tuple) else (item,))]
-        known[node] += sum(_values(one, known) for one in every)
-    return known[node]
+            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {twice} is given twice")
+        return node

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from echo_hf._infra.registry import Registry
-from echo_hf.config.checks import Section, Whole, Words, matching
+from echo_hf.config.checks import Section, Whole, Words, different, matching
 from echo_hf.errors import ConfigError
 
 # Of an image, wherever it comes from.
@@ -27,14 +27,7 @@ PLATFORMS: Registry[Any, None] = Registry(
 )
 
 
-def _different(words: tuple[str, ...]) -> tuple[str, ...]:
-    twice = next((word for at, word in enumerate(words) if word in words[:at]), None)
-    if twice is not None:
-        raise ValueError(f"expected each once, {twice!r} is there twice")
-    return words
-
-
-Terms = Annotated[tuple[Words, ...], Field(min_length=1), AfterValidator(_different)]
+Terms = Annotated[tuple[Words, ...], Field(min_length=1), AfterValidator(different)]
 Language = Annotated[str, matching("[a-z]{2}", "two letters of ISO 639-1, such as ja")]
 Days = matching("[1-9][0-9]{0,2}d", "a number of days from 1d to 999d, such as 1d or 7d")
 
@@ -52,10 +45,10 @@ class Phase(Section):
     """
 
     terms: Terms
-    languages: Annotated[tuple[Language, ...], AfterValidator(_different)] = ()
+    languages: Annotated[tuple[Language, ...], AfterValidator(different)] = ()
     window: Annotated[str, Days]
     start: datetime.date | None = None
-    days: Annotated[Whole, Field(ge=1)] | None = None
+    days: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
     until: datetime.date | None = None
 
     @property
@@ -124,15 +117,7 @@ def phase_spans(phases: Sequence[Phase], released: datetime.date, place: str = "
                 f"{where} begins where the phase before ends, and that one has no end: give it "
                 "days or until, or this one a start"
             )
-        until = phase.until
-        if phase.days is not None:
-            try:
-                until = start + datetime.timedelta(phase.days)
-            except OverflowError:
-                raise ConfigError(
-                    f"{where}.days is {phase.days}: expected a number that ends before the year "
-                    "10000; leave it out for a phase that goes on until now"
-                ) from None
+        until = start + datetime.timedelta(phase.days) if phase.days else phase.until
         if until is not None and until <= start:
             raise ConfigError(f"{where}.until is {until}: expected a day after its start, {start}")
         spans.append(Span(start, until))

@@ -77,15 +77,14 @@ class Reference(Section):
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
-        if bool(self.path) == bool(self.dataset):
-            raise ValueError("expected either path, one file or several, or dataset on the Hub")
         files = [*self.path, *map(Path, self.file)]
-        if self.dataset and not (self.revision and (self.column or files)):
-            raise ValueError("expected revision and column beside dataset")
-        if self.dataset and self.format and not files:
-            raise ValueError("expected no format beside dataset: it goes with path and file")
-        if self.path and (self.file or self.draw or self.sha256):
-            raise ValueError("expected no file, draw and sha256 beside path: they go with dataset")
+        is_on_disk = self.path and not (self.dataset or self.file or self.draw or self.sha256)
+        is_on_hub = self.dataset and self.revision and (self.column or files) and not self.path
+        if not (is_on_disk or is_on_hub):
+            raise ValueError(
+                "expected either path, one file or several, or dataset with revision, and with "
+                "column or file; draw and sha256 go with dataset"
+            )
         if self.file and {"config", "split"} & self.model_fields_set:
             raise ValueError("expected no config and split beside file, which is one of them")
         wants = [file for file in files if self.format_of(file) != "text"]

@@ -71,13 +71,13 @@ def differences(config: Config) -> tuple[Difference, ...]:
     if config.paper is None:
         return ()
     given, known, found = config.paper.differences, set[str](), list[Difference]()
-    unexplained = dict[str, str]()
+    unexplained = []
     for key, value, papers in _compared(config):
         known.add(key)
         if value != papers and key not in given:
             what = f"nothing stands for it and the paper has it: {papers}"
             what = what if value is None else f"is {value!r} and the paper has {papers!r}"
-            unexplained[key] = f"{key}: {what}; say why under paper.differences, as {key!r}"
+            unexplained.append(f"{key}: {what}; say why under paper.differences, as {key!r}")
         elif value == papers and key in given:
             raise ConfigError(
                 f"paper.differences.{key}: it is as in the paper, {papers!r}: leave the reason out"
@@ -86,9 +86,7 @@ def differences(config: Config) -> tuple[Difference, ...]:
             shown = "nothing stands for it" if value is None else f"{value}, in the paper {papers}"
             found.append(Difference(f"{key}: {shown}", given[key]))
     if unexplained:
-        _, *more = map(repr, unexplained)
-        others = f"; the same goes for {', '.join(more)}" if more else ""
-        raise ConfigError(f"{next(iter(unexplained.values()))}{others}")
+        raise ConfigError("; ".join(unexplained))
     found += _notes("system", config.systems)
     found += _notes("judge", config.judges)
     for key, why in given.items():

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from echo_hf.config.checks import (
-    SUBSTITUTE,
     AnsweredBy,
     Devices,
     Name,
@@ -22,27 +20,14 @@ from echo_hf.config.checks import (
     Words,
     check_stand_in,
     first_error,
-    letters,
+    one_of,
     read_yaml,
     without_secrets,
 )
-from echo_hf.errors import ConfigError
+from echo_hf.errors import ConfigError, unknown
 
 Dollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
-CHOSEN_SIZES = ("auto", "match_input")
-# Only one kind of size is checked, and the empty name of the other stays out of messages.
-CHOSEN, FIXED = "chosen", ""
 Side = Annotated[Whole, Field(ge=16, le=8192)]
-
-
-def _size(given: Any) -> Any:
-    if not isinstance(given, Mapping | FixedSize) and given not in CHOSEN_SIZES:
-        raise ValueError("expected auto, match_input, or {width: 1024, height: 1024}")
-    return given
-
-
-def _kind(given: Any) -> str:
-    return CHOSEN if isinstance(given, str) else FIXED
 
 
 class FixedSize(Section):
@@ -58,9 +43,8 @@ class FixedSize(Section):
 
 
 Size = Annotated[
-    Annotated[Literal["auto", "match_input"], Tag(CHOSEN)] | Annotated[FixedSize, Tag(FIXED)],
-    Discriminator(_kind),
-    BeforeValidator(_size),
+    Literal["auto", "match_input"] | FixedSize,
+    one_of("auto, match_input, or {width: 1024, height: 1024}, with sides from 16 to 8192"),
 ]
 
 
@@ -166,26 +150,16 @@ Shared = TypeVar("Shared", bound=Section)
 def read_shared(path: Path, model: type[Shared], what: str, example: str) -> Shared:
     """A system or a judge from a file of its own, with its places made absolute."""
     if not (path.exists() or path.is_symlink()):
-        raise ConfigError(f"no {what} {str(path)!r}: {_brought(path.stem, what, example)}")
+        names = [file.stem for file in shipped_configs().glob(f"{what}s/*.yaml")]
+        raise ConfigError(
+            f"no {what} {str(path)!r}: expected a YAML file of yours, or one that echo-hf brings: "
+            f"{unknown(what, path.stem, names)}"
+        )
     data = read_yaml(path, what, example)
     try:
         return model.model_validate(_located(data, path.resolve().parent))
     except ValidationError as error:
         raise ConfigError(first_error(error, str(path), model)) from None
-
-
-def _brought(name: str, what: str, example: str) -> str:
-    """Which of our files may be meant: those of nearly that name, or that stand in for it."""
-    known, files_of = dict[str, list[str]](), sorted(shipped_configs().glob(f"{what}s/*.yaml"))
-    for file in files_of:
-        data = read_yaml(file, what, example)
-        named = [file.stem, *([data["stands_for"]] if data["status"] == SUBSTITUTE else [])]
-        for one in map(letters, named):
-            known.setdefault(one, []).append(repr(f"{what}s/{file.name}"))
-    near = get_close_matches(letters(name), known, n=1, cutoff=0.85)
-    hint = f"did you mean {' or '.join(known[near[0]])}? " if near else ""
-    names = ", ".join(file.stem for file in files_of)
-    return f"{hint}expected a YAML file of yours, or one that echo-hf brings: {names}"
 
 
 def read_system(path: Path) -> SystemConfig:

@@ -7,23 +7,21 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets import Dataset, Features, List, Value
 from datasets.utils import tqdm
-from huggingface_hub import DatasetCard, cached_assets_path
+from huggingface_hub import cached_assets_path
 
 from echo_hf.collect.fetch import FetchResult, Resolve, fetch_images, resolve
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.errors import ReleaseError, unknown
-from echo_hf.hub.manifest import CARD, SPLIT
+from echo_hf.errors import ReleaseError
+from echo_hf.hub.manifest import SPLIT
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Notice, Reason
 from echo_hf.samples.boxes import cut, inner, upright
@@ -94,17 +92,7 @@ def read_official(
     """A config of a downloaded dataset with our columns, its images fetched and cut."""
     files = sorted((folder / config).glob("*.parquet"))
     if not files:
-        named: list[str] = []
-        with suppress(Exception):  # it is anybody's card, and only for a hint
-            configs = DatasetCard.load(folder / CARD).data.to_dict()["configs"]
-            named = [str(each["config_name"]) for each in configs]
-        raise ReleaseError(unknown("config", config, named, f"dataset {repo_id!r}"))
-    kinds = [one.type for one in pq.read_schema(files[0]) if one.name in COLUMNS]
-    if any(_is_list(kind) and pa.types.is_struct(kind.value_type) for kind in kinds):
-        raise ReleaseError(
-            f"images of {repo_id!r} are embedded: expected their names; load it with "
-            "datasets.load_dataset"
-        )
+        raise ReleaseError(f"dataset {repo_id!r} has no config {config!r}: see its page for others")
     images = images or OfficialImages()
     found = images.fetch(_media(files))
     provenance = json.dumps({"dataset": repo_id, "revision": folder.name})
@@ -139,15 +127,11 @@ def read_official(
 
 def _media(files: Sequence[Path]) -> Iterator[str]:
     for file in files:
-        lists = [one for one in pq.read_schema(file) if one.name in COLUMNS and _is_list(one.type)]
-        texts = (pa.string(), pa.large_string())
-        named = [one.name for one in lists if one.type.value_type in texts]
-        for column in pq.read_table(file, columns=named).columns:
-            yield from pc.list_flatten(column).drop_null().unique().to_pylist()
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+        held = [name for name in COLUMNS if name in pq.read_schema(file).names]
+        for column in pq.read_table(file, columns=held).columns:
+            for names in column.to_pylist():
+                if isinstance(names, list):
+                    yield from (name for name in names if isinstance(name, str))
 
 
 def our_row(official: Row, store: ImageStore, found: Mapping[str, FetchResult]) -> Row:
@@ -160,14 +144,15 @@ def our_row(official: Row, store: ImageStore, found: Mapping[str, FetchResult]) 
         row |= {media_column: media, box_column: boxes, column: None}
         if isinstance(boxes, str):
             row[box_column] = None
-            unread.append(_lost(box_column, None, None, Notice.BAD_FIELD, boxes))
+            unread.append({"column": box_column, "reason": str(Notice.BAD_FIELD), "detail": boxes})
         if media is not None:
             cuts = boxes if official.get("is_screenshot") else None
             digests[column] = []
             for position, name in enumerate(media):
                 for digest, reason, detail in shown_images(name, cuts, store, found):
                     if reason is not None:
-                        lost.append(_lost(column, position, name, reason, detail))
+                        at = {"column": column, "position": position, "media": name}
+                        lost.append({**at, "reason": str(reason), "detail": detail})
                     if reason is not Notice.DEGENERATE_BOX:
                         digests[column].append(digest)
             row[column] = [_image(digest, store) for digest in digests[column]]
@@ -192,13 +177,6 @@ def our_row(official: Row, store: ImageStore, found: Mapping[str, FetchResult]) 
     return row
 
 
-def _lost(
-    column: str, position: int | None, media: str | None, reason: Reason, detail: str
-) -> dict[str, Any]:
-    values = (column, position, media, str(reason), detail)
-    return dict(zip(ADDED["missing_images"].feature, values, strict=True))
-
-
 def _image(digest: str | None, store: ImageStore) -> Row | None:
     return None if digest is None else {"bytes": None, "path": str(store.path(digest))}
 
@@ -215,7 +193,7 @@ def shown_images(
     """The image of a name, of a screenshot the parts that its boxes show, or why there is none."""
     result = found.get(name) if isinstance(name, str) else None
     if result is None:
-        raise ValueError(f"expected a list of names of images, found {name!r}")
+        raise ValueError(f"expected a list of names of images, found {repr(name)[:80]}")
     if isinstance(boxes, str):
         yield None, Notice.BAD_FIELD, f"boxes {boxes}"
     elif result.sha256 is None or not boxes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -64,22 +64,7 @@ def render_card(
     models: Mapping[str, Mapping[str, AnsweredBy]] | None = None,
 ) -> str:
     configs = {name: manifest.configs[name] for name in CONFIGS if name in manifest.configs}
-    asked = {name: one["engine"] for name, one in facts.provenance.items() if one.get("engine")}
-    engines: dict[str, list[str]] = {}
-    for stage, engine in asked.items():
-        kind = engine.get("kind") or "an unnamed engine"
-        named = f"{engine.get('model') or 'an unnamed model'} by {kind}"
-        known = f"{kind}, which is not a model" if abstains(engine) else named
-        engines.setdefault(escaped(known), []).append(escaped(stage))
-    hazards = {str(one): one.meaning for one in Hazard}
-    removed = "which categories those are is not stated by this build"
-    if facts.removed_categories is not None:
-        named_hazards = (
-            f"{escaped(one)} ({hazards.get(one, 'on no list of ours')})"
-            for one in facts.removed_categories
-        )
-        removed = ", ".join(named_hazards) or "no category"
-    reasons = {str(reason): reason.meaning for reason in LeftOut}
+    asked = [one["engine"] for one in facts.provenance.values() if one.get("engine")]
     page = card_template().render(
         facts=facts,
         manifest=manifest,
@@ -89,30 +74,31 @@ def render_card(
         default=default_config({name: entry.rows for name, entry in configs.items()}),
         title=_title(facts),
         target=facts.target,
-        left_out=[
-            f"{count:,} rows of `{name}` ({reasons[reason]})"
-            for name, counts in facts.left_out.items()
-            for reason, count in counts.items()
-        ],
-        # A sample may be in two configs, so that there is no sum of them.
-        dehydrated=[
-            f"{entry.dehydrated:,} row{'s' * (entry.dehydrated > 1)} of `{name}`"
-            for name, entry in manifest.configs.items()
-            if entry.dehydrated
-        ],
-        engines=engines,
+        left_out_for={str(reason): reason.meaning for reason in LeftOut},
+        engines=_engines(facts),
         models=models or models_of(None),
-        built_without_models=bool(asked) and all(map(abstains, asked.values())),
-        removed=removed,
+        built_without_models=bool(asked) and all(map(abstains, asked)),
+        hazards={str(one): one.meaning for one in Hazard},
         leanings=_leanings(facts.measured),
         doubts={
             "all": _doubts(facts.measured, ALL),
             "benchmark": _doubts(facts.measured, *BENCHMARK_CONFIGS),
         },
         paper=PAPER,
-        citation=_citation(facts),
     )
     return f"---\n{front_matter(facts, manifest)}\n---\n{page}"
+
+
+def _engines(facts: ReleaseFacts) -> dict[str, list[str]]:
+    """The stages that asked each engine, by what it is called."""
+    found: dict[str, list[str]] = {}
+    for stage, made in facts.provenance.items():
+        if engine := made.get("engine"):
+            kind = engine.get("kind") or "an unnamed engine"
+            named = f"{engine.get('model') or 'an unnamed model'} by {kind}"
+            named = f"{kind}, which is not a model" if abstains(engine) else named
+            found.setdefault(named, []).append(stage)
+    return found
 
 
 @cache
@@ -128,7 +114,7 @@ def card_template() -> jinja2.Template:
         autoescape=False,  # noqa: S701  # Markdown: filter `md` escapes what others wrote
     )
     environment.filters |= {"md": escaped, "n": "{:,}".format, "json": json.dumps}
-    environment.filters |= {"listed": listed, "fenced": fenced}
+    environment.filters |= {"fenced": fenced, "bibtex": bibtex, "key": key}
     tools = (abstains, columns, counted, made_by)
     environment.globals |= {tool.__name__: tool for tool in tools}
     found = next(path for path in paths if path.is_file())
@@ -210,12 +196,6 @@ def _title(facts: ReleaseFacts) -> str:
     return f"ECHO benchmark: {one_line(facts.target.name)} ({one_line(facts.name)})"
 
 
-def listed(names: Sequence[str], word: str) -> str:
-    """Names with commas, and a word before the last."""
-    *others, last = names
-    return f"{', '.join(others)} {word} {last}" if others else last
-
-
 def counted(counts: Mapping[str, int | Mapping[str, Any]], separator: str = ", ") -> str:
     """Counts by name, those of another level after a colon."""
     return separator.join(
@@ -277,14 +257,14 @@ def made_by(column: str, provenance: Mapping[str, Mapping[str, Any]]) -> str:
     maker, stages = ORIGINS[column][0], ORIGINS[column][1].split()
     ran = [stage for stage in stages if stage in provenance]
     if stages and not ran:
-        return f"nobody: no {listed([f'`{one}`' for one in stages], 'or')} in this build"
+        return f"nobody: this build has no `{'`, `'.join(stages)}`"
     if maker == MODEL:
         without = [abstains(provenance[stage].get("engine")) for stage in ran]
         if all(without):
             maker = "plain rules or recorded answers instead of a model"
         elif any(without):
             maker = "a model, or plain rules or recorded answers in its place"
-    return f"{maker}, in {listed([f'`{one}`' for one in ran], 'and')}" if ran else maker
+    return f"{maker}, in `{'`, `'.join(ran)}`" if ran else maker
 
 
 MOST_NAMES = 12
@@ -325,18 +305,6 @@ def _doubts(measured: Mapping[str, SampleCounts], *configs: str) -> Mapping[str,
     return sum(map(Counter, counts), Counter[str]())
 
 
-def _citation(facts: ReleaseFacts) -> str:
-    key = re.sub(r"[^a-z0-9]+", "_", facts.name.lower()).strip("_")
-    where = f", {bibtex(facts.repository)}" if facts.repository else ""
-    return (
-        f"@misc{{echo_{key},\n"
-        f"  title        = {{ECHO benchmark: {bibtex(facts.target.name)}}},\n"
-        f"  howpublished = {{Hugging Face dataset{where}}},\n"
-        f"  note         = {{Revision {bibtex(facts.name)}}}\n"
-        "}"
-    )
-
-
 def bibtex(text: object) -> str:
     """Text as the value of a BibTeX field, which LaTeX prints as it is."""
     words = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
@@ -344,6 +312,11 @@ def bibtex(text: object) -> str:
         r"[\\~^{}%$#&_]", lambda found: words.get(found[0], f"\\{found[0]}"), one_line(text)
     )
     return shown.replace("`", "'")
+
+
+def key(name: str) -> str:
+    """A name as a part of a key of BibTeX."""
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
 
 
 def fenced(text: str) -> str:

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pydantic import TypeAdapter
 
-from echo_hf.errors import ReleaseError, SpanError
+from echo_hf.errors import SpanError
 from echo_hf.hub.facts import ALL, BENCHMARK_CONFIGS, CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import release_at
 from echo_hf.hub.manifest import ConfigEntry, StageOrigin
@@ -150,25 +149,17 @@ def compare(a: Release, b: Release) -> ReleaseDiff:
     silent = {
         row["id"]
         for release in (a, b)
-        for _, row in _samples(release, ["id", "dehydrated"])
+        if any(config.dehydrated for config in release.manifest.configs.values())
+        for _, row in _samples(release)
         if row.get("dehydrated")
     }
     old, new = (_views(release, silent) for release in (a, b))
     before, now = a.manifest.provenance, b.manifest.provenance
-    changed: list[ChangedSample] = []
     both = [name for name in new if name in old]
-    remade = 0
-    for name in both:
-        one, other = old[name], new[name]
-        columns = _changed_columns(one, other)
-        left = tuple(config for config in one.configs if config not in other.configs)
-        joined = tuple(config for config in other.configs if config not in one.configs)
-        if columns or left or joined:
-            causes = _causes(one, other, before, now) if columns else (Cause.SELECTION,)
-            changed.append(ChangedSample(name, columns, causes, left, joined))
-        else:
-            remade += one.provenance != other.provenance
+    changed = [one for name in both if (one := _changed(name, old[name], new[name], before, now))]
+    kept = set(both) - {one.id for one in changed}
     counts = zip(DRIFTS, _counts(a, old.values()), _counts(b, new.values()), strict=True)
+    held_a, held_b = a.manifest.configs, b.manifest.configs
     return ReleaseDiff(
         a=a.manifest.name,
         b=b.manifest.name,
@@ -176,9 +167,13 @@ def compare(a: Release, b: Release) -> ReleaseDiff:
         added=tuple(sorted(new.keys() - old.keys())),
         removed=tuple(sorted(old.keys() - new.keys())),
         changed=tuple(changed),
-        equal=len(both) - len(changed),
-        remade=remade,
-        configs=_configs(a.manifest.configs, b.manifest.configs),
+        equal=len(kept),
+        remade=sum(old[name].provenance != new[name].provenance for name in kept),
+        configs={
+            name: _config_change(held_a.get(name), held_b.get(name))
+            for name in CONFIGS
+            if name in held_a or name in held_b
+        },
         stages=tuple(_stages(before, now)),
         drift={name: drift(*pair) for name, *pair in counts},
         scores=Comparability(
@@ -188,14 +183,9 @@ def compare(a: Release, b: Release) -> ReleaseDiff:
     )
 
 
-def _configs(a: Mapping[str, ConfigEntry], b: Mapping[str, ConfigEntry]) -> dict[str, ConfigChange]:
-    held = {**b, **a}
-    found = {}
-    for name in [*filter(held.__contains__, CONFIGS), *sorted(held.keys() - CONFIGS)]:
-        old, new = a.get(name), b.get(name)
-        equal = bool(old and new and old.digest == new.digest)
-        found[name] = ConfigChange(old.rows if old else None, new.rows if new else None, equal)
-    return found
+def _config_change(a: ConfigEntry | None, b: ConfigEntry | None) -> ConfigChange:
+    is_equal = a is not None and b is not None and a.digest == b.digest
+    return ConfigChange(a.rows if a else None, b.rows if b else None, is_equal)
 
 
 def _stages(a: Origins, b: Origins) -> Iterator[StageChange]:
@@ -249,8 +239,7 @@ def first_bigram(prompt: str) -> str | None:
 class SampleView:
     """A sample as a comparison needs it: a digest of each column, and what is counted."""
 
-    names: tuple[str, ...]
-    digests: bytes
+    columns: Mapping[str, bytes]
     sources: bytes
     provenance: str | None
     sample_digest: str | None
@@ -260,36 +249,27 @@ class SampleView:
     configs: list[str] = field(default_factory=list)
 
 
-def _samples(release: Release, columns: list[str] | None = None) -> Iterator[tuple[str, Row]]:
+def _samples(release: Release) -> Iterator[tuple[str, Row]]:
     """The samples of a release with their configs, without the bytes of their images."""
-
-    def chosen(schema: pa.Schema) -> list[str]:
-        if "id" not in schema.names:
-            raise ReleaseError(f"{str(path)!r} has no column 'id': expected samples")
-        return columns or without_images(schema)
-
     for config in SAMPLE_CONFIGS:
         for path in files_of(release, config):
-            for row in read_rows(path, chosen):
+            for row in read_rows(path, without_images):
                 yield config, row
 
 
 def _views(release: Release, silent: Collection[str]) -> dict[str, SampleView]:
     """The samples of a release; of those that are dehydrated in one, without posted content."""
     views: dict[str, SampleView] = {}
-    shared: dict[Any, Any] = {}  # equal for many samples, kept once
     for config, row in _samples(release):
         if row["id"] not in views:
             seen = _without_content(row) if row["id"] in silent else row
             said = seen.get("community_feedback") or []
             # Counts of a post grow by themselves.
-            names = tuple(name for name in seen if name not in ("provenance", "engagement"))
-            provenance = seen.get("provenance")
+            names = (name for name in seen if name not in ("provenance", "engagement"))
             views[row["id"]] = SampleView(
-                names=shared.setdefault(names, names),
-                digests=b"".join(_digest(seen[name]) for name in names),
+                columns={name: _digest(seen[name]) for name in names},
                 sources=_digest(sorted(set(_sources(seen)))),
-                provenance=shared.setdefault(provenance, provenance),
+                provenance=seen.get("provenance"),
                 sample_digest=seen.get("sample_digest"),
                 bigram=first_bigram(seen.get("prompt") or ""),
                 task=seen.get("task"),
@@ -304,10 +284,8 @@ def _without_content(row: Row) -> Row:
         bare = dehydrated({**dict.fromkeys(SAMPLES.columns), **row})
     except SpanError:  # nobody knows what it quotes
         return row
-    named = [{**one, "signature": None} for one in bare["picture_sources"] or []]
-    return {
-        name: value for name, value in {**bare, "picture_sources": named}.items() if name in row
-    }
+    bare["picture_sources"] = [{**one, "signature": None} for one in bare["picture_sources"] or []]
+    return {name: value for name, value in bare.items() if name in row}
 
 
 def _sources(row: Row) -> Iterator[str]:
@@ -327,21 +305,25 @@ def _digest(value: Any) -> bytes:
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
-def _changed_columns(a: SampleView, b: SampleView) -> tuple[str, ...]:
-    old, new = (
-        {name: one.digests[8 * at : 8 * at + 8] for at, name in enumerate(one.names)}
-        for one in (a, b)
+def _changed(
+    name: str, a: SampleView, b: SampleView, before: Origins, now: Origins
+) -> ChangedSample | None:
+    columns = tuple(
+        column
+        for column in b.columns
+        if a.columns.get(column, b.columns[column]) != b.columns[column]
     )
-    return tuple(name for name in new if name in old and old[name] != new[name])
-
-
-def _causes(a: SampleView, b: SampleView, before: Origins, now: Origins) -> tuple[Cause, ...]:
+    left = tuple(config for config in a.configs if config not in b.configs)
+    joined = tuple(config for config in b.configs if config not in a.configs)
+    if not (columns or left or joined):
+        return None
     found = set() if a.sources == b.sources else {Cause.SOURCE}
     old, new = _made_by(a.provenance, before), _made_by(b.provenance, now)
     for stage in {**old, **new}:
         if _differs(old.get(stage), new.get(stage)):
             found.update(_stage_causes(old.get(stage), new.get(stage)) or {Cause.STAGE})
-    return tuple(cause for cause in Cause if cause in found) or (Cause.SOURCE,)
+    causes = tuple(cause for cause in Cause if cause in found) or (Cause.SOURCE,)
+    return ChangedSample(name, columns, causes if columns else (Cause.SELECTION,), left, joined)
 
 
 def _made_by(provenance: str | None, stages: Origins) -> dict[str, StageOrigin]:

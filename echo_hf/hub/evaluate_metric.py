@@ -1,21 +1,15 @@
-"""The class behind the `evaluate` module, with a config for each measure.
-
-What a user can get wrong is one line.
-"""
+"""The class behind the `evaluate` module, with a config for each measure."""
 
 from __future__ import annotations
 
 import inspect
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import Any, NamedTuple
+from typing import Any
 
 import evaluate
 import numpy as np
@@ -23,74 +17,37 @@ import pyarrow as pa
 from datasets import Features, Image, List
 from PIL import Image as PILImage
 
-from echo_hf.errors import ScoreError, TableError, unknown
+from echo_hf.errors import ScoreError, unknown
 from echo_hf.hub.card import PAPER
 from echo_hf.images.decode import ImageSource
 from echo_hf.images.loader import LARGEST_16_BIT, ORIENTATION
-from echo_hf.images.store import MOST_BYTES
 from echo_hf.metrics.image_features import samples_of
 from echo_hf.metrics.result import MetricResult, check_extra
 from echo_hf.scores.rating_table import OPTIONAL, REQUIRED, read_columns
 from echo_hf.tables import RATINGS
 
 HOMEPAGE = "https://echo-bench.github.io"
-AT_ONCE = 10_000
-# A part of samples ends with the one that reaches either.
-MOST_SAMPLES, MOST_BATCH_BYTES = 8, 2**26
 # Colors that no file holds, and what every loader makes of them.
 UNWRITABLE = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA"}
 PNG_MODES = ("1", "I;16", "L", "LA", "P", "RGB", "RGBA")
 OWN = frozenset(inspect.signature(evaluate.Metric.__init__).parameters)
-Stored = Mapping[str, list[Any]]
-
-
-def store_ratings(predictions: Any) -> Iterator[Stored]:
-    """Ratings as `evaluate` stores them: with null where an optional column is not given."""
-    names = getattr(predictions, "column_names", getattr(predictions, "columns", None))
-    if names is None and hasattr(predictions, "__arrow_c_stream__"):
-        predictions = pa.table(predictions)
-        names = predictions.column_names
-    table = read_columns(predictions, RATINGS, REQUIRED, OPTIONAL)
-    if names is None:  # rows, or a dict of columns
-        rows = predictions if isinstance(predictions, Sequence) else [predictions]
-        names = dict.fromkeys(name for row in rows for name in row)
-    for name in names:
-        if name not in RATINGS.columns:
-            raise TableError(unknown("column", name, RATINGS.columns, RATINGS.name))
-    absent = dict.fromkeys(OPTIONAL)
-    for part in table.to_batches(AT_ONCE):
-        yield {"predictions": [{**absent, **row} for row in part.to_pylist()]}
-
-
-def read_ratings(predictions: Any) -> tuple[pa.Table]:
-    """The stored ratings, without the optional columns that nobody gave."""
-    table = pa.Table.from_struct_array(predictions)
-    empty = [name for name in OPTIONAL if table[name].null_count == table.num_rows]
-    return (table.drop_columns(empty),)
-
-
-def store_images(predictions: Any, references: Any) -> Iterator[Stored]:
-    """Samples as `evaluate` stores them, a few at once."""
-    made: list[Any] = []
-    given: list[Any] = []
-    held = 0
-    try:
-        for number, sample in enumerate(samples_of(references, predictions)):
-            made.append(stored_image(sample.output, f"predictions[{number}]"))
-            given.append([stored_image(one, f"references[{number}]") for one in sample.inputs])
-            held += sum(len(one["bytes"] or b"") for one in (made[-1], *given[-1]) if one)
-            if len(made) == MOST_SAMPLES or held >= MOST_BATCH_BYTES:
-                yield {"predictions": made, "references": given}
-                made, given, held = [], [], 0
-        if made:
-            yield {"predictions": made, "references": given}
-    except ScoreError as error:
-        raise ScoreError(f"references are inputs, predictions are outputs: {error}") from None
-
-
-def read_images(predictions: Any, references: Any) -> tuple[Iterator[Any], Iterator[Any]]:
-    """Inputs and outputs, one in memory at a time."""
-    return (one.as_py() for one in references), (one.as_py() for one in predictions)
+RATING_ROWS = Features(
+    {"predictions": {name: RATINGS.features[name] for name in (*REQUIRED, *OPTIONAL)}}
+)
+# Undecoded: decoding would be for evaluate to keep all of them in memory, and to trip over the
+# first broken one.
+IMAGES = Features({"predictions": Image(decode=False), "references": List(Image(decode=False))})
+MEANING = {
+    "predictions": f"one dict a rating with {', '.join(REQUIRED)} and, where there are any, "
+    f"{', '.join(OPTIONAL)}; a Dataset, a data frame or a dict of columns, too"
+}
+MEANING_OF_IMAGES = {
+    "predictions": "the system's output for each sample: an image, or None for none",
+    "references": "the inputs of each sample: one image, or a list of images",
+}
+OF_METRICS = (
+    "value, interval, per_sample, n, coverage, reasons, counts (of reasons), notices, definition"
+)
 
 
 def stored_image(source: ImageSource | None, name: str) -> dict[str, Any] | None:
@@ -102,7 +59,7 @@ def stored_image(source: ImageSource | None, name: str) -> dict[str, Any] | None
     if not isinstance(source, PILImage.Image):
         return {"bytes": source, "path": None}
     try:
-        return {"bytes": _its_file(source) or _written(source), "path": None}
+        return {"bytes": _written(source), "path": None}
     except Exception as error:  # a decoder raises whatever it trips over
         said = " ".join(str(error).split())[:200] or type(error).__name__
         raise ScoreError(
@@ -111,21 +68,8 @@ def stored_image(source: ImageSource | None, name: str) -> dict[str, Any] | None
         ) from error
 
 
-def _its_file(image: PILImage.Image) -> bytes | None:
-    """The file of an image that was opened and not decoded, at its first frame."""
-    file: Any = getattr(image, "fp", None)
-    # An animation keeps its file open when it is decoded, so that only `_im` tells.
-    if file is None or image._im is not None or image.tell():
-        return None
-    before = file.tell()
-    file.seek(0)
-    data: bytes = file.read(MOST_BYTES + 1)
-    file.seek(before)
-    return data
-
-
 def _written(image: PILImage.Image) -> bytes:
-    """An image that has no file, in one that every mode survives."""
+    """The pixels of an image as a file, in a format that its mode survives."""
     shown = image
     if image.mode == "I":
         values = np.asarray(image)
@@ -144,81 +88,63 @@ def _written(image: PILImage.Image) -> bytes:
     return sink.getvalue()
 
 
-class EvaluateColumns(NamedTuple):
-    """How predictions and references are stored, and read again."""
-
-    features: Features
-    meaning: Mapping[str, str]
-    store: Callable[..., Iterator[Stored]]
-    read: Callable[..., tuple[Any, ...]]
-    at_once: int
-
-
-RATING_ROWS = EvaluateColumns(
-    Features({"predictions": {name: RATINGS.features[name] for name in (*REQUIRED, *OPTIONAL)}}),
-    {
-        "predictions": f"one dict a rating with {', '.join(REQUIRED)} and, where there are any, "
-        f"{', '.join(OPTIONAL)}; a Dataset, a data frame or a dict of columns, too"
-    },
-    store_ratings,
-    read_ratings,
-    AT_ONCE,
-)
-IMAGES = EvaluateColumns(
-    # Undecoded: decoding would be for evaluate to keep all of them in memory, and to trip over
-    # the first broken one.
-    Features({"predictions": Image(decode=False), "references": List(Image(decode=False))}),
-    {
-        "predictions": "the system's output for each sample: an image, or None for none",
-        "references": "the inputs of each sample: one image, or a list of images",
-    },
-    store_images,
-    read_images,
-    MOST_SAMPLES,
-)
-OF_METRICS = (
-    "value, interval, per_sample, n, coverage, reasons, counts (of reasons), notices, definition"
-)
-
-
 @dataclass(frozen=True)
 class EvaluateConfig:
     """A measure: the package that has it, what it takes and what it gives."""
 
     part: str
-    columns: EvaluateColumns
+    features: Features
     name: str
     description: str
     gives: str
     extra: str | None = None
     packages: tuple[str, ...] = ()
 
-    def check_options(self, options: Iterable[str]) -> None:
-        """Refuses options that the measure does not have, before it loads anything else."""
-        if options:
-            known = self.parameters()
-            for name in options:
-                if name not in known:
-                    raise ScoreError(unknown("parameter", name, known, self.name))
+    @property
+    def meaning(self) -> Mapping[str, str]:
+        """What each column holds."""
+        return MEANING_OF_IMAGES if self.features is IMAGES else MEANING
 
-    def check_complete(self, options: Mapping[str, Any]) -> None:
-        """Refuses to go on without a parameter that has no default."""
-        for name, one in self.parameters().items():
-            if one.default is one.empty and options.get(name) is None:
-                raise ScoreError(
-                    f"{self.name}: no {name}: expected compute(..., {name}=), as "
-                    f"echo_hf.{self.part}.{self.name} takes it"
-                )
-
-    def parameters(self) -> dict[str, inspect.Parameter]:
-        """What the measure takes beside predictions and references."""
-        known = inspect.signature(self.function()).parameters.items()
-        return dict([*known][len(self.columns.features) :])
+    def check_options(self, options: Mapping[str, Any], *, is_whole: bool = False) -> None:
+        """Refuses parameters that the measure lacks, and that it needs if these are all."""
+        signature = inspect.signature(self.function())
+        bind = signature.bind if is_whole else signature.bind_partial
+        try:
+            bind(*self.features, **options)
+        except TypeError as error:
+            raise ScoreError(
+                f"{self.name}: {error}: expected parameters of echo_hf.{self.part}.{self.name}"
+            ) from None
 
     def function(self) -> Callable[..., Any]:
         """The function that computes it."""
         found: Callable[..., Any] = getattr(import_module(f"echo_hf.{self.part}"), self.name)
         return found
+
+    def stored(self, given: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """Ratings, or the images of samples, as `evaluate` stores them."""
+        if self.features is RATING_ROWS:
+            table = read_columns(given["predictions"], RATINGS, REQUIRED, OPTIONAL)
+            absent = dict.fromkeys(OPTIONAL)
+            return {"predictions": [{**absent, **row} for row in table.to_pylist()]}
+        found: dict[str, list[Any]] = {"predictions": [], "references": []}
+        try:
+            for number, sample in enumerate(samples_of(given["references"], given["predictions"])):
+                inputs = [stored_image(one, f"references[{number}]") for one in sample.inputs]
+                found["predictions"].append(stored_image(sample.output, f"predictions[{number}]"))
+                found["references"].append(inputs)
+        except ScoreError as error:
+            raise ScoreError(f"references are inputs, predictions are outputs: {error}") from None
+        return found
+
+    def read(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+        """What was stored as the function takes it: images one in memory at a time."""
+        if self.features is IMAGES:
+            columns = (given["references"], given["predictions"])
+            return tuple((one.as_py() for one in column) for column in columns)
+        table = pa.Table.from_struct_array(given["predictions"])
+        empty = [name for name in OPTIONAL if table[name].null_count == table.num_rows]
+        return (table.drop_columns(empty),)
 
 
 _CONFIGS = (
@@ -281,21 +207,6 @@ def plain(result: Any) -> dict[str, Any]:
     return made
 
 
-@contextmanager
-def whole(parts: Iterable[Stored], features: Features) -> Iterator[Iterator[Stored]]:
-    """Takes all parts before it gives any, with one of them in memory at a time."""
-    # `evaluate` cannot take back what it has written, and nothing of a wrong batch may stay.
-    schema = features.arrow_schema
-    with TemporaryFile() as file:
-        with pa.ipc.new_stream(file, schema) as writer:
-            for part in parts:
-                writer.write_table(pa.Table.from_pydict(dict(part), schema))
-        file.seek(0)
-        stored = (batch.to_pydict() for batch in pa.ipc.open_stream(file))
-        first: Stored = next(stored, {name: [] for name in schema.names})
-        yield chain([first], stored)
-
-
 class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no types
     """A measure of `echo_hf` as `evaluate` knows metrics.
 
@@ -308,15 +219,8 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
         ScoreError: There is no such measure, or it has no such parameter.
     """
 
-    data: Any  # the rows, while they are out of their file to be computed
-
     def __init__(self, config_name: str | None = None, **given: Any) -> None:
-        if config_name is None:
-            raise ScoreError(
-                f"no config is named: expected evaluate.load(path, name) with one of "
-                f"{', '.join(CONFIGS)}"
-            )
-        if config_name not in CONFIGS:
+        if config_name is None or config_name not in CONFIGS:
             raise ScoreError(unknown("config", config_name, CONFIGS))
         self._config = CONFIGS[config_name]
         self._options = {name: value for name, value in given.items() if name not in OWN}
@@ -328,7 +232,7 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
     def add(self, *, prediction: Any = None, reference: Any = None, **others: Any) -> None:
         """Adds one sample, or one rating."""
         given = {"predictions": prediction, "references": reference, **others}
-        mine = self._config.columns.features
+        mine = self._config.features
         self.add_batch(
             **{name: [one] for name, one in given.items() if name in mine or one is not None}
         )
@@ -336,52 +240,43 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
     def add_batch(self, *, predictions: Any = None, references: Any = None, **others: Any) -> None:
         """Adds samples, or ratings: all of them, or none where one is wrong."""
         given = {"predictions": predictions, "references": references, **others}
-        columns, measure = self._config.columns, self._config.name
+        config = self._config
         for name, value in given.items():
-            if name not in columns.features and value is not None:
-                raise ScoreError(unknown("argument", name, columns.features, measure))
-        for name, meaning in columns.meaning.items():
+            if name not in config.features and value is not None:
+                raise ScoreError(unknown("argument", name, config.features, config.name))
+        for name, meaning in config.meaning.items():
             if given[name] is None:
-                raise ScoreError(f"{measure}: no {name}: expected {meaning}")
-        stored = columns.store(*(given[name] for name in columns.features))
-        with whole(stored, columns.features) as parts:
-            for part in parts:
-                super().add_batch(**part)
+                raise ScoreError(f"{config.name}: no {name}: expected {meaning}")
+        super().add_batch(**config.stored(given))
 
     def compute(
         self, *, predictions: Any = None, references: Any = None, **options: Any
     ) -> dict[str, Any] | None:
-        """Computes the measure from all that was added; what was added stays if that fails."""
-        if self._config.extra:
-            check_extra(self._config.name, self._config.extra, self._config.packages)
-        self._config.check_options(options)
-        self._config.check_complete({**self._options, **options})
-        before = len(self)
+        """Computes the measure from all that was added."""
+        config, chosen = self._config, {**self._options, **options}
+        if config.extra:
+            check_extra(config.name, config.extra, config.packages)
+        config.check_options(chosen, is_whole=True)
         if predictions is not None or references is not None:
             self.add_batch(predictions=predictions, references=references)
         if self.writer is None:
             raise ScoreError(
-                f"{self._config.name}: nothing was added: expected predictions=, or add_batch() "
-                "before compute()"
+                f"{config.name}: nothing was added: expected predictions=, or add_batch() before "
+                "compute()"
             )
-        try:
-            found: dict[str, Any] | None = super().compute(**{**self._options, **options})
-        except BaseException:
-            self._put_back(before)
-            raise
+        found: dict[str, Any] | None = super().compute(**chosen)
         return found
 
     def _info(self) -> evaluate.MetricInfo:
         config = self._config
-        columns = config.columns.meaning.items()
-        takes = "".join(f"    {name}: {meaning}.\n" for name, meaning in columns)
+        takes = "".join(f"    {name}: {said}.\n" for name, said in config.meaning.items())
         info = evaluate.MetricInfo(
             description=f"ECHO's {config.name}: {config.description}",
             citation=PAPER,
             inputs_description=f"\n{config.name}: {config.description}\n\nArgs:\n{takes}"
             f"    **options: parameters of `echo_hf.{config.part}.{config.name}`.\n\n"
             f"Returns:\n    A dict that JSON can hold: {config.gives}.\n",
-            features=config.columns.features,
+            features=config.features,
             homepage=HOMEPAGE,
             license="apache-2.0",
         )
@@ -391,26 +286,8 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
         return info
 
     def _compute(self, **given: Any) -> dict[str, Any]:
-        columns = self._config.columns
-        read = columns.read(*(given.pop(name) for name in columns.features))
-        return plain(self._config.function()(*read, **given))
+        data = {name: given.pop(name) for name in self._config.features}
+        return plain(self._config.function()(*self._config.read(data), **given))
 
     def _enforce_nested_string_type(self, schema: Any, obj: Any) -> None:
         """Types were checked before, and there null is a value."""
-
-    def _put_back(self, count: int) -> None:
-        """Writes the first rows again, which a `compute` that failed has taken out."""
-        # What several processes have added is one process's now, which cannot give it back.
-        if self.data is None or self.num_process > 1:
-            return
-        taken, self.data = self.data, None
-        if count:
-            self.selected_feature_format = self.features
-            self._init_writer()
-        step = self._config.columns.at_once
-        for start in range(0, count, step):
-            self.writer.write_table(taken[start : min(start + step, count)])
-        del taken
-        for lock, path in zip(self.filelocks or (), self.file_paths or (), strict=True):
-            Path(path).unlink()
-            lock.release()

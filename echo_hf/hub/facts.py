@@ -38,10 +38,10 @@ def failed_calls(result: StageResult) -> dict[str, FailedCalls]:
     found = {}
     for row in grouped.sort_by("_reason").to_pylist():
         keys = sorted(filter(None, row["_request_distinct"]))
-        listed = tuple(keys[:MOST_LISTED])
-        unlisted = len(keys) - len(listed)
         found[row["_reason"]] = FailedCalls(
-            rows=row["count_all"], requests=listed, unlisted=unlisted
+            rows=row["count_all"],
+            requests=tuple(keys[:MOST_LISTED]),
+            unlisted=max(0, len(keys) - MOST_LISTED),
         )
     return found
 

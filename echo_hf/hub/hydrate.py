@@ -37,7 +37,7 @@ from echo_hf.curate.provenance import (
 )
 from echo_hf.errors import ImageError, ReleaseError, SourceError, SpanError
 from echo_hf.hub.facts import SAMPLE_CONFIGS
-from echo_hf.hub.manifest import HYDRATION, read_stats, row_digest
+from echo_hf.hub.manifest import HYDRATION, row_digest
 from echo_hf.hub.redistribution import check_apart, distance, images_in, read_signature
 from echo_hf.hub.release import (
     Release,
@@ -51,7 +51,7 @@ from echo_hf.images.decode import BadImageError
 from echo_hf.images.metadata import VERSION, without_metadata
 from echo_hf.images.store import MOST_BYTES, ImageStore
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import LeftOut, Match
+from echo_hf.reasons import Match
 from echo_hf.samples.boxes import cut, upright
 from echo_hf.samples.sample import sample_digest
 from echo_hf.samples.spans import Source, sources_of, spans_from, text_digest, text_of
@@ -62,7 +62,6 @@ WORDS = ("prompt", "feedback", "provenance")
 COLUMNS = {INPUT: "input_images", OUTPUT: "output_images", SCREENSHOT: "screenshot"}
 BEST_FIRST = list(Match).index
 MOST_CAUSES = 5
-NOT_PUT_BACK = (LeftOut.MAY_QUOTE, LeftOut.SILENCED)
 
 
 class Rebuilt(NamedTuple):
@@ -105,15 +104,7 @@ class Hydration:
         return {name: {match.value: some[match] for match in Match} for name, some in found.items()}
 
     def as_json(self) -> dict[str, Any]:
-        """Everything as plain values, without a word of what people posted.
-
-        Under `beside` stand, by config, rows beside the samples that stay left out, or their texts.
-        """
-        left_out = read_stats(self.release.path, self.release.manifest).left_out
-        beside = {
-            name: {reason: count for reason, count in some.items() if reason in NOT_PUT_BACK}
-            for name, some in left_out.items()
-        }
+        """Everything as plain values, without a word of what people posted."""
         samples = [
             {
                 "id": sample.id,
@@ -125,12 +116,8 @@ class Hydration:
             }
             for sample in self.samples
         ]
-        return {
-            "release": self.release.manifest.name,
-            "counts": self.counts(),
-            "beside": {name: some for name, some in beside.items() if some},
-            "samples": samples,
-        }
+        name = self.release.manifest.name
+        return {"release": name, "counts": self.counts(), "samples": samples}
 
 
 def show_hydration(console: Console, hydration: Hydration) -> None:

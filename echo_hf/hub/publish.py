@@ -6,25 +6,32 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetCard, HfApi
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from pydantic import TypeAdapter, ValidationError
 
-from echo_hf._infra.text import escaped, one_line, table
+from echo_hf._infra.text import escaped, table
 from echo_hf.curate.decisions import FILE, read_decisions
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.diff import ReleaseDiff, compare
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import downloaded, release_at
-from echo_hf.hub.manifest import CARD, MANIFEST, FileEntry, ReleasePath
+from echo_hf.hub.manifest import (
+    CARD,
+    MANIFEST,
+    FileEntry,
+    ReleasePath,
+    file_entry,
+    read_manifest,
+)
 from echo_hf.hub.redistribution import (
     Samples,
     dehydrate,
@@ -32,14 +39,7 @@ from echo_hf.hub.redistribution import (
     may_pass_on_all,
     passed_on_rows,
 )
-from echo_hf.hub.release import (
-    Release,
-    files_of,
-    read_release,
-    read_rows,
-    rows_of,
-    verify_release,
-)
+from echo_hf.hub.release import Release, files_of, read_release, read_rows, rows_of, verify_release
 from echo_hf.hub.remote import Remote
 
 Files = Mapping[str, RepoFile]
@@ -119,22 +119,21 @@ def publish(
                 f"{repo_id!r} is public, and --private is for new repositories: change it at "
                 f"{remote.page}/settings first"
             )
-        check_ours(remote.files(state.head), repo_id)
+        check_ours(remote.files(state.head), repr(repo_id))
     say = progress or (lambda _: None)
     if previous is not None and not isinstance(previous, Release):
         previous = release_at(previous, remote.api)
     # The revision before as it was passed on, too.
     before = passed_on(previous) if previous else nullcontext()
     with before as old, passed_on(release, say) as copy:
-        candidate = Candidate(copy, remote, tag, changes_text(compare(old, copy)) if old else None)
+        since = changes_text(compare(old, copy)) if old else None
         say(f"checking {copy.path}")
         verify_release(copy.path)
+        contents = release_contents(copy, repo_id, tag, since)
         state = state or remote.create(private)
         there = remote.files(state.head)
-        check_ours(there, repo_id)
         commit, page = state.tags.get(tag, state.head), f"{remote.page}/tree/{tag}"
-        same = [name for name, tagged in state.tags.items() if tagged == commit]
-        unchanged = candidate.is_at(commit, remote.files(commit), same)
+        unchanged = holds(remote, commit, copy, contents)
         if tag in state.tags:
             if not unchanged:
                 raise HubError(
@@ -148,15 +147,15 @@ def publish(
                 if not one.is_open:
                     continue
                 head = remote.commit_of(one.branch)
-                if candidate.is_at(head, remote.files(head)):
+                if holds(remote, head, copy, contents):
                     return Published(one.url, head, None, unchanged=True)
-            upload, delete = candidate.differences(there)
+            upload, delete = changes(contents, there)
             size = sum(content.size for content in upload.values())
             say(f"uploading {len(upload)} files, {size / 1e6:,.1f} MB")
             added = [CommitOperationAdd(path, each.source) for path, each in upload.items()]
             deleted = [CommitOperationDelete(path, is_folder=False) for path in delete]
             title = message or f"Publish {tag}"
-            about = "\n\n".join(filter(None, (note, candidate.since)))
+            about = "\n\n".join(filter(None, (note, since)))
             made = remote.commit(
                 [*added, *deleted], title, state.head, description=about, create_pr=create_pr
             )
@@ -274,42 +273,25 @@ def to_leave_out(release: Release) -> int:
     )
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A release on its way to a repository."""
-
-    release: Release
-    remote: Remote
-    tag: str
-    since: str | None = None
-
-    def differences(self, there: Files) -> Changes:
-        """What differs from a revision."""
-        contents = release_contents(self.release, self.remote.repo_id, self.tag, self.since)
-        return changes(contents, there)
-
-    def is_at(self, commit: str, there: Files, tags: Iterable[str] = ()) -> bool:
-        """Whether a commit is the release; what its card compares it with is no part of that."""
-        upload, delete = self.differences(there)
-        if delete or not set(upload) <= {CARD, MANIFEST} <= set(there):
-            return False
-        if not upload:
-            return True
-        folder = downloaded(self.remote.repo_id, commit, [CARD], api=self.remote.api)
-        # Of what is no text, something that is no card of ours.
-        card = (folder / CARD).read_bytes().decode(errors="replace")
-        _, heading, after = card.rpartition(HEADING)
-        since = after.removeprefix("\n").removesuffix("\n") if heading else None
-        others = (replace(self, tag=name, since=since) for name in (self.tag, *tags))
-        return any(not any(other.differences(there)) for other in others)
+def holds(remote: Remote, commit: str, release: Release, contents: Mapping[str, Content]) -> bool:
+    """Whether a commit is the release, whatever its card compares it with and calls it."""
+    there = remote.files(commit)
+    upload, delete = changes(contents, there)
+    if delete or not set(upload) <= {CARD, MANIFEST} <= set(there):
+        return False
+    folder = downloaded(remote.repo_id, commit, [CARD, MANIFEST], api=remote.api)
+    try:
+        theirs = read_manifest(folder)
+    except ReleaseError:  # somebody changed it
+        return False
+    ours = release.manifest.model_copy(update={"card": theirs.card})
+    return theirs == ours and theirs.card == file_entry(folder, CARD)
 
 
 MOST_MOVERS = 5
 HEADING = "## Changes since the last revision\n"
-SNIPPET = re.compile(r"(?<=^```python\n).*?(?=^```)", re.DOTALL | re.MULTILINE)
-STRING = r'"(?:[^"\\\n]|\\.)*"'
-NAMED = re.compile(rf"\b((?:load_dataset|load_benchmark)\(\s*){STRING}")
-REVISION = re.compile(rf"\brevision={STRING}")
+# The call in the card's example, up to the name of the config, and the revision after it.
+EXAMPLE = re.compile(r'(?m)^(samples = load_dataset\()".*?(?<!\\)"(, .*, revision=)".*"\)$')
 
 
 def changes_text(found: ReleaseDiff) -> str:
@@ -345,17 +327,6 @@ def changes_text(found: ReleaseDiff) -> str:
     return "\n\n".join([*said, table(headings, drifts), *verdicts])
 
 
-def named_card(card: str, repo_id: str, tag: str) -> str:
-    """A card whose code loads this revision of this repository."""
-    repository, revision = (json.dumps(name, ensure_ascii=False) for name in (repo_id, tag))
-
-    def name(snippet: re.Match[str]) -> str:
-        code = NAMED.sub(lambda call: f"{call[1]}{repository}", snippet.group())
-        return REVISION.sub(lambda _: f"revision={revision}", code)
-
-    return SNIPPET.sub(name, card)
-
-
 class Content(NamedTuple):
     """A file as it is published."""
 
@@ -381,24 +352,9 @@ def release_contents(
     manifest = release.manifest
     text = (release.path / CARD).read_text("utf-8")
     if since is not None:
-        before, heading, _ = text.rpartition(HEADING)
-        if not heading:
-            raise ReleaseError(
-                f"the card has no section {HEADING.strip()!r}: build the release again"
-            )
-        text = f"{before}{heading}\n{since}\n"
-    text = named_card(text, repo_id, tag)
-    try:
-        named = {one["config_name"] for one in DatasetCard(text).data["configs"]}
-    except Exception as error:  # a parser of YAML raises whatever it trips over
-        raise ReleaseError(
-            f"the card cannot be read ({one_line(error)[:200]}): write the release again"
-        ) from error
-    if named != set(manifest.configs):
-        raise ReleaseError(
-            f"the card names the configs {sorted(named)!r}, the manifest "
-            f"{sorted(manifest.configs)!r}: write the release again"
-        )
+        text = f"{text.partition(HEADING)[0]}{HEADING}\n{since}\n"
+    repository, revision = (json.dumps(name, ensure_ascii=False) for name in (repo_id, tag))
+    text = EXAMPLE.sub(lambda call: f"{call[1]}{repository}{call[2]}{revision})", text)
     card = text.encode()
     entry = FileEntry(path=CARD, bytes=len(card), sha256=hashlib.sha256(card).hexdigest())
     sealed = manifest.model_copy(update={"card": entry}).text().encode()
@@ -416,15 +372,8 @@ FIRST_FILES = frozenset({".gitattributes", ".gitignore", "README.md", "LICENSE",
 RELEASE_PATH = TypeAdapter(ReleasePath)
 
 
-class Changes(NamedTuple):
-    """What makes a revision hold a release, and nothing that would be taken for it."""
-
-    upload: dict[str, Content]
-    delete: list[str]
-
-
-def changes(contents: Mapping[str, Content], there: Files) -> Changes:
-    """Contents that a revision lacks, and its files that would be read as a release's."""
+def changes(contents: Mapping[str, Content], there: Files) -> tuple[dict[str, Content], list[str]]:
+    """What a revision lacks of a release, and its files that would be read as a release's."""
     folders = {path.partition("/")[0] for path in contents if "/" in path}
 
     def belongs(path: str) -> bool:
@@ -432,21 +381,18 @@ def changes(contents: Mapping[str, Content], there: Files) -> Changes:
             return path.partition("/")[0] in folders or bool(RELEASE_PATH.validate_python(path))
         return False
 
-    return Changes(
-        {
-            path: content
-            for path, content in contents.items()
-            if path not in there or not content.is_at(there[path])
-        },
-        sorted(path for path in there if path not in contents and belongs(path)),
-    )
+    upload = {
+        path: content
+        for path, content in contents.items()
+        if path not in there or not content.is_at(there[path])
+    }
+    return upload, sorted(path for path in there if path not in contents and belongs(path))
 
 
-def check_ours(there: Collection[str], repo_id: str) -> None:
-    """Refuses to fill a repository that holds something else than releases."""
+def check_ours(there: Collection[str], where: str, mark: str = MANIFEST) -> None:
+    """Refuses to write over what is not ours, which a file of this name would show."""
     strange = sorted(set(there) - FIRST_FILES)
-    if strange and MANIFEST not in there:
+    if strange and mark not in there:
         raise HubError(
-            f"{repo_id!r} holds {strange[0]!r} and no {MANIFEST}: it is not a repository of "
-            "releases; choose another name with --repo-id, or empty it first"
+            f"{where} holds {strange[0]!r} and no {mark}: choose another name, or empty it first"
         )

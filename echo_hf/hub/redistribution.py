@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from datasets import Dataset
 
+from echo_hf._infra.atomic import check_replaceable
 from echo_hf.collect.urls import platform_of
 from echo_hf.curate.provenance import OUTPUT, SCREENSHOT, prompt_source, without_quotes
 from echo_hf.errors import ImageError, ReleaseError, SpanError
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.release import (
+    NAMES,
     Release,
-    check_place,
     read_release,
     released_facts,
     rows_of,
@@ -217,7 +218,7 @@ def holds_content(row: Row) -> bool:
 
 
 def check_apart(release: Path, to: Path) -> None:
-    check_place(to)
+    check_replaceable(to.resolve(), NAMES)
     if release.resolve() == to.resolve():
         raise ReleaseError(
             f"{str(to)!r} is the release itself, which would be lost: name another folder"

@@ -77,14 +77,12 @@ def _origin(error: BaseException) -> BaseException:
 
 def _explained(error: Exception) -> str:
     origin, status = _origin(error), status_of(error)
-    said = _said(origin) if origin is error else f"{_said(error)} {_said(origin)}"
     for kind, explained in EXPLAINED.items():
         if isinstance(origin, kind):
             return explained.format(cause=_said(origin.__cause__ or origin))
-    if status == 401:
-        return f"the Hub does not know this token: {SIGN_IN} to a new one ({TOKENS_PAGE})"
-    if status == 403:
-        return f"the Hub refuses it ({said}): use a token that may do it ({TOKENS_PAGE})"
+    said = " ".join(_said(one) for one in dict.fromkeys((error, origin)))
+    if status in (401, 403):
+        return f"the Hub refuses this token ({said}): {SIGN_IN} to one that may ({TOKENS_PAGE})"
     if status is None or (may_pass(status) and status not in CONFLICT):
         return f"the Hub does not answer ({said}): {AGAIN}"
     return f"the Hub refuses it ({said})"
@@ -182,10 +180,7 @@ class Remote:
     def create(self, private: bool) -> State:
         with hub_errors(f"create {self.repo_id!r}"):
             self.api.create_repo(self.repo_id, repo_type=KIND, private=private, exist_ok=True)
-        state = self.state()
-        if state is None:
-            raise HubError(f"cannot create {self.repo_id!r}: the Hub does not show it: {AGAIN}")
-        return state
+        return self.existing()
 
     def files(self, revision: str) -> dict[str, RepoFile]:
         with hub_errors(f"list the files of {self.repo_id!r}"):

@@ -45,10 +45,10 @@ class KeptRun:
         ours = any((place / one).exists() for one in (COUNT, UNFINISHED))
         is_apart = not (place.is_relative_to(folder) or folder.is_relative_to(place))
         if not is_apart or (place.is_dir() and any(place.iterdir()) and not ours):
-            why = "has other files, which a turn would delete" if is_apart else "is part of the run"
             raise RunError(
-                f"{str(self.place)!r} {why}: expected one that turns have made, or an empty one; "
-                "name another folder by --state"
+                f"{str(self.place)!r} has other files, which a turn would delete: expected a "
+                "folder that turns have made, or an empty one, apart from the run; name another "
+                "by --state"
             )
         here, there = _count(self.folder), _count(self.place)
         if there <= here:

@@ -42,19 +42,12 @@ STEPS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Turn:
-    """What a turn of the loop came to.
-
-    Attributes:
-        steps: What each step did, in order.
-        held: Why nothing was proposed; empty where it was, or where nothing changed.
-        request: Address of the pull request that has the release, or says why there is none.
-        tagged: The tags that merged requests were given.
-    """
+    """What each step of a turn did, and why nothing was proposed."""
 
     steps: dict[str, str]
-    held: tuple[str, ...] = ()
-    request: str | None = None
-    tagged: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()  # empty too where nothing changed
+    request: str | None = None  # the pull request that has the release, or says why there is none
+    tagged: tuple[str, ...] = ()  # the tags that merged requests were given
 
 
 def schedule_of(config: Config) -> ScheduleOptions:
@@ -77,21 +70,8 @@ def turn(
 ) -> Turn:
     """Takes one turn; ended at any moment, the next one goes on with the answers that were kept.
 
-    Args:
-        config: The config with a section `schedule`, or the path of its file.
-        runs: Folder of runs; this one is named by its config.
-        state: Folder where runs are kept between turns, as a mount of a bucket; null where this
-            machine keeps them.
-        watch: Told of progress.
-        told: Given each step and what it came to.
-        api: The Hub's client; null for one with huggingface_hub's own address and token.
-
-    Returns:
-        What was done.
-
-    Raises:
-        ConfigError: The config cannot be used, or has no section `schedule`.
-        RunError: The state's folder is not there.
+    A run is kept in `state` between turns, such as a mount of a bucket; null where this machine
+    keeps it. Each step is `told` with what it came to.
     """
     config = config if isinstance(config, Config) else load_config(config)
     options = schedule_of(config)

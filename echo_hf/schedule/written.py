@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -22,16 +21,11 @@ OURS = "echo-hf schedule"
 LEFT_OUT = ("--exclude", "runs/*", "--exclude", ".*")
 
 
-@dataclass(frozen=True)
-class Written:
-    """The file, and what a person does once, a line each."""
+def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str]]:
+    """Writes what takes turns, and says what a person does once, a line each.
 
-    path: Path
-    todo: tuple[str, ...]
-
-
-def write(config: Path, on: str, to: Path | None = None) -> Written:
-    """Writes what takes turns; a file of somebody else's is not written over."""
+    A file of somebody else's is not written over.
+    """
     if on not in get_args(Where):
         raise ConfigError(unknown("place", on, get_args(Where), "--on"))
     loaded = load_config(config)
@@ -42,25 +36,25 @@ def write(config: Path, on: str, to: Path | None = None) -> Written:
             f"{str(config)!r}: schedule.state is missing: expected ORGANISATION/NAME of a {kind} "
             "that keeps the run between two turns"
         )
-    if config.is_absolute() or not re.fullmatch(r"[\w./-]+", str(config), re.ASCII):
+    is_elsewhere = config.is_absolute() or (on == "github" and ".." in config.parts)
+    if is_elsewhere or not re.fullmatch(r"[\w./-]+", str(config), re.ASCII):
         raise ConfigError(
             f"{str(config)!r} cannot stand in such a file: expected the path from the folder of "
             "the repository, of letters, digits, dots, dashes and slashes"
         )
-    if on == "github" and ".." in config.parts:
-        raise ConfigError(f"{str(config)!r} lies elsewhere: write it in the repository's folder")
     if on == "github" and options.hours > 6:
         raise ConfigError(
             f"{str(config)!r}: schedule.hours is {options.hours:g}: GitHub ends a turn after 6; "
             "expected at most 6, or --on hf"
         )
     extras = f"[{','.join(sorted(options.extras))}]" if options.extras else ""
+    minutes = str(round(options.hours * 60))
     fields = {
         "name": loaded.name,
         "config": config.as_posix(),
         "file": config.name,
         "cron": options.cron,
-        "minutes": str(round(options.hours * 60)),
+        "minutes": minutes,
         "package": f"echo-hf{extras}=={echo_hf.__version__}",
         "repo_id": options.repo_id,
         "state": options.state,
@@ -71,24 +65,33 @@ def write(config: Path, on: str, to: Path | None = None) -> Written:
     }
     if on == "github":
         path = to or Path(f".github/workflows/echo-hf-{loaded.name}.yml")
-        source, todo = "github.yml", _github(path, options.repo_id, options.state)
+        claims = f"GitHub Actions, with the repository and workflow {path.name!r}"
+        both = (options.repo_id, options.state)
+        pages = (f"https://huggingface.co/datasets/{one}/settings" for one in both)
+        source, todo = (
+            "github.yml",
+            [
+                f"make both datasets, and the second a private one: {', '.join(both)}",
+                *(f"{page}: add a trusted publisher, {claims}" for page in pages),
+                f"commit {path}",
+            ],
+        )
     else:
-        path = to or Path(f"echo_hf_{loaded.name.replace('-', '_').replace('.', '_')}.py")
+        path = to or Path(f"echo_hf_{re.sub('[-.]', '_', loaded.name)}.py")
         bucket = f"hf://buckets/{options.state}"
-        given = ["--name", f"echo-hf-{loaded.name}", "--flavor", options.flavor]
-        given += ["--timeout", f"{fields['minutes']}m", "--no-concurrency"]
-        given += ["--volume", f"{bucket}:{MOUNT}"]
+        job = ["hf", "jobs", "scheduled", "uv", "run", "--name", f"echo-hf-{loaded.name}"]
+        job += ["--flavor", options.flavor, "--timeout", f"{minutes}m", "--no-concurrency"]
+        job += ["--volume", f"{bucket}:{MOUNT}"]
         for secret in ("HF_TOKEN", *options.secrets):
-            given += ["--secrets", secret]
-        job = ["hf", "jobs", "scheduled", "uv", "run", *given, options.cron, str(path)]
+            job += ["--secrets", secret]
         source, todo = (
             "job.py.txt",
-            (
+            [
                 f"hf buckets create {options.state} --private",
                 # Neither runs nor files such as .env.
                 shlex.join(["hf", "sync", str(config.parent), f"{bucket}/config", *LEFT_OUT]),
-                shlex.join(job),
-            ),
+                shlex.join([*job, options.cron, str(path)]),
+            ],
         )
     text = Template(files("echo_hf.schedule").joinpath(f"templates/{source}").read_text("utf-8"))
     if path.exists() and OURS not in path.read_text("utf-8", errors="replace"):
@@ -96,14 +99,4 @@ def write(config: Path, on: str, to: Path | None = None) -> Written:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replaced_file(path) as partial:
         partial.write_text(text.substitute(fields), "utf-8")
-    return Written(path, tuple(todo))
-
-
-def _github(path: Path, repo_id: str, state: str) -> tuple[str, ...]:
-    claims = f"GitHub Actions, with the repository and workflow {path.name!r}"
-    pages = (f"https://huggingface.co/datasets/{one}/settings" for one in (repo_id, state))
-    return (
-        f"make both datasets, and the second a private one: {repo_id}, {state}",
-        *(f"{page}: add a trusted publisher, {claims}" for page in pages),
-        f"commit {path}",
-    )
+    return path, todo

@@ -52,15 +52,6 @@ def test_the_paper_has_eight_systems_and_three_judges_all_stood_for() -> None:
     assert {one.stands_for for one in config.systems} == SYSTEMS
     assert {one.stands_for for one in config.judges} == JUDGES
     assert (len(config.systems), len(config.judges)) == (8, 3)
-
-
-def test_the_config_of_the_paper_has_its_values() -> None:
-    """Sections 3.1, 4, 6 and C; 10 pixels are those of the released benchmark."""
-    config = read(shipped())
-    assert config.stages.relevance.keep == (4, 5)
-    assert [str(one) for one in config.stages.safety.remove] == [f"S{n}" for n in range(1, 15)]
-    assert (config.stages.screenshots.inset, config.splits.cap) == (10, 1000)
-    assert config.protocol == "published"
     rated_text = [one.stands_for for one in config.judges if "text_rendering" in one.rubrics]
     assert rated_text == ["GPT-4o"]  # figure E.2
 
@@ -80,6 +71,7 @@ def test_what_stands_in_is_told_with_its_note_and_every_system_and_judge_is_name
     [
         ("stages.relevance.keep", [5], "is '5' and the paper has '4, 5'"),
         ("stages.screenshots.inset", 0, "is '0' and the paper has '10'"),
+        ("stages.safety.remove", ["S2", "S1"], "is 'S1, S2' and the paper has 'S1, S2, S3"),
         ("splits.doubts", "analysis", "is 'analysis' and the paper has 'keep'"),
         ("splits.cap", 500, "is '500' and the paper has '1000'"),
         ("protocol", "corrected", "is 'corrected' and the paper has 'published'"),
@@ -108,15 +100,9 @@ def test_all_that_lacks_a_reason_is_named_at_once() -> None:
     data = changed("splits.cap", 3)
     data["protocol"] = "corrected"
     data["stages"]["screenshots"]["inset"] = 0
-    others = r"; the same goes for 'splits\.cap', 'protocol'$"
-    said = rf"stages\.screenshots\.inset: is '0' .*, as 'stages\.screenshots\.inset'{others}"
-    with pytest.raises(ConfigError, match=said):
+    keys = (r"stages\.screenshots\.inset", r"splits\.cap", "protocol")
+    with pytest.raises(ConfigError, match="; ".join(f"{key}: is .*, as '{key}'" for key in keys)):
         read(data)
-
-
-def test_a_hazard_that_stays_needs_a_reason() -> None:
-    with pytest.raises(ConfigError, match=r"stages\.safety\.remove: is 'S1, S2'"):
-        read(changed("stages.safety.remove", ["S2", "S1"]))
 
 
 def test_a_system_and_a_judge_that_nothing_stands_for_need_a_reason() -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from echo_hf.config.checks import first_error
-from echo_hf.config.evaluation import with_files
 from echo_hf.config.judges import JudgeConfig, read_judge, shipped_judges
 from echo_hf.config.loading import load_config
 from echo_hf.config.systems import (
@@ -65,28 +61,20 @@ def test_an_image_made_before_costs_nothing() -> None:
     price = {"usd_per_image": 0.04, "as_of": "2026-01-01"}
     assert system(price=price).usd_per_image == 0.04
     assert system(price=price, adapter="files").usd_per_image == 0
-    assert system().usd_per_image is None
 
 
-NO_SIZE = "expected auto, match_input, or {width: 1024, height: 1024}"
+NO_SIZE = "expected auto, match_input, or {width: 1024, height: 1024}, with sides from 16 to 8192"
 ELSEWHERE = "put the secret into an environment variable"
 BAD: list[tuple[dict[str, Any], str]] = [
-    *(({"size": size}, f"size is {size!r}: {NO_SIZE}") for size in ("big", 1024, None)),
-    ({"size": {"width": 64, "hieght": 64}}, "unknown key in size 'hieght'; did you mean 'height'?"),
-    ({"size": {"width": 15, "height": 64}}, "size.width is 15: input should be greater"),
-    ({"size": {"width": 64, "height": 8193}}, "size.height is 8193: input should be less"),
-    ({"size": {"width": 64.0, "height": 64}}, "size.width is 64.0: input should be a valid int"),
-    ({"size": {"width": 64}}, "size.height is missing"),
-    ({"seed": 2**31}, "seed is 2147483648"),
-    ({"limits": {"concurrency": 0}}, "limits.concurrency is 0"),
+    *(
+        ({"size": size}, f"size is {size!r}: {NO_SIZE}")
+        for size in ("big", 1024, {"width": 64, "hieght": 64}, {"width": 15, "height": 64})
+    ),
     ({"limits": {"per_minute": float("inf")}}, "limits.per_minute is inf"),
-    ({"limits": {"timeout_s": float("nan")}}, "limits.timeout_s is nan"),
     ({"limits": {"concurency": 2}}, "unknown key in limits 'concurency'; did you mean"),
     ({"price": {"usd_per_image": 1}}, "price.as_of is missing"),
     ({"price": {"usd_per_image": -1, "as_of": "2026-01-01"}}, "price.usd_per_image is -1"),
-    ({"status": "gone"}, "status is 'gone'"),
     ({"name": "../mine"}, "name is '../mine': expected at most 96"),
-    ({"adaptor": "x"}, "unknown key 'adaptor'; did you mean 'adapter'?"),
     ({"stands_for": "GPT-4o"}, "stands_for is 'GPT-4o' and status is 'current'"),
     ({"status": "substitute", "note": "n"}, "expected stands_for and a note"),
     ({"status": "substitute", "stands_for": "x"}, "expected stands_for and a note"),
@@ -124,12 +112,6 @@ def test_a_place_of_a_secret_is_none() -> None:
     assert system(parameters=parameters).parameters == parameters
 
 
-@given(st.dates(), st.floats(0, 1e6), st.just("auto") | st.just({"width": 64, "height": 32}))
-def test_a_config_is_what_its_dump_says(day: datetime.date, price: float, size: Any) -> None:
-    config = system(price={"usd_per_image": price, "as_of": day}, parameters={"a": [1]}, size=size)
-    assert SystemConfig.model_validate(config.model_dump(mode="json")) == config
-
-
 def test_a_name_is_looked_for_beside_the_config(tmp_path: Path) -> None:
     """And its folder beside the file that names it; those of echo-hf come after one's own."""
     inline = "{name: b, adapter: files, developer: N, status: replay, parameters: {folder: f}}"
@@ -147,13 +129,6 @@ def test_a_name_is_looked_for_beside_the_config(tmp_path: Path) -> None:
     assert refused(config).startswith(str(shipped_configs() / "quickstart.yaml"))
     written(tmp_path, quickstart=MINE + "{}}")
     assert load_evaluation(config).systems[0].name == "mine"
-
-
-def test_what_names_no_file_is_left_to_the_config(tmp_path: Path) -> None:
-    for data in (None, [], {}, {"systems": "a.yaml"}, {"systems": None}):
-        assert with_files(data, tmp_path) is data
-    mixed = {"systems": [3, None, {"name": "a"}, {"parameters": [1]}], "judges": [{}, 3]}
-    assert with_files(mixed, tmp_path) == mixed
 
 
 @pytest.mark.parametrize(
@@ -180,25 +155,6 @@ def test_a_missing_file_is_named(tmp_path: Path, kind: str, example: str) -> Non
     said = refused(written(tmp_path, config=f"{EVALUATION}{kind}s: [none.yaml]\n"))
     assert said.startswith(f"no {kind} '{tmp_path / 'none.yaml'}': expected a YAML file")
     assert example in said
-
-
-@pytest.mark.parametrize(
-    ("kind", "named", "meant"),
-    [
-        ("system", "gemini_2_0_flash", "gemini_3_1_flash_lite_image"),
-        ("system", "llm_diffusion", "gpt_4o_qwen_image qwen2_5_vl_7b_z_image_turbo"),
-        ("system", "flux_kontxt", "flux_kontext"),
-        ("judge", "gpt_4o", "gpt_4o_2024_11_20"),
-        ("judge", "gemini_2_0_flash", "gemini_3_8_flash"),
-    ],
-)
-def test_a_file_named_after_what_is_gone_leads_to_its_substitute(
-    tmp_path: Path, kind: str, named: str, meant: str
-) -> None:
-    config = f"{EVALUATION}{kind}s: [{kind}s/{named}.yaml]\n"
-    said = refused(written(tmp_path, config=config))
-    files = " or ".join(f"'{kind}s/{one}.yaml'" for one in meant.split())
-    assert f"did you mean {files}?" in said
 
 
 def test_every_substitute_is_named_after_what_answers() -> None:
@@ -303,21 +259,17 @@ def test_the_scale_stands_in_the_instructions() -> None:
     [
         ({"scale": [10, 1]}, "scale is [10, 1]: expected the lowest first"),
         ({"scale": [1, 9.5]}, "expected whole numbers, or decimals: true"),
-        ({"mode": "jsno"}, "judges.0.mode is 'jsno'"),
-        ({"rubrics": ["overal"]}, "'overal'"),
-        ({"rubrics": []}, "rubrics"),
-        ({"repeats": 0}, "repeats is 0"),
         ({"engine": {"kind": "openai", "api_key": "tulip-1"}}, ELSEWHERE),
         ({"status": "substitute"}, "stands_for and a note"),
-        ({"stands_for": "GPT-4o"}, "status is 'current'"),
         ({"scael": [1, 10]}, "'scael'; did you mean 'scale'"),
+        ({"name": "other"}, "'other' is taken"),
     ],
     ids=str,
 )
 def test_a_mistake_in_a_judge_is_one_line(
     tmp_path: Path, wrong: dict[str, Any], words: str
 ) -> None:
-    assert words in refused(config_of(tmp_path, [{**judge_of(), **wrong}]))
+    assert words in refused(config_of(tmp_path, [{**judge_of(), **wrong}, judge_of("other")]))
 
 
 @pytest.mark.parametrize(
@@ -325,8 +277,6 @@ def test_a_mistake_in_a_judge_is_one_line(
     [
         ((0.2, 0.2), {}, "judge 'a' has share 0.2, and nobody rates all samples by 'overall'"),
         ((0.2, 1), {"protocol": "published"}, "protocol 'published' does not know"),
-        ((0, 1), {}, "judges.0.share is 0: input should be greater than 0"),
-        ((1.5, 1), {}, "judges.0.share is 1.5: input should be less than or equal"),
     ],
 )
 def test_somebody_rates_all_samples(
@@ -337,10 +287,6 @@ def test_somebody_rates_all_samples(
     by_text = judge_of("c", rubrics=["overall", "text_rendering"], share=0.5)
     said = refused(config_of(tmp_path, [judge_of("b"), by_text]))
     assert "nobody rates all samples by 'text_rendering': expected a judge with this" in said
-
-
-def test_two_judges_have_two_names(tmp_path: Path) -> None:
-    assert "'mira' is taken" in refused(config_of(tmp_path, [judge_of(), judge_of()]))
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", None], ids=["empty", "bytes", "missing"])

@@ -37,7 +37,6 @@ from tests.local_hub_repository import StoredFile
 
 REPO = "mira/theirs"
 JPG = "?format=jpg"
-CARD = b"---\nconfigs:\n- config_name: text_to_image\n- config_name: image_to_image\n---\n"
 FEEDBACK = [{"post_id": "99", "feedback": "too yellow"}]
 TEXT = [
     {
@@ -51,11 +50,6 @@ TEXT = [
         "has_nsfw": False,
     }
 ]
-EDITS: list[dict[str, Any]] = [
-    {"id": "e0", "prompt": "make it blue", "input_images": ["TokenRed", "TokenGone"]},
-    {"id": "e1", "prompt": "again", "input_images": ["{server}/shot.png"], "is_screenshot": True},
-    {"id": "e2", "prompt": "plain", "input_images": ["TokenOld"]},
-]
 
 
 @dataclass(frozen=True)
@@ -68,7 +62,7 @@ class Place:
     def holds(self, **configs: pa.Table) -> None:
         self.hub.api().create_repo(REPO, repo_type="dataset", exist_ok=True)
         repository = self.hub.repositories[REPO]
-        files = {"README.md": StoredFile(CARD)}
+        files = {"README.md": StoredFile(b"---\n---\n")}
         for name, table in configs.items():
             sink = pa.BufferOutputStream()
             pq.write_table(table, sink)
@@ -98,27 +92,6 @@ def place(hub: LocalHub, tmp_path: Path) -> Iterator[Place]:
         yield Place(hub, server, images, tmp_path / "hub-cache")
 
 
-def edits(server: ImageServer, boxes: Any, kind: pa.DataType) -> pa.Table:
-    names = [
-        [name.replace("{server}", server.url("")) for name in row["input_images"]] for row in EDITS
-    ]
-    return pa.table(
-        {
-            "id": [row["id"] for row in EDITS],
-            "prompt": [row["prompt"] for row in EDITS],
-            "input_images": names,
-            "is_screenshot": [bool(row.get("is_screenshot")) for row in EDITS],
-            "input_bboxs": pa.array([boxes if row["id"] == "e1" else None for row in EDITS], kind),
-        }
-    )
-
-
-BOXES: Mapping[str, tuple[Any, pa.DataType]] = {
-    "list": ([[0, 0, 20, 10], [-10, -10, 16, 20]], pa.list_(pa.list_(pa.int64()))),
-    "json": ("[[0, 0, 20, 10], [-10, -10, 16, 20]]", pa.string()),
-}
-
-
 def test_text_to_image_has_all_columns(place: Place) -> None:
     place.holds(text_to_image=pa.Table.from_pylist(TEXT))
     loaded = place.load("text_to_image")
@@ -145,11 +118,30 @@ def test_text_to_image_has_all_columns(place: Place) -> None:
         assert row[name] is None
 
 
-@pytest.mark.parametrize("form", BOXES)
-def test_image_to_image_is_fetched_and_cut(place: Place, form: str) -> None:
-    place.holds(image_to_image=edits(place.server, *BOXES[form]))
-    with pytest.warns(MissingImagesWarning, match=r"2 images .* \(gone 1, degenerate_box 1\)"):
-        loaded = place.load("image_to_image")
+BOXES: Mapping[str, tuple[Any, pa.DataType]] = {
+    "list": ([[0, 0, 20, 10], [-10, -10, 16, 20]], pa.list_(pa.list_(pa.int64()))),
+    "json": ("[[0, 0, 20, 10], [-10, -10, 16, 20]]", pa.string()),
+}
+
+
+@pytest.mark.parametrize(("boxes", "kind"), BOXES.values(), ids=BOXES)
+def test_image_to_image_is_fetched_once_and_cut(
+    place: Place, boxes: Any, kind: pa.DataType
+) -> None:
+    names = [["TokenRed", "TokenGone"], [place.server.url("/shot.png")], ["TokenOld"]]
+    columns = {
+        "id": ["e0", "e1", "e2"],
+        "prompt": ["make it blue", "again", "plain"],
+        "input_images": names,
+        "is_screenshot": [False, True, False],
+        "input_bboxs": pa.array([None, boxes, None], kind),
+    }
+    place.holds(image_to_image=pa.table(columns))
+    for _ in range(2):
+        with pytest.warns(MissingImagesWarning, match=r"2 images .* \(gone 1, degenerate_box 1\)"):
+            loaded = place.load("image_to_image")
+    tried = [f"/media/{name}{end}" for name in ("TokenGone", "TokenOld") for end in ("", JPG)]
+    assert place.server.asked == dict.fromkeys([f"/media/TokenRed{JPG}", *tried, "/shot.png"], 1)
 
     whole, cut, old = loaded
     assert [each and each.size for each in whole["input_images"]] == [(20, 10), None]
@@ -163,19 +155,6 @@ def test_image_to_image_is_fetched_and_cut(place: Place, form: str) -> None:
     assert cut["sample_digest"] is not None
     assert [image.getpixel((0, 0)) for image in old["input_images"]] == [(0, 0, 255)]
     assert loaded["output_images"][:] == [None] * 3
-
-
-def test_images_are_asked_for_once_and_kept_as_they_came(place: Place) -> None:
-    place.holds(
-        text_to_image=pa.Table.from_pylist(TEXT),
-        image_to_image=edits(place.server, *BOXES["list"]),
-    )
-    for _ in range(2):
-        place.load("text_to_image")
-        with pytest.warns(MissingImagesWarning):
-            loaded = place.load("image_to_image")
-    tried = [f"/media/{name}{end}" for name in ("TokenGone", "TokenOld") for end in ("", JPG)]
-    assert place.server.asked == dict.fromkeys([f"/media/TokenRed{JPG}", *tried, "/shot.png"], 1)
     plain = loaded.cast_column("screenshot", Image(decode=False))
     assert Path(plain[1]["screenshot"]["path"]).read_bytes() == BLUE
     assert place.images.store.open(digest_of(RED)) == RED
@@ -244,7 +223,7 @@ LAYOUTS = {
     ),
     "embedded": (
         {"input_images": pa.array([[{"bytes": RED}]], pa.list_(pa.struct({"bytes": pa.binary()})))},
-        f"images of '{REPO}' are embedded: expected their names",
+        "has another layout .*expected a list of names of images, found {'bytes'",
     ),
     "numbers": ({"input_images": [[7]]}, "expected a list of names of images, found 7"),
     "a name": ({"input_images": ["TokenRed"]}, "expected a list of names of images, found 'T'"),
@@ -264,31 +243,13 @@ def test_another_layout_is_one_line(place: Place, columns: dict[str, Any], said:
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("made", [pa.list_, pa.large_list])
-@pytest.mark.parametrize("names", [pa.string(), pa.large_string()])
-def test_every_list_of_names_is_read(place: Place, made: Any, names: pa.DataType) -> None:
-    kind = made(pa.field("item", names, nullable=False))
-    images = pa.array([["TokenRed"]], kind)
-    place.holds(text_to_image=pa.table({"id": ["a"], "output_images": images}))
-    (row,) = place.load("text_to_image")
-    assert (row["output_media"], row["missing_images"]) == (["TokenRed"], [])
-
-
-def test_a_config_that_is_not_there_is_answered_with_the_nearest(place: Place) -> None:
+def test_a_config_that_is_not_there_is_told(place: Place) -> None:
     place.holds(text_to_image=pa.Table.from_pylist(TEXT))
-    with pytest.raises(ReleaseError, match="'text_to_imag'; did you mean 'text_to_image'"):
+    with pytest.raises(ReleaseError, match="'mira/theirs' has no config 'text_to_imag'"):
         place.load("text_to_imag")
-    # A card that cannot be read only costs the hint.
-    repository = place.hub.repositories[REPO]
-    for card in (b"---\nconfigs: [3]\n---\n", b"---\nconfigs: [\n---\n", b"\xff"):
-        files = {"README.md": StoredFile(card)}
-        repository.branches["main"] = repository.add("card", None, files)
-        with pytest.raises(ReleaseError, match="unknown config 'analysis'; known: none"):
-            place.load("analysis")
 
 
 SIDES = st.integers(-30, 150)
-NOISE = np.random.default_rng(0).integers(0, 256, (80, 120, 3), dtype=np.uint8)
 
 
 @given(st.tuples(SIDES, SIDES, SIDES, SIDES))
@@ -300,39 +261,24 @@ def test_a_cut_is_what_slicing_an_array_gives(box: tuple[int, int, int, int]) ->
     if found is None:
         assert not inside.any()
     else:
-        assert found == (
-            xs[inside].min(),
-            ys[inside].min(),
-            xs[inside].max() + 1,
-            ys[inside].max() + 1,
-        )
+        xs, ys = xs[inside], ys[inside]
+        assert found == (xs.min(), ys.min(), xs.max() + 1, ys.max() + 1)
 
 
 @pytest.mark.parametrize(
     ("value", "boxes"),
     [
-        (None, None),
         ("", None),
-        ("null", None),
         ("[]", []),
-        ([], []),
         ([[1, 2, 3, 4]], [[1.0, 2.0, 3.0, 4.0]]),
-        ("[[1, 2.5, 3, 4]]", [[1.0, 2.5, 3.0, 4.0]]),
-        ("[[1, 2", "expected a list of boxes"),
-        ("3", "expected a list of boxes"),
-        ([[1, 2, 3]], "expected four finite numbers"),
-        ([["a", 2, 3, 4]], "expected a list of boxes"),
-        ("[[NaN, 0, 1, 1]]", "expected four finite numbers"),
+        ("[[1, 2", "'[[1, 2': expected a list of boxes"),
+        ("3", "'3': expected a list of boxes"),
+        ([[1, 2, 3]], "'[[1, 2, 3]]': expected four finite numbers a box"),
+        ("[[NaN, 0, 1, 1]]", "'[[NaN, 0, 1, 1]]': expected four finite numbers a box"),
     ],
 )
 def test_boxes_are_a_list_or_its_json(value: Any, boxes: Any) -> None:
-    found = boxes_of(value)
-    if isinstance(boxes, str):
-        assert isinstance(found, str)
-        assert boxes in found
-        assert str(value)[:80] in found
-    else:
-        assert found == boxes
+    assert boxes_of(value) == boxes
 
 
 def test_tokens_are_asked_for_where_x_keeps_media(

@@ -7,7 +7,6 @@ import importlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -59,6 +58,7 @@ class _Space(SimpleHTTPRequestHandler):
         """Says nothing."""
 
 
+@pytest.mark.slow
 def test_it_loads_from_the_hub_and_offline_and_writes_to_the_cache_alone(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with ThreadingHTTPServer(("127.0.0.1", 0), _Space) as server:
@@ -98,30 +98,11 @@ def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None
     assert metric.description.startswith(f"ECHO's {name}: ")
 
 
-def test_a_copy_of_the_folder_loads(tmp_path: Path, load_measure: Callable[..., Any]) -> None:
-    import evaluate
-
-    for name in ("a folder", "echo"):
-        shutil.copytree(SPACE, tmp_path / name)
-    for path in (tmp_path / "a folder" / "echo.py", tmp_path / "echo"):
-        assert evaluate.load(str(path), "color_shift").features == PAIR
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("win_rat", "unknown config 'win_rat'; did you mean 'win_rate'?"),
-        ("colour_shift", "unknown config 'colour_shift'; did you mean 'color_shift'?"),
-        (None, "no config is named: expected evaluate.load(path, name) with one of win_rate, "),
-    ],
-)
-def test_an_unknown_config_is_one_line(
-    load_measure: Callable[..., Any], name: str | None, expected: str
-) -> None:
-    with pytest.raises(EchoError) as caught:
-        load_measure(name)
-    assert str(caught.value).startswith(expected)
-    assert "\n" not in str(caught.value)
+def test_an_unknown_config_is_one_line(load_measure: Callable[..., Any]) -> None:
+    with pytest.raises(EchoError, match=r"^unknown config 'win_rat'; did you mean 'win_rate'\?"):
+        load_measure("win_rat")
+    with pytest.raises(EchoError, match=r"^unknown config None; known: color_shift, "):
+        load_measure()
 
 
 def test_the_folder_is_a_metric_space_of_this_package() -> None:

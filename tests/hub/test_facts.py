@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -10,10 +9,7 @@ from datasets import Dataset
 
 from echo_hf.engines.base import make_engine
 from echo_hf.hub.facts import (
-    BENCHMARK_CONFIGS,
-    CONFIGS,
     MOST_LISTED,
-    SCORE_CONFIGS,
     FailedCalls,
     failed_calls,
     measure,
@@ -21,7 +17,7 @@ from echo_hf.hub.facts import (
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.tables import POSTS, SAMPLES, TABLES
+from echo_hf.tables import POSTS
 from tests.hub.conftest import Samples
 from tests.stages_for_tests import Guess, Scripted, request
 from tests.stages_for_tests import posts as stage_posts
@@ -56,29 +52,13 @@ def test_of_many_the_first_thousand_are_listed(tmp_path: Path) -> None:
     assert told.requests == keys(*lines)[:MOST_LISTED]
 
 
-def test_every_config_keeps_to_a_declared_table() -> None:
-    for name, config in CONFIGS.items():
-        assert TABLES[config.table.name] is config.table
-        assert config.table is SAMPLES or config.table.name == name
-    assert set(BENCHMARK_CONFIGS) < set(CONFIGS)
-
-    # Nobody who ranked images is published.
-    assert not {"human", "posts", "threads"} & set(CONFIGS)
-    assert "results" not in SCORE_CONFIGS
-
-
-def posts(*rows: Mapping[str, str | None]) -> Dataset:
-    full = [{**dict.fromkeys(POSTS.columns), **row} for row in rows]
-    return Dataset.from_list(full, features=POSTS.features)
-
-
-POSTED = posts(
+POSTED = [
     {"url": "u1", "lang": "en-US", "platform": "x", "author": "mira"},
     {"url": "u2", "lang": "und", "platform": "x", "author": "mira"},
     {"url": "u3", "lang": "iw", "platform": "bluesky", "author": "mira"},
     {"url": "u4", "lang": None, "platform": None, "author": None},
     {"url": "unused", "lang": "fr", "platform": "x", "author": "jo"},
-)
+]
 
 
 def test_each_sample_is_counted_once_by_its_primary_post(samples: Samples) -> None:
@@ -91,7 +71,8 @@ def test_each_sample_is_counted_once_by_its_primary_post(samples: Samples) -> No
         "text_to_image": every.select([]),
         "analysis": every,
     }
-    found = measure(configs, POSTED)
+    posts = [{**dict.fromkeys(POSTS.columns), **row} for row in POSTED]
+    found = measure(configs, Dataset.from_list(posts, features=POSTS.features))
     assert list(found) == ["all", "image_to_image", "text_to_image", "analysis"]
     assert found["all"] == found["analysis"]
     assert found["all"].model_dump() == {

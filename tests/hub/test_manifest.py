@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from echo_hf.curate.splits import CONFIGS as SPLIT_CONFIGS
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.facts import SAMPLE_CONFIGS, ReleaseFacts, SampleCounts
+from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts, SampleCounts
 from echo_hf.hub.manifest import make_manifest, read_manifest
 from echo_hf.hub.release import Release, read_release, released_facts, verify_release
 from tests.hub.conftest import Samples, Write
@@ -53,25 +53,6 @@ def test_the_manifest_counts_what_is_in_the_files(release: Release) -> None:
         assert entry["digest"] == by_hand(release.path / entry["files"][0]["path"])
 
 
-def test_the_manifest_is_stable_text_of_what_the_run_knew(
-    release: Release, facts: ReleaseFacts
-) -> None:
-    text = (release.path / "manifest.json").read_text("utf-8")
-    manifest = json.loads(text)
-    assert text == json.dumps(manifest, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
-    assert read_manifest(release.path).text() == text
-    assert released_facts(release) == facts
-    assert manifest["name"] == "pixelbloom-2025-03"
-    assert manifest["target"]["released"] == "2025-03-25"
-    assert (manifest["protocol"], manifest["rules_built"]) == ("corrected", False)
-    assert [row["stage"] for row in manifest["funnel"]] == ["relevance", "extract"]
-    assert manifest["funnel"][0]["counts"]["rejected"] == {"repost": 60}
-    bare = {"digest": "cd" * 32, "engine": None, "prompt": None}
-    engine = {"kind": "vllm", "model": "m|n"}
-    made = {"digest": "ab" * 32, "engine": engine, "prompt": "ef" * 32}
-    assert manifest["provenance"] == {"relevance": made, "splits": bare}
-
-
 def test_a_release_of_format_1_is_still_read(release: Release) -> None:
     def age(data: Any) -> None:
         data["format"] = 1
@@ -90,26 +71,37 @@ def test_a_release_of_format_1_is_still_read(release: Release) -> None:
     assert (old.stats["configs"]["analysis"]["rows"], old.stats["measured"]) == (3, {})
 
 
-@pytest.mark.parametrize(
-    ("edit", "said"),
-    [
-        *(
-            (lambda data, path=path: data["card"].update(path=path), r"card\.path is .*")
-            for path in (
-                "../outside.parquet",
-                "/etc/hostname",
-                "text_to_image/../../x/test-00000-of-00001.parquet",
-                "text_to_image/test-00000-of-00001.parquet\n",
-                "",
-            )
-        ),
-        (lambda data: data.update(format=3), "format is '3'"),
-        (lambda data: data.pop("configs"), "configs"),
-        (lambda data: data.update(surprise=1), "surprise"),
-        (lambda data: data["statements"].update(surprise=1), "surprise"),
-        (lambda data: data["configs"].update({"../x": {}}), "configs"),
-    ],
-)
+def test_the_manifest_is_stable_text_of_what_the_run_knew(
+    release: Release, facts: ReleaseFacts
+) -> None:
+    text = (release.path / "manifest.json").read_text("utf-8")
+    manifest = json.loads(text)
+    assert text == json.dumps(manifest, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+    assert read_manifest(release.path).text() == text
+    assert released_facts(release) == facts
+    assert (manifest["name"], manifest["protocol"]) == ("pixelbloom-2025-03", "corrected")
+    assert manifest["target"]["released"] == "2025-03-25"
+    assert [row["stage"] for row in manifest["funnel"]] == ["relevance", "extract"]
+    bare = {"digest": "cd" * 32, "engine": None, "prompt": None}
+    engine = {"kind": "vllm", "model": "m|n"}
+    made = {"digest": "ab" * 32, "engine": engine, "prompt": "ef" * 32}
+    assert manifest["provenance"] == {"relevance": made, "splits": bare}
+
+
+OUTSIDE = ("../outside.parquet", "/etc/hostname", "a/../../x/test-00000-of-00001.parquet", "")
+STRANGE: dict[str, tuple[Edit, str]] = {
+    **{
+        path: (lambda data, path=path: data["card"].update(path=path), r"card\.path is .*")
+        for path in OUTSIDE
+    },
+    "format": (lambda data: data.update(format=3), "format is '3'"),
+    "no configs": (lambda data: data.pop("configs"), "configs"),
+    "key": (lambda data: data["statements"].update(surprise=1), "surprise"),
+    "name": (lambda data: data["configs"].update({"../x": {}}), "configs"),
+}
+
+
+@pytest.mark.parametrize(("edit", "said"), STRANGE.values(), ids=STRANGE)
 def test_a_manifest_of_another_shape_is_refused(release: Release, edit: Edit, said: str) -> None:
     """It cannot name a file outside of its release."""
     edited(release.path, edit)
@@ -118,7 +110,7 @@ def test_a_manifest_of_another_shape_is_refused(release: Release, edit: Edit, sa
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, "\udcff"])
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "\udcff"])
 def test_what_is_no_json_object_is_refused(release: Release, text: str) -> None:
     for name, read in (
         ("stats.json", lambda: release.stats),
@@ -128,58 +120,39 @@ def test_what_is_no_json_object_is_refused(release: Release, text: str) -> None:
         with pytest.raises(ReleaseError, match=rf"{name}.* the release again") as raised:
             read()
         assert "\n" not in str(raised.value)
-
-
-def test_a_folder_without_manifest_is_no_release(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match=r"no release in .*nowhere.*manifest\.json"):
-        read_manifest(tmp_path / "nowhere")
+        read_manifest(release.path / "nowhere")
 
 
 def test_the_configs_are_those_that_the_splits_fill() -> None:
     assert SAMPLE_CONFIGS == SPLIT_CONFIGS
+    assert not {"human", "posts", "threads"} & set(CONFIGS)  # who ranked images is not published
 
 
-def test_each_sample_is_counted_once(samples: Samples, write: Write) -> None:
+def test_each_sample_is_counted_once(samples: Samples, write: Write, facts: ReleaseFacts) -> None:
     waits = {"review": ["may_show_minor", "personal_data"]}
     every = samples(waits, {"review": [], "safety": None}, {"review": None, "safety": None})
-    release = write("release", {"text_to_image": samples(waits), "analysis": every})
-    manifest = json.loads((release.path / "manifest.json").read_text("utf-8"))
-    told = {name: manifest[name] for name in ("open_reviews", "unscreened", "hashed_authors")}
-    assert told == {"open_reviews": 1, "unscreened": 2, "hashed_authors": False}
-
-
-@pytest.mark.parametrize(
-    ("author", "commenters", "named"),
-    [("0123", [], True), (None, [None, "0123"], True), (None, [None], False), (None, [], False)],
-)
-def test_an_author_stands_in_it_as_whoever_posted(
-    samples: Samples, facts: ReleaseFacts, author: Any, commenters: list[Any], named: bool
-) -> None:
-    said = [{"author": one, "feedback": "too blue"} for one in commenters]
-    rows = samples({}, {"author": author, "community_feedback": said})
-    assert make_manifest(facts, {}, [rows]).hashed_authors is named
-
-
-COUNTS: Mapping[str, Any] = {
-    "samples": 3,
-    "languages": {"en": 3},
-    "platforms": {"x": 3},
-    "tasks": {"edit": 3},
-    "doubts": {"lacks_input": 1},
-    "authors": 2,
-    "repeated_authors": 1,
-    "unknown_authors": 0,
-}
+    made = make_manifest(facts, {}, [samples(waits), every])
+    assert (made.open_reviews, made.unscreened, made.hashed_authors) == (1, 2, False)
+    for author, comment in (("0123", None), (None, "0123")):
+        said = [{"author": None}, {"author": comment}]
+        named = samples({}, {"author": author, "community_feedback": said})
+        assert make_manifest(facts, {}, [named]).hashed_authors
 
 
 def test_the_stats_hold_sizes_funnel_and_measures(write: Write) -> None:
     left_out = {"ratings": {"not_released": 2}}
-    measured = {"all": SampleCounts(**COUNTS)}
-    release = write("release", measured=measured, left_out=left_out)
+    kinds: Any = {"languages": {"en": 3}, "platforms": {"x": 3}, "tasks": {"edit": 3}}
+    authors = {"authors": 2, "repeated_authors": 1, "unknown_authors": 0}
+    counts = {**kinds, **authors, "samples": 3, "doubts": {"lacks_input": 1}}
+    release = write("release", measured={"all": SampleCounts(**counts)}, left_out=left_out)
     data = json.loads((release.path / "stats.json").read_text("utf-8"))
     size = (release.path / "analysis/test-00000-of-00001.parquet").stat().st_size
     assert data["configs"]["analysis"] == {"rows": 3, "pictures": 7, "bytes": size}
     assert list(data["funnel"]) == ["relevance", "extract"]
     assert data["funnel"]["relevance"]["rejected"] == {"repost": 60}
-    assert (data["measured"], data["left_out"]) == ({"all": COUNTS}, left_out)
+    assert data["measured"] == {
+        "all": {**kinds, **authors, "samples": 3, "doubts": {"lacks_input": 1}}
+    }
+    assert data["left_out"] == left_out
     assert release.stats == data

@@ -22,7 +22,7 @@ from tests.local_hub import FINE_READER, FINE_WRITER, READER, LocalHub
 
 REFUSED = {
     None: "there is no token: run `hf auth login`, or set HF_TOKEN",
-    "hf_unknown": "the Hub does not know this token",
+    "hf_unknown": "the Hub refuses this token",
     READER: "the token of 'mira' may only read: make one that may write",
     FINE_READER: "the token of 'mira' may only read: make one that may write",
 }
@@ -99,57 +99,34 @@ def test_tags_that_hold_a_post_are_found_and_deleted(
         revisions_holding("pixel-lab/ecko", ["https://a.example/1"], api=hub.api())
 
 
-@pytest.mark.parametrize("delete", [False, True])
-def test_what_still_holds_a_post_is_told(
-    hub: LocalHub, put: Put, release: Release, configs: Configs, delete: bool
-) -> None:
-    put(release)
-    out = io.StringIO()
-    urls = configs["analysis"]["post_urls"][0]
-    show_holding(Console(file=out, width=400), REPO, urls, delete=delete, api=hub.api())
-    said = out.getvalue()
-    assert f"tag v1 of {REPO} still holds them in 1 samples and 0 stored answers" in said
-    assert f"branch main of {REPO} still holds them in 1 samples" in said
-    assert ("deleted 1 tags: v1" in said) is delete
-    assert ("--delete-tags" in said) is not delete
-    assert "super_squash_history" in said
-    assert set(hub.repositories[REPO].tags) == (set() if delete else {"v1"})
+NAMED: dict[str, dict[str, Any]] = {
+    "post": {"post_urls": ["https://a.example/6", POST]},
+    "span": {"prompt_spans": [SPAN]},
+    "image": {"picture_sources": [{"role": "output", "sha256": "ab", "post_url": POST}]},
+    "comment": {"community_feedback": [{**COMMENT, "post_url": POST}]},
+    "span of a comment": {"community_feedback": [{**COMMENT, "spans": [SPAN]}]},
+}
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"post_urls": ["https://a.example/6", POST]},
-        {"prompt_spans": [SPAN]},
-        {"picture_sources": [{"role": "output", "sha256": "ab", "post_url": POST}]},
-        {"community_feedback": [{**COMMENT, "post_url": POST}]},
-        {"community_feedback": [{**COMMENT, "spans": [SPAN]}]},
-    ],
-)
-def test_a_post_is_found_wherever_a_sample_names_it(
-    hub: LocalHub, put: Put, samples: Samples, write: Write, values: dict[str, Any]
-) -> None:
-    rows = samples({"prompt": "A fox"}, {"prompt": "A hat", **values})
-    put(write("one", {"analysis": rows}))
-    held = [(one.revision, one.samples) for one in holding(hub, POST)]
-    assert held == [("v1", ("sample1",)), ("main", ("sample1",))]
-
-
-def test_stored_answers_about_a_post_are_counted(
-    hub: LocalHub, put: Put, write: Write, configs: Configs
+def test_a_post_is_found_wherever_it_is_named(
+    hub: LocalHub, put: Put, samples: Samples, write: Write
 ) -> None:
     sources = [[POST], ["https://a.example/8"], ["https://a.example/8", POST]]
-    empty = dict.fromkeys(RESPONSES.columns)
     answers = [
-        {**empty, "request_key": f"{number:064x}", "text": "{}", "sources": urls}
+        {**dict.fromkeys(RESPONSES.columns), "request_key": f"{number:064x}", "sources": urls}
         for number, urls in enumerate(sources)
     ]
-    put(write("one", {**configs, "responses": Dataset.from_list(answers, RESPONSES.features)}))
+    rows = samples({"prompt": "A fox"}, *NAMED.values())
+    responses = Dataset.from_list(answers, RESPONSES.features)
+    put(write("one", {"analysis": rows, "responses": responses}))
+    every = tuple(f"sample{number}" for number in range(1, 1 + len(NAMED)))
     held = [(one.revision, one.samples, one.answers) for one in holding(hub, POST)]
-    assert held == [("v1", (), 2), ("main", (), 2)]
+    assert held == [("v1", every, 2), ("main", every, 2)]
 
 
-def test_files_of_older_releases_are_read_as_they_are(hub: LocalHub) -> None:
+@pytest.mark.parametrize("delete", [False, True])
+def test_what_still_holds_a_post_is_told(hub: LocalHub, delete: bool) -> None:
+    """Files of older releases are read as they are."""
     data = pa.BufferOutputStream()
     pq.write_table(pa.table({"id": ["old"], "post_urls": [[POST]]}), data)
     hub.api().create_repo(REPO, repo_type="dataset")
@@ -159,5 +136,14 @@ def test_files_of_older_releases_are_read_as_they_are(hub: LocalHub) -> None:
         repo_id=REPO,
         repo_type="dataset",
     )
-    (held,) = holding(hub, POST)
-    assert (held.revision, held.samples, held.answers) == ("main", ("old",), 0)
+    repository = hub.repositories[REPO]
+    repository.tags["v1"] = repository.head
+    out = io.StringIO()
+    show_holding(Console(file=out, width=400), REPO, [POST], delete=delete, api=hub.api())
+    said = out.getvalue()
+    assert f"tag v1 of {REPO} still holds them in 1 samples and 0 stored answers" in said
+    assert f"branch main of {REPO} still holds them in 1 samples" in said
+    assert ("deleted 1 tags: v1" in said) is delete
+    assert ("--delete-tags" in said) is not delete
+    assert "super_squash_history" in said
+    assert set(repository.tags) == (set() if delete else {"v1"})

@@ -360,5 +360,5 @@ def test_the_leaderboard_has_a_board_for_each_model(year: Year) -> None:
     assert [one.problem for one in scored if one.problem] == []
     assert {one.target for one in scored} == {model_of(one) for one in range(QUARTERS)}
     for one in scored:
-        board = published_board(one, "text_to_image", "corrected")
-        assert {line.system for line in board.lines} == {"amber", "birch"}
+        board = published_board(scored, one, "text_to_image", "corrected")
+        assert {line.system for line in board["lines"]} == {"amber", "birch"}

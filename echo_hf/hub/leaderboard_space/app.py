@@ -12,14 +12,7 @@ from threading import Lock
 from typing import Any
 
 from echo_hf import EchoError
-from echo_hf.hub.leaderboard import (
-    EVERY,
-    ScoredRelease,
-    published_board,
-    read_scored,
-    shown,
-    splits_of,
-)
+from echo_hf.hub.leaderboard import ScoredRelease, read_scored, shown, splits_of
 
 NAMED_IN = "leaderboard.json"
 NOBODY = "none"
@@ -50,12 +43,6 @@ class Leaderboard:
         """The splits of a release."""
         return next((splits_of(each) for each in self.releases if each.tag == tag), [])
 
-    def judges(self, tag: str | None, split: str | None) -> list[str]:
-        """Whose ratings can be looked at: all judges together, and each alone."""
-        (*found,) = (each for each in self.releases if each.tag == tag and split)
-        boards = [published_board(each, str(split), "corrected") for each in found]
-        return [EVERY, *(judge for board in boards for judge in board.judges)]
-
 
 def repository() -> str:
     """The dataset repository that the file beside this one names."""
@@ -74,34 +61,28 @@ def main() -> None:
         tags = [each.tag for each in board.releases]
         first = tags[0] if tags else None
         beside = gradio.Dropdown(choices=[NOBODY, *tags], value=NOBODY)
-        return gradio.Dropdown(choices=tags, value=first), beside, *chosen(first)
+        return gradio.Dropdown(choices=tags, value=first), beside, chosen(first)
 
-    def chosen(tag: str | None) -> tuple[Any, ...]:
+    def chosen(tag: str | None) -> Any:
         splits = board.splits(tag)
-        split = splits[0] if splits else None
-        return gradio.Radio(choices=splits, value=split), picked(tag, split)
+        return gradio.Radio(choices=splits, value=splits[0] if splits else None)
 
-    def picked(tag: str | None, split: str | None) -> Any:
-        return gradio.Dropdown(choices=board.judges(tag, split), value=EVERY)
-
-    def told(tag: str, split: str, protocol: str, judge: str, beside: str) -> str:
+    def told(tag: str, split: str, protocol: str, beside: str) -> str:
         other = None if beside == NOBODY else beside
-        return shown(board.releases, tag, split, protocol, judge, other, board.problem)
+        return shown(board.releases, tag, split, protocol, other, board.problem)
 
     with gradio.Blocks(title="ECHO leaderboard", analytics_enabled=False) as page:
         gradio.Markdown(f"# ECHO leaderboard\n\nResults of `{board.repo_id}`")
         with gradio.Row():
             tag, beside = gradio.Dropdown(label="Tag"), gradio.Dropdown(label="Compare with")
-            judge = gradio.Dropdown(label="Judges")
         with gradio.Row():
             split = gradio.Radio(label="Split")
             protocol = gradio.Radio(PROTOCOLS, value=PROTOCOLS[0], label="Protocol")
         table = gradio.HTML()
-        choices = [tag, split, protocol, judge, beside]
-        page.load(opened, None, [tag, beside, split, judge]).then(told, choices, table)
-        tag.input(chosen, tag, [split, judge]).then(told, choices, table)
-        split.input(picked, [tag, split], judge).then(told, choices, table)
-        for each in (protocol, judge, beside):
+        choices = [tag, split, protocol, beside]
+        page.load(opened, None, [tag, beside, split]).then(told, choices, table)
+        tag.input(chosen, tag, split).then(told, choices, table)
+        for each in (split, protocol, beside):
             each.input(told, choices, table)
     page.launch()
 

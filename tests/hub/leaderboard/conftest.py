@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -79,3 +80,8 @@ def figure(system: str, value: float | None, **more: Any) -> dict[str, Any]:
 def results(figures: Iterable[Mapping[str, Any]]) -> Dataset:
     rows = [{**each, "definition": json.dumps(each["definition"])} for each in figures]
     return Dataset.from_list(rows, features=RESULTS.features)
+
+
+def words(page: str) -> str:
+    body = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]*>", " ", body).split())

@@ -12,13 +12,8 @@ from echo_hf.builder.build import build
 from echo_hf.cli.progress import Watch
 from echo_hf.config.systems import shipped_config
 from echo_hf.errors import HubError
-from echo_hf.hub.leaderboard import (
-    NO_INTERVALS,
-    judge_board,
-    published_board,
-)
+from echo_hf.hub.leaderboard import NO_INTERVALS, NO_RESULTS, published_board, read_scored
 from echo_hf.hub.publish import publish
-from echo_hf.hub.scored import NO_RESULTS, read_scored
 from echo_hf.quickstart.run import JUDGE, show
 from tests.hub.leaderboard.conftest import COUNT, DEFINITION, REPO, Publish, figure, ratings
 from tests.local_hub import STRANGER, LocalHub
@@ -82,21 +77,17 @@ def test_a_repository_without_tags_or_that_is_not_there(hub: LocalHub) -> None:
 
 @pytest.mark.slow
 def test_it_is_the_board_that_the_run_has(hub: LocalHub, tmp_path: Path) -> None:
-    """Figures of `results.json` and its tiers; its only judge gives the same, from the ratings."""
     show(Watch(Console(quiet=True)), tmp_path)
     release = build(shipped_config(), runs=tmp_path)
     publish(release, REPO, "v1", allow_rules=True, allow_unscreened=True, api=hub.api())
     (found,) = read_scored(REPO, api=hub.api())
     path = release.path.parent / "results.json"
     details = json.loads(path.read_text("utf-8"))["details"]["text_to_image"]["win_rate"]
-    board = published_board(found, "text_to_image", "corrected")
+    board = published_board([found], found, "text_to_image", "corrected")
     tiers = {name: at for at, names in enumerate(details["tiers"]["tiers"], 1) for name in names}
 
     rates = details["corrected"]["win_rate"]
-    assert {line.system: line.value for line in board.lines} == rates
-    assert {line.system: line.tier for line in board.lines} == tiers
-    assert (board.judges, board.note) == ((JUDGE,), "")
-    alone = judge_board(found, "text_to_image", "corrected", JUDGE)
-    assert {line.system: line.value for line in alone.lines} == pytest.approx(rates)
-    assert {line.system: line.tier for line in alone.lines} == tiers
-    assert published_board(found, "image_to_image", "corrected").note == NO_INTERVALS
+    assert {line.system: line.value for line in board["lines"]} == rates
+    assert {line.system: line.tier for line in board["lines"]} == tiers
+    assert f"judged by {JUDGE};" in board["about"]
+    assert published_board([found], found, "image_to_image", "corrected")["note"] == NO_INTERVALS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,14 @@ import pytest
 from datasets import Dataset
 from scipy import stats
 
-from echo_hf.hub.leaderboard import read_scored, shown
-from echo_hf.hub.scored import (
-    FROM_FIGURES,
-    NOT_BOTH,
+from echo_hf.hub.leaderboard import (
     NOTHING_SHARED,
     Decay,
     ScoredRelease,
     decay,
     orders,
+    read_scored,
+    shown,
     unrated,
 )
 from echo_hf.tables import RATINGS
@@ -30,8 +30,8 @@ from tests.hub.leaderboard.conftest import (
     Publish,
     figure,
     prompts,
+    words,
 )
-from tests.hub.leaderboard.test_board import words
 from tests.local_hub import LocalHub
 
 COUNT = 40
@@ -110,24 +110,16 @@ def test_decay_is_what_the_newest_tag_of_the_same_benchmark_no_longer_names(
     )
     publish_scored("echo.1", [figure("a", 0.7)], rows=posted({"a": "1", "e": "2", "f": "5"}))
     publish_scored("other", rows=posted({"z": "9"}))
-    every = {one.tag: one for one in read_scored(REPO, api=hub.api())}
-    found = tuple(every.values())
-    assert {one.benchmark for one in found} == set(every)  # each was written under its own name
-    same = tuple(
-        ScoredRelease(**{**vars_of(one), "benchmark": one.tag.partition(".")[0]}) for one in found
-    )
+    read = read_scored(REPO, api=hub.api())
+    assert {one.benchmark for one in read} == {"echo", "echo.1", "other"}
+    same = [replace(one, benchmark=one.tag.partition(".")[0]) for one in read]
     other, newest, oldest = same
-    assert decay(same, oldest) == Decay("echo.1", 4, otherwise=1, gone=2)
+    assert decay(same, oldest) == Decay("echo.1", 4, gone=2)
     assert [decay(same, one) for one in (newest, other)] == [None, None]
     page = words(shown(same, "echo", SPLIT))
     assert "2 of 4 samples (50 %) are of posts that no sample of echo.1, the newest, names" in page
-    assert "1 more are made or chosen otherwise there" in page
-    assert "echo Pixelbloom 4 1 0 50 %" in page
-    assert "echo.1 Pixelbloom 3 1 0 -" in page
-
-
-def vars_of(one: ScoredRelease) -> dict[str, Any]:
-    return {name: getattr(one, name) for name in one.__dataclass_fields__}
+    assert "echo Pixelbloom 4 1 50 %" in page
+    assert "echo.1 Pixelbloom 3 1 -" in page
 
 
 def test_a_change_of_places_is_sure_where_the_paired_interval_is_on_either_tag() -> None:
@@ -135,7 +127,7 @@ def test_a_change_of_places_is_sure_where_the_paired_interval_is_on_either_tag()
     before, now = tag("v1", rated(**dict(zip("ab", wins(32), strict=True)))), None
     for won, is_sure in ((8, True), (17, False)):
         now = tag("v2", rated(**dict(zip("ab", wins(won), strict=True))))
-        (found,) = orders(before, now, SPLIT, "corrected").reordered
+        ((found,), _) = orders(before, now, SPLIT, "corrected")
         assert (found.systems, found.is_sure) == (("a", "b"), is_sure)
         for lead, ahead in zip(found.leads, (32, won), strict=True):
             each = np.array([1.0] * ahead + [-1.0] * (COUNT - ahead))
@@ -144,6 +136,8 @@ def test_a_change_of_places_is_sure_where_the_paired_interval_is_on_either_tag()
             assert lead.interval == pytest.approx((low, high))
     page = words(shown([now, before], "v1", SPLIT, beside="v2"))
     assert "a over b +0.600 (0.341 to 0.859) -0.150 (-0.470 to 0.170) not decided" in page
+    ((back,), _) = orders(now, before, SPLIT, "corrected")
+    assert (back.systems, [lead.value for lead in back.leads]) == (("b", "a"), [0.15, -0.6])
 
 
 def test_intervals_hold_over_all_pairs_together() -> None:
@@ -153,9 +147,7 @@ def test_intervals_hold_over_all_pairs_together() -> None:
     many = {**dict(zip("ba", wins(27), strict=True)), **rest}
     each = np.array([1.0] * 27 + [-1.0] * 13) / 4  # one of four opponents
     assert stats.ttest_1samp(each, 0).pvalue < 0.05
-    (found,) = orders(
-        tag("v1", rated(**few)), tag("v2", rated(**many)), SPLIT, "corrected"
-    ).reordered
+    ((found,), _) = orders(tag("v1", rated(**few)), tag("v2", rated(**many)), SPLIT, "corrected")
     ends = stats.ttest_1samp(each, 0).confidence_interval(1 - 0.05 / 10)
     assert found.leads[0].interval == pytest.approx(tuple(ends))
     assert not found.is_sure
@@ -165,16 +157,14 @@ def test_only_systems_and_judges_of_both_tags_count() -> None:
     """A newcomer moves win rates without moving the order of others; another judge is no news."""
     before = tag("v1", rated(**dict(zip("ab", wins(32), strict=True))))
     new = rated(**dict(zip("ab", wins(32), strict=True)), c=[9.0] * COUNT)
-    told = orders(before, tag("v2", new), SPLIT, "corrected")
-    assert (told.reordered, told.compared) == ((), True)
-    assert "systems (a, b) and judges (qwen)" in told.how
-    assert "no two systems have changed places" in words(
-        shown([tag("v2", new), before], "v1", SPLIT, beside="v2")
-    )
-    by_other = tag("v2", rated("gpt", **dict(zip("ba", wins(32), strict=True))))
-    assert orders(before, by_other, SPLIT, "corrected").how == NOTHING_SHARED
-    unanswered = tag("v2", rated(a=[None] * COUNT, b=[5.0] * COUNT))
-    assert orders(before, unanswered, SPLIT, "corrected").how == NOTHING_SHARED
+    moved, said = orders(before, tag("v2", new), SPLIT, "corrected")
+    assert moved == []
+    assert said.startswith("no two systems have changed places; ")
+    assert "systems (a, b) and judges (qwen)" in said
+    by_other = rated("gpt", **dict(zip("ba", wins(32), strict=True)))
+    unanswered = rated(a=[None] * COUNT, b=[5.0] * COUNT)
+    for other in (by_other, unanswered):
+        assert orders(before, tag("v2", other), SPLIT, "corrected") == ([], NOTHING_SHARED)
 
 
 def test_another_model_of_the_same_name_has_no_order_in_common() -> None:
@@ -187,23 +177,4 @@ def test_another_model_of_the_same_name_has_no_order_in_common() -> None:
         tag(name, some, *(figure(system, 0.5, definition=named(name)) for system in "ab"))
         for name in ("v1", "v2")
     ]
-    assert orders(*releases, SPLIT, "corrected").how == NOTHING_SHARED
-    bare = [ScoredRelease(one.tag, "", figures=one.figures) for one in releases]
-    assert orders(*bare, SPLIT, "corrected").how == NOT_BOTH
-
-
-def test_without_ratings_only_intervals_that_do_not_overlap_decide() -> None:
-    """Each is 0.1 to either side of its rate."""
-    first = tag("v1", None, figure("a", 0.75), figure("b", 0.5), figure("c", 0.25))
-    second = tag("v2", None, figure("a", 0.125), figure("b", 0.5), figure("c", 0.375))
-    told = orders(first, second, SPLIT, "corrected")
-    assert told.how == FROM_FIGURES
-    by_pair = {one.systems: one.is_sure for one in told.reordered}
-    assert by_pair == {("a", "b"): True, ("a", "c"): True}
-    near = tag("v2", None, figure("a", 0.4), figure("b", 0.5), figure("c", 0.375))
-    (one,) = orders(first, near, SPLIT, "corrected").reordered
-    assert (one.systems, one.is_sure) == (("a", "b"), False)
-    bare = tag("v2", None, figure("a", 0.1, low=None), figure("b", 0.9), figure("c", 0.05))
-    (one,) = orders(first, bare, SPLIT, "corrected").reordered
-    assert (one.leads[1].interval, one.is_sure) == (None, False)
-    assert orders(first, tag("v2", None, figure("a", 0.1)), SPLIT, "corrected").how == NOT_BOTH
+    assert orders(*releases, SPLIT, "corrected") == ([], NOTHING_SHARED)
