@@ -336,8 +336,8 @@ def _put(images: ImageStore, path: str, folder: str) -> str | Finding:
         if not stat.S_ISREG(found.st_mode):
             return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r} is not a regular file")
         if found.st_size > MOST_BYTES:
-            said = f"{found.st_size} bytes, expected at most {MOST_BYTES}"
-            return Finding(Notice.BROKEN_IMAGE, f"{path!r}: {said}")
+            too_many = f"{found.st_size} bytes, expected at most {MOST_BYTES}"
+            return Finding(Notice.BROKEN_IMAGE, f"{path!r}: {too_many}")
         data = file.read_bytes()
     except (OSError, ValueError, RuntimeError) as error:  # a NUL, a link that leads to itself
         said = error.strerror if isinstance(error, OSError) else type(error).__name__

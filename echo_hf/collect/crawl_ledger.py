@@ -431,7 +431,7 @@ class CrawlLedger(Database):
             addresses = [canonical_url(word) for word in identifier.split()]
             addresses.append(x_status_url(identifier) if platform == "x" else None)
             addresses.append(post_ids.get((platform, identifier)))
-            return next((stand_ins[one] for one in addresses if one in stand_ins), None)
+            return next((stand_ins[one] for one in addresses if one and one in stand_ins), None)
 
         asked_about = self.execute("select * from asked")
         gone = [row for row in asked_about if stand_in(row[0], row[2])]

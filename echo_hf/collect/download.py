@@ -146,9 +146,9 @@ class Download(Stage):
             found.append(distinct_images(filled))
         seen = _by_digest(posts, found, threads)
         copies = self._copies(seen, said)
-        for thread, images in zip(threads, found, strict=True):
-            beside = {None, *(one["sha256"] for one in images)}
-            for image in images:
+        for thread, known_images in zip(threads, found, strict=True):
+            beside = {None, *(one["sha256"] for one in known_images)}
+            for image in known_images:
                 own, other = (copies[where].get(image["sha256"]) for where in (thread, ALL))
                 # Where the two disagree on what is first, a thread keeps to its own.
                 known = [own] if other in seen[thread] else [own, other]

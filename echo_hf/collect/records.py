@@ -66,7 +66,9 @@ def read_records(
                 yield batch
             if not is_said:
                 unsaid.append((start, rows))
-        for name in searched if collected is not None else ():
+        if collected is None:
+            return
+        for name in searched:
             # What a platform has answered; posts that only follow from others carry no keyword.
             for answer in stored_answers(collected, name):
                 # No image lies beside an answer: nothing can lie below a file.
