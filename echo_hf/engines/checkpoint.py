@@ -23,6 +23,7 @@ from echo_hf.engines.base import (
     ImageRef,
     Request,
     StreamingEngine,
+    check_installed,
     read_options,
 )
 from echo_hf.engines.pixels import PixelRule, budget_of, sent_reference
@@ -73,7 +74,9 @@ def family_of(model: str) -> str | None:
     return next((family for words, family in NAMES if words.search(name.lower())), None)
 
 
-def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
+def find_checkpoint(
+    model: str, revision: str | None = None, *, before_asking: Callable[[], None] | None = None
+) -> Checkpoint:
     """Finds the commit or the folder that a name stands for, without reading all weights."""
     folder = Path(model)
     if folder.is_dir():
@@ -88,6 +91,8 @@ def find_checkpoint(model: str, revision: str | None = None) -> Checkpoint:
     is_pinned, is_name = bool(COMMIT.fullmatch(revision)), is_hub_name(model)
     found = try_to_load_from_cache(model, CONFIG, revision=revision) if is_name else None
     if not isinstance(found, str):
+        if before_asking and is_name and not is_pinned:
+            before_asking()
         try:
             found = hf_hub_download(model, CONFIG, revision=revision)
         except Exception as error:  # the Hub's client passes on what its own libraries raise
@@ -273,4 +278,5 @@ class CheckpointEngine(StreamingEngine):
 
     @cached_property
     def _checkpoint(self) -> Checkpoint:
-        return find_checkpoint(self.options.model, self.options.revision)
+        options, before = self.options, partial(check_installed, self.kind)
+        return find_checkpoint(options.model, options.revision, before_asking=before)

@@ -222,7 +222,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
         "win_rate: unknown argument 'references'; known: predictions",
     ),
     "argument": ("win_rate", {"predicitons": RATINGS}, "'predicitons'; did you mean 'predictions'"),
-    "missing": ("win_rate", {"predictions": [{"system": "a"}]}, "row 0 has no 'sample_id'"),
+    "missing": ("win_rate", {"predictions": [{"system": "a"}]}, "expected a dict with sample_id"),
     "type": ("win_rate", {"predictions": [{**ROW, "rating": "9"}]}, "has type 'string': expected"),
     "null": ("win_rate", {"predictions": [{**ROW, "judge": None}]}, "'judge' is null in row 0"),
 }

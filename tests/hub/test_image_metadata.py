@@ -31,8 +31,9 @@ from echo_hf.images.store import ImageStore
 from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import LATER, OUTPUTS, RATINGS
 from tests.hub.quickstart_release import entry, released
-from tests.images.test_image_metadata import NOTED, SECRETS, camera_notes, noisy, saved
+from tests.images.test_image_metadata import NOTED, SECRETS, camera_notes, saved
 from tests.images.test_image_metadata import texts as notes
+from tests.images_for_tests import encoded, noise
 
 # Posts with a config, and the release that the toolkit made of them while images went into it as
 # posted, in full and dehydrated. `pier.jpg` alone has metadata: EXIF with GPS, and a comment.
@@ -70,7 +71,7 @@ def test_a_release_from_before_loads_and_is_hydrated_to_its_very_bytes(
 
 # Files with all that they can say; the last two cannot be cleaned.
 FILES = {
-    **{name: NOTED[name][0]() for name in ("jpeg", "png", "webp")},
+    **{name: NOTED[name][0] for name in ("jpeg", "png", "webp")},
     "bmp": saved("BMP"),
     "tiff": saved("TIFF", exif=camera_notes()),
     "bmp_with_more": saved("BMP") + SECRETS[0],
@@ -83,7 +84,7 @@ def write_posts(folder: Path, count: int = len(FILES), **privacy: str) -> Path:
     (folder / "pictures").mkdir(parents=True)
     posts = []
     for number, (name, data) in enumerate(list(FILES.items())[:count]):
-        drawn = saved("PNG", noisy(size=(64 + number, 48)).rotate(180))
+        drawn = encoded(noise((64 + number, 48)).rotate(180), "PNG")
         (folder / "pictures" / name).write_bytes(data)
         (folder / "pictures" / f"{name}_drawn").write_bytes(drawn)
         shown = [("A pier in daylight", name), ("The same pier under snow", f"{name}_drawn")]

@@ -245,7 +245,7 @@ DAMAGES: dict[str, tuple[Callable[[pa.Table], Any], str]] = {
     "other type": (filled("prompt", 3, pa.int64()), "'prompt' is 'int64', expected 'string'"),
     "null feedback": (filled("community_feedback", [None]), "holds null"),
     "null image": (filled("output_images", [None]), "holds null"),
-    "no image": (filled("screenshot", {"bytes": b"<svg/>", "path": "x"}), "not a readable image"),
+    "no image": (filled("screenshot", {"bytes": b"<svg/>", "path": "x"}), "expected one of AVIF"),
 }
 
 

@@ -60,7 +60,7 @@ def _seen(inputs: list[Any], outputs: list[Any], **options: Any) -> list[SampleF
     ("given", "made", "reason", "detail"),
     [
         (GOOD, None, "missing_output", "output"),
-        (GOOD, CUT, "bad_output truncated", "output: the file ends before the image does (9000"),
+        (GOOD, CUT, "bad_output truncated", "output: the file ends before the image does"),
         (GOOD, b"<html>not found</html>", "bad_output html", "output: "),
         (GOOD, Path("a.png"), "bad_output no_file", "output: the file does not exist or cannot be"),
         (GOOD, SHEET, "blank_output", "output"),

@@ -312,7 +312,7 @@ def test_a_box_that_leaves_nothing_is_refused(box: tuple[int, int, int, int], in
     ("data", "said"),
     [
         (b"no picture", "it begins with b'no picture'"),
-        (encoded(drawn("RGB"), "PNG")[:700], "700 bytes: fetch it again"),
+        (encoded(drawn("RGB"), "PNG")[:700], "the file ends before the image does"),
         (encoded(Image.new("F", (9, 9)), "TIFF"), "pixels of mode 'F'"),
     ],
 )

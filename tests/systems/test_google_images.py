@@ -148,7 +148,7 @@ def test_the_number_of_inputs_is_the_models() -> None:
         ({}, {"aspect_ratios": ["wide"]}, "'wide'"),
         ({}, {"modalities": ["TEXT"]}, "expected IMAGE among them"),
         ({}, {"safety_settings": {"HARASSMENT": "OFF"}}, "'HARASSMENT' is no category"),
-        ({}, {"base_url": "https://a.example/?x=1"}, "base_url has more than scheme"),
+        ({}, {"base_url": "https://a.example/?x=1"}, "base_url is not shown: expected an address"),
         ({"size": {"width": 1000, "height": 700}}, {}, "size is 1000 x 700, and the model"),
     ],
 )

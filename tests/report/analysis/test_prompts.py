@@ -363,7 +363,10 @@ def test_a_file_of_references_stands_for_all_that_it_lists(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"path": "a.txt", "file": "a.txt"}, "expected no file, draw and sha256 beside path"),
+        (
+            {"path": "a.txt", "file": "a.txt"},
+            "expected either path, one file or several, or dataset",
+        ),
         (
             {"dataset": "a/b", "revision": "v1", "file": "a.txt", "split": "test"},
             "expected no config and split beside file",
