@@ -89,7 +89,7 @@ def rehearsed(name: str, folder: Path, url: str) -> Path:
     return folder / f"{name}.yaml"
 
 
-@pytest.mark.parametrize("name", ["paper", pytest.param("paper_open", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["paper", "paper_open"])
 def test_a_config_of_the_paper_runs_from_posts_to_report(
     name: str, tmp_path: Path, server: LoopbackServer
 ) -> None:
