@@ -370,10 +370,10 @@ def system(given: Given) -> Iterator[Row]:
 
         def bare(task: Task) -> None:
             inputs = open_inputs(task)
-            _, shown, _ = pipeline.inputs(task.prompt, inputs)
+            shown, _ = pipeline.inputs(inputs)
             asked = pipeline.size_arguments(config.size, inputs[0].size if inputs else None)
             noise = torch.Generator("cpu").manual_seed(config.seed)
-            pipe(**drawing.options.call, **shown, **asked, generator=noise)
+            pipe(prompt=task.prompt, **drawing.options.call, **shown, **asked, generator=noise)
 
         seconds = given.seconds(1)
         found, alone = (_rate(step, tasks, seconds) for step in (ours, bare))
