@@ -41,6 +41,13 @@ LARGE_GPU_GIB, LARGE_STEP, SMALL_STEP = 70, 16_384, 8_192
 SAMPLER_BYTES = 16  # for each token of the vocabulary: four copies of 32 bits
 GRAPHS, LIBRARIES = GIB * 3 // 4, GIB // 4
 
+# What moves memory in ways that are not worked out here.
+MOVES = {
+    *("cpu_offload_gb", "offload_group_size", "hf_overrides", "quantization_config"),
+    *("pipeline_parallel_size", "decode_context_parallel_size", "kv_cache_memory_bytes"),
+    *("num_gpu_blocks_override", "speculative_config", "spec_model", "enable_lora"),
+}
+
 
 class Shape(NamedTuple):
     """What decides how much memory a model takes: its config.json, and numbers of its weights."""
@@ -139,7 +146,7 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     kv = {**BYTES, **FP8, "auto": number}.get(options.kv_cache_dtype, 0)
     packs = options.quantization is not None and not shape.packed
     for is_unknown, said in (
-        (given.keys() - {STEP}, f"engine_args: only {STEP} is worked out here"),
+        (given.keys() & MOVES, "engine_args moves memory in a way that is not worked out here"),
         (not tokens, f"no longest context of {options.model!r} here: give max_model_len"),
         (not kv, f"kv_cache_dtype {options.kv_cache_dtype!r} has a size not known here"),
         (packs, f"quantization {options.quantization!r}: name a model that is quantised already"),

@@ -252,7 +252,7 @@ def test_a_folder_tells_its_own_shape(tmp_path: Path) -> None:
     [
         ({"quantization": "fp8", "model": GEMMA}, None, "quantization 'fp8': name a model that is"),
         ({"kv_cache_dtype": "nvfp4"}, {}, "kv_cache_dtype 'nvfp4' has a size"),
-        ({"engine_args": {"cpu_offload_gb": 4}}, {}, "engine_args: only max_num_batched_tokens is"),
+        ({"engine_args": {"cpu_offload_gb": 4}}, {}, "engine_args moves memory in a way"),
         ({"model": GUARD}, None, "no longest context .* give max_model_len$"),
         ({"model": "acme/none"}, None, "no published shape of 'acme/none' here: name its folder"),
         ({}, {"layer_types": ["full_attention", "sliding_attention"]}, "not all of its layers att"),
