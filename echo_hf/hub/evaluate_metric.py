@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +17,7 @@ import pyarrow as pa
 from datasets import Features, Image, List
 from PIL import Image as PILImage
 
-from echo_hf.errors import ScoreError, unknown
+from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.hub.card import PAPER
 from echo_hf.images.decode import ImageSource
 from echo_hf.images.loader import LARGEST_16_BIT, ORIENTATION
@@ -88,6 +88,17 @@ def _written(image: PILImage.Image) -> bytes:
     return sink.getvalue()
 
 
+def names_in(predictions: Any) -> Iterable[str]:
+    """The columns of rows, of a dict of columns, or of a table of any library."""
+    names = getattr(predictions, "column_names", getattr(predictions, "columns", None))
+    if names is not None:
+        return list(names)
+    if hasattr(predictions, "__arrow_c_stream__"):
+        return list(pa.table(predictions).column_names)
+    rows = [predictions] if isinstance(predictions, Mapping) else predictions
+    return dict.fromkeys(name for row in rows for name in row)
+
+
 @dataclass(frozen=True)
 class EvaluateConfig:
     """A measure: the package that has it, what it takes and what it gives."""
@@ -125,6 +136,9 @@ class EvaluateConfig:
         """Ratings, or the images of samples, as `evaluate` stores them."""
         if self.features is RATING_ROWS:
             table = read_columns(given["predictions"], RATINGS, REQUIRED, OPTIONAL)
+            for name in names_in(given["predictions"]):
+                if name not in RATINGS.columns:
+                    raise TableError(unknown("column", name, RATINGS.columns, RATINGS.name))
             absent = dict.fromkeys(OPTIONAL)
             return {"predictions": [{**absent, **row} for row in table.to_pylist()]}
         found: dict[str, list[Any]] = {"predictions": [], "references": []}

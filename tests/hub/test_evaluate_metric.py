@@ -223,6 +223,11 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "argument": ("win_rate", {"predicitons": RATINGS}, "'predicitons'; did you mean 'predictions'"),
     "missing": ("win_rate", {"predictions": [{"system": "a"}]}, "expected a dict with sample_id"),
+    "extra": (
+        "win_rate",
+        {"predictions": [ROW, {**ROW, "rubrik": "overall"}]},
+        "ratings: unknown column 'rubrik'; did you mean 'rubric'",
+    ),
     "type": ("win_rate", {"predictions": [{**ROW, "rating": "9"}]}, "has type 'string': expected"),
     "null": ("win_rate", {"predictions": [{**ROW, "judge": None}]}, "'judge' is null in row 0"),
 }
