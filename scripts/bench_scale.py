@@ -4,12 +4,12 @@
     python scripts/bench_scale.py --ray
 
 Posts are generated, in no order: a third of them show a prompt with an image, the rest reply to a
-recent post. Every size is a build in a process of its own, its stages one after the other; then
-the same build once more, which reads results back; then its release as it may be passed on.
-Seconds are those on the clock and those in which the processes worked, which other work on the
-machine changes less; the growth is that of the latter. Memory is the most of each part, looked at
-every 5 ms: all that is resident, with the pages of files that are mapped, and of that what is
-anonymous, which alone the system could not take back. Engine `rules` takes what is marked,
+recent post. Every size is a build in a process of its own, its stages one after the other; then the
+same build once more, which reads results back; then its release as it may be passed on. Seconds are
+those on the clock and those in which the processes worked, which other work on the machine changes
+less; the growth is that of the latter. Memory is the most of each part, looked at every 20 ms,
+forks every 0.5 s: all that is resident, with the pages of files that are mapped, and of that what
+is anonymous, which alone the system could not take back. Engine `rules` takes what is marked,
 `recorded` reads answers from a file, and `instant` gives answers that are kept as a model's are.
 
 With `--ray`, the answers that one worker and eight workers of a Ray cluster on this machine give in

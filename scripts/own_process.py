@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
 Result = TypeVar("Result")
-INTERVAL = 0.005
-LOOKS = 20  # of which one is at the forks as well, which takes longer
+INTERVAL = 0.02  # a look takes 0.2 ms, which the work that is measured waits for
+LOOKS = 25  # of which one is at the forks as well, which takes longer
 
 
 class Held(NamedTuple):
