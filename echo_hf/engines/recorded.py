@@ -40,29 +40,30 @@ class RecordedEngine(ModelFree):
             )
         bundled = files("echo_hf.quickstart").joinpath("answers.jsonl")
         file = Path(str(bundled) if path is None else path)
+        self._answers: dict[tuple[str, str, int | None], str] = {}
+        digest = hashlib.sha256()
         try:
-            data = file.read_bytes()
-            lines = data.decode("utf-8-sig").split("\n")
+            with file.open("rb") as lines:
+                for number, line in enumerate(lines, 1):
+                    digest.update(line)
+                    if text := line.decode("utf-8-sig" if number == 1 else "utf-8").strip():
+                        self._take(text, f"{file}:{number}")
         except (OSError, ValueError) as error:  # of bytes that are no text, or in the path
             raise EngineError(
                 f"engine {KIND!r} cannot read {str(file)!r} ({error}): expected one JSON object a "
                 "line, in UTF-8"
             ) from None
-        self._sha256 = hashlib.sha256(data).hexdigest()
-        self._answers: dict[tuple[str, str, int | None], str] = {}
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            place = f"{file}:{number}"
-            try:
-                one = RecordedAnswer.model_validate_json(line)
-            except ValidationError as error:
-                raise EngineError(first_error(error, place, RecordedAnswer)) from None
-            key, told = (one.stage, one.row, one.part), one.answer
-            if key in self._answers:
-                raise EngineError(f"{place}: row {one.row!r} has an answer above: keep one of them")
-            text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
-            self._answers[key] = text
+        self._sha256 = digest.hexdigest()
+
+    def _take(self, line: str, place: str) -> None:
+        try:
+            one = RecordedAnswer.model_validate_json(line)
+        except ValidationError as error:
+            raise EngineError(first_error(error, place, RecordedAnswer)) from None
+        key, told = (one.stage, one.row, one.part), one.answer
+        if key in self._answers:
+            raise EngineError(f"{place}: row {one.row!r} has an answer above: keep one of them")
+        self._answers[key] = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
 
     def signature(self) -> dict[str, Any]:
         return {"kind": KIND, "sha256": self._sha256}
