@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf._infra import http_errors
-from echo_hf._infra.http_errors import ApiError, Meaning, NoResponse, Reply
-from echo_hf._infra.retry import RequestError
+from echo_hf._infra.http_errors import ApiError, Meaning, NoResponse, Reply, RequestError
 
 PAGE = ApiError(403, "<html>blocked", is_structured=False)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf._infra.retry import RequestError, RetryPolicy, retry_after
+from echo_hf._infra.http_errors import RequestError, RetryPolicy, retry_after
 
 BUSY = RequestError("busy")
 

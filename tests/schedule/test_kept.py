@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from echo_hf.errors import RunError
-from echo_hf.schedule.kept import COUNT, UNFINISHED, KeptRun
+from echo_hf.schedule.turn import COUNT, UNFINISHED, KeptRun
 
 
 @pytest.fixture

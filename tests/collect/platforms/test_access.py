@@ -9,7 +9,8 @@ from email.utils import formatdate
 import pytest
 from pydantic import SecretStr
 
-from echo_hf.collect.platforms.access import (
+from echo_hf.collect.platforms.base import (
+    UnanswerableError,
     check_answer,
     json_object,
     key_of,
@@ -17,7 +18,6 @@ from echo_hf.collect.platforms.access import (
     search_words,
     seconds_to_wait,
 )
-from echo_hf.collect.platforms.base import UnanswerableError
 from echo_hf.errors import PlatformError
 
 KEYS = {"THE_KEY": SecretStr("s3cr3t")}

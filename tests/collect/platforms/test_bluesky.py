@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.collect.platforms.access import read_posts
-from echo_hf.collect.platforms.base import Question, StaleCursorError, TimeWindow
+from echo_hf.collect.platforms.base import Question, StaleCursorError, TimeWindow, read_posts
 from echo_hf.collect.platforms.bluesky import Bluesky, SearchPlace, time_of
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf.collect.platforms.access import read_posts
-from echo_hf.collect.platforms.base import Question, TimeWindow
+from echo_hf.collect.platforms.base import Question, TimeWindow, read_posts
 from echo_hf.collect.platforms.mastodon import Mastodon
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError

@@ -12,12 +12,12 @@ import pytest
 
 from echo_hf.builder.build import run_until
 from echo_hf.collect.crawl import crawl_posts
-from echo_hf.collect.platforms.access import read_posts
 from echo_hf.collect.platforms.base import (
     Question,
     StaleCursorError,
     TimeWindow,
     UnanswerableError,
+    read_posts,
 )
 from echo_hf.collect.platforms.x import X, archive_of
 from echo_hf.collect.sources.base import Post

@@ -11,7 +11,7 @@ import pytest
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.fields import COUNTS
 from echo_hf.collect.records import read_records
-from echo_hf.collect.sources import jsonl
+from echo_hf.collect.sources import table
 from echo_hf.collect.sources.base import Finding, PostImage, make_source
 from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError
@@ -50,7 +50,7 @@ def test_all_fields_are_read(reads: Reads) -> None:
 
     reads("jsonl", FULL, {"7": whole})
     assert set(FULL) == set(POSTS.columns) - {"relevance"}
-    assert all(f"`{name}`" in str(jsonl.__doc__) for name in FULL)
+    assert all(f"`{name}`" in str(table.__doc__) for name in FULL)
 
 
 @pytest.mark.parametrize(
