@@ -28,7 +28,7 @@ from typer.testing import CliRunner
 
 from echo_hf import tables as declared
 from echo_hf.builder.build import build, opened, run_until
-from echo_hf.builder.steps import STAGES, stage_class
+from echo_hf.builder.steps import STAGES
 from echo_hf.builder.update import ASIDE, Updated, planned_build, update
 from echo_hf.cli import app
 from echo_hf.config.systems import shipped_config
@@ -40,7 +40,6 @@ from echo_hf.errors import (
     ReleaseError,
     RunError,
     SourceError,
-    StageError,
 )
 from echo_hf.hub.release import Release, read_release, verify_release
 from echo_hf.pipeline import stage as stages
@@ -60,12 +59,6 @@ from tests.recorded_as_model import (
     rows,
     tables,
 )
-
-
-def test_an_unknown_stage_is_named_with_the_nearest() -> None:
-    with pytest.raises(StageError, match=r"unknown stage 'rolls'; did you mean 'roles'\? known: "):
-        stage_class("rolls")
-
 
 HERE = Path(__file__).resolve().parents[1]
 

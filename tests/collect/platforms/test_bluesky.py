@@ -17,7 +17,7 @@ from echo_hf.collect.platforms.base import Question, StaleCursorError, TimeWindo
 from echo_hf.collect.platforms.bluesky import Bluesky, SearchPlace, time_of
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError
-from tests.collect.platforms.replaying import ReplayServer, Reply
+from tests.collect.platforms.conftest import ReplayServer, Reply
 from tests.collect.sources.test_bluesky import ADDRESS, URI, view
 
 XRPC = "/xrpc/app.bsky.feed."

@@ -29,8 +29,8 @@ from echo_hf.collect.platforms.x import X
 from echo_hf.collect.sources.base import make_source, posts_in
 from echo_hf.errors import PlatformError
 from echo_hf.pipeline.run_folder import RunFolder
+from tests.collect.platforms.conftest import ReplayServer, Reply
 from tests.collect.platforms.crawling import HURRIED, searching
-from tests.collect.platforms.replaying import ReplayServer, Reply
 from tests.collect.platforms.test_bluesky import BEGIN, session
 from tests.collect.sources.test_bluesky import URI, view
 from tests.collect.sources.test_mastodon import status

@@ -12,7 +12,7 @@ from echo_hf.collect.platforms.base import Question, TimeWindow, read_posts
 from echo_hf.collect.platforms.mastodon import Mastodon
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError
-from tests.collect.platforms.replaying import ReplayServer, Reply
+from tests.collect.platforms.conftest import ReplayServer, Reply
 from tests.collect.sources.test_mastodon import ADDRESS, status
 
 SEARCH, TAG = "/api/v2/search", "/api/v1/timelines/tag/fox"

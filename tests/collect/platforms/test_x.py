@@ -20,8 +20,8 @@ from echo_hf.collect.platforms.base import (
 from echo_hf.collect.platforms.x import X, archive_of
 from echo_hf.collect.sources.base import Post
 from echo_hf.pipeline.run_folder import RunFolder
+from tests.collect.platforms.conftest import ReplayServer, Reply
 from tests.collect.platforms.crawling import searching
-from tests.collect.platforms.replaying import ReplayServer, Reply
 from tests.collect.sources.test_x import ADDRESS, page, post
 from tests.progress_for_tests import Heard
 
