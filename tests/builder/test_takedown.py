@@ -149,11 +149,11 @@ def test_it_does_not_come_back(folder: Path) -> None:
 def test_answers_the_release_before_and_what_a_kill_left_go_with_it(tmp_path: Path) -> None:
     RecordedAsModel().use()
     theirs = FORGOTTEN.replace(X, BOARD)
-    given = bundled_posts()[:40]
+    given = bundled_posts()[:20]
     (post,) = (one for one in given if one["url"] == theirs)
     post["text"] += f" {WORD}"
     run = run_of(tmp_path)
-    for some in (given, given[:-10]):
+    for some in (given, given[:-5]):
         config = config_over(tmp_path, some)
         update(config, runs=tmp_path / "runs", with_responses=True)
     shutil.copytree(run / "release", run / ".release.previous")

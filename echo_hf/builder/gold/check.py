@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -176,7 +177,7 @@ def check_engine(
                 engine=answering,
                 store=store,
                 offline=offline,
-                progress=lambda stats, name=name: watch.advanced(name, stats.calls, stats),
+                progress=partial(_advanced, watch, name),
             )
             # What went wrong on which post of the held-out half is nobody's business.
             stats = replace(said.stats, rejected={}, noted={})
@@ -201,3 +202,7 @@ def check_engine(
         tuple(checked),
         tuple(notes),
     )
+
+
+def _advanced(watch: ProgressListener, name: str, stats: FillStats) -> None:
+    watch.advanced(name, stats.calls, stats)
