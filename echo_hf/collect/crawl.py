@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from echo_hf._infra.atomic import replaced_file
-from echo_hf._infra.retry import RetryPolicy
+from echo_hf._infra.http_errors import RetryPolicy
 from echo_hf.collect.crawl_ledger import (
     LEDGER,
     CrawlLedger,
@@ -23,7 +23,6 @@ from echo_hf.collect.crawl_ledger import (
     LedgerQuestion,
     QuestionState,
     Spent,
-    Unexpanded,
 )
 from echo_hf.collect.platforms.base import (
     Answer,
@@ -343,7 +342,13 @@ class Crawl:
                 lambda: self.platform.ask(asked.question, asked.cursor), self._waits
             )
         except StaleCursorError:
-            self._begin_again(asked)
+            if asked.attempt + 1 < MOST_BEGINNINGS:
+                self.ledger.begin_again(asked)
+            else:
+                said = (
+                    f"its cursors got lost {MOST_BEGINNINGS} times: some of its posts are missing"
+                )
+                self.ledger.put_aside(asked, QuestionState.REFUSED, said)
         except UnanswerableError as error:
             self.ledger.put_aside(asked, QuestionState.REFUSED, _one_line(error))
         except LongWaitError as error:
@@ -395,13 +400,6 @@ class Crawl:
             said = f"{MOST_IDLE} pages in a row brought nothing new: some of its posts are missing"
             self.ledger.put_aside(asked, QuestionState.REFUSED, said)
 
-    def _begin_again(self, asked: LedgerQuestion) -> None:
-        if asked.attempt + 1 < MOST_BEGINNINGS:
-            self.ledger.begin_again(asked)
-            return
-        said = f"its cursors got lost {MOST_BEGINNINGS} times: some of its posts are missing"
-        self.ledger.put_aside(asked, QuestionState.REFUSED, said)
-
     def _waits(self, seconds: float) -> None:
         self.progress.waits += 1
         self.progress.waited_s += seconds
@@ -413,7 +411,8 @@ class Crawl:
         while some := self.ledger.unexpanded(self._name, POSTS_AT_ONCE, rounds):
             for _, group in groupby(some, lambda post: post.round):
                 posts = list(group)
-                about = [post for post in posts if self._is_incomplete(post)]
+                lacks = self.ledger.lacks_below
+                about = [one for one in posts if one.incomplete or lacks(self._name, one)]
                 # Some platforms find replies by the first post of their conversation alone.
                 about += self.ledger.tops(self._name, about)
                 questions = self.platform.around([one.post for one in about]) if about else []
@@ -426,9 +425,6 @@ class Crawl:
                 }
                 new += self.ledger.expand(self._name, posts, questions, origins)
         return new
-
-    def _is_incomplete(self, post: Unexpanded) -> bool:
-        return post.incomplete or self.ledger.lacks_below(self._name, post)
 
 
 def _one_line(error: Exception) -> str:

@@ -179,8 +179,8 @@ def test_answers_about_posts_of_x_are_not_carried(tmp_path: Path) -> None:
 
 
 def test_a_release_without_answers_is_refused(tmp_path: Path) -> None:
-    config = config_over(tmp_path, POSTS[:12], "recorded")
-    release = build(config, runs=tmp_path / "first")
+    config = config_over(tmp_path, POSTS[:1], "recorded")
+    release = build(config, runs=tmp_path / "first", allow_empty=True)
     told = said_by(ReleaseError, replayed, config, release)
     assert "carries no responses, only 'analysis'" in told
     assert "--with-responses" in told

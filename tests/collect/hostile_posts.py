@@ -8,6 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tests.collect.sources.test_bluesky import ADDRESS as POST
+from tests.collect.sources.test_bluesky import URI, view
+from tests.collect.sources.test_mastodon import ADDRESS as STATUS
+from tests.collect.sources.test_mastodon import status
+
 TIME = "2026-03-02T17:12:40Z"
 FIRST = 10_000  # numbers of posts have as many digits as platforms give them
 COLUMNS = {
@@ -127,58 +132,39 @@ def reddit(posts: Sequence[Said]) -> str:
 
 
 def bluesky(posts: Sequence[Said]) -> str:
-    return lines({"posts": [_post_view(one) for one in posts]})
+    def shown(one: Said) -> dict[str, Any]:
+        images = {"$type": "app.bsky.embed.images#view", "images": [{"fullsize": one.image}]}
+        return view(
+            one.number,
+            one.text,
+            None if one.parent is None else URI(one.parent),
+            author={"did": "did:plc:mira", "handle": one.author},
+            replyCount=one.replies,
+            indexedAt=TIME,
+            **({"embed": images} if one.image else {}),
+        )
 
-
-def _post_view(one: Said) -> dict[str, Any]:
-    above = {"uri": _uri(one.parent), "cid": "c"} if one.parent is not None else None
-    images = {
-        "$type": "app.bsky.embed.images#view",
-        "images": [{"thumb": one.image, "fullsize": one.image, "alt": ""}],
-    }
-    return {
-        "uri": _uri(one.number),
-        "cid": "c",
-        "author": {"did": "did:plc:fox", "handle": one.author},
-        "record": {
-            "$type": "app.bsky.feed.post",
-            "text": one.text,
-            "createdAt": TIME,
-            **({"reply": {"parent": above, "root": above}} if above else {}),
-        },
-        **({"embed": images} if one.image else {}),
-        "replyCount": one.replies,
-        "indexedAt": TIME,
-    }
-
-
-def _uri(number: int | None) -> str:
-    return f"at://did:plc:fox/app.bsky.feed.post/{number}"
+    return lines({"posts": [*map(shown, posts)]})
 
 
 def mastodon(posts: Sequence[Said]) -> str:
-    statuses = [
-        {
-            "id": str(one.number + FIRST),
-            "uri": _status(one.number),
-            "url": _status(one.number),
-            "visibility": "public",
-            "created_at": TIME,
-            "content": f"<p>{html.escape(one.text)}</p>",
-            "account": {"acct": one.author, "username": one.author},
-            "in_reply_to_id": None if one.parent is None else str(one.parent + FIRST),
-            "media_attachments": [{"id": "1", "type": "image", "url": one.image}]
-            if one.image
-            else [],
-            "replies_count": one.replies,
-        }
-        for one in posts
-    ]
-    return lines({"accounts": [], "statuses": statuses, "hashtags": []})
+    def shown(one: Said) -> dict[str, Any]:
+        media = [{"id": "1", "type": "image", "url": one.image}] if one.image else []
+        return status(
+            one.number + FIRST,
+            None if one.parent is None else one.parent + FIRST,
+            created_at=TIME,
+            content=f"<p>{html.escape(one.text)}</p>",
+            account={"acct": one.author, "username": one.author},
+            media_attachments=media,
+            replies_count=one.replies,
+        )
+
+    return lines({"accounts": [], "statuses": [*map(shown, posts)], "hashtags": []})
 
 
-def _status(number: int) -> str:
-    return f"https://social.example/users/mira_draws/statuses/{number + FIRST}"
+def on_mastodon(number: int) -> str:
+    return STATUS(number + FIRST)
 
 
 def example(number: int) -> str:
@@ -190,9 +176,9 @@ def on_x(number: int) -> str:
 
 
 FORMS = {
-    "bluesky": Form(bluesky, "https://bsky.app/profile/did:plc:fox/post/{}".format),
+    "bluesky": Form(bluesky, POST),
     "jsonl": Form(jsonl, example),
-    "mastodon": Form(mastodon, _status),
+    "mastodon": Form(mastodon, on_mastodon),
     "reddit": Form(reddit, "https://www.reddit.com/comments/fox/_/{}".format, replies=False),
     "snscrape": Form(snscrape, on_x),
     "table": Form(table, example, columns=COLUMNS),

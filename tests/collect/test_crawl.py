@@ -91,7 +91,6 @@ def test_the_figure_of_the_paper() -> None:
     narrow = Phase(terms=tuple("abcdefghij"), window="7d", until=datetime.date(2025, 6, 30))
     queries = list(planned(Search(phases=(broad, narrow)), RELEASED, at("2026-01-01")))
     lengths = [one.question.window.end - one.question.window.start for one in queries]  # type: ignore[union-attr]
-
     assert [one.phase for one in queries] == [0] * 14 * 5 + [1] * 12 * 10
     assert [length.days for length in lengths] == [1] * 70 + [7] * 110 + [6] * 10
     assert not any(one.cut for one in queries)
@@ -101,13 +100,11 @@ def test_windows_are_asked_in_order_each_with_all_terms_and_languages() -> None:
     phase = Phase(terms=("a", "b"), languages=("en", "ja"), window="1d", days=2)
     queries = list(planned(Search(phases=(phase,)), RELEASED, at("2026-01-01")))
     told = [(_times(one)[0], one.question.about, one.question.language) for one in queries]
-
     assert told == list(product(("03-25 00", "03-26 00"), (("a",), ("b",)), ("en", "ja")))
 
 
 def test_a_window_that_is_not_over_ends_at_the_last_full_hour() -> None:
     week = Phase(terms=("a",), window="7d")
-
     assert windows(week, now="2025-04-02T10:59:59") == [
         ("03-25 00", "04-01 00", False),
         ("04-01 00", "04-02 10", True),
@@ -132,7 +129,6 @@ def test_every_hour_of_the_past_is_in_one_window(phases: list[tuple[int, int]], 
             covered.append(moment)
             moment += HOUR
     total = min(hours, 24 * sum(days for days, _ in phases))
-
     assert covered == [at("2025-03-25") + one * HOUR for one in range(total)]
 
 
@@ -168,7 +164,6 @@ def test_a_plan_counts_posts_where_that_is_free(serve: Serve, tmp_path: Path) ->
     config = config_of(phases=[{"days": 20, "window": "20d", "terms": ["lumen"]}])
     (query,), said = plan(config, tmp_path)
     first_page = min(50, sum("lumen" in one["terms"] for one in world.posts.values()))
-
     assert (query.posts, query.requests) == (first_page, 1)
     assert said == [f"{NAME} charges $0.001 a post"]
     assert query.usd == pytest.approx(first_page * PRICE)
@@ -182,7 +177,6 @@ def test_numbers_that_cost_are_only_asked_for_on_demand(
 ) -> None:
     service = serve(World.of(100, seed=9))
     queries, said = plan(config_of(), tmp_path, Dear, estimate=estimate)
-
     assert (len(queries), service.requests) == (26, asked)
     assert all((one.posts is None) is not estimate for one in queries)
     assert any("for $0.01 a query: --estimate" in line for line in said) is not estimate
@@ -195,7 +189,6 @@ def test_a_platform_that_does_not_answer_has_a_plan_all_the_same(
     service = serve(World.of(100, seed=9))
     service.faults["/"] = 500
     queries, said = plan(config_of(), tmp_path)
-
     assert {one.posts for one in queries} == {None}
     assert service.requests == 1
     assert said[1:] == [f"{NAME} gives no more numbers of posts: status 500"]
@@ -206,7 +199,6 @@ def test_what_is_done_takes_nothing_any_more(serve: Serve, tmp_path: Path) -> No
     crawled(tmp_path, config_of(budget={"posts": 150}))
     queries, _ = plan(config_of(), tmp_path)
     done = [one for one in queries if one.done]
-
     assert 0 < len(done) < len(queries)
     assert {(one.posts, one.requests, one.usd) for one in done} == {(0, 0, 0.0)}
     assert f"26 queries, {len(done)} of them done" in shown(queries, config_of())
@@ -217,7 +209,6 @@ def test_a_terminal_shows_a_line_a_term_or_a_line_a_query(serve: Serve, tmp_path
     config = config_of(budget={"posts": 1000, "usd": 2.5}, expand={"rounds": 3})
     queries, _ = plan(config, tmp_path, Dear)
     lines, every = shown(queries, config), shown(queries, config, every=True)
-
     assert as_json(queries[0]) == {
         "platform": NAME,
         "phase": 1,
@@ -266,7 +257,6 @@ def test_everything_reachable_is_collected_once_and_a_second_run_asks_nothing(
     watch = Heard()
     stats = crawled(tmp_path, config_of(), watch)
     requests = service.requests
-
     assert set(collected(tmp_path)) == world.reachable()
     assert set(service.answered.values()) == {1}
     assert stats.end is CrawlEnd.NOTHING_LEFT
@@ -291,7 +281,6 @@ def test_a_deleted_ancestor_keeps_its_place_and_the_figures_tell(
     written = json.loads((tmp_path / STATS).read_text("utf-8"))[NAME]
     console, lines = Console(file=io.StringIO(), width=200), list(crawl_lines(stats))
     show_crawled(console, [stats])
-
     assert {
         name: one["missing"] for name, one in collected(tmp_path).items() if one["missing"]
     } == {"p0": "deleted"}
@@ -329,7 +318,6 @@ def test_a_reply_of_a_reply_is_found_by_the_first_post_of_its_conversation(
     world = world_of({"p0": None, "p1": "p0", "p2": "p1", "p3": "p2"}, found)
     service = serve(world)
     crawled_with(Conversing, tmp_path)
-
     assert set(collected(tmp_path)) == set(world.posts)
     assert [path for path in service.answered if "thread" in path] == ["/thread?ids=p0"]
 
@@ -346,7 +334,6 @@ def test_a_thread_is_asked_for_once_whichever_of_its_posts_are_found(
     service = serve(world)
     stats = crawled_with(Threaded, tmp_path)
     threads = [path for path in service.answered if "thread" in path]
-
     assert set(collected(tmp_path)) == set(world.posts)
     assert threads == ["/thread?ids=p6", "/thread?ids=p0"]
     assert stats.questions["needless"] == 34
@@ -357,7 +344,6 @@ def test_hostile_trees_end(serve: Serve, tmp_path: Path) -> None:
     parents = {"p0": "p0", "p1": "p2", "p2": "p1", "p10": None, **chain}
     world = world_of(parents, found=["p0", "p1", "p100"])
     serve(world)
-
     assert crawled(tmp_path, config_of()).end is CrawlEnd.NOTHING_LEFT
     assert set(collected(tmp_path)) == set(world.posts)
 
@@ -374,7 +360,6 @@ def test_a_forgotten_cursor_has_the_question_asked_again_whole(
     service.before = restart
     stats = crawled(tmp_path, config_of(phases=[ONE_DAY], expand={"rounds": 0}))
     found = collected(tmp_path)
-
     assert set(found) == set(names)
     assert {one["times"] for one in found.values()} == {1}
     assert (stats.spent.requests, stats.spent.posts) == (2 + 3, 100 + 120)
@@ -386,7 +371,6 @@ def test_what_fails_costs_no_other_question_and_is_tried_again_unless_refused(
     service, watch = serve(world_of({"p0": None}, found=["p0"])), Heard()
     service.faults["/"] = 500
     stats = crawled(tmp_path, config_of(), watch)
-
     assert (stats.end, service.requests) == (CrawlEnd.OUT_OF_REACH, 3 * 3)
     assert (stats.questions["troubled"], len(watch.remarks)) == (3, 3)
     service.faults = {"q=lumen&since=2026-03-03": 500}
@@ -407,7 +391,6 @@ def test_a_long_wait_ends_the_run(serve: Serve, tmp_path: Path) -> None:
     service, watch = serve(world_of({"p0": None}, found=["p0"])), Heard()
     service.faults["/"], service.said = 429, {"reset_after": 90_000}
     stats = crawled(tmp_path, config_of(), watch)
-
     assert (stats.end, service.requests) == (CrawlEnd.TOLD_TO_WAIT, 1)
     assert watch.remarks == [f"{NAME} asks to wait 90000 s: come back then"]
 
@@ -419,7 +402,6 @@ def test_a_forgotten_post_that_comes_again_is_not_written_down(
     add_tombstones(tmp_path / TOMBSTONES, [hashed(f"{HOST}/p1")])
     crawled(tmp_path, config_of())
     bodies = "".join(one.body for one in stored_answers(tmp_path / LEDGER, NAME))
-
     assert "post p0" in bodies
     assert "post p1" not in bodies
 
@@ -442,7 +424,6 @@ def test_a_limit_stops_it_and_a_larger_one_goes_on(
     stopped = crawled(tmp_path, config_of(**limit))
     requests = service.requests
     crawled(tmp_path, config_of(**limit))
-
     assert (stopped.end, service.requests) == (end, requests)
     assert set(collected(tmp_path)) < world.reachable()
     assert crawled(tmp_path, config_of()).end is CrawlEnd.NOTHING_LEFT
@@ -499,7 +480,6 @@ def test_a_million_claimed_replies_are_asked_for_once(tmp_path: Path) -> None:
     post = {"id": "p0", "parent": None, "time": FIRST_DAY.isoformat(), "text": "x"}
     body = json.dumps({"posts": [{**post, "replies": 10**30}], "cursor": None})
     platform = Scripted(Answer(body, None, 1))
-
     assert run_crawl(platform, tmp_path, LUMEN).end is CrawlEnd.NOTHING_LEFT
     assert [one.about for one in platform.asked] == [("lumen",), (f"{HOST}/p0",)]
 
@@ -525,7 +505,6 @@ def test_only_what_was_not_covered_is_asked(
             ledger.add_searches(NAME, new)
             asked += [one.window for one in new]
     at = [FIRST_DAY + datetime.timedelta(hours=hour) for hour in hours]
-
     assert asked == [TimeWindow(*pair) for pair in pairwise(at)]
 
 
@@ -554,7 +533,6 @@ def test_a_platform_that_cannot_be_asked_costs_no_other(
     with refused:
         crawl_posts(config_with(*TWO), run, watch, patience=HURRIED, make=made.__getitem__)
     written = json.loads((tmp_path / STATS).read_text())
-
     assert {name: one["end"] for name, one in written.items()} == {
         "bluesky": end,
         "x": "nothing_left",
@@ -582,7 +560,6 @@ def test_terms_and_languages_that_are_taken_out_are_not_asked_until_they_come_ba
 ) -> None:
     both = Phase(terms=("lumen", "fox"), window="1d", days=3)
     one = Phase(terms=("fox",), window="1d", days=3)
-
     assert terms_asked(tmp_path, both, posts=1) == ({"lumen"}, CrawlEnd.POSTS_SPENT)
     assert terms_asked(tmp_path, one) == ({"fox"}, CrawlEnd.NOTHING_LEFT)
     assert terms_asked(tmp_path, both) == ({"lumen"}, CrawlEnd.NOTHING_LEFT)
@@ -612,7 +589,6 @@ def test_pages_without_end_are_given_up(following: Callable[[int], int], tmp_pat
     asked, stats = paged(
         tmp_path, lambda cursor: Answer(EMPTY, str(following(int(cursor or 0))), posts=1)
     )
-
     assert stats.spent.requests == stats.spent.posts == asked == MOST_IDLE
     assert (stats.end, stats.questions) == (CrawlEnd.NOTHING_LEFT, {"refused": 1})
     assert "brought nothing new" in next(iter(stats.errors))

@@ -62,7 +62,6 @@ def test_a_crawl_that_is_killed_collects_everything_once(serve: Serve, tmp_path:
     crawled(root, config_of())
     found = set(collected(root))
     figures = json.loads((root / "crawl.json").read_text("utf-8"))[NAME]
-
     assert world.reachable() - world.deleted <= found <= world.reachable()
     # The kill, and the restart, which may have met a question with one page behind it.
     assert sum(times - 1 for times in service.answered.values()) <= 2
@@ -78,7 +77,6 @@ def test_a_polite_stop_is_one_line(serve: Serve, tmp_path: Path, sent: signal.Si
     process = started(tmp_path)
     service.before = lambda requests: process.send_signal(sent) if requests == 5 else None
     _, errors = process.communicate(timeout=120)
-
     assert errors == "echo-hf: stopped; the same command resumes where it stopped\n"
     assert process.returncode == 130
     service.before = lambda _: None

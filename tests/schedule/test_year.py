@@ -26,11 +26,12 @@ import yaml
 
 from echo_hf.builder.refresh import RECORD
 from echo_hf.hub.leaderboard import published_board, read_scored
+from tests.collect.platforms.simulated import registered
 from tests.engines.openai.loopback_server import running
 from tests.local_hub import LocalHub
 from tests.local_hub_routes import Answer, Question
 from tests.schedule.conftest import REPO
-from tests.schedule.town import ADDRESS, HOST, NAME, date, registered
+from tests.schedule.town import ADDRESS, HOST, NAME, Town, TownSource, date
 from tests.schedule.year import EDITED, QUARTER, QUARTERS, Services, drawn, model_of
 from tests.stages_for_tests import ROOT
 
@@ -282,7 +283,7 @@ class Year:
 @pytest.fixture(scope="module")
 def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
     folder = tmp_path_factory.mktemp("year")
-    registered(folder / "plugin")
+    registered(folder / "plugin", Town, TownSource)
     (folder / "state").mkdir()
     services = Services(drawn(random.Random(SEED)))
     with running() as server, WatchedHub(services) as hub:

@@ -17,7 +17,7 @@ from PIL import Image
 
 from tests.engines.openai.loopback_server import Answer, Asked, completion
 from tests.images_for_tests import encoded
-from tests.schedule.town import FIRST_DAY, PAGE
+from tests.schedule.town import FIRST_DAY, PAGE, date
 from tests.systems.drawing_for_tests import image_answer
 
 QUARTER = 91
@@ -158,12 +158,17 @@ class Services:
             {
                 "id": one.name,
                 "parent": one.parent,
-                "day": one.day,
+                "time": _noon(one.day),
+                "author": f"author_{one.name}",
                 "text": one.said(self.today),
-                "edited": one.edited if one.edited <= self.today else None,
+                "edited": _noon(one.edited) if one.edited <= self.today else None,
             }
             for one in posts
         ]
+
+
+def _noon(day: int) -> str:
+    return f"{date(day)}T12:00:00+00:00"
 
 
 def _day(moment: str) -> int:

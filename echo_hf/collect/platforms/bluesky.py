@@ -12,23 +12,21 @@ from pydantic import BaseModel, ValidationError
 
 from echo_hf._infra.registry import Needs
 from echo_hf.collect.fields import Fields, read_json, read_moment
-from echo_hf.collect.platforms.access import (
+from echo_hf.collect.platforms.base import (
     EXTRA,
+    PLATFORMS,
+    Answer,
     LibraryPlatform,
+    Question,
+    StaleCursorError,
+    Tariff,
+    TimeWindow,
     json_object,
     key_of,
     missing_among,
     quiet,
     read_posts,
     search_words,
-)
-from echo_hf.collect.platforms.base import (
-    PLATFORMS,
-    Answer,
-    Question,
-    StaleCursorError,
-    Tariff,
-    TimeWindow,
 )
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import BLUESKY_POST

@@ -11,16 +11,20 @@ from urllib.parse import parse_qs, urlsplit
 
 from echo_hf._infra.registry import Needs
 from echo_hf.collect.fields import read_json
-from echo_hf.collect.platforms.access import (
+from echo_hf.collect.platforms.base import (
     EXTRA,
+    PLATFORMS,
+    Answer,
     LibraryPlatform,
+    Question,
+    Tariff,
+    UnanswerableError,
     json_object,
     key_of,
     missing_among,
     read_posts,
     search_words,
 )
-from echo_hf.collect.platforms.base import PLATFORMS, Answer, Question, Tariff, UnanswerableError
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import MASTODON_STATUS, web_url
 from echo_hf.errors import PlatformError

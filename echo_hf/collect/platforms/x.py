@@ -13,22 +13,20 @@ from requests.adapters import HTTPAdapter
 from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf._infra.registry import Needs
 from echo_hf.collect.fields import Fields
-from echo_hf.collect.platforms.access import (
+from echo_hf.collect.platforms.base import (
     EXTRA,
+    PLATFORMS,
+    Answer,
     LibraryPlatform,
+    Question,
+    StaleCursorError,
+    Tariff,
+    UnanswerableError,
     json_object,
     key_of,
     missing_among,
     read_posts,
     search_words,
-)
-from echo_hf.collect.platforms.base import (
-    PLATFORMS,
-    Answer,
-    Question,
-    StaleCursorError,
-    Tariff,
-    UnanswerableError,
 )
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import platform_of, post_id_of

@@ -104,11 +104,12 @@ class TableSource(Protocol):
         ...
 
 
-OURS = ["bluesky", "jsonl", "mastodon", "reddit", "snscrape", "table", "x"]
+OURS = {name: name for name in ("bluesky", "mastodon", "reddit", "table", "x")}
+OURS |= {"jsonl": "table", "quickstart": "table", "snscrape": "x"}
 SOURCES: Registry[type[Source], None] = Registry(
     "source",
     "echo_hf.sources",
-    {"quickstart": f"{__package__}.jsonl", **{name: f"{__package__}.{name}" for name in OURS}},
+    {name: f"{__package__}.{module}" for name, module in OURS.items()},
 )
 Kind = TypeVar("Kind", bound=type[Source])
 

@@ -41,11 +41,6 @@ BATCH = 20
 FIRST_DAY = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
 OVERLAP = datetime.timedelta(hours=2)  # its windows begin a little early
 TERMS = ("lumen", "lumen img", "l image")
-ENTRY_POINTS = f"""[echo_hf.platforms]
-{NAME} = tests.collect.platforms.simulated:Simulated
-[echo_hf.sources]
-{NAME} = tests.collect.platforms.simulated:SimulatedSource
-"""
 
 
 @dataclass
@@ -191,11 +186,11 @@ class Simulated:
     def ask(self, question: Question, cursor: str | None = None) -> Answer:
         body = self.get(path_of(question, cursor))
         page = json.loads(body)
-        return Answer(body, page["cursor"], len(page["posts"]))
+        return Answer(body, page.get("cursor"), len(page["posts"]))
 
     def around(self, posts: Sequence[Post]) -> Sequence[Question]:
-        parents = [_name(post.parent_url) for post in posts if post.parent_url]
-        own = [_name(post.url) for post in posts]
+        parents = [name_of(post.parent_url) for post in posts if post.parent_url]
+        own = [name_of(post.url) for post in posts]
         return [*_in_batches("posts", parents), *_in_batches("replies", own)]
 
     def estimate(self, question: Question) -> int | None:
@@ -226,6 +221,8 @@ class Simulated:
 
 
 class SimulatedSource:
+    name, host = NAME, HOST
+
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         for place, text in json_documents(lines):
             for number, post in enumerate(json.loads(text)["posts"]):
@@ -235,29 +232,42 @@ class SimulatedSource:
         if not isinstance(record, dict) or "id" not in record:
             yield Finding(Reject.NOT_A_POST, "no id")
             return
+        url = f"{self.host}/{record['id']}"
         if record.get("gone"):
-            yield Post(f"{HOST}/{record['id']}", record["id"], NAME, missing="deleted")
+            yield Post(url, record["id"], self.name, missing="deleted")
             return
         if "text" not in record:
             yield Finding(Reject.NOT_A_POST, "not text")
             return
+        written, edited = (
+            moment and datetime.datetime.fromisoformat(moment)
+            for moment in (record["time"], record.get("edited"))
+        )
         yield Post(
-            url=f"{HOST}/{record['id']}",
+            url=url,
             post_id=record["id"],
-            platform=NAME,
+            platform=self.name,
+            author=record.get("author"),
             text=record["text"],
-            timestamp=datetime.datetime.fromisoformat(record["time"]),
+            timestamp=written,
+            edited=edited,
             keywords=list(keywords),
-            parent_url=f"{HOST}/{record['parent']}" if record["parent"] else None,
-            engagement={"replies": record["replies"]},
+            parent_url=f"{self.host}/{record['parent']}" if record["parent"] else None,
+            engagement={"replies": record["replies"]} if "replies" in record else None,
         )
 
 
-def registered(folder: Path) -> Path:
-    about = folder / "simulated-1.dist-info"
+def registered(folder: Path, platform: Any = Simulated, source: Any = SimulatedSource) -> Path:
+    """A folder that makes both known under the platform's name, as an installed package would."""
+    about = folder / "plugin-1.dist-info"
     about.mkdir(parents=True)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: simulated\nVersion: 1\n")
-    (about / "entry_points.txt").write_text(ENTRY_POINTS)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1\n")
+    made = {"platforms": platform, "sources": source}
+    points = (
+        f"[echo_hf.{group}]\n{platform.name} = {one.__module__}:{one.__name__}\n"
+        for group, one in made.items()
+    )
+    (about / "entry_points.txt").write_text("".join(points))
     return folder
 
 
@@ -277,5 +287,5 @@ def _in_batches(kind: Any, names: Sequence[str]) -> Iterator[Question]:
         yield Question(kind, tuple(names[start : start + BATCH]))
 
 
-def _name(url: str) -> str:
+def name_of(url: str) -> str:
     return url.rpartition("/")[2]

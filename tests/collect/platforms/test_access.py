@@ -9,7 +9,8 @@ from email.utils import formatdate
 import pytest
 from pydantic import SecretStr
 
-from echo_hf.collect.platforms.access import (
+from echo_hf.collect.platforms.base import (
+    UnanswerableError,
     check_answer,
     json_object,
     key_of,
@@ -17,7 +18,6 @@ from echo_hf.collect.platforms.access import (
     search_words,
     seconds_to_wait,
 )
-from echo_hf.collect.platforms.base import UnanswerableError
 from echo_hf.errors import PlatformError
 
 KEYS = {"THE_KEY": SecretStr("s3cr3t")}
@@ -37,7 +37,6 @@ def test_what_is_no_key_is_refused_unseen(
     monkeypatch.setenv("X_BEARER_TOKEN", value)
     with pytest.raises(PlatformError, match=words) as trouble:
         key_of("x", "X_BEARER_TOKEN", "a token")
-
     assert not value.strip() or value not in str(trouble.value)
 
 
@@ -67,7 +66,6 @@ def test_what_was_said_is_one_short_line_without_the_key(body: str, words: str) 
     with pytest.raises(PlatformError) as trouble:
         check_answer("x", 403, {}, body, KEYS)
     message = str(trouble.value)
-
     assert words in message
     assert "s3cr3t" not in message
     assert "\n" not in message
@@ -101,7 +99,6 @@ def test_a_wait_is_as_long_as_the_platform_says(
         "ahead_epoch": str(now + 9100),
     }
     told = {name: value.format(**said) for name, value in headers.items()}
-
     assert least <= seconds_to_wait(told) <= most
 
 
@@ -137,6 +134,5 @@ def test_a_post_that_nests_deep_hides_no_other() -> None:
     posts = [{"uri": f"{uri}{key}", "record": {"text": key, "more": key}} for key in "ab"]
     nested = "[" * 20_000 + "]" * 20_000
     body = json.dumps({"posts": posts}).replace('"more": "a"', f'"more": {nested}')
-
     assert len(json_object("bluesky", body, posts=list)["posts"]) == 2
     assert [one.text for one in read_posts("bluesky", body)] == ["a", "b"]

@@ -13,18 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.collect.platforms.access import read_posts
-from echo_hf.collect.platforms.base import Question, StaleCursorError, TimeWindow
+from echo_hf.collect.platforms.base import Question, StaleCursorError, TimeWindow, read_posts
 from echo_hf.collect.platforms.bluesky import Bluesky, SearchPlace, time_of
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError
-from tests.collect.platforms.replaying import ReplayServer, Reply
+from tests.collect.platforms.conftest import ReplayServer, Reply
+from tests.collect.sources.test_bluesky import ADDRESS, URI, view
 
 XRPC = "/xrpc/app.bsky.feed."
 SEARCH, THREAD, POSTS = f"{XRPC}searchPosts", f"{XRPC}getPostThread", f"{XRPC}getPosts"
 BEGIN, REFRESH = (f"/xrpc/com.atproto.server.{name}Session" for name in ("create", "refresh"))
-URI = "at://did:plc:mira/app.bsky.feed.post/{}".format
-ADDRESS = "https://bsky.app/profile/did:plc:mira/post/{}".format
 START = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
 DAY = TimeWindow(START, START + datetime.timedelta(days=1))
 QUESTION = Question("search", ("4o image",), DAY, "ja")
@@ -46,15 +44,8 @@ def session(name: str, seconds: float = 3600) -> dict[str, Any]:
     }
 
 
-def post(key: str, created: str = NOON, **fields: Any) -> dict[str, Any]:
-    return {
-        "uri": URI(key),
-        "cid": "-",
-        "author": {"did": "did:plc:mira", "handle": "mira.example"},
-        "record": {"$type": "app.bsky.feed.post", "text": key, "createdAt": created},
-        "indexedAt": created,
-        **fields,
-    }
+def post(key: Any, created: str = NOON, **fields: Any) -> dict[str, Any]:
+    return view(key, str(key), indexedAt=created, **fields)
 
 
 @pytest.fixture
@@ -86,7 +77,6 @@ def test_a_search_goes_on_where_the_cursor_dries_up(bluesky: Bluesky, home: Repl
     since = "2026-03-01T00:00:00.000Z"
     asked = {"q": "4o image", "sort": "latest", "since": since, "lang": "ja", "limit": "100"}
     last = "2026-03-02T00:00:00.000Z"
-
     found = [one.text for answer in answers for one in read_posts("bluesky", answer.body)]
     assert found == ["e", "d", "c", "x"]
     assert first == {name: [value] for name, value in {**asked, "until": last}.items()}
@@ -103,7 +93,6 @@ def test_a_session_that_has_ended_is_begun_anew_once(
 ) -> None:
     ended = Reply({"error": "ExpiredToken", "message": "Token has expired"}, status)
     home.gives(SEARCH, ended, {"posts": [post("a")]})
-
     assert bluesky.ask(QUESTION).posts == 1
     assert [one.path for one in home.asked] == [BEGIN, SEARCH, BEGIN, SEARCH]
 
@@ -131,7 +120,6 @@ def test_an_account_that_cannot_be_used_ends_the_crawl(
     home.gives(BEGIN, Reply(body, status))
     with pytest.raises(PlatformError) as trouble:
         Bluesky(home.url).__enter__()
-
     assert words in str(trouble.value)
     assert "\n" not in str(trouble.value)
     assert "key-of-nobody" not in str(trouble.value)
@@ -154,7 +142,6 @@ def test_a_post_that_is_gone_is_known_to_be(bluesky: Bluesky, home: ReplayServer
     hidden = post("b", labels=[{"val": "!no-unauthenticated", "src": "did:plc:mira"}])
     home.gives(POSTS, {"posts": [post("a"), hidden]})
     gone = bluesky.gone([ADDRESS("a"), ADDRESS("b"), ADDRESS("c"), "https://a.example/"])
-
     assert (read.url, read.missing) == (ADDRESS("a"), "not_found")
     assert home.queries(POSTS) == [{"uris": [URI("a"), URI("b"), URI("c")]}]
     assert gone == {ADDRESS("b"): "protected", ADDRESS("c"): "not_found"}
@@ -167,7 +154,6 @@ def test_a_tree_deeper_than_the_library_reads_is_kept(bluesky: Bluesky, home: Re
         text = json.dumps({"post": post(str(number))})[:-1] + f', "replies": [{text}]}}'
     home.gives(THREAD, Reply(f'{{"thread": {text}}}'.encode()))
     answer = bluesky.ask(Question("thread", (URI("0"),)))
-
     assert home.queries(THREAD) == [{"uri": [URI("0")], "depth": ["200"], "parentHeight": ["200"]}]
     assert answer.posts == 201
     assert {one.url for one in read_posts("bluesky", answer.body)} == set(map(ADDRESS, range(201)))
@@ -176,7 +162,6 @@ def test_a_tree_deeper_than_the_library_reads_is_kept(bluesky: Bluesky, home: Re
 def test_around_is_the_tree_of_each_that_can_still_be_asked_for() -> None:
     missing = [Post(url=ADDRESS(why), missing=why) for why in ("deleted", "blocked", "not_found")]
     posts = [Post(url=ADDRESS("b")), Post(url=ADDRESS("a"), missing="protected"), *missing]
-
     assert Bluesky().around([*posts, Post(url="https://a.example/")]) == [
         Question("thread", (URI("a"),)),
         Question("thread", (URI("b"),)),
@@ -203,12 +188,10 @@ def test_a_search_that_dries_up_anywhere_finds_every_post(
         found |= set(shown)
         cursor = str(last) if last < min(len(left), page * pages) else None
         place = place.next(cursor, map(at, shown), DAY)
-
     assert (place, found) == (None, minutes)
 
 
 def test_the_time_of_a_post_is_the_earlier_one() -> None:
     early, late = "2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"
-
     assert time_of(late, early) == time_of(early, late) == time_of(early, None) == START
     assert time_of("never", None) is None

@@ -29,9 +29,12 @@ from echo_hf.collect.platforms.x import X
 from echo_hf.collect.sources.base import make_source, posts_in
 from echo_hf.errors import PlatformError
 from echo_hf.pipeline.run_folder import RunFolder
+from tests.collect.platforms.conftest import ReplayServer, Reply
 from tests.collect.platforms.crawling import HURRIED, searching
-from tests.collect.platforms.replaying import ReplayServer, Reply
 from tests.collect.platforms.test_bluesky import BEGIN, session
+from tests.collect.sources.test_bluesky import URI, view
+from tests.collect.sources.test_mastodon import status
+from tests.collect.sources.test_x import post as x_post
 from tests.progress_for_tests import Heard
 
 pytestmark = pytest.mark.extras
@@ -46,32 +49,21 @@ Page = dict[str, Any]
 # Post 3, which the search finds, answers 2, which answers 1; so does 4. Nobody answers 3 or 4.
 PARENTS = {1: None, 2: 1, 3: 2, 4: 1}
 REPLIES = {1: 2, 2: 1, 3: 0, 4: 0}
+MORNING = "2025-03-25T10:00:00Z"
 
 
 def on_x(number: int) -> Page:
-    above = [{"type": "replied_to", "id": str(PARENTS[number])}] if PARENTS[number] else []
-    counts = {"public_metrics": {"reply_count": REPLIES[number]}}
-    return {"id": str(number), "text": "fox", "referenced_tweets": above, **counts}
-
-
-def uri(number: int | None) -> str:
-    return f"at://did:plc:mira/app.bsky.feed.post/{number}"
+    above = {"replied_to": str(PARENTS[number])} if PARENTS[number] else {}
+    return {**x_post(number, "fox", **above), "public_metrics": {"reply_count": REPLIES[number]}}
 
 
 def on_bluesky(number: int) -> Page:
-    reply = {"reply": {"parent": {"uri": uri(PARENTS[number])}}} if PARENTS[number] else {}
-    record = {"text": "fox", "createdAt": "2025-03-25T10:00:00Z", **reply}
-    return {"uri": uri(number), "record": record, "replyCount": REPLIES[number]}
+    above, counts = PARENTS[number], {"replyCount": REPLIES[number]}
+    return view(number, "fox", URI(above) if above else None, indexedAt=MORNING, **counts)
 
 
 def on_mastodon(number: int) -> Page:
-    return {
-        "id": str(number),
-        "uri": f"https://mastodon.example/users/mira/statuses/{number}",
-        "content": "fox",
-        "in_reply_to_id": str(PARENTS[number]) if PARENTS[number] else None,
-        "replies_count": REPLIES[number],
-    }
+    return status(number, PARENTS[number], replies_count=REPLIES[number])
 
 
 TREE = {
@@ -127,8 +119,8 @@ CASES = {
         {"posts": []},
         {
             f"{FEED}searchPosts": QUESTION,
-            f"{FEED}getPosts": Question("posts", (uri(1),)),
-            f"{FEED}getPostThread": Question("thread", (uri(1),)),
+            f"{FEED}getPosts": Question("posts", (URI(1),)),
+            f"{FEED}getPostThread": Question("thread", (URI(1),)),
         },
         TREE_FILE,
         "https://bsky.app/profile/did:plc:mira/post/a",
@@ -205,7 +197,6 @@ def test_troubles_are_told_by_what_helps_in_one_line_without_the_key(
     reply = Reply(body, status, {"Location": f"{server.url}/elsewhere"} if status == 302 else {})
     with pytest.raises(error) as trouble:
         asked(case, server, reply)
-
     assert words.format(key=case.key) in str(trouble.value)
     assert "\n" not in str(trouble.value)
     assert "key-of-nobody" not in str(trouble.value)
@@ -231,7 +222,6 @@ def test_a_limit_is_waited_for_as_told(case: Case, server: ReplayServer) -> None
     reset = str(int(time.time()) + 100)
     with pytest.raises(RateLimitedError) as trouble:
         asked(case, server, Reply({"error": "Too Many"}, 429, {case.reset: reset}))
-
     assert 90 < trouble.value.seconds <= 102
 
 
@@ -242,7 +232,6 @@ def test_the_key_is_sent_and_shown_nowhere(
     with caplog.at_level(logging.DEBUG), case.make(server.url) as platform:
         answer = platform.ask(QUESTION)
         shown = caplog.text + repr(vars(platform)) + repr(answer)
-
     sent = server.asked[-1].headers["authorization"].removeprefix("Bearer ")
     assert "key-of-nobody" not in shown
     assert sent not in shown
@@ -270,7 +259,6 @@ def test_a_recorded_answer_comes_through_the_library_as_it_was(
         answer = platform.ask(question)
     sent = gzip.decompress(reply.data) if "content-encoding" in reply.headers else reply.data
     page = json.loads(sent)
-
     assert answer.body.encode() == sent
     if case.make is X:
         billed = len(page["data"]), 0.005 * len(page["data"]), page["meta"].get("next_token")
@@ -282,7 +270,9 @@ def test_a_recorded_answer_comes_through_the_library_as_it_was(
     assert (answer.posts, answer.cost_usd, answer.cursor) == billed
 
 
-def test_a_found_reply_brings_its_tree(case: Case, server: ReplayServer, tmp_path: Path) -> None:
+def test_a_found_reply_brings_its_tree(
+    case: Case, server: ReplayServer, keys: dict[str, str], tmp_path: Path
+) -> None:
     for path, pages in case.tree.items():
         server.gives(path, *pages)
     platform, watch = case.make(server.url), Heard()
@@ -297,7 +287,7 @@ def test_a_found_reply_brings_its_tree(case: Case, server: ReplayServer, tmp_pat
     # What one answer does not say of a post another one does.
     parents: dict[int, int | None] = dict.fromkeys((int(post.url[-1]) for post in posts), None)
     parents |= {int(post.url[-1]): int(post.parent_url[-1]) for post in posts if post.parent_url}
-
     assert (parents, {int(post.url[-1]) for post in posts if post.keywords}) == (PARENTS, {3})
     assert stats.end == "nothing_left"
     assert watch.remarks == []
+    assert keys[case.key].encode() not in (tmp_path / "run" / LEDGER).read_bytes()

@@ -5,20 +5,18 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from echo_hf.collect.platforms.access import read_posts
-from echo_hf.collect.platforms.base import Question, TimeWindow
+from echo_hf.collect.platforms.base import Question, TimeWindow, read_posts
 from echo_hf.collect.platforms.mastodon import Mastodon
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError
-from tests.collect.platforms.replaying import ReplayServer, Reply
+from tests.collect.platforms.conftest import ReplayServer, Reply
+from tests.collect.sources.test_mastodon import ADDRESS, status
 
 SEARCH, TAG = "/api/v2/search", "/api/v1/timelines/tag/fox"
 STATUS = "/api/v1/statuses/{}".format
-ADDRESS = "https://mastodon.example/users/mira/statuses/{}".format
 START = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
 DAY = TimeWindow(START, START + datetime.timedelta(days=1))
 QUESTION = Question("search", ("4o",), DAY)
@@ -37,11 +35,6 @@ def mastodon(asked: ReplayServer) -> Iterator[Mastodon]:
         yield platform
 
 
-def status(number: int, **fields: Any) -> dict[str, Any]:
-    content = {"content": f"<p>{number}</p>", "visibility": "public"}
-    return {"id": str(number), "uri": ADDRESS(number), **content, **fields}
-
-
 @pytest.mark.extras
 def test_a_search_covers_its_window_to_the_second_page_by_page(
     mastodon: Mastodon, asked: ReplayServer
@@ -51,7 +44,6 @@ def test_a_search_covers_its_window_to_the_second_page_by_page(
     second = mastodon.ask(QUESTION, first.cursor)
     queries = asked.queries(SEARCH)
     ends = [int(queries[0][name][0]) / 2**16 / 1000 for name in ("min_id", "max_id")]
-
     assert [datetime.datetime.fromtimestamp(end, datetime.UTC) for end in ends] == [
         START - datetime.timedelta(seconds=1),
         DAY.end,
@@ -67,7 +59,6 @@ def test_pages_of_a_hashtag_go_back_in_time(mastodon: Mastodon, asked: ReplaySer
     question = Question("search", ("#fox",), DAY)
     first = mastodon.ask(question)
     second = mastodon.ask(question, first.cursor)
-
     assert (first.cursor, second.cursor) == ("7", None)
     assert asked.queries(TAG)[1]["max_id"] == ["7"]
 
@@ -78,7 +69,6 @@ def test_a_thread_names_the_parent_of_each_reply(mastodon: Mastodon, asked: Repl
     asked.gives(STATUS("20/context"), {"ancestors": [status(10)], "descendants": below})
     (question,) = mastodon.around([Post(url=ADDRESS(20), post_id="20")])
     answer = mastodon.ask(question)
-
     assert {post.url: post.parent_url for post in read_posts("mastodon", answer.body)} == {
         ADDRESS(10): None,
         ADDRESS(20): ADDRESS(10),
@@ -108,7 +98,6 @@ def test_only_posts_of_its_own_authors_are_refreshed(
     asked.gives(STATUS(10003), {**status(10003), "uri": own[3], "visibility": "private"})
     other = "https://elsewhere.example/users/mira/statuses/10001"
     gone = mastodon.gone([*own, other])
-
     assert gone == {own[1]: "not_found", own[2]: "deleted", own[3]: "protected"}
     assert len(asked.asked) == 4
     assert [mastodon.can_tell(url) for url in (own[0], other)] == [True, False]
@@ -124,7 +113,6 @@ def test_only_a_safe_server_is_asked(
     monkeypatch.setenv("MASTODON_INSTANCE_URL", given)
     with pytest.raises(PlatformError, match="MASTODON_INSTANCE_URL") as trouble:
         Mastodon().__enter__()
-
     assert "a:b" not in str(trouble.value)
 
 
@@ -138,13 +126,11 @@ def test_a_token_that_is_the_name_of_a_file_is_no_file(
     asked.gives(SEARCH, {"statuses": []})
     with Mastodon(asked.url) as platform:
         platform.ask(QUESTION)
-
     assert asked.asked[0].headers["authorization"] == "Bearer token"
 
 
 def test_around_is_the_thread_of_each_that_the_server_has_a_number_for() -> None:
     known, foreign = Post(ADDRESS(12345), post_id="77"), Post("https://a.example/", post_id="²")
-
     assert Mastodon().around([known, foreign, Post(ADDRESS(12345))]) == [
         Question("thread", (f"77 {ADDRESS(12345)}",))
     ]

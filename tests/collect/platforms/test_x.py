@@ -6,30 +6,27 @@ import datetime
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from echo_hf.builder.build import run_until
 from echo_hf.collect.crawl import crawl_posts
-from echo_hf.collect.platforms.access import read_posts
 from echo_hf.collect.platforms.base import (
     Question,
     StaleCursorError,
     TimeWindow,
     UnanswerableError,
+    read_posts,
 )
 from echo_hf.collect.platforms.x import X, archive_of
 from echo_hf.collect.sources.base import Post
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import CrawlEnd
+from tests.collect.platforms.conftest import ReplayServer, Reply
 from tests.collect.platforms.crawling import searching
-from tests.collect.platforms.replaying import ReplayServer, Reply
+from tests.collect.sources.test_x import ADDRESS, page, post
 from tests.progress_for_tests import Heard
 
 RECENT, ALL = "/2/tweets/search/recent", "/2/tweets/search/all"
 LOOKUP, COUNTS = "/2/tweets", "/2/tweets/counts/all"
-ADDRESS = "https://x.com/i/status/{}".format
 DAY = datetime.timedelta(days=1)
 START = datetime.datetime(2025, 3, 25, tzinfo=datetime.UTC)
 NOW = datetime.datetime(2026, 3, 20, tzinfo=datetime.UTC)
@@ -60,7 +57,6 @@ def test_a_page_with_all_around_it_is_billed_as_the_price_list_says(
     asked.gives(ALL, page)
     answer = x.ask(search())
     posts = len(page["data"]) + len(page["includes"]["tweets"])
-
     assert answer.posts == posts
     assert answer.cost_usd == pytest.approx(posts * 0.005 + len(page["includes"]["users"]) * 0.01)
 
@@ -90,7 +86,6 @@ def test_a_question_is_asked_with_all_fields(
     x.ask(question, "next-1")
     (query,) = asked.queries(place)
     whole = {"start_time": query["start_time"][0], **expected, "next_token": "next-1"}
-
     assert {name: one[0] for name, one in query.items() if "." not in name} == {
         **whole,
         "max_results": "100",
@@ -113,7 +108,6 @@ def test_only_a_cursor_that_was_sent_can_be_stale(x: X, asked: ReplayServer) -> 
 def test_a_count_adds_up_its_pages_and_ends(x: X, asked: ReplayServer) -> None:
     more = {"meta": {"total_tweet_count": 30, "next_token": "b"}}
     asked.gives(COUNTS, more, {"meta": {"total_tweet_count": 12}})
-
     assert x.estimate(search()) == 42
     assert asked.queries(COUNTS)[1]["next_token"] == ["b"]
     asked.replies[COUNTS] = [Reply(more)]
@@ -128,7 +122,6 @@ def test_posts_are_looked_up_by_number(x: X, asked: ReplayServer) -> None:
     asked.gives(LOOKUP, {"data": [{"id": "7", "text": "a"}], "errors": [gone, hidden]})
     answer = x.ask(Question("posts", ("7", "8", "9")))
     missing = {ADDRESS(8): "protected", ADDRESS(9): "not_found"}
-
     assert asked.queries(LOOKUP)[0]["ids"] == ["7,8,9"]
     read = {post.url: post.missing for post in read_posts("x", answer.body)}
     assert read == {ADDRESS(7): None, **missing}
@@ -139,7 +132,6 @@ def test_around_are_the_parents_by_hundreds_and_the_conversations_of_roots() -> 
     replies = [Post(url=ADDRESS(1000 + n), parent_url=ADDRESS(n)) for n in range(1, 151)]
     roots = [Post(url=ADDRESS(5)), Post(url=ADDRESS(7), missing="deleted")]
     questions = X().around([*replies, *roots])
-
     assert questions == X().around([*roots, *reversed(replies)])
     assert [len(one.about) for one in questions if one.kind == "posts"] == [100, 50]
     assert sorted(int(n) for one in questions[:2] for n in one.about) == list(range(1, 151))
@@ -151,73 +143,27 @@ def test_what_is_older_than_a_week_is_in_the_archive(
     days: float, archive: str, longest: int
 ) -> None:
     question = search(NOW - days * DAY)
-
     assert archive_of(question, "x" * longest, NOW) == archive
     with pytest.raises(UnanswerableError, match=str(longest)):
         archive_of(question, "x" * (longest + 1), NOW)
 
 
-def post(number: int, above: int | None = None, replies: int = 0) -> dict[str, Any]:
-    references = [{"type": "replied_to", "id": str(above)}] if above else []
-    return {
-        "id": str(number),
-        "text": f"gpt {number}",
-        "created_at": "2025-03-25T10:00:00.000Z",
-        "public_metrics": {"reply_count": replies, "like_count": 3},
-        "referenced_tweets": references,
-    }
-
-
-def page(*posts: dict[str, Any], after: str | None = None, **rest: Any) -> dict[str, Any]:
-    return {"data": list(posts), "meta": {"next_token": after} if after else {}, **rest}
-
-
-@pytest.mark.extras
-def test_a_search_its_ancestors_and_its_conversation_become_posts(
-    asked: ReplayServer, keys: dict[str, str], tmp_path: Path
-) -> None:
-    config = searching("x", "gpt")
-    gone = {"resource_type": "tweet", "resource_id": "300", "title": "Not Found Error"}
-    asked.gives(
-        ALL,
-        page(post(101, above=100, replies=1), after="more"),
-        page(post(200), post(301, above=300)),
-        page(post(101, above=100, replies=1), post(102, above=101)),
-        {"meta": {"result_count": 0}},
-    )
-    asked.gives(LOOKUP, page(post(100, replies=1), errors=[gone]))
-    folder = RunFolder(tmp_path / "crawled")
-    (stats,) = crawl_posts(config, folder, Heard(), make=lambda _: X(asked.url))
-    (result,) = run_until(config, "collect", runs=tmp_path)
-    rows = {int(row["post_id"]): row for row in result.dataset.to_list()}
-
-    parents = {100: None, 101: 100, 102: 101, 200: None, 300: None, 301: 300}
-    assert {number: row["parent_url"] for number, row in rows.items()} == {
-        number: above and ADDRESS(above) for number, above in parents.items()
-    }
-    assert {number for number, row in rows.items() if row["keywords"]} == {101, 200, 301}
-    assert rows[300]["missing"] == "not_found"
-    assert (stats.end, stats.by_terms, stats.by_replies) == (CrawlEnd.NOTHING_LEFT, 3, 2)
-    assert stats.spent.cost_usd == pytest.approx(6 * 0.005)
-    queries = [query["query"][0] for query in asked.queries(ALL)]
-    assert queries[2:] == ["conversation_id:100", "conversation_id:300"]
-    assert [query["ids"] for query in asked.queries(LOOKUP)] == [["100,300"]]
-    ledger = (folder.root / "collected.sqlite").read_bytes()
-    assert not any(key.encode() in ledger for key in keys.values())
+QUOTE_AND_REPLY = ((9, {"quoted": "5"}), (6, {"replied_to": "5"}))
 
 
 @pytest.mark.extras
 def test_what_is_only_quoted_is_kept_and_its_replies_are_not_paid_for(
     asked: ReplayServer, tmp_path: Path
 ) -> None:
-    quoting = {**post(9), "referenced_tweets": [{"type": "quoted", "id": "5"}]}
-    first = page(quoting, includes={"tweets": [post(5, replies=9000)]})
-    asked.gives(ALL, first, page(post(6, above=5)), page(post(6, above=5)))
+    known = {"public_metrics": {"reply_count": 0}}
+    quoting, reply = ({**post(number, "gpt", **to), **known} for number, to in QUOTE_AND_REPLY)
+    quoted = {**post(5, "gpt"), "public_metrics": {"reply_count": 9000}}
+    first = {**page(quoting, includes={"tweets": [quoted]}), "meta": {}}
+    asked.gives(ALL, first, *[{"data": [reply], "meta": {}}] * 2)
     folder = RunFolder(tmp_path / "crawled")
     (stats,) = crawl_posts(searching("x", "gpt"), folder, Heard(), make=lambda _: X(asked.url))
     assert [query["query"][0] for query in asked.queries(ALL)] == ["gpt -is:retweet"]
     crawl_posts(searching("x", "gpt", days=2), folder, Heard(), make=lambda _: X(asked.url))
     after = [query["query"][0] for query in asked.queries(ALL)]
-
     assert (stats.by_terms, stats.by_replies) == (1, 1)
     assert after[1:] == ["gpt -is:retweet", "conversation_id:5"]

@@ -88,7 +88,6 @@ def test_no_record_breaks_a_source_and_none_is_lost(
 ) -> None:
     table = record_table(source, lines, ["lumen"])
     rows = collect(table).to_pylist()
-
     assert {place for row in rows for place in row["_parent"]} == set(table["place"].to_pylist())
     for row in rows:
         if row["_status"] == "kept":
@@ -106,7 +105,6 @@ def test_any_text_is_a_record_or_blank(
     collect: Collect, record_table: Callable[..., pa.Table], source: str, text: str
 ) -> None:
     table = record_table(source, [text])
-
     assert table.num_rows == (1 if text.strip().removeprefix("\ufeff") else 0)
     assert collect(table).num_rows >= table.num_rows
 
@@ -150,13 +148,11 @@ class TestHostile:
         (post,), said = self.said_of(read, source, Said(1, replies=claimed))
         usable = claimed == 1_000_000 and FORMS[source].replies
         told = FORMS[source].replies and claimed != 1_000_000
-
         assert (post["engagement"] or {}).get("replies") == (claimed if usable else None)
         assert said == ({"bad_field"} if told else set())
 
     def test_what_no_table_can_hold_is_taken_out_and_told(self, read: Read, source: str) -> None:
         (first, _), said = self.said_of(read, source, Said(1, text="a\x00b\ud83dc"), Said(2))
-
         assert (first["text"], said) == ("ab?c", {"bad_field"})
 
     @pytest.mark.parametrize(
@@ -183,7 +179,6 @@ class TestHostile:
         marked = [mark for line in text.splitlines() for mark in with_mark(json.loads(line))]
         bad = [json.dumps(one).replace(json.dumps(MARK), deep) for one in marked]
         found, result = read(source, "\n".join([*bad, form.write([Said(7)])]))
-
         assert len(bad) > 5
         assert form.url(7) in found
         assert len(result.dataset) + sum(result.stats.rejected.values()) >= len(bad)

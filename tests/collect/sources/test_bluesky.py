@@ -20,14 +20,13 @@ IMAGES = [{"fullsize": url, "alt": alt or ""} for url, alt in SHOWN]
 QUOTE = {"record": {"record": {"uri": URI("b")}}}
 
 
-def view(key: str, text: str = "a", above: str | None = None, **fields: Any) -> Json:
+def view(key: Any, text: str = "a", above: str | None = None, **fields: Any) -> Json:
     reply = {"reply": {"root": {"uri": URI("root")}, "parent": {"uri": above}}} if above else {}
-    return {
-        "uri": URI(key),
-        "author": {"did": "did:plc:mira", "handle": "mira.example"},
-        "record": {"$type": "app.bsky.feed.post", "text": text, **reply},
-        **fields,
-    }
+    record = {"$type": "app.bsky.feed.post", "text": text, **reply}
+    if seen := fields.get("indexedAt"):
+        record["createdAt"] = seen
+    author = {"did": "did:plc:mira", "handle": "mira.example"}
+    return {"uri": URI(key), "author": author, "record": record, **fields}
 
 
 def page(*posts: Any) -> Json:
@@ -111,7 +110,6 @@ def test_what_authors_show_to_signed_in_readers_is_not_taken_in(
         (post if holder == "post" else post["author"])["labels"] = labels
     kept = {"missing": "protected", "parent_url": ADDRESS("b"), "pictures": [], "keywords": []}
     none = dict.fromkeys(["text", "author", "quoted_url", "engagement"])
-
     reads("bluesky", page(post), {"a": {**kept, **none}}, ["#0 hidden_by_author"])
 
 
@@ -131,7 +129,6 @@ def test_a_post_is_no_younger_than_when_it_was_first_seen(
 ) -> None:
     post = view("a", indexedAt=seen)
     post["record"]["createdAt"] = created
-
     reads("bluesky", page(post), {"a": {"timestamp": time}}, said)
 
 
@@ -171,7 +168,6 @@ def test_the_real_posts_are_read_in_all_fields(real: Real, collect_lines: Collec
     first, quote = collect_lines("bluesky", real(EMBEDDED).read_text().splitlines())
     (image,) = first["pictures"]
     counts = {"likes": 916, "views": None, "reposts": 230, "replies": 55, "bookmarks": None}
-
     assert root["engagement"] == counts
     assert root["timestamp"].isoformat() == "2023-09-19T20:52:25.516000+00:00"
     assert (root["lang"], root["platform"], root["post_id"]) == ("en", "bluesky", "3k7rlrukr4w2v")

@@ -105,7 +105,6 @@ def test_only_public_statuses_are_taken_in(visibility: Any, reads: Reads) -> Non
     hidden = status(2, 1, visibility=visibility, media_attachments=MEDIA, favourites_count=1)
     row = {**parent(1), "missing": "protected", "pictures": [], "keywords": []}
     none = dict.fromkeys(["text", "author", "engagement"])
-
     reads("mastodon", [status(1), hidden], {"1": {}, "2": row | none}, ["#1 hidden_by_author"])
 
 
@@ -148,7 +147,6 @@ def test_recorded_answers_are_read_whole(
         }
         rows = collect_lines("mastodon", [body])
         kept = {row["url"]: row["text"] for row in rows if row["_status"] == "kept"}
-
         assert {url: text is not None for url, text in kept.items()} == expected
         hidden = [row for row in rows if row["_reason"] == "hidden_by_author"]
         assert len(hidden) == list(expected.values()).count(False)
@@ -160,7 +158,6 @@ def test_a_recorded_reply_is_read_in_all_fields(real: Real, collect_lines: Colle
     rows = collect_lines("mastodon", [json.dumps({"statuses": [first, reply]})], ["toot"])
     row = {one["url"]: one for one in rows}[reply["uri"]]
     counts = {"likes": 0, "views": None, "reposts": 0, "replies": 0, "bookmarks": None}
-
     assert (row["text"], row["author"]) == ("@mastodonpy_test_2 same!", "admin@localhost:3000")
     assert row["parent_url"] == first["uri"]
     assert (row["post_id"], row["lang"], row["keywords"]) == (reply["id"], "en", ["toot"])

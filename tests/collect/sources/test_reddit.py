@@ -121,7 +121,6 @@ def test_a_chain_is_read_as_deep_as_json_goes_and_the_rest_is_named(
         for number in range(1, most + 1)
     )
     *posts, rest = collect_lines("reddit", [opened + "]}" * most], ["fox"])
-
     assert [row["post_id"] for row in posts] == [f"c{one}" for one in range(1, len(posts) + 1)]
     assert len(posts) >= 200
     assert [row["keywords"] for row in posts[:2]] == [["fox"], []]
@@ -151,7 +150,6 @@ def test_a_tree_of_replies_is_read_whole(answers: list[str], collect_lines: Coll
     rows = collect_lines("reddit", [answers[2]], ["bone"])
     kept = [row for row in rows if row["_status"] == "kept"]
     posts = {row["post_id"]: row for row in kept}
-
     assert len(raw) == len(posts) == 146
     assert [row["_reason"] for row in rows if row["_reason"]] == ["replies_not_fetched"]
     for name, source in raw.items():
@@ -175,5 +173,4 @@ def test_a_tree_of_replies_is_read_whole(answers: list[str], collect_lines: Coll
 def test_an_answer_to_a_question_about_one_comment(answers: list[str], reads: Reads) -> None:
     url = f"{ADDRESS}57dw9a/_/d8r4im1"
     row = {"url": url, "keywords": ["fox"], "parent_url": f"{ADDRESS}57dw9a"}
-
     reads("reddit", answers[1], {"d8r4im1": row})

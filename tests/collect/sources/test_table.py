@@ -1,4 +1,4 @@
-"""Posts of any table, through a map of its columns."""
+"""Posts in our own format, and of any table through a map of its columns."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.collect.collect import Collect
+from echo_hf.collect.fields import COUNTS
 from echo_hf.collect.records import read_records
+from echo_hf.collect.sources import table
+from echo_hf.collect.sources.base import Finding, PostImage, make_source
 from echo_hf.collect.sources.table import csv_rows
 from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError, SourceError
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.tables import POSTS
+from tests.collect.conftest import Reads
 
 Row = dict[str, Any]
 Collected = Callable[..., StageResult]
@@ -63,9 +69,9 @@ def as_csv(delimiter: str = ",", end: str = "\n") -> bytes:
     return file.getvalue().encode("utf-8-sig")
 
 
-def as_parquet(table: pa.Table) -> bytes:
+def as_parquet(rows: pa.Table) -> bytes:
     file = io.BytesIO()
-    pq.write_table(table, file)
+    pq.write_table(rows, file)
     return file.getvalue()
 
 
@@ -85,7 +91,6 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_of_a_table_is_the_same_posts(name: str, collected: Collected) -> None:
     first, second = collected(FORMS[name], COLUMNS, name=name).dataset.to_list()
-
     assert (first["url"], first["text"]) == (LINK, ROWS[0][1])
     # Berlin's winter is an hour ahead.
     assert first["timestamp"].isoformat() == "2026-03-02T17:12:00+00:00"
@@ -126,7 +131,6 @@ def test_a_time_is_read_as_the_map_says_and_never_guessed(
     columns = {**URL, "timestamp": {"column": "at", **options}}
     result = collected(f"link,at\n{LINK},{value}\n", columns)
     (row,) = result.dataset.to_list()
-
     assert (row["timestamp"] and row["timestamp"].isoformat()) == expected
     assert result.notices["_reason"][:] == ([] if expected else ["bad_timestamp"])
 
@@ -135,14 +139,12 @@ def test_a_time_is_read_as_the_map_says_and_never_guessed(
 def test_a_number_that_a_spreadsheet_rounded_is_no_post(collected: Collected, number: str) -> None:
     columns = {"url": {"column": "n", "prefix": "https://x.com/i/status/"}, "text": "text"}
     result = collected(f"n,text\n{number},a\n", columns)
-
     assert (len(result.dataset), dict(result.stats.rejected)) == (0, {"no_url": 1})
 
 
 def test_images_are_addresses_or_files_beside_the_table(collected: Collected) -> None:
     columns = {**URL, "pictures": {"column": "shots", "separator": ";"}}
     result = collected(f"link,shots\n{LINK},https://p.example/a;b.png\n", columns)
-
     assert [one["url"] for one in result.dataset[0]["pictures"]] == ["https://p.example/a", None]
     assert result.notices["_reason"][:] == ["picture_not_found"]
 
@@ -151,7 +153,6 @@ def test_a_bad_row_costs_no_other(collected: Collected) -> None:
     bad = [f"{LINK},a,b", LINK, "a\rb,c", f"{LINK},caf\udce9"]
     text = "link,text\n" + "".join(f"{LINK},a\n{one}\n" for one in bad) + '"' + "x" * 200_000
     result = collected(text.encode("utf-8", "surrogateescape"), {**URL, "text": "text"})
-
     assert result.dataset["url"][:] == [LINK] * 4
     assert dict(result.stats.rejected) == {"broken_row": 5}
     details = {row["place"]: row["_detail"] for row in result.rejects.to_list()}
@@ -161,16 +162,14 @@ def test_a_bad_row_costs_no_other(collected: Collected) -> None:
 
 def test_lines_that_are_no_rows_are_rejected(collected: Collected) -> None:
     result = collected(f'{{"link": "{LINK}"}}\n{{"link\n[1]\n"a"\n', URL, name="a.jsonl")
-
     assert len(result.dataset) == 1
     assert dict(result.stats.rejected) == {"not_a_post": 3}
 
 
 def test_a_value_that_python_does_not_have_costs_its_row(collected: Collected) -> None:
     times = pa.array([2**52, 0], pa.timestamp("ms"))
-    table = as_parquet(pa.table({"link": [LINK, f"{LINK}2"], "at": times}))
-    result = collected(table, {**URL, "timestamp": "at"}, name="a.parquet")
-
+    written = as_parquet(pa.table({"link": [LINK, f"{LINK}2"], "at": times}))
+    result = collected(written, {**URL, "timestamp": "at"}, name="a.parquet")
     assert result.dataset["url"][:] == [f"{LINK}2"]
     assert dict(result.stats.rejected) == {"broken_row": 1}
 
@@ -211,21 +210,18 @@ def test_what_a_writer_wrote_is_read_as_it_was(rows: list[list[str]]) -> None:
     csv.writer(file, lineterminator="\n").writerows(rows)
     lines = io.StringIO(file.getvalue(), newline="\n")
     filled = [row for row in rows if any(cell.strip() for cell in row)]
-
     assert [cells for _, cells in csv_rows(lines, ",")] == filled
 
 
 def test_a_row_is_named_by_its_first_line() -> None:
     lines = ["a,b\n", '"one\n', "two\n", 'three",x\n', "\n", "c,d\n"]
     rows = [(1, ["a", "b"]), (2, ["one\ntwo\nthree", "x"]), (6, ["c", "d"])]
-
     assert list(csv_rows(lines, ",")) == rows
 
 
 def test_an_open_quotation_mark_costs_one_line() -> None:
     good = [f"{number},a fox\n" for number in range(20_000)]
     read = list(csv_rows(['0,"open\n', *good], ","))
-
     assert (read[0][0], type(read[0][1])) == (1, str)
     assert read[1:] == [(number + 2, [str(number), "a fox"]) for number in range(20_000)]
 
@@ -233,3 +229,96 @@ def test_an_open_quotation_mark_costs_one_line() -> None:
 @pytest.mark.parametrize("header", ["link,text", "link;text", '"text, short";link', "text;a,link"])
 def test_the_delimiter_is_the_one_that_gives_the_columns(collected: Collected, header: str) -> None:
     assert len(collected(f"{header}\n", URL).dataset) == 0
+
+
+OWN_URL = "https://example.org/a"
+FULL: dict[str, Any] = {
+    "url": "https://mobile.twitter.com/mira_draws/status/7?s=20",
+    "post_id": "seven",
+    "platform": "forum",
+    "author": "mira_draws",
+    "text": "A fox 🦊\n\nPrompt: a paper fox",
+    "timestamp": "2026-03-02T19:12:40+02:00",
+    "lang": "en",
+    "keywords": ["lumen image"],
+    "pictures": [{"url": "https://p.example/b.png?utm_source=x", "alt_text": "a fox"}],
+    "parent_url": "https://x.com/tofu_lab/status/6",
+    "quoted_url": "https://twitter.com/tofu_lab/status/5?s=20",
+    "engagement": {"likes": 0, "views": 9, "replies": None},
+    "missing": None,
+}
+
+
+def test_all_fields_are_read(reads: Reads) -> None:
+    whole = {
+        **FULL,
+        "url": "https://x.com/i/status/7",
+        "timestamp": "2026-03-02T17:12:40+00:00",
+        "pictures": [("https://p.example/b.png?utm_source=x", "a fox")],
+        "parent_url": "https://x.com/i/status/6",
+        "quoted_url": "https://x.com/i/status/5",
+        "engagement": {**dict.fromkeys(COUNTS), "likes": 0, "views": 9},
+    }
+    reads("jsonl", FULL, {"7": whole})
+    assert set(FULL) == set(POSTS.columns) - {"relevance"}
+    assert all(f"`{name}`" in str(table.__doc__) for name in FULL)
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [({}, ["lumen"]), ({"keywords": []}, []), ({"keywords": ["own"]}, ["own"])],
+)
+def test_own_keywords_come_before_those_of_the_file(
+    record: Any, expected: list[str], reads: Reads
+) -> None:
+    reads("jsonl", {"url": OWN_URL, **record}, {"a": {"keywords": expected}}, [], ["lumen"])
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ([], "not_a_post: list, expected an object"),
+        ({}, "no_url: url is None, expected a web address"),
+        ({"url": [OWN_URL]}, "no_url: url is ['https://example.org/a'], expected a web address"),
+    ],
+)
+def test_without_an_address_there_is_no_post(record: Any, said: str) -> None:
+    (found,) = make_source("jsonl").posts(record, [])
+    assert isinstance(found, Finding)
+    assert f"{found.reason}: {found.detail}" == said
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "kept", "reason"),
+    [
+        ("text", 5, None, "bad_field"),
+        ("timestamp", "soon", None, "bad_timestamp"),
+        ("keywords", ["fox", 5], ["fox"], "bad_field"),
+        ("parent_url", "file:///etc/passwd", None, "bad_field"),
+        ("missing", "lost", None, "bad_field"),
+        ("pictures", ["a.png"], [], "bad_field"),
+        ("pictures", [{"alt_text": "a"}], [PostImage(None, None, "a")], "bad_field"),
+        ("pictures", [{"path": "a.png", "url": "data:,"}], [PostImage("a.png")], "bad_field"),
+        ("pictures", [{"path": "a.png", "alt": "a"}], [PostImage("a.png")], "unknown_field"),
+        ("engagement", {"likes": -1}, dict.fromkeys(COUNTS), "bad_field"),
+        ("engagement", {"stars": 5}, dict.fromkeys(COUNTS), "unknown_field"),
+        ("txet", "a", None, "unknown_field"),
+    ],
+)
+def test_a_bad_field_costs_only_itself(field: str, value: Any, kept: Any, reason: str) -> None:
+    post, finding = make_source("jsonl").posts({"url": OWN_URL, field: value}, [])
+    assert isinstance(finding, Finding)
+    assert (getattr(post, field, None), str(finding.reason)) == (kept, reason)
+    assert finding.detail.startswith(field)
+
+
+def test_the_bundled_posts_are_read_without_a_path(collect: Collect) -> None:
+    text = files("echo_hf.quickstart").joinpath("posts.jsonl").read_text("utf-8")
+    lines = list(map(json.loads, text.splitlines()))
+    result = run_stage(collect, read_records([Posts(source="quickstart")]))
+    named = sum("path" in one for line in lines for one in line.get("pictures", []))
+    taken_in = sum(one["sha256"] is not None for post in result.dataset for one in post["pictures"])
+    assert len(result.dataset) == len(lines) - sum(result.stats.rejected.values()) > 0
+    assert taken_in >= named - sum(result.stats.noted.values()) > 0
+    with pytest.raises(ConfigError, match="named twice"):
+        read_records([Posts(source="quickstart"), Posts(source="quickstart")])

@@ -48,14 +48,16 @@ def prompts(count: int = COUNT, start: int = 0) -> list[dict[str, Any]]:
     ]
 
 
-def ratings(rates: Mapping[str, Mapping[str, float]], count: int = COUNT) -> Dataset:
+def ratings(rates: Mapping[str, Mapping[str, Any]], count: int = COUNT) -> Dataset:
+    """By judge and system: the ratings of the first samples, or one that all of them have."""
     usual = {**dict.fromkeys(RATINGS.columns), "rubric": "overall", "repeat": 0, "outcome": "ok"}
     rows = [
         {**usual, "sample_id": f"s{at}", "sample_digest": f"{at:064x}"}
-        | {"system": system, "judge": judge, "rating": rating}
+        | {"system": system, "judge": judge, "rating": rating[at] if several else rating}
         for judge, systems in rates.items()
         for system, rating in systems.items()
-        for at in range(count)
+        for several in [isinstance(rating, list)]
+        for at in range(len(rating) if several else count)
     ]
     return Dataset.from_list(rows, features=RATINGS.features)
 
