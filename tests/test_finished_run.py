@@ -18,8 +18,8 @@ import pytest
 from datasets import load_dataset
 
 import echo_hf
-from echo_hf.apps.rank.rank import ranks_of
-from echo_hf.apps.review.review import desk_of
+from echo_hf.apps.rank import ranks_of
+from echo_hf.apps.review import desk_of
 from echo_hf.builder.build import build
 from echo_hf.builder.refresh import refresh
 from echo_hf.collect.crawl import crawl_posts

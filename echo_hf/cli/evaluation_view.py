@@ -23,7 +23,7 @@ from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated
 from echo_hf.systems.generate import Generated, SystemListing
 
 if TYPE_CHECKING:
-    from echo_hf.apps.rank.rank import Ranks
+    from echo_hf.apps.rank import Ranks
     from echo_hf.builder.update import PlannedStage
     from echo_hf.judging.gate import Compared
     from echo_hf.judging.imports import Imported

@@ -39,7 +39,7 @@ from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome
 from echo_hf.report.report import report
-from echo_hf.scores.board import board_of
+from echo_hf.scores.win_rate import board_of
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks, benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.systems.generate import Generated, drawn_outputs

@@ -36,10 +36,17 @@ from echo_hf.report.markup import (
     share,
     titled,
 )
-from echo_hf.report.run_data import Output, RunData, judges_of, read_run_data
+from echo_hf.report.run_data import FOLDER as THUMBNAILS
+from echo_hf.report.run_data import (
+    MeanColors,
+    Output,
+    RunData,
+    Thumbnails,
+    judges_of,
+    looked_at,
+    read_run_data,
+)
 from echo_hf.report.sections import INPUTS, sections
-from echo_hf.report.thumbnails import FOLDER as THUMBNAILS
-from echo_hf.report.thumbnails import MeanColors, Thumbnails, looked_at
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
 HUB = "eval.yaml"

@@ -33,14 +33,17 @@ from echo_hf.report.report import Report, eval_entries, gallery_data, report, wr
 from echo_hf.report.run_data import (
     AgreementFile,
     Identity,
+    MeanColors,
     Output,
     ReportSample,
     Results,
     RunData,
+    Thumbnail,
+    looked_at,
     ratings_of,
+    reduced,
     systems_of,
 )
-from echo_hf.report.thumbnails import MeanColors, Thumbnail, looked_at, reduced
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging import run_for_tests as run
 from tests.report.run_data_for_tests import (

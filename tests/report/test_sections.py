@@ -23,7 +23,7 @@ from echo_hf.report.markup import REPLACEMENT, UNSHOWN, environment, is_web, pri
 from echo_hf.report.report import board_markdown, figures, write_report
 from echo_hf.report.run_data import AgreementFile, Metric, Output, Rating, ReportSample, Results
 from echo_hf.scores.agreement import agreement as compared
-from echo_hf.scores.board import BoardRow, ranked
+from echo_hf.scores.win_rate import BoardRow, ranked
 from tests.report.run_data_for_tests import (
     FOUND,
     HOSTILE_SYSTEMS,

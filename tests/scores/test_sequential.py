@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from echo_hf.scores import bradley_terry, decisions, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
-from echo_hf.scores.sequential import half_width, needed, p_values
+from echo_hf.scores.tiers import half_width, needed, p_values
 from echo_hf.scores.votes import compare, pairs_of
 from tests.scores.ratings_for_tests import Row, drawn, one_judge, real_rows
 

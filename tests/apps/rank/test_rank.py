@@ -14,7 +14,7 @@ from scipy.stats import t
 from typer.testing import CliRunner
 
 from echo_hf.apps.page import Place
-from echo_hf.apps.rank.rank import (
+from echo_hf.apps.rank import (
     APP,
     HumanTable,
     RankedSample,

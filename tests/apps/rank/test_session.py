@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2, rankdata
 
 from echo_hf.apps.events import EventLog
-from echo_hf.apps.rank.rank import (
+from echo_hf.apps.rank import (
     APP,
     IMAGE,
     RANKED,

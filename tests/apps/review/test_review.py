@@ -14,12 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from echo_hf.apps.events import EventLog
-from echo_hf.apps.review.page import Form, View, desk_page
-from echo_hf.apps.review.review import (
+from echo_hf.apps.review import (
     APP,
     OPEN,
+    Form,
     Ledger,
     ReviewController,
+    View,
+    desk_page,
     is_settled,
     payload_of,
     waits,
@@ -215,10 +217,10 @@ EDIT = {"prompt": {"text": "an owl", "modified": True}}
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from echo_hf.apps.review.review import ReviewController
+from echo_hf.apps.review import ReviewController
 from echo_hf.builder.review import Case
 from tests.curate.reviewed_rows_for_tests import row
-import echo_hf.apps.review.review as folded
+from echo_hf.apps import review as folded
 folded.append_decisions = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 desk = ReviewController.of({"one": Case(row())}, {}, Path(sys.argv[1]))
 desk.view("ann")

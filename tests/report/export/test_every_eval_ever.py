@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from echo_hf.report.export.export import export
+from echo_hf.report.export import export
 from tests.judging.run_for_tests import put
 from tests.report.export.runs_for_tests import DRAWN, RATED
 

@@ -20,7 +20,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
 from echo_hf.hub.release import read_release, rows_of
-from echo_hf.report.export.export import ExportedRun, export, file_names, hub_eval, passed_on
+from echo_hf.report.export import ExportedRun, export, file_names, hub_eval, passed_on
 from echo_hf.report.run_data import Identity, Output, Rating, ReportSample
 from tests.report.run_data_for_tests import ratings_of, results, run_data
 

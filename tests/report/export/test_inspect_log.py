@@ -13,7 +13,7 @@ import pytest
 from echo_hf.errors import RunError
 from echo_hf.judging.imports import import_judgements
 from echo_hf.reasons import NotImported
-from echo_hf.report.export.export import export
+from echo_hf.report.export import export
 from tests.judging import run_for_tests as small
 from tests.judging.run_for_tests import root
 from tests.report.export.runs_for_tests import DRAWN, EDITS, GIVEN, WORDS

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from datasets import load_dataset
 
-from echo_hf.report.export.export import export
+from echo_hf.report.export import export
 from tests.report.export.runs_for_tests import DRAWN, GIVEN
 
 SPLITS = ("image_to_image", "text_to_image")

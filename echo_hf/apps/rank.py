@@ -336,7 +336,7 @@ def board(view: View, address: Address, answer: int = 0) -> str:
         "P": "back",
     }
     return rendered(
-        "rank/board.jinja",
+        "rank.jinja",
         view=view,
         address=address,
         answer=answer,
@@ -357,7 +357,7 @@ def page(ranker: Ranker, address: Address, write: Callable[[], object]) -> Asked
             write()
         return board(view, address, answer)
 
-    return AskedPage("Rank images", "rank", ("board.js",), "board.css", opened, acted)
+    return AskedPage("Rank images", ("rank.js",), "rank.css", opened, acted)
 
 
 @dataclass(frozen=True)
