@@ -171,7 +171,7 @@ def test_its_ledgers_are_read(run: Path) -> None:
 def test_what_people_did_is_read(run: Path) -> None:
     human = pq.read_table(run / "human.parquet")
     desk = desk_of(config_of(run), runs=run.parent)
-    decided = desk.ledger.decided().by_id.values()
+    decided = desk.decided().by_id.values()
     assert sorted((one.decision, one.note) for one in decided) == [
         ("flag", "is it one picture?"),
         ("keep", None),

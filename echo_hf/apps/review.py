@@ -53,34 +53,6 @@ def payload_of(decision: Decision) -> dict[str, object]:
     return decision.model_dump(mode="json", include=set(PAYLOAD))
 
 
-class Ledger(NamedTuple):
-    """The log of the app, and the file that the splits follow."""
-
-    log: EventLog
-    file: Path
-
-    def decided(self) -> Decisions:
-        return read_decisions(self.file)
-
-    def catch_up(self, subject: str | None = None) -> int:
-        """Writes down what the log has and the file has not."""
-        # Held from reading to writing: an older state must not be written after a newer one.
-        busy = RunError(
-            f"another process has held {str(self.file)!r} for {LONGEST_WAIT_S} s: end it, and "
-            "decide again"
-        )
-        with held(self.file.with_name(LOCK), busy, LONGEST_WAIT_S):
-            by_subject: dict[str, list[Event]] = {}
-            for event in without_opening(self.log.events(APP, subject)):
-                by_subject.setdefault(event.subject, []).append(event)
-            written = self.decided().every
-            found = (pending_decision(events, written) for events in by_subject.values())
-            lines = [line for line in found if line is not None]
-            if lines:
-                append_decisions(self.file, lines)
-        return len(lines)
-
-
 def without_opening(events: Iterable[Event]) -> list[Event]:
     return [one for one in events if one.action != OPEN]
 
@@ -162,15 +134,37 @@ class ReviewController:
         return cls(queue, duplicates, root, ImageStore(root / "pictures"), log)
 
     @property
-    def ledger(self) -> Ledger:
-        return Ledger(self.log, self.root / FILE)
+    def file(self) -> Path:
+        """The decisions that the splits follow."""
+        return self.root / FILE
 
     @property
     def leases(self) -> Leases:
         return Leases(self.log, APP)
 
+    def decided(self) -> Decisions:
+        return read_decisions(self.file)
+
+    def catch_up(self, subject: str | None = None) -> int:
+        """Writes down what the log has and the file has not."""
+        # Held from reading to writing: an older state must not be written after a newer one.
+        busy = RunError(
+            f"another process has held {str(self.file)!r} for {LONGEST_WAIT_S} s: end it, and "
+            "decide again"
+        )
+        with held(self.file.with_name(LOCK), busy, LONGEST_WAIT_S):
+            by_subject: dict[str, list[Event]] = {}
+            for event in without_opening(self.log.events(APP, subject)):
+                by_subject.setdefault(event.subject, []).append(event)
+            written = self.decided().every
+            found = (pending_decision(events, written) for events in by_subject.values())
+            lines = [line for line in found if line is not None]
+            if lines:
+                append_decisions(self.file, lines)
+        return len(lines)
+
     def view(self, person: str, *, form: Form | None = None, **said: str) -> View:
-        own, decided = self.log.events(APP, person=person), self.ledger.decided()
+        own, decided = self.log.events(APP, person=person), self.decided()
         here = next((one.subject for one in reversed(own) if one.subject in self.cases), None)
         subject = here or self._next(person, None) or next(iter(self.cases))
         self.leases.lend([subject], person)  # renewed while somebody is at it
@@ -243,7 +237,7 @@ class ReviewController:
             made = made_decision(case.row, kind, note=form.note, changes=changes)
         except ReviewError as error:
             return self.view(now.person, form=form, problem=str(error))
-        last = self.ledger.decided().changes(case.row)
+        last = self.decided().changes(case.row)
         before = last.changed if last else None
         if kind == "edit" and (changes, form.note) == (before, now.form.note):
             return now
@@ -257,7 +251,7 @@ class ReviewController:
         # decisions are found out.
         seen = base if isinstance(base, int) and 0 < base <= now.base else None
         self.log.append(APP, subject, person, kind, payload, seen)
-        self.ledger.catch_up(subject)
+        self.catch_up(subject)
         if kind == "edit":
             return self.view(person, told="changed")
         self.leases.give_back(subject, person)
@@ -269,7 +263,7 @@ class ReviewController:
         if not acts:
             return self.view(person, problem="nothing of yours to take back")
         self.log.undo(acts[-1].id, person)
-        self.ledger.catch_up(acts[-1].subject)
+        self.catch_up(acts[-1].subject)
         if acts[-1].subject in self.cases:
             self._open(person, acts[-1].subject)
         return self.view(person, told=f"taken back: {TOLD[acts[-1].action]}")
@@ -282,7 +276,7 @@ class ReviewController:
 
     def _next(self, person: str, after: str | None) -> str | None:
         """Opens the next sample that waits for this person and nobody else has."""
-        order, decided = list(self.cases), self.ledger.decided()
+        order, decided = list(self.cases), self.decided()
         at = order.index(after) + 1 if after is not None else 0
         turn = [*order[at:], *order[: max(at - 1, 0)]]
         acts = without_opening(standing(self.log.events(APP, person=person)))
@@ -306,7 +300,7 @@ def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> ReviewCo
         reason = Reject.DUPLICATE_OF
         duplicates = {row["id"]: row["_detail"] for row in rejects if row["_reason"] == reason}
         desk = ReviewController.of(cases, duplicates, root)
-    desk.ledger.catch_up()  # what a killed server had not written any more
+    desk.catch_up()  # what a killed server had not written any more
     return desk
 
 
@@ -324,7 +318,7 @@ def review(
         images.admit(images_of(case.row))
         for post in case.context:
             images.admit(one["sha256"] for one in post["pictures"] or () if one["sha256"])
-    for one in desk.ledger.decided().by_id.values():
+    for one in desk.decided().by_id.values():
         images.admit(one.changed.images if one.changed else ())
 
     def shown(view: View, answer: int = 0) -> str:

@@ -184,7 +184,7 @@ def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, s
             "inputs": numbered(sample.inputs),
             "posted": numbered(sample.posted),
             "urls": [url for url in sample.urls if is_web(url)],
-            "feedback": [vars(said) for said in sample.feedback],
+            "feedback": sample.feedback,
             "flags": sample.flags,
             "outputs": [shown(data.outputs.get((sample.id, system))) for system in data.systems],
             "ratings": [

@@ -160,13 +160,6 @@ SHOWN = ("id", "task", "review", "doubts", "has_nsfw", "community_feedback", "ou
 
 
 @dataclass(frozen=True)
-class ReportFeedback:
-    text: str
-    verdict: str | None
-    keyword: str | None
-
-
-@dataclass(frozen=True)
 class ReportSample:
     id: str
     split: str
@@ -175,7 +168,7 @@ class ReportSample:
     inputs: tuple[str, ...] = ()
     posted: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
-    feedback: tuple[ReportFeedback, ...] = ()
+    feedback: tuple[Mapping[str, str | None], ...] = ()  # `text`, `verdict`, `keyword`
     flags: tuple[str, ...] = ()
 
 
@@ -324,7 +317,7 @@ def samples_of(
             if (task := known.get(row["id"])) is None:
                 continue
             feedback = (
-                ReportFeedback(one["feedback"], one.get("verdict"), one.get("keyword"))
+                {"text": one["feedback"]} | {name: one.get(name) for name in ("verdict", "keyword")}
                 for one in row.get("community_feedback") or ()
                 if one["feedback"]
             )

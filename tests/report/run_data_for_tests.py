@@ -22,7 +22,7 @@ from echo_hf.judging.run_tables import Models
 from echo_hf.judging.score import win_rates
 from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.report.analysis.result import Analysis
-from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, Results, RunData
+from echo_hf.report.run_data import Output, Rating, ReportSample, Results, RunData
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 SYSTEMS = ("anole_two", "bravo")
@@ -133,7 +133,7 @@ def hostile_run(folder: Path) -> RunData:
             inputs=(shown,),
             posted=(shown, text),
             urls=(text, f"https://example.org/{text}", "https://example.org/1"),
-            feedback=(ReportFeedback(text, text, text),),
+            feedback=(dict.fromkeys(("text", "verdict", "keyword"), text),),
             flags=(text,),
         )
         for at, text in enumerate(WORDS)

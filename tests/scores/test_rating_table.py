@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from datasets import Dataset
 
-from echo_hf.errors import ScoreError
 from echo_hf.scores.rating_table import read_columns, read_ratings
 from echo_hf.tables import RATINGS
 from tests.scores.ratings_for_tests import Row, one_judge, rows_of
@@ -114,8 +113,6 @@ def test_another_rubric_is_left_out_and_named() -> None:
     assert table.ratings.tolist() == [[[3], [3]]]
     assert text.ratings.tolist() == [[[8], [8]]]
     assert table.ignored == {"other_rubric": (("s000", "ash", "judge"), ("s000", "birch", "judge"))}
-    with pytest.raises(ScoreError, match=r"unknown rubric 'overal'; did you mean 'overall'"):
-        read_ratings(rows, rubric="overal")
 
 
 def test_a_rating_of_another_digest_is_left_out_and_named() -> None:

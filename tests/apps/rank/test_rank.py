@@ -15,17 +15,14 @@ from typer.testing import CliRunner
 
 from echo_hf.apps.page import Place
 from echo_hf.apps.rank import (
-    APP,
     HumanTable,
     RankedSample,
     Ranker,
-    Ranks,
     ShownOutput,
     View,
     board,
     rank,
     ranks_of,
-    write_human,
 )
 from echo_hf.cli import app
 from echo_hf.cli.evaluation_view import show_draw, show_written
@@ -116,10 +113,6 @@ def ranked(tmp_path: Path) -> Ranker:
     return ranker(tmp_path, *(sample(name, "ash", "elm", "oak") for name in ("s1", "s2")))
 
 
-def written(tmp_path: Path, ranked: Ranker) -> HumanTable:
-    return write_human(tmp_path, ranked.log.events(APP), ranked.draw)
-
-
 def rows(tmp_path: Path) -> list[Row]:
     found: list[Row] = pq.read_table(tmp_path / "human.parquet").to_pylist()
     return found
@@ -135,7 +128,7 @@ def test_rows_are_ranks_of_systems(tmp_path: Path, ranked: Ranker) -> None:
     place(ranked, "ann", ash=3, elm=1, oak=3)
     place(ranked, "ben", ash=1, elm=2)
     did(ranked, "cy", "impossible")
-    assert written(tmp_path, ranked) == HumanTable(tmp_path / "human.parquet", 2, 0, {})
+    assert ranked.write() == HumanTable(tmp_path / "human.parquet", 2, 0, {})
     nothing = [row("s1", "cy", system, None) for system in ("ash", "elm", "oak")]
     ann = [row("s1", "ann", name, rank) for name, rank in {"ash": 2, "elm": 1, "oak": 2}.items()]
     assert rows(tmp_path) == [*ann, *nothing]
@@ -148,7 +141,7 @@ def test_ranks_from_elsewhere_stay(tmp_path: Path, ranked: Ranker) -> None:
     table = pa.Table.from_pylist([*elsewhere, *mine], HUMAN.schema)
     pq.write_table(table, tmp_path / "human.parquet")
     place(ranked, "ann", ash=1, elm=2, oak=3)
-    assert written(tmp_path, ranked).kept == 3
+    assert ranked.write().kept == 3
     found = rows(tmp_path)
     assert [one for one in elsewhere if one not in found] == []
     assert row("s1", "ann", "ash", 1) in found
@@ -158,32 +151,30 @@ def test_ranks_from_elsewhere_stay(tmp_path: Path, ranked: Ranker) -> None:
 
 def test_what_is_taken_back_leaves_the_table(tmp_path: Path, ranked: Ranker) -> None:
     did(ranked, "ann", "next")
-    assert written(tmp_path, ranked).rankings == 0
+    assert ranked.write().rankings == 0
     assert not (tmp_path / "human.parquet").exists()
     did(ranked, "ann", "back")
     did(ranked, "ann", "impossible")
-    assert written(tmp_path, ranked).rankings == 1
+    assert ranked.write().rankings == 1
     did(ranked, "ann", "undo")
-    assert written(tmp_path, ranked).rankings == 0
+    assert ranked.write().rankings == 0
     assert rows(tmp_path) == []
 
 
 def test_ranks_of_images_that_are_gone_are_counted(tmp_path: Path, ranked: Ranker) -> None:
     place(ranked, "ann", ash=1, elm=2, oak=3)
-    events = ranked.log.events(APP)
     other = ranker(tmp_path, sample("s1", "elm", "oak"))
-    result = write_human(tmp_path, events, other.draw)
-    assert result.left_out == {LeftOut.OTHER_OUTPUT: 1}
+    assert other.write().left_out == {LeftOut.OTHER_OUTPUT: 1}
     assert rows(tmp_path) == [row("s1", "ann", "elm", 2), row("s1", "ann", "oak", 3)]
     anew = ranker(tmp_path, sample("s1", "ash", "elm", "oak", digest="e"))
-    assert write_human(tmp_path, events, anew.draw).left_out == {LeftOut.OTHER_OUTPUT: 3}
+    assert anew.write().left_out == {LeftOut.OTHER_OUTPUT: 3}
 
 
 def test_a_table_that_cannot_be_read_is_not_written_over(tmp_path: Path, ranked: Ranker) -> None:
     (tmp_path / "human.parquet").write_text("ranks, by hand", "utf-8")
     did(ranked, "ann", "impossible")
     with pytest.raises(RunError, match="is not a table of human"):
-        written(tmp_path, ranked)
+        ranked.write()
     assert (tmp_path / "human.parquet").read_text("utf-8") == "ranks, by hand"
 
 
@@ -196,12 +187,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def opened(folder: Path, draw: int = 100, splits: tuple[str, ...] = ()) -> Ranks:
+def opened(folder: Path, draw: int = 100, splits: tuple[str, ...] = ()) -> Ranker:
     config = folder / "evaluation.yaml"
     return ranks_of(config, runs=folder / "runs", draw=draw, splits=splits)
 
 
-def said(folder: Path, show: object, ranks: Ranks) -> str:
+def said(folder: Path, show: object, ranks: Ranker) -> str:
     console = Console(width=300)
     with console.capture() as captured:
         show(console, ranks)  # type: ignore[operator]
@@ -212,13 +203,13 @@ def test_ranks_of_the_page_are_what_agree_reads(folder: Path) -> None:
     ranks = opened(folder)
     for person in ("ann", "ben"):
         for _ in range(5):
-            shown = [one.system for one in ranks.ranker.view(person).outputs]
+            shown = [one.system for one in ranks.view(person).outputs]
             for place, system in enumerate(FEW, 1):
-                did(ranks.ranker, person, "place", item=shown.index(system), rank=place)
-            did(ranks.ranker, person, "next")
-    written = ranks.write()
-    assert (written.rankings, written.kept) == (10, 0)
-    assert pq.read_table(written.path).num_rows == 30
+                did(ranks, person, "place", item=shown.index(system), rank=place)
+            did(ranks, person, "next")
+    table = ranks.write()
+    assert (table.rankings, table.kept) == (10, 0)
+    assert pq.read_table(table.path).num_rows == 30
     marks = [rating(name, system, 9 - place) for name in WORDS for place, system in enumerate(FEW)]
     write(folder, RATINGS, marks)
     found = agree(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
@@ -228,9 +219,9 @@ def test_ranks_of_the_page_are_what_agree_reads(folder: Path) -> None:
 
 
 def test_only_the_splits_that_were_named_are_drawn(folder: Path) -> None:
-    assert len(opened(folder).ranker.draw.samples) == 5
+    assert len(opened(folder).draw.samples) == 5
     one = opened(folder, draw=1)
-    splits = [sample.task.split for sample in one.ranker.draw.samples]
+    splits = [sample.task.split for sample in one.draw.samples]
     assert splits == ["image_to_image", "text_to_image"]
     told = said(folder, show_draw, one)
     assert "not ranked: 3 not_drawn: enough samples of its split were drawn before it" in told
@@ -259,7 +250,7 @@ def test_a_width_draws_as_many_as_it_needs(tmp_path: Path) -> None:
         write(tmp_path, RATINGS, marks)
         write(tmp_path, HUMAN, rows)
         ranks = ranks_of(config, runs=runs, width=0.08)
-        count = len(ranks.ranker.draw.samples)
+        count = len(ranks.draw.samples)
         assert count == (expected or human_corrected(marks, rows).n_for(0.08))
         told = said(tmp_path, show_draw, ranks)
         assert f"to rank: {count} of text_to_image for an interval of ±0.08, {why} (seed" in told

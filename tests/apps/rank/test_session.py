@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, rankdata
 
-from echo_hf.apps.events import EventLog
 from echo_hf.apps.rank import (
     APP,
     IMAGE,
@@ -140,7 +139,7 @@ def sample(name: str, *systems: str, digest: str = "d") -> RankedSample:
 
 def ranker(path: Path, *samples: RankedSample, seed: int = 0) -> Ranker:
     known = {one.task.sample_id: one for one in samples}
-    return Ranker(EventLog(path / "events.sqlite"), Draw(samples, known, seed, {}))
+    return Ranker(path, Draw(samples, known, seed, {}))
 
 
 @pytest.fixture
