@@ -246,9 +246,9 @@ def _with_pending(folder: RunFolder, tasks: Tasks, made: Generated, limit: int |
     return replace(to_rate, outputs=outputs)
 
 
-def _fitting(config: Evaluated, tasks: Sequence[Task], shown: SentImages) -> Iterator[JudgeTask]:
-    if config.applicability is not None:
-        yield fitting_question(config.applicability, tasks, shown)
+def _fitting(config: Evaluated, tasks: Sequence[Task], shown: SentImages) -> list[JudgeTask]:
+    asked = config.applicability
+    return [fitting_question(asked, tasks, shown)] if asked else []
 
 
 def _judged(

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -52,6 +53,21 @@ def image(color: tuple[int, int, int], size: tuple[int, int] = (40, 20)) -> byte
 def words(page: object) -> str:
     text = str(page).split("<script", 1)[0]
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+class Parsed(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
 
 
 def ratings_of(values: Mapping[str, Sequence[float | None]], judge: str = "mira") -> list[Rating]:

@@ -23,7 +23,6 @@ import echo_hf
 from echo_hf.cli import app
 from echo_hf.cli.evaluation_view import show_planned
 from echo_hf.errors import ConfigError, EngineError, GenerationError
-from echo_hf.pipeline.progress import NullProgress
 from echo_hf.reasons import Outcome
 from echo_hf.report.evaluation import Evaluation, PlannedWork
 from echo_hf.systems.base import GenerationResult, Task
@@ -35,6 +34,7 @@ from tests.engines.openai.loopback_server import (
     fault,
     running,
 )
+from tests.progress_for_tests import Heard
 from tests.systems.runs_for_tests import Acting, benchmark, known, png
 
 RED, BLUE = (200, 30, 30), (30, 30, 200)
@@ -44,14 +44,6 @@ IDS = [*(f"e{number}" for number in range(EDITS)), *(f"t{number}" for number in 
 USAGE = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
 PRICES = {"usd_per_million_prompt_tokens": 5.0, "usd_per_million_completion_tokens": 50.0}
 CENT = 0.01
-
-
-class Heard(NullProgress):
-    def __init__(self) -> None:
-        self.remarks: list[str] = []
-
-    def noticed(self, remark: str) -> None:
-        self.remarks.append(remark)
 
 
 def by_color(asked: Asked) -> Answer:

@@ -7,7 +7,6 @@ import json
 import re
 from dataclasses import replace
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from tests.report.run_data_for_tests import (
     FOUND,
     HOSTILE_SYSTEMS,
     WORDS,
+    Parsed,
     every_part,
     hostile_run,
     image,
@@ -433,21 +433,6 @@ def test_words_of_posts_stay_words(tmp_path: Path, word: str) -> None:
     plain = re.findall(r"<(\w+)", _analysis(tmp_path, **every_part("tint")))
     harmful = re.findall(r"<(\w+)", _analysis(tmp_path, **every_part(word)))
     assert {"wbr", *harmful} == {"wbr", *plain}  # where a name may be broken
-
-
-class Parsed(HTMLParser):
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words = ""
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.words += data
 
 
 @given(st.text(st.characters(exclude_categories=())))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -36,27 +35,13 @@ from echo_hf.tables import HUMAN, RATINGS
 from tests.apps.rank.ranked_run import SYSTEMS, WORDS, ranked_run
 from tests.apps.rank.test_session import did, ranker, sample
 from tests.judging.run_for_tests import rating, write
+from tests.report.run_data_for_tests import Parsed
 
 HOSTILE = "</p><script>alert(1)</script><img src=x onerror=alert(1)> \"'`${1}{{2}}&lt;"
 
 
-class Parts(HTMLParser):
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text: list[str] = []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-
-def parts(view: View) -> Parts:
-    return Parts(board(view, lambda digest: f"/image/{digest[0]}", 5))
+def parts(view: View) -> Parsed:
+    return Parsed(board(view, lambda digest: f"/image/{digest[0]}", 5))
 
 
 def lighthouse(words: str = "a lighthouse") -> RankedSample:
@@ -68,7 +53,7 @@ def test_texts_of_posts_are_text_and_no_system_is_on_the_page(tmp_path: Path) ->
     plain = parts(ranker(tmp_path, lighthouse()).view("ann"))
     view = ranker(tmp_path, lighthouse(HOSTILE)).view("ann")
     found, page = parts(view), board(view, lambda digest: f"/image/{digest[0]}")
-    assert "".join(found.text).count(HOSTILE) == 1
+    assert found.words.count(HOSTILE) == 1
     assert {tag for tag, _ in found.tags} == {tag for tag, _ in plain.tags}
     assert not [name for _, named in found.tags for name in named if name.startswith("on")]
     board_tag = next(named for _, named in found.tags if "board" in (named.get("class") or ""))
@@ -86,7 +71,7 @@ def test_ranks_and_progress_are_shown(tmp_path: Path) -> None:
     found = parts(view)
     labels = [named["aria-label"] for tag, named in found.tags if tag == "article"]
     assert labels == ["Image A, rank 1", "Image B, cannot be ranked"]
-    text = "".join(found.text)
+    text = found.words
     assert view.saved is not None
     for words in ("Sample 1 of 1", "1 ranked · all ranked, thank you", f"{view.saved:%H:%M} UTC"):
         assert words in text
@@ -94,7 +79,7 @@ def test_ranks_and_progress_are_shown(tmp_path: Path) -> None:
 
 def test_there_is_a_card_of_its_own_for_each_of_many_images(tmp_path: Path) -> None:
     one = ranker(tmp_path, sample("s", *(f"m{at}" for at in range(30))))
-    tags = Parts(board(one.view("ann"), str)).tags
+    tags = Parsed(board(one.view("ann"), str)).tags
     labels = {named["aria-label"] for tag, named in tags if tag == "article"}
     assert len(labels) == len([1 for _, named in tags if "data-rank" in named]) == 30
     assert "Image D2, not ranked" in labels

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from echo_hf.apps import review
 from echo_hf.apps.review import (
     APP,
     OPEN,
@@ -210,20 +208,7 @@ def test_a_form_takes_what_can_be_read() -> None:
     assert read.boxes == (("input", "5"),)
 
 
-TREE = Path(__file__).resolve().parents[3]
 EDIT = {"prompt": {"text": "an owl", "modified": True}}
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from echo_hf.apps.review import ReviewController
-from echo_hf.builder.review import Case
-from tests.curate.reviewed_rows_for_tests import row
-from echo_hf.apps import review as folded
-folded.append_decisions = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-desk = ReviewController.of({"one": Case(row())}, {}, Path(sys.argv[1]))
-desk.view("ann")
-desk.act("ann", {"kind": "remove", "subject": "one", "base": 0})
-"""
 
 
 @pytest.fixture
@@ -307,18 +292,17 @@ def test_two_who_disagree_leave_it_open(ledger: ReviewController) -> None:
     assert (last(ledger).decision, last(ledger).reviewer) == ("keep", "bo")
 
 
-def test_killed_between_the_log_and_the_file(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(TREE)}
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path)], env=environment, check=False
-    )
-    assert done.returncode == -signal.SIGKILL
-    assert not (tmp_path / "review.jsonl").exists()
-    ledger = ReviewController.of({}, {}, tmp_path)
-
-    assert (ledger.catch_up(), ledger.catch_up()) == (1, 0)
-    line = read_decisions(ledger.file).by_id["one"]
-    assert (line.decision, line.reviewer) == ("remove", "ann")
+def test_what_a_killed_server_had_not_written_is_written_at_its_next_start(
+    desk: ReviewController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as killed:
+        killed.setattr(review, "append_decisions", Mock(side_effect=InterruptedError))
+        with pytest.raises(InterruptedError):
+            act(desk, "ann", "remove")
+    assert not desk.file.exists()
+    assert (desk.catch_up(), desk.catch_up()) == (1, 0)
+    found = line(desk, "look")
+    assert (found.decision, found.reviewer) == ("remove", "ann")
 
 
 @pytest.mark.parametrize(
