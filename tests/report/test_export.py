@@ -82,7 +82,7 @@ def test_the_hub_reads_the_results_of_each_model(finished: Path, tmp_path: Path)
 def test_what_the_hub_cannot_show_is_said(finished: Path, tmp_path: Path) -> None:
     run = published(tmp_path, finished, None)
     with pytest.raises(
-        ConfigError, match="of 'invented' is a folder, and results of the Hub name one"
+        ConfigError, match=r"of 'invented' is a folder, .* score with a config that has benchmark"
     ):
         hub_eval(run, tmp_path)
     with pytest.raises(ConfigError, match=r"/api/datasets/ORGANIZATION/NAME/croissant$"):
@@ -141,8 +141,6 @@ def test_a_folder_of_somebody_is_not_replaced(finished: Path, tmp_path: Path) ->
         exported(finished, tmp_path)
     with pytest.raises(ReleaseError, match="is a file, expected a folder"):
         exported(finished, tmp_path / "thesis.tex")
-    with pytest.raises(ConfigError, match=r"score with a config that has benchmark: ORG"):
-        exported(finished, tmp_path / "new", "hub-eval")
     assert [one.name for one in tmp_path.iterdir()] == ["thesis.tex"]
 
 

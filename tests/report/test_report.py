@@ -206,12 +206,6 @@ def test_figures_of_another_benchmark_are_named(scored: Path, gone: str) -> None
     assert "another state" in words(page.read_text("utf-8"))
 
 
-def test_a_run_without_figures(tmp_path: Path) -> None:
-    config = run.run(tmp_path, {}, NAMES)
-    with pytest.raises(RunError, match=r"run `echo-hf score` with this config first"):
-        report(config, runs=tmp_path / "runs")
-
-
 def test_a_single_file_holds_its_images(scored: Path, tmp_path: Path) -> None:
     """Small copies stand in the page; more than 200 samples are refused before any is made."""
     written = report(scored, runs=scored.parent / "runs", single_file=True)

@@ -90,13 +90,9 @@ def test_every_rating_has_its_place() -> None:
     assert table.ignored == {}
 
 
-@pytest.mark.parametrize("nothing", [None, math.nan])
-def test_null_and_nan_are_missing_and_zero_is_a_rating(nothing: float | None) -> None:
-    (ratings,) = read_ratings(one_judge(ash=[0, nothing])).ratings
-    np.testing.assert_array_equal(ratings, [[0, math.nan]])
-
-
-def test_repeats_are_averaged() -> None:
+def test_null_and_nan_are_missing_zero_is_a_rating_and_repeats_are_averaged() -> None:
+    (ratings,) = read_ratings(one_judge(ash=[0, None, math.nan])).ratings
+    np.testing.assert_array_equal(ratings, [[0, math.nan, math.nan]])
     rated = {0: 6, 1: None, 2: 9}
     rows = [{**one_judge(ash=[value])[0], "repeat": repeat} for repeat, value in rated.items()]
     assert read_ratings(rows).ratings.tolist() == [[[7.5]]]

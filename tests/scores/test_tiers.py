@@ -71,13 +71,10 @@ def test_ten_systems_in_strict_order_are_ten_tiers() -> None:
     assert found.p_values["system_0"]["system_1"] == pytest.approx(45 / 10_001)
 
 
-def test_few_samples_separate_nobody() -> None:
+def test_few_samples_separate_nobody_and_systems_without_a_rate_are_unranked() -> None:
     found = tiers(one_judge(ash=[5] * 9, birch=[1] * 9))
     assert found.tiers == (("ash", "birch"),)
     assert found.p_values == {"ash": {"birch": None}, "birch": {"ash": None}}
-
-
-def test_systems_without_a_rate_are_unranked() -> None:
     found = tiers(one_judge(ash=[5] * 30, birch=[1] * 30, cedar=[None] * 30))
     assert found.tiers == (("ash",), ("birch",))
     assert found.unranked == ("cedar",)
