@@ -18,8 +18,8 @@ import pytest
 from datasets import load_dataset
 
 import echo_hf
-from echo_hf.apps.rank.rank import ranks_of
-from echo_hf.apps.review.review import desk_of
+from echo_hf.apps.rank import ranks_of
+from echo_hf.apps.review import desk_of
 from echo_hf.builder.build import build
 from echo_hf.builder.refresh import refresh
 from echo_hf.collect.crawl import crawl_posts
@@ -171,7 +171,7 @@ def test_its_ledgers_are_read(run: Path) -> None:
 def test_what_people_did_is_read(run: Path) -> None:
     human = pq.read_table(run / "human.parquet")
     desk = desk_of(config_of(run), runs=run.parent)
-    decided = desk.ledger.decided().by_id.values()
+    decided = desk.decided().by_id.values()
     assert sorted((one.decision, one.note) for one in decided) == [
         ("flag", "is it one picture?"),
         ("keep", None),

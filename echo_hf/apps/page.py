@@ -37,7 +37,7 @@ NAME = re.compile(r"[\w-]{1,40}")
 LEAST_LETTERS = 8
 ROUTE = "/image/"
 LONGEST_SIDE = 2048
-HERE = files(__package__ or "")
+ASSETS = files(__package__ or "").joinpath("assets")
 FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif")
 # Even markup that slipped into a page could fetch nothing from elsewhere. Gradio's own page needs
 # scripts that stand in it, and builds functions from its templates.
@@ -120,27 +120,26 @@ def _templates() -> jinja2.Environment:
 
     def source(name: str) -> str:
         # Without what stands between tags: some places on a page keep spaces.
-        return "".join(map(str.strip, HERE.joinpath(name).read_text("utf-8").splitlines()))
+        return "".join(map(str.strip, ASSETS.joinpath(name).read_text("utf-8").splitlines()))
 
     loader = jinja2.FunctionLoader(source)
     return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
 
 
 def rendered(template: str, **values: Any) -> str:
-    """HTML of a template beside this module; every text from elsewhere is escaped."""
+    """HTML of a template of `assets`; every text from elsewhere is escaped."""
     return _templates().get_template(template).render(values)
 
 
 @dataclass(frozen=True)
 class AskedPage:
-    """What makes one app's page another than the other's, in a folder beside this module.
+    """What makes one app's page another than the other's: its files are in `assets`.
 
     `opened` gives a person's page, `acted` does what one asks for and gives the page with the
     number of the request that it answers.
     """
 
     title: str
-    folder: str
     scripts: tuple[str, ...]
     styles: str
     opened: Callable[[str], str]
@@ -187,7 +186,7 @@ class AskedPage:
         return self._asset(self.styles)
 
     def _asset(self, name: str) -> str:
-        return HERE.joinpath(self.folder, name).read_text("utf-8")
+        return ASSETS.joinpath(name).read_text("utf-8")
 
 
 @dataclass(frozen=True)

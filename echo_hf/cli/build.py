@@ -299,8 +299,8 @@ def review(
         return {"decisions": [one.model_dump(mode="json") for one in made]}
     if app:
         from echo_hf.apps.page import Place, check_installed
-        from echo_hf.apps.review.review import desk_of
-        from echo_hf.apps.review.review import review as reviewed
+        from echo_hf.apps.review import desk_of
+        from echo_hf.apps.review import review as reviewed
 
         check_installed("`echo-hf review --app`")
         desk = desk_of(config, runs=runs)

@@ -325,8 +325,8 @@ def rank(
 ) -> None:
     """Have people rank outputs in their browsers. The systems' names stay hidden."""
     from echo_hf.apps.page import Place, check_installed
-    from echo_hf.apps.rank.rank import DRAW, ranks_of
-    from echo_hf.apps.rank.rank import rank as ranked
+    from echo_hf.apps.rank import DRAW, ranks_of
+    from echo_hf.apps.rank import rank as ranked
     from echo_hf.cli.evaluation_view import show_draw, show_written
 
     if draw is not None and width is not None:
@@ -370,7 +370,7 @@ def export(
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Write figures, ratings and outputs in formats of others."""
-    from echo_hf.report.export.export import export as written
+    from echo_hf.report.export import export as written
 
     done = written(config, folder, to=to, runs=runs, organization=organization)
     console = terminal()

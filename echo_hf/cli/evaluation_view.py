@@ -23,7 +23,7 @@ from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated
 from echo_hf.systems.generate import Generated, SystemListing
 
 if TYPE_CHECKING:
-    from echo_hf.apps.rank.rank import Ranks
+    from echo_hf.apps.rank import Ranker
     from echo_hf.builder.update import PlannedStage
     from echo_hf.judging.gate import Compared
     from echo_hf.judging.imports import Imported
@@ -305,8 +305,8 @@ def verdict_of(done: Compared, sure: str) -> str:
     return f"undecided: {count} prompts are needed, if the two are equally good"
 
 
-def show_draw(console: Console, ranks: Ranks) -> None:
-    draw = ranks.ranker.draw
+def show_draw(console: Console, ranks: Ranker) -> None:
+    draw = ranks.draw
     splits = Counter(sample.task.split for sample in draw.samples)
     parts = (f"{count} of {name}{ranks.basis.get(name, '')}" for name, count in splits.items())
     say(console, f"to rank: {', '.join(parts)} (seed {draw.seed})")
@@ -314,7 +314,7 @@ def show_draw(console: Console, ranks: Ranks) -> None:
         say(console, f"not ranked: {count} {reason}: {reason.meaning}", "dim")
 
 
-def show_written(console: Console, ranks: Ranks) -> None:
+def show_written(console: Console, ranks: Ranker) -> None:
     written = ranks.write()
     if not written.rankings and not written.kept:
         return

@@ -28,9 +28,9 @@ from echo_hf.hub.remote import MAIN, Remote, hub_errors
 from echo_hf.hub.run_tables import STRENGTH, Anchor, definition_of, models_in
 from echo_hf.metrics.names import BETTER
 from echo_hf.scores import samples_needed, tiers
-from echo_hf.scores.board import METRIC, BoardRow, ranked
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import Protocol
+from echo_hf.scores.win_rate import METRIC, BoardRow, ranked
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -15,10 +15,10 @@ from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import ScoreError
 from echo_hf.hub.run_tables import SAMPLE, STRENGTH, Anchor, definition_of, models_in, read_results
 from echo_hf.judging.run_tables import Models, Row, RunTables
-from echo_hf.scores.board import METRIC
 from echo_hf.scores.bradley_terry import BradleyTerry, bradley_terry
 from echo_hf.scores.rating_table import RUBRIC, RatingTable
 from echo_hf.scores.votes import Protocol
+from echo_hf.scores.win_rate import METRIC
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import RATINGS, RESULTS, arrow_rows
 

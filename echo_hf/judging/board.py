@@ -148,7 +148,7 @@ def _shown(system: str, systems: Named) -> str:
 def _by_system(values: Part, systems: Named, columns: Mapping[str, Mapping[str, str]]) -> Table:
     """A row for each system, the best first, and in it what each column says of it."""
     table = plain_table("system", *columns, left=("anchor",))
-    # As `scores.board.ranked` does, without what `echo_hf.scores` loads.
+    # As `scores.win_rate.ranked` does, without what `echo_hf.scores` loads.
     for name, _ in sorted(values.items(), key=lambda one: (one[1] is None, -(one[1] or 0.0))):
         cells = (one.get(name, NOTHING) for one in columns.values())
         table.add_row(Text(_shown(name, systems), "bold"), *cells)

@@ -21,9 +21,9 @@ from echo_hf.metrics.names import BETTER, LOWER, METRICS, TEXT_RENDERING
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
 from echo_hf.scores import NonInferiority, non_inferiority
-from echo_hf.scores.board import METRIC as WIN_RATE
 from echo_hf.scores.non_inferiority import Verdict, paired_non_inferiority
 from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.win_rate import METRIC as WIN_RATE
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 
 MARGIN = 0.05  # of win rates

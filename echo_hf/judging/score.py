@@ -31,9 +31,9 @@ from echo_hf.metrics.names import TEXT_RENDERING
 from echo_hf.metrics.result import MetricResult, coverage_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
-from echo_hf.scores.board import METRIC, board_of
 from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
 from echo_hf.scores.votes import Protocol
+from echo_hf.scores.win_rate import METRIC, board_of
 from echo_hf.systems.base import Task
 from echo_hf.tables import RATINGS
 

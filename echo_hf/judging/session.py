@@ -39,7 +39,7 @@ from echo_hf.pipeline.runner import LOCAL, Runner, runner_of
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed, Reason
-from echo_hf.scores.sequential import Decisions
+from echo_hf.scores.tiers import Decisions
 from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table, arrow_rows
 
 logger = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome
 from echo_hf.report.report import report
-from echo_hf.scores.board import board_of
+from echo_hf.scores.win_rate import board_of
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks, benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.systems.generate import Generated, drawn_outputs
@@ -246,9 +246,9 @@ def _with_pending(folder: RunFolder, tasks: Tasks, made: Generated, limit: int |
     return replace(to_rate, outputs=outputs)
 
 
-def _fitting(config: Evaluated, tasks: Sequence[Task], shown: SentImages) -> Iterator[JudgeTask]:
-    if config.applicability is not None:
-        yield fitting_question(config.applicability, tasks, shown)
+def _fitting(config: Evaluated, tasks: Sequence[Task], shown: SentImages) -> list[JudgeTask]:
+    asked = config.applicability
+    return [fitting_question(asked, tasks, shown)] if asked else []
 
 
 def _judged(

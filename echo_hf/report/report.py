@@ -9,6 +9,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,17 @@ from echo_hf.report.markup import (
     share,
     titled,
 )
-from echo_hf.report.run_data import Output, RunData, judges_of, read_run_data
+from echo_hf.report.run_data import FOLDER as THUMBNAILS
+from echo_hf.report.run_data import (
+    MeanColors,
+    Output,
+    RunData,
+    Thumbnails,
+    judges_of,
+    looked_at,
+    read_run_data,
+)
 from echo_hf.report.sections import INPUTS, sections
-from echo_hf.report.thumbnails import FOLDER as THUMBNAILS
-from echo_hf.report.thumbnails import MeanColors, Thumbnails, looked_at
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
 HUB = "eval.yaml"
@@ -177,7 +186,7 @@ def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, s
             "inputs": numbered(sample.inputs),
             "posted": numbered(sample.posted),
             "urls": [url for url in sample.urls if is_web(url)],
-            "feedback": [vars(said) for said in sample.feedback],
+            "feedback": sample.feedback,
             "flags": sample.flags,
             "outputs": [shown(data.outputs.get((sample.id, system))) for system in data.systems],
             "ratings": [
@@ -213,22 +222,17 @@ def figures(data: RunData) -> dict[str, str]:
     for split in data.splits:
         rates = data.results.rates(split)
         if rates is not None:
-            rows = data.results.board(split)
-            bars = [(row.system, row.value, row.interval) for row in rows if row.value is not None]
+            board = data.results.board(split)
+            bars = [(row.system, row.value, row.interval) for row in board if row.value is not None]
             title = f"{titled(split)}: win rate"
             found[f"win_rate_{split}"] = printed_bars(title, bars, _judged(data, rates.per_judge))
-        metrics = data.results.details[split].metrics
-        for metric in dict.fromkeys(one.metric for one in metrics):
-            rows_of = {one.system: one for one in metrics if one.metric == metric}
-            boxes = [
-                (name, rows_of[name].values)
-                for name in data.systems
-                if name in rows_of and rows_of[name].values
-            ]
-            if boxes:
+        for metric, some in groupby(data.results.details[split].metrics, attrgetter("metric")):
+            rows = list(some)
+            values = {one.system: one.values for one in rows if one.values}
+            if boxes := [(name, values[name]) for name in data.systems if name in values]:
                 better = "higher" if BETTER.get(metric, HIGHER) == HIGHER else "lower"
                 title = f"{titled(split)}: {titled(metric).lower()}, {better} is better"
-                warned = _judged(data, judges_of(rows_of.values()))
+                warned = _judged(data, judges_of(rows))
                 found[f"{metric}_{split}"] = printed_boxes(title, boxes, warned)
     return found
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pyarrow as pa
+from PIL import Image
 from pydantic import Field
 
 from echo_hf.config.checks import AnsweredBy
@@ -24,10 +28,14 @@ from echo_hf.hub.load import load_manifest
 from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.release import rows_in
 from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Anchor, Result
+from echo_hf.images.decode import BadImageError
+from echo_hf.images.loader import load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.agreement import AGREEMENT_FILE
 from echo_hf.judging.audit import read_audits
 from echo_hf.judging.run_tables import read_run
+from echo_hf.metrics.color_shift import CHANNELS, LEVELS, Floats, Integers, histograms
+from echo_hf.metrics.image_features import in_order
 from echo_hf.metrics.result import MetricResult
 from echo_hf.metrics.text_rendering import TextRenderingResult
 from echo_hf.pipeline.run_folder import RunFolder
@@ -35,14 +43,12 @@ from echo_hf.reasons import Unrated
 from echo_hf.report.analysis.result import FILE as ANALYSIS_FILE
 from echo_hf.report.analysis.result import Analysis, Figures, read_analysis, read_figures
 from echo_hf.scores.agreement import Agreement
-from echo_hf.scores.board import BoardRow, board_of
 from echo_hf.scores.bradley_terry import BradleyTerry
 from echo_hf.scores.human_corrected import HumanCorrected
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement
 from echo_hf.scores.robustness import Bounds, LeaveOneJudgeOut, Sensitivity
-from echo_hf.scores.sequential import Decisions
-from echo_hf.scores.tiers import SamplesNeeded, Tiers
-from echo_hf.scores.win_rate import WinRate
+from echo_hf.scores.tiers import Decisions, SamplesNeeded, Tiers
+from echo_hf.scores.win_rate import BoardRow, WinRate, board_of
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark, benchmark_of, load_evaluation
 
@@ -154,13 +160,6 @@ SHOWN = ("id", "task", "review", "doubts", "has_nsfw", "community_feedback", "ou
 
 
 @dataclass(frozen=True)
-class ReportFeedback:
-    text: str
-    verdict: str | None
-    keyword: str | None
-
-
-@dataclass(frozen=True)
 class ReportSample:
     id: str
     split: str
@@ -169,7 +168,7 @@ class ReportSample:
     inputs: tuple[str, ...] = ()
     posted: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
-    feedback: tuple[ReportFeedback, ...] = ()
+    feedback: tuple[Mapping[str, str | None], ...] = ()  # `text`, `verdict`, `keyword`
     flags: tuple[str, ...] = ()
 
 
@@ -318,7 +317,7 @@ def samples_of(
             if (task := known.get(row["id"])) is None:
                 continue
             feedback = (
-                ReportFeedback(one["feedback"], one.get("verdict"), one.get("keyword"))
+                {"text": one["feedback"]} | {name: one.get(name) for name in ("verdict", "keyword")}
                 for one in row.get("community_feedback") or ()
                 if one["feedback"]
             )
@@ -355,3 +354,82 @@ def systems_of(results: Results, outputs: Mapping[tuple[str, str], Output]) -> t
     measured = {row.system for row in results.results if row.metric != STRENGTH}
     others = {system for _, system in outputs} | measured
     return tuple(dict.fromkeys([*ranked, *sorted(others)]))
+
+
+LONGEST_SIDE = 384
+QUALITY = 80
+FOLDER = "thumbs"
+NAME_LENGTH = 20  # 80 bits of the digest
+
+
+@dataclass(frozen=True)
+class Thumbnail:
+    source: str
+    width: int
+    height: int
+
+
+Thumbnails = Mapping[str, Thumbnail]
+Looked = tuple[Thumbnail, Integers | None]
+
+
+def looked_at(
+    digests: Iterable[str], images: ImageStore, folder: Path | None, counted: Container[str]
+) -> Iterator[tuple[str, Looked | str]]:
+    """A small copy of each image, and its histograms where they count; or why there is none.
+
+    Images are decoded in several threads; only a few of them are held at a time.
+    """
+    if folder is not None:
+        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+
+    def look(digest: str) -> tuple[str, Looked | str]:
+        try:
+            image = load_rgb(images.open(digest))
+        except BadImageError as error:
+            return digest, str(error.reason)
+        except ImageError:
+            return digest, "the run does not hold it"
+        sink, small = io.BytesIO(), reduced(image)
+        small.save(sink, "JPEG", quality=QUALITY)
+        if folder is None:
+            source = "data:image/jpeg;base64," + base64.b64encode(sink.getvalue()).decode()
+        else:
+            source = f"{FOLDER}/{digest[:NAME_LENGTH]}.jpg"
+            (folder / source).write_bytes(sink.getvalue())
+        counts = histograms(image) if digest in counted else None
+        return digest, (Thumbnail(source, *small.size), counts)
+
+    yield from in_order(look, digests)
+
+
+def reduced(image: Image.Image, longest: int = LONGEST_SIDE) -> Image.Image:
+    """An image no larger than asked, in its own shape: whole blocks of pixels are averaged."""
+    return image.reduce(math.ceil(max(image.size) / longest))
+
+
+@dataclass
+class MeanColors:
+    """The histograms of images that come one by one; each counts once, whatever its size."""
+
+    images: int = 0
+    total: Floats | float = 0.0
+
+    def add(self, counts: Integers) -> None:
+        self.total = self.total + counts / counts.sum(axis=-1, keepdims=True)
+        self.images += 1
+
+    @property
+    def shares(self) -> Floats:
+        """How often each level of red, green and blue is; of no image, zeros."""
+        return np.zeros((CHANNELS, LEVELS)) + self.total / max(self.images, 1)
+
+    @property
+    def mean(self) -> tuple[float, float, float]:
+        """The mean red, green and blue, in levels from 0 to 255."""
+        red, green, blue = self.shares @ np.arange(LEVELS)
+        return float(red), float(green), float(blue)
+
+    @property
+    def hexadecimal(self) -> str:
+        return "#" + "".join(f"{round(level):02x}" for level in self.mean)

@@ -28,20 +28,20 @@ from echo_hf.report.markup import (
 )
 from echo_hf.report.run_data import (
     ByPeople,
+    MeanColors,
     Metric,
     Rating,
     ReportSample,
     RunData,
     Split,
+    Thumbnails,
     judges_of,
 )
-from echo_hf.report.thumbnails import MeanColors, Thumbnails
 from echo_hf.scores.agreement import PROCEDURES, Agreement
-from echo_hf.scores.board import BoardRow, ranked
 from echo_hf.scores.ranks import TauB
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import best_first
-from echo_hf.scores.win_rate import WinRate
+from echo_hf.scores.win_rate import BoardRow, WinRate, ranked
 
 MOST_ROWS = 20
 MOST_MOVED = 10

@@ -110,7 +110,6 @@ def kemeny_consensus(rankings: Sequence[Ranking]) -> Consensus:
         rankings: A list for each person, the best first; names in an inner list are tied. Names
             that a person leaves out are not compared by that person.
 
-
     Raises:
         ScoreError: A ranking holds a name twice or what is no name, or there are more than 14.
 

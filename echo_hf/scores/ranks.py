@@ -69,7 +69,6 @@ def friedman(values: ArrayLike) -> Friedman:
         values: Array [block, system] of ranks, or of any values that are ranked within a block,
             smaller first; NaN where there is none. A block with a NaN is left out.
 
-
     Raises:
         ScoreError: The array has another form, or fewer than two systems.
 
@@ -313,7 +312,6 @@ def tau_b(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         n_resamples: Draws of the sign-flip test.
         seed: Of all draws.
-
 
     Raises:
         ScoreError: The arrays have other shapes, or a number of draws or the seed is none.

@@ -59,7 +59,6 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def chrome() -> Iterator[Any]:
-    pytest.importorskip("gradio", reason="the page needs gradio")
     with browser() as found:
         yield found
 
@@ -188,6 +187,7 @@ class Server:
 def served(
     command: Sequence[str], folder: Path, environment: dict[str, str] | None = None
 ) -> Iterator[Server]:
+    pytest.importorskip("gradio", reason="the page needs gradio")
     server = Server(command, folder, environment or {})
     try:
         server.start()

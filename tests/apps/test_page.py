@@ -46,7 +46,7 @@ def test_who_is_refused_is_asked_again() -> None:
             raise RunError("cannot use the log of events")
         return f"the page of {person}"
 
-    page = AskedPage("Rank", "rank", (), "board.css", opened, lambda person, *_: person)
+    page = AskedPage("Rank", (), "rank.css", opened, lambda person, *_: person)
     people = people_of(["Ada", "ben", "ada"])
     assert people == AppUsers(("ada", "ben"))
     shown = [page.shown_to(people, name) for name in (None, "ＡＤＡ", "cy", HOSTILE, "ben")]
@@ -143,7 +143,6 @@ def test_only_what_may_be_shown_is_served_under_names_that_tell_nothing(tmp_path
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    pytest.importorskip("gradio", reason="the page needs gradio")
     folder = tmp_path_factory.mktemp("served")
     ranked_run(folder)
     with served(("rank", "evaluation.yaml"), folder) as found:

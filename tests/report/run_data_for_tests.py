@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -22,7 +23,7 @@ from echo_hf.judging.run_tables import Models
 from echo_hf.judging.score import win_rates
 from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.report.analysis.result import Analysis
-from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, Results, RunData
+from echo_hf.report.run_data import Output, Rating, ReportSample, Results, RunData
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 SYSTEMS = ("anole_two", "bravo")
@@ -52,6 +53,21 @@ def image(color: tuple[int, int, int], size: tuple[int, int] = (40, 20)) -> byte
 def words(page: object) -> str:
     text = str(page).split("<script", 1)[0]
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+class Parsed(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
 
 
 def ratings_of(values: Mapping[str, Sequence[float | None]], judge: str = "mira") -> list[Rating]:
@@ -133,7 +149,7 @@ def hostile_run(folder: Path) -> RunData:
             inputs=(shown,),
             posted=(shown, text),
             urls=(text, f"https://example.org/{text}", "https://example.org/1"),
-            feedback=(ReportFeedback(text, text, text),),
+            feedback=(dict.fromkeys(("text", "verdict", "keyword"), text),),
             flags=(text,),
         )
         for at, text in enumerate(WORDS)

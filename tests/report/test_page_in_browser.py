@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.report.markup import printed_bars
 from echo_hf.report.report import write_report
 from echo_hf.report.run_data import Output, ReportSample
+from tests.apps.browser import Seen, chrome
 from tests.report.run_data_for_tests import (
     HOSTILE_SYSTEMS,
     SYSTEMS,
@@ -22,52 +22,29 @@ from tests.report.run_data_for_tests import (
     run_data,
 )
 
+__all__ = ["chrome"]
 pytestmark = [pytest.mark.extras, pytest.mark.browser]
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    reason = "the page is opened by Playwright"
-    playwright = pytest.importorskip("playwright.sync_api", reason=reason)
-    with playwright.sync_playwright() as started:
-        path = str(CHROMIUM) if CHROMIUM.exists() else None
-        try:
-            opened = started.chromium.launch(executable_path=path, args=FLAGS)
-        except playwright.Error:
-            pytest.skip("there is no Chromium that Playwright could start")
-        yield opened
-        opened.close()
-
-
-class Watched:
-    def __init__(self, browser: Any, path: Path) -> None:
-        self.page = browser.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("dialog", lambda dialog: self.said.append(dialog.message))
-        self.page.goto(path.resolve().as_uri())
-        self.page.wait_for_selector("#samples article")
-
-    def beyond(self, folder: Path) -> list[str]:
-        own = (folder.resolve().as_uri(), "data:")
-        return [url for url in self.asked if not url.startswith(own)]
+def opened(chrome: Any, path: Path) -> tuple[Any, Seen]:
+    context, seen = chrome.new_context(), Seen()
+    seen.watch(context)
+    page = context.new_page()
+    page.goto(path.resolve().as_uri())
+    page.wait_for_selector("#samples article")
+    return page, seen
 
 
 @pytest.mark.parametrize("single_file", [False, True])
-def test_hostile_words_do_nothing(browser: Any, tmp_path: Path, single_file: bool) -> None:
+def test_hostile_words_do_nothing(chrome: Any, tmp_path: Path, single_file: bool) -> None:
     written = write_report(hostile_run(tmp_path), tmp_path / "report", single_file=single_file)
-    watched = Watched(browser, written.path)
-    page = watched.page
+    page, seen = opened(chrome, written.path)
     page.evaluate("for (const one of document.querySelectorAll('summary')) one.click()")
     page.wait_for_timeout(200)
     assert page.evaluate("window.harmed") is None
-    assert watched.said == []
-    assert watched.beyond(tmp_path / "report") == []
+    assert seen.problems == []
+    own = ((tmp_path / "report").resolve().as_uri(), "data:")
+    assert [url for url in seen.addresses if not url.startswith(own)] == []
     assert page.locator("iframe, #samples script, main script, [onerror], [onload]").count() == 0
     links = page.evaluate("[...document.querySelectorAll('a')].map((one) => one.protocol)")
     assert set(links) <= {"file:", "https:"}
@@ -102,8 +79,8 @@ def _count(page: Any) -> str:
     return said
 
 
-def test_filters_narrow_the_gallery(browser: Any, tmp_path: Path) -> None:
-    page = Watched(browser, _gallery(tmp_path)).page
+def test_filters_narrow_the_gallery(chrome: Any, tmp_path: Path) -> None:
+    page, _ = opened(chrome, _gallery(tmp_path))
     assert _count(page) == "30 of 30 samples"
     for name, value, count in (
         ("text", "BOAT dawn", 6),
@@ -125,8 +102,8 @@ def test_filters_narrow_the_gallery(browser: Any, tmp_path: Path) -> None:
     assert page.locator("#samples figcaption bdi").all_inner_texts() == ["anole_two"]
 
 
-def test_a_page_of_the_gallery_at_a_time(browser: Any, tmp_path: Path) -> None:
-    page = Watched(browser, _gallery(tmp_path)).page
+def test_a_page_of_the_gallery_at_a_time(chrome: Any, tmp_path: Path) -> None:
+    page, _ = opened(chrome, _gallery(tmp_path))
     assert page.locator("#samples article").count() == 12
     page.focus("#more")
     page.keyboard.press("Enter")
@@ -138,8 +115,8 @@ def test_a_page_of_the_gallery_at_a_time(browser: Any, tmp_path: Path) -> None:
     assert page.locator("#more").is_hidden()
 
 
-def test_keyboard_reaches_everything(browser: Any, tmp_path: Path) -> None:
-    page = Watched(browser, _gallery(tmp_path)).page
+def test_keyboard_reaches_everything(chrome: Any, tmp_path: Path) -> None:
+    page, _ = opened(chrome, _gallery(tmp_path))
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the figures"
     page.focus("#samples article summary")
@@ -150,10 +127,10 @@ def test_keyboard_reaches_everything(browser: Any, tmp_path: Path) -> None:
 
 
 def test_no_page_is_wider_than_its_window_and_text_has_contrast(
-    browser: Any, tmp_path: Path
+    chrome: Any, tmp_path: Path
 ) -> None:
     """Ink, soft ink and links have at least 4.5 to 1 on paper (WCAG AA), in light and in dark."""
-    page = Watched(browser, _gallery(tmp_path)).page
+    page, _ = opened(chrome, _gallery(tmp_path))
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 800})
         assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -187,11 +164,11 @@ CONTRAST = """() => {
 }"""
 
 
-def test_names_in_print_are_whole(browser: Any, tmp_path: Path) -> None:
+def test_names_in_print_are_whole(chrome: Any, tmp_path: Path) -> None:
     names = ["a_system-with-a-long-name-2026-03", "b", "another_one-with-a-long-name-2026"]
     drawing = tmp_path / "bars.svg"
     drawing.write_text(printed_bars("Win rate", [(name, 0.5, None) for name in names]), "utf-8")
-    page = browser.new_page(viewport={"width": 900, "height": 600})
+    page = chrome.new_page(viewport={"width": 900, "height": 600})
     page.goto(drawing.as_uri())
     outside = page.evaluate(
         """() => {

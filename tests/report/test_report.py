@@ -33,14 +33,17 @@ from echo_hf.report.report import Report, eval_entries, gallery_data, report, wr
 from echo_hf.report.run_data import (
     AgreementFile,
     Identity,
+    MeanColors,
     Output,
     ReportSample,
     Results,
     RunData,
+    Thumbnail,
+    looked_at,
     ratings_of,
+    reduced,
     systems_of,
 )
-from echo_hf.report.thumbnails import MeanColors, Thumbnail, looked_at, reduced
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging import run_for_tests as run
 from tests.report.run_data_for_tests import (
@@ -201,12 +204,6 @@ def test_figures_of_another_benchmark_are_named(scored: Path, gone: str) -> None
     assert "another state" not in words((_root(scored) / "report/index.html").read_text("utf-8"))
     page = report(scored, runs=scored.parent / "runs").path
     assert "another state" in words(page.read_text("utf-8"))
-
-
-def test_a_run_without_figures(tmp_path: Path) -> None:
-    config = run.run(tmp_path, {}, NAMES)
-    with pytest.raises(RunError, match=r"run `echo-hf score` with this config first"):
-        report(config, runs=tmp_path / "runs")
 
 
 def test_a_single_file_holds_its_images(scored: Path, tmp_path: Path) -> None:

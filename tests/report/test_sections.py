@@ -7,7 +7,6 @@ import json
 import re
 from dataclasses import replace
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,12 @@ from echo_hf.report.markup import REPLACEMENT, UNSHOWN, environment, is_web, pri
 from echo_hf.report.report import board_markdown, figures, write_report
 from echo_hf.report.run_data import AgreementFile, Metric, Output, Rating, ReportSample, Results
 from echo_hf.scores.agreement import agreement as compared
-from echo_hf.scores.board import BoardRow, ranked
+from echo_hf.scores.win_rate import BoardRow, ranked
 from tests.report.run_data_for_tests import (
     FOUND,
     HOSTILE_SYSTEMS,
     WORDS,
+    Parsed,
     every_part,
     hostile_run,
     image,
@@ -433,21 +433,6 @@ def test_words_of_posts_stay_words(tmp_path: Path, word: str) -> None:
     plain = re.findall(r"<(\w+)", _analysis(tmp_path, **every_part("tint")))
     harmful = re.findall(r"<(\w+)", _analysis(tmp_path, **every_part(word)))
     assert {"wbr", *harmful} == {"wbr", *plain}  # where a name may be broken
-
-
-class Parsed(HTMLParser):
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words = ""
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.words += data
 
 
 @given(st.text(st.characters(exclude_categories=())))

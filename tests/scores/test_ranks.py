@@ -15,7 +15,7 @@ from scipy.stats import friedmanchisquare, kendalltau, rankdata
 from echo_hf.reasons import Unscored
 from echo_hf.scores import PairTest, dunn, friedman, kendalls_w, siegel_castellan, tau_b
 from echo_hf.scores.agreement import without_ties
-from echo_hf.scores.ranks import Draws, _tests, mid_ranks, ratios, sample_taus
+from echo_hf.scores.ranks import Draws, _tests, ratios, sample_taus
 
 # Hollander and Wolfe (1973), pp. 140: seconds of 22 players to round first base in three ways.
 ROUNDING_TIMES = np.array([
@@ -140,13 +140,6 @@ def test_what_has_no_value_is_in_no_pair(test: Any) -> None:
 
 
 VALUES = st.lists(st.integers(-2, 2).map(float) | st.just(float("nan")), min_size=1, max_size=9)
-
-
-@given(VALUES)
-def test_ties_share_the_mean_of_their_places(values: list[float]) -> None:
-    found = mid_ranks(np.array(values))
-    expected = rankdata(values, method="average", nan_policy="omit")
-    np.testing.assert_array_equal(found, expected)
 
 
 @given(VALUES, st.integers(0, 99))

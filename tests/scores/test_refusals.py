@@ -77,7 +77,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     # Ratings and outputs.
     (lambda: read_ratings([*ROWS, ROWS[3]]), f"ratings: {WHERE} is there twice: expected one row"),
     (lambda: read_ratings(changed(ROWS, 3, rating=math.inf)), f"inf is the rating of {WHERE}: exp"),
-    (lambda: read_ratings(changed(ROWS[:1], rubric="overall"), rubric="overal"), "unknown rubric"),
+    (lambda: read_ratings(changed(ROWS[:1], rubric="overall"), rubric="overal"), "mean 'overall'"),
     (lambda: read_ratings(ROWS, judges=["jay"]), "judges is ['jay']: expected each judge of the"),
     (lambda: read_ratings(ROWS, changed(no_repeats, outcome="refuse")), "did you mean 'refused'"),
     (lambda: read_ratings(ROWS, [*no_repeats, no_repeats[0]]), "has 2 outputs for sample 's000'"),

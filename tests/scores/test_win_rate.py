@@ -1,13 +1,16 @@
-"""Win rates against counting one comparison at a time, laws, and the cases at the edge."""
+"""Votes and win rates against counting one comparison at a time, laws, and cases at the edge."""
 
 from __future__ import annotations
 
 import json
 import math
 import random
+import re
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -17,13 +20,23 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import drawn_weights, widened
-from echo_hf.scores import WinRate, win_rate
-from echo_hf.scores.votes import Protocol
+from echo_hf.scores import WinRate, samples_needed, sensitivity, tiers, win_rate
+from echo_hf.scores.rating_table import read_ratings
+from echo_hf.scores.votes import TIE_WIDTH, VOTES, Missing, Protocol, verdicts_of
 from tests.scores import ratings_for_tests as counting
-from tests.scores.ratings_for_tests import SYSTEMS, counted_rates, cubes, one_judge, rows_of
+from tests.scores.ratings_for_tests import (
+    SYSTEMS,
+    counted_rates,
+    cubes,
+    first_said,
+    most_said,
+    one_judge,
+    real_rows,
+    rows_of,
+)
 
 PROTOCOLS = get_args(Protocol)
-VOTES = {"published": counting.first_said, "corrected": counting.most_said}
+COUNTED = {"published": counting.first_said, "corrected": counting.most_said}
 # A first judge who likes ash, then birch; two who like cedar, then birch.
 THREE_JUDGES = {
     "judge_1": {"ash": [9] * 12, "birch": [5] * 12, "cedar": [2] * 12},
@@ -53,7 +66,7 @@ def test_rates_and_what_they_are_made_of_are_the_counted_ones(
     for judge, rates in found.per_judge.items():
         assert rates == pytest.approx(counted_rates({judge: cube[judge]}, protocol))
     samples = len(next(iter(next(iter(cube.values())).values())))
-    for one, others in counting.points_by_opponent(cube, VOTES[protocol]).items():
+    for one, others in counting.points_by_opponent(cube, COUNTED[protocol]).items():
         assert found.pairs[one] == {other: len(points) for other, points in others.items()}
         assert found.ties[one] == {
             other: sum(point == 0.5 for point in points) for other, points in others.items()
@@ -141,22 +154,8 @@ def test_both_ways_are_shown_when_outputs_are_given() -> None:
     assert win_rate(rows).by_missing is None
 
 
-@pytest.mark.parametrize("outcome", ["failed", "unsupported", "retired", "ok"])
-def test_other_missing_outputs_never_count(outcome: str) -> None:
-    rows = one_judge(ash=[9, None], birch=[5, 5])
-    outputs = outputs_of(rows)
-    outputs[2]["outcome"] = outcome
-    assert (outputs[2]["sample_id"], outputs[2]["system"]) == ("s001", "ash")
-    found = win_rate(rows, outputs, missing="loss")
-    assert found.win_rate == {"ash": 1.0, "birch": 0.0}
-    assert found.coverage == {"ash": 0.5, "birch": 0.5}
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(cube=cubes())
-def test_the_published_error_is_that_of_independent_comparisons(
-    protocol: Protocol, cube: dict[str, Any]
-) -> None:
+def test_the_published_error_is_that_of_independent_comparisons(cube: dict[str, Any]) -> None:
     """std/sqrt(N) with N - 1 in the variance, and 1.96 of it to each side, not clipped."""
     found = win_rate(rows_of(cube), protocol="published")
     for system, others in counting.points_by_opponent(cube, counting.first_said).items():
@@ -268,3 +267,128 @@ def test_the_interval_holds_the_truth_93_to_97_times_in_100() -> None:
                 held[name] += low <= (truth[name][system] or 0) <= high
     assert 0.93 <= held["corrected"] / 2400 <= 0.97
     assert held["published"] / 2400 < 0.9
+
+
+def places(rates: Mapping[str, float | None]) -> dict[str, int]:
+    ordered = sorted(rates, key=lambda name: -(rates[name] or 0))
+    return {name: at for at, name in enumerate(ordered, 1)}
+
+
+JUDGES = ["gpt4o", "gemini", "qwenvl"]
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "why.md"
+LINE = re.compile(
+    r"^\| (\w+) \| (\.\d+) ± (\.\d+) \| (\d) \| (\.\d+) \((\.\d+) to (\.\d+)\) \| (\d) \|$", re.M
+)
+
+
+def test_every_number_of_the_table_is_current(test_data: Path) -> None:
+    rows = real_rows(test_data)
+    published = win_rate(rows, protocol="published", judges=JUDGES)
+    corrected = win_rate(rows)
+    lines = LINE.findall(PAGE.read_text("utf-8"))
+
+    assert [line[0] for line in lines] == list(corrected.win_rate)
+    for system, rate, error, place, vote, low, high, rank in lines:
+        numbers = [float(one) for one in (rate, error, vote, low, high)]
+        interval = corrected.interval[system]
+        assert interval is not None
+        assert numbers == pytest.approx(
+            [
+                published.win_rate[system],
+                published.standard_error[system],
+                corrected.win_rate[system],
+                *interval,
+            ],
+            abs=0.00051,
+        )
+        assert int(place) == places(published.win_rate)[system]
+        assert int(rank) == places(corrected.win_rate)[system]
+
+
+Vote = Callable[[Any], Any]
+SAID = st.lists(st.sampled_from([-3.0, -1.0, 0.0, 2.0, math.nan]), min_size=1, max_size=6)
+
+
+def signs(said: Sequence[float]) -> list[int]:
+    return [(one > 0) - (one < 0) for one in said if not math.isnan(one)]
+
+
+def else_first(said: Sequence[float]) -> int:
+    return most_said(signs(said)) or signs(said)[0]
+
+
+def more_than_half(said: Sequence[float]) -> int:
+    counts = Counter(signs(said))
+    return next((one for one in (1, -1) if 2 * counts[one] > len(signs(said))), 0)
+
+
+def single_mode(said: Sequence[float]) -> int:
+    (one, most), *others = Counter(signs(said)).most_common()
+    return one if all(count < most for _, count in others) else 0
+
+
+def higher_sum(said: Sequence[float]) -> int:
+    total = sum(one for one in said if not math.isnan(one))
+    return (total > 0) - (total < 0)
+
+
+BY_HAND: dict[str, Callable[[Sequence[float]], int]] = {
+    "first_judge": lambda said: first_said(signs(said)),
+    "plurality": lambda said: most_said(signs(said)),
+    "plurality_else_first": else_first,
+    "majority": more_than_half,
+    "most_frequent": single_mode,
+    "mean_rating": higher_sum,
+}
+
+
+@pytest.mark.parametrize("name", VOTES)
+@given(said=SAID)
+def test_a_vote_is_its_definition(name: str, said: list[float]) -> None:
+    (voted,) = VOTES[name](np.array(said)[:, None])
+    if signs(said):
+        assert voted == BY_HAND[name](said)
+    else:
+        assert math.isnan(voted)
+
+
+def test_float_noise_makes_no_win() -> None:
+    noise = [0.1 + 0.2 - 0.3, 1e-9, -1e-9, TIE_WIDTH, 2 * TIE_WIDTH, -0.5]
+    assert verdicts_of(np.array(noise)).tolist() == [0, 0, 0, 0, 1, -1]
+
+
+def test_judges_vote_once_for_all_figures_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    ratings = {"ash": [3, 4, 5, 5] * 4, "birch": [4, 4, 1, 2] * 4, "cedar": [1, 5, 2, 5] * 4}
+    rows, calls = rows_of({"jay": ratings, "kite": {**ratings, "ash": [1] * 16}}), Counter[str]()
+    figures = (win_rate, tiers, sensitivity, samples_needed)
+    expected = [figure(rows) for figure in figures]
+
+    def counting(name: str, vote: Vote) -> Vote:
+        def counted(margin: Any) -> Any:
+            calls[name] += 1
+            return vote(margin)
+
+        return counted
+
+    for name, vote in VOTES.items():
+        monkeypatch.setitem(VOTES, name, counting(name, vote))  # type: ignore[arg-type]
+    table = read_ratings(rows)
+    assert [figure(table) for figure in figures] == expected
+    assert calls == dict.fromkeys(VOTES, 1)
+
+
+def test_one_table_gives_by_every_rule_what_its_rows_give() -> None:
+    """Three judges disagree, and a sample was refused; rates by a judge alone are by name."""
+    jay, others = {"ash": [5] * 12, "birch": [9] * 12}, {"ash": [2] * 12, "birch": [1] * 12}
+    rows = rows_of({"jay": jay, "kite": others, "lark": others})[1:]
+    outputs = [
+        {"sample_id": f"s{at:03}", "system": system, "outcome": "ok" if at else "refused"}
+        for at in range(12)
+        for system in ("ash", "birch")
+    ]
+    table, found = read_ratings(rows, outputs), []
+    for protocol, missing in product(get_args(Protocol), get_args(Missing)):
+        found.append(win_rate(table, protocol=protocol, missing=missing, n_boot=20))
+        assert found[-1] == win_rate(rows, outputs, protocol=protocol, missing=missing, n_boot=20)
+        assert {tuple(rates) for rates in found[-1].per_judge.values()} == {("ash", "birch")}
+    assert len({one.win_rate["ash"] for one in found}) == 4

@@ -224,7 +224,8 @@ def perplexities(
     seed: int = 0,
 ) -> tuple[result.SetPerplexity, ...]:
     found: list[result.SetPerplexity] = []
-    own: _Levels | None = None
+    own: Floats | None = None
+    fewest = 0
     for at, (name, every) in enumerate(zip(names, losses, strict=True)):
         scored = [one for one in every if one]
         finite = [one for one in scored if math.isfinite(one.perplexity)]
@@ -233,9 +234,11 @@ def perplexities(
             NotAnalyzed.NOT_FINITE: len(scored) - len(finite),
         }
         levels = _levels(finite, draws, seed + at) if finite else None
-        own = own if at else levels
-        token_level, prompt_level = _estimates(levels)
-        ratios = _estimates(levels.through(own) if levels and own else None)
+        if not at:
+            own, fewest = levels, len(finite)
+        token_level, prompt_level = _estimates(levels, len(finite))
+        through = None if levels is None or own is None else levels / own
+        ratios = _estimates(through, min(fewest, len(finite)))
         found.append(
             result.SetPerplexity(
                 name=name,
@@ -252,38 +255,27 @@ def perplexities(
     return tuple(found)
 
 
-class _Levels(NamedTuple):
-    """Two figures of a set, over all tokens and over prompts; the same of draws of its prompts."""
-
-    prompts: int
-    values: Floats  # [2]
-    drawn: Floats  # [2, draws]
-
-    def through(self, other: _Levels) -> _Levels:
-        prompts = min(self.prompts, other.prompts)
-        return _Levels(prompts, self.values / other.values, self.drawn / other.drawn)
-
-
-def _levels(losses: Sequence[Loss], draws: int, seed: int) -> _Levels:
+def _levels(losses: Sequence[Loss], draws: int, seed: int) -> Floats:
+    """Two figures of a set, over all tokens and over prompts, before those of drawn prompts."""
     nll, tokens = np.array(losses, np.float64).T
     # Each prompt's part of the mean: their sum may be more than a float holds.
     parts = np.array([one.perplexity for one in losses]) / len(losses)
-    values = np.array([np.exp(nll.sum() / tokens.sum()), parts.sum()])
+    own = np.array([[np.exp(nll.sum() / tokens.sum())], [parts.sum()]])
     drawn = (
         np.stack([np.exp((weights @ nll) / (weights @ tokens)), weights @ parts])
         for weights in drawn_weights(len(losses), draws, seed)
     )
-    return _Levels(len(losses), values, np.concatenate([np.empty((2, 0)), *drawn], axis=1))
+    return np.concatenate([own, *drawn], axis=1)
 
 
-def _estimates(levels: _Levels | None) -> list[Estimate]:
+def _estimates(levels: Floats | None, prompts: int) -> list[Estimate]:
     if levels is None:
         return [Estimate(value=None, reason=NotAnalyzed.NO_PROMPTS)] * 2
     found = []
-    for value, drawn in zip(levels.values.tolist(), levels.drawn, strict=True):
-        interval, reason = percentiles(drawn, levels.prompts)
+    for row in levels:
+        interval, reason = percentiles(row[1:], prompts)
         low, high = interval or (None, None)
-        found.append(Estimate(value=value, low=low, high=high, reason=reason))
+        found.append(Estimate(value=float(row[0]), low=low, high=high, reason=reason))
     return found
 
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from echo_hf.apps.events import EventLog
-from echo_hf.apps.review.page import Form, View, desk_page
-from echo_hf.apps.review.review import (
+from echo_hf.apps import review
+from echo_hf.apps.review import (
     APP,
     OPEN,
-    Ledger,
+    Form,
     ReviewController,
+    View,
+    desk_page,
     is_settled,
     payload_of,
     waits,
@@ -51,7 +49,7 @@ def act(desk: ReviewController, person: str, kind: str, **said: Any) -> View:
 
 
 def line(desk: ReviewController, subject: str) -> Decision:
-    return desk.ledger.decided().by_id[subject]
+    return desk.decided().by_id[subject]
 
 
 def test_what_needs_a_person_comes_first_and_nobody_is_offered_what_another_has(
@@ -96,7 +94,7 @@ def test_an_edit_stays_with_the_decision_and_no_model_has_seen_it(desk: ReviewCo
     form = {"prompt": "a fox asleep", "quality": "Analysis"}
     for _ in range(3):  # saving what is saved writes nothing
         view = act(desk, "ann", "edit", form=form)
-    assert len(desk.ledger.decided().every) == 1
+    assert len(desk.decided().every) == 1
     assert (view.case.row["id"], view.shown["prompt"]) == ("look", "a fox asleep")
     assert (line(desk, "look").decision, view.open_reasons) == ("edit", ["edited_unscreened"])
     assert any("no safety model has seen" in one for one in view.triage.look_at)
@@ -130,7 +128,7 @@ def test_what_was_refused_is_shown_with_what_was_typed(
         )
         page = desk_page(view, str).encode()
         assert not {0, 27} & set(page)
-    assert desk.ledger.decided().every == ()
+    assert desk.decided().every == ()
 
 
 def test_undo_goes_back_to_the_sample(desk: ReviewController) -> None:
@@ -210,40 +208,27 @@ def test_a_form_takes_what_can_be_read() -> None:
     assert read.boxes == (("input", "5"),)
 
 
-TREE = Path(__file__).resolve().parents[3]
 EDIT = {"prompt": {"text": "an owl", "modified": True}}
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from echo_hf.apps.review.review import ReviewController
-from echo_hf.builder.review import Case
-from tests.curate.reviewed_rows_for_tests import row
-import echo_hf.apps.review.review as folded
-folded.append_decisions = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-desk = ReviewController.of({"one": Case(row())}, {}, Path(sys.argv[1]))
-desk.view("ann")
-desk.act("ann", {"kind": "remove", "subject": "one", "base": 0})
-"""
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(EventLog(tmp_path / "events.sqlite"), tmp_path / "review.jsonl")
+def ledger(tmp_path: Path) -> ReviewController:
+    return ReviewController.of({}, {}, tmp_path)
 
 
 def did(
-    ledger: Ledger, person: str, kind: str, base: int | None = None, changes: Any = None
+    ledger: ReviewController, person: str, kind: str, base: int | None = None, changes: Any = None
 ) -> int:
     made = Decision.model_validate({**made_decision(row(), kind).model_dump(), "changes": changes})
     return ledger.log.append(APP, "one", person, kind, payload_of(made), base).id
 
 
-def last(ledger: Ledger) -> Decision:
+def last(ledger: ReviewController) -> Decision:
     ledger.catch_up()
     return read_decisions(ledger.file).by_id["one"]
 
 
-def test_a_decision_is_a_line_with_who_and_when(ledger: Ledger) -> None:
+def test_a_decision_is_a_line_with_who_and_when(ledger: ReviewController) -> None:
     ledger.log.append(APP, "one", "ann", OPEN)
     number = did(ledger, "ann", "keep", changes=EDIT)
     line = last(ledger)
@@ -254,7 +239,7 @@ def test_a_decision_is_a_line_with_who_and_when(ledger: Ledger) -> None:
     assert line.is_about(row())
 
 
-def test_what_is_taken_back_is_as_before(ledger: Ledger) -> None:
+def test_what_is_taken_back_is_as_before(ledger: ReviewController) -> None:
     first = did(ledger, "ann", "keep")
     second = did(ledger, "ann", "remove", first)
     assert last(ledger).decision == "remove"
@@ -266,7 +251,7 @@ def test_what_is_taken_back_is_as_before(ledger: Ledger) -> None:
     assert last(ledger).decision == "remove"
 
 
-def test_a_line_by_hand_stands_until_somebody_decides(ledger: Ledger) -> None:
+def test_a_line_by_hand_stands_until_somebody_decides(ledger: ReviewController) -> None:
     first = did(ledger, "ann", "keep")
     ledger.catch_up()
     append_decisions(ledger.file, [made_decision(row(), "remove", note="by hand")])
@@ -282,7 +267,7 @@ def test_a_line_by_hand_stands_until_somebody_decides(ledger: Ledger) -> None:
     assert (last(ledger).decision, last(ledger).reviewer) == ("flag", "bo")
 
 
-def test_a_log_that_was_lost_takes_no_later_decision_with_it(ledger: Ledger) -> None:
+def test_a_log_that_was_lost_takes_no_later_decision_with_it(ledger: ReviewController) -> None:
     did(ledger, "ann", "keep")
     did(ledger, "ann", "flag")
     assert last(ledger).decision == "flag"
@@ -292,7 +277,7 @@ def test_a_log_that_was_lost_takes_no_later_decision_with_it(ledger: Ledger) -> 
     assert last(ledger).decision == "remove"
 
 
-def test_two_who_disagree_leave_it_open(ledger: Ledger) -> None:
+def test_two_who_disagree_leave_it_open(ledger: ReviewController) -> None:
     did(ledger, "ann", "keep", changes=EDIT)
     second = did(ledger, "bo", "remove")
     line = last(ledger)
@@ -307,18 +292,17 @@ def test_two_who_disagree_leave_it_open(ledger: Ledger) -> None:
     assert (last(ledger).decision, last(ledger).reviewer) == ("keep", "bo")
 
 
-def test_killed_between_the_log_and_the_file(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(TREE)}
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path)], env=environment, check=False
-    )
-    assert done.returncode == -signal.SIGKILL
-    assert not (tmp_path / "review.jsonl").exists()
-    ledger = Ledger(EventLog(tmp_path / "events.sqlite"), tmp_path / "review.jsonl")
-
-    assert (ledger.catch_up(), ledger.catch_up()) == (1, 0)
-    line = read_decisions(ledger.file).by_id["one"]
-    assert (line.decision, line.reviewer) == ("remove", "ann")
+def test_what_a_killed_server_had_not_written_is_written_at_its_next_start(
+    desk: ReviewController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as killed:
+        killed.setattr(review, "append_decisions", Mock(side_effect=InterruptedError))
+        with pytest.raises(InterruptedError):
+            act(desk, "ann", "remove")
+    assert not desk.file.exists()
+    assert (desk.catch_up(), desk.catch_up()) == (1, 0)
+    found = line(desk, "look")
+    assert (found.decision, found.reviewer) == ("remove", "ann")
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,16 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-import echo_hf
 from echo_hf import build
 from echo_hf.apps.events import forget
-from echo_hf.builder.update import update
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.release import read_release
 from echo_hf.report.analysis.analyze import Analyzed, analyze
-from echo_hf.report.analysis.feedback import keyword_form
 from echo_hf.report.analysis.result import BEFORE, FILE, read_analysis
-from echo_hf.tables import RATINGS
+from echo_hf.tables import RATINGS, SAMPLES
 from tests.judging import run_for_tests as runs
+from tests.systems import runs_for_tests as releases
 
 ROOT = Path(__file__).resolve().parents[3]
 WITH_FIGURES = {"diversity", "lengths", "tasks", "failures", "interaction", "activity", "funnel"}
@@ -78,50 +76,40 @@ def test_every_part_has_figures_or_a_reason(done: Analyzed, tmp_path: Path) -> N
     assert read_analysis(tmp_path / FILE) == found
 
 
-def test_what_changed_since_the_release_that_update_replaced(tmp_path: Path) -> None:
-    """Half of the threads first, then all of them: counts by hand from both releases' rows."""
-    corpus = Path(echo_hf.__file__).parent / "quickstart"
-    folder = shutil.copytree(corpus / "pictures", tmp_path / "pictures").parent
-    lines = (corpus / "posts.jsonl").read_text("utf-8").splitlines(keepends=True)
-    given = yaml.safe_load((ROOT / "eval_configs/quickstart.yaml").read_text("utf-8"))
-    given["posts"] = [{"source": "jsonl", "path": "posts.jsonl"}]
-    config, runs_ = folder / "config.yaml", folder / "runs"
-    config.write_text(yaml.safe_dump(given), "utf-8")
-    (folder / "posts.jsonl").write_text("".join(lines[: len(lines) // 2]), "utf-8")
-    build(config, runs=runs_)
-    alone = analyze(config, runs=runs_).analysis.since
-    assert (alone.found, alone.reason) == (None, "no_release_before")
-    (folder / "posts.jsonl").write_text("".join(lines), "utf-8")
-    old, new = (
-        read_release(place).datasets["analysis"].to_list()
-        for done in [update(config, runs=runs_)]
-        for place in (done.previous, done.release.path)
-    )
-    found = analyze(config, runs=runs_).analysis.since.found
-    assert (found.name, found.target, found.samples) == (BEFORE, "Lumen Image", len(old))
-    assert found.shared == len({row["id"] for row in old} & {row["id"] for row in new})
-    kinds = [Counter(row["task"] or "unknown" for row in rows) for rows in (old, new)]
-    shares = [{name: count[name] / count.total() for name in count} for count in kinds]
-    apart = {name: shares[1].get(name, 0) - shares[0].get(name, 0) for name in kinds[0] | kinds[1]}
-    assert {one.name: one.change for one in found.tasks.moved} == pytest.approx(
-        {name: change for name, change in apart.items() if change}
-    )
-    assert found.tasks.distance == pytest.approx(sum(map(abs, apart.values())) / 2)
-    failed = [
-        Counter(
-            keyword_form(said["keyword"])
-            for row in rows
-            for said in row["community_feedback"]
-            if said["keyword"] and said["verdict"] in ("failure", "mixed")
+def _released(folder: Path, **samples: tuple[str, str | None]) -> Path:
+    fields = SAMPLES.features["community_feedback"].feature
+    rows = [
+        releases.sample(
+            name,
+            task=task,
+            community_feedback=[
+                {**dict.fromkeys(fields), "feedback": "so", "verdict": "failure", "keyword": word}
+            ],
         )
-        for rows in (old, new)
+        for name, (task, word) in samples.items()
     ]
-    moved = {keyword_form(one.name): (one.before, one.now) for one in found.failures.moved}
-    came, went = ({name for name, two in moved.items() if not two[at]} for at in (0, 1))
-    assert came == failed[1].keys() - failed[0].keys()
-    assert went == failed[0].keys() - failed[1].keys()
-    assert came
-    assert (found.failures.before, found.failures.now) == tuple(one.total() for one in failed)
+    return releases.written(folder, rows)
+
+
+def test_what_changed_since_the_release_that_update_replaced(tmp_path: Path) -> None:
+    """By hand: shares of two releases, and failures under the spelling of the later one."""
+    known = {"a": ("edit", "colour cast"), "b": ("edit", None)}
+    old = _released(tmp_path / "old", **known, c=("text_to_image", "blur"))
+    new = {"d": ("composition", "Color casts"), "e": ("composition", "extra fingers")}
+    now = _released(tmp_path / "now", **known, **new)
+    config = releases.evaluation(now).model_copy(update={"name": "small"})
+    alone = analyze(config, runs=tmp_path / "runs").analysis.since
+    assert (alone.found, alone.reason) == (None, "no_release_before")
+    shutil.copytree(old, tmp_path / "runs" / "small" / "previous")
+    found = analyze(config, runs=tmp_path / "runs").analysis.since.found
+    assert (found.name, found.target, found.samples) == (BEFORE, releases.TARGET.name, 3)
+    assert (found.shared, found.tasks.distance) == (2, pytest.approx(1 / 2))
+    changes = {one.name: one.change for one in found.tasks.moved}
+    expected = {"composition": 1 / 2, "text_to_image": -1 / 3, "edit": 1 / 2 - 2 / 3}
+    assert changes == pytest.approx(expected)
+    moved = {one.name: (one.before, one.now) for one in found.failures.moved}
+    assert moved == {"Color casts": (1, 2), "blur": (1, 0), "extra fingers": (0, 1)}
+    assert (found.failures.before, found.failures.now) == (2, 3)
 
 
 def test_the_counts_are_those_of_the_build(done: Analyzed) -> None:

@@ -23,6 +23,7 @@ from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import models
 from echo_hf.report.analysis.models import Loss, TokenWindow, perplexities
 from echo_hf.report.analysis.prompts import prompt_set
+from tests.tiny_models import END_OF_TEXT, byte_tokenizer, write_model
 
 REASON = "needs models and their packages: see `make test-extras`"
 CONTEXT = 64
@@ -157,35 +158,29 @@ def _needs(*packages: str) -> None:
 
 def _write_tiny_neox(folder: Path, *, begins: bool = False) -> Path:
     _needs("torch", "transformers", "accelerate")
-    import torch
-    from tokenizers import Tokenizer, decoders, pre_tokenizers, processors
-    from tokenizers.models import BPE
-    from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
+    from tokenizers.processors import TemplateProcessing
+    from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
-    torch.manual_seed(7)
+    tokenizer = byte_tokenizer()
+    begin = tokenizer.convert_tokens_to_ids(END_OF_TEXT)
+    tokenizer.bos_token = END_OF_TEXT
+    if begins:
+        tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+            single=f"{END_OF_TEXT} $A", special_tokens=[(END_OF_TEXT, begin)]
+        )
     config = GPTNeoXConfig(
-        vocab_size=260,
+        vocab_size=len(tokenizer),
         hidden_size=32,
         num_hidden_layers=2,
         num_attention_heads=4,
         intermediate_size=64,
         max_position_embeddings=CONTEXT,
         initializer_range=0.4,  # so that what stands before a token decides how likely it is
-        bos_token_id=0,
-        eos_token_id=0,
+        bos_token_id=begin,
+        eos_token_id=begin,
     )
-    GPTNeoXForCausalLM(config).save_pretrained(folder)
-    end, letters = "<|endoftext|>", sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {end: 0, **{letter: at for at, letter in enumerate(letters, 1)}}
-    tokenizer = Tokenizer(BPE(vocabulary, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    if begins:
-        tokenizer.post_processor = processors.TemplateProcessing(
-            single=f"{end} $A", special_tokens=[(end, 0)]
-        )
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=end, eos_token=end)
-    fast.save_pretrained(folder)
+    write_model(GPTNeoXForCausalLM, config, folder, seed=7)
+    tokenizer.save_pretrained(folder)
     return folder
 
 
@@ -239,14 +234,14 @@ def test_equals_a_direct_loop(folder: Path, size: int, stride: int, batch_tokens
 def test_special_tokens_are_the_tokenizers_alone(folder: Path, tmp_path: Path) -> None:
     """A beginning that it puts conditions the first token; one that a prompt spells is text."""
     causal = _load(_write_tiny_neox(tmp_path / "begins", begins=True))
-    assert causal.begin == 0
+    assert causal.begin == causal.tokenizer.convert_tokens_to_ids(END_OF_TEXT)
     (found,) = models.token_losses(causal, ["abc"], size=64, stride=32, batch_tokens=64)
     tokens = causal.tokenizer("abc")["input_ids"]
     assert len(tokens) == 4
     assert found == (pytest.approx(_direct(causal.model, tokens, 64, 32)[0]), 3)
     (tokens,) = _load(folder).tokens(["a<|endoftext|>"])
     assert len(tokens) == len("a<|endoftext|>")
-    assert 0 not in tokens
+    assert causal.begin not in tokens
 
 
 @pytest.mark.extras

@@ -15,14 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist, squareform
 
-from echo_hf import build
-from echo_hf.collect.urls import canonical_url
 from echo_hf.config.evaluation import AnalysisOptions, EmbeddingOptions, Reference
 from echo_hf.config.sections import Target
 from echo_hf.pipeline.run_folder import RunFolder
@@ -41,12 +38,11 @@ from echo_hf.report.analysis.tasks import (
     tasks,
     told_tasks,
 )
-from echo_hf.samples.sample import sample_id
 from echo_hf.scores.win_rate import win_rate
 from echo_hf.tables import RATINGS
-from tests.recorded_as_model import config_over
 from tests.report.analysis.test_feedback import sample
 from tests.report.analysis.test_models import REASON, located
+from tests.systems import runs_for_tests as releases
 
 COMIC, ATLAS, CAKE = (
     ("turn a receipt into a comic", "turn a receipt into a comic strip"),
@@ -344,79 +340,51 @@ def test_how_well_tasks_are_told_apart(
     assert np.mean(new) == pytest.approx(called_new, abs=0.01)
 
 
-# --- a drawn corpus: three tasks that none of the seven kinds names ---
-
-IMAGES = ("fox_teal", "fox_pink", "fox_left", "cat_rain", "onigiri", "house_sketch", "mill_chat")
-
-
-def _corpus(folder: Path, phrases: Sequence[str], **analysis: Any) -> Path:
-    folder.mkdir()
-    posts, answers = [], []
-    for at, phrase in enumerate(phrases):
-        url = f"https://board.example/{at}"
-        prompt = f"Lumen, please {phrase}, number {at}"
-        file = next(Path(__file__).parents[3].glob(f"echo_hf/quickstart/pictures/{IMAGES[at]}.*"))
-        time = f"2026-03-{2 + 7 * (at // 3):02}T10:00:00Z"
-        posts.append(
-            {
-                "url": url,
-                "author": f"ada{at}",
-                "text": f"Prompt: {prompt}",
-                "timestamp": time,
-                "keywords": ["lumen image"],
-                "pictures": [{"path": f"pictures/{file.name}"}],
-            }
+def _released(folder: Path, phrases: Sequence[str]) -> Path:
+    rows = [
+        releases.sample(
+            f"s{at}",
+            task_phrase=phrase,
+            post_urls=[f"https://board.example/{at}"],
+            timestamp=MONDAY + datetime.timedelta(weeks=at // 3),
         )
-        drawn = {"prompt": prompt, "quality": "Benchmark", "posts": [0], "feedback": []}
-        shown = {"inputs": [], "outputs": [1], "posts": [0]}
-        told = {"kind": "task", "task": "text_to_image", "feedback": [], "task_phrase": phrase}
-        row = canonical_url(url)
-        answers += [
-            {"stage": "relevance", "row": row, "answer": {"score": 5}},
-            {"stage": "extract", "row": row, "answer": {"samples": [drawn]}},
-            {"stage": "roles", "row": sample_id(row), "answer": {"samples": [shown]}},
-            {"stage": "feedback", "row": sample_id(row), "answer": told},
-            {"stage": "safety", "row": sample_id(row), "answer": {"hazards": []}},
-        ]
-    config = config_over(folder, posts, "recorded", analysis={"draws": 10, **analysis})
-    (folder / "answers.jsonl").write_text("\n".join(map(json.dumps, answers)), "utf-8")
-    build(config, runs=folder / "runs")
-    return config
+        for at, phrase in enumerate(phrases)
+    ]
+    return releases.written(folder, rows)
 
 
 @needs_sklearn
 def test_tasks_outside_the_seven_surface(tmp_path: Path) -> None:
     """By hand: two samples of each, and which of them a reference and the release before lack."""
-    old = _corpus(tmp_path / "old", [*COMIC, "restore an old photo"]).parent / "runs/quickstart"
-    references = [{"name": "cakes", "path": "cakes.txt"}]
-    now = _corpus(
-        tmp_path / "now",
-        [*COMIC, *ATLAS, *CAKE, "restore an old photo"],
-        references=references,
-        before=str(old / "release"),
-        task_engine={"kind": "recorded", "path": str(tmp_path / "references.jsonl")},
-    )
-    (now.parent / "cakes.txt").write_text("the town hall as a cake\n", "utf-8")
+    old = _released(tmp_path / "old", [*COMIC, "restore an old photo"])
+    now = _released(tmp_path / "now", [*COMIC, *ATLAS, *CAKE, "restore an old photo"])
+    (tmp_path / "cakes.txt").write_text("the town hall as a cake\n", "utf-8")
     told = {"kind": "task", "task": "edit", "feedback": [], "task_phrase": CAKE[1]}
     line = {"stage": "feedback", "row": "0", "answer": told}
     (tmp_path / "references.jsonl").write_text(json.dumps(line), "utf-8")
 
-    part = analyze(now, runs=now.parent / "runs").analysis.open_tasks
-    assert part.found is not None, part.detail
-    rows = {one.phrase: (one.samples, one.new_to, str(one.first_seen)) for one in part.found.groups}
+    def found(**analysis: Any) -> OpenTasks:
+        references = [{"name": "cakes", "path": str(tmp_path / "cakes.txt")}]
+        given = {"draws": 10, "references": references, **analysis}
+        config = releases.evaluation(now).model_copy(
+            update={"analysis": AnalysisOptions.model_validate(given)}
+        )
+        part = analyze(config, runs=tmp_path / "runs").analysis.open_tasks
+        assert part.found is not None, part.detail
+        return part.found
+
+    engine = {"kind": "recorded", "path": str(tmp_path / "references.jsonl")}
+    both = found(before=str(old), task_engine=engine)
+    rows = {one.phrase: (one.samples, one.new_to, str(one.first_seen)) for one in both.groups}
     assert rows == {
         COMIC[0]: (2, ("cakes",), "2026-03-02"),
         ATLAS[0]: (2, ("cakes", BEFORE), "2026-03-02"),
         CAKE[0]: (2, (BEFORE,), "2026-03-09"),
         "restore an old photo": (1, ("cakes",), "2026-03-16"),
     }
-    by_phrase = {one.phrase: part.found.share_before(one) for one in part.found.groups}
+    by_phrase = {one.phrase: both.share_before(one) for one in both.groups}
     assert by_phrase[COMIC[0]] == pytest.approx(2 / 3)
     assert by_phrase[ATLAS[0]] == 0
-
-    given_ = yaml.safe_load(now.read_text("utf-8"))
-    given_["analysis"] |= {"before": None, "task_engine": None}
-    now.write_text(yaml.safe_dump(given_), "utf-8")
-    (alone,) = analyze(now, runs=now.parent / "runs").analysis.open_tasks.found.compared
+    (alone,) = found().compared
     assert (alone.name, alone.phrased) == ("cakes", 0)
     assert "analysis.task_engine" in alone.untold

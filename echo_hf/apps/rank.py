@@ -283,9 +283,22 @@ def _is_of(event: Event, samples: Mapping[str, RankedSample]) -> bool:
 
 
 @dataclass(frozen=True)
+class HumanTable:
+    path: Path
+    rankings: int
+    kept: int
+    left_out: Mapping[Reason, int]
+
+
+@dataclass(frozen=True)
 class Ranker:
-    log: EventLog
+    root: Path
     draw: Draw
+    basis: Mapping[str, str] = field(default_factory=dict)  # of a proposed draw, by split
+
+    @property
+    def log(self) -> EventLog:
+        return EventLog(self.root / EVENTS_FILE)
 
     def view(self, person: str) -> View:
         return View(self.draw, person, self.log.events(APP, person=person))
@@ -314,6 +327,43 @@ class Ranker:
         view = self.view(person)
         return view, view.finished != now.finished
 
+    def write(self) -> HumanTable:
+        """Makes the table anew: a killed server may not have written all of it."""
+        root, known = self.root, self.draw.known
+        events = [event for event in self.log.events(APP) if event.action in (RANK, UNDO)]
+        left_out: Counter[Reason] = Counter()
+        rows: list[dict[str, Any]] = []
+        for (subject, person), event in sorted(by_person(events).items()):
+            ranking, sample = Ranking.from_json(event.payload), known.get(subject)
+            if not ranking.is_complete:
+                continue
+            # Outputs that are still there, of the sample as it was ranked.
+            same = sample and sample.task.sample_digest == event.payload["sample_digest"]
+            there = {one.system: one.output for one in sample.outputs} if sample and same else {}
+            for (system, output), rank in zip(event.payload["shown"], ranking.places, strict=True):
+                if there.get(system) != output:
+                    left_out[LeftOut.OTHER_OUTPUT] += 1
+                    continue
+                key = {"sample_id": subject, "rater": person, "system": system}
+                rows.append({**key, "rank": rank, "cannot_rank": rank is None})
+        rankings = len({(row["sample_id"], row["rater"]) for row in rows})
+        ours = {(event.subject, event.person) for event in events if event.action == RANK}
+        path = root / f"{HUMAN.name}.parquet"
+        busy = RunError(
+            f"another process has held {str(root / LOCK)!r} for {LONGEST_WAIT_S} s: end it, and "
+            "rank again"
+        )
+        with held(root / LOCK, busy, LONGEST_WAIT_S):
+            before = read_table(root, HUMAN)
+            others = [] if before is None else before.to_pylist()
+            others = [row for row in others if (row["sample_id"], row["rater"]) not in ours]
+            every = sorted([*others, *rows], key=lambda row: [str(row[name]) for name in HUMAN.key])
+            table = pa.Table.from_pylist(every, HUMAN.schema)
+            if table != before and (every or before is not None):
+                with replaced_file(path) as partial:
+                    pq.write_table(table, partial)
+        return HumanTable(path, rankings, len(others), dict(left_out))
+
 
 def board(view: View, address: Address, answer: int = 0) -> str:
     """The page of a person who ranks: texts of posts are escaped, no system is named."""
@@ -336,7 +386,7 @@ def board(view: View, address: Address, answer: int = 0) -> str:
         "P": "back",
     }
     return rendered(
-        "rank/board.jinja",
+        "rank.jinja",
         view=view,
         address=address,
         answer=answer,
@@ -347,73 +397,6 @@ def board(view: View, address: Address, answer: int = 0) -> str:
     )
 
 
-def page(ranker: Ranker, address: Address, write: Callable[[], object]) -> AskedPage:
-    def opened(person: str) -> str:
-        return board(ranker.view(person), address)
-
-    def acted(person: str, said: Mapping[str, Any], answer: int) -> str:
-        view, table_changes = ranker.act(person, said)
-        if table_changes:
-            write()
-        return board(view, address, answer)
-
-    return AskedPage("Rank images", "rank", ("board.js",), "board.css", opened, acted)
-
-
-@dataclass(frozen=True)
-class HumanTable:
-    path: Path
-    rankings: int
-    kept: int
-    left_out: Mapping[Reason, int]
-
-
-def write_human(root: Path, events: Iterable[Event], draw: Draw) -> HumanTable:
-    events = [event for event in events if event.action in (RANK, UNDO)]
-    left_out: Counter[Reason] = Counter()
-    rows: list[dict[str, Any]] = []
-    for (subject, person), event in sorted(by_person(events).items()):
-        ranking, sample = Ranking.from_json(event.payload), draw.known.get(subject)
-        if not ranking.is_complete:
-            continue
-        # Outputs that are still there, of the sample as it was ranked.
-        same = sample and sample.task.sample_digest == event.payload["sample_digest"]
-        there = {one.system: one.output for one in sample.outputs} if sample and same else {}
-        for (system, output), rank in zip(event.payload["shown"], ranking.places, strict=True):
-            if there.get(system) != output:
-                left_out[LeftOut.OTHER_OUTPUT] += 1
-                continue
-            key = {"sample_id": subject, "rater": person, "system": system}
-            rows.append({**key, "rank": rank, "cannot_rank": rank is None})
-    rankings = len({(row["sample_id"], row["rater"]) for row in rows})
-    ours = {(event.subject, event.person) for event in events if event.action == RANK}
-    path = root / f"{HUMAN.name}.parquet"
-    busy = RunError(
-        f"another process has held {str(root / LOCK)!r} for {LONGEST_WAIT_S} s: end it, and rank "
-        "again"
-    )
-    with held(root / LOCK, busy, LONGEST_WAIT_S):
-        before = read_table(root, HUMAN)
-        others = [] if before is None else before.to_pylist()
-        others = [row for row in others if (row["sample_id"], row["rater"]) not in ours]
-        every = sorted([*others, *rows], key=lambda row: [str(row[name]) for name in HUMAN.key])
-        table = pa.Table.from_pylist(every, HUMAN.schema)
-        if table != before and (every or before is not None):
-            with replaced_file(path) as partial:
-                pq.write_table(table, partial)
-    return HumanTable(path, rankings, len(others), dict(left_out))
-
-
-@dataclass(frozen=True)
-class Ranks:
-    folder: RunFolder
-    ranker: Ranker
-    basis: Mapping[str, str] = field(default_factory=dict)  # of a proposed draw, by split
-
-    def write(self) -> HumanTable:
-        return write_human(self.folder.root, self.ranker.log.events(APP), self.ranker.draw)
-
-
 def ranks_of(
     config: Evaluated | Path | str,
     *,
@@ -422,7 +405,7 @@ def ranks_of(
     width: float | None = None,
     seed: int = 0,
     splits: Collection[str] = (),
-) -> Ranks:
+) -> Ranker:
     """What people rank: of each split `draw` samples, or as many as intervals of ±`width` need."""
     for name in splits:
         if name not in BENCHMARKS:
@@ -455,8 +438,7 @@ def ranks_of(
             f"no sample in {str(folder.root)!r} has images by two systems ({why or 'no outputs'})"
             ": run `echo-hf generate`"
         )
-    ranker = Ranker(EventLog(folder.root / EVENTS_FILE), there)
-    return Ranks(folder, ranker, basis)
+    return Ranker(folder.root, there, basis)
 
 
 def _needed(run: RunTables, split: str, samples: int, width: float) -> tuple[int, str]:
@@ -475,7 +457,7 @@ def _needed(run: RunTables, split: str, samples: int, width: float) -> tuple[int
 
 
 def rank(
-    ranks: Ranks,
+    ranker: Ranker,
     *,
     place: Place,
     people: Iterable[str] = (),
@@ -483,13 +465,23 @@ def rank(
     ready: Callable[[str], None],
 ) -> None:
     """Serves the page until it is stopped; whole ranks are in `human.parquet` at once."""
-    images = ShownImages(ranks.folder.images)
-    for sample in ranks.ranker.draw.samples:
+    images = ShownImages(RunFolder(ranker.root).images)
+    for sample in ranker.draw.samples:
         images.admit(one.output for one in sample.outputs)
         images.admit(one.sha256 for one in sample.task.inputs)
-    ranks.write()  # what a killed server had not written any more
+
+    def opened(person: str) -> str:
+        return board(ranker.view(person), images.address)
+
+    def acted(person: str, said: Mapping[str, Any], answer: int) -> str:
+        view, table_changes = ranker.act(person, said)
+        if table_changes:
+            ranker.write()
+        return board(view, images.address, answer)
+
+    page = AskedPage("Rank images", ("rank.js",), "rank.css", opened, acted)
+    ranker.write()
     try:
-        shown = page(ranks.ranker, images.address, ranks.write)
-        serve(shown, images, place=place, people=people, anyone=anyone, ready=ready)
+        serve(page, images, place=place, people=people, anyone=anyone, ready=ready)
     finally:
-        ranks.write()
+        ranker.write()

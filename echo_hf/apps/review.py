@@ -5,34 +5,39 @@ Every answer to a page is read from the log and from the file of decisions.
 
 from __future__ import annotations
 
-import datetime
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import complete, held
-from echo_hf.apps.events import EVENTS_FILE, Event, EventLog, Leases, decisions, standing
-from echo_hf.apps.page import AskedPage, Place, ShownImages, serve
-from echo_hf.apps.review.page import TOLD, Form, Row, View, desk_page
+from echo_hf.apps.events import EVENTS_FILE, Event, EventLog, Lease, Leases, decisions, standing
+from echo_hf.apps.page import Address, AskedPage, Place, ShownImages, rendered, serve
 from echo_hf.builder.build import RUNS, opened
-from echo_hf.builder.review import Case, doubts_in, made_decision, read_cases, triage
+from echo_hf.builder.review import Case, Triage, doubts_in, made_decision, read_cases, triage
 from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import (
     FILE,
+    Changes,
     Decision,
     Decisions,
     append_decisions,
     images_of,
     read_decisions,
 )
-from echo_hf.curate.edits import checked_changes, edited_sample
+from echo_hf.curate.edits import QUALITIES, ROLES, Edit, checked_changes, edited_sample
+from echo_hf.curate.provenance import INPUT, OUTPUT
 from echo_hf.curate.splits import Splits
-from echo_hf.errors import ReviewError, RunError
+from echo_hf.errors import ImageError, ReviewError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Reject
+from echo_hf.report.markup import printable
+from echo_hf.samples.boxes import upright_size
+from echo_hf.samples.extract import LONGEST_PROMPT
 
 APP = "review"
 OPEN = "open"
@@ -46,34 +51,6 @@ SETTLED = ("keep", "remove")
 
 def payload_of(decision: Decision) -> dict[str, object]:
     return decision.model_dump(mode="json", include=set(PAYLOAD))
-
-
-class Ledger(NamedTuple):
-    """The log of the app, and the file that the splits follow."""
-
-    log: EventLog
-    file: Path
-
-    def decided(self) -> Decisions:
-        return read_decisions(self.file)
-
-    def catch_up(self, subject: str | None = None) -> int:
-        """Writes down what the log has and the file has not."""
-        # Held from reading to writing: an older state must not be written after a newer one.
-        busy = RunError(
-            f"another process has held {str(self.file)!r} for {LONGEST_WAIT_S} s: end it, and "
-            "decide again"
-        )
-        with held(self.file.with_name(LOCK), busy, LONGEST_WAIT_S):
-            by_subject: dict[str, list[Event]] = {}
-            for event in without_opening(self.log.events(APP, subject)):
-                by_subject.setdefault(event.subject, []).append(event)
-            written = self.decided().every
-            found = (pending_decision(events, written) for events in by_subject.values())
-            lines = [line for line in found if line is not None]
-            if lines:
-                append_decisions(self.file, lines)
-        return len(lines)
 
 
 def without_opening(events: Iterable[Event]) -> list[Event]:
@@ -112,7 +89,7 @@ def pending_decision(events: Sequence[Event], written: Sequence[Decision]) -> De
         said, at = next(one for one in events if "sample_digest" in one.payload), last
         about_all |= {"decision": "withdraw", "note": None}
     plain = {name: said.payload[name] for name in PAYLOAD if name in said.payload}
-    when = at.at.astimezone(datetime.UTC).isoformat(timespec="seconds")
+    when = at.at.astimezone(UTC).isoformat(timespec="seconds")
     return Decision.model_validate(plain | {"at": when, "event": last.id} | about_all)
 
 
@@ -157,15 +134,37 @@ class ReviewController:
         return cls(queue, duplicates, root, ImageStore(root / "pictures"), log)
 
     @property
-    def ledger(self) -> Ledger:
-        return Ledger(self.log, self.root / FILE)
+    def file(self) -> Path:
+        """The decisions that the splits follow."""
+        return self.root / FILE
 
     @property
     def leases(self) -> Leases:
         return Leases(self.log, APP)
 
+    def decided(self) -> Decisions:
+        return read_decisions(self.file)
+
+    def catch_up(self, subject: str | None = None) -> int:
+        """Writes down what the log has and the file has not."""
+        # Held from reading to writing: an older state must not be written after a newer one.
+        busy = RunError(
+            f"another process has held {str(self.file)!r} for {LONGEST_WAIT_S} s: end it, and "
+            "decide again"
+        )
+        with held(self.file.with_name(LOCK), busy, LONGEST_WAIT_S):
+            by_subject: dict[str, list[Event]] = {}
+            for event in without_opening(self.log.events(APP, subject)):
+                by_subject.setdefault(event.subject, []).append(event)
+            written = self.decided().every
+            found = (pending_decision(events, written) for events in by_subject.values())
+            lines = [line for line in found if line is not None]
+            if lines:
+                append_decisions(self.file, lines)
+        return len(lines)
+
     def view(self, person: str, *, form: Form | None = None, **said: str) -> View:
-        own, decided = self.log.events(APP, person=person), self.ledger.decided()
+        own, decided = self.log.events(APP, person=person), self.decided()
         here = next((one.subject for one in reversed(own) if one.subject in self.cases), None)
         subject = here or self._next(person, None) or next(iter(self.cases))
         self.leases.lend([subject], person)  # renewed while somebody is at it
@@ -238,7 +237,7 @@ class ReviewController:
             made = made_decision(case.row, kind, note=form.note, changes=changes)
         except ReviewError as error:
             return self.view(now.person, form=form, problem=str(error))
-        last = self.ledger.decided().changes(case.row)
+        last = self.decided().changes(case.row)
         before = last.changed if last else None
         if kind == "edit" and (changes, form.note) == (before, now.form.note):
             return now
@@ -252,7 +251,7 @@ class ReviewController:
         # decisions are found out.
         seen = base if isinstance(base, int) and 0 < base <= now.base else None
         self.log.append(APP, subject, person, kind, payload, seen)
-        self.ledger.catch_up(subject)
+        self.catch_up(subject)
         if kind == "edit":
             return self.view(person, told="changed")
         self.leases.give_back(subject, person)
@@ -264,7 +263,7 @@ class ReviewController:
         if not acts:
             return self.view(person, problem="nothing of yours to take back")
         self.log.undo(acts[-1].id, person)
-        self.ledger.catch_up(acts[-1].subject)
+        self.catch_up(acts[-1].subject)
         if acts[-1].subject in self.cases:
             self._open(person, acts[-1].subject)
         return self.view(person, told=f"taken back: {TOLD[acts[-1].action]}")
@@ -277,7 +276,7 @@ class ReviewController:
 
     def _next(self, person: str, after: str | None) -> str | None:
         """Opens the next sample that waits for this person and nobody else has."""
-        order, decided = list(self.cases), self.ledger.decided()
+        order, decided = list(self.cases), self.decided()
         at = order.index(after) + 1 if after is not None else 0
         turn = [*order[at:], *order[: max(at - 1, 0)]]
         acts = without_opening(standing(self.log.events(APP, person=person)))
@@ -301,7 +300,7 @@ def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> ReviewCo
         reason = Reject.DUPLICATE_OF
         duplicates = {row["id"]: row["_detail"] for row in rejects if row["_reason"] == reason}
         desk = ReviewController.of(cases, duplicates, root)
-    desk.ledger.catch_up()  # what a killed server had not written any more
+    desk.catch_up()  # what a killed server had not written any more
     return desk
 
 
@@ -319,7 +318,7 @@ def review(
         images.admit(images_of(case.row))
         for post in case.context:
             images.admit(one["sha256"] for one in post["pictures"] or () if one["sha256"])
-    for one in desk.ledger.decided().by_id.values():
+    for one in desk.decided().by_id.values():
         images.admit(one.changed.images if one.changed else ())
 
     def shown(view: View, answer: int = 0) -> str:
@@ -333,6 +332,155 @@ def review(
     def acted(person: str, said: Mapping[str, Any], answer: int) -> str:
         return shown(desk.act(person, said), answer)
 
-    scripts = ("boxes.js", "page.js")
-    page = AskedPage("Review samples", "review", scripts, "page.css", opened, acted)
+    scripts = ("boxes.js", "review.js")
+    page = AskedPage("Review samples", scripts, "review.css", opened, acted)
     serve(page, images, place=place, people=people, anyone=anyone, ready=ready)
+
+
+MOST_FIELDS = 1000
+LONGEST_FIELD = 20_000
+NUMBERS = re.compile(r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})\s*", re.ASCII)
+TOLD = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed"}
+CHANGED_PARTS = ("prompt", "quality", "roles", "crops")
+KEYS = {
+    "K": "keep",
+    "R": "remove",
+    "F": "flag for somebody else",
+    "E": "edit the prompt",
+    "Esc": "leave a field",
+    "U": "undo",
+    "N": "next",
+    "P": "back",
+}
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Form:
+    prompt: str
+    quality: str
+    note: str = ""
+    roles: Mapping[str, str] = field(default_factory=dict)
+    boxes: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, row: Row, changes: Changes | None, note: str | None) -> Form:
+        roles: dict[str, str] = {}
+        boxes: list[tuple[str, str]] = []
+        for role in (INPUT, OUTPUT):
+            cut = row[f"{role}_bboxs"] or []
+            boxes += [(role, ", ".join(str(int(side)) for side in box)) for box in cut]
+            roles |= dict.fromkeys((row[f"{role}_images"] or [])[len(cut) :], role)
+        roles |= {one.sha256: one.role for one in changes.roles} if changes else {}
+        return cls(row["prompt"] or "", row["quality"], note or "", roles, tuple(boxes))
+
+    @classmethod
+    def read(cls, values: object, shown: Form) -> Form:
+        """Reads what a page sent, which may be anything."""
+        said = values if isinstance(values, Mapping) else {}
+        texts = {}
+        for name in ("prompt", "quality", "note"):
+            value = said.get(name)
+            texts[name] = value[:LONGEST_FIELD] if isinstance(value, str) else getattr(shown, name)
+        roles, boxes = dict(shown.roles), shown.boxes
+        given = said.get("roles")
+        for name, role in list(given.items())[:MOST_FIELDS] if isinstance(given, Mapping) else ():
+            if isinstance(role, str):
+                roles[str(name)] = role
+        drawn = said.get("boxes")
+        if isinstance(drawn, list):
+            pairs = (one for one in drawn[:MOST_FIELDS] if isinstance(one, list) and len(one) == 2)
+            boxes = tuple((str(role), str(text)[:100]) for role, text in pairs)
+        return cls(**texts, roles=roles, boxes=boxes)
+
+    def edit(self, row: Row) -> Edit:
+        if not row["screenshot"] or not (self.boxes or row["is_screenshot"]):
+            return Edit(self.prompt, self.quality, self.roles, None)
+        boxes = []
+        for role, text in self.boxes:
+            found = NUMBERS.fullmatch(text)
+            if found is None:
+                raise ReviewError(
+                    f"box {text[:60]!r} is not four whole numbers: expected left, top, right, "
+                    "bottom in pixels of the screenshot"
+                )
+            left, top, right, bottom = map(int, found.groups())
+            boxes.append((role, (left, top, right, bottom)))
+        return Edit(self.prompt, self.quality, self.roles, boxes)
+
+
+@dataclass(frozen=True)
+class View:
+    person: str
+    case: Case
+    images: ImageStore
+    shown: Row
+    form: Form
+    triage: Triage
+    open_reasons: Sequence[str]
+    decision: Decision | None
+    conflict: Sequence[Event]
+    base: int
+    number: int
+    total: int
+    done: int
+    lent: Lease | None
+    can_undo: bool
+    saved: datetime | None
+    problem: str = ""
+    told: str = ""
+
+
+def desk_page(view: View, address: Address, answer: int = 0) -> str:
+    cards: dict[str, list[Card]] = {role: [] for role in ROLES}
+    for card in _cards(view):
+        cards[card.role if card.role in cards else "neither"].append(card)
+    try:
+        digest = view.case.row["screenshot"]
+        size = upright_size(view.images.open(digest)) if digest else None
+    except ImageError:
+        size = None
+    depths: list[int] = []
+    for post in view.case.context:
+        depths.append(0 if post["parent"] < 0 else depths[post["parent"]] + 1)
+    page = rendered(
+        "review.jinja",
+        view=view,
+        address=address,
+        answer=answer,
+        cards=cards,
+        size=size,
+        thread=list(zip(view.case.context, depths, strict=True)),
+        told=TOLD,
+        changed_parts=CHANGED_PARTS,
+        roles=ROLES,
+        qualities=QUALITIES,
+        longest_prompt=LONGEST_PROMPT,
+        hints=KEYS,
+    )
+    return printable(page)  # what was typed and refused may hold what no page can
+
+
+class Card(NamedTuple):
+    digest: str
+    role: str
+    is_cut: bool
+
+
+def _cards(view: View) -> Iterable[Card]:
+    """The images of a sample and its thread, each once."""
+    row, roles, found = view.case.row, view.form.roles, dict[str, Card]()
+    hidden, others = {row["screenshot"], None}, list[str]()
+    for role in (INPUT, OUTPUT):
+        cut = len(view.shown[f"{role}_bboxs"] or ())
+        for number, digest in enumerate(view.shown[f"{role}_images"] or ()):
+            chosen = role if number < cut else roles.get(digest, role)
+            found[digest] = Card(digest, chosen, number < cut)
+        whole, boxes = row[f"{role}_images"] or (), len(row[f"{role}_bboxs"] or ())
+        hidden.update(whole[:boxes])  # what was cut out before any change
+        others += whole[boxes:]
+    others += [one["sha256"] for post in view.case.context for one in post["pictures"] or ()]
+    for digest in others:
+        if digest not in hidden:
+            found.setdefault(digest, Card(digest, roles.get(digest, "neither"), False))
+    return found.values()

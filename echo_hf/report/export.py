@@ -1,16 +1,20 @@
 """`echo-hf export`: a run's figures, judgements and outputs, as other projects read them.
 
-The formats of the Hub and of lmms-eval are here, each of the others has a module of its own.
+The format of Every Eval Ever has a module of its own.
 """
 
 from __future__ import annotations
 
+import base64
+import datetime
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -21,15 +25,19 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.loading import Config
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import ConfigError, ReleaseError, RunError
+from echo_hf.errors import ConfigError, ImageError, ReleaseError, RunError
 from echo_hf.hub.card import eval_file
-from echo_hf.hub.manifest import BENCHMARK, SPLIT, Manifest
+from echo_hf.hub.manifest import BENCHMARK, SPLIT, Manifest, toolkit_version
 from echo_hf.hub.redistribution import restricted_posts
+from echo_hf.images.decode import format_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Review
 from echo_hf.report.report import eval_entries
 from echo_hf.report.run_data import Output, ReportSample, RunData, manifest_of, read_run_data
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalSample, EvalScore
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ Writer = Callable[[ExportedRun, Path], None]
 OURS = {
     "every-eval-ever": "every_eval_ever",
     "hub-eval": "export",
-    "inspect": "inspect_log",
+    "inspect": "export",
     "lmms-eval": "export",
 }
 FORMATS: Registry[Writer, Needs] = Registry(
@@ -245,3 +253,99 @@ def lmms_eval(run: ExportedRun, folder: Path) -> None:
         (folder / f"echo_{stem}_{split}.yaml").write_text(text, "utf-8")
     shared = Path(__file__).with_name("lmms_eval_task.py").read_text("utf-8")
     (folder / "utils.py").write_text(shared, "utf-8")
+
+
+@FORMATS.register("inspect", Needs(extra="inspect", packages=("inspect_ai",)))
+def inspect_log(run: ExportedRun, folder: Path) -> None:
+    """`SYSTEM_SPLIT.eval`: samples with their images, ratings as scores, figures as metrics."""
+    from inspect_ai import log
+
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    results = run.data.results
+    for system, name in file_names(run.data.systems).items():
+        for split in run.data.splits:
+            samples = list(_samples(run, system, split))
+            if not samples:
+                continue
+            count, model = len(samples), results.system_models.get(system)
+            spec = log.EvalSpec(
+                created=created,
+                run_id=run.config.name,
+                task=f"echo/{split}",
+                task_id=f"{name}_{split}",
+                dataset=log.EvalDataset(
+                    name=results.benchmark.on_hub or run.name,
+                    samples=count,
+                    sample_ids=[one.id for one in samples],
+                ),
+                model=(model and model.model) or system,
+                config=log.EvalConfig(),
+                packages={"echo-hf": toolkit_version()},
+                metadata={"system": system, "protocol": results.protocol},
+            )
+            found = log.EvalResults(
+                total_samples=count,
+                completed_samples=count,
+                scores=list(_figures(run, system, split)),
+            )
+            told = log.EvalLog(status="success", eval=spec, results=found, samples=samples)
+            log.write_eval_log(told, str(folder / f"{name}_{split}.eval"))
+
+
+def _samples(run: ExportedRun, system: str, split: str) -> Iterator[EvalSample]:
+    from inspect_ai import log, model, scorer
+
+    def images(digests: Iterable[str | None]) -> list[Any]:
+        """Those that are there, as a log holds them."""
+        found = []
+        for digest in filter(None, digests):
+            with suppress(ImageError):
+                data = run.data.images.open(digest)
+                address = f"data:image/{str(format_of(data)).lower()};base64,"
+                found.append(model.ContentImage(image=address + base64.b64encode(data).decode()))
+        return found
+
+    for sample in run.data.of_split(split):
+        output = run.data.outputs.get((sample.id, system))
+        rated = [one for one in run.data.ratings.get(sample.id, ()) if one.system == system]
+        if output is None and not rated:
+            continue
+        words = model.ContentText(text=sample.prompt)
+        asked = model.ChatMessageUser(content=[words, *images(sample.inputs)])
+        drawn = images([output.image]) if output else []
+        said = " ".join(filter(None, (output.outcome, output.reason))) if output else ""
+        content = drawn or [model.ContentText(text=said)]
+        scores = {
+            f"{one.judge} {one.rubric} {one.repeat}": scorer.Score(
+                value=one.value,
+                explanation=one.explanation,
+                metadata={"judge": one.judge, "rubric": one.rubric, "repeat": one.repeat},
+            )
+            for one in rated
+            if one.value is not None
+        }
+        yield log.EvalSample(
+            id=sample.id,
+            epoch=1,
+            input=[asked],
+            target="",
+            messages=[asked, model.ChatMessageAssistant(content=content, model=system)],
+            output=model.ModelOutput(model=system, completion="" if drawn else said),
+            scores=scores,
+            metadata={"task": sample.task, "outcome": output.outcome if output else None},
+        )
+
+
+def _figures(run: ExportedRun, system: str, split: str) -> Iterator[EvalScore]:
+    from inspect_ai import log
+
+    for row in run.data.results.results:
+        if (row.system, row.split) == (system, split) and row.value is not None:
+            every = ((row.metric, row.value), ("low", row.low), ("high", row.high))
+            metrics = {
+                name: log.EvalMetric(name=name, value=value)
+                for name, value in every
+                if value is not None
+            }
+            name = f"{row.metric} ({row.protocol})"
+            yield log.EvalScore(name=name, scorer="echo-hf", metrics=metrics)

@@ -1,1 +1,0 @@
-"""What a run has measured, in the formats of other projects."""
