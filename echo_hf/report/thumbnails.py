@@ -13,8 +13,7 @@ import numpy as np
 from PIL import Image
 
 from echo_hf.errors import ImageError
-from echo_hf.images.decode import BadImageError
-from echo_hf.images.loader import load_rgb
+from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.metrics.color_shift import CHANNELS, LEVELS, Floats, Integers, histograms
 from echo_hf.metrics.image_features import in_order

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from echo_hf.images.color import ciede2000, lab_of
+from echo_hf.metrics.color_shift import ciede2000, lab_of
 
 # Sharma, Wu, Dalal 2005 (Color Research and Application 30), table 1: two colors in CIELAB, and
 # their difference. Each line tests another branch of the formula.

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFile
 
 from echo_hf.errors import ImageError
-from echo_hf.images.decode import (
+from echo_hf.images.loader import (
     FORMATS,
     BadImageError,
     decoding,

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageCms
 
 from echo_hf.errors import ImageError
-from echo_hf.images.decode import BadImageError
-from echo_hf.images.loader import load_image, load_rgb, to_srgb, upright_rgb
+from echo_hf.images.loader import BadImageError, load_image, load_rgb, to_srgb, upright_rgb
 from echo_hf.reasons import BadImage, ImageNotice
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import (

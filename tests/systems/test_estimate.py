@@ -11,8 +11,7 @@ from echo_hf.engines.base import ImageRef
 from echo_hf.engines.estimate import NO_WORK
 from echo_hf.errors import EngineError
 from echo_hf.systems.base import Task
-from echo_hf.systems.estimate import expected_images, price_of
-from echo_hf.systems.registry import make_system
+from echo_hf.systems.registry import expected_images, make_system, price_of
 from echo_hf.systems.rewrite import Rewrite
 
 # Two edits, with one and two inputs, and a drawing: 40 letters each, which are 10 tokens.

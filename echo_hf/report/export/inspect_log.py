@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from echo_hf._infra.registry import Needs
 from echo_hf.errors import ImageError
 from echo_hf.hub.manifest import toolkit_version
-from echo_hf.images.decode import format_of
+from echo_hf.images.loader import format_of
 from echo_hf.report.export.export import FORMATS, ExportedRun, file_names
 
 if TYPE_CHECKING:
