@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -21,9 +22,11 @@ from echo_hf.metrics import ColorShift, ColorShiftResult, color_shift
 from echo_hf.metrics.color_shift import (
     Integers,
     beside,
+    ciede2000,
     color_distance,
     histograms,
     kept_pixels,
+    lab_of,
     mean_levels,
     pool,
     tints,
@@ -35,14 +38,14 @@ from tests.markdown_for_tests import cells
 from tests.metrics.images_for_metrics import (
     BOTH,
     CUT,
+    PUBLISHED,
     SPECIAL,
     Levels,
     noise,
     trimmed_mean,
     trimmed_shift,
 )
-from tests.metrics.published_colors import INPUTS as PAPER
-from tests.metrics.published_colors import PUBLISHED
+from tests.metrics.images_for_metrics import INPUTS as PAPER
 from tests.stages_for_tests import ROOT
 
 INPUTS = [noise(seed, 20, 200 + seed, size=(6 + seed, 8)) for seed in range(12)]
@@ -299,3 +302,27 @@ def test_the_page_states_the_published_numbers_and_our_tints() -> None:
         lighter, _, yellower, difference = tints(PAPER, mean)
         assert round(float(color_distance(PAPER, mean)), 2) == printed == rows[system][0]
         assert rows[system][1:] == pytest.approx([lighter, yellower, difference], abs=0.05001)
+
+
+# Sharma, Wu, Dalal 2005 (Color Research and Application 30), table 1: two colors in CIELAB, and
+# their difference. Each line tests another branch of the formula.
+SHARMA = np.loadtxt(Path(__file__).parents[1] / "data" / "ciede2000.csv", delimiter=",")
+
+
+@pytest.mark.parametrize("row", SHARMA, ids=range(1, 35))
+def test_differences_are_those_of_the_published_table(row: np.ndarray) -> None:
+    assert ciede2000(row[:3], row[3:6]).round(4) == row[6]
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        ((255, 255, 255), (100, 0, 0)),
+        ((0, 0, 0), (0, 0, 0)),
+        ((255, 0, 0), (53.24, 80.09, 67.20)),
+        ((0, 255, 0), (87.74, -86.18, 83.18)),
+        ((0, 0, 255), (32.30, 79.19, -107.86)),
+    ],
+)
+def test_the_corners_of_srgb_are_where_tables_have_them(levels: Any, expected: Any) -> None:
+    assert lab_of(levels) == pytest.approx(expected, abs=0.03)

@@ -1,11 +1,17 @@
-"""Systems draw the tasks of a benchmark; what is settled is not asked for again."""
+"""Systems draw the tasks of a benchmark; what is settled is never asked for again."""
 
 from __future__ import annotations
 
 import json
+import os
+import random
 import re
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -32,9 +38,12 @@ from echo_hf.systems.google_images import HELD_BACK, UNDRAWN
 from echo_hf.systems.journal import SETTLED, Journal, locked
 from echo_hf.systems.registry import register
 from echo_hf.tables import OUTPUTS
+from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer
 from tests.hub.quickstart_release import built
 from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT
+from tests.systems.drawing_for_tests import KEY, image_answer
+from tests.systems.drawing_for_tests import config as hosted_config
 from tests.systems.runs_for_tests import (
     Acting,
     benchmark,
@@ -367,3 +376,88 @@ def test_every_sign_of_a_refusal_is_told() -> None:
     refused, _, undrawn = gemini.partition(";")
     assert set(re.findall(r"`([A-Z_]+)`", refused)) == HELD_BACK
     assert set(re.findall(r"`([A-Z_]+)`", undrawn)) == UNDRAWN
+
+
+COMMAND = "from echo_hf.cli import main; main()"
+STOPPED = "echo-hf: stopped; the same command resumes where it stopped\n"
+CONCURRENCY, SAMPLES, KILLS = 4, 200, 5
+
+
+def saved(folder: Path, server: LoopbackServer, samples: int) -> Path:
+    release = written(folder, [sample(f"t{number}") for number in range(samples)])
+    limits = {"concurrency": CONCURRENCY, "attempts": 1}
+    system = hosted_config("openai_images", {"base_url": server.url}, limits=limits)
+    systems = [system.model_dump(mode="json")]
+    text = yaml.safe_dump({"name": "run", "benchmark": str(release), "systems": systems})
+    (folder / "config.yaml").write_text(text, "utf-8")
+    return folder / "config.yaml"
+
+
+@contextmanager
+def drawing(config: Path) -> Iterator[subprocess.Popen[str]]:
+    options = ["generate", str(config), "--runs", str(config.parent)]
+    cache = {"HF_DATASETS_CACHE": str(config.parent / "cache"), "OPENAI_API_KEY": KEY}
+    with subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **cache},
+    ) as process:
+        yield process
+
+
+def image_for(asked: Asked) -> Answer:
+    return image_answer(png(asked.body["prompt"])) if asked.body else Answer({"id": "tiny-image"})
+
+
+def prompts(server: LoopbackServer, since: int = 0) -> list[str]:
+    return [asked.body["prompt"] for asked in server.asked[since:] if asked.body]
+
+
+def answered(folder: Path) -> set[str]:
+    path = folder / "run" / "outputs" / "tiny.jsonl"
+    whole = path.read_bytes().rpartition(b"\n")[0].splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in whole]
+    return {row["sample_id"] for row in rows if row.get("outcome") == "ok"}
+
+
+@pytest.mark.slow
+def test_a_killed_run_asks_for_no_answer_twice(tmp_path: Path, server: LoopbackServer) -> None:
+    server.behave, chosen = image_for, random.Random(7)
+    path, kept = saved(tmp_path, server, SAMPLES), set[str]()
+    for _ in range(KILLS):
+        before = len(server.asked)
+        with drawing(path) as process:
+            server.wait_for(before + chosen.randint(2, 60))
+            process.kill()
+        assert kept.isdisjoint(prompts(server, before))
+        assert kept <= answered(tmp_path)
+        kept = answered(tmp_path)
+    before = len(server.asked)
+    with drawing(path) as process:
+        said, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert f"{SAMPLES - len(kept):,} ok" in said
+    assert kept.isdisjoint(prompts(server, before))
+    times = Counter(prompts(server))
+    assert set(times) == {f"t{number}" for number in range(SAMPLES)}
+    assert times.total() - SAMPLES <= KILLS * CONCURRENCY
+    table_rows = pq.read_table(tmp_path / "run" / "outputs.parquet").to_pylist()
+    assert {row["sample_id"]: row["image"] for row in table_rows} == {
+        name: sha(png(name)) for name in times
+    }
+    images = ImageStore(tmp_path / "run" / "pictures")
+    assert all(images.open(row["image"]) for row in rows)
+
+
+def test_a_stop_while_a_system_is_looked_for_is_no_error_of_it(
+    tmp_path: Path, server: LoopbackServer
+) -> None:
+    """As a cluster ends a job, before anything is drawn: exit code 130, and how to go on."""
+    server.behave = lambda _: Answer(silent=True)
+    with drawing(saved(tmp_path, server, 3)) as process:
+        server.wait_for(1)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert (errors, process.returncode, prompts(server)) == (STOPPED, 130, [])
