@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from PIL import Image
 from PIL import Image as Pillow
 from scipy.stats import bootstrap, norm, wasserstein_distance
 from scipy.stats import t as student
 
 from echo_hf.errors import ScoreError
-from echo_hf.images.loader import load_rgb
 from echo_hf.metrics import ColorShift, ColorShiftResult, color_shift
 from echo_hf.metrics.color_shift import (
     Integers,
@@ -33,13 +31,11 @@ from echo_hf.metrics.color_shift import (
 )
 from echo_hf.metrics.image_features import Protocol
 from echo_hf.reasons import MetricReason
-from tests.images_for_tests import encoded
 from tests.markdown_for_tests import cells
 from tests.metrics.images_for_metrics import (
     BOTH,
     CUT,
     PUBLISHED,
-    SPECIAL,
     Levels,
     noise,
     trimmed_mean,
@@ -115,16 +111,6 @@ def test_inputs_without_an_output_count_in_the_published_number_alone() -> None:
         assert result.per_sample[1:] == (None, None)
 
 
-@pytest.mark.parametrize("name", SPECIAL)
-def test_images_are_loaded_as_everywhere_in_the_toolkit(name: str) -> None:
-    plain = encoded(load_rgb(SPECIAL[name]), "PNG")
-    for given_, made in ((SPECIAL[name], plain), (plain, SPECIAL[name])):
-        result = color_shift([given_], [made])
-        assert result.value == 0
-        assert result.tint.difference.value == 0
-        assert result.wasserstein.blue.value == 0
-
-
 @given(PARTS, PARTS, PARTS, PROTOCOLS)
 def test_parts_merge_to_the_whole_in_any_grouping(
     first: list[Any], second: list[Any], third: list[Any], protocol: Protocol
@@ -190,18 +176,6 @@ def test_the_definition_tells_all_that_decides_the_number() -> None:
     assert corrected["interval"]["draws"] == 1000
     assert corrected["interval"]["seed"] == 7
     assert corrected["versions"]["pillow"] == Pillow.__version__
-
-
-ANY_IMAGES = arrays(np.uint8, st.tuples(st.integers(1, 9), st.integers(1, 9), st.just(3)))
-
-
-@given(ANY_IMAGES, st.integers(0, 255), st.integers(0, 255))
-def test_means_are_those_of_the_pixels_within_range(levels: Levels, first: int, last: int) -> None:
-    found = mean_levels(kept_pixels(histograms(Image.fromarray(levels)), first, last))
-    for channel, mean in enumerate(found):
-        values = levels[..., channel]
-        kept = values[(values >= first) & (values <= last)]
-        assert mean == pytest.approx(kept.mean() if len(kept) else np.nan, nan_ok=True)
 
 
 def test_a_large_image_does_not_overflow() -> None:
