@@ -101,16 +101,6 @@ def _refused(source: bytes | Path | Image.Image, **options: int) -> BadImageErro
     return caught.value
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_a_good_image_is_opened_from_bytes_file_and_memory(tmp_path: Path, name: str) -> None:
-    file = tmp_path / "wrongly_named.txt"
-    file.write_bytes(ENCODED[name])
-    for source in (ENCODED[name], file, NOISE):
-        with open_image(source) as image:
-            image.load()
-            assert image.size == (48, 32)
-
-
 # A text chunk that unpacks without end.
 UNPACKS = png_chunk(b"zTXt", b"Comment\x00\x00" + zlib.compress(bytes(80 * 1024 * 1024)))
 REFUSED = {

@@ -161,13 +161,6 @@ DINO: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(("size", "tokens"), [(16, 2), (224, 197), (448, 785)])
-def test_there_is_a_token_for_each_patch_and_the_class(size: int, tokens: int) -> None:
-    grid = patch_grid(SimpleNamespace(**DINO), VitOptions("dino", None, 11, size, None))
-    assert grid["tokens"] == tokens
-    assert ("224" in grid["positions"]) == (size != 224)
-
-
 @pytest.mark.parametrize(
     ("settings", "size", "says"),
     [
