@@ -451,4 +451,4 @@ def test_a_killed_run_asks_for_no_answer_twice(tmp_path: Path, server: LoopbackS
         name: sha(png(name)) for name in times
     }
     images = ImageStore(tmp_path / "run" / "pictures")
-    assert all(images.open(row["image"]) for row in rows)
+    assert all(images.open(row["image"]) for row in table_rows)
