@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from echo_hf.images.color import lab_of
 from echo_hf.images.loader import load_rgb
+from echo_hf.metrics.color_shift import lab_of
 
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]

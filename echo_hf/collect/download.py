@@ -25,8 +25,7 @@ from echo_hf.collect.fetch import (
     read_ledger,
 )
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.images.decode import BadImageError
-from echo_hf.images.loader import load_rgb
+from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.similarity import (
     BLOCKS,
     CHANNELS,

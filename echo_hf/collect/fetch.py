@@ -29,7 +29,7 @@ from echo_hf._infra.rate_limit import RateLimiter, Work, finished
 from echo_hf._infra.sqlite import Database, rows_of
 from echo_hf.collect.urls import web_url
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.images.decode import FIRST_BYTES, BadImageError, format_of, kind_of_other
+from echo_hf.images.loader import FIRST_BYTES, BadImageError, format_of, kind_of_other
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import BadImage, Unfetched
 

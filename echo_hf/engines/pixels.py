@@ -12,8 +12,7 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import EngineError, ImageError, unknown
-from echo_hf.images.decode import format_of
-from echo_hf.images.loader import upright_rgb
+from echo_hf.images.loader import format_of, upright_rgb
 
 HIGHEST_ASPECT_RATIO = 200
 TAKEN = ("PNG", "JPEG", "GIF", "WEBP")  # by every server

@@ -19,7 +19,7 @@ from PIL import ImageOps
 from pydantic import ValidationError
 
 from echo_hf.engines.base import ABSTAINED, Completion, ModelFree, Request, register
-from echo_hf.images.decode import BadImageError, open_image
+from echo_hf.images.loader import BadImageError, open_image
 
 Inputs = Mapping[str, Any]
 Answer = dict[str, Any]

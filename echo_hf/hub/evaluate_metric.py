@@ -19,8 +19,7 @@ from PIL import Image as PILImage
 
 from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.hub.card import PAPER
-from echo_hf.images.decode import ImageSource
-from echo_hf.images.loader import LARGEST_16_BIT, ORIENTATION
+from echo_hf.images.loader import LARGEST_16_BIT, ORIENTATION, ImageSource
 from echo_hf.metrics.image_features import samples_of
 from echo_hf.metrics.result import MetricResult, check_extra
 from echo_hf.scores.rating_table import OPTIONAL, REQUIRED, read_columns

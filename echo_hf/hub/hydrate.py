@@ -47,7 +47,7 @@ from echo_hf.hub.release import (
     verify_release,
     write_release,
 )
-from echo_hf.images.decode import BadImageError
+from echo_hf.images.loader import BadImageError
 from echo_hf.images.metadata import VERSION, without_metadata
 from echo_hf.images.store import MOST_BYTES, ImageStore
 from echo_hf.pipeline.stage_runner import run_stage

@@ -26,7 +26,7 @@ from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.publish import check_ours, check_repository
 from echo_hf.hub.remote import MAIN, Remote, hub_errors
 from echo_hf.hub.run_tables import STRENGTH, Anchor, definition_of, models_in
-from echo_hf.metrics.names import BETTER
+from echo_hf.metrics import BETTER
 from echo_hf.scores import samples_needed, tiers
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import Protocol

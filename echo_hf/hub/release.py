@@ -42,7 +42,7 @@ from echo_hf.hub.manifest import (
     readable,
 )
 from echo_hf.hub.run_tables import models_of
-from echo_hf.images.decode import format_of
+from echo_hf.images.loader import format_of
 from echo_hf.images.store import DIGEST, ImageStore
 from echo_hf.pipeline.stage_runner import check_columns
 from echo_hf.tables import LATER, Table, arrow_batches

@@ -10,8 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from echo_hf.errors import ImageError
-from echo_hf.images.decode import format_of, open_image
-from echo_hf.images.loader import ORIENTATION, load_rgb
+from echo_hf.images.loader import ORIENTATION, format_of, load_rgb, open_image
 
 VERSION = 1
 GPS = 0x8825

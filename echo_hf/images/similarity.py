@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.images.decode import ImageSource
-from echo_hf.images.loader import load_image, load_rgb
+from echo_hf.images.loader import ImageSource, load_image, load_rgb
 from echo_hf.reasons import ImageNotice
 
 SIDE = 256

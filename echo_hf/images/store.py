@@ -12,8 +12,8 @@ from echo_hf._infra.atomic import replaced_file
 from echo_hf.config.collection import MOST_BYTES as MOST_BYTES
 from echo_hf.config.collection import MOST_PIXELS as MOST_PIXELS
 from echo_hf.errors import ImageError
-from echo_hf.images.decode import FORMATS as FORMATS
-from echo_hf.images.decode import open_image
+from echo_hf.images.loader import FORMATS as FORMATS
+from echo_hf.images.loader import open_image
 
 DIGEST = re.compile("[0-9a-f]{64}")
 

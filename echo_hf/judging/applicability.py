@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from echo_hf.config.judges import ApplicabilityConfig
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.judging.rate import SAMPLE_COLUMNS, WORDS_ALONE, rows_of, task_row
-from echo_hf.metrics.names import METRICS
-from echo_hf.metrics.names import TEXT_RENDERING as TEXT
+from echo_hf.metrics import METRICS
+from echo_hf.metrics import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import ModelStage, StageRows
 from echo_hf.prompts import Prompt, as_data, filled_prompt

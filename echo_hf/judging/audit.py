@@ -32,7 +32,7 @@ from echo_hf.judging.board import FAILED_AUDIT
 from echo_hf.judging.rate import OVERALL, TO_RATE, ToRate, fitting, place_of, rows_of, task_row
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
-from echo_hf.metrics.names import TEXT_RENDERING as TEXT
+from echo_hf.metrics import TEXT_RENDERING as TEXT
 from echo_hf.metrics.result import mean_of
 from echo_hf.reasons import NotAudited
 from echo_hf.scores.votes import compare, verdicts_of

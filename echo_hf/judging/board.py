@@ -16,7 +16,7 @@ from rich.text import Text
 from echo_hf._infra.console import plain_table, say, show_table
 from echo_hf._infra.text import in_place, percent, plain, rounded, rounded_interval
 from echo_hf.config.checks import IMPORTED, AnsweredBy
-from echo_hf.metrics.names import BETTER, HIGHER, LOWER
+from echo_hf.metrics import BETTER, HIGHER, LOWER
 from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
 from echo_hf.judging.audit import Failures, read_failures
 from echo_hf.judging.run_tables import RunTables, models_of, read_run
 from echo_hf.judging.score import FITS_NONE, Run, image_metrics
-from echo_hf.metrics.names import BETTER, LOWER, METRICS, TEXT_RENDERING
+from echo_hf.metrics import BETTER, LOWER, METRICS, TEXT_RENDERING
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Reason
 from echo_hf.scores import NonInferiority, non_inferiority

@@ -36,7 +36,7 @@ from echo_hf.judging.compare import PAIRWISE, Compare, to_compare
 from echo_hf.judging.rate import Rate, ToRate
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import HERE, Answered, JudgeTask, JudgingPlan, JudgingResult, Planned
-from echo_hf.metrics.names import TEXT_RENDERING as TEXT
+from echo_hf.metrics import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.scores.estimate import t_quantile

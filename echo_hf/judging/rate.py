@@ -28,9 +28,9 @@ from echo_hf.config.judges import ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.errors import ConfigError, ImageError
 from echo_hf.hub.run_tables import left_out_reasons
-from echo_hf.images.decode import BadImageError, open_image
+from echo_hf.images.loader import BadImageError, open_image
 from echo_hf.images.store import ImageStore
-from echo_hf.metrics.names import TEXT_RENDERING as TEXT
+from echo_hf.metrics import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.answer_store import request_keys
 from echo_hf.pipeline.answers import Failure, RawText, StoredAnswers
 from echo_hf.pipeline.stage import ModelStage, StageRows, keys_of, of_row

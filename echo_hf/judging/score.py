@@ -26,8 +26,7 @@ from echo_hf.judging.audit import Failures, drift_of, flagged, read_audits, read
 from echo_hf.judging.rate import flags_of
 from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, opened, read_run
 from echo_hf.judging.trust import Trust, trust_lines
-from echo_hf.metrics import TextRenderingResult
-from echo_hf.metrics.names import TEXT_RENDERING
+from echo_hf.metrics import TEXT_RENDERING, TextRenderingResult
 from echo_hf.metrics.result import MetricResult, coverage_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason

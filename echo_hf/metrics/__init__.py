@@ -1,10 +1,12 @@
 """The specialised metrics (ECHO section 5.2), each a function from images to numbers.
 
-To add one: a module here and a line in `names.py`; `image_metrics` in `judging/score.py` gives it
+To add one: a module and a line of `LISTED` here; `image_metrics` in `judging/score.py` gives it
 samples; a column of `APPLICABILITY` in `tables.py` and `prompts/judging/measure_NAME.md` say which
 samples it fits; `cards/NAME.md` and `CONFIGS` in `hub/evaluate_metric.py` make it loadable by
 `evaluate`.
 """
+
+from typing import NamedTuple
 
 from echo_hf.metrics.color_shift import ColorShift, ColorShiftResult, color_shift
 from echo_hf.metrics.face_identity import FaceIdentityResult, face_identity
@@ -31,3 +33,25 @@ __all__ = [
     "structure_distance",
     "text_rendering",
 ]
+
+HIGHER, LOWER = "↑", "↓"  # is better
+TEXT_RENDERING = "text_rendering"
+
+
+class Named(NamedTuple):
+    """A metric as pages show it, in the order in which a run is asked about them."""
+
+    name: str
+    title: str
+    better: str
+
+
+LISTED = (
+    Named("face_identity", "Face identity", HIGHER),
+    Named("color_shift", "Color shift", LOWER),
+    Named("structure_distance", "Structure distance", LOWER),
+    Named(TEXT_RENDERING, "Text rendering", HIGHER),
+)
+METRICS = tuple(one.name for one in LISTED)
+TITLES = {one.name: one.title for one in LISTED}
+BETTER = {one.name: one.better for one in LISTED}

@@ -18,7 +18,7 @@ from PIL import Image
 from xxhash import xxh3_128
 
 from echo_hf.errors import ScoreError, WeightsError
-from echo_hf.images.decode import decoding
+from echo_hf.images.loader import decoding
 from echo_hf.metrics.image_features import (
     InputCache,
     Protocol,

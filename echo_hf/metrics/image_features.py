@@ -19,8 +19,7 @@ from PIL import Image, features
 from xxhash import xxh3_128
 
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.images.decode import BadImageError, ImageSource, open_image
-from echo_hf.images.loader import LoadedImage, load_image
+from echo_hf.images.loader import BadImageError, ImageSource, LoadedImage, load_image, open_image
 from echo_hf.metrics.result import Unmeasured, definition_of, versions_of
 from echo_hf.reasons import ImageNotice, MetricReason
 

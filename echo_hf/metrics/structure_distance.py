@@ -19,7 +19,7 @@ from PIL import Image
 from echo_hf.config.evaluation import Reduction
 from echo_hf.engines.checkpoint import find_checkpoint
 from echo_hf.errors import EngineError, ScoreError, WeightsError, unknown
-from echo_hf.images.decode import ProcessGuard
+from echo_hf.images.loader import ProcessGuard
 from echo_hf.metrics.image_features import (
     InputCache,
     Protocol,

@@ -34,7 +34,7 @@ from echo_hf.judging.rate import ToRate, outputs_to_rate
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.score import Scores, score
 from echo_hf.judging.session import Asking, JudgeTask, JudgingResult
-from echo_hf.metrics.names import METRICS
+from echo_hf.metrics import METRICS
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome

@@ -16,7 +16,7 @@ from echo_hf.hub.manifest import SPLIT, toolkit_version
 from echo_hf.hub.run_tables import Result
 from echo_hf.judging.rate import rubric_prompt
 from echo_hf.judging.run_tables import read_table
-from echo_hf.metrics.names import BETTER, HIGHER, TEXT_RENDERING, TITLES
+from echo_hf.metrics import BETTER, HIGHER, TEXT_RENDERING, TITLES
 from echo_hf.report.export import FORMATS, ExportedRun, slug
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import compare

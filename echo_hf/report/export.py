@@ -29,7 +29,7 @@ from echo_hf.errors import ConfigError, ImageError, ReleaseError, RunError
 from echo_hf.hub.card import eval_file
 from echo_hf.hub.manifest import BENCHMARK, SPLIT, Manifest, toolkit_version
 from echo_hf.hub.redistribution import restricted_posts
-from echo_hf.images.decode import format_of
+from echo_hf.images.loader import format_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Review
 from echo_hf.report.report import eval_entries

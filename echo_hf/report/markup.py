@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from echo_hf._infra.bootstrap import Interval
-from echo_hf.metrics.names import TITLES
+from echo_hf.metrics import TITLES
 
 # Control characters, overrides of the direction of text, halves of characters, and no characters.
 UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]")

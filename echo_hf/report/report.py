@@ -23,7 +23,7 @@ from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
 from echo_hf.judging.board import judge_names
-from echo_hf.metrics.names import BETTER, HIGHER
+from echo_hf.metrics import BETTER, HIGHER
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.report.markup import (
     NOTHING,

@@ -28,8 +28,7 @@ from echo_hf.hub.load import load_manifest
 from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.release import rows_in
 from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Anchor, Result
-from echo_hf.images.decode import BadImageError
-from echo_hf.images.loader import load_rgb
+from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.agreement import AGREEMENT_FILE
 from echo_hf.judging.audit import read_audits

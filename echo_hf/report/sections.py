@@ -13,7 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from echo_hf.judging.board import ALPHA, NAMES, judge_names, voted_on
-from echo_hf.metrics.names import BETTER, HIGHER
+from echo_hf.metrics import BETTER, HIGHER
 from echo_hf.reasons import MetricReason
 from echo_hf.report.analysis.result import BEFORE
 from echo_hf.report.markup import (

@@ -16,7 +16,7 @@ from echo_hf.engines.base import abstains
 from echo_hf.engines.checkpoint import family_of
 from echo_hf.engines.pixels import FAMILIES, fitted
 from echo_hf.errors import ImageError
-from echo_hf.images.decode import open_image
+from echo_hf.images.loader import open_image
 from echo_hf.reasons import Notice
 from echo_hf.samples.sample import Finding
 

@@ -28,7 +28,7 @@ from echo_hf._infra.worker_pool import VISIBLE, process_count
 from echo_hf.config.checks import File, Section, Statement, Whole, Words, secrets_in
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError, ImageError, unknown
-from echo_hf.images.decode import format_of
+from echo_hf.images.loader import format_of
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
     SHORTEST,

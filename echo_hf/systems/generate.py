@@ -21,9 +21,15 @@ from echo_hf.pipeline.runner import runner_of
 from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import System, Task
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
-from echo_hf.systems.estimate import expected_images, mappings, price_of
 from echo_hf.systems.journal import FILE, locked, not_tabled, outputs_table, write_outputs
-from echo_hf.systems.registry import Needs, adapter_needs, make_system
+from echo_hf.systems.registry import (
+    Needs,
+    adapter_needs,
+    expected_images,
+    make_system,
+    mappings,
+    price_of,
+)
 from echo_hf.systems.runner import GenerationPlan, SystemRun
 
 

@@ -35,9 +35,8 @@ from echo_hf.systems.base import (
     failed,
     unsupported_task,
 )
-from echo_hf.systems.estimate import price_of
 from echo_hf.systems.images import Pixels, SentInput, sent_input
-from echo_hf.systems.registry import model_of, options_of
+from echo_hf.systems.registry import model_of, options_of, price_of
 
 LONGEST_CONNECT_S = 10.0
 NO_KEY = "none"  # what clients are given that want a key even for a server without

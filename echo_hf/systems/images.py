@@ -18,8 +18,7 @@ from echo_hf.config.systems import FixedSize, Size
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.pixels import sent_reference
 from echo_hf.errors import ImageError
-from echo_hf.images.decode import open_image
-from echo_hf.images.loader import ORIENTATION, TURNS, load_image, load_rgb
+from echo_hf.images.loader import ORIENTATION, TURNS, load_image, load_rgb, open_image
 from echo_hf.images.store import check_image
 from echo_hf.reasons import ImageNotice, Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task

@@ -29,7 +29,7 @@ from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.checkpoint import framed, is_hub_name, pieces
 from echo_hf.engines.transformers import free, is_out_of_memory
 from echo_hf.errors import EchoError, GenerationError, ImageError
-from echo_hf.images.decode import BadImageError
+from echo_hf.images.loader import BadImageError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task, failed
 from echo_hf.systems.images import open_inputs

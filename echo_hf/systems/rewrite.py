@@ -26,8 +26,7 @@ from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.prompts import as_data, load_prompt
 from echo_hf.reasons import Failed, Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Retired, Task, TransientError
-from echo_hf.systems.estimate import expected_images
-from echo_hf.systems.registry import make_system, options_of, register
+from echo_hf.systems.registry import expected_images, make_system, options_of, register
 from echo_hf.systems.runner import added, failed_by
 
 PROMPT = "rewrite"

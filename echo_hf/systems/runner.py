@@ -37,8 +37,8 @@ from echo_hf.systems.base import (
     may_fit_now,
     without_secrets,
 )
-from echo_hf.systems.estimate import expected_images
 from echo_hf.systems.journal import SETTLED, Journal, JournalEntry, digest_of
+from echo_hf.systems.registry import expected_images
 
 logger = logging.getLogger(__name__)
 LONGEST_TEXT, LONGEST_REMARK = 1000, 300

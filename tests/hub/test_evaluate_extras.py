@@ -67,7 +67,7 @@ def test_face_identity_is_that_of_the_function(load_measure: Load, tmp_path: Pat
     measure = _needs("face_identity")
     pytest.importorskip("onnx", reason="the tiny networks are written with it")
     tiny = import_module("tests.metrics.tiny_face_pack")
-    drawn = import_module("tests.metrics.faces_for_tests").drawn
+    drawn = import_module("tests.metrics.tiny_face_pack").drawn
     pack = {"pack": str(tiny.write_pack(tmp_path / "pack")), "det_size": 128}
     anna = drawn({(1, 1): [(250, 20, 10), (240, 90, 30), (255, 0, 0), (230, 10, 60)]})
     bodo = drawn({(2, 1): [(200, 120, 20), (250, 200, 100), (190, 0, 40), (255, 250, 10)]})

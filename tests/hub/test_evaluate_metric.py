@@ -24,9 +24,8 @@ from echo_hf.metrics.result import check_extra
 from echo_hf.reasons import ImageNotice
 from echo_hf.scores import human_corrected, win_rate
 from tests.images_for_tests import encoded, rgb_profile
-from tests.metrics.images_for_metrics import noise
-from tests.metrics.published_colors import INPUTS as PUBLISHED_INPUTS
-from tests.metrics.published_colors import PUBLISHED
+from tests.metrics.images_for_metrics import INPUTS as PUBLISHED_INPUTS
+from tests.metrics.images_for_metrics import PUBLISHED, noise
 from tests.scores.ratings_for_tests import rows_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from echo_hf.errors import ConfigError
 from echo_hf.judging.judge import applicability
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
-from echo_hf.metrics.names import METRICS
+from echo_hf.metrics import METRICS
 from echo_hf.tables import APPLICABILITY
 from tests.judging import judges_for_tests as scripted
 from tests.judging.judges_for_tests import ScriptedJudge, config_of, images_of, prompt_of

@@ -19,7 +19,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.applicability import applicability_prompt
 from echo_hf.judging.compare import Compare
 from echo_hf.judging.rate import as_published, read_rating, rubric_prompt, shown_images
-from echo_hf.metrics.names import METRICS
+from echo_hf.metrics import METRICS
 from echo_hf.reasons import Unrated
 from tests.judging.judges_for_tests import judge_of
 

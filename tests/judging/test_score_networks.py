@@ -13,8 +13,7 @@ from PIL import Image
 from echo_hf.judging.score import score
 from echo_hf.tables import OUTPUTS
 from tests.judging.run_for_tests import output, put, root, run, write
-from tests.metrics.faces_for_tests import cosine, drawn
-from tests.metrics.tiny_face_pack import write_pack
+from tests.metrics.tiny_face_pack import cosine, drawn, write_pack
 from tests.metrics.vit_for_tests import TINY, distance_of, weights_of, write_vit
 
 pytestmark = pytest.mark.extras

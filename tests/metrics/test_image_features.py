@@ -208,12 +208,6 @@ def test_an_error_comes_where_its_result_would() -> None:
     assert threading.active_count() == before
 
 
-@pytest.mark.parametrize("threads", [0, -1, 1.5, "2"])
-def test_threads_are_a_number(threads: object) -> None:
-    with pytest.raises(ScoreError, match=r"threads is .*: expected a whole number from 1, or null"):
-        list(in_order(abs, [1], threads=threads))  # type: ignore[arg-type]
-
-
 KEYS = st.tuples(st.sampled_from(["vit", "other"]), st.sampled_from([b"a", b"b", b"c", b"d"]))
 KEPT: dict[str, Any] = {
     "similarities": np.zeros((4, 4), np.float32),
@@ -248,12 +242,6 @@ def test_what_is_kept_holds_on_to_nothing_else() -> None:
     for array in (found.boxes, found.embeddings):
         assert array.base is None
         assert array.sum() == 0
-
-
-@pytest.mark.parametrize("most", [-1, 1.5, None])
-def test_a_bound_is_a_number_of_bytes(most: Any) -> None:
-    with pytest.raises(ScoreError, match=r"^most_bytes is .*: expected a whole number from 0$"):
-        InputCache(most_bytes=most)
 
 
 class Network:

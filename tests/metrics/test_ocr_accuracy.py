@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,8 +17,6 @@ from PIL import Image, ImageDraw, ImageFont
 
 from echo_hf.metrics import OcrAccuracyResult, ocr_accuracy
 from echo_hf.metrics.ocr_accuracy import (
-    ELISIONS,
-    SINGLE,
     Least,
     Lines,
     TextLine,
@@ -37,7 +34,6 @@ from echo_hf.metrics.ocr_accuracy import (
     vocabulary_of,
     words_of,
 )
-from echo_hf.metrics.ocr_accuracy import PAIRS as PAIRS_OF_MARKS
 from echo_hf.reasons import BadImage, MetricReason
 from tests.images_for_tests import encoded
 from tests.stages_for_tests import ROOT
@@ -83,29 +79,6 @@ def test_what_stands_in_marks_is_quoted(prompt: str, expected: list[str]) -> Non
 )
 def test_apostrophes_inches_and_lone_marks_quote_nothing(prompt: str) -> None:
     assert quoted(prompt) == ()
-
-
-def _by_pattern(prompt: str) -> list[str]:
-    kinds = []
-    for opening, closings in PAIRS_OF_MARKS.items():
-        ends, inside = f"[{re.escape(closings)}]", r"(?!\n[ \t]*\n)"
-        if opening in SINGLE:
-            letter = rf"(?:{inside}(?:(?!{ends}).|{ends}(?=\w)))"
-            kinds.append(rf"(?<!\w){opening}(?!\s|{ELISIONS})({letter}{{1,1000}}?){ends}(?!\w)")
-        else:
-            before = r"(?<!\d)" if opening == '"' else ""
-            kinds.append(rf"{before}{opening}((?:{inside}(?!{ends}).){{1,1000}}){ends}")
-    found = re.finditer("|".join(kinds), prompt, re.DOTALL | re.IGNORECASE)
-    texts = [next(one for one in match.groups() if one is not None).strip() for match in found]
-    return [one for one in texts if any(map(str.isalnum, one))]
-
-
-@given(st.text("ab1 '’‘‚\"“”„«»「」\n\t", max_size=60))
-def test_the_marks_that_belong_together_are_those_of_the_patterns(prompt: str) -> None:
-    expected: dict[str, str] = {}
-    for text in _by_pattern(prompt):
-        expected.setdefault(normalized_text(text), text)
-    assert list(quoted(prompt)) == list(expected.values())
 
 
 @pytest.mark.parametrize("mark", ["'", '"', "‘", "«", "’", " '"])

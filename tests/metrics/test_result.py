@@ -18,37 +18,12 @@ from scipy.stats import bootstrap, norm
 from scipy.stats import t as student
 
 from echo_hf.errors import MissingExtraError, ScoreError
-from echo_hf.metrics import ColorShift, MetricResult, ocr_accuracy
-from echo_hf.metrics.result import Unmeasured, error_line, mean_of
-from echo_hf.reasons import BadImage, ImageNotice, MetricReason
+from echo_hf.metrics import ColorShift, InputCache, color_shift, ocr_accuracy
+from echo_hf.metrics.result import error_line, mean_of
 from tests.errors_for_tests import said_by
 from tests.metrics.images_for_metrics import noise
 from tests.metrics.test_cards import METRICS
 from tests.stages_for_tests import ROOT
-
-
-def test_a_result_is_json() -> None:
-    result = MetricResult(
-        value=0.5,
-        per_sample=(0.5, None),
-        interval=(0.25, 0.75),
-        n=1,
-        coverage=0.5,
-        reasons=(None, Unmeasured(MetricReason.BAD_OUTPUT, BadImage.HTML, "output: a page")),
-        definition={"protocol": "corrected"},
-        notices={ImageNotice.TRANSPARENT: 2},
-    )
-    assert json.loads(json.dumps(result.as_json(), allow_nan=False)) == {
-        "value": 0.5,
-        "per_sample": [0.5, None],
-        "interval": [0.25, 0.75],
-        "n": 1,
-        "coverage": 0.5,
-        "reasons": [None, {"reason": "bad_output", "cause": "html", "detail": "output: a page"}],
-        "definition": {"protocol": "corrected"},
-        "notices": {"transparent": 2},
-    }
-
 
 VALUES = st.lists(st.none() | st.floats(-1000, 1000), max_size=30)
 
@@ -164,6 +139,10 @@ READ, FACE, LAYOUT = (
         (READ, {"min_confidence": 2}, "min_confidence is 2: expected a number from 0 to 1"),
         (READ, {"vocabulary": "words"}, "vocabulary holds something else than words: expected"),
         (READ, {"vocabulary": []}, "vocabulary is empty: expected words, or null for English"),
+        (partial(color_shift, [], []), {"threads": 0}, "threads is 0: expected a whole number"),
+        (partial(color_shift, [], []), {"threads": 1.5}, "threads is 1.5: expected a whole number"),
+        (InputCache, {"most_bytes": -1}, "most_bytes is -1: expected a whole number from 0"),
+        (InputCache, {"most_bytes": 1.5}, "most_bytes is 1.5: expected a whole number from 0"),
         (LAYOUT, {"reduction": "mini"}, "unknown reduction 'mini'; did you mean 'min'"),
         (LAYOUT, {"layer": -1}, "layer is -1: expected a whole number from 0"),
         (LAYOUT, {"batch_size": 2.5}, "batch_size is 2.5: expected a whole number from"),

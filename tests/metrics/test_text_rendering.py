@@ -113,27 +113,26 @@ def test_ratings_by_other_rubrics_are_of_something_else() -> None:
         text_rendering(misspelt)
 
 
+SEVERAL = [_row("s", "j", 9, "flux"), _row("s", "j", 3, "bagel")]
+
+
 @pytest.mark.parametrize(
-    ("rows", "expected"),
+    ("rows", "options", "said"),
     [
-        ([_row("s", "j", 9), _row("s", "j", 99)], "system 'a', judge 'j' is there twice"),
-        ([_row("s", "j", float("inf"))], "inf is the rating of sample_id 's'"),
+        ([_row("s", "j", 9), _row("s", "j", 99)], {}, "system 'a', judge 'j' is there twice"),
+        ([_row("s", "j", float("inf"))], {}, "inf is the rating of sample_id 's'"),
+        (SEVERAL, {}, "2 systems: expected system= to name one of 'bagel', 'flu"),
+        (SEVERAL, {"system": "fluxx"}, "unknown system 'fluxx'; did you mean 'flux'"),
+        ([], {"protocol": "paper"}, "unknown protocol 'paper'; known: corrected, published"),
     ],
 )
-def test_what_contradicts_itself_is_refused(rows: list[Row], expected: str) -> None:
-    with pytest.raises(ScoreError, match=expected):
-        text_rendering(rows)
+def test_what_is_not_clear_is_refused(rows: list[Row], options: Any, said: str) -> None:
+    with pytest.raises(ScoreError, match=said):
+        text_rendering(rows, **options)
 
 
 def test_the_system_is_named_where_there_are_several() -> None:
-    rows = [_row("s", "j", 9, "flux"), _row("s", "j", 3, "bagel")]
-    assert text_rendering(rows, system="flux").value == pytest.approx(0.9)
-    with pytest.raises(
-        ScoreError, match=r"2 systems: expected system= to name one of 'bagel', 'flu"
-    ):
-        text_rendering(rows)
-    with pytest.raises(ScoreError, match="unknown system 'fluxx'; did you mean 'flux'"):
-        text_rendering(rows, system="fluxx")
+    assert text_rendering(SEVERAL, system="flux").value == pytest.approx(0.9)
 
 
 def test_the_result_is_json_and_says_how_it_was_made() -> None:
@@ -148,5 +147,3 @@ def test_the_result_is_json_and_says_how_it_was_made() -> None:
     }
     assert differ == {"protocol", "scale"}
     assert corrected["per_judge"] == {"j": 0.9}
-    with pytest.raises(ScoreError, match="unknown protocol 'paper'; known: corrected, published"):
-        text_rendering([], protocol="paper")  # type: ignore[arg-type]

@@ -116,27 +116,21 @@ def test_nothing_is_printed(model: Path, capfd: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.extras
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("settings", "given", "says"),
     [
-        ({"device": "tpu9"}, "on 'tpu9' (RuntimeError: "),
-        ({"revision": "v2"}, "is a folder, which has no revision 'v2': leave it out"),
+        ({"model_type": "of_no_one"}, {}, "(ValueError: The checkpoint you are trying to load"),
+        ({"num_hidden_layers": 4}, {}, "weights are missing, first "),
+        ({"hidden_size": 32}, {}, "(RuntimeError: "),
+        ({}, {"device": "tpu9"}, "on 'tpu9' (RuntimeError: "),
+        ({}, {"revision": "v2"}, "is a folder, which has no revision 'v2': leave it out"),
+        (None, {}, "holds no model: expected 'config.json' and weights"),
     ],
 )
-def test_wrong_choices_for_a_model_are_told(model: Path, given: dict[str, Any], says: str) -> None:
-    assert says in _refused(model, **given)
-
-
-@pytest.mark.extras
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"model_type": "of_no_one"}, "(ValueError: The checkpoint you are trying to load"),
-        ({"num_hidden_layers": 4}, "weights are missing, first "),
-        ({"hidden_size": 32}, "(RuntimeError: "),
-    ],
-)
-def test_what_is_no_such_vit_is_told(model: Path, settings: dict[str, Any], says: str) -> None:
-    assert says in _refused(_changed(model, **settings))
+def test_what_is_no_such_vit_is_told(
+    model: Path, tmp_path: Path, settings: dict[str, Any] | None, given: dict[str, Any], says: str
+) -> None:
+    place = tmp_path if settings is None else _changed(model, **settings)
+    assert says in _refused(place, **given)
 
 
 @pytest.mark.extras
@@ -158,12 +152,6 @@ def test_what_cannot_be_had_is_told(name: str, revision: str | None, no_network:
     assert _refused(name, revision=revision).startswith(said)
 
 
-@pytest.mark.extras
-def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason=REASON)
-    assert "holds no model: expected 'config.json' and weights" in _refused(tmp_path)
-
-
 DINO: dict[str, Any] = {
     "model_type": "vit",
     "num_channels": 3,
@@ -171,13 +159,6 @@ DINO: dict[str, Any] = {
     "patch_size": 16,
     "image_size": 224,
 }
-
-
-@pytest.mark.parametrize(("size", "tokens"), [(16, 2), (224, 197), (448, 785)])
-def test_there_is_a_token_for_each_patch_and_the_class(size: int, tokens: int) -> None:
-    grid = patch_grid(SimpleNamespace(**DINO), VitOptions("dino", None, 11, size, None))
-    assert grid["tokens"] == tokens
-    assert ("224" in grid["positions"]) == (size != 224)
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,7 @@ from echo_hf.systems.anole import (
     LoadedAnole,
     branches,
     decoded,
-    draw_token,
     draw_tokens,
-    guided,
     make_decoder,
     pixels,
 )
@@ -94,23 +92,6 @@ def test_a_model_without_its_words_is_told() -> None:
     assert AnoleWords.of(VOCABULARY, "system 'tiny'") == WORDS
     with pytest.raises(GenerationError, match=r"^system 'tiny': .* has no '<s>': expected Anole"):
         AnoleWords.of(None, "system 'tiny'")
-
-
-@pytest.mark.parametrize(("text", "image"), [(3.0, 1.2), (1.0, 1.0), (0.0, 2.5), (7.5, 0.0)])
-def test_guidance_weighs_the_branches(text: float, image: float) -> None:
-    """In log-probabilities it is a product of powers that sum to 1, up to a constant."""
-    three = np.random.default_rng(0).normal(size=(3, 50))
-    weights = np.array([text, image - text, 1 - image])
-    assert weights.sum() == pytest.approx(1)
-    mixed = guided(three, AnoleOptions(text_guidance=text, image_guidance=image))
-    powers = np.prod(softmax(three, axis=1) ** weights[:, None], axis=0)
-    np.testing.assert_allclose(softmax(mixed), powers / powers.sum(), rtol=1e-9)
-
-
-def test_the_middle_is_seen() -> None:
-    image = blocks((64, 32), 1)
-    middle = image.crop((16, 0, 48, 32))
-    np.testing.assert_array_equal(pixels(image, 32), pixels(middle, 32))
 
 
 # What needs the packages.
@@ -222,24 +203,6 @@ def test_tokens_are_those_of_branches_read_alone(loaded: LoadedAnole, inputs: An
     assert found == by_hand(loaded, rows, seed=4)
     assert found != draw_tokens(loaded, rows, OPTIONS, seed=5)
     assert set(found) <= set(loaded.codes)
-
-
-@pytest.mark.extras
-@pytest.mark.parametrize(("temperature", "top_p"), [(0.7, 0.9), (2.0, 0.6), (1.0, 1.0)])
-def test_draws_are_as_frequent_as_their_chances(temperature: float, top_p: float) -> None:
-    """By definition: the fewest tokens that hold the share, within five standard errors of 4000."""
-    torch = pytest.importorskip("torch", reason=REASON)
-    logits = [3.0, 1.0, 2.0, -4.0, 0.0]
-    chances = softmax(np.array(logits) / temperature)
-    order = np.argsort(-chances, kind="stable")
-    kept = order[: int(np.searchsorted(np.cumsum(chances[order]), top_p) + 1)]
-    expected = np.zeros_like(chances)
-    expected[kept] = chances[kept] / chances[kept].sum()
-    generator = torch.Generator().manual_seed(0)
-    tokens = [draw_token(torch.tensor(logits), temperature, top_p, generator) for _ in range(4000)]
-    found = np.bincount(tokens, minlength=len(logits)) / 4000
-    error = np.sqrt(expected * (1 - expected) / 4000)
-    assert (np.abs(found - expected) <= 5 * error + 1e-12).all()
 
 
 @pytest.mark.extras

@@ -106,38 +106,32 @@ def test_inputs_come_in_order_before_the_prompt(weights: Path, tmp_path: Path) -
     assert sampling[:7] == [4.0, 2.0, [0.0, 1.0], 3.0, 50, 0.0, "text_channel"]
 
 
+def size(width: int, height: int) -> dict[str, Any]:
+    return {"size": {"width": width, "height": height}}
+
+
 @pytest.mark.extras
 @pytest.mark.parametrize(
-    ("size", "inputs", "outcome"),
+    ("inputs", "given", "outcome", "text"),
     [
-        ((768, 1024), 0, Outcome.OK),
-        ((2048, 1024), 0, Outcome.UNSUPPORTED),
-        ((768, 1024), 1, Outcome.UNSUPPORTED),
+        (0, {**size(768, 1024), "text_to_image": {"num_timesteps": 20}}, Outcome.OK, "None"),
+        (0, size(2048, 1024), Outcome.UNSUPPORTED, "in multiples of 16 up to 1024"),
+        (1, size(768, 1024), Outcome.UNSUPPORTED, "for prompts without input"),
+        (0, {"thinking": True}, Outcome.FAILED, "['thinking']"),
+        (0, {"text_to_image": {"steps": 5}}, Outcome.FAILED, "'steps'"),
     ],
 )
-def test_a_size_that_the_model_cannot_draw_is_never_replaced(
-    size: tuple[int, int], inputs: int, outcome: Outcome, weights: Path, tmp_path: Path
+def test_what_the_model_cannot_draw_is_never_replaced(
+    inputs: int, given: Any, outcome: Outcome, text: str, weights: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "one").write_bytes(encoded(noise((64, 48)), "PNG"))
-    fixed = {"width": size[0], "height": size[1]}
-    with bagel(weights, size=fixed, text_to_image={"num_timesteps": 20}) as system:
+    with bagel(weights, **given) as system:
         drawn = system.draw(task_of("a kite", *[tmp_path / "one"] * inputs))
     assert drawn.outcome is outcome
-    if outcome is Outcome.OK:
-        assert (shape(drawn), drawn.text) == ((1024, 768), None)
-        assert drawn.details["worker_says"]["arguments"]["num_timesteps"] == 20
-
-
-@pytest.mark.extras
-@pytest.mark.parametrize(
-    ("parameters", "text"),
-    [({"thinking": True}, "['thinking']"), ({"text_to_image": {"steps": 5}}, "'steps'")],
-)
-def test_a_parameter_that_is_none_fails_the_task(parameters: Any, text: str, weights: Path) -> None:
-    with bagel(weights, **parameters) as system:
-        drawn = system.draw(task_of("kite"))
-    assert drawn.outcome is Outcome.FAILED
     assert text in str(drawn.text)
+    if outcome is Outcome.OK:
+        assert shape(drawn) == (1024, 768)
+        assert drawn.details["worker_says"]["arguments"]["num_timesteps"] == 20
 
 
 def test_the_worker_needs_nothing_of_echo_hf() -> None:

@@ -1,18 +1,14 @@
-"""The tasks of a benchmark: from a folder, from the Hub, in the authors' layout; and its config."""
+"""The tasks of a benchmark: from a folder, from the Hub, by hand; and its config."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import datasets
-import huggingface_hub.constants
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -20,33 +16,13 @@ from echo_hf.config.evaluation import Evaluation
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.systems import shipped_config
 from echo_hf.errors import ConfigError, HubError, RunError
-from echo_hf.hub.publish import publish
+from echo_hf.hub.load import load_benchmark
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask
 from echo_hf.systems.benchmark import Benchmark, Tasks, benchmark_of, load_evaluation
 from tests.errors_for_tests import said_by
-from tests.local_hub import LocalHub
-from tests.local_hub_repository import StoredFile
 from tests.systems.runs_for_tests import benchmark, png, sample, sha, written
-
-CARD = b"---\nconfigs:\n- config_name: text_to_image\n- config_name: image_to_image\n---\n"
-SHOW = """
-import json, sys
-from pathlib import Path
-from echo_hf.systems.benchmark import Benchmark
-from echo_hf.images.store import ImageStore
-import datasets
-datasets.disable_progress_bars()
-
-told = []
-for reference in sys.argv[2:]:
-    found = Benchmark(reference).tasks(ImageStore(Path(sys.argv[1])))
-    tasks = [[t.sample_id, t.sample_digest, t.split, t.prompt, [i.sha256 for i in t.inputs]]
-             for t in found.tasks]
-    told.append([tasks, found.left_out])
-print(json.dumps(told))
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -154,42 +130,22 @@ def test_a_name_that_is_none_is_one_line(tmp_path: Path) -> None:
         said_by(HubError, tasks, reference, tmp_path)
 
 
-def test_the_hub_gives_the_same_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A revision, as the folder that was published under the tag; and the authors' layout.
+@pytest.mark.parametrize(
+    ("reference", "place"),
+    [("mira/echo@v1", ("mira/echo", "v1")), ("mira/echo", ("mira/echo", None))],
+)
+def test_a_name_on_the_hub_is_read_at_its_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reference: str, place: tuple[str, str | None]
+) -> None:
+    release, asked = benchmark(tmp_path), set[tuple[str, str | None]]()
 
-    That has no manifest, and no digests: they are made of prompt and inputs here.
-    """
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
-    release = benchmark(tmp_path)
-    splits = ("image_to_image", "text_to_image")
-    lists = {name: pa.list_(pa.string()) for name in ("input_images", "output_images")}
-    schema = pa.schema({"id": pa.string(), "prompt": pa.string(), **lists})
-    files = {"README.md": StoredFile(CARD)}
-    for split in splits:
-        row = {"id": f"{split}0", "prompt": "a fox", "input_images": [], "output_images": []}
-        sink = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_pylist([row], schema), sink)
-        path = f"{split}/test-00000-of-00001.parquet"
-        files[path] = StoredFile(sink.getvalue().to_pybytes(), lfs=True)
-    with LocalHub() as hub:
-        publish(release, "mira/echo", "v1", api=hub.api(), allow_unscreened=True)
-        hub.api().create_repo("mira/theirs", repo_type="dataset")
-        repository = hub.repositories["mira/theirs"]
-        repository.branches["main"] = repository.add("theirs", None, files)
-        home = tmp_path / "home"
-        references = [str(home / "inputs"), "mira/echo@v1", "mira/theirs"]
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", SHOW, *references],
-            env=hub.environment(home, HF_HUB_DISABLE_PROGRESS_BARS="1"),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    ours, theirs = json.loads(done.stdout)
-    assert ours == [SMALL, {}]
-    digest = sha(json.dumps(["a fox", []]).encode())
-    assert theirs == [[[f"{split}0", digest, split, "a fox", []] for split in splits], {}]
+    def load(repo: str, split: str, *, revision: str | None, **_: Any) -> datasets.Dataset:
+        asked.add((repo, revision))
+        return load_benchmark(release, split)
+
+    monkeypatch.setattr("echo_hf.systems.benchmark.load_benchmark", load)
+    assert shown(tasks(reference, tmp_path)) == SMALL
+    assert asked == {place}
 
 
 # What a config says of it.

@@ -54,6 +54,10 @@ def command(devices: Any, **parameters: Any) -> SystemConfig:
     return config("command", {**WORKER, **parameters}, limits={"devices": devices})
 
 
+def local(limits: dict[str, Any], device: str = "auto") -> SystemConfig:
+    return config("diffusers", {"device": device}, limits=limits)
+
+
 @pytest.mark.parametrize(
     ("devices", "count", "given", "seen"),
     [
@@ -96,31 +100,19 @@ def test_each_worker_sees_the_device_that_is_its_own(
             config("openai_images", {}, limits={"devices": 2}),
             "limits.devices is 2, and adapter 'openai_images' runs no model on devices of this",
         ),
+        (local({"devices": 2, "concurrency": 3}), "limits.concurrency is 3: expected 2, as a mod"),
+        (local({"devices": [0, 1], "concurrency": 1}), "limits.concurrency is 1: expected 2"),
+        (local({"concurrency": 2}, "cuda:1"), "limits.concurrency is 2: expected 1"),
+        (local({"devices": 2}, "cuda"), "parameters.device is 'cuda', and limits.devices says w"),
+        (local({"devices": "all"}, "cpu"), "limits.devices is 'all', and this machine shows no"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(given: SystemConfig, said: str, gpus: Gpus) -> None:
     gpus(0)
+    make = DiffusersSystem if given.adapter == "diffusers" else make_system
     with pytest.raises(GenerationError, match=f"^system 'tiny': {said}") as caught:
-        make_system(given).preflight()
+        make(given).preflight()
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("limits", "device", "said"),
-    [
-        ({"devices": 2, "concurrency": 3}, "auto", "limits.concurrency is 3: expected 2, as a mod"),
-        ({"devices": [0, 1], "concurrency": 1}, "auto", "limits.concurrency is 1: expected 2"),
-        ({"concurrency": 2}, "cuda:1", "limits.concurrency is 2: expected 1"),
-        ({"devices": 2}, "cuda", "parameters.device is 'cuda', and limits.devices says where"),
-        ({"devices": "all"}, "cpu", "limits.devices is 'all', and this machine shows no GPUs"),
-    ],
-)
-def test_a_local_model_runs_where_its_limits_say(
-    limits: dict[str, Any], device: str, said: str, gpus: Gpus
-) -> None:
-    gpus(4)
-    with pytest.raises(GenerationError, match=f"^system 'tiny': {said}"):
-        DiffusersSystem(config("diffusers", {"device": device}, limits=limits)).preflight()
 
 
 def test_what_a_config_says_wrong_of_devices_is_told() -> None:
@@ -132,9 +124,9 @@ def test_what_a_config_says_wrong_of_devices_is_told() -> None:
 def test_the_artist_of_a_rewriter_gets_the_devices(gpus: Gpus) -> None:
     gpus(0)
     writer = {"kind": "openai", "model": "tiny-writer", "base_url": "http://127.0.0.1:9/v1"}
-    local = {"adapter": "command", "parameters": WORKER}
+    worker = {"adapter": "command", "parameters": WORKER}
     limits = {"devices": 3}
-    given = {"writer": writer, "artist": local}
+    given = {"writer": writer, "artist": worker}
     assert make_system(config("rewrite", given, model=None, limits=limits)).concurrency == 3
     hosted = {"adapter": "openai_images", "model": "tiny"}
     with pytest.raises(GenerationError, match="'openai_images' runs no model on devices of this"):

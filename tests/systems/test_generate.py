@@ -1,11 +1,16 @@
-"""Systems draw the tasks of a benchmark; what is settled is not asked for again."""
+"""Systems draw the tasks of a benchmark; what is settled is never asked for again."""
 
 from __future__ import annotations
 
 import json
+import os
+import random
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -13,7 +18,6 @@ import datasets
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from datasets import load_dataset
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -32,9 +36,12 @@ from echo_hf.systems.google_images import HELD_BACK, UNDRAWN
 from echo_hf.systems.journal import SETTLED, Journal, locked
 from echo_hf.systems.registry import register
 from echo_hf.tables import OUTPUTS
+from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer
 from tests.hub.quickstart_release import built
 from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT
+from tests.systems.drawing_for_tests import KEY, image_answer
+from tests.systems.drawing_for_tests import config as hosted_config
 from tests.systems.runs_for_tests import (
     Acting,
     benchmark,
@@ -212,6 +219,15 @@ def test_a_retired_model_is_found_before_anything_is_spent(tmp_path: Path, relea
         assert generate(config, runs=tmp_path).outcomes["gone"] == {"ok": 5}
 
 
+def test_a_stop_while_a_system_is_looked_for_is_no_error_of_it(
+    tmp_path: Path, release: Path, acting: Acting
+) -> None:
+    acting.preflight = Mock(side_effect=KeyboardInterrupt)  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        generate(evaluation(release), runs=tmp_path)
+    assert acting.asked == []
+
+
 def test_what_is_damaged_is_told_beforehand(tmp_path: Path, release: Path, acting: Acting) -> None:
     outputs = tmp_path / "measured" / "outputs"
     outputs.mkdir(parents=True)
@@ -285,9 +301,6 @@ def test_outputs_go_into_the_release_and_leave_it(tmp_path: Path, acting: Acting
     assert made.outcomes == {"mine": {"ok": len(ids)}}
 
     release = build(path, runs=runs).path
-    outputs = load_dataset(str(release), "outputs", split="test")
-    assert set(outputs["sample_id"]) == ids
-    assert all(image.size == (8, 8) for image in outputs["image"])
     entries = Journal(root, "mine").entries
     raw = read_release(release).datasets["outputs"].with_format("arrow")[:].to_pylist()
     assert {row["sample_id"]: sha(row["image"]["bytes"]) for row in raw} == {
@@ -367,3 +380,75 @@ def test_every_sign_of_a_refusal_is_told() -> None:
     refused, _, undrawn = gemini.partition(";")
     assert set(re.findall(r"`([A-Z_]+)`", refused)) == HELD_BACK
     assert set(re.findall(r"`([A-Z_]+)`", undrawn)) == UNDRAWN
+
+
+COMMAND = "from echo_hf.cli import main; main()"
+CONCURRENCY, SAMPLES, KILLS = 4, 200, 5
+
+
+def saved(folder: Path, server: LoopbackServer, samples: int) -> Path:
+    release = written(folder, [sample(f"t{number}") for number in range(samples)])
+    limits = {"concurrency": CONCURRENCY, "attempts": 1}
+    system = hosted_config("openai_images", {"base_url": server.url}, limits=limits)
+    systems = [system.model_dump(mode="json")]
+    text = yaml.safe_dump({"name": "run", "benchmark": str(release), "systems": systems})
+    (folder / "config.yaml").write_text(text, "utf-8")
+    return folder / "config.yaml"
+
+
+@contextmanager
+def drawing(config: Path) -> Iterator[subprocess.Popen[str]]:
+    options = ["generate", str(config), "--runs", str(config.parent)]
+    cache = {"HF_DATASETS_CACHE": str(config.parent / "cache"), "OPENAI_API_KEY": KEY}
+    with subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **cache},
+    ) as process:
+        yield process
+
+
+def image_for(asked: Asked) -> Answer:
+    return image_answer(png(asked.body["prompt"])) if asked.body else Answer({"id": "tiny-image"})
+
+
+def prompts(server: LoopbackServer, since: int = 0) -> list[str]:
+    return [asked.body["prompt"] for asked in server.asked[since:] if asked.body]
+
+
+def answered(folder: Path) -> set[str]:
+    path = folder / "run" / "outputs" / "tiny.jsonl"
+    whole = path.read_bytes().rpartition(b"\n")[0].splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in whole]
+    return {row["sample_id"] for row in rows if row.get("outcome") == "ok"}
+
+
+@pytest.mark.slow
+def test_a_killed_run_asks_for_no_answer_twice(tmp_path: Path, server: LoopbackServer) -> None:
+    server.behave, chosen = image_for, random.Random(7)
+    path, kept = saved(tmp_path, server, SAMPLES), set[str]()
+    for _ in range(KILLS):
+        before = len(server.asked)
+        with drawing(path) as process:
+            server.wait_for(before + chosen.randint(2, 60))
+            process.kill()
+        assert kept.isdisjoint(prompts(server, before))
+        assert kept <= answered(tmp_path)
+        kept = answered(tmp_path)
+    before = len(server.asked)
+    with drawing(path) as process:
+        said, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert f"{SAMPLES - len(kept):,} ok" in said
+    assert kept.isdisjoint(prompts(server, before))
+    times = Counter(prompts(server))
+    assert set(times) == {f"t{number}" for number in range(SAMPLES)}
+    assert times.total() - SAMPLES <= KILLS * CONCURRENCY
+    table_rows = pq.read_table(tmp_path / "run" / "outputs.parquet").to_pylist()
+    assert {row["sample_id"]: row["image"] for row in table_rows} == {
+        name: sha(png(name)) for name in times
+    }
+    images = ImageStore(tmp_path / "run" / "pictures")
+    assert all(images.open(row["image"]) for row in table_rows)

@@ -41,13 +41,6 @@ ANSWERED = GenerationResult(
 # What comes from servers.
 
 
-@given(st.binary())
-def test_text_becomes_the_bytes_that_it_encodes(data: bytes) -> None:
-    """As base64, and as a data URL of any type."""
-    assert decoded(base64_of(data)) == data
-    assert decoded(f"data:image/jpeg;charset=utf-8;base64,{base64_of(data)}") == data
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

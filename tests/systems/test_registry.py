@@ -1,4 +1,4 @@
-"""Adapters: what they take from a config, what is missing for them, and the systems that ship."""
+"""Adapters: what they take, what is missing for them, what images cost, and what ships."""
 
 from __future__ import annotations
 
@@ -11,12 +11,83 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from echo_hf.config.systems import read_system, shipped_systems
-from echo_hf.errors import GenerationError, MissingExtraError
-from echo_hf.systems.base import System
+from echo_hf.config.systems import SystemConfig, read_system, shipped_systems
+from echo_hf.engines.base import ImageRef
+from echo_hf.engines.estimate import NO_WORK
+from echo_hf.errors import EngineError, GenerationError, MissingExtraError
+from echo_hf.reasons import Outcome, OutcomeStage
+from echo_hf.systems.base import System, Task, is_secret, unsupported_task, without_secrets
 from echo_hf.systems.generate import SystemListing, list_systems
-from echo_hf.systems.registry import described, make_system, options_of, register
+from echo_hf.systems.registry import (
+    described,
+    expected_images,
+    make_system,
+    options_of,
+    price_of,
+    register,
+)
+from echo_hf.systems.rewrite import Rewrite
+from tests.systems.drawing_for_tests import task
 from tests.systems.runs_for_tests import ADAPTER, Acting, system
+
+
+@pytest.mark.parametrize(
+    ("number", "fewest", "most", "code", "takes"),
+    [
+        (3, 0, None, None, ""),
+        (2, 2, 2, None, ""),
+        (0, 1, 1, "too_few_inputs", "at least 1"),
+        (3, 0, 2, "too_many_inputs", "at most 2"),
+        (3, 0, 0, "too_many_inputs", "none"),
+    ],
+)
+def test_a_task_fits_between_two_numbers_of_inputs(
+    number: int, fewest: int, most: int | None, code: str | None, takes: str
+) -> None:
+    drawn = unsupported_task(task(*[ImageRef("0" * 64)] * number), fewest, most, "Anole")
+    assert (drawn and drawn.code) == code
+    if drawn is not None:
+        assert (drawn.outcome, drawn.stage) == (Outcome.UNSUPPORTED, OutcomeStage.TASK)
+        assert drawn.text == f"the task has {number} input images, and Anole takes {takes}"
+
+
+KEYS = {
+    "LUMEN_API_KEY": " sk-tulip-1234 ",
+    "HF_TOKEN": "hf_tulip5678",
+    "SHORT_API_KEY": "abc",
+    "LONGER_API_KEY": "sk-tulip-1234-and-more",
+    "LANGUAGE": "en_GB.UTF-8",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Incorrect key: sk-tulip-1234.", "Incorrect key: [hidden]."),
+        ("sk-tulip-1234-and-more", "[hidden]"),
+        ("Bearer hf_tulip5678", "Bearer [hidden]"),
+        ("at en_GB.UTF-8, abc", "at en_GB.UTF-8, abc"),
+        ("https://mira:pw@example.org/a", "https://[hidden]@example.org/a"),
+        ("GET /v1?alt=sse&key=AIzaTulip&x=1", "GET /v1?alt=sse&key=[hidden]&x=1"),
+        ("/blob?sig=a%2Fb 403", "/blob?sig=[hidden] 403"),
+        ("https://example.org/v1/images?n=1 @ noon", "https://example.org/v1/images?n=1 @ noon"),
+    ],
+)
+def test_keys_are_hidden_and_the_rest_stays(text: str, shown: str) -> None:
+    assert without_secrets(text, KEYS) == shown
+
+
+TELLING = (
+    "OPENAI_API_KEY OPENAI_KEY_2 LUMEN_KEY2 AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN GITHUB_TOKEN "
+    "HF_TOKEN HUGGING_FACE_HUB_TOKEN REPLICATE_TOKEN LUMEN_CREDENTIALS lumen_password "
+    "LUMEN_APIKEY REGISTRY_AUTH"
+)
+PLAIN = "TOKENIZERS_PARALLELISM MAX_TOKENS KEYBOARD PWD MONKEY SSH_AUTH_SOCK"
+
+
+def test_a_variable_with_a_secret_is_known_by_its_name() -> None:
+    assert [name for name in TELLING.split() if not is_secret(name)] == []
+    assert [name for name in PLAIN.split() if is_secret(name)] == []
 
 
 class Options(BaseModel):
@@ -159,3 +230,115 @@ def test_a_shipped_system_can_be_made_and_says_what_it_stands_for(file: Path) ->
         assert first == json.dumps(make_system(config).signature(), sort_keys=True)
         assert made.concurrency >= 1
         assert made.determinism
+
+
+# Two edits, with one and two inputs, and a drawing: 40 letters each, which are 10 tokens.
+TASKS = [
+    Task(f"s{number}", "d" * 64, "split", "x" * 40, tuple([ImageRef("a" * 64)] * number))
+    for number in range(3)
+]
+OPENAI = "gpt-image-2.5-sunburst"
+
+
+def priced(model: str | None = OPENAI, adapter: str = "openai_images", **more: Any) -> SystemConfig:
+    named = {"name": "mine", "adapter": adapter, "model": model, "developer": "Northlight"}
+    return SystemConfig.model_validate({**named, "status": "current", **more})
+
+
+def test_images_cost_the_tokens_of_prompts_inputs_and_outputs() -> None:
+    """At 5, 8 and 30 dollars a million: 30 tokens of text, three inputs, three images."""
+    found = expected_images(priced(), TASKS)
+    low = 0.8 * 30 * 5e-6 + 3 * 194 * 8e-6 + 3 * 196 * 30e-6
+    likely = 30 * 5e-6 + 3 * 4290 * 8e-6 + 3 * 1757 * 30e-6
+    high = 1.25 * 30 * 5e-6 + 3 * 6467 * 8e-6 + 3 * 7024 * 30e-6
+    assert found.usd == pytest.approx((low, likely, high))
+    assert found.seconds == (30, 180, 360)
+    assert expected_images(priced(), []) == NO_WORK
+    price = price_of(priced())  # which an image is billed at, too
+    assert price is not None
+    assert (price.text_in, price.image_in, price.text_out, price.image_out) == (5, 8, None, 30)
+
+
+def test_gemini_2_5_flash_image_costs_what_its_maker_says_of_one() -> None:
+    """Its page: $0.039 an image of 1K, without inputs."""
+    found = expected_images(priced("gemini-2.5-flash-image", "google"), TASKS[:1])
+    assert found.cost_usd == pytest.approx(0.039, abs=5e-4)
+
+
+def test_the_price_of_a_config_is_the_one_that_holds() -> None:
+    whole = expected_images(priced(price={"usd_per_image": 0.5, "as_of": "2026-01-01"}), TASKS)
+    assert whole.usd == (1.5, 1.5, 1.5)
+    assert whole.basis.startswith("price of 2026-01-01 in the config; ")
+    own = {"text_in": 0, "image_in": 0, "text_out": 0, "image_out": 60, "as_of": "2026-01-01"}
+    assert expected_images(priced(price=own), TASKS).cost_usd == pytest.approx(3 * 1757 * 60e-6)
+    # Half a price is none: of text that comes back this config says nothing.
+    half = {"image_out": 60, "as_of": "2026-01-01"}
+    assert expected_images(priced(price=half), TASKS).usd is None
+
+
+@pytest.mark.parametrize(
+    ("config", "known"),
+    [
+        (priced("nobody-knows-it"), False),
+        (priced(parameters={"base_url": "https://router.example.org/v1"}), False),
+        (priced(parameters={"base_url": "https://api.openai.com/v1"}), True),
+        (priced(parameters={"base_url": "http://[not-an-address"}), True),
+        # Nobody knows what a server charges for open weights.
+        (
+            priced(
+                "black-forest-labs/FLUX.1-Kontext-dev",
+                parameters={"base_url": "https://router.example.org/v1"},
+            ),
+            False,
+        ),
+        (priced("gemini-3-pro-image", "google", parameters={"image_size": "1K"}), True),
+        (priced("gemini-3-pro-image", "google", parameters={"image_size": "4K"}), False),
+    ],
+)
+def test_a_price_is_that_of_a_model_at_its_makers_server(config: SystemConfig, known: bool) -> None:
+    assert (expected_images(config, TASKS).usd is not None) == known
+
+
+def test_weights_on_a_gpu_of_ones_own_bill_nothing() -> None:
+    found = expected_images(priced("black-forest-labs/FLUX.1-Kontext-dev", "diffusers"), TASKS)
+    assert (found.usd, found.seconds, found.gpu) == ((0, 0, 0), (18, 45, 105), "an H100 or A100")
+    assert expected_images(priced(None, "files"), TASKS) == NO_WORK
+
+
+def test_thoughts_take_time_of_their_own() -> None:
+    bagel = "ByteDance-Seed/BAGEL-7B-MoT"
+    likely = [
+        expected_images(
+            priced(bagel, "command", parameters={"parameters": {"think": think}}), TASKS
+        )
+        for think in (False, True)
+    ]
+    assert [one.seconds and one.seconds.likely for one in likely] == [3 * 12, 3 * 35]
+
+
+def test_a_writer_and_an_artist_cost_together() -> None:
+    """Of the writer 400 tokens of answers at 10 dollars a million, beside what it reads."""
+    writer = {"kind": "openai", "model": "gpt-4o-2024-11-20"}
+    artist = {"adapter": "openai_images", "model": OPENAI}
+    parts = {"writer": writer, "artist": artist}
+    made = make_system(priced("both", "rewrite", parameters=parts))
+    assert isinstance(made, Rewrite)
+    found, drawn = made.estimate(TASKS), 3 * (30 / 3 * 5e-6 + 1757 * 30e-6)
+    assert found.cost_usd is not None
+    # The writer reads its instructions, the prompts and three images; the artist sees no image.
+    read = found.cost_usd - drawn - 3 * 400 * 10e-6
+    assert 0 < read - 3 * 425 * 2.5e-6 < 0.05
+    assert found.seconds == pytest.approx((30 + 3 * 2 / 32, 180 + 3 * 6 / 32, 360 + 3 * 20 / 32))
+    unknown = {**parts, "artist": {**artist, "model": "nobody-knows-it"}}
+    alone = make_system(priced("both", "rewrite", parameters=unknown))
+    assert isinstance(alone, Rewrite)
+    assert alone.estimate(TASKS).usd is None
+
+
+def test_a_writer_that_cannot_fit_is_refused() -> None:
+    writer = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct", "gpu_memory_gib": 24}
+    parts = {"writer": writer, "artist": {"adapter": "openai_images", "model": OPENAI}}
+    made = make_system(priced("both", "rewrite", parameters=parts))
+    assert isinstance(made, Rewrite)
+    with pytest.raises(EngineError, match="engine 'writer of mine' does not fit"):
+        made.estimate(TASKS)

@@ -404,15 +404,16 @@ def test_a_retired_model_is_asked_nothing(tmp_path: Path) -> None:
 
 
 def test_a_model_that_goes_away_while_it_draws_is_asked_no_more(tmp_path: Path) -> None:
-    gone = replace(BUSY, outcome=Outcome.RETIRED, text="gone since noon")
-    both = Barrier(2)
+    gone, is_told = replace(BUSY, outcome=Outcome.RETIRED, text="gone since noon"), Event()
 
     def act(one: Task) -> GenerationResult:
-        both.wait(PATIENCE_S)
-        return gone if one == TASKS[0] else drawn_for(one)
+        if one == TASKS[0]:
+            return gone
+        assert is_told.wait(PATIENCE_S)
+        return drawn_for(one)
 
     acting = Acting(act)
-    done = run(tmp_path, acting)
+    done = run(tmp_path, acting, watch=Watching(lambda _: is_told.set()))
     assert sorted(acting.asked) == ["s0", "s1"]
     found = kept(tmp_path)
     assert len(done.given.entries) == len(found) == len(TASKS)

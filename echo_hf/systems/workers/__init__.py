@@ -1,1 +1,0 @@
-"""Workers that echo-hf brings: programs for other environments, which import none of it."""
