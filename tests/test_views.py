@@ -33,10 +33,10 @@ from echo_hf._infra.console import Terminal
 from echo_hf.builder.update import PlannedStage
 from echo_hf.cli.progress import Watch
 from echo_hf.engines.base import Needs
-from echo_hf.judging.agreement import RunAgreement
 from echo_hf.judging.board import show_scores
 from echo_hf.judging.gate import Compared
 from echo_hf.judging.imports import Imported
+from echo_hf.judging.score import RunAgreement
 from echo_hf.reasons import Reason, Unscored
 from echo_hf.report.analysis.analyze import Analyzed
 from echo_hf.report.analysis.result import Analysis

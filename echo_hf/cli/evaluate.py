@@ -297,8 +297,8 @@ def agree(
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Measure how far judges agree with people. Figures go into the run's agreement.json."""
-    from echo_hf.judging.agreement import agree as compared
     from echo_hf.judging.board import show_agreement
+    from echo_hf.judging.score import agree as compared
 
     found = compared(config, runs=runs, human=human, protocol=protocol)
     show_agreement(terminal(), found)

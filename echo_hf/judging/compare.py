@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict
 
-from echo_hf.config.judges import JudgeConfig
+from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Text
 from echo_hf.judging import rate
 from echo_hf.judging.rate import Explanation, JudgingStage, Row, ToRate

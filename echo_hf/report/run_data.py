@@ -25,9 +25,9 @@ from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.release import rows_in
 from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Anchor, Result
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.agreement import AGREEMENT_FILE
 from echo_hf.judging.audit import read_audits
 from echo_hf.judging.run_tables import read_run
+from echo_hf.judging.score import AGREEMENT_FILE
 from echo_hf.metrics.result import MetricResult
 from echo_hf.metrics.text_rendering import TextRenderingResult
 from echo_hf.pipeline.run_folder import RunFolder

@@ -9,16 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 from echo_hf.config.systems import Price, SystemConfig
-from echo_hf.engines.estimate import (
+from echo_hf.engines.planner import (
     NO_WORK,
     NOTHING,
     OF_TEXT,
     Expected,
     ListedImages,
     Range,
+    estimate_tokens,
     listed_images,
 )
-from echo_hf.engines.planner import estimate_tokens
 from echo_hf.engines.prices import MILLION
 from echo_hf.engines.server import Server
 from echo_hf.systems.base import Task

@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from echo_hf.config.checks import first_error
-from echo_hf.config.judges import JudgeConfig, read_judge, shipped_judges
+from echo_hf.config.evaluation import JudgeConfig, read_judge, shipped_judges
 from echo_hf.config.loading import load_config
 from echo_hf.config.systems import (
     SystemConfig,

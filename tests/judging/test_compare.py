@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.config.judges import JudgeConfig
+from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ConfigError
 from echo_hf.judging.compare import read_choice, to_compare

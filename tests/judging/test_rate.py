@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.config.judges import JudgeConfig
+from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.applicability import applicability_prompt
 from echo_hf.judging.compare import Compare

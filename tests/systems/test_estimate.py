@@ -8,7 +8,7 @@ import pytest
 
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
-from echo_hf.engines.estimate import NO_WORK
+from echo_hf.engines.planner import NO_WORK
 from echo_hf.errors import EngineError
 from echo_hf.systems.base import Task
 from echo_hf.systems.estimate import expected_images, price_of
