@@ -5,13 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    StringConstraints,
-    field_validator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
 
 from echo_hf.config.checks import (
     AnsweredBy,

@@ -38,7 +38,7 @@ from echo_hf.engines.base import (
     check_installed,
     read_options,
 )
-from echo_hf.engines.pixels import PixelRule, budget_of, sent_reference
+from echo_hf.engines.pixels import Budget, budget_of, sent_reference
 from echo_hf.engines.schema import portable_answer
 from echo_hf.errors import EchoError, EngineError
 
@@ -370,23 +370,20 @@ class CheckpointEngine(StreamingEngine):
             "revision": self._checkpoint.revision,
             **{name: getattr(options, name) for name in self.keyed},
             "sampling": {"temperature": options.temperature, **drawn},
-            "pixels": list(budget_of(**self._rule)),
+            "pixels": list(self._budget),
             # The model's own template belongs to its revision.
             "chat_template": template and hashlib.sha256(template.read_bytes()).hexdigest(),
             "chat_template_kwargs": dict(options.chat_template_kwargs),
         }
 
     def _read(self, reference: ImageRef) -> Image.Image:
-        return sent_reference(reference, **self._rule)
+        return sent_reference(reference, self._budget)
 
     @property
-    def _rule(self) -> PixelRule:
+    def _budget(self) -> Budget:
         options = self.options
-        return {
-            "family": options.family or self._checkpoint.family,
-            "min_pixels": options.min_pixels,
-            "max_pixels": options.max_pixels,
-        }
+        family = options.family or self._checkpoint.family
+        return budget_of(family, options.min_pixels, options.max_pixels)
 
     @cached_property
     def _checkpoint(self) -> Checkpoint:

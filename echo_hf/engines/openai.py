@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from echo_hf._infra.http_errors import OK, Reply, api_error, error_in, mapping
 from echo_hf.engines.base import Completion, Message, Request, Text, register
 from echo_hf.engines.checkpoint import family_of
-from echo_hf.engines.pixels import PixelRule, budget_of, image_part
+from echo_hf.engines.pixels import budget_of, image_part
 from echo_hf.engines.prices import cost_of, read_usage, usage_of
 from echo_hf.engines.schema import REGEX_IN_WORDS, response_format, schema_in_words
 from echo_hf.engines.server import (
@@ -79,12 +79,7 @@ class Options(ServerOptions):
     min_pixels: Pixels | None = None
 
 
-@register(
-    KIND,
-    "a server: vllm serve on many GPUs, or a provider",
-    extra=EXTRA,
-    packages=PACKAGES,
-)
+@register(KIND, "a server: vllm serve on many GPUs, or a provider", extra=EXTRA, packages=PACKAGES)
 class OpenAIEngine(ServerEngine):
     kind = KIND
     endpoint = "chat.completions"
@@ -94,16 +89,11 @@ class OpenAIEngine(ServerEngine):
 
     def __init__(self, **given: Any) -> None:
         options = server_options(Options, given, KIND)
-        rule = None
-        if (options.family, options.min_pixels, options.max_pixels) != (None, None, None):
-            rule = PixelRule(
-                family=options.family or family_of(options.model),
-                min_pixels=options.min_pixels,
-                max_pixels=options.max_pixels,
-            )
-            # One that no image meets is told before anything is asked.
-            budget_of(**rule, place=f"engine {KIND!r}")
-        super().__init__(options, rule)
+        budget, bounds = None, (options.min_pixels, options.max_pixels)
+        if (options.family, *bounds) != (None, None, None):
+            family = options.family or family_of(options.model)
+            budget = budget_of(family, *bounds, place=f"engine {KIND!r}")
+        super().__init__(options, budget)
         self._tokens_field = options.max_tokens_field
         if self._tokens_field == "auto":
             is_newer = options.server.host == NEWER_HOST
@@ -120,7 +110,7 @@ class OpenAIEngine(ServerEngine):
         return [
             {"type": "text", "text": part.text}
             if isinstance(part, Text)
-            else image_part(part, self._rule)
+            else image_part(part, self._budget)
             for part in message.parts
         ]
 
@@ -229,10 +219,7 @@ class ModerationResponse(BaseModel):
 
 
 @register(
-    MODERATION,
-    "a moderation endpoint, for the safety stage alone",
-    extra=EXTRA,
-    packages=PACKAGES,
+    MODERATION, "a moderation endpoint, for the safety stage alone", extra=EXTRA, packages=PACKAGES
 )
 class ModerationEngine(ServerEngine):
     kind = MODERATION
@@ -242,8 +229,8 @@ class ModerationEngine(ServerEngine):
 
     def __init__(self, **given: Any) -> None:
         options = server_options(ModerationOptions, given, MODERATION)
-        rule = PixelRule(family=None, min_pixels=None, max_pixels=options.max_pixels)
-        super().__init__(options, None if options.max_pixels is None else rule)
+        most = options.max_pixels
+        super().__init__(options, None if most is None else budget_of(None, max_pixels=most))
 
     def prepared(self, request: Request) -> list[dict[str, Any]]:
         parts = [part for message in request.messages for part in message.parts]
@@ -260,7 +247,7 @@ class ModerationEngine(ServerEngine):
                 "endpoint takes one image, or text, or both"
             )
         said = [{"type": "text", "text": text}] if text.strip() else []
-        return [*said, *(image_part(image, self._rule) for image in images)]
+        return [*said, *(image_part(image, self._budget) for image in images)]
 
     async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply:
         return await send({"model": self.options.model, "input": prepared})

@@ -57,12 +57,6 @@ def read_choice(text: str) -> str | Unrated:
     return made.pop() if made else Unrated.NO_CHOICE
 
 
-def winner_of(choice: str, order: str) -> str:
-    if choice == "tie":
-        return choice
-    return "a" if (choice == "first") == (order == "ab") else "b"
-
-
 def to_compare(judge: JudgeConfig, outputs: ToRate) -> Dataset:
     """Rows of `TO_COMPARE`: the pairs that a judge is asked about, in both orders."""
 
@@ -117,5 +111,6 @@ class Compare(JudgingStage):
         choice, text = rate.said_in(given, "choice", read_choice)
         if isinstance(choice, Unrated):
             return {"explanation": text, "outcome": choice.value}
-        winner = winner_of(choice, row["order"])
-        return {"winner": winner, "explanation": text, "outcome": Outcome.OK.value}
+        if choice != "tie":
+            choice = "a" if (choice == "first") == (row["order"] == "ab") else "b"
+        return {"winner": choice, "explanation": text, "outcome": Outcome.OK.value}

@@ -226,7 +226,7 @@ class Run:
         if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
             overall = read_ratings(ratings, outputs)
             known = self.n_boot, self.failed, self.models, anchors
-            rates = win_rates(name, overall, None, protocol, *known)
+            rates = win_rates(name, overall, protocol, *known)
             by_people = _by_people(overall, human) if human else None
         if chosen is not None and chosen.num_rows:
             people = None if isinstance(by_people, str) else human or None
@@ -332,8 +332,7 @@ def image_metrics(config: Evaluated) -> Mapping[str, Callable[..., MetricResult]
 
 def win_rates(
     split: str,
-    ratings: RatingTable | pa.Table,
-    outputs: pa.Table | None,
+    table: RatingTable,
     protocol: Protocol,
     n_boot: int,
     failed: Mapping[str, Sequence[str]],
@@ -341,7 +340,6 @@ def win_rates(
     anchors: Anchors | None = None,
 ) -> SplitWinRates:
     """Win rates by both protocols, and how far to trust them; judges vote once for all of it."""
-    table = ratings if isinstance(ratings, RatingTable) else read_ratings(ratings, outputs)
     rates, results = dict[Protocol, scores.WinRate](), list[Result]()
     for each in get_args(Protocol):
         rate = scores.win_rate(table, protocol=each, n_boot=n_boot)

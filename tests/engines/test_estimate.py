@@ -74,12 +74,7 @@ TWO_BY_TWO = {"model": QWEN, "devices": 4, "tensor_parallel_size": 2}
         # Weights of one's own bill nothing, and take the time of a GPU.
         ("vllm", {"model": QWEN}, (6 * 0.3, 6 * 0.8, 6 * 2.5), "an H100"),
         # Four GPUs are two processes of two GPUs each.
-        (
-            "vllm",
-            {"model": QWEN, "devices": 4, "tensor_parallel_size": 2},
-            (0.9, 2.4, 7.5),
-            "an H100",
-        ),
+        ("vllm", TWO_BY_TWO, (0.9, 2.4, 7.5), "an H100"),
         ("moderation", {"concurrency": 2}, (0.6, 1.8, 9), None),
     ],
 )

@@ -405,12 +405,7 @@ FINAL: dict[str, tuple[Answer, Completion]] = {
             "column 15 (char 14)"
         ),
     ),
-    "a refusal": (
-        completion(None, message={"refusal": "I cannot help with that."}),
-        Completion(None, "I cannot help with that.", "refusal", BILLED),
-    ),
     "a cut answer": (completion('{"name', "length"), Completion('{"name', None, "length", BILLED)),
-    "a bad request": (fault(400, "image is too large"), failed("status 400: image is too large")),
     "too long a wait": (
         fault(429, "quota of today is used up", headers={"Retry-After": "86400"}),
         failed("status 429: quota of today is used up"),
