@@ -310,8 +310,7 @@ def test_a_missing_key_is_named_unless_another_is_misspelt() -> None:
 )
 def test_what_is_not_a_mapping_in_plain_yaml_is_refused(file: Path, text: str, said: str) -> None:
     file.write_text(text, "utf-8")
-    assert _refused(file).startswith(f"{file}: ")
-    assert said in _refused(file)
+    assert _refused(file).startswith(f"{file}: {said}")
 
 
 def test_a_tag_runs_nothing(file: Path, tmp_path: Path) -> None:
