@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import re
@@ -290,17 +289,6 @@ def test_the_table_by_hand() -> None:
     assert "1 of 2 measures have n below 30" in text
     assert "a note." in text
     assert "These answers cost $1.50." in text
-
-
-def test_it_fits_its_terminal() -> None:
-    names = ("picture_role_accuracy", "screenshot_recall")
-    result = checked(*(measure(name, 999, 1234, 617) for name in names))
-    stage = dataclasses.replace(result.stages[0], stage="screenshots")
-    lines = printed(dataclasses.replace(result, stages=(stage,)), 80)
-    assert max(map(len, lines)) <= 80
-    assert not any("…" in line for line in lines)
-    # 999 of 1,234 are right; with 617 more without an answer it is 999 of 1,851.
-    assert next(line for line in lines if "picture role" in line).split()[-1] == "54.0"
 
 
 def test_errors_are_shown_as_plain_text() -> None:
