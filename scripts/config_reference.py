@@ -16,13 +16,12 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from echo_hf.collect.sources.base import SOURCES
 from echo_hf.config.checks import EngineChoice, Section
 from echo_hf.config.collection import PLATFORMS
-from echo_hf.config.evaluation import Evaluation
-from echo_hf.config.judges import JudgeConfig
+from echo_hf.config.evaluation import Evaluation, JudgeConfig
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ENGINES
-from echo_hf.engines.moderation import ModerationOptions
+from echo_hf.engines.openai import ModerationOptions
 from echo_hf.engines.openai import Options as OpenAIOptions
 from echo_hf.engines.transformers import TransformersOptions
 from echo_hf.engines.vllm import VllmOptions

@@ -29,7 +29,7 @@ from rich.console import Console
 
 from echo_hf.builder.build import RUNS, build
 from echo_hf.builder.gold.check import check_engine
-from echo_hf.cli.check_view import show_check
+from echo_hf.cli.build_view import show_check
 from echo_hf.cli.progress import Watch
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import Hazard

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.checks import EngineChoice
-from echo_hf.config.judges import ApplicabilityConfig, JudgeConfig
+from echo_hf.config.evaluation import ApplicabilityConfig, JudgeConfig
 from echo_hf.config.sections import Target
 from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.safety import FORMS, Safety

@@ -30,13 +30,22 @@ from rich.tree import Tree
 
 import echo_hf
 from echo_hf._infra.console import Terminal
+from echo_hf.builder.gold.check import CheckResult
+from echo_hf.builder.refresh import Refresh, Refreshed
+from echo_hf.builder.review import Reviews
+from echo_hf.builder.search_yield import WrittenYields
+from echo_hf.builder.takedown import Removal
 from echo_hf.builder.update import PlannedStage
 from echo_hf.cli.progress import Watch
+from echo_hf.collect.crawl import PlannedQuery
+from echo_hf.collect.crawl_ledger import CrawlStats
+from echo_hf.config.collection import Search
 from echo_hf.engines.base import Needs
-from echo_hf.judging.agreement import RunAgreement
+from echo_hf.hub.diff import ReleaseDiff
 from echo_hf.judging.board import show_scores
 from echo_hf.judging.gate import Compared
 from echo_hf.judging.imports import Imported
+from echo_hf.judging.score import RunAgreement
 from echo_hf.reasons import Reason, Unscored
 from echo_hf.report.analysis.analyze import Analyzed
 from echo_hf.report.analysis.result import Analysis
@@ -83,7 +92,8 @@ ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show
 ASK |= {"show_table", "show_written"}
 # What views import for their types alone.
 SEEN = (Agreement, Needs, Analysis, Analyzed, PlannedStage, PlannedWork, Report, RunAgreement)
-SEEN += (Compared, Imported)
+SEEN += (Compared, Imported, CheckResult, Refresh, Reviews, WrittenYields, Removal, PlannedQuery)
+SEEN += (CrawlStats, Refreshed, Search, ReleaseDiff)
 NAMES = {one.__name__: one for one in SEEN}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 

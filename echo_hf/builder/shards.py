@@ -22,8 +22,7 @@ from echo_hf.collect.fetch import LEDGER, FetchLedger
 from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
 from echo_hf.config.loading import Config, load_config, parse_config
 from echo_hf.config.sections import Shard
-from echo_hf.engines.auto import Engines
-from echo_hf.engines.base import Engine, abstains
+from echo_hf.engines.base import Engine, Engines, abstains
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.release import Release
 from echo_hf.pipeline.progress import ProgressListener

@@ -21,9 +21,8 @@ from echo_hf.collect.crawl_ledger import LEDGER
 from echo_hf.collect.records import read_records
 from echo_hf.config.loading import Config
 from echo_hf.engines.base import Engine
-from echo_hf.engines.estimate import NO_WORK, Expected, expected_calls
 from echo_hf.engines.memory import check_fit
-from echo_hf.engines.planner import TOKENS_PER_IMAGE, RequestPlan
+from echo_hf.engines.planner import NO_WORK, TOKENS_PER_IMAGE, Expected, RequestPlan, expected_calls
 from echo_hf.engines.prices import price_list
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release, is_complete

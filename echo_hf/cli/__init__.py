@@ -19,8 +19,7 @@ from typing import Annotated, Any
 
 import typer
 
-from echo_hf.cli.build import build, check_engine, merge, review, update, why
-from echo_hf.cli.collect import collect, refresh
+from echo_hf.cli.build import build, check_engine, collect, merge, refresh, review, update, why
 from echo_hf.cli.evaluate import (
     agree,
     analyze,

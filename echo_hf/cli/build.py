@@ -1,7 +1,9 @@
-"""Verbs that build a benchmark, say what a build would do, check engines and review samples."""
+"""Verbs that build a benchmark: ask for posts, run stages, check engines, review samples."""
 
 from __future__ import annotations
 
+import datetime
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +24,7 @@ from echo_hf.cli.verb import (
     option,
     watching,
 )
-from echo_hf.errors import ConfigError, ReviewError
+from echo_hf.errors import ConfigError, ReviewError, RunError
 from echo_hf.reasons import Failed
 
 if TYPE_CHECKING:
@@ -37,6 +39,50 @@ AllowEmpty = Annotated[
     bool, option("--allow-empty", "Write the release even where it has no sample.")
 ]
 Names = list[str] | None
+MOST_HOURS = 1_000_000.0  # a century; there is no time before the year 1
+
+
+def collect(
+    config: ConfigFile,
+    runs: Runs = DEFAULT_RUNS,
+    offline: bool = flag("--offline", "Make no requests: read what is there already."),
+    plan: bool = flag("--plan", "Only print what would be asked, and what it costs."),
+    every: bool = flag("--all", "With --plan: each query on a line of its own."),
+    estimate: bool = flag("--estimate", "With --plan: ask for numbers of posts even if it costs."),
+    keywords: bool = flag("--keywords", "Only show what each search term brought, once scored."),
+) -> Told:
+    """Ask platforms for posts, read files, merge duplicates."""
+    from echo_hf.builder import build as run
+    from echo_hf.builder.search_yield import write_yields
+    from echo_hf.cli.build_view import show_crawled, show_plan, show_yields
+    from echo_hf.collect.crawl import as_json, crawl_posts, planned_queries, searches
+    from echo_hf.config.loading import load_config
+    from echo_hf.pipeline.run_folder import RunFolder
+
+    if (every or estimate) and not plan:
+        raise ConfigError("--all and --estimate go with --plan: add it")
+    if plan and keywords:
+        raise ConfigError("--plan and --keywords are two things: give one at a time")
+    if keywords:
+        written = write_yields(config, runs=runs)
+        show_yields(terminal(), written)
+        figures = json.loads(written.figures.read_bytes())
+        return {"path": written.figures, "plot": written.plot, **figures}
+    loaded = load_config(config)
+    asked, folder = searches(loaded), Path(runs) / loaded.name
+    if plan and not asked:
+        raise ConfigError(f"{str(config)!r} has no search among its posts: nobody would be asked")
+    with watching() as watch:
+        if plan:
+            now, noticed = datetime.datetime.now(datetime.UTC), watch.noticed
+            queries = list(planned_queries(loaded, folder, now, estimate=estimate, noticed=noticed))
+        else:
+            if asked and not offline:
+                show_crawled(watch.console, crawl_posts(loaded, RunFolder(folder), watch))
+            run.run_until(loaded, "collect", runs=runs, offline=offline, watch=watch)
+            return {"path": None, "stages": watch.stats}
+    show_plan(watch.console, queries, asked, every=every)
+    return {"queries": list(map(as_json, queries))}
 
 
 def build(
@@ -151,7 +197,7 @@ def update(
 ) -> Told:
     """Build from the posts there are now. Compare with the release before."""
     from echo_hf.builder import update as updates
-    from echo_hf.cli.release_view import show_diff
+    from echo_hf.cli.build_view import show_diff
     from echo_hf.hub.diff import diff as compared
 
     how: Told = {"runs": runs, "offline": offline, "runner": runner, "allow_empty": allow_empty}
@@ -231,7 +277,7 @@ def check_engine(
 ) -> Told:
     """Measure how well an engine does each stage. Careful readers wrote down what is right."""
     from echo_hf.builder.gold import check
-    from echo_hf.cli import check_view
+    from echo_hf.cli import build_view
     from echo_hf.config.checks import EngineChoice
 
     if model is not None and engine is None:
@@ -243,9 +289,9 @@ def check_engine(
         result = check.check_engine(
             config, engine=chosen, **how, runs=runs, offline=offline, watch=watch
         )
-    check_view.show_check(watch.console, result)
-    check_view.show_errors(watch.console, result)
-    return check_view.as_json(result)
+    build_view.show_check(watch.console, result)
+    build_view.show_errors(watch.console, result)
+    return build_view.as_json(result)
 
 
 def review(
@@ -274,7 +320,7 @@ def review(
     """List samples that need a decision, or decide. --app: in a browser."""
     from echo_hf.builder import review as reviews
     from echo_hf.builder.gold.export import export_gold
-    from echo_hf.cli.check_view import show_open
+    from echo_hf.cli.build_view import show_open
 
     console = terminal()
     if config.is_dir():  # a release: its run has the config that made it
@@ -323,3 +369,44 @@ def review(
     found = reviews.open_reviews(config, runs=runs)
     show_open(console, found, config)
     return {"path": found.file, "open": found.open}
+
+
+def refresh(
+    config: ConfigFile,
+    apply: bool = flag("--apply", "Permanently forget the posts that are gone."),
+    platforms: list[str] | None = choice(None, "Only this one; may be repeated.", "--platform"),
+    older_than: float = choice(
+        24.0, "HOURS: leave out posts that were asked about in this time.", min=0, max=MOST_HOURS
+    ),
+    budget: float = choice(0.0, "USD: most that platforms may charge for it.", min=0),
+    however_many: bool = flag("--however-many", "With --apply: even when most of them are gone."),
+    runs: Runs = DEFAULT_RUNS,
+) -> Told:
+    """Ask platforms which posts no longer exist. --apply forgets those."""
+    from echo_hf.apps.events import forget
+    from echo_hf.builder import refresh as refreshing
+    from echo_hf.cli.build_view import show_refresh, show_removal
+
+    with watching() as watch:
+        done = refreshing.refresh(
+            config,
+            watch,
+            runs=runs,
+            only=platforms or (),
+            older_than=datetime.timedelta(hours=older_than),
+            budget_usd=budget,
+        )
+    show_refresh(watch.console, done)
+    doubtful = [one.platform for one in done.platforms if one.is_doubtful]
+    if apply and doubtful and not however_many:
+        raise RunError(
+            f"most posts of {doubtful[0]} are said to be gone: check its key and whether it is "
+            "well, and add --however-many if that is so; nothing was forgotten"
+        )
+    removal = forget(done.gone, config, runs=runs) if apply and done.gone else None
+    if removal is not None:
+        show_removal(watch.console, removal, config)
+    elif done.gone:
+        said = f"next: echo-hf refresh {config} --apply takes {len(done.gone):,} posts out for good"
+        watch.console.print(said, soft_wrap=True)
+    return {"platforms": done.platforms, "unasked": done.unasked, "forgotten": removal}

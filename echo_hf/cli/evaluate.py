@@ -297,8 +297,8 @@ def agree(
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Measure how far judges agree with people. Figures go into the run's agreement.json."""
-    from echo_hf.judging.agreement import agree as compared
     from echo_hf.judging.board import show_agreement
+    from echo_hf.judging.score import agree as compared
 
     found = compared(config, runs=runs, human=human, protocol=protocol)
     show_agreement(terminal(), found)
@@ -363,8 +363,7 @@ def export(
     config: Evaluation,
     folder: Annotated[Path, typer.Argument(help="A new folder, or an empty one.")],
     to: Annotated[
-        str,
-        option("--to", "every-eval-ever, inspect, hub-eval, lmms-eval or croissant."),
+        str, option("--to", "every-eval-ever, inspect, hub-eval, lmms-eval or croissant.")
     ],
     organization: str | None = choice(None, "Who ran it, as every-eval-ever names it."),
     runs: Runs = DEFAULT_RUNS,

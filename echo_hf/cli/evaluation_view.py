@@ -13,7 +13,7 @@ from rich.text import Text
 from echo_hf._infra.console import plain_table, say, show_table
 from echo_hf._infra.text import counted, disarmed, escaped, in_place, percent, plain, rounded
 from echo_hf._infra.text import table as markdown_table
-from echo_hf.engines.estimate import UNKNOWN, Expected, Range, shown_dollars, shown_time
+from echo_hf.engines.planner import UNKNOWN, Expected, Range, shown_dollars, shown_time
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.board import judge_names
 from echo_hf.judging.judge import BASIS

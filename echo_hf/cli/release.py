@@ -58,7 +58,7 @@ def diff(
     b: Annotated[str, typer.Argument(help="Another one.")],
 ) -> Told:
     """Compare two releases: samples, causes, drift, scores."""
-    from echo_hf.cli.release_view import show_diff
+    from echo_hf.cli.build_view import show_diff
     from echo_hf.hub import diff as releases
 
     found = releases.diff(a, b)
@@ -135,8 +135,7 @@ def schedule(
 
 
 def _planned_turn(config: Path, runs: Path) -> Told:
-    from echo_hf.cli.build import build
-    from echo_hf.cli.collect import collect
+    from echo_hf.cli.build import build, collect
     from echo_hf.cli.evaluate import eval_
     from echo_hf.collect.crawl import searches
     from echo_hf.config.loading import load_config
@@ -189,8 +188,7 @@ def forget(
 ) -> None:
     """Permanently remove posts from a run, and all made of them."""
     from echo_hf.apps.events import forget as forgotten
-    from echo_hf.cli.posts_view import show_removal
-    from echo_hf.cli.release_view import show_holding
+    from echo_hf.cli.build_view import show_holding, show_removal
 
     if delete_tags and not repo_id:
         raise HubError("--delete-tags needs --repo-id ORG/NAME: whose tags?")

@@ -290,8 +290,7 @@ def _quoted(text: str) -> str:
 
 def _machine(what: str) -> tuple[dict[str, str], list[str]]:
     from echo_hf.config.checks import secrets_in
-    from echo_hf.engines.auto import KEY, SERVER, has_gpu
-    from echo_hf.engines.base import engine_needs
+    from echo_hf.engines.base import KEY, SERVER, engine_needs, has_gpu
 
     url = os.environ.get(SERVER)
     if secret := next(secrets_in({SERVER: url}), None):

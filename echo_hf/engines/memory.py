@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from echo_hf._infra.text import plain
-from echo_hf.engines.auto import chosen
-from echo_hf.engines.base import read_options
+from echo_hf.engines.base import chosen, read_options
 from echo_hf.engines.checkpoint import CONFIG, family_of, reason
 from echo_hf.engines.pixels import budget_of
 from echo_hf.engines.vllm import KIND, STEP, VllmOptions

@@ -1,33 +1,37 @@
-"""Any server that speaks OpenAI's chat completions: `vllm serve`, OpenAI, Gemini, OpenRouter."""
+"""Any server that speaks OpenAI's chat completions, and one that speaks its moderations."""
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from echo_hf._infra.http_errors import OK, Reply, api_error, error_in, mapping
 from echo_hf.engines.base import Completion, Message, Request, Text, register
 from echo_hf.engines.checkpoint import family_of
-from echo_hf.engines.pixels import PixelRule, budget_of, image_part
+from echo_hf.engines.pixels import budget_of, image_part
 from echo_hf.engines.prices import cost_of, read_usage, usage_of
 from echo_hf.engines.schema import REGEX_IN_WORDS, response_format, schema_in_words
 from echo_hf.engines.server import (
     EXTRA,
     PACKAGES,
     Document,
+    Name,
     Pixels,
     Send,
     ServerEngine,
     ServerOptions,
     server_options,
 )
+from echo_hf.errors import EchoError
 
-KIND = "openai"
+KIND, MODERATION = "openai", "moderation"
+BETWEEN_TEXTS = "\n\n"
 NO_SCHEMA = frozenset({400, 422})
 # Errors may quote the request, and so what people posted: only their beginning speaks of it.
 BEGINNING = 500
@@ -75,6 +79,7 @@ class Options(ServerOptions):
     min_pixels: Pixels | None = None
 
 
+@register(KIND, "a server: vllm serve on many GPUs, or a provider", extra=EXTRA, packages=PACKAGES)
 class OpenAIEngine(ServerEngine):
     kind = KIND
     endpoint = "chat.completions"
@@ -84,16 +89,11 @@ class OpenAIEngine(ServerEngine):
 
     def __init__(self, **given: Any) -> None:
         options = server_options(Options, given, KIND)
-        rule = None
-        if (options.family, options.min_pixels, options.max_pixels) != (None, None, None):
-            rule = PixelRule(
-                family=options.family or family_of(options.model),
-                min_pixels=options.min_pixels,
-                max_pixels=options.max_pixels,
-            )
-            # One that no image meets is told before anything is asked.
-            budget_of(**rule, place=f"engine {KIND!r}")
-        super().__init__(options, rule)
+        budget, bounds = None, (options.min_pixels, options.max_pixels)
+        if (options.family, *bounds) != (None, None, None):
+            family = options.family or family_of(options.model)
+            budget = budget_of(family, *bounds, place=f"engine {KIND!r}")
+        super().__init__(options, budget)
         self._tokens_field = options.max_tokens_field
         if self._tokens_field == "auto":
             is_newer = options.server.host == NEWER_HOST
@@ -110,7 +110,7 @@ class OpenAIEngine(ServerEngine):
         return [
             {"type": "text", "text": part.text}
             if isinstance(part, Text)
-            else image_part(part, self._rule)
+            else image_part(part, self._budget)
             for part in message.parts
         ]
 
@@ -184,6 +184,87 @@ def _instructed(messages: Sequence[Rendered], words: str) -> list[Rendered]:
     return [{**messages[0], "content": content + more}, *messages[1:]]
 
 
-register(KIND, "a server: vllm serve on many GPUs, or a provider", extra=EXTRA, packages=PACKAGES)(
-    OpenAIEngine
+Score = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class ModerationOptions(ServerOptions):
+    """The options of the engine: those of any server, of which none is required.
+
+    Attributes:
+        ours: Keys of a request that the engine sets itself.
+        model: Name of the model, as the server knows it.
+    """
+
+    ours: ClassVar[frozenset[str]] = frozenset({"input", "model"})
+
+    model: Name = "omni-moderation-latest"
+
+
+class ModerationResult(BaseModel):
+    """What a model says of one request: null for a category that it does not know."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    categories: dict[str, bool | None]
+    category_scores: dict[str, Score | None]
+    flagged: bool
+
+
+class ModerationResponse(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    model: str
+    # Several would be of parts of the request, and the first would not stand for the others.
+    results: Annotated[list[ModerationResult], Field(min_length=1, max_length=1)]
+
+
+@register(
+    MODERATION, "a moderation endpoint, for the safety stage alone", extra=EXTRA, packages=PACKAGES
 )
+class ModerationEngine(ServerEngine):
+    kind = MODERATION
+    endpoint = "moderations"
+    no_document = "the response is not a moderation"
+    options: ModerationOptions
+
+    def __init__(self, **given: Any) -> None:
+        options = server_options(ModerationOptions, given, MODERATION)
+        most = options.max_pixels
+        super().__init__(options, None if most is None else budget_of(None, max_pixels=most))
+
+    def prepared(self, request: Request) -> list[dict[str, Any]]:
+        parts = [part for message in request.messages for part in message.parts]
+        text = BETWEEN_TEXTS.join(part.text for part in parts if isinstance(part, Text))
+        images = request.images
+        if request.answer is not None or request.regex is not None:
+            raise EchoError(
+                f"stage {request.task!r} wants an answer of a declared form, which a moderation "
+                "endpoint does not write: give the stage an engine with a model that does"
+            )
+        if len(images) > 1 or not (images or text.strip()):
+            raise EchoError(
+                f"{len(images)} images and {len(text)} characters in one request: a moderation "
+                "endpoint takes one image, or text, or both"
+            )
+        said = [{"type": "text", "text": text}] if text.strip() else []
+        return [*said, *(image_part(image, self._budget) for image in images)]
+
+    async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply:
+        return await send({"model": self.options.model, "input": prepared})
+
+    def answer(self, document: Document, _: Reply) -> Completion:
+        """The verdict, in a form that does not depend on the server."""
+        price, usage = self._price, usage_of(read_usage(document))
+        # The endpoint counts no tokens: without a count, only what is free has a known price.
+        cost = 0.0 if price is not None and price.is_free else cost_of(document, price)
+        try:
+            response = ModerationResponse.model_validate(dict(document))
+        except ValidationError as error:
+            # Without the value, which may be what somebody posted.
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where, said = ".".join(map(str, first["loc"])), first["msg"]
+            told = f"{self.no_document}: {where}: {said[:1].lower()}{said[1:]}"
+            return Completion(None, told, "error", usage, cost)
+        verdict = {**response.results[0].model_dump(), "model": response.model}
+        text = json.dumps(verdict, sort_keys=True, ensure_ascii=False)
+        return Completion(text, usage=usage, cost_usd=cost)

@@ -6,7 +6,7 @@ import base64
 import io
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from PIL import Image
 
@@ -37,15 +37,6 @@ FAMILIES: Mapping[str, Budget] = {
 ANY_SIZE = Budget(1, 1, None)
 
 
-class PixelRule(TypedDict):
-    family: str | None
-    min_pixels: int | None
-    max_pixels: int | None
-
-
-NO_RULE = PixelRule(family=None, min_pixels=None, max_pixels=None)
-
-
 def budget_of(
     family: str | None,
     min_pixels: int | None = None,
@@ -66,11 +57,8 @@ def budget_of(
     return Budget(own.factor, least, most)
 
 
-def fitted(
-    size: Size, *, family: str | None, min_pixels: int | None = None, max_pixels: int | None = None
-) -> Size:
+def fitted(size: Size, budget: Budget) -> Size:
     """The size in which an image is sent: the one that the family's own processor would choose."""
-    budget = budget_of(family, min_pixels, max_pixels)
     if budget == ANY_SIZE:
         return size
     factor, area = budget.factor, size[0] * size[1]
@@ -94,25 +82,19 @@ def fitted(
     return width, height
 
 
-def sent_reference(
-    reference: ImageRef,
-    *,
-    family: str | None,
-    min_pixels: int | None = None,
-    max_pixels: int | None = None,
-) -> Image.Image:
+def sent_reference(reference: ImageRef, budget: Budget = ANY_SIZE) -> Image.Image:
     if reference.file is None:
         raise ImageError(f"image {reference.sha256!r} has no file: run `collect` to fetch it")
     image = upright_rgb(reference.file, reference.sha256)
-    size = fitted(image.size, family=family, min_pixels=min_pixels, max_pixels=max_pixels)
+    size = fitted(image.size, budget)
     # Resampled as the families' own processors do.
     return image if size == image.size else image.resize(size, Image.Resampling.BICUBIC)
 
 
-def data_url(reference: ImageRef, rule: PixelRule | None) -> str:
-    """An image as an address: its own bytes where there is no rule and every server takes them."""
-    sent = sent_reference(reference, **(rule or NO_RULE))
-    data = reference.file.read_bytes() if rule is None and reference.file is not None else b""
+def data_url(reference: ImageRef, budget: Budget | None) -> str:
+    """An image as an address: its own bytes without a budget, where every server takes them."""
+    sent = sent_reference(reference, budget or ANY_SIZE)
+    data = reference.file.read_bytes() if budget is None and reference.file is not None else b""
     if (kind := format_of(data)) not in TAKEN:
         buffer, kind = io.BytesIO(), "PNG"
         sent.save(buffer, kind, compress_level=1)  # it travels once
@@ -120,5 +102,5 @@ def data_url(reference: ImageRef, rule: PixelRule | None) -> str:
     return f"data:image/{str(kind).lower()};base64,{base64.b64encode(data).decode()}"
 
 
-def image_part(reference: ImageRef, rule: PixelRule | None) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": data_url(reference, rule)}}
+def image_part(reference: ImageRef, budget: Budget | None) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": data_url(reference, budget)}}

@@ -40,7 +40,7 @@ from echo_hf.engines.base import (
     read_options,
 )
 from echo_hf.engines.checkpoint import failure
-from echo_hf.engines.pixels import PixelRule, budget_of
+from echo_hf.engines.pixels import Budget
 from echo_hf.engines.planner import request_tokens
 from echo_hf.engines.prices import price_for
 from echo_hf.errors import EngineError
@@ -254,9 +254,9 @@ class ServerEngine(StreamingEngine):
     no_document: ClassVar[str]  # what is said of a response that is none of this endpoint
     options: ServerOptions
 
-    def __init__(self, options: ServerOptions, rule: PixelRule | None) -> None:
+    def __init__(self, options: ServerOptions, budget: Budget | None) -> None:
         super().__init__()
-        self.options, self._rule, self._price = options, rule, price_for(options)
+        self.options, self._budget, self._price = options, budget, price_for(options)
         self.requests = RateLimiter(options.requests_per_minute, burst_s=BURST_S)
         self.tokens = RateLimiter(options.tokens_per_minute, burst_s=BURST_S)
         self.retries = RetryPolicy(options.max_attempts, options.backoff_s)
@@ -274,7 +274,7 @@ class ServerEngine(StreamingEngine):
             "revision": options.revision,
             **{name: getattr(options, name) for name in self.sampling},
             "extra_body": dict(options.extra_body),
-            "pixels": None if self._rule is None else budget_of(**self._rule)._asdict(),
+            "pixels": self._budget and self._budget._asdict(),
             "wording": self.wording,
         }
 

@@ -24,13 +24,7 @@ from echo_hf.engines.base import (
     check_installed,
     register,
 )
-from echo_hf.engines.checkpoint import (
-    CheckpointEngine,
-    Count,
-    ModelOptions,
-    failure,
-    reason,
-)
+from echo_hf.engines.checkpoint import CheckpointEngine, Count, ModelOptions, failure, reason
 from echo_hf.engines.schema import grammar_schema
 from echo_hf.errors import EngineError, MissingExtraError
 
@@ -315,7 +309,7 @@ class TransformersEngine(CheckpointEngine):
         options, model, answer = self.options, self._loaded, questions[0].request.max_tokens
         images = [list(one.images) for one in questions]
         # Those that are fitted to the family's rule need no second resize.
-        is_fitted = self._rule["family"] is not None and images[0]
+        is_fitted = self._budget.factor > 1 and images[0]
         inputs = self._processor(
             text=[one.text for one in questions],
             images=images if images[0] else None,

@@ -38,7 +38,6 @@ from echo_hf.engines.checkpoint import (
     failure,
     reason,
 )
-from echo_hf.engines.pixels import budget_of
 from echo_hf.engines.schema import grammar_schema
 from echo_hf.engines.vllm_guard import Guard, children_guarded, end
 from echo_hf.errors import EngineError
@@ -310,9 +309,8 @@ class VllmEngine(CheckpointEngine):
         from vllm import LLM
 
         options, checkpoint, processor = self.options, self._checkpoint, None
-        if self._rule["family"] is not None:
+        if (budget := self._budget).factor > 1:
             # With the same budget the model's processor leaves alone what was resized on our side.
-            budget = budget_of(**self._rule)
             size = {"shortest_edge": budget.min_pixels, "longest_edge": budget.max_pixels}
             processor = {"size": size}
         llm = LLM(

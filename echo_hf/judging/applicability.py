@@ -12,7 +12,7 @@ import pyarrow as pa
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from echo_hf.config.judges import ApplicabilityConfig
+from echo_hf.config.evaluation import ApplicabilityConfig
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.judging.rate import SAMPLE_COLUMNS, WORDS_ALONE, rows_of, task_row
 from echo_hf.metrics import METRICS

@@ -23,8 +23,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.text import one_line
 from echo_hf.builder.build import RUNS
-from echo_hf.config.evaluation import Evaluated
-from echo_hf.config.judges import JudgeConfig
+from echo_hf.config.evaluation import Evaluated, JudgeConfig
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging import judge as judging

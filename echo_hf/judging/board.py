@@ -20,7 +20,7 @@ from echo_hf.metrics import BETTER, HIGHER, LOWER
 from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
 
 if TYPE_CHECKING:
-    from echo_hf.judging.agreement import RunAgreement
+    from echo_hf.judging.score import RunAgreement
     from echo_hf.scores.agreement import Agreement
 
 FAILED_AUDIT = "failed_audit"  # in definitions: the judges that failed honeypots

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict
 
-from echo_hf.config.judges import JudgeConfig
+from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Text
 from echo_hf.judging import rate
 from echo_hf.judging.rate import Explanation, JudgingStage, Row, ToRate
@@ -55,12 +55,6 @@ def read_choice(text: str) -> str | Unrated:
     if len(made) > 1:
         return Unrated.TWO_CHOICES
     return made.pop() if made else Unrated.NO_CHOICE
-
-
-def winner_of(choice: str, order: str) -> str:
-    if choice == "tie":
-        return choice
-    return "a" if (choice == "first") == (order == "ab") else "b"
 
 
 def to_compare(judge: JudgeConfig, outputs: ToRate) -> Dataset:
@@ -117,5 +111,6 @@ class Compare(JudgingStage):
         choice, text = rate.said_in(given, "choice", read_choice)
         if isinstance(choice, Unrated):
             return {"explanation": text, "outcome": choice.value}
-        winner = winner_of(choice, row["order"])
-        return {"winner": winner, "explanation": text, "outcome": Outcome.OK.value}
+        if choice != "tie":
+            choice = "a" if (choice == "first") == (row["order"] == "ab") else "b"
+        return {"winner": choice, "explanation": text, "outcome": Outcome.OK.value}

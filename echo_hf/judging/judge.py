@@ -16,9 +16,9 @@ from echo_hf._infra.bootstrap import FEWEST_SAMPLES, LEVEL
 from echo_hf._infra.text import percent
 from echo_hf.builder.build import RUNS
 from echo_hf.config.checks import EngineChoice
-from echo_hf.config.evaluation import Evaluated
-from echo_hf.config.judges import (
+from echo_hf.config.evaluation import (
     ApplicabilityConfig,
+    Evaluated,
     ImageSize,
     JudgeConfig,
     Rubric,
@@ -26,8 +26,8 @@ from echo_hf.config.judges import (
 )
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import ImageRef
-from echo_hf.engines.estimate import NO_WORK, Range, both
 from echo_hf.engines.memory import check_fit
+from echo_hf.engines.planner import NO_WORK, Range, both
 from echo_hf.errors import ConfigError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.judging import rate, session

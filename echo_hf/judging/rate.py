@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES
 from echo_hf.config.checks import ANSWERED_BY
-from echo_hf.config.judges import ImageSize, JudgeConfig
+from echo_hf.config.evaluation import ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.errors import ConfigError, ImageError
 from echo_hf.hub.run_tables import left_out_reasons

@@ -17,8 +17,7 @@ from pydantic import Field, ValidationError
 
 from echo_hf._infra.text import one_line
 from echo_hf.config.checks import ANSWERED_BY, AnsweredBy, Section, Words, first_error
-from echo_hf.config.evaluation import Evaluated
-from echo_hf.config.judges import JudgeConfig, Rubric
+from echo_hf.config.evaluation import Evaluated, JudgeConfig, Rubric
 from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, ScoreError, TableError, unknown

@@ -1,4 +1,4 @@
-"""All figures of a run: win rates and the four metrics, written down with how they were made."""
+"""All figures of a run, written down with how they were made: win rates, metrics, agreement."""
 
 from __future__ import annotations
 
@@ -19,24 +19,34 @@ from echo_hf._infra.text import counted, percent
 from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import ImageError, MissingExtraError, ScoreError, WeightsError
+from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, WeightsError
 from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Result
 from echo_hf.judging.anchors import Anchors, anchors_of
 from echo_hf.judging.audit import Failures, drift_of, flagged, read_audits, read_failures
 from echo_hf.judging.rate import flags_of
-from echo_hf.judging.run_tables import UNKNOWN, Models, RunTables, models_of, opened, read_run
+from echo_hf.judging.run_tables import (
+    UNKNOWN,
+    Models,
+    RunTables,
+    models_of,
+    opened,
+    read_human_file,
+    read_run,
+)
 from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.metrics import TEXT_RENDERING, TextRenderingResult
 from echo_hf.metrics.result import MetricResult, coverage_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
+from echo_hf.scores.agreement import Agreement, agreement
 from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
 from echo_hf.scores.votes import Protocol
 from echo_hf.scores.win_rate import METRIC, board_of
 from echo_hf.systems.base import Task
-from echo_hf.tables import RATINGS
+from echo_hf.tables import HUMAN, RATINGS
 
 DRAWS = 1000
+AGREEMENT_FILE = "agreement.json"
 _, FROM_WORDS = BENCHMARKS
 HUMAN_CORRECTED = "win_rate_human_corrected"
 WIDTH = 0.03  # half an interval, of which the line on people speaks
@@ -215,7 +225,7 @@ class Run:
         if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
             overall = read_ratings(ratings, outputs)
             known = self.n_boot, self.failed, self.models, anchors
-            rates = win_rates(name, overall, None, protocol, *known)
+            rates = win_rates(name, overall, protocol, *known)
             by_people = _by_people(overall, human) if human else None
         if chosen is not None and chosen.num_rows:
             people = None if isinstance(by_people, str) else human or None
@@ -321,8 +331,7 @@ def image_metrics(config: Evaluated) -> Mapping[str, Callable[..., MetricResult]
 
 def win_rates(
     split: str,
-    ratings: RatingTable | pa.Table,
-    outputs: pa.Table | None,
+    table: RatingTable,
     protocol: Protocol,
     n_boot: int,
     failed: Mapping[str, Sequence[str]],
@@ -330,7 +339,6 @@ def win_rates(
     anchors: Anchors | None = None,
 ) -> SplitWinRates:
     """Win rates by both protocols, and how far to trust them; judges vote once for all of it."""
-    table = ratings if isinstance(ratings, RatingTable) else read_ratings(ratings, outputs)
     rates, results = dict[Protocol, scores.WinRate](), list[Result]()
     for each in get_args(Protocol):
         rate = scores.win_rate(table, protocol=each, n_boot=n_boot)
@@ -396,3 +404,60 @@ def _people_details(found: scores.HumanCorrected | str) -> dict[str, Any]:
         + (f"; intervals of ±{WIDTH} need {more} more" if needed else "")
     )
     return {"missing": None, "said": said, "result": found.as_json()}
+
+
+@dataclass(frozen=True)
+class RunAgreement:
+    """How far judges agree with people, over all samples and in each split."""
+
+    path: Path
+    merged: Agreement
+    splits: Mapping[str, Agreement]
+    left_out: Mapping[str, Mapping[Reason, int]]
+    failed: Failures = field(default_factory=dict)
+
+
+def agree(
+    config: Evaluated | Path | str,
+    *,
+    runs: Path | str = RUNS,
+    human: Path | None = None,
+    protocol: str | None = None,
+    n_boot: int = DRAWS,
+) -> RunAgreement:
+    """Compares a run's judges with people, and writes the figures to its `agreement.json`."""
+    config, folder, benchmark = opened(config, runs, protocol)
+    tables = read_run(benchmark, folder, None if human is None else read_human_file(human))
+    ranks, ratings = tables.human, tables.ratings
+    if ranks is None or not ranks.num_rows:
+        lost = sum(tables.left_out.get(HUMAN.name, {}).values())
+        raise RunError(
+            f"people ranked nothing of the benchmark in {str(folder.root)!r}, and {lost} ranks are "
+            "of other samples: run `echo-hf rank` with this config first, or name a file of ranks "
+            "with its sample_ids (--human FILE)"
+        )
+    folder.enter()
+
+    def compared(ranks: pa.Table, rated: pa.Table | None) -> Agreement:
+        overall = rated is not None and RUBRIC in rated["rubric"].to_pylist()
+        return agreement(ranks, rated if overall else None, protocol=config.protocol, n_boot=n_boot)
+
+    parts = {name: tables.of_split(ranks, name) for name in tables.tasks}
+    ranked = {name: part for name, part in parts.items() if part}
+    splits: dict[str, Agreement] = {}
+    for name, part in ranked.items() if len(ranked) > 1 else ():
+        samples = part["sample_id"].unique()
+        rated = ratings and ratings.filter(pc.is_in(ratings["sample_id"], samples))
+        splits[name] = compared(part, rated)
+    path, failed = folder.root / AGREEMENT_FILE, read_failures(folder.root)
+    found = RunAgreement(path, compared(ranks, ratings), splits, tables.left_out, failed)
+    written = {
+        "benchmark": benchmark.identity(),
+        "protocol": found.merged.protocol,
+        "left_out": tables.left_out,
+        "failed_audit": failed,
+        "merged": found.merged.as_json(),
+        "splits": {name: one.as_json() for name, one in splits.items()},
+    }
+    write_json(path, written)
+    return found

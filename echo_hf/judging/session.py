@@ -20,11 +20,9 @@ from datasets import Dataset
 from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
-from echo_hf.engines.auto import Engines
-from echo_hf.engines.base import Engine, abstains, check_installed
-from echo_hf.engines.estimate import Expected, Range, expected_calls, prices_of
-from echo_hf.engines.planner import RequestPlan
-from echo_hf.engines.pooled import PooledEngine
+from echo_hf.engines.base import Engine, Engines, abstains, check_installed
+from echo_hf.engines.checkpoint import PooledEngine
+from echo_hf.engines.planner import Expected, Range, RequestPlan, expected_calls, prices_of
 from echo_hf.engines.prices import MILLION
 from echo_hf.errors import EngineError, JudgeError, MissingExtraError, RunError
 from echo_hf.judging.rate import STAGE

@@ -14,11 +14,10 @@ from datasets import Dataset
 
 from echo_hf.builder.build import RUNS
 from echo_hf.config.checks import EngineChoice
-from echo_hf.config.evaluation import Evaluated
-from echo_hf.config.judges import ImageSize, JudgeConfig
+from echo_hf.config.evaluation import Evaluated, ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, check_installed
-from echo_hf.engines.estimate import Expected
 from echo_hf.engines.memory import check_fit
+from echo_hf.engines.planner import Expected
 from echo_hf.errors import GenerationError, JudgeError
 from echo_hf.judging import session
 from echo_hf.judging.judge import APPLICABILITY as FITTING

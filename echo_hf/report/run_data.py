@@ -30,9 +30,9 @@ from echo_hf.hub.release import rows_in
 from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Anchor, Result
 from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.agreement import AGREEMENT_FILE
 from echo_hf.judging.audit import read_audits
 from echo_hf.judging.run_tables import read_run
+from echo_hf.judging.score import AGREEMENT_FILE
 from echo_hf.metrics.color_shift import CHANNELS, LEVELS, Floats, Integers, histograms
 from echo_hf.metrics.image_features import in_order
 from echo_hf.metrics.result import MetricResult

@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 
 from echo_hf.engines.base import abstains
 from echo_hf.engines.checkpoint import family_of
-from echo_hf.engines.pixels import FAMILIES, fitted
+from echo_hf.engines.pixels import FAMILIES, budget_of, fitted
 from echo_hf.errors import ImageError
 from echo_hf.images.loader import open_image
 from echo_hf.reasons import Notice
@@ -134,8 +134,8 @@ class EngineFrames:
         """How places are named in an image."""
         if self.convention is not Convention.ABS_RESIZED:
             return Frame(self.convention, size, size)
-        budget = {"min_pixels": self.min_pixels, "max_pixels": self.max_pixels}
-        return Frame(self.convention, size, fitted(size, family=self.family, **budget))
+        budget = budget_of(self.family, self.min_pixels, self.max_pixels)
+        return Frame(self.convention, size, fitted(size, budget))
 
 
 def engine_frames(

@@ -25,7 +25,7 @@ from echo_hf.systems.base import GenerationResult, Task
 
 
 def open_inputs(task: Task) -> tuple[Image.Image, ...]:
-    return tuple(sent_reference(one, family=None) for one in task.inputs)
+    return tuple(sent_reference(one) for one in task.inputs)
 
 
 def as_png(image: Image.Image, compress_level: int = -1) -> bytes:
@@ -134,7 +134,7 @@ class SentInput:
 
 
 def sent_input(reference: ImageRef) -> SentInput:
-    seen = sent_reference(reference, family=None)
+    seen = sent_reference(reference)
     data = reference.file.read_bytes() if reference.file is not None else b""
     notices = load_image(data).notices
     with open_image(data) as image:

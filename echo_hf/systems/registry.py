@@ -14,16 +14,16 @@ from echo_hf._infra import registry
 from echo_hf._infra.worker_pool import shared_out, visible_gpus
 from echo_hf.config.checks import first_error
 from echo_hf.config.systems import Price, SystemConfig
-from echo_hf.engines.estimate import (
+from echo_hf.engines.planner import (
     NO_WORK,
     NOTHING,
     OF_TEXT,
     Expected,
     ListedImages,
     Range,
+    estimate_tokens,
     listed_images,
 )
-from echo_hf.engines.planner import estimate_tokens
 from echo_hf.engines.prices import MILLION
 from echo_hf.engines.server import Server
 from echo_hf.errors import GenerationError

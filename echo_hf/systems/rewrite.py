@@ -17,9 +17,8 @@ from echo_hf._infra.worker_pool import Place
 from echo_hf.config.checks import EngineChoice, Section, Whole, Words
 from echo_hf.config.systems import Price, SystemConfig
 from echo_hf.engines.base import Engine, Message, Request, Text, Usage, make_engine
-from echo_hf.engines.estimate import Expected, both, expected_calls
 from echo_hf.engines.memory import check_fit
-from echo_hf.engines.planner import RequestPlan, extended
+from echo_hf.engines.planner import Expected, RequestPlan, both, expected_calls, extended
 from echo_hf.engines.server import ServerEngine
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.pipeline.answers import Failure, parse

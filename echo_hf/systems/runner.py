@@ -20,7 +20,7 @@ from echo_hf._infra.http_errors import RequestError, RetryPolicy
 from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import Usage
-from echo_hf.engines.estimate import Expected, Range, measured, shown_dollars, shown_time
+from echo_hf.engines.planner import Expected, Range, measured, shown_dollars, shown_time
 from echo_hf.errors import EchoError, GenerationError, ImageError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener

@@ -33,7 +33,7 @@ from echo_hf.builder.update import ASIDE, Updated, planned_build, update
 from echo_hf.cli import app
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, register
-from echo_hf.engines.estimate import NO_WORK
+from echo_hf.engines.planner import NO_WORK
 from echo_hf.errors import (
     EngineError,
     MissingExtraError,

@@ -24,7 +24,7 @@ from echo_hf.builder.review import (
     triage,
 )
 from echo_hf.builder.update import why
-from echo_hf.cli.check_view import show_open
+from echo_hf.cli.build_view import show_open
 from echo_hf.curate.edits import Edit
 from echo_hf.errors import ReviewError, RunError
 from echo_hf.hub.release import Release

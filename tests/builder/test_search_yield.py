@@ -29,7 +29,7 @@ from echo_hf.builder.search_yield import (
     windows_of,
     write_yields,
 )
-from echo_hf.cli.posts_view import show_yields
+from echo_hf.cli.build_view import show_yields
 from echo_hf.config.collection import Search
 from echo_hf.config.loading import load_config
 from echo_hf.config.systems import shipped_config

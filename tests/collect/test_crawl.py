@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from echo_hf.cli.posts_view import crawl_lines, show_crawled, show_plan
+from echo_hf.cli.build_view import crawl_lines, show_crawled, show_plan
 from echo_hf.collect.crawl import (
     MOST_IDLE,
     STATS,

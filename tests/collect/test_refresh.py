@@ -17,7 +17,7 @@ from echo_hf.apps.events import forget
 from echo_hf.builder.build import run_until
 from echo_hf.builder.refresh import RECORD, Refreshed, RefreshRecord, refresh
 from echo_hf.cli import app
-from echo_hf.cli.posts_view import refresh_lines
+from echo_hf.cli.build_view import refresh_lines
 from echo_hf.collect.crawl import Patience, crawl_posts
 from echo_hf.collect.crawl_ledger import LEDGER, stored_answers
 from echo_hf.collect.platforms.base import PLATFORMS, Question, Tariff

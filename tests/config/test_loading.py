@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.collection import Span, phase_spans
@@ -227,6 +225,15 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("target.aliases", "lumen", "target.aliases is 'lumen': input should be a list"),
     ("posts.0.path", "a\x07", "posts.0.path is 'a\\x07': expected the name of a file"),
     ("engines.reader", {"model": "m"}, "engines.reader.kind is missing: field required"),
+    *(
+        (path, 3, f"{path} is 3: expected a mapping, such as {{key: value}}")
+        for path in ("target", "posts.0", "engines", "engines.reader", "stages.safety", "rights")
+    ),
+    (
+        "engines",
+        {name: {"kind": "rules"} for name in ("text", "vision")},
+        "stages.safety.engine: unknown engine 'reader'; known: text, vision",
+    ),
     ("splits.cap", 0, "splits.cap is 0: input should be greater than or equal to 1"),
     *(("splits.cap", value, "input should be a valid integer") for value in (True, 1.0, "1")),
     ("stages.extract.engine", "raeder", "stages.extract.engine: unknown engine 'raeder'; did you"),
@@ -274,22 +281,10 @@ def test_what_is_wrong_is_named(path: str, value: Any, said: str) -> None:
     assert "hidden" not in message
 
 
-def test_a_section_is_a_mapping() -> None:
-    for path in ("target", "posts.0", "engines", "engines.reader", "stages.safety", "rights"):
-        said = "expected a mapping, such as {key: value}"
-        assert _refused(_with(path, 3)) == f"{path} is 3: {said}"
-
-
 def test_a_missing_key_is_named_unless_another_is_misspelt() -> None:
     for key in ("engines", "name"):
         assert _refused(_without(key)) == f"{key} is missing: field required"
     assert _refused({**_without("name"), "nmae": "x"}).startswith("unknown key 'nmae'; did you")
-
-
-def test_a_stage_needs_an_engine_that_is_there() -> None:
-    engines = {name: {"kind": "rules"} for name in ("text", "vision")}
-    said = "stages.safety.engine: unknown engine 'reader'; known: text, vision"
-    assert _refused(_with("engines", engines)) == said
 
 
 # --- files ---
@@ -315,8 +310,7 @@ def test_a_stage_needs_an_engine_that_is_there() -> None:
 )
 def test_what_is_not_a_mapping_in_plain_yaml_is_refused(file: Path, text: str, said: str) -> None:
     file.write_text(text, "utf-8")
-    assert _refused(file).startswith(f"{file}: ")
-    assert said in _refused(file)
+    assert _refused(file).startswith(f"{file}: {said}")
 
 
 def test_a_tag_runs_nothing(file: Path, tmp_path: Path) -> None:
@@ -333,15 +327,6 @@ def test_what_is_no_text_file_is_named(file: Path, tmp_path: Path) -> None:
     assert _refused(tmp_path).startswith(f"config {str(tmp_path)!r} is not a regular file: ")
     file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
     assert _refused(file).startswith(f"cannot read config {str(file)!r}: 'utf-8' codec can't")
-
-
-@given(st.dictionaries(st.sampled_from([*LEAST, "splits", "a"]), st.integers() | st.text()))
-@settings(suppress_health_check=[HealthCheck.too_slow])
-def test_no_mapping_breaks_the_reading(data: dict[str, Any]) -> None:
-    try:
-        assert isinstance(parse_config(data, "c.yaml"), Config)
-    except ConfigError as error:
-        assert str(error).splitlines() == [str(error)]  # noqa: PT017 - both are right
 
 
 # --- searches ---

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from echo_hf.config.checks import first_error
-from echo_hf.config.judges import JudgeConfig, read_judge, shipped_judges
+from echo_hf.config.evaluation import JudgeConfig, read_judge, shipped_judges
 from echo_hf.config.loading import load_config
 from echo_hf.config.systems import (
     SystemConfig,
@@ -205,14 +206,8 @@ def test_the_papers_judges_and_three_of_today_are_brought_along(
     """Each has an engine that takes its options."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     judges = {file.stem: read_judge(file) for file in shipped_judges()}
-    assert {name: one.status for name, one in judges.items()} == {
-        "gpt_4o_2024_11_20": "substitute",
-        "gemini_3_8_flash": "substitute",
-        "qwen2_5_vl_32b": "as_published",
-        "gemma_3_27b": "current",
-        "gpt_6_luna": "current",
-        "qwen3_vl_32b": "current",
-    }
+    counts = Counter(one.status for one in judges.values())
+    assert counts == {"as_published": 1, "substitute": 2, "current": 3}
     for name, one in judges.items():
         assert one.name == name
         assert (one.status == "current") == (one.stands_for is None)

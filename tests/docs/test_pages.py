@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli import app
-from echo_hf.engines.estimate import listed_calls
+from echo_hf.engines.planner import listed_calls
 from echo_hf.engines.prices import price_list
 from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT

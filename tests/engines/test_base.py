@@ -10,28 +10,18 @@ from typing import Any, Self
 import pytest
 
 from echo_hf.config.checks import EngineChoice
-from echo_hf.engines.auto import Engines, has_gpu
 from echo_hf.engines.base import (
-    Completion,
     Engine,
-    Usage,
+    Engines,
     engine_names,
     engine_needs,
+    has_gpu,
     make_engine,
     register,
 )
 from echo_hf.errors import EngineError
 from tests.errors_for_tests import said_by
 from tests.stages_for_tests import Scripted
-
-
-def test_only_a_whole_answer_is_an_answer() -> None:
-    whole, not_whole = [Completion("yes"), Completion("")], [Completion(None)]
-    not_whole += [Completion("yes", finish_reason=one) for one in ("length", "refusal", "other")]
-    not_whole.append(Completion("yes", error="lost"))
-    assert all(one.is_answer for one in whole)
-    assert not any(one.is_answer for one in not_whole)
-    assert Usage(1, 20, 300) + Usage(4, 50, 600) == Usage(5, 70, 900)
 
 
 def test_a_registered_engine_is_made_by_its_name() -> None:

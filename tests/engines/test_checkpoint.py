@@ -15,8 +15,7 @@ import pytest
 from huggingface_hub import constants
 
 from echo_hf.engines.base import Completion, make_engine
-from echo_hf.engines.checkpoint import Checkpoint, failure, family_of, find_checkpoint
-from echo_hf.engines.pooled import portable
+from echo_hf.engines.checkpoint import Checkpoint, failure, family_of, find_checkpoint, portable
 from echo_hf.engines.schema import grammar_schema
 from echo_hf.errors import EngineError, ImageError, MissingExtraError
 from tests.errors_for_tests import said_by
@@ -79,6 +78,11 @@ def test_a_folder_is_known_by_what_it_holds(folder: Path, tmp_path: Path) -> Non
     assert find_checkpoint(str(moved)).revision == found.revision
     with pytest.raises(EngineError, match=r"is a folder, which has no revision 'v2': leave it out"):
         find_checkpoint(str(folder), "v2")
+    for name in ("config.json", "model.safetensors"):
+        (moved / name).unlink()
+        with pytest.raises(EngineError, match=r"no model: expected 'config\.json' and weights"):
+            find_checkpoint(str(moved))
+        shutil.copy(folder / name, moved / name)
 
 
 @pytest.mark.parametrize(
@@ -96,13 +100,6 @@ def test_a_changed_file_is_another_model(folder: Path, name: str, data: bytes, s
     before = find_checkpoint(str(folder)).revision
     (folder / name).write_bytes(data)
     assert (find_checkpoint(str(folder)).revision == before) is same
-
-
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-def test_a_folder_without_a_model_is_told(folder: Path, name: str) -> None:
-    (folder / name).unlink()
-    with pytest.raises(EngineError, match=r"holds no model: expected 'config\.json' and weights"):
-        find_checkpoint(str(folder))
 
 
 FAMILIES = {

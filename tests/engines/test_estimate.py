@@ -13,26 +13,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
-from echo_hf.config.judges import read_judge, shipped_judges
+from echo_hf.config.evaluation import read_judge, shipped_judges
 from echo_hf.config.systems import shipped_configs
 from echo_hf.engines.base import Request, make_engine
-from echo_hf.engines.estimate import (
+from echo_hf.engines.planner import (
     NO_WORK,
     Expected,
     Range,
+    RequestPlan,
     both,
+    estimate_tokens,
     expected_calls,
+    extended,
     listed_calls,
     listed_images,
     measured,
+    plan_order,
     shown_dollars,
     shown_time,
-)
-from echo_hf.engines.planner import (
-    RequestPlan,
-    estimate_tokens,
-    extended,
-    plan_order,
 )
 from tests.stages_for_tests import request
 
@@ -76,12 +74,7 @@ TWO_BY_TWO = {"model": QWEN, "devices": 4, "tensor_parallel_size": 2}
         # Weights of one's own bill nothing, and take the time of a GPU.
         ("vllm", {"model": QWEN}, (6 * 0.3, 6 * 0.8, 6 * 2.5), "an H100"),
         # Four GPUs are two processes of two GPUs each.
-        (
-            "vllm",
-            {"model": QWEN, "devices": 4, "tensor_parallel_size": 2},
-            (0.9, 2.4, 7.5),
-            "an H100",
-        ),
+        ("vllm", TWO_BY_TWO, (0.9, 2.4, 7.5), "an H100"),
         ("moderation", {"concurrency": 2}, (0.6, 1.8, 9), None),
     ],
 )

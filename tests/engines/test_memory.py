@@ -17,7 +17,7 @@ import pytest
 from huggingface_hub import constants
 
 from echo_hf.config.checks import EngineChoice
-from echo_hf.config.judges import read_judge, shipped_judges
+from echo_hf.config.evaluation import read_judge, shipped_judges
 from echo_hf.config.systems import shipped_configs
 from echo_hf.engines.memory import (
     GIB,

@@ -20,7 +20,6 @@ from echo_hf.engines.base import ImageRef
 from echo_hf.engines.pixels import (
     FAMILIES,
     Budget,
-    PixelRule,
     Size,
     budget_of,
     data_url,
@@ -36,15 +35,8 @@ NAMES = st.sampled_from(sorted(FAMILIES))
 # From budgets that are hardly wide enough to those of published checkpoints.
 LEAST = st.one_of(st.none(), st.integers(1, 300_000))
 MOST = st.one_of(st.none(), st.integers(784, 20_000_000))
-ASKED = {"family": NAMES, "min_pixels": LEAST, "max_pixels": MOST}
-
-
-def _fitted(size: Size, asked: dict[str, Any]) -> Size:
-    try:
-        return fitted(size, **asked)
-    except (EngineError, ImageError):
-        assume(False)
-        raise
+ASKED = st.tuples(NAMES, LEAST, MOST)
+Asked = tuple[str, int | None, int | None]
 
 
 @pytest.mark.parametrize(
@@ -97,39 +89,44 @@ def test_what_is_asked_for_replaces_the_familys_own(
     ],
 )
 def test_sizes_by_hand(size: Size, family: str | None, most: int | None, expected: Size) -> None:
-    assert fitted(size, family=family, max_pixels=most) == expected
+    assert fitted(size, budget_of(family, None, most)) == expected
 
 
-@given(SIZES, st.fixed_dictionaries(ASKED))
-def test_a_fitted_size_keeps_the_rule(size: Size, asked: dict[str, Any]) -> None:
-    own, sent = FAMILIES[asked["family"]], _fitted(size, asked)
-    assert [side % own.factor for side in sent] == [0, 0]
-    low, high = asked["min_pixels"] or own.min_pixels, asked["max_pixels"] or own.max_pixels or 0
+@given(SIZES, ASKED)
+def test_a_fitted_size_keeps_the_rule(size: Size, asked: Asked) -> None:
+    try:
+        budget = budget_of(*asked)
+        sent = fitted(size, budget)
+    except (EngineError, ImageError):
+        assume(False)
+    factor, low, high = budget
+    assert [side % factor for side in sent] == [0, 0]
+    assert high is not None
     assert low <= sent[0] * sent[1] <= high
     area = size[0] * size[1]
     assert any(
-        all(abs(side * by - to) <= own.factor for side, to in zip(size, sent, strict=True))
+        all(abs(side * by - to) <= factor for side, to in zip(size, sent, strict=True))
         for by in (1.0, math.sqrt(low / area), math.sqrt(high / area))
     )
-    wider = {"family": asked["family"], "min_pixels": 1, "max_pixels": 10**9}
-    assert fitted(sent, **asked) == fitted(sent, **wider) == sent
-    assert fitted(size[::-1], **asked) == sent[::-1]
+    assert fitted(sent, budget) == fitted(sent, budget_of(asked[0], 1, 10**9)) == sent
+    assert fitted(size[::-1], budget) == sent[::-1]
 
 
 @pytest.mark.models
-@given(SIZES, st.fixed_dictionaries(ASKED))
-def test_the_rule_is_that_of_transformers(size: Size, asked: dict[str, Any]) -> None:
+@given(SIZES, ASKED)
+def test_the_rule_is_that_of_transformers(size: Size, asked: Asked) -> None:
     smart_resize = _processors().smart_resize
-    own = FAMILIES[asked["family"]]
-    least, most = asked["min_pixels"] or own.min_pixels, asked["max_pixels"] or own.max_pixels
+    own = FAMILIES[asked[0]]
+    least, most = asked[1] or own.min_pixels, asked[2] or own.max_pixels
+    assert most is not None
     assume(own.factor**2 <= most >= least)
     height, width = smart_resize(size[1], size[0], own.factor, least, most)
     is_taken_again = max(width, height) <= 200 * min(width, height)
     if least <= width * height <= most and is_taken_again:
-        assert fitted(size, **asked) == (width, height)
+        assert fitted(size, budget_of(*asked)) == (width, height)
     else:
         with pytest.raises(ImageError):
-            fitted(size, **asked)
+            fitted(size, budget_of(*asked))
 
 
 @pytest.mark.parametrize(
@@ -144,9 +141,9 @@ def test_the_rule_is_that_of_transformers(size: Size, asked: dict[str, Any]) -> 
 )
 def test_a_shape_that_cannot_be_sent_is_told(size: Size, most: int | None) -> None:
     """Exactly 200 times as long as high is not too long."""
-    said = said_by(ImageError, partial(fitted, size, family="qwen2_5_vl", max_pixels=most))
+    said = said_by(ImageError, partial(fitted, size, budget_of("qwen2_5_vl", None, most)))
     assert said.startswith(f"an image of {size[0]} x {size[1]} pixels has no size between min_pix")
-    assert fitted((5600, 28), family="qwen2_5_vl") == (5600, 28)
+    assert fitted((5600, 28), FAMILIES["qwen2_5_vl"]) == (5600, 28)
 
 
 def noise(width: int, height: int) -> Any:
@@ -162,12 +159,12 @@ def kept(folder: Path, pixels: Any, kind: str = "PNG", **options: Any) -> ImageR
 def test_an_image_is_sent_upright_and_as_its_rule_says(tmp_path: Path) -> None:
     """Without family and budget not a pixel changes; one stored on its side is 100 x 300."""
     pixels = noise(900, 2)
-    sent = sent_reference(kept(tmp_path, pixels), family=None)
+    sent = sent_reference(kept(tmp_path, pixels))
     np.testing.assert_array_equal(np.asarray(sent), pixels)
     exif = Image.Exif()
     exif[0x0112] = 6
     sideways = kept(tmp_path, noise(300, 100), "JPEG", exif=exif)
-    assert sent_reference(sideways, family="qwen2_5_vl").size == (112, 308)
+    assert sent_reference(sideways, FAMILIES["qwen2_5_vl"]).size == (112, 308)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
@@ -183,8 +180,8 @@ def test_what_every_server_takes_is_sent_as_it_is(tmp_path: Path, kind: str) -> 
         assert head == f"data:image/{kind.lower()};base64"
         assert hashlib.sha256(data).hexdigest() == image.sha256
     # 50 x 30 is 1500 pixels; at most 800 is 36 x 21 before rounding: one patch of 28 each way.
-    rule = PixelRule(family="qwen2_5_vl", min_pixels=784, max_pixels=800)
-    data = base64.b64decode(data_url(image, rule).partition(",")[2])
+    budget = budget_of("qwen2_5_vl", 784, 800)
+    data = base64.b64decode(data_url(image, budget).partition(",")[2])
     assert Image.open(io.BytesIO(data)).size == (28, 28)
 
 

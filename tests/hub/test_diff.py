@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from scipy.spatial.distance import cityblock
 
-from echo_hf.cli.release_view import show_diff
+from echo_hf.cli.build_view import show_diff
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.diff import Cause, ReleaseDiff, compare, diff, drift, first_bigram
 from echo_hf.hub.facts import ReleaseFacts, SampleCounts

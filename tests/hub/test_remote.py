@@ -12,7 +12,7 @@ import pytest
 from datasets import Dataset
 from rich.console import Console
 
-from echo_hf.cli.release_view import show_holding
+from echo_hf.cli.build_view import show_holding
 from echo_hf.errors import HubError
 from echo_hf.hub.release import Release
 from echo_hf.hub.remote import Holding, delete_tags, hub_errors, revisions_holding

@@ -96,22 +96,17 @@ def test_what_is_asked_once_is_kept(folder: Path) -> None:
 
 
 def test_scores_follow_the_flags_that_the_command_asked_for(folder: Path) -> None:
-
-    def only_lamp(asked: Request) -> str:
-        metrics = asked.inputs["metrics"]
-        return says(**{name: int(prompt_of(asked) == "draw lamp") for name in metrics})
-
-    ScriptedJudge(only_lamp).use()
+    ScriptedJudge(flagged).use()
     path = config_of(folder, [], applicability={"engine": {"kind": scripted.KIND}})
     done = called(folder, "judge", "--applicability")
     assert done.exit_code == 0, done.output
     assert "applicability.parquet" in done.output
     refused = called(folder, "judge", "--applicability", "--judges", "mira")
     assert "leave out --judges" in str(refused.exception)
-    scores = score(path, runs=folder / "runs", n_boot=0)
-    shifts = [one for one in scores.splits[0].metrics if one.metric == "color_shift"]
-    assert {tuple(task.sample_id for task in one.fitting) for one in shifts} == {("lamp",)}
-    assert all(one.asked for one in shifts)
+    metrics = score(path, runs=folder / "runs", n_boot=0).splits[0].metrics
+    fitting = {one.metric: {task.sample_id for task in one.fitting} for one in metrics}
+    assert fitting["color_shift"] == {*scripted.EDITS}
+    assert fitting["face_identity"] == set()
 
 
 def test_a_config_that_names_nobody_says_how(folder: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from echo_hf.config.judges import JudgeConfig
+from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.audit import RULES, Audited, Honeypot, audit, audit_of

@@ -126,32 +126,24 @@ def test_of_several_systems_in_two_runs_one_is_named(folder: Path) -> None:
     assert (found["base"], found["new"]) == (f"c in {pair[0]}", f"c in {pair[1]}")
 
 
-def other_judge(one: Row) -> None:
-    one["judge"] = "noor"
-
-
-def other_prompt(one: Row) -> None:
-    one["prompt_digest"] = "1" * 64
-
-
-def other_model(one: Row) -> None:
-    one["provenance"] = json.dumps({"judge": {"answered_by": {}, "digest": "b" * 64}})
+MADE, ELSEWHERE = (
+    json.dumps({"judge": {"answered_by": {}, "digest": letter * 64}}) for letter in "ab"
+)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (other_judge, "rated by ['mira'], b by ['mira', 'noor']: expected the same judges"),
-        (other_prompt, "judges ['mira'] rated a and b by other instructions, on 1 prompts"),
-        (other_model, "rated a and b by another model or other settings, on 1 prompts"),
+        ({"judge": "noor"}, "rated by ['mira'], b by ['mira', 'noor']: expected the same judges"),
+        ({"prompt_digest": "1" * 64}, "['mira'] rated a and b by other instructions, on 1 "),
+        ({"provenance": ELSEWHERE}, "a and b by another model or other settings, on 1 prompts"),
     ],
 )
 def test_what_was_judged_otherwise_is_not_compared(folder: Path, change: Any, said: str) -> None:
-    made = json.dumps({"judge": {"answered_by": {}, "digest": "a" * 64}})
-    every = [rows(name, (60, 5.0), prompt_digest="0" * 64, provenance=made) for name in "ab"]
+    every = [rows(name, (60, 5.0), prompt_digest="0" * 64, provenance=MADE) for name in "ab"]
     rate(folder, *every)
     assert held(folder).exit_code == 0
-    change(every[1][7])
+    every[1][7] |= change
     rate(folder, *every)
     assert said in str(held(folder).exception)
 

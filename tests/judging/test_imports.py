@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from echo_hf.errors import ConfigError, RunError
-from echo_hf.judging.agreement import agree
 from echo_hf.judging.imports import Imported, import_judgements
-from echo_hf.judging.score import score
+from echo_hf.judging.score import agree, score
 from echo_hf.reasons import IgnoredRating, NotImported, Reason
 from echo_hf.scores import human_corrected
 from echo_hf.tables import OUTPUTS, RATINGS

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from echo_hf.config.judges import read_judge, shipped_judges
+from echo_hf.config.evaluation import read_judge, shipped_judges
 from echo_hf.curate.provenance import without_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
 from echo_hf.errors import ConfigError, EngineError, JudgeError, MissingExtraError, RunError
 from echo_hf.judging.gate import MADE_BY
 from echo_hf.judging.judge import judge
+from echo_hf.judging.rate import as_published
 from echo_hf.judging.session import JudgingResult
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Failed, Outcome, Unrated
@@ -109,6 +110,21 @@ def test_every_output_is_rated_once_and_told_how(folder: Path) -> None:
     store = RunFolder(root(folder)).store()
     assert store.forget(["https://example.org/lamp"]) == len(SYSTEMS)
     store.close()
+
+
+def test_images_are_sent_as_published_and_each_repeat_is_another_question(folder: Path) -> None:
+    """Small JPEG files; the provenance of a rating names those that were looked at."""
+    config_of(folder, [judge_of(repeats=2)], protocol="published")
+    engine = ScriptedJudge().use()
+    judged(folder)
+    assert Counter(one.repeat for one in engine.asked) == {0: 10, 1: 10}
+    row = next(one for one in rows_of(folder) if one["sample_id"] == "lamp")
+    store = RunFolder(root(folder)).images
+    small = [as_published(one) for one in (GIVEN, store.open(row["output_sha256"]))]
+    digests = [hashlib.sha256(one).hexdigest() for one in small]
+    assert images_of(engine.asked[0]) == digests
+    seen = json.loads(row["provenance"])["judge"]["shown"]
+    assert [*seen["inputs"], seen["output"]] == digests
 
 
 def test_another_way_of_reading_asks_nobody(folder: Path) -> None:

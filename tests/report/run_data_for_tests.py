@@ -24,6 +24,7 @@ from echo_hf.judging.score import win_rates
 from echo_hf.judging.trust import Trust, trust_lines
 from echo_hf.report.analysis.result import Analysis
 from echo_hf.report.run_data import Output, Rating, ReportSample, Results, RunData
+from echo_hf.scores.rating_table import read_ratings
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
 SYSTEMS = ("anole_two", "bravo")
@@ -98,8 +99,8 @@ def results(
         ]
         found = None
         if rows:
-            table = pa.Table.from_pylist(rows)
-            scored = win_rates(split, table, None, "corrected", 100, {}, models)
+            table = read_ratings(pa.Table.from_pylist(rows))
+            scored = win_rates(split, table, "corrected", 100, {}, models)
             found, trusted[split] = scored.details, scored.trust
         details[split] = {"samples": len(ids), "win_rate": found, "metrics": more.get(split, ())}
     benchmark = {"name": "lumen", "digests": dict.fromkeys(details, "0" * 64)}

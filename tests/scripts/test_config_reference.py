@@ -16,8 +16,7 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 from echo_hf.config.checks import sections_of
-from echo_hf.config.evaluation import Evaluation
-from echo_hf.config.judges import JudgeConfig
+from echo_hf.config.evaluation import Evaluation, JudgeConfig
 from echo_hf.config.loading import Config
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.recorded import RecordedEngine

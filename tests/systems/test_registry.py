@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from echo_hf.config.systems import SystemConfig, read_system, shipped_systems
 from echo_hf.engines.base import ImageRef
-from echo_hf.engines.estimate import NO_WORK
+from echo_hf.engines.planner import NO_WORK
 from echo_hf.errors import EngineError, GenerationError, MissingExtraError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import System, Task, is_secret, unsupported_task, without_secrets

@@ -21,7 +21,7 @@ from echo_hf.config.checks import EngineChoice, shown_value
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import shipped_config
-from echo_hf.engines.auto import Engines
+from echo_hf.engines.base import Engines
 from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import ConfigError, GoldError, unknown
 from echo_hf.pipeline.batch_inference import FillStats, plan

@@ -41,7 +41,7 @@ from echo_hf.cli.evaluation_view import show_draw, show_written
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import RunError, ScoreError
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.agreement import agree
+from echo_hf.judging.score import agree
 from echo_hf.reasons import LeftOut, NotJudged, NotRanked
 from echo_hf.scores import human_corrected
 from echo_hf.systems.base import Task

@@ -306,6 +306,21 @@ def test_no_response_breaks_it(status: int, text: str) -> None:
     assert not JUDGED(Reply(status, {}, text)).is_answer
 
 
+def test_cached_tokens_and_the_price_are_reported() -> None:
+    """By hand: (100 * 1 + 20 * 10) / 1e6, unless the response says what it cost."""
+    usage = {"prompt_tokens": 100, "completion_tokens": 20}
+    usage |= {"prompt_tokens_details": {"cached_tokens": 40}}  # type: ignore[dict-item]
+    priced = OpenAIEngine(model="tiny", **{PROMPT: 1.0, ANSWER: 10.0}).judged
+    for judged, said, usd in (
+        (JUDGED, {}, None),
+        (priced, {}, 0.0003),
+        (priced, {"cost": 0.5}, 0.5),
+    ):
+        body = completion("red", usage={**usage, **said}).body
+        done = judged(Reply(200, {}, json.dumps(body)))
+        assert (done.usage, done.cost_usd) == (Usage(100, 20, 40), usd)
+
+
 # --- servers that fail ---
 
 BILLED = Usage(10, 3, 0)
@@ -390,12 +405,7 @@ FINAL: dict[str, tuple[Answer, Completion]] = {
             "column 15 (char 14)"
         ),
     ),
-    "a refusal": (
-        completion(None, message={"refusal": "I cannot help with that."}),
-        Completion(None, "I cannot help with that.", "refusal", BILLED),
-    ),
     "a cut answer": (completion('{"name', "length"), Completion('{"name', None, "length", BILLED)),
-    "a bad request": (fault(400, "image is too large"), failed("status 400: image is too large")),
     "too long a wait": (
         fault(429, "quota of today is used up", headers={"Retry-After": "86400"}),
         failed("status 429: quota of today is used up"),
@@ -502,18 +512,6 @@ def test_used_tokens_count_against_the_limit(server: LoopbackServer, engine: Mak
     assert ask(asked).text == "red"
     # 5 tokens at one a minute, less the second that may go early.
     assert 280 < asked.tokens.left_s(asked.tokens.reserve(0)) <= 299
-
-
-def test_cached_tokens_and_the_price_are_reported(server: LoopbackServer, engine: Make) -> None:
-    usage = {"prompt_tokens": 100, "completion_tokens": 20}
-    usage |= {"prompt_tokens_details": {"cached_tokens": 40}}  # type: ignore[dict-item]
-    whole = completion("red", usage=usage)
-    in_turn(server, whole, whole, completion("red", usage={**usage, "cost": 0.5}))
-    priced = {"usd_per_million_prompt_tokens": 1, "usd_per_million_completion_tokens": 10}
-    done = [ask(engine(**options)) for options in ({}, priced, priced)]
-    assert {one.usage for one in done} == {Usage(100, 20, 40)}
-    # (100 * 1 + 20 * 10) / 1e6
-    assert [one.cost_usd for one in done] == [None, 0.0003, 0.5]
 
 
 # --- a stage and a store ---

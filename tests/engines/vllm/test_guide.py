@@ -12,8 +12,7 @@ import yaml
 
 from echo_hf.config.loading import parse_config
 from echo_hf.engines.base import Engine
-from echo_hf.engines.moderation import ModerationEngine
-from echo_hf.engines.openai import OpenAIEngine
+from echo_hf.engines.openai import ModerationEngine, OpenAIEngine
 from echo_hf.engines.vllm import VllmEngine
 from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT

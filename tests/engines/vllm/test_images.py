@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.engines.pixels import sent_reference
+from echo_hf.engines.pixels import budget_of, sent_reference
 from echo_hf.engines.vllm import REQUESTS_AHEAD, conversation, images_ahead
 from tests.engines.test_conformance import image
 
@@ -38,7 +38,7 @@ def test_an_image_in_another_size_is_another_content(tmp_path: Path) -> None:
     reference = image(tmp_path, 1, (560, 280))
     # The whole image, and half the sides in a quarter of the pixels: whole numbers of patches.
     for width, height in ((560, 280), (280, 140)):
-        read = partial(sent_reference, family="qwen2_5_vl", max_pixels=width * height)
+        read = partial(sent_reference, budget=budget_of("qwen2_5_vl", None, width * height))
         part = conversation(showing(reference), read)[0]["content"][0]
         assert part["image_pil"].size == (width, height)
         assert part["uuid"] == f"{reference.sha256}-{width}x{height}"
@@ -47,8 +47,7 @@ def test_an_image_in_another_size_is_another_content(tmp_path: Path) -> None:
 def test_text_alone_is_sent_as_text() -> None:
     turns = (Message("system", (Text("a"),)), Message("user", (Text("b"), Text("c"))))
     parts = [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]
-    read = partial(sent_reference, family=None)
-    assert conversation(Request("t", turns, None, 8), read) == [
+    assert conversation(Request("t", turns, None, 8), sent_reference) == [
         {"role": "system", "content": "a"},
         {"role": "user", "content": parts},
     ]
