@@ -148,7 +148,7 @@ def accounts(
         shown = run[0].lstrip(".+-")
         pieces += [" " * (run.end() - len(shown) - done), shown]
         done = run.end()
-    for match in (pieces and _finder().match("".join(pieces))) or ():
+    for match in (_finder().match("".join(pieces)) if pieces else None) or ():
         is_address = match.schema == "mailto:"
         if is_address or _is_person(match.raw[1:], products):
             yield match.index, match.last_index, "e-mail" if is_address else "handle"
