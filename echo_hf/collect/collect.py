@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 PostRow = Mapping[str, Any]
 ImageEntry = Mapping[str, Any]
+Put = Callable[[str, str], "str | Finding | None"]
 COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 ORDER = [("timestamp", "ascending"), ("url", "ascending")]
 PLAIN = ("post_id", "platform", "author", "timestamp", "lang", "parent_url", "quoted_url")
@@ -247,8 +248,9 @@ class Collect(Stage):
         """The posts of the records, and a remark for all that is wrong with them."""
         posts: list[tuple[int, dict[str, Any]]] = []
         said: list[tuple[int, RowIssue]] = []
+        put = functools.cache(functools.partial(_put, self.images))  # posts may share an image
         for row, record in enumerate(self.input_rows(table)):
-            for parsed in self._parsed(record):
+            for parsed in self._parsed(record, put):
                 if not isinstance(parsed, Finding):
                     posts.append((row, parsed))
                     continue
@@ -279,7 +281,7 @@ class Collect(Stage):
         """Everything that decides the result, with what is forgotten."""
         return {**super().describe(), "forgotten": sorted(self.forgotten.hashes)}
 
-    def _parsed(self, record: dict[str, Any]) -> Iterator[dict[str, Any] | Finding]:
+    def _parsed(self, record: dict[str, Any], put: Put) -> Iterator[dict[str, Any] | Finding]:
         try:
             data = json.loads(record["record"])
         except (ValueError, RecursionError) as error:
@@ -290,7 +292,7 @@ class Collect(Stage):
         for found in every or [Finding(Reject.NOT_A_POST, "the record holds no post")]:
             if isinstance(found, Post):
                 if not is_x_name(found.platform) or platform_of(found.url) == "x":
-                    yield from self._kept(found, record)
+                    yield from self._kept(found, record, put)
                     continue
                 # What may be done with a post is told by its address for good.
                 found = Finding(Reject.OTHER_PLATFORM, f"{found.platform!r}: {found.url}")
@@ -298,19 +300,18 @@ class Collect(Stage):
             is_reject = isinstance(found.reason, Reject)
             yield Finding(Notice.FORGOTTEN if is_reject else found.reason, "") if named else found
 
-    def _kept(self, read: Post, record: dict[str, Any]) -> Iterator[dict[str, Any] | Finding]:
+    def _kept(
+        self, read: Post, record: dict[str, Any], put: Put
+    ) -> Iterator[dict[str, Any] | Finding]:
         post, images = self.forgotten.cleared(read), list[dict[str, Any]]()
         if post != read:
             is_own = read.url in self.forgotten
             yield Finding(Notice.FORGOTTEN if is_own else Notice.FORGOTTEN_LINK, "")
         for one in post.pictures:
-            digest = None
-            if one.path and self.images is not None:
-                found = _put(self.images, one.path, record["folder"])
-                if isinstance(found, Finding):
-                    yield found
-                else:
-                    digest = found
+            digest = put(one.path, record["folder"]) if one.path else None
+            if isinstance(digest, Finding):
+                yield digest
+                digest = None
             images.append({"sha256": digest, "url": one.url, "alt_text": one.alt_text})
         yield {
             **{name: getattr(post, name, None) for name in READ_POSTS.columns},
@@ -323,8 +324,10 @@ class Collect(Stage):
         }
 
 
-def _put(images: ImageStore, path: str, folder: str) -> str | Finding:
+def _put(images: ImageStore | None, path: str, folder: str) -> str | Finding | None:
     """The digest of an image beside the posts, or why it could not be taken in."""
+    if images is None:
+        return None
     root = Path(folder)
     try:
         # A link inside the folder may lead out of it: what counts is where it ends.
@@ -348,6 +351,6 @@ def _put(images: ImageStore, path: str, folder: str) -> str | Finding:
         return Finding(Notice.BROKEN_IMAGE, f"{path!r}: {error}")
 
 
-@lru_cache(maxsize=32)
+@functools.lru_cache(maxsize=32)
 def _source(name: str) -> Source:
     return make_source(name)

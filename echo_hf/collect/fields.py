@@ -96,8 +96,8 @@ class Fields:
         self.findings.append(Finding(notice, detail))
 
     def closed(self, known: Collection[str]) -> None:
-        unknown = sorted(f"{self.place}{name}" for name in self.record if name not in known)
-        if unknown:
+        if not frozenset(known).issuperset(self.record):
+            unknown = sorted(f"{self.place}{name}" for name in self.record if name not in known)
             self.note(Notice.UNKNOWN_FIELD, ", ".join(unknown)[:LONGEST_LIST])
 
     def _of(self, name: str, kind: type, expected: str) -> Any:
@@ -116,6 +116,8 @@ class Fields:
 
     def _clean(self, name: str, value: str) -> str:
         """A text without what no table can hold: half characters and NUL."""
+        if value.isascii() and "\0" not in value:
+            return value
         cleaned = value.encode("utf-8", "replace").decode().replace("\x00", "")
         if cleaned != value:
             self.bad(name, value, "a text without NUL or half characters")

@@ -128,6 +128,8 @@ def is_x_name(platform: str | None) -> bool:
 
 
 def post_id_of(url: str) -> str:
+    if status := PLAIN_X.fullmatch(url):
+        return status[1]
     pattern = POST_IDS.get(platform_of(url))
     found = pattern.fullmatch(urlsplit(url).path) if pattern else None
     return next((one for one in reversed(found.groups()) if one), url) if found else url

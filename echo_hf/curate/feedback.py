@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import unicodedata
 from collections import Counter
@@ -106,6 +105,8 @@ def task_phrase(given: str) -> str | None:
 def parts_of(sample: Sample) -> list[list[Comment]]:
     """Cuts the comments on a sample into parts that an answer can name and a model can read."""
     said = sample["community_feedback"]
+    if not said:
+        return [[]]
     author = {post["url"]: post["author"] for post in sample["context"]}
     asker = author.get(sample["post_urls"][0])
     texts = shortened([one["feedback"] for one in said], LONGEST_TEXT, LONGEST_TEXT * len(said))
@@ -194,13 +195,14 @@ class Feedback(SampleStage):
         for asked, urls in zip(every, table["post_urls"].to_pylist(), strict=True):
             if asked:
                 shown = {name: asked[0].inputs[name] for name in ("prompt", "inputs", "outputs")}
-                phrase = dataclasses.replace(
-                    asked[0],
-                    messages=(opening, Message("user", (Text(as_data("request", shown)),))),
-                    answer=PhraseAnswer,
-                    max_tokens=self.phrase_tokens,
-                    inputs={**shown, "target": asked[0].inputs["target"]},
-                    sources=tuple(urls),
+                phrase = Request(
+                    self.name,
+                    (opening, Message("user", (Text(as_data("request", shown)),))),
+                    PhraseAnswer,
+                    self.phrase_tokens,
+                    {**shown, "target": asked[0].inputs["target"]},
+                    tuple(urls),
+                    row=asked[0].row,
                     part=len(asked),
                 )
                 asked.append(phrase)
@@ -235,7 +237,8 @@ class Feedback(SampleStage):
     ) -> Outcome:
         """The sample with what was answered of it."""
         *judged, phrased = answers or [PhraseAnswer()]
-        pairs = zip(judged, self._parts(row), strict=True)
+        some = any(isinstance(one, FeedbackAnswer) for one in judged)
+        pairs = zip(judged, self._parts(row), strict=True) if some else ()
         answered = [(one, part) for one, part in pairs if isinstance(one, FeedbackAnswer)]
         said = phrased.task_phrase if isinstance(phrased, PhraseAnswer) else None
         if not answered and not said:

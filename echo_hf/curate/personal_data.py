@@ -51,6 +51,7 @@ ELSEWHERE = re.compile(
     r"(?P<host>[\w-]+\.(?:bsky\.social|(?:deviantart|tumblr|artstation|substack)\.com))(?![\w-])",
     re.ASCII | re.IGNORECASE,
 )
+HOSTED = re.compile(r"\.(?:bsky\.|deviantart\.|tumblr\.|artstation\.|substack\.)", re.IGNORECASE)
 # "noor (at) example.org", "noor at example dot org"; without brackets only where both are spelled.
 DOT = r"\s*[(\[{<]\s*dot\s*[)\]}>]\s*|\s+dot\s+"
 SPELLED = re.compile(
@@ -59,6 +60,7 @@ SPELLED = re.compile(
     rf"|\s+at\s+(?:[\w-]++(?:{DOT}))+(?:com|org|net|edu|gov|io|info)\b)",
     re.ASCII | re.IGNORECASE,
 )
+AT = re.compile(r"[\s(\[{<]at[\s)\]}>]", re.IGNORECASE)  # in all that is spelled
 # "@2x", "@1024x1536", "@f2.8": no account; "@image1": how some models call the images they get.
 NO_NAME = re.compile(
     r"\d{1,5}(?:[.,:x]\d{1,5})*[a-z]{0,3}|f\d[\d.]*"
@@ -76,6 +78,8 @@ NOT_IN_WORDS = dict.fromkeys(ord(one) for one in map(chr, range(128)) if not one
 
 
 IsAuthor = Callable[[str], bool]  # whether a run knows an author of that name
+# Of the words of a text, in small letters, those with which such a name may begin.
+Beginnings = Callable[[str, Collection[str]], Collection[str]]
 # A number without a country code is looked for only where a zero or marks say that it is dialled;
 # of the countries that write it so, these were tried on seeds, sizes, dates, prices and codes.
 DIALLED = {
@@ -109,6 +113,7 @@ ISSUED = re.compile(
     r"|(?:6011|64[4-9]\d|65\d\d)\d{12}|62\d{14,17}"
 )
 NO_DATA = re.compile(r"(?:seed|version|\bv\.?)\W{0,3}$", re.IGNORECASE)
+DIGITS = re.compile(r"\d[ ._/\n\u2010-]?\d")  # in all numbers but some addresses in IPv6
 IBAN = re.compile(
     r"(?<![^\W_])[a-z]{2}\d\d(?:[ .\u2010-]?[a-z0-9]){11,30}", re.ASCII | re.IGNORECASE
 )
@@ -121,6 +126,7 @@ IP = re.compile(
 )
 # What tells a secret without the form of a key: a block, a web hook, a header.
 LETTERS = re.compile(r"(?:hf_|gh[oprsu]_|glpat-|npm_|[rs]k_(?:live|test)_)[A-Za-z]{20,}")
+IN_SECRETS = ("PRIVATE KEY-", "hooks.slack.com", "Bearer ")
 SECRET = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]|-(?!----END))*(?:-----END [A-Z ]*-----)?"
     r"|(?<![\w.])hooks\.slack\.com/services/[\w/]+"
@@ -134,22 +140,24 @@ def accounts(
     text: str,
     products: Collection[str] = (),
     is_author: IsAuthor = lambda _: False,
-    begins: IsAuthor = lambda _: True,
+    beginnings: Beginnings = lambda _, words: words,
 ) -> Iterator[Found]:
     """E-mail addresses, and the names of accounts as platforms write them."""
     pieces, done = list[str](), 0
-    for run in RUN.finditer(text):
+    for run in RUN.finditer(text) if "@" in text else ():
         shown = run[0].lstrip(".+-")
         pieces += [" " * (run.end() - len(shown) - done), shown]
         done = run.end()
-    for match in _finder().match("".join(pieces)) or ():
+    for match in (_finder().match("".join(pieces)) if pieces else None) or ():
         is_address = match.schema == "mailto:"
         if is_address or _is_person(match.raw[1:], products):
             yield match.index, match.last_index, "e-mail" if is_address else "handle"
-    yield from ((*found.span(), "e-mail") for found in SPELLED.finditer(text))
-    words = [word.span() for word in WORD.finditer(text)]
+    if AT.search(text):
+        yield from ((*found.span(), "e-mail") for found in SPELLED.finditer(text))
+    first = beginnings(text, set(map(str.lower, WORD.findall(text))))
+    words = [word.span() for word in WORD.finditer(text)] if first else []  # as in few texts
     for nth, (start, end) in enumerate(words):
-        if not begins(text[start:end].lower()):  # the name of an author, as nearly all words
+        if text[start:end].lower() not in first:
             continue
         ends = [end]
         for next_start, next_end in words[nth + 1 : nth + MOST_WORDS]:
@@ -159,7 +167,7 @@ def accounts(
         for end in reversed(ends):
             if is_author(text[start:end].lower()) and _is_person(text[start:end], products):
                 yield start, end, "handle"
-    for found in ELSEWHERE.finditer(text):
+    for found in ELSEWHERE.finditer(text) if "/" in text or HOSTED.search(text) else ():
         shape = str(found.lastgroup)
         if _is_person(found[shape], products):
             yield found.start(0 if shape == "reddit" else shape), found.end(shape), "handle"
@@ -266,16 +274,18 @@ def personal_data(
     text: str,
     products: Collection[str] = (),
     is_author: IsAuthor = lambda _: False,
-    begins: IsAuthor = lambda _: True,
+    beginnings: Beginnings = lambda _, words: words,
 ) -> list[Found]:
     """Finds personal data, also in full-width letters or with invisible characters in between."""
-    searched, pieces = readable(text[:MOST_SEARCHED]), list[MaskedPiece]()
-    shown = "".join(searched)
+    searched, pieces = text[:MOST_SEARCHED], list[MaskedPiece]()
+    shown = searched if searched.isascii() else "".join(readable(searched))
     for nth in count():
-        found = _found(shown, products, is_author, begins)
+        found = _found(shown, products, is_author, beginnings)
         if not found:  # as of most texts
             break
-        pieces = pieces or [MaskedPiece(one, at, at + 1) for at, one in enumerate(searched)]
+        pieces = pieces or [
+            MaskedPiece(one, at, at + 1) for at, one in enumerate(readable(searched))
+        ]
         pieces = list(_with_masks(pieces, found if nth < FINE_SEARCHES else _words(found, shown)))
         shown = "".join(piece.shown for piece in pieces)
     places = [(piece.start, piece.end, piece.kind) for piece in pieces if piece.kind]
@@ -298,15 +308,18 @@ def _replaced(text: str, parts: Iterable[tuple[int, int, str]]) -> str:
 
 
 def _found(
-    text: str, products: Collection[str], is_author: IsAuthor, begins: IsAuthor
+    text: str, products: Collection[str], is_author: IsAuthor, beginnings: Beginnings
 ) -> list[Found]:
-    named = _apart([*accounts(text, products, is_author, begins), *_numbers(text), *_keys(text)])
+    people = accounts(text, products, is_author, beginnings)
+    named = _apart([*people, *_numbers(text), *_keys(text)])
     # Blanks of the same length: what is found in the rest keeps its place.
     rest = _replaced(text, [(start, end, " " * (end - start)) for start, end, _ in named])
     return _apart([*named, *((start, end, "phone") for start, end in phones(rest))])
 
 
 def _numbers(text: str) -> Iterator[Found]:
+    if ":" not in text and not DIGITS.search(text):
+        return
     for found in CARD.finditer(text):
         digits = re.sub(r"\D", "", found[0])
         if ISSUED.fullmatch(digits) and luhn.is_valid(digits) and not _is_named(text, found):
@@ -317,7 +330,7 @@ def _numbers(text: str) -> Iterator[Found]:
             said = text[found.start() : end].replace("\u2010", "-")
             if end <= found.end() and iban.is_valid(said):
                 yield found.start(), end, "iban"
-    for found in IP.finditer(text):
+    for found in IP.finditer(text) if ":" in text or "." in text else ():
         with suppress(ValueError):
             address = ipaddress.ip_address(found[0])
             is_ours = address.is_loopback or address.is_unspecified
@@ -335,7 +348,8 @@ def _keys(text: str) -> Iterator[Found]:
         # "sk-ii-facial-essence" and "hf_hub_download" are none.
         if re.search(r"\d", found[0]) or LETTERS.fullmatch(found[0]):
             yield *found.span(), "key"
-    yield from ((*found.span(), "key") for found in SECRET.finditer(text))
+    if any(map(text.__contains__, IN_SECRETS)):
+        yield from ((*found.span(), "key") for found in SECRET.finditer(text))
 
 
 def _apart(found: Iterable[Found]) -> list[Found]:

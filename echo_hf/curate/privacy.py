@@ -11,7 +11,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -74,7 +74,7 @@ CLEANED_SAMPLES = Table(
 )
 NOT_USED = "Trash"
 # What people or models wrote on the way to a prompt, wherever it stands in a provenance.
-WORDS = ("earlier_prompt", "placeholder", "prompt_read", "template", "value")
+WORDS = frozenset({"earlier_prompt", "placeholder", "prompt_read", "template", "value"})
 
 
 @dataclass(frozen=True)
@@ -216,10 +216,11 @@ class Privacy(Stage):
         if self.key is None and any(map(names.get, urls)):
             findings.append((Notice.NO_AUTHOR_KEY, None))
         near = {joined(name) for name in names_of(names.values(), SHORTEST_NAME)}
-        starts = {name[:length] for name in near for length in range(len(name) + 1)}
 
-        def begins(word: str) -> bool:
-            return word in self._first_words or joined(word) in starts
+        def beginnings(text: str, words: Collection[str]) -> Collection[str]:
+            whole = joined(text.lower())
+            is_near = any(map(whole.__contains__, near))
+            return words if is_near else self._first_words.intersection(words)
 
         def search(text: str) -> list[Found]:
             # Beside an author's own posts, however the parts of the name are joined.
@@ -227,7 +228,7 @@ class Privacy(Stage):
                 text,
                 self.products,
                 lambda name: name in self.authors or joined(name) in near,
-                begins,
+                beginnings,
             )
 
         def hidden(text: str, place: str) -> str:
@@ -236,8 +237,10 @@ class Privacy(Stage):
             return masked(text, found)
 
         def without_names(part: dict[str, Any]) -> dict[str, Any]:
-            words = (name for name in WORDS if isinstance(part.get(name), str))
-            return part | {name: hidden(part[name], "provenance") for name in words}
+            for name in () if WORDS.isdisjoint(part) else sorted(WORDS & part.keys()):
+                if isinstance(part[name], str):
+                    part[name] = hidden(part[name], "provenance")
+            return part
 
         author = self._author(urls[0], names, findings)
         comments = []
@@ -321,12 +324,13 @@ def _cleaned(
         for name in ("input_images", "output_images")
     }
     is_other = lists["input_images"] != sample["input_images"]
-    given = sample_digest(sample["prompt"], lists["input_images"])
     return {
         **sample,
         **lists,
         "screenshot": new.get(sample["screenshot"], sample["screenshot"]),
-        "sample_digest": given if is_other else sample["sample_digest"],
+        "sample_digest": sample_digest(sample["prompt"], lists["input_images"])
+        if is_other
+        else sample["sample_digest"],
         "review": [*sample["review"], *reasons],
         "cleaned_images": [{"posted_sha256": old, "sha256": one} for old, one in new.items()],
         "context": in_clean(sample["context"], new),

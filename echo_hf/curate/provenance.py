@@ -41,7 +41,7 @@ def picture_sources(sample: Sample, posts: Iterable[Mapping[str, Any]]) -> list[
     for post in posts:
         for one in post["pictures"] or []:
             shown.setdefault(one["sha256"], {"post_url": post["url"], "url": one["url"]})
-    screenshot, inset = sample["screenshot"], inset_of(sample)
+    screenshot = sample["screenshot"]
     entries: list[Entry] = []
     for role in (INPUT, OUTPUT):
         boxes = sample[f"{role}_bboxs"] or []
@@ -49,7 +49,7 @@ def picture_sources(sample: Sample, posts: Iterable[Mapping[str, Any]]) -> list[
             where = shown.get(digest, {})
             if number < len(boxes):  # what was cut out stands first
                 left, top, right, bottom = map(int, boxes[number])
-                box = list(inner((left, top, right, bottom), inset))
+                box = list(inner((left, top, right, bottom), inset_of(sample)))
                 where = {**shown.get(screenshot, {}), "of": screenshot, "box": box}
             entries.append({**NO_SOURCE, "sha256": digest, "role": role, **where})
     if screenshot is not None:
@@ -120,9 +120,14 @@ def _text(data: Mapping[str, Any]) -> str:
 
 
 def _quotations(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:
-    for path, text in _strings({name: said for name, said in data.items() if name != QUOTED}):
-        if text and (len(path) < 2 or path[1] not in OURS):
-            yield path, text
+    shown = {
+        stage: {name: one for name, one in said.items() if name not in OURS}
+        if isinstance(said, dict)
+        else said
+        for stage, said in data.items()
+        if stage != QUOTED
+    }
+    yield from (one for one in _strings(shown) if one[1])
 
 
 def _strings(value: Any, path: ValuePath = ()) -> list[tuple[ValuePath, str]]:

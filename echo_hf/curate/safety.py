@@ -170,6 +170,8 @@ FORMS: Mapping[FormName, GuardForm] = {
 
 def pieces(texts: Sequence[str], longest: int) -> list[tuple[str, ...]]:
     """Shares texts out to requests."""
+    if sum(map(len, texts)) <= longest:  # as nearly all
+        return [tuple(texts)]
     shared: list[list[str]] = [[]]
     room = longest
     for part in (part for text in texts for part in _parts(text, longest)):
@@ -203,7 +205,7 @@ class GuardInput:
 def looks_at(sample: Sample, most_pictures: int) -> list[GuardInput]:
     """Each image by itself, all of them beside the first words, then the rest of the words."""
     every = (*sample["input_images"], *sample["output_images"], sample["screenshot"])
-    images = tuple(dict.fromkeys(one for one in every if one))
+    images = tuple(dict.fromkeys(filter(None, every)))
     said = (one["feedback"] for one in sample["community_feedback"])
     first, *rest = pieces([sample["prompt"], *said], LONGEST_TEXTS)
     starts = range(0, max(len(images), 1), most_pictures)
@@ -237,6 +239,7 @@ class Safety(SampleStage):
     name: ClassVar[str] = "safety"
     version: ClassVar[int] = 1
     answer: ClassVar[type[BaseModel]] = SafetyAnswer
+    max_tokens: ClassVar[int] = INSTRUCTED.max_tokens
 
     images: ImageStore = field(metadata={"digest": False})
     form: FormName = "instructed"
@@ -269,27 +272,30 @@ class Safety(SampleStage):
     def questions(self, row: Row) -> Iterator[Question]:
         """The sample, a look at a time."""
         urls = [*row["post_urls"], *(one["post_url"] for one in row["community_feedback"])]
-        for look in self._looks(row):
-            shown = [ImageRef(one, self.images.path(one)) for one in look.images]
+        looks = self._looks(row)
+        every = dict.fromkeys(one for look in looks for one in look.images)
+        known = {one: ImageRef(one, self.images.path(one)) for one in every}
+        for look in looks:
+            shown = [known[one] for one in look.images]
             images = [{"sha256": one.sha256, "file": one.file} for one in shown]
             parts = self._guard.turn(shown, look.texts)
             yield parts, {"pictures": images, "texts": list(look.texts)}, urls
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
         """One call for each look at each sample, answered in the guard's own way."""
-        guard = self._guard
-        accepts = None if guard.answer else guard.accepts
-        own: dict[str, Any] = {
-            "answer": guard.answer,
-            "max_tokens": guard.max_tokens,
-            "accepts": accepts,
-        }
-        return [[replace(one, **own) for one in asked] for asked in super().requests(table)]
+        guard, every = self._guard, super().requests(table)
+        if guard is INSTRUCTED:  # asked as any model is
+            return every
+        own: dict[str, Any] = {"answer": None, "max_tokens": guard.max_tokens}
+        own["accepts"] = guard.accepts
+        return [[replace(one, **own) for one in asked] for asked in every]
 
     def outcome(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
     ) -> Outcome:
         """The sample, screened or not."""
+        if all(isinstance(one, Failure) for one in answers):
+            return [row], []
         pairs = [
             (look, self._guard.verdict(one))
             for look, one in zip(self._looks(row), answers, strict=True)
@@ -297,7 +303,7 @@ class Safety(SampleStage):
         ]
         hazards = frozenset[Hazard]().union(*(said.hazards for _, said in pairs))
         is_removed = not hazards.isdisjoint({*self.remove, Hazard.UNKNOWN})
-        if not pairs or (len(pairs) < len(answers) and not is_removed):
+        if len(pairs) < len(answers) and not is_removed:
             return [row], []
         looks = [
             {

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echo_hf.curate import personal_data as module
 from echo_hf.curate.personal_data import (
     KINDS,
     SHORTEST_NAME,
@@ -30,6 +31,7 @@ PIECES = [
     "x.com/", "bsky.app/profile/", "wa.me/", "https://", "+1 650-253-0000", "+1", "650", "253",
     "030 901820", "06 12 34 56 78", "1024x1536", "2024-03-25", "(", ")", "[", "]", "[handle]",
     "[e-mail]", "GB33", "BUKB20201555555555", "4111 1111", "203.0.", "2001:db8:", "hf_", "x1" * 8,
+    " (at) ", " at ", " dot org", "-----BEGIN PRIVATE KEY-----", "Bearer ", "4 1 1 1 1 ", "1.1",
     "-", "_", ".", ":", "/", " ", "\n", "é", "＠", "½", "\u200b", "猫", "ひ", "x",
 ]  # fmt: skip
 TEXTS = st.text() | st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
@@ -141,6 +143,16 @@ def test_what_begins_in_what_is_shown_is_masked_whole(begins: int) -> None:
 def test_a_masked_text_holds_nothing_more(text: str) -> None:
     assert personal_data(hidden(text)) == []
     assert hidden(hidden(text)) == hidden(text)
+
+
+@given(TEXTS)
+def test_what_is_looked_for_first_is_in_all_that_is_found(text: str) -> None:
+    found = personal_data(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "IN_SECRETS", ("",))
+        for name in ("AT", "DIGITS", "HOSTED"):
+            patch.setattr(module, name, re.compile(""))
+        assert personal_data(text) == found
 
 
 @given(TEXTS)
