@@ -275,7 +275,7 @@ class Safety(SampleStage):
             parts = self._guard.turn(shown, look.texts)
             yield parts, {"pictures": images, "texts": list(look.texts)}, urls
 
-    def requests(self, table: pa.Table) -> list[list[Request]]:
+    def _asked(self, rows: Sequence[Row]) -> list[list[Request]]:
         """One call for each look at each sample, answered in the guard's own way."""
         guard = self._guard
         accepts = None if guard.answer else guard.accepts
@@ -284,7 +284,7 @@ class Safety(SampleStage):
             "max_tokens": guard.max_tokens,
             "accepts": accepts,
         }
-        return [[replace(one, **own) for one in asked] for asked in super().requests(table)]
+        return [[replace(one, **own) for one in asked] for asked in super()._asked(rows)]
 
     def outcome(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
