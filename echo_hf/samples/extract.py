@@ -327,8 +327,9 @@ class Extract(SampleStage):
     ) -> Outcome:
         """One row a sample."""
         drafts = Drafts(row["posts"])
-        whole = [range(len(row["posts"]))]  # shows the only part of a thread
-        every = whole if len(answers) == 1 else [one for one, _ in self._parts(row["posts"])]
+        every: Sequence[Sequence[int]] = [range(len(row["posts"]))]  # where one part shows all
+        if len(answers) != 1:
+            every = [one for one, _ in self._parts(row["posts"])]
         for shown, answer in zip(every, answers, strict=True):
             if isinstance(answer, ExtractAnswer):
                 drafts.add(answer, shown)
