@@ -188,11 +188,11 @@ class Feedback(SampleStage):
         prompt = f"{said['prompt']}\n\n{self.phrase_prompt.text}"
         return {**said, "prompt": prompt, "schema": [said["schema"], PHRASE_SCHEMA]}
 
-    def requests(self, table: pa.Table) -> list[list[Request]]:
-        """The model calls of each row: on its comments, and last on the phrase for its task."""
+    def _asked(self, rows: Sequence[Row]) -> list[list[Request]]:
+        """On the comments of each row, and last on the phrase for its task."""
         opening = Message("system", (Text(self.phrase_prompt.text),))
-        every = super().requests(table)
-        for asked, urls in zip(every, table["post_urls"].to_pylist(), strict=True):
+        every = super()._asked(rows)
+        for asked, row in zip(every, rows, strict=True):
             if asked:
                 shown = {name: asked[0].inputs[name] for name in ("prompt", "inputs", "outputs")}
                 phrase = Request(
@@ -201,22 +201,23 @@ class Feedback(SampleStage):
                     PhraseAnswer,
                     self.phrase_tokens,
                     {**shown, "target": asked[0].inputs["target"]},
-                    tuple(urls),
+                    tuple(row["post_urls"]),
                     row=asked[0].row,
                     part=len(asked),
                 )
                 asked.append(phrase)
         return every
 
-    def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """The rows that go on; one of which a call failed is quarantined as well."""
+    def _finished(
+        self, given: Sequence[Row], answers: Sequence[list[BaseModel | Failure]]
+    ) -> pa.Table:
         # Rules know no phrases, so that no later call of theirs could mend a row without one.
         reasons = (bool(some) and getattr(some[-1], "reason", None) for some in answers)
         said = [
-            [*given[:-1], PhraseAnswer()] if reason is Failed.NEEDS_MODEL else given
-            for given, reason in zip(answers, reasons, strict=True)
+            [*some[:-1], PhraseAnswer()] if reason is Failed.NEEDS_MODEL else some
+            for some, reason in zip(answers, reasons, strict=True)
         ]
-        return super().finish(table, said)
+        return super()._finished(given, said)
 
     def questions(self, row: Row) -> Iterator[Question]:
         """The sample with its comments, or with each so many of them."""

@@ -281,9 +281,9 @@ class Safety(SampleStage):
             parts = self._guard.turn(shown, look.texts)
             yield parts, {"pictures": images, "texts": list(look.texts)}, urls
 
-    def requests(self, table: pa.Table) -> list[list[Request]]:
+    def _asked(self, rows: Sequence[Row]) -> list[list[Request]]:
         """One call for each look at each sample, answered in the guard's own way."""
-        guard, every = self._guard, super().requests(table)
+        guard, every = self._guard, super()._asked(rows)
         if guard is INSTRUCTED:  # asked as any model is
             return every
         own: dict[str, Any] = {"answer": None, "max_tokens": guard.max_tokens}

@@ -24,7 +24,7 @@ from echo_hf.images.loader import BadImageError, open_image
 Inputs = Mapping[str, Any]
 Answer = dict[str, Any]
 WORDS = Path(__file__).with_suffix(".yaml")
-APOSTROPHES = str.maketrans("’ʼ`´", "''''")
+APOSTROPHES = "’ʼ`´"
 
 
 @register("rules", "no model: takes what is marked, and leaves the rest to a model")
@@ -60,7 +60,15 @@ def _words() -> Mapping[str, Any]:
 # a class of all the others.
 LETTER = r"(?-i:(?=[\0-\u2e7f])\w)"
 SPELLED = re.compile(f"{LETTER}+")
-SPELLED_IN_ASCII = re.compile(r"\w+", re.ASCII)  # the same there, and four times as fast
+# The same in ASCII, and many times as fast.
+BLANKED = "".join(chr(n) if chr(n).isalnum() or n == ord("_") else " " for n in range(128)).encode()
+BLANKED = BLANKED.ljust(256)
+
+
+def _straight(text: str) -> str:
+    for one in APOSTROPHES:
+        text = text.replace(one, "'")
+    return text
 
 
 def _one_of(phrases: Iterable[str]) -> str:
@@ -77,24 +85,34 @@ def _one_of(phrases: Iterable[str]) -> str:
 
 class _Phrases:
     def __init__(self, phrases: Iterable[str]) -> None:
-        lower = {one.translate(APOSTROPHES).lower() for one in phrases}
+        lower = {_straight(one).lower() for one in phrases}
         self._words = frozenset(filter(SPELLED.fullmatch, lower))
         self._others = sorted(lower - self._words)
         self._spelled = frozenset(word for one in lower for word in SPELLED.findall(one))
+        # A phrase is only where its longest word is.
+        longest = {one: max(SPELLED.findall(one), key=len, default="") for one in self._others}
+        self._hints = frozenset(longest.values())
+        unspelled = [one for one in self._others if not longest[one]]
+        self._unspelled = {False: unspelled, True: list(filter(str.isascii, unspelled))}
 
     def are_in(self, text: str) -> bool:
         """Looks words up, which is fast, and for a longer phrase only where its letters are."""
         lower, words = _read(text)
-        return not words.isdisjoint(self._words) or (
-            any(map(lower.__contains__, self._others)) and bool(self._longer.search(lower))
-        )
+        if not words.isdisjoint(self._words):
+            return True
+        is_hinted = not words.isdisjoint(self._hints)
+        some = self._others if is_hinted else self._unspelled[lower.isascii()]
+        return any(map(lower.__contains__, some)) and bool(self._longer.search(lower))
 
     def are_all(self, text: str) -> bool:
         """Whether a text says nothing else; one word that is in no phrase answers that."""
-        return _read(text)[1] <= self._spelled and not re.search(r"\w", self.pattern.sub(" ", text))
+        words = (one.group() for one in SPELLED.finditer(_straight(text).lower()))
+        return all(map(self._spelled.__contains__, words)) and not re.search(
+            r"\w", self.pattern.sub(" ", text)
+        )
 
     def replaced(self, text: str) -> str:
-        return self.pattern.sub(" ", text.translate(APOSTROPHES)) if self.are_in(text) else text
+        return self.pattern.sub(" ", _straight(text)) if self.are_in(text) else text
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -107,9 +125,10 @@ class _Phrases:
 
 @lru_cache(maxsize=32)
 def _read(text: str) -> tuple[str, frozenset[str]]:
-    lower = text.translate(APOSTROPHES).lower()
-    spelled = SPELLED_IN_ASCII if lower.isascii() else SPELLED
-    return lower, frozenset(spelled.findall(lower))
+    lower = _straight(text).lower()
+    if lower.isascii():
+        return lower, frozenset(lower.encode().translate(BLANKED).decode().split())
+    return lower, frozenset(SPELLED.findall(lower))
 
 
 @cache
@@ -133,6 +152,7 @@ def _names(*names: str) -> _Phrases:
 OF_REQUESTS = re.compile(r"</?(?:post|thread|sample)\b|\"(?:score|samples|verdict)\"\s{0,4}:")
 
 
+@lru_cache(maxsize=32)
 def _orders_readers(text: str) -> bool:
     return bool(OF_REQUESTS.search(text)) or _says(text, "orders_readers")
 
@@ -140,7 +160,6 @@ def _orders_readers(text: str) -> bool:
 FENCE = re.compile(r"```[\w+-]{0,20}[ \t]*\n?(.*?)\s*```", re.DOTALL)
 QUOTES = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", '"': '"', "‘": "’"}
 DECORATION = re.compile(r"(?:\s|\*\*|__|[👇⬇🔽↓➡→\ufe0f]|>\s)+")
-WORD = re.compile(r"\S+")
 # What ends a post: hashtags (a color is none), handles, links, pointing hands.
 ADDED = re.compile(
     r"#(?![0-9a-fA-F]{3,8}\b)\w\S*|[@＠]\w\S*|(?:https?://|www\.|pic\.twitter)\S+|[👇⬇🔽↓🧵\ufe0f]+|\*\*"
@@ -170,7 +189,7 @@ def _label() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
 
 def _labels(text: str) -> Iterator[re.Match[str]]:
     lower, (word, label, lead) = _read(text)[0], _label()
-    text, done = text.translate(APOSTROPHES), 0
+    text, done = _straight(text), 0
     same = len(lower) == len(text)  # a few letters have more than one small letter
     for start in (one.start() for one in word.finditer(lower)) if same else range(len(text)):
         found = label.match(text, start) if start >= done else None
@@ -186,7 +205,7 @@ def _labels(text: str) -> Iterator[re.Match[str]]:
 
 def labelled_prompts(text: str) -> list[str]:
     labels = list(_labels(text))
-    if _orders_readers(text):
+    if not (labels or "```" in text) or _orders_readers(text):
         return []
     if not labels:
         fenced = [one.strip() for one in FENCE.findall(text)]
@@ -220,9 +239,9 @@ def _clean(text: str) -> str:
         return fenced[1].strip()
     text = _without_added(text)
     body, _, last = text.rpartition("\n")
-    remark = _phrases("remark").pattern.match(last.strip().translate(APOSTROPHES))
-    if remark and body.strip() and len(last) <= LONGEST_REMARK:
-        text = _without_added(body)
+    if body.strip() and len(last) <= LONGEST_REMARK:
+        is_remark = _phrases("remark").pattern.match(_straight(last.strip()))
+        text = _without_added(body) if is_remark else text
     if text[:1] in QUOTES:
         inside, _, rest = text[1:].partition(QUOTES[text[0]])
         if not rest:
@@ -233,10 +252,10 @@ def _clean(text: str) -> str:
 
 
 def _without_added(text: str) -> str:
-    words = list(WORD.finditer(text))
-    while words and ADDED.fullmatch(words[-1].group()):
-        words.pop()
-    return text[: words[-1].end()] if words else ""
+    text = text.rstrip()
+    while text and ADDED.fullmatch(last := text.rsplit(maxsplit=1)[-1]):
+        text = text[: -len(last)].rstrip()
+    return text
 
 
 Posts = Mapping[int, Inputs]
@@ -278,9 +297,12 @@ def extract(inputs: Inputs) -> Answer | None:
         above = number
         while above in posts and above not in owner:
             above = posts[above]["parent"]
-        said = ADDRESSEES.sub("", post["text"] or "", count=1).strip()
-        if above in owner and number not in owner and verdict(said) is not None:
-            owner[above]["feedback"].append({"post": number, "feedback": said})
+        if above in owner and number not in owner:
+            text = post["text"] or ""
+            is_addressed = "@" in text or "＠" in text
+            said = (ADDRESSEES.sub("", text, count=1) if is_addressed else text).strip()
+            if verdict(said) is not None:
+                owner[above]["feedback"].append({"post": number, "feedback": said})
     return {"samples": list(samples.values())} if samples else None
 
 
@@ -304,19 +326,22 @@ def _quality(post: Inputs, prompt: str, posts: Posts, target: Inputs) -> str:
     return "Trash" if not ours and _names(*target["others"]).are_in(around) else "Benchmark"
 
 
+OF_WORDS = re.compile(r"\w[\s-]\w")
+
+
 def relevance(inputs: Inputs) -> Answer | None:
     """The score of a post that names a model beside images, or labels a prompt for one."""
     target, texts = inputs["target"], [inputs["text"], *inputs["alt_texts"]]
-    if any(map(_orders_readers, texts)):
-        return None
     found = list(map(labelled_prompts, texts))
     prompts, text = " ".join(chain(*found)), _beside(texts[0], found[0])
     name, aliases = target["name"], target["aliases"]
-    plain = _names(name, *(one for one in aliases if re.search(r"\w[\s-]\w", one)))
+    plain = _names(name, *filter(OF_WORDS.search, aliases))
     labelled = bool(prompts) and (
         bool(inputs["pictures"]) or _asks_for_an_image(prompts) or plain.are_in(text)
     )
     if not labelled and not _says(plain.replaced(text), "images"):
+        return None
+    if any(map(_orders_readers, texts)):
         return None
     score, every = 4 if labelled else None, _names(name, *aliases)
     if _names(*target["others"]).are_in(text):
@@ -465,6 +490,7 @@ def _runs(lines: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 QUOTED = re.compile(r"[\"“„«「『‘][^\"”»」』’\n]{2,80}[\"”»」』’]|(?<!\w)'[^'\n]{2,80}'(?!\w)")
+NO_QUOTE = re.compile(r"[^\"“„«「『‘']*")
 LETTERED = re.compile(r"\b[A-Z]{3,}\b")
 
 
@@ -489,7 +515,7 @@ def verdict(text: str) -> tuple[str, str | None] | None:
     named = [name for name in _words()["complaint"] if _says(text, "complaint", name)]
     if praised == bool(named) or "?" in text or "？" in text or _orders_readers(text):
         return None
-    rest = re.sub(r"(?<=\w)n't\b", " not", text.translate(APOSTROPHES))
+    rest = re.sub(r"(?<=\w)n't\b", " not", _straight(text))
     for name in named:
         rest = _phrases("complaint", name).pattern.sub(" ", rest)
     if _says(rest, "unclear"):
@@ -521,7 +547,7 @@ def needs_image(prompt: str) -> bool:
     Silent where it may be the image that is asked for: "the image is dark", "in this photo"; and
     where a phrase is quoted, as the words of a sign are.
     """
-    is_quoted = QUOTED.fullmatch(prompt.strip())
+    is_quoted = NO_QUOTE.fullmatch(prompt) or QUOTED.fullmatch(prompt.strip())
     own = prompt if is_quoted else QUOTED.sub(" ", prompt)
     if _says(own, "needs_image", "phrase"):
         return True

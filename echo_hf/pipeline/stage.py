@@ -235,10 +235,15 @@ class ModelStage(Stage):
                 f"stage {self.name!r} was given a {type(table).__name__!r}: expected Arrow, "
                 'write dataset.with_format("arrow").map(stage, **stage.map_arguments(dataset))'
             )
-        rows = self.requests(table)
+        return self._made(table)
+
+    def _made(self, table: pa.Table) -> pa.Table:
+        return self.finish(table, self._answered(self.requests(table)))
+
+    def _answered(self, asked: Sequence[Sequence[Request]]) -> list[list[BaseModel | Failure]]:
         source = self.answers or NoAnswers()
-        given = iter(source.read([request for row in rows for request in row]))
-        return self.finish(table, [[next(given) for _ in row] for row in rows])
+        given = iter(source.read([request for row in asked for request in row]))
+        return [[next(given) for _ in row] for row in asked]
 
     def map_arguments(self, dataset: Dataset) -> dict[str, Any]:
         """As for any stage, but never from datasets' cache: no digest tells what a store holds."""

@@ -318,8 +318,13 @@ def placeholders(prompt: str) -> list[str]:
     return [prompt[start:end] for start, end in _places(prompt)]
 
 
+BEGINNING = re.compile(r"[\[［【〔〖{｛<＜(（_＿〇○◯●]")
+
+
 @lru_cache(maxsize=4096)  # looked for when a model is asked, and again when it has answered
 def _places(prompt: str) -> tuple[tuple[int, int], ...]:
+    if not BEGINNING.search(prompt):  # as in most prompts, which are read in a tenth of the time
+        return ()
     closed = frozenset(name.lower() for name in CLOSING_TAG.findall(prompt))
     headings = frozenset(mark for mark in ENCLOSED if _only_heads(prompt, mark))
     places, at = [], 0

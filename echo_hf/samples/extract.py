@@ -82,16 +82,16 @@ def rendered(posts: Sequence[Post], longest: int) -> list[dict[str, Any]]:
         }
         for number, post in enumerate(posts)
     ]
-    if _fits([_size(post) + 1 for post in shown], longest):
+    if _fits(shown, longest):
         return shown
     return [_bounded(post, (longest - 2) // 4) for post in shown]
 
 
 def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
     """Which posts go into one request each, with what they answer and the root author's own."""
-    sizes = [_size(post) + 1 for post in shown]  # a comma each
-    if _fits(sizes, longest):
+    if _fits(shown, longest):
         return [list(range(len(shown)))]
+    sizes = [_size(post) + 1 for post in shown]  # a comma each
     longest -= 2
     author = next((post["author"] for post in shown if post["author"]), None)
     own = [n for n, post in enumerate(shown) if n == 0 or (author and post["author"] == author)]
@@ -117,9 +117,9 @@ def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
     return every
 
 
-def _fits(sizes: Sequence[int], longest: int) -> bool:
-    # Two brackets; and no more posts than an answer can name.
-    return sum(sizes) + 2 <= longest and len(sizes) <= MOST_POSTS
+def _fits(shown: Sequence[Post], longest: int) -> bool:
+    # No more posts than an answer can name.
+    return len(shown) <= MOST_POSTS and _size(shown) < longest
 
 
 def _size(value: Any) -> int:
@@ -172,6 +172,11 @@ class Draft:
     owned: list[int] = field(default_factory=list)
     images: list[str] = field(default_factory=list)
     feedback: dict[int, str] = field(default_factory=dict)
+
+
+def _is_wordless(post: Post) -> bool:
+    # Mentions, links, emoji and punctuation are no words.
+    return not any(map(str.isalnum, NO_WORDS.sub(" ", post["text"] or "")))
 
 
 @dataclass
@@ -230,9 +235,7 @@ class Drafts:
         nearest: list[Draft | None] = []
         for number, post in enumerate(self.posts):
             above = nearest[post["parent"]] if post["parent"] >= 0 else None
-            # Mentions, links, emoji and punctuation are no words.
-            wordless = not any(map(str.isalnum, NO_WORDS.sub(" ", post["text"] or "")))
-            if above and number not in self._owner and post["pictures"] and wordless:
+            if above and number not in self._owner and post["pictures"] and _is_wordless(post):
                 self._owner[number] = above
                 above.owned.append(number)
                 above.posts.append(number)
@@ -324,7 +327,10 @@ class Extract(SampleStage):
     ) -> Outcome:
         """One row a sample."""
         drafts = Drafts(row["posts"])
-        for (shown, _), answer in zip(self._parts(row["posts"]), answers, strict=True):
+        every: Sequence[Sequence[int]] = [range(len(row["posts"]))]  # where one part shows all
+        if len(answers) != 1:
+            every = [one for one, _ in self._parts(row["posts"])]
+        for shown, answer in zip(every, answers, strict=True):
             if isinstance(answer, ExtractAnswer):
                 drafts.add(answer, shown)
         if not (samples := drafts.finish()):

@@ -16,7 +16,7 @@ from echo_hf.config.sections import Target
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
-from echo_hf.pipeline.stage import ModelStage, StageRows, of_row
+from echo_hf.pipeline.stage import ModelStage, StageRows
 from echo_hf.prompts import Prompt, load_prompt
 from echo_hf.reasons import Reject, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding
@@ -63,36 +63,50 @@ class SampleStage(ModelStage):
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
         """The model calls of each row."""
-        text, target = self.prompt.text, self.target.model_dump(mode="json")
-        opening = [Message("system", (Text(text),))] if text else []
-
-        def request(parts: Sequence[Text | ImageRef], shown: Row, urls: Iterable[str]) -> Request:
-            return Request(
-                self.name,
-                (*opening, Message("user", tuple(parts))),
-                self.answer,
-                self.max_tokens,
-                {**shown, "target": target},
-                tuple(dict.fromkeys(urls)),
-            )
-
-        return [
-            of_row(self._key(row), (request(*question) for question in self.questions(row)))
-            for row in self.input_rows(table)
-        ]
+        return self._asked(self.input_rows(table))
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """The rows that go on; one of which a call failed is quarantined, beside or instead."""
+        return self._finished(self.input_rows(table), answers)
+
+    def _made(self, table: pa.Table) -> pa.Table:
+        rows = self.input_rows(table)  # which takes a while
+        return self._finished(rows, self._answered(self._asked(rows)))
+
+    def _asked(self, rows: Sequence[Row]) -> list[list[Request]]:
+        text, target = self.prompt.text, self.target.model_dump(mode="json")
+        opening = [Message("system", (Text(text),))] if text else []
+
+        return [
+            [
+                Request(
+                    self.name,
+                    (*opening, Message("user", tuple(parts))),
+                    self.answer,
+                    self.max_tokens,
+                    {**shown, "target": target},
+                    tuple(dict.fromkeys(urls)),
+                    row=self._key(row),
+                    part=part,
+                )
+                for part, (parts, shown, urls) in enumerate(self.questions(row))
+            ]
+            for row in rows
+        ]
+
+    def _finished(
+        self, given: Sequence[Row], answers: Sequence[list[BaseModel | Failure]]
+    ) -> pa.Table:
         rows = StageRows(self.outputs)
         made_by = {"digest": self.digest(), "engine": self._signature}
-        for number, (row, given) in enumerate(zip(self.input_rows(table), answers, strict=True)):
+        for number, (row, said) in enumerate(zip(given, answers, strict=True)):
             key = self._key(row)
-            failed = next((one for one in given if isinstance(one, Failure)), None)
+            failed = next((one for one in said if isinstance(one, Failure)), None)
             if failed:
                 rows.failed(number, key, failed)
             if failed and not self.keeps_failed:
                 continue
-            made, findings = self.outcome(row, given, made_by)
+            made, findings = self.outcome(row, said, made_by)
             for reason, detail in findings:
                 status = Status.REJECTED if isinstance(reason, Reject) else Status.NOTED
                 rows.say(number, key, status, reason, detail)

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 from pydantic import BaseModel
 
@@ -19,7 +21,7 @@ from echo_hf.collect.relevance import RelevanceAnswer
 from echo_hf.config.checks import EngineChoice
 from echo_hf.curate.feedback import FeedbackAnswer
 from echo_hf.engines.base import Completion, Request, make_engine
-from echo_hf.engines.rules import needs_image, relevance, verdict
+from echo_hf.engines.rules import _Phrases, needs_image, relevance, verdict
 from echo_hf.quickstart.truth import corpus
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import intersection_over_union
@@ -40,6 +42,16 @@ LABEL = re.compile(
     r"^(?:@\S+ )?(?:prompts?|提示词|プロンプト) ?[:：]", re.IGNORECASE | re.MULTILINE
 )
 CAPTION = "left before, right after"
+
+
+PIECES = st.text("aé1_ '’-图İΣ.", max_size=4)
+
+
+@given(st.lists(PIECES.filter(bool), min_size=1, max_size=4), st.lists(PIECES, max_size=4))
+def test_phrases_are_in_a_text_where_their_pattern_is(phrases: list[str], parts: list[str]) -> None:
+    text = "".join([*parts, *phrases[:1], *parts[::-1]]).replace("’", "'").lower()
+    some = _Phrases(phrases)
+    assert some.are_in(text) == bool(re.search(some.pattern.pattern, text))
 
 
 def said(task: str, **inputs: Any) -> Any:

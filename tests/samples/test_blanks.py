@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from echo_hf.samples.blanks import Completed, completed, name_of, placeholders
+from echo_hf.samples.blanks import BEGINNING, CANDIDATE, Completed, completed, name_of, placeholders
 
 MARKS = "[]{}<>()（）【】_〇 \n:,\"'/!abK7猫🍓"
 PROMPTS = st.text(alphabet=MARKS, max_size=60) | st.text(max_size=60)
@@ -169,6 +169,11 @@ def test_what_is_no_blank_cannot_be_replaced(prompt: str, piece: str) -> None:
     done = completed(prompt, [(piece, "x")])
 
     assert (done.prompt, done.unknown, done.filled) == (prompt, (piece,), ())
+
+
+@given(st.from_regex(CANDIDATE))
+def test_what_has_the_form_of_a_blank_has_its_beginning(prompt: str) -> None:
+    assert BEGINNING.search(prompt)
 
 
 @given(PROMPTS)
