@@ -424,10 +424,15 @@ def unpacked(release: Release, images: ImageStore) -> dict[str, Dataset]:
 
 def rows_on_disk(rows: Iterable[Mapping[str, Any]], table: Table, file: Path) -> Dataset:
     """Rows of a table in a file, which are not in memory together."""
-    schema, left = table.features.arrow_schema, iter(rows)
+    left = iter(rows)
     some = iter(lambda: list(islice(left, ROWS_AT_ONCE)), [])
-    batches = (pa.Table.from_pylist(batch, schema=schema) for batch in some)
-    return Dataset(stored_rows(batches, schema, file), fingerprint=file.stem)
+    return batches_on_disk((pa.Table.from_pylist(one, table.schema) for one in some), table, file)
+
+
+def batches_on_disk(batches: Iterable[pa.Table], table: Table, file: Path) -> Dataset:
+    """Batches of rows of a table in a file, each in memory alone."""
+    rows = stored_rows(batches, table.features.arrow_schema, file)
+    return Dataset(rows, fingerprint=file.stem)
 
 
 def rows_in(
@@ -438,8 +443,25 @@ def rows_in(
         yield from batch.to_pylist()
 
 
+Part = tuple[Path, Sequence[int]]  # some row groups of a file
+
+
+def parts_of(release: Release, config: str) -> Iterator[Part]:
+    """About as many rows of a config as are in memory together, one part after the other."""
+    for path in files_of(release, config):
+        with readable(path), pq.ParquetFile(path) as file:
+            count = file.num_row_groups
+        some = ROWS_AT_ONCE // BATCH_ROWS
+        # A file without rows is a part as well: its columns are looked at.
+        for at in range(0, max(count, 1), some):
+            yield path, range(at, min(at + some, count))
+
+
 def rows_of(
-    release: Release, config: str, images: ImageStore | None = None
+    release: Release,
+    config: str,
+    images: ImageStore | None = None,
+    parts: Iterable[Part] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The rows of a config, with digests for its images, which are read only for a store."""
     table = _table_of(release, config)
@@ -463,8 +485,8 @@ def rows_of(
         stem = (image["path"] or "").partition(".")[0]
         return stem if DIGEST.fullmatch(stem) else ""
 
-    for path in files_of(release, config):
-        for row in read_rows(path, columns):
+    for path, groups in parts or ((path, None) for path in files_of(release, config)):
+        for row in read_rows(path, columns, groups):
             row = {**dict.fromkeys(ours.names), **row}
             shown = [one for name in pictures for one in _listed(row[name])]
             lacking = [one for one in shown if one is None or (images and one["bytes"] is None)]
@@ -483,13 +505,15 @@ def _table_of(release: Release, config: str) -> Table:
 
 
 def read_rows(
-    path: Path, columns: Callable[[pa.Schema], list[str] | None]
+    path: Path,
+    columns: Callable[[pa.Schema], list[str] | None],
+    groups: Sequence[int] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The rows of a file, a row group at a time, of the leaves that are chosen by its schema."""
     with readable(path), pq.ParquetFile(path) as file:
         chosen = columns(file.schema_arrow)
-        for number in range(file.num_row_groups):
-            yield from file.read_row_group(number, columns=chosen).to_pylist()
+        for number in range(file.num_row_groups) if groups is None else groups:
+            yield from file.read_row_group(number, chosen, use_threads=False).to_pylist()
 
 
 def _listed(value: Any) -> list[Any]:
