@@ -297,7 +297,8 @@ def _dehydrated(
     if release.manifest.configs[config].rows < LEAST_ROWS:
         processes = 1
     parts = parts_of(release, config)
-    for _, (made, *noted) in forked(lambda: made_of, parts, processes, f"samples of {config!r}"):
-        samples.add(noted[0])
-        known |= noted[1]
-        yield pa.ipc.open_stream(made).read_all()
+    for _, made in forked(lambda: made_of, parts, processes, f"samples of {config!r}"):
+        rows, own, drawn = made
+        samples.add(own)
+        known |= drawn
+        yield pa.ipc.open_stream(rows).read_all()

@@ -443,7 +443,7 @@ def rows_in(
         yield from batch.to_pylist()
 
 
-Part = tuple[Path, Sequence[int]]  # some row groups of a file
+Part = tuple[Path, Sequence[int] | None]  # row groups of a file, null for all
 
 
 def parts_of(release: Release, config: str) -> Iterator[Part]:
