@@ -40,6 +40,16 @@ def replaced_file(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+@contextmanager
+def few_collections() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(OBJECTS_AT_ONCE)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def stored_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | None) -> Table:
     """Rows as datasets keeps them: written to a file, which is mapped, or else in memory."""
     import pyarrow as pa
@@ -52,17 +62,13 @@ def stored_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | Non
                 for start in range(0, len(rows), MOST_ROWS):
                     writer.write_table(shaped.slice(start, MOST_ROWS).combine_chunks())
 
-    before = gc.get_threshold()
-    gc.set_threshold(OBJECTS_AT_ONCE)
-    try:
+    with few_collections():
         if file is None:
             write(sink := pa.BufferOutputStream())
             return InMemoryTable.from_buffer(sink.getvalue())
         with replaced_file(file) as partial:
             write(str(partial))
         return MemoryMappedTable.from_file(str(file))
-    finally:
-        gc.set_threshold(*before)
 
 
 def write_json(path: Path, value: Any, **options: Any) -> None:

@@ -142,7 +142,10 @@ class BuildRun:
                     told = dict(facts.left_out.get("outputs", {}))
                     told[LeftOut.OUTPUT_NOT_CLEANED.value] = count
                     facts = replace(facts, left_out={**facts.left_out, "outputs": told})
-            write_release(self.folder.release, configs, self.folder.images, facts)
+            processes = self.runner.processes
+            write_release(
+                self.folder.release, configs, self.folder.images, facts, processes=processes
+            )
             mark.write_text(built_from)
         return read_release(self.folder.release, self.folder.cache)
 

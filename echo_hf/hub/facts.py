@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple
 
 import pyarrow as pa
@@ -56,6 +57,7 @@ def problem(error: ValidationError, whole: str = "the file") -> str:
 NOT_LANGUAGES = frozenset({"art", "mis", "mul", "und", "zxx"})
 
 
+@lru_cache
 def language(code: str | None) -> str | None:
     """The language of a platform's code, null where it names none."""
     primary = re.split(r"[-_]", (code or "").strip().lower())[0]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from datasets import Dataset
 from pydantic import (
     BaseModel,
@@ -126,11 +127,12 @@ def make_manifest(
     for dataset in samples:
         columns = ["id", "author", "community_feedback", "safety", "review"]
         batches = arrow_batches(dataset, ROWS_AT_ONCE, columns)
-        for row in (row for batch in batches for row in batch.to_pylist()):
-            waiting |= {row["id"]} if row["review"] else set()
-            unscreened |= {row["id"]} if row["safety"] is None else set()
-            authors = [row, *(row["community_feedback"] or ())]
-            named = named or any(one["author"] is not None for one in authors)
+        for rows in batches:
+            is_waiting = pc.greater(pc.list_value_length(rows["review"]), 0)
+            waiting.update(rows["id"].filter(is_waiting).to_pylist())
+            unscreened.update(rows["id"].filter(pc.is_null(rows["safety"])).to_pylist())
+            said = pc.struct_field(pc.list_flatten(rows["community_feedback"]), "author")
+            named = named or any(len(one) > one.null_count for one in (rows["author"], said))
     return Manifest(
         echo_hf=toolkit_version(),
         name=facts.name,

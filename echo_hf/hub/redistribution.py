@@ -8,11 +8,12 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from datasets import Dataset
 
 from echo_hf._infra.atomic import check_replaceable
@@ -22,7 +23,10 @@ from echo_hf.errors import ImageError, ReleaseError, SpanError
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.release import (
     NAMES,
+    Part,
     Release,
+    batches_on_disk,
+    parts_of,
     read_release,
     released_facts,
     rows_of,
@@ -39,6 +43,8 @@ from echo_hf.images.similarity import (
     same_shape,
 )
 from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.runner import LEAST_ROWS, cores, forked
+from echo_hf.pipeline.stage import table_bytes
 from echo_hf.reasons import LeftOut
 from echo_hf.samples.spans import repeats, text_digest
 from echo_hf.tables import OF_POST, SAMPLES
@@ -89,6 +95,10 @@ class Samples:
     with_inputs: set[str] = field(default_factory=set)  # of those that are held
     # Digests of the images of those that are held; "" in the place of one is unknown.
     posted: set[str] = field(default_factory=lambda: {""})
+
+    def add(self, others: Samples) -> None:
+        for one in fields(self)[1:]:
+            getattr(self, one.name).update(getattr(others, one.name))
 
     def holds(self, config: str, row: Row) -> bool:
         """Notes a sample, and says whether it may not be passed on."""
@@ -235,28 +245,60 @@ def dehydrate(release_path: Path, to: Path, *, rights: Mapping[str, str] | None 
     place = to.resolve()
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent) as folder:
-        store = ImageStore(Path(folder))
-        # A sample may be in two configs.
-        signature = functools.cache(lambda digest: image_signature(store.path(digest)))
+        store, processes = ImageStore(Path(folder)), cores()
         samples, made = Samples(facts.rights), dict[str, Dataset]()
+        known: dict[str, str | None] = {}  # a sample may be in two configs
         left_out = {name: dict(counts) for name, counts in facts.left_out.items()}
         # The samples before what is beside them, which depends on all of them.
         for name in sorted(release.manifest.configs, key=lambda name: name not in SAMPLE_CONFIGS):
             table, counts = CONFIGS[name].table, Counter[LeftOut]()
-            new: Iterable[Row] = rows_of(release, name, store)
+            file = store.root / f"{name}.arrow"
             if name in SAMPLE_CONFIGS:
-                new = (
-                    dehydrated(row, {digest: signature(digest) for digest in images_in(row)})
-                    if samples.holds(name, row)
-                    else row
-                    for row in new
-                )
+                batches = _dehydrated(release, name, store, samples, known, processes)
+                made[name] = batches_on_disk(batches, table, file)
             else:
-                new, counts = passed_on_rows(table.name, new, samples)
-            made[name] = rows_on_disk(new, table, store.root / f"{name}.arrow")
+                new, counts = passed_on_rows(table.name, rows_of(release, name, store), samples)
+                made[name] = rows_on_disk(new, table, file)
             for reason, count in counts.items():
                 had = left_out.setdefault(name, {}).get(reason.value, 0)
                 # Silenced rows stay, and are counted again.
                 again = reason is LeftOut.SILENCED
                 left_out[name][reason.value] = max(had, count) if again else had + count
-        return write_release(to, made, store, replace(facts, left_out=left_out))
+        facts = replace(facts, left_out=left_out)
+        return write_release(to, made, store, facts, processes=processes)
+
+
+RECENT = 4096  # signatures that each process has at hand, 3 KB each
+
+
+def _dehydrated(
+    release: Release,
+    config: str,
+    store: ImageStore,
+    samples: Samples,
+    known: dict[str, str | None],
+    processes: int,
+) -> Iterator[pa.Table]:
+    """The rows of a config as they may be passed on; notes samples, and signatures of images."""
+
+    recent = functools.lru_cache(RECENT)(lambda digest: image_signature(store.path(digest)))
+
+    def made_of(part: Part) -> tuple[pa.Buffer, Samples, dict[str, str | None]]:
+        own, drawn, rows = Samples(samples.rights), dict[str, str | None](), []
+        for row in rows_of(release, config, store, [part]):
+            if own.holds(config, row):
+                here = {one: known.get(one) or recent(one) for one in images_in(row)}
+                drawn |= here
+                rows.append(dehydrated(row, here))
+            else:
+                rows.append(row)
+        return table_bytes(pa.Table.from_pylist(rows, SAMPLES.schema)), own, drawn
+
+    if release.manifest.configs[config].rows < LEAST_ROWS:
+        processes = 1
+    parts = parts_of(release, config)
+    for _, made in forked(lambda: made_of, parts, processes, f"samples of {config!r}"):
+        rows, own, drawn = made
+        samples.add(own)
+        known |= drawn
+        yield pa.ipc.open_stream(rows).read_all()

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from datasets import Dataset
 
-from echo_hf._infra.atomic import complete, replaced_whole, stored_rows
+from echo_hf._infra.atomic import complete, few_collections, replaced_whole, stored_rows
 from echo_hf.errors import ImageError, ReleaseError, unknown
 from echo_hf.hub.card import eval_file, render_card, searches_in
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts
@@ -44,8 +44,10 @@ from echo_hf.hub.manifest import (
 from echo_hf.hub.run_tables import models_of
 from echo_hf.images.loader import format_of
 from echo_hf.images.store import DIGEST, ImageStore
+from echo_hf.pipeline.runner import LEAST_ROWS, forked
+from echo_hf.pipeline.stage import table_bytes
 from echo_hf.pipeline.stage_runner import check_columns
-from echo_hf.tables import LATER, Table, arrow_batches
+from echo_hf.tables import LATER, Table, arrow_batches, rows_at
 
 NAMES = frozenset({CARD, MANIFEST, STATS, BENCHMARK, HYDRATION, *CONFIGS})
 
@@ -178,6 +180,7 @@ def write_release(
     facts: ReleaseFacts,
     *,
     shard_bytes: int = SHARD_BYTES,
+    processes: int = 1,
 ) -> Release:
     """Writes a release; one that is there already stays until the new one is complete."""
     if not configs:
@@ -189,7 +192,8 @@ def write_release(
     held = [name for name in CONFIGS if name in configs]
     with replaced_whole(folder.resolve(), NAMES) as partial:
         entries = {
-            name: _write_config(partial, name, configs[name], images, shard_bytes) for name in held
+            name: _write_config(partial, name, configs[name], images, shard_bytes, processes)
+            for name in held
         }
         samples = [configs[name] for name in SAMPLE_CONFIGS if name in configs]
         manifest = make_manifest(facts, entries, samples)
@@ -209,29 +213,33 @@ def write_release(
 
 
 def _write_config(
-    folder: Path, name: str, dataset: Dataset, store: ImageStore, shard_bytes: int
+    folder: Path,
+    name: str,
+    dataset: Dataset,
+    store: ImageStore,
+    shard_bytes: int,
+    processes: int,
 ) -> ConfigEntry:
     """Writes a config as `test-00000-of-0000N.parquet`, holding one row group in memory."""
     (folder / name).mkdir()
-    table = CONFIGS[name].table
-    schema = released_schema(table)
+    schema = released_schema(CONFIGS[name].table)
     paths: list[Path] = []
     digests: list[bytes] = []
     images = dehydrated = loaded_bytes = 0
     filled = shard_bytes
-    with ExitStack() as opened:
-        for batch in _batches(dataset, table, store, min(BATCH_BYTES, shard_bytes)):
+    with ExitStack() as opened, few_collections():
+        for group in _groups(name, dataset, store, min(BATCH_BYTES, shard_bytes), processes):
             if filled >= shard_bytes:
                 opened.close()
                 paths.append(folder / name / f"{SPLIT}-{len(paths):05d}.parquet")
                 file, filled = opened.enter_context(_writer(paths[-1], schema)), 0
-            group = pa.Table.from_pylist([row.shown for row in batch], schema=schema)
-            file.write_table(group)
-            filled += sum(row.size for row in batch)
-            digests.extend(row.digest for row in batch)
-            images += sum(row.images for row in batch)
-            dehydrated += sum(bool(row.shown.get("dehydrated")) for row in batch)
-            loaded_bytes += group.nbytes
+            file.write_table(group.rows)
+            filled += group.size
+            digests.extend(group.digests)
+            images += group.images
+            if "dehydrated" in schema.names:
+                dehydrated += group.rows["dehydrated"].to_pylist().count(True)
+            loaded_bytes += group.rows.nbytes
     if not paths:
         # A row group of no rows would be a batch size of 0 to readers, which they refuse.
         paths.append(folder / name / f"{SPLIT}-00000.parquet")
@@ -249,33 +257,66 @@ def _write_config(
     )
 
 
-class _Row(NamedTuple):
-    """A row with its images embedded, and the digest and size of what it holds."""
+class _Group(NamedTuple):
+    """Rows with their images embedded, and the digests and size of what they hold."""
 
-    shown: dict[str, Any]
-    digest: bytes
+    rows: pa.Table
+    digests: list[bytes]
     images: int
     size: int
 
 
-def _batches(dataset: Dataset, table: Table, store: ImageStore, limit: int) -> Iterator[list[_Row]]:
-    pictures = table.images
-    most = BATCH_ROWS if pictures else BATCH_ROWS_WITHOUT_IMAGES
-    batch: list[_Row] = []
-    held = 0
-    for row in rows_in(dataset, most, list(table.columns)):
-        shown, sizes = dict(row), []
-        for column in pictures:
-            shown[column] = _each_image(row[column], lambda digest: _embedded(digest, store))
-            sizes += [len(one["bytes"]) for one in _listed(shown[column]) if one]
-        text = canonical(row)
-        batch.append(_Row(shown, hashlib.sha256(text).digest(), len(sizes), len(text) + sum(sizes)))
-        held += batch[-1].size
-        if len(batch) >= most or held >= limit:
-            yield batch
-            batch, held = [], 0
-    if batch:
-        yield batch
+def _groups(
+    name: str, dataset: Dataset, store: ImageStore, limit: int, processes: int
+) -> Iterator[_Group]:
+    table, schema = CONFIGS[name].table, released_schema(CONFIGS[name].table)
+    most = BATCH_ROWS if table.images else BATCH_ROWS_WITHOUT_IMAGES
+
+    def digested(start: int) -> tuple[pa.Buffer, list[bytes], list[int]]:
+        at = slice(start, start + ROWS_AT_ONCE)
+        rows = rows_at(dataset, at, list(table.columns))
+        texts = [canonical(row) for row in rows.to_pylist()]
+        digests = [hashlib.sha256(text).digest() for text in texts]
+        return table_bytes(rows), digests, list(map(len, texts))
+
+    if len(dataset) < LEAST_ROWS:
+        processes = 1
+    starts = range(0, len(dataset), ROWS_AT_ONCE)
+    pieces: list[pa.Table] = []
+    shown: dict[str, list[Any]] = {column: [] for column in table.images}
+    found: list[bytes] = []
+    images = size = 0
+    for start, made in forked(lambda: digested, starts, processes, f"release of {name!r}"):
+        chunk, digests, sizes = pa.ipc.open_stream(made[0]).read_all(), *made[1:]
+        named = {column: chunk[column].to_pylist() for column in table.images}
+        first = 0
+        for at, digest in enumerate(digests):
+            found.append(digest)
+            size += sizes[at]
+            for column, values in named.items():
+                some = _each_image(values[at], lambda one: _embedded(one, store))
+                held = [len(one["bytes"]) for one in _listed(some) if one]
+                images, size = images + len(held), size + sum(held)
+                shown[column].append(some)
+            is_last = start + at + 1 == len(dataset)
+            if len(found) >= most or size >= limit or is_last:
+                pieces.append(chunk.slice(first, at + 1 - first))
+                yield _Group(_joined(pieces, shown, schema), found, images, size)
+                pieces, shown, found = [], {column: [] for column in shown}, []
+                first, images, size = at + 1, 0, 0
+        pieces.append(chunk.slice(first))
+
+
+def _joined(
+    pieces: Iterable[pa.Table], shown: Mapping[str, list[Any]], schema: pa.Schema
+) -> pa.Table:
+    # Without the masks of columns that hold no null: they would count as bytes.
+    rows = pa.ipc.open_stream(table_bytes(pa.concat_tables(pieces))).read_all()
+    columns = [
+        pa.array(shown[field.name], field.type) if field.name in shown else rows[field.name]
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _each_image(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -383,10 +424,15 @@ def unpacked(release: Release, images: ImageStore) -> dict[str, Dataset]:
 
 def rows_on_disk(rows: Iterable[Mapping[str, Any]], table: Table, file: Path) -> Dataset:
     """Rows of a table in a file, which are not in memory together."""
-    schema, left = table.features.arrow_schema, iter(rows)
+    left = iter(rows)
     some = iter(lambda: list(islice(left, ROWS_AT_ONCE)), [])
-    batches = (pa.Table.from_pylist(batch, schema=schema) for batch in some)
-    return Dataset(stored_rows(batches, schema, file), fingerprint=file.stem)
+    return batches_on_disk((pa.Table.from_pylist(one, table.schema) for one in some), table, file)
+
+
+def batches_on_disk(batches: Iterable[pa.Table], table: Table, file: Path) -> Dataset:
+    """Batches of rows of a table in a file, each in memory alone."""
+    rows = stored_rows(batches, table.features.arrow_schema, file)
+    return Dataset(rows, fingerprint=file.stem)
 
 
 def rows_in(
@@ -397,8 +443,25 @@ def rows_in(
         yield from batch.to_pylist()
 
 
+Part = tuple[Path, Sequence[int] | None]  # row groups of a file, null for all
+
+
+def parts_of(release: Release, config: str) -> Iterator[Part]:
+    """About as many rows of a config as are in memory together, one part after the other."""
+    for path in files_of(release, config):
+        with readable(path), pq.ParquetFile(path) as file:
+            count = file.num_row_groups
+        some = ROWS_AT_ONCE // BATCH_ROWS
+        # A file without rows is a part as well: its columns are looked at.
+        for at in range(0, max(count, 1), some):
+            yield path, range(at, min(at + some, count))
+
+
 def rows_of(
-    release: Release, config: str, images: ImageStore | None = None
+    release: Release,
+    config: str,
+    images: ImageStore | None = None,
+    parts: Iterable[Part] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The rows of a config, with digests for its images, which are read only for a store."""
     table = _table_of(release, config)
@@ -422,8 +485,8 @@ def rows_of(
         stem = (image["path"] or "").partition(".")[0]
         return stem if DIGEST.fullmatch(stem) else ""
 
-    for path in files_of(release, config):
-        for row in read_rows(path, columns):
+    for path, groups in parts or ((path, None) for path in files_of(release, config)):
+        for row in read_rows(path, columns, groups):
             row = {**dict.fromkeys(ours.names), **row}
             shown = [one for name in pictures for one in _listed(row[name])]
             lacking = [one for one in shown if one is None or (images and one["bytes"] is None)]
@@ -442,13 +505,15 @@ def _table_of(release: Release, config: str) -> Table:
 
 
 def read_rows(
-    path: Path, columns: Callable[[pa.Schema], list[str] | None]
+    path: Path,
+    columns: Callable[[pa.Schema], list[str] | None],
+    groups: Sequence[int] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The rows of a file, a row group at a time, of the leaves that are chosen by its schema."""
     with readable(path), pq.ParquetFile(path) as file:
         chosen = columns(file.schema_arrow)
-        for number in range(file.num_row_groups):
-            yield from file.read_row_group(number, columns=chosen).to_pylist()
+        for number in range(file.num_row_groups) if groups is None else groups:
+            yield from file.read_row_group(number, chosen, use_threads=False).to_pylist()
 
 
 def _listed(value: Any) -> list[Any]:

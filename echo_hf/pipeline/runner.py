@@ -10,14 +10,14 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from threading import Thread
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,8 @@ from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.stage import BATCH, ModelStage, Stage, combined_fingerprint, table_bytes
 from echo_hf.tables import rows_at
 
+Task = TypeVar("Task")
+Made = TypeVar("Made")
 # Stages take 10 to 500 microseconds a row, a process or a node some time to begin.
 LEAST_ROWS = 20_000
 MOST_PROCESSES = 16
@@ -46,6 +48,8 @@ class Runner(ABC):
 
     A context manager: leaving it gives back what the work took.
     """
+
+    processes = 1  # of this machine
 
     def engine(self, engine: Engine, choice: EngineChoice) -> Engine:
         """The engine that a config's choice made, asked where this runner works."""
@@ -100,43 +104,66 @@ class LocalRunner(Runner):
             for numbers in batches or [range(len(dataset))]:
                 yield stage(rows_of(dataset, numbers))
             return
-        done, started, waiting = 0, time.perf_counter(), deque[tuple[int, Future[pa.Buffer]]]()
-        context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(self.processes, context, _begin, (stage, dataset)) as pool:
-            try:
-                while True:
-                    for some in islice(batches, 2 * self.processes - len(waiting)):
-                        waiting.append((len(some), pool.submit(_called, some)))
-                    if not waiting:
-                        return
-                    count, made = waiting.popleft()
-                    yield pa.ipc.open_stream(made.result()).read_all()
-                    done += count
-                    rate = done / (time.perf_counter() - started)
-                    said = f"{rate:,.0f} rows/s in {self.processes} processes"
-                    self.watch.advanced(stage.name, done, said, len(dataset))
-            except BrokenProcessPool:
-                raise RunError(
-                    f"stage {stage.name!r}: a process was killed at its work, for want of memory "
-                    "perhaps: the same command goes on; `processes: 1` of the runner takes least"
-                ) from None
+        done, started = 0, time.perf_counter()
+
+        def begin() -> Callable[[Sequence[int]], pa.Buffer]:
+            own = _with_own_store(stage)
+            # A table as it is would be sent with all that it is a slice of.
+            return lambda numbers: table_bytes(own(rows_of(dataset, numbers)))
+
+        for some, made in forked(begin, batches, self.processes, f"stage {stage.name!r}"):
+            yield pa.ipc.open_stream(made).read_all()
+            done += len(some)
+            rate = done / (time.perf_counter() - started)
+            said = f"{rate:,.0f} rows/s in {self.processes} processes"
+            self.watch.advanced(stage.name, done, said, len(dataset))
 
 
-_work: tuple[Stage, Dataset]  # of a process that was forked for it
+def forked(
+    begin: Callable[[], Callable[[Task], Made]], tasks: Iterable[Task], processes: int, who: str
+) -> Iterator[tuple[Task, Made]]:
+    """What forks of this process, or it alone, make of each task, in the order of the tasks."""
+    if processes == 1:
+        work = begin()
+        yield from ((task, work(task)) for task in tasks)
+        return
+    left, waiting = iter(tasks), deque[tuple[Task, Future[Made]]]()
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(processes, context, _begin, (begin,)) as pool:
+        try:
+            while True:
+                for task in islice(left, 2 * processes - len(waiting)):
+                    waiting.append((task, pool.submit(_called, task)))
+                if not waiting:
+                    return
+                task, made = waiting.popleft()
+                yield task, made.result()
+        except BrokenProcessPool:
+            raise RunError(
+                f"{who}: a process was killed at its work, for want of memory perhaps: the same "
+                "command goes on; `processes: 1` of the runner takes least"
+            ) from None
 
 
-def _begin(stage: Stage, dataset: Dataset) -> None:
-    """What a fork does first: it ends with the run, and opens a store of its own."""
+_work: Callable[[Any], Any]  # of a process that was forked for it
+
+
+def _begin(begin: Callable[[], Callable[[Any], Any]]) -> None:
+    """What a fork does first; it ends with the run."""
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which ends its processes
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     Thread(target=_end_with_parent, daemon=True).start()
     gc.freeze()  # what is there stays
     gc.set_threshold(OBJECTS_AT_ONCE)
+    _work = begin()
+
+
+def _with_own_store(stage: Stage) -> Stage:
     if isinstance(stage, ModelStage) and isinstance(stage.answers, StoredAnswers):
         own = Store(stage.answers.store.path)
-        stage = stage.answered_by(StoredAnswers(own, stage.answers.signature))
-    _work = stage, dataset
+        return stage.answered_by(StoredAnswers(own, stage.answers.signature))
+    return stage
 
 
 def _end_with_parent() -> None:
@@ -145,10 +172,14 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _called(numbers: Sequence[int]) -> pa.Buffer:
-    stage, dataset = _work
-    # A table as it is would be sent with all that it is a slice of.
-    return table_bytes(stage(rows_of(dataset, numbers)))
+def _called(task: Any) -> Any:
+    return _work(task)
+
+
+def cores() -> int:
+    """How many processes work at once; elsewhere than on Linux a fork may break libraries."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+    return min(cores, MOST_PROCESSES)
 
 
 def batches_of(stage: Stage, dataset: Dataset) -> Iterator[Sequence[int]] | None:
@@ -187,10 +218,7 @@ LOCAL = LocalRunner()
 
 def runner_of(options: RunnerOptions, folder: Path, watch: ProgressListener) -> Runner:
     if options.kind == "local":
-        if sys.platform != "linux":  # elsewhere a fork may break libraries, or is none
-            return LOCAL
-        cores = min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
-        return LocalRunner(options.processes or cores, watch)
+        return LOCAL if cores() == 1 else LocalRunner(options.processes or cores(), watch)
     from echo_hf.pipeline.ray_runner import RayRunner
 
     return RayRunner(options, folder, watch)
