@@ -14,6 +14,8 @@ DOCS_BIN := $(DOCS_VENV)/bin
 VLLM_SETTINGS := PYTHONPATH=$(CURDIR)/$(VLLM_FILES) VLLM_ENABLE_V1_MULTIPROCESSING=0 \
 	OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
 	VLLM_NO_USAGE_STATS=1 HF_HUB_OFFLINE=1
+# To import all other files as well, only to leave their tests out, takes half a minute.
+FILES_MARKED := grep -rlE --include='test_*.py'
 
 .PHONY: quickstart test test-package test-extras test-vllm lint format docs clean
 
@@ -31,11 +33,13 @@ test-package: $(VENV)/.installed-test
 # Those that drive a browser need a Chromium on the PATH, and are skipped without one; ppi-python is
 # what corrected win rates are compared with.
 test-extras: $(EXTRAS_VENV)/.installed-weights
-	HF_HUB_OFFLINE=1 $(EXTRAS_BIN)/python -m pytest -m extras -n auto --dist loadgroup tests
+	HF_HUB_OFFLINE=1 $(EXTRAS_BIN)/python -m pytest -m extras -n auto --dist loadgroup \
+		$$($(FILES_MARKED) 'mark\.extras' tests)
 
 # A real vLLM on the processor: 4 GB, and the tests marked `vllm`, which `make test` skips.
 test-vllm: $(VLLM_VENV)/.installed-test
-	$(VLLM_SETTINGS) $(VLLM_BIN)/python -m pytest -m "vllm or models" tests
+	$(VLLM_SETTINGS) $(VLLM_BIN)/python -m pytest -m "vllm or models" \
+		$$($(FILES_MARKED) 'mark\.(vllm|models)' tests)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -225,9 +225,9 @@ def machine(tiny: bool) -> Iterator[tuple[str, str]]:
         with suppress(PackageNotFoundError):
             known[one] = version(one)
     yield "software", ", ".join(map(" ".join, known.items()))
-    made_up = "random weights, and answers of letters as long as recorded answers are"
+    letters = "a few letters" if tiny else "letters as long as recorded answers are"
     shapes = "tiny ones, whose speed says nothing" if tiny else "as published"
-    yield "models", f"{shapes}; {made_up}"
+    yield "models", f"{shapes}; random weights, and answers of {letters}"
 
 
 def shown(facts: Iterable[tuple[str, str]], rows: Iterable[Row]) -> str:

@@ -65,8 +65,9 @@ PEAK, CACHE, WORKING = "memory at its peak", "memory for requests", "at work"
 SAFETY, RATING = "safety", "a judge's rating"
 # Letters of an answer that nobody recorded: `safe` or `unsafe` and a code, and a paragraph.
 LETTERS = {SAFETY: 8, RATING: 600}
+TINY_LETTERS = 8  # at most: each is a step of the model
 SPARE_TOKENS = 8
-MOST_SECONDS, TINY_SECONDS, SHARE = 8.0, 0.5, 0.4
+MOST_SECONDS, TINY_SECONDS, SHARE = 8.0, 0.1, 0.4
 REQUESTS, FEW, TINY_FEW = 1500, 32, 3
 ANSWERS = 5  # before it is killed
 SIDE, TINY_SIDE = 1024, 64  # of an image
@@ -239,8 +240,8 @@ def copies(asking: Asking, tiny: bool) -> tuple[Copies, Dataset]:
         Dataset(table.append_column("copy", pa.array([copy] * len(table))))
         for copy in range(-(-REQUESTS // len(table)))
     ]
-    pixels = TINY_SIDE**2 if tiny else SIDE**2
-    return Copies(asking.stage, asking.letters, pixels), concatenate_datasets(rows)
+    pixels, most = (TINY_SIDE**2, TINY_LETTERS) if tiny else (SIDE**2, asking.letters)
+    return Copies(asking.stage, min(asking.letters, most), pixels), concatenate_datasets(rows)
 
 
 def asked_of(stage: Copies, rows: Dataset) -> Iterator[Request]:
