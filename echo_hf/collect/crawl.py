@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from echo_hf._infra.atomic import replaced_file
-from echo_hf._infra.http_errors import RetryPolicy
+from echo_hf._infra.retry import (
+    RetryPolicy,
+)
 from echo_hf.collect.crawl_ledger import (
     LEDGER,
     CrawlLedger,

@@ -23,13 +23,15 @@ from echo_hf._infra.http_errors import (
     ApiError,
     Meaning,
     Reply,
-    RequestError,
-    RetryPolicy,
     api_error,
     error_in,
     reply_in,
 )
 from echo_hf._infra.rate_limit import RateLimiter, finished
+from echo_hf._infra.retry import (
+    RequestError,
+    RetryPolicy,
+)
 from echo_hf.config.checks import secrets_in
 from echo_hf.engines.base import (
     Answers,

@@ -218,7 +218,9 @@ LOCAL = LocalRunner()
 
 def runner_of(options: RunnerOptions, folder: Path, watch: ProgressListener) -> Runner:
     if options.kind == "local":
-        return LOCAL if cores() == 1 else LocalRunner(options.processes or cores(), watch)
+        if sys.platform != "linux":
+            return LOCAL
+        return LocalRunner(options.processes or cores(), watch)
     from echo_hf.pipeline.ray_runner import RayRunner
 
     return RayRunner(options, folder, watch)

@@ -28,12 +28,14 @@ from echo_hf.scores.robustness import (
     self_preference,
     sensitivity,
 )
-from echo_hf.scores.tiers import (
+from echo_hf.scores.sequential import (
     Decisions,
+    decisions,
+)
+from echo_hf.scores.tiers import (
     SamplesNeeded,
     Separation,
     Tiers,
-    decisions,
     samples_needed,
     tiers,
 )

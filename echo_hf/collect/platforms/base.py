@@ -12,7 +12,14 @@ from typing import Any, Literal, Protocol
 
 from pydantic import SecretStr
 
-from echo_hf._infra.http_errors import causes, may_pass, retry_after, server_time
+from echo_hf._infra.http_errors import (
+    causes,
+    may_pass,
+)
+from echo_hf._infra.retry import (
+    retry_after,
+    server_time,
+)
 from echo_hf.collect.fields import Json, read_json, read_moment
 from echo_hf.collect.sources.base import Post, make_source, posts_in
 from echo_hf.config.collection import PLATFORMS as PLATFORMS
