@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -510,10 +510,22 @@ def read_rows(
     groups: Sequence[int] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The rows of a file, a row group at a time, of the leaves that are chosen by its schema."""
-    with readable(path), pq.ParquetFile(path) as file:
+    with readable(path), pq.ParquetFile(path, metadata=_footer(path, *_written(path))) as file:
         chosen = columns(file.schema_arrow)
         for number in range(file.num_row_groups) if groups is None else groups:
             yield from file.read_row_group(number, chosen, use_threads=False).to_pylist()
+
+
+@lru_cache(maxsize=1)
+def _footer(path: Path, *written: int) -> pq.FileMetaData:
+    """What stands at the end of a file, which grows with its row groups, once for its parts."""
+    del written
+    return pq.read_metadata(path)
+
+
+def _written(path: Path) -> tuple[int, int]:
+    known = path.stat()
+    return known.st_ino, known.st_mtime_ns
 
 
 def _listed(value: Any) -> list[Any]:
