@@ -280,10 +280,7 @@ class LeftOut(Reason):
     OTHER_SAMPLE = "other_sample", "its sample has another prompt or other inputs by now"
     OTHER_OUTPUT = "other_output", "a rating of an image in whose place the system drew another"
     MAY_QUOTE = "may_quote", "it may repeat posts that must not be passed on"
-    SILENCED = (
-        "silenced",
-        "only the texts and images in them, which may repeat restricted posts",
-    )
+    SILENCED = ("silenced", "only the texts and images in them, which may repeat restricted posts")
     OUTPUT_NOT_CLEANED = "output_not_cleaned", "only the image, whose metadata cannot be removed"
     UNFIT = "unfit", "an answer of half characters, or a longer one than is read back"
 
@@ -305,10 +302,7 @@ class Review(Reason):
     IMAGE_METADATA = "image_metadata", "metadata of an image cannot be removed: keeping releases it"
     REMOVED_EARLIER = "removed_earlier", "a reviewer removed it; its prompt or inputs changed since"
     EDITED_EARLIER = "edited_earlier", "it lacks a reviewer's edit: prompt or inputs changed since"
-    EDITED_UNSCREENED = (
-        "edited_unscreened",
-        "a reviewer's words or images that no guard has seen",
-    )
+    EDITED_UNSCREENED = ("edited_unscreened", "a reviewer's words or images that no guard has seen")
     SECOND_LOOK = "second_look", "a reviewer left it to somebody else; the decision's note says why"
 
 

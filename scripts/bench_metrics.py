@@ -27,9 +27,7 @@ from rich.table import Table as Shown
 from echo_hf.scores import human_corrected, win_rate
 from echo_hf.scores.kemeny import pair_costs, sample_consensus
 from echo_hf.scores.rating_table import read_ratings
-from echo_hf.scores.sequential import (
-    p_values,
-)
+from echo_hf.scores.sequential import p_values
 from echo_hf.scores.votes import margins, plurality, points_of, rates_of
 
 ROUNDS = 30

@@ -45,9 +45,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import RunnerOptions, Target
 from echo_hf.engines.base import Completion, Request, make_engine, register
-from echo_hf.engines.pooled import (
-    PooledEngine,
-)
+from echo_hf.engines.pooled import PooledEngine
 from echo_hf.hub.redistribution import dehydrate
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.batch_inference import fill

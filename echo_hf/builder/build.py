@@ -33,9 +33,7 @@ from echo_hf.config.sections import Shard
 from echo_hf.curate.splits import CONFIGS
 from echo_hf.engines.base import Engine, Engines, abstains, check_installed
 from echo_hf.engines.memory import check_fit
-from echo_hf.engines.pooled import (
-    PooledEngine,
-)
+from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import ReleaseError, RunError, SourceError
 from echo_hf.hub.facts import ReleaseFacts, failed_calls, measure
 from echo_hf.hub.manifest import FORMAT, toolkit_version

@@ -70,14 +70,7 @@ def import_answers(
                 readable = not isinstance(parse(new[key], completion, key), Failure)
                 # Who recorded an answer that cannot be read had asked for it twice.
                 tries = 1 if readable else MOST_TRIES
-                store.put(
-                    key,
-                    new[key],
-                    completion,
-                    signature,
-                    readable=readable,
-                    tries=tries,
-                )
+                store.put(key, new[key], completion, signature, readable=readable, tries=tries)
             answered |= {key} if completion.is_answer else set()
         stats.requests += len(requests)
         stats.repeated += len(requests) - len(new)

@@ -291,10 +291,7 @@ def _to_see(row: Row) -> list[str]:
     # Words of a script that writes no spaces cannot be counted so.
     is_short = words < SHORT_PROMPT and not UNSPACED.search(prompt)
     checks = (
-        (
-            row["screenshot"] and not is_cut,
-            "its screenshot is not cut: draw the boxes",
-        ),
+        (row["screenshot"] and not is_cut, "its screenshot is not cut: draw the boxes"),
         (row["screenshot"] and is_cut, "it was cut from a screenshot: check the boxes"),
         (safety is None, "no safety model has seen it"),
         (safety and safety["flagged"], f"hazards named: {hazards or 'no label'}"),

@@ -197,10 +197,7 @@ def merge_images(rows: Sequence[Sequence[ImageEntry]]) -> list[dict[str, Any]]:
     # One that only another row has by name is not lost.
     lost = len(fullest) - len(named) - len(texts) if None in bare else 0
     unnamed = [*texts, *[None] * lost]
-    return [
-        *named.values(),
-        *({"sha256": None, "url": None, "alt_text": text} for text in unnamed),
-    ]
+    return [*named.values(), *({"sha256": None, "url": None, "alt_text": text} for text in unnamed)]
 
 
 def distinct_images(images: Sequence[ImageEntry]) -> list[dict[str, Any]]:

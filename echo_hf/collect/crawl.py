@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from echo_hf._infra.atomic import replaced_file
-from echo_hf._infra.retry import (
-    RetryPolicy,
-)
+from echo_hf._infra.retry import RetryPolicy
 from echo_hf.collect.crawl_ledger import (
     LEDGER,
     CrawlLedger,

@@ -24,16 +24,9 @@ import httpcore2
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
-from echo_hf._infra.http_errors import (
-    causes,
-    may_pass,
-)
+from echo_hf._infra.http_errors import causes, may_pass
 from echo_hf._infra.rate_limit import RateLimiter, Work, finished
-from echo_hf._infra.retry import (
-    RequestError,
-    RetryPolicy,
-    retry_after,
-)
+from echo_hf._infra.retry import RequestError, RetryPolicy, retry_after
 from echo_hf._infra.sqlite import Database, rows_of
 from echo_hf.collect.urls import web_url
 from echo_hf.config.collection import FetchPolicy

@@ -13,14 +13,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from echo_hf.config.checks import first_error
-from echo_hf.curate.decisions import (
-    Changes,
-    Crop,
-    CropsChange,
-    Decisions,
-    Role,
-    RoleChange,
-)
+from echo_hf.curate.decisions import Changes, Crop, CropsChange, Decisions, Role, RoleChange
 from echo_hf.curate.provenance import (
     INPUT,
     NO_SOURCE,
@@ -189,11 +182,7 @@ class Edit:
 
 
 def checked_changes(
-    row: Row,
-    context: Sequence[Row],
-    edit: Edit,
-    images: ImageStore,
-    taken: Collection[str] = (),
+    row: Row, context: Sequence[Row], edit: Edit, images: ImageStore, taken: Collection[str] = ()
 ) -> Changes | None:
     """Checks an edit, computes what follows from it, and keeps the images that it cuts out."""
     try:

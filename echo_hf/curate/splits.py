@@ -98,39 +98,42 @@ class Splits(Stage):
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Places all samples at once; their order does not matter."""
+        drawn = [f"{self.seed}:{one}".encode() for one in table["id"].to_pylist()]
+        turns = [hashlib.sha256(one).digest() for one in drawn]
+        order = np.array(sorted(range(len(turns)), key=turns.__getitem__), np.int64)
         reviewed = reviewed_rows(table, self.decisions)
         read = [name for name in READ if name in table.column_names]
-        seen, seed = table.select(read).to_pylist(), self.seed
+        # Rows lie in memory as they are looked at: a million at random places are slow to reach.
+        seen = taken(table.select(read), order).to_pylist()
         is_edited, table = reviewed.table is not table, reviewed.table
-        rows = table.select(read).to_pylist() if is_edited else [{**row} for row in seen]
+        rows = [{**row} for row in seen]
+        if is_edited:
+            rows = taken(table.select(read), order).to_pylist()
         for row, before in zip(rows, seen, strict=True):
             row["doubts"] = self.decisions.open_doubts(before, row["doubts"])
-
-        def turn(row: int) -> str:
-            return hashlib.sha256(f"{seed}:{rows[row]['id']}".encode()).hexdigest()
-
-        order = sorted(range(len(rows)), key=turn)
-        out = dict(_excluded(rows, order))
-        places = self._places(rows, [row for row in order if row not in out])
+        out = dict(_excluded(rows))
+        places = self._places(rows, [row for row in range(len(rows)) if row not in out])
         removed = [row for row in places if self.decisions.removes(seen[row])]
         edited = reviewed.edited
         waiting = {row: self._open(seen[row], edited.get(seen[row]["id"])) for row in places}
         unclean = [row for row in places if Review.IMAGE_METADATA in waiting[row]]
         out |= dict.fromkeys(unclean, (Reject.NOT_CLEANED, None))
         out |= dict.fromkeys(removed, (Reject.REMOVED_IN_REVIEW, None))
-        kept = [row for row in range(len(rows)) if row not in out]
+        as_given = np.argsort(order).tolist()
+        kept = [row for row in as_given if row not in out]
         released = {
             "review": [waiting[row] for row in kept],
             "doubts": [rows[row]["doubts"] for row in kept],
             "splits": [places[row] for row in kept],
         }
-        samples = taken(table, np.array(kept, np.int64))
+        samples = taken(table, order[kept])
         columns = [
             pa.array(released[one.name], one.type) if one.name in released else samples[one.name]
             for one in SPLIT_SAMPLES.schema
         ]
         samples = pa.table(columns, schema=SPLIT_SAMPLES.schema)
-        said = [RowIssue(Status.REJECTED, [rows[row]["id"]], *out[row]) for row in sorted(out)]
+        left_out = (row for row in as_given if row in out)
+        said = [RowIssue(Status.REJECTED, [rows[row]["id"]], *out[row]) for row in left_out]
         for row in kept:
             if rows[row]["quality"] == "Benchmark" and self._is_doubted(rows[row]):
                 named = map(Doubt, rows[row]["doubts"])
@@ -157,6 +160,8 @@ class Splits(Stage):
                 f"{root / FILE}:{decisions.cut[0]} was cut short: see with `echo-hf review` what "
                 "is decided, decide again or delete that line"
             )
+        if not any(one.changed for one in decisions.by_id.values()):
+            return dataclasses.replace(self, decisions=decisions)
         authors = names_in_run(root, SHORTEST_NAME)
         return dataclasses.replace(self, decisions=decisions, authors=authors)
 
@@ -206,7 +211,7 @@ class Splits(Stage):
         return WHOLE in sample["doubts"] or (self.doubts != "keep" and bool(sample["doubts"]))
 
 
-def _excluded(rows: list[dict[str, Any]], order: list[int]) -> Iterator[tuple[int, Exclusion]]:
+def _excluded(rows: list[dict[str, Any]]) -> Iterator[tuple[int, Exclusion]]:
     first: dict[str, str] = {}
 
     def turn(row: int) -> tuple[bool, bool, int, bool]:
@@ -215,7 +220,7 @@ def _excluded(rows: list[dict[str, Any]], order: list[int]) -> Iterator[tuple[in
         rank = RANK.get(sample["quality"], len(RANK))
         return unclean, sample["prompt_modified"], rank, bool(sample["doubts"])
 
-    for row in sorted(order, key=turn):
+    for row in sorted(range(len(rows)), key=turn):
         sample = rows[row]
         digest = sample["sample_digest"]
         if sample["quality"] not in RANK:

@@ -15,12 +15,7 @@ from typing import Annotated, Any, Literal
 from PIL import Image
 from pydantic import Field, FilePath, StringConstraints
 
-from echo_hf._infra.worker_pool import (
-    Place,
-    processes,
-    shared_out,
-    visible_gpus,
-)
+from echo_hf._infra.worker_pool import Place, processes, shared_out, visible_gpus
 from echo_hf.config.checks import Devices, Section, Whole
 from echo_hf.engines.base import (
     Answers,

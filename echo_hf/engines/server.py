@@ -18,20 +18,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from echo_hf._infra.http_errors import (
-    OK,
-    ApiError,
-    Meaning,
-    Reply,
-    api_error,
-    error_in,
-    reply_in,
-)
+from echo_hf._infra.http_errors import OK, ApiError, Meaning, Reply, api_error, error_in, reply_in
 from echo_hf._infra.rate_limit import RateLimiter, finished
-from echo_hf._infra.retry import (
-    RequestError,
-    RetryPolicy,
-)
+from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf.config.checks import secrets_in
 from echo_hf.engines.base import (
     Answers,

@@ -124,11 +124,7 @@ def downloaded(
         ) from None
     with hub_errors(f"load {repo_id!r} at revision {revision or MAIN!r}"):
         path = (api or HfApi()).snapshot_download(
-            repo_id,
-            repo_type=KIND,
-            revision=revision,
-            cache_dir=cache_dir,
-            allow_patterns=patterns,
+            repo_id, repo_type=KIND, revision=revision, cache_dir=cache_dir, allow_patterns=patterns
         )
     return Path(path)
 

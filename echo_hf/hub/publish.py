@@ -24,14 +24,7 @@ from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.diff import ReleaseDiff, compare
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import downloaded, release_at
-from echo_hf.hub.manifest import (
-    CARD,
-    MANIFEST,
-    FileEntry,
-    ReleasePath,
-    file_entry,
-    read_manifest,
-)
+from echo_hf.hub.manifest import CARD, MANIFEST, FileEntry, ReleasePath, file_entry, read_manifest
 from echo_hf.hub.redistribution import (
     Samples,
     dehydrate,

@@ -213,12 +213,7 @@ def write_release(
 
 
 def _write_config(
-    folder: Path,
-    name: str,
-    dataset: Dataset,
-    store: ImageStore,
-    shard_bytes: int,
-    processes: int,
+    folder: Path, name: str, dataset: Dataset, store: ImageStore, shard_bytes: int, processes: int
 ) -> ConfigEntry:
     """Writes a config as `test-00000-of-0000N.parquet`, holding one row group in memory."""
     (folder / name).mkdir()

@@ -22,9 +22,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import Engine, Engines, abstains, check_installed
 from echo_hf.engines.planner import Expected, Range, RequestPlan, expected_calls, prices_of
-from echo_hf.engines.pooled import (
-    PooledEngine,
-)
+from echo_hf.engines.pooled import PooledEngine
 from echo_hf.engines.prices import MILLION
 from echo_hf.errors import EngineError, JudgeError, MissingExtraError, RunError
 from echo_hf.judging.rate import STAGE
@@ -39,9 +37,7 @@ from echo_hf.pipeline.runner import LOCAL, Runner, runner_of
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed, Reason
-from echo_hf.scores.sequential import (
-    Decisions,
-)
+from echo_hf.scores.sequential import Decisions
 from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table, arrow_rows
 
 logger = logging.getLogger(__name__)

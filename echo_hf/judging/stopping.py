@@ -24,14 +24,7 @@ from echo_hf.judging.session import Answered, Asking, JudgeTask, JudgingResult, 
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.progress import TOLD
 from echo_hf.reasons import Failed, Outcome, Unrated
-from echo_hf.scores.sequential import (
-    ALPHA,
-    Family,
-    decisions,
-    level_of,
-    needed,
-    p_values,
-)
+from echo_hf.scores.sequential import ALPHA, Family, decisions, level_of, needed, p_values
 from echo_hf.scores.votes import Protocol, compare, pairs_of
 from echo_hf.systems.benchmark import evaluation_folder, load_evaluation
 from echo_hf.tables import arrow_rows

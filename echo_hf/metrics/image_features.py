@@ -287,10 +287,7 @@ def common_fields(
     }
     own = {"blank_within": FLAT_LEVELS, "versions": versions}
     drawn = {"interval": definition_of(n_boot, seed)}
-    return {
-        "notices": dict(sorted(notices.items())),
-        "definition": {**definition, **own, **drawn},
-    }
+    return {"notices": dict(sorted(notices.items())), "definition": {**definition, **own, **drawn}}
 
 
 # Beside its arrays an entry takes a key, a digest, its place in a dict that has grown just now,

@@ -20,13 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from echo_hf.errors import ScoreError
-from echo_hf.metrics.image_features import (
-    SampleFeatures,
-    common_fields,
-    prompted,
-    reasons_of,
-    seen,
-)
+from echo_hf.metrics.image_features import SampleFeatures, common_fields, prompted, reasons_of, seen
 from echo_hf.metrics.result import (
     Estimate,
     MetricResult,

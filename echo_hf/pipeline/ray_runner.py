@@ -25,12 +25,8 @@ from echo_hf._infra.worker_pool import Place
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import Completion, Engine, make_engine
-from echo_hf.engines.checkpoint import (
-    CheckpointEngine,
-)
-from echo_hf.engines.pooled import (
-    PooledEngine,
-)
+from echo_hf.engines.checkpoint import CheckpointEngine
+from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import EchoError, EngineError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store

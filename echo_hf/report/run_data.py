@@ -46,13 +46,8 @@ from echo_hf.scores.bradley_terry import BradleyTerry
 from echo_hf.scores.human_corrected import HumanCorrected
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement
 from echo_hf.scores.robustness import Bounds, LeaveOneJudgeOut, Sensitivity
-from echo_hf.scores.sequential import (
-    Decisions,
-)
-from echo_hf.scores.tiers import (
-    SamplesNeeded,
-    Tiers,
-)
+from echo_hf.scores.sequential import Decisions
+from echo_hf.scores.tiers import SamplesNeeded, Tiers
 from echo_hf.scores.win_rate import BoardRow, WinRate, board_of
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark, benchmark_of, load_evaluation

@@ -28,17 +28,8 @@ from echo_hf.scores.robustness import (
     self_preference,
     sensitivity,
 )
-from echo_hf.scores.sequential import (
-    Decisions,
-    decisions,
-)
-from echo_hf.scores.tiers import (
-    SamplesNeeded,
-    Separation,
-    Tiers,
-    samples_needed,
-    tiers,
-)
+from echo_hf.scores.sequential import Decisions, decisions
+from echo_hf.scores.tiers import SamplesNeeded, Separation, Tiers, samples_needed, tiers
 from echo_hf.scores.win_rate import WinRate, win_rate
 
 __all__ = [

@@ -15,9 +15,7 @@ from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
 from echo_hf.scores.estimate import Method, estimated, mean_known, t_quantile
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, divided, read_ratings
-from echo_hf.scores.sequential import (
-    check_probabilities,
-)
+from echo_hf.scores.sequential import check_probabilities
 from echo_hf.scores.votes import Points, best_first, named, pairs_of, points_by_sample, verdicts_of
 
 MEAN = "judges' mean"

@@ -11,9 +11,7 @@ from typing import Annotated, Any, Protocol, Self, runtime_checkable
 
 from pydantic import AfterValidator
 
-from echo_hf._infra.retry import (
-    RequestError,
-)
+from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import CREDENTIALS
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef, Usage

@@ -18,16 +18,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
 
-from echo_hf._infra.http_errors import (
-    ApiError,
-    Meaning,
-    Reply,
-    mapping,
-    reply_in,
-)
-from echo_hf._infra.retry import (
-    RequestError,
-)
+from echo_hf._infra.http_errors import ApiError, Meaning, Reply, mapping, reply_in
+from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import Section, Whole
 from echo_hf.config.systems import Price, Size, SystemConfig
 from echo_hf.engines.prices import MILLION

@@ -17,10 +17,7 @@ from typing import Any
 from tenacity import sleep_using_event
 
 from echo_hf._infra.rate_limit import RateLimiter
-from echo_hf._infra.retry import (
-    RequestError,
-    RetryPolicy,
-)
+from echo_hf._infra.retry import RequestError, RetryPolicy
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.engines.planner import Expected, Range, measured, shown_dollars, shown_time

@@ -89,11 +89,7 @@ class Canvas:
         self.rect(box, "none", radius=1, more=f' stroke="{edge}" stroke-width="{thick:g}"')
 
     def link(
-        self,
-        start: tuple[float, float],
-        end: tuple[float, float],
-        color: str,
-        thick: float = 2.5,
+        self, start: tuple[float, float], end: tuple[float, float], color: str, thick: float = 2.5
     ) -> None:
         (x1, y1), (x2, y2) = start, end
         half = (x1 + x2) / 2

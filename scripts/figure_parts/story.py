@@ -89,9 +89,7 @@ def _board(
     )
     standings = tuple(
         Standing(
-            each["system"],
-            images.open(made[each["system"]]),
-            tuple(_places(rates, each["system"])),
+            each["system"], images.open(made[each["system"]]), tuple(_places(rates, each["system"]))
         )
         for each in best
     )

@@ -38,12 +38,7 @@ GUARD_VISION = {
     "projector_output_dim": 4096,
 }
 GUARD_TILES = 16
-TINY = {
-    "dtype": "float32",
-    "enforce_eager": True,
-    "max_num_seqs": 8,
-    "max_pixels": 64 * 28 * 28,
-}
+TINY = {"dtype": "float32", "enforce_eager": True, "max_num_seqs": 8, "max_pixels": 64 * 28 * 28}
 TINY_WORDS = 1024  # of a vocabulary
 MOST_LEARNED = 32_000
 # FLUX.1 Kontext [dev]; what is not named is the default of its classes.

@@ -98,10 +98,7 @@ FRAMES: list[tuple[Any, dict[str, list[Any]]]] = [
     ),
     (RANKS, {"system": [*"abc"], "rank": [1, 2, 3], "low": [1, 1, 2], "high": [3, 2, 3]}),
     (measured(), SAMPLES),
-    (
-        TextRenderingResult(**vars(measured()), **NAMED),
-        {"sample_id": [*"abcdef"], **SAMPLES},
-    ),
+    (TextRenderingResult(**vars(measured()), **NAMED), {"sample_id": [*"abcdef"], **SAMPLES}),
 ]
 
 

@@ -16,16 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.apps.events import (
-    UNDO,
-    Event,
-    EventLog,
-    Lease,
-    Leases,
-    by_person,
-    decisions,
-    standing,
-)
+from echo_hf.apps.events import UNDO, Event, EventLog, Lease, Leases, by_person, decisions, standing
 from echo_hf.errors import RunError
 
 MORNING = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
@@ -183,11 +174,7 @@ def test_the_fold_is_stable_under_the_order_of_reading(log: list[Event], seed: i
 
 
 def test_two_decisions_on_one_base_are_a_conflict_until_one_has_seen_both() -> None:
-    log = [
-        event(1, "keep"),
-        event(2, "flag", 1, person="ben"),
-        event(3, "edit", 1, person="cy"),
-    ]
+    log = [event(1, "keep"), event(2, "flag", 1, person="ben"), event(3, "edit", 1, person="cy")]
     assert decisions(log) == {"s": (log[1], log[2])}
     settled = event(4, "keep", 3, person="ann")
     assert decisions([*log, settled]) == {"s": (settled,)}

@@ -34,13 +34,7 @@ from echo_hf.cli import app
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, register
 from echo_hf.engines.planner import NO_WORK
-from echo_hf.errors import (
-    EngineError,
-    MissingExtraError,
-    ReleaseError,
-    RunError,
-    SourceError,
-)
+from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunError, SourceError
 from echo_hf.hub.release import Release, read_release, verify_release
 from echo_hf.pipeline import stage as stages
 from echo_hf.samples.threads import Threads

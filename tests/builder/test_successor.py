@@ -84,9 +84,7 @@ def test_the_next_config_is_made_from_a_tag_of_the_hub(
         "aliases": [],
         "others": ["Otherbrush", "Pixelbloom"],
     }
-    assert found.sections["posts"] == [
-        {"source": "bluesky", "search": {**SEARCH, "phases": MOVED}},
-    ]
+    assert found.sections["posts"] == [{"source": "bluesky", "search": {**SEARCH, "phases": MOVED}}]
     assert found.sections["analysis"] == {"before": place}
     assert found.sections["release"] == {"contact": "requests@example.org"}
     assert any(one.endswith("stay: ai art, pbloomer") for one in found.remarks)

@@ -52,9 +52,7 @@ def tinted(image: Image.Image, channel: int, factor: float) -> Image.Image:
 
 
 def scaled(
-    image: Image.Image,
-    factor: float,
-    how: Image.Resampling = Image.Resampling.LANCZOS,
+    image: Image.Image, factor: float, how: Image.Resampling = Image.Resampling.LANCZOS
 ) -> Image.Image:
     width, height = (max(1, round(side * factor)) for side in image.size)
     return image.resize((width, height), how)

@@ -578,11 +578,7 @@ def paged(root: Path, page: Callable[[str | None], Answer]) -> tuple[int, CrawlS
 
 @pytest.mark.parametrize(
     "following",
-    [
-        lambda _: 0,
-        lambda number: (number + 1) % 7,
-        lambda number: number + 40,
-    ],
+    [lambda _: 0, lambda number: (number + 1) % 7, lambda number: number + 40],
     ids=["the same cursor", "a circle", "ever new cursors"],
 )
 def test_pages_without_end_are_given_up(following: Callable[[int], int], tmp_path: Path) -> None:

@@ -26,14 +26,7 @@ from echo_hf.errors import PlatformError, RunError
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Missing, RefreshEnd
 from tests.collect.platforms.crawling import HURRIED, Serve, config_of
-from tests.collect.platforms.simulated import (
-    HOST,
-    NAME,
-    Service,
-    Simulated,
-    World,
-    path_of,
-)
+from tests.collect.platforms.simulated import HOST, NAME, Service, Simulated, World, path_of
 from tests.progress_for_tests import Heard
 
 AT_ONCE = 7

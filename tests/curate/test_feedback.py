@@ -34,17 +34,7 @@ from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.reasons import Failed, Notice
 from echo_hf.tables import SAMPLES
-from tests.samples_for_tests import (
-    TARGET,
-    digest,
-    kept,
-    noted,
-    post,
-    said,
-    sample,
-    table,
-    url,
-)
+from tests.samples_for_tests import TARGET, digest, kept, noted, post, said, sample, table, url
 
 STAGE = Feedback(TARGET)
 FAILURE = Failure(Failed.CUT, "length", "ff")

@@ -23,16 +23,7 @@ from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import SAMPLES
 from tests.images.test_image_metadata import saved
-from tests.samples_for_tests import (
-    CONFIG_DATA,
-    dataset,
-    kept,
-    noted,
-    post,
-    sample,
-    table,
-    url,
-)
+from tests.samples_for_tests import CONFIG_DATA, dataset, kept, noted, post, sample, table, url
 
 PHRASE = "an invented key of a test"
 WORDS = ("author", "post_urls", "prompt", "community_feedback", "provenance")

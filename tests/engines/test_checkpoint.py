@@ -15,15 +15,8 @@ import pytest
 from huggingface_hub import constants
 
 from echo_hf.engines.base import Completion, make_engine
-from echo_hf.engines.checkpoint import (
-    Checkpoint,
-    failure,
-    family_of,
-    find_checkpoint,
-)
-from echo_hf.engines.pooled import (
-    portable,
-)
+from echo_hf.engines.checkpoint import Checkpoint, failure, family_of, find_checkpoint
+from echo_hf.engines.pooled import portable
 from echo_hf.engines.schema import grammar_schema
 from echo_hf.errors import EngineError, ImageError, MissingExtraError
 from tests.errors_for_tests import said_by

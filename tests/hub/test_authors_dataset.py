@@ -21,12 +21,7 @@ from hypothesis import strategies as st
 
 import echo_hf
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.authors_dataset import (
-    MissingImagesWarning,
-    OfficialImages,
-    boxes_of,
-    inset_box,
-)
+from echo_hf.hub.authors_dataset import MissingImagesWarning, OfficialImages, boxes_of, inset_box
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Unfetched
 from echo_hf.tables import OFFICIAL_DATASET, release_features

@@ -38,10 +38,7 @@ from echo_hf.hub.redistribution import (
     read_signature,
     restricted_posts,
 )
-from echo_hf.hub.release import (
-    Release,
-    read_release,
-)
+from echo_hf.hub.release import Release, read_release
 from echo_hf.samples.spans import REPEATED_WORDS, SourceSpan
 from echo_hf.tables import SAMPLES, TABLES
 from tests.collect.images_like_posts import photograph, tinted

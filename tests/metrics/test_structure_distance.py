@@ -11,11 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from echo_hf.metrics import (
-    InputCache,
-    StructureDistanceResult,
-    structure_distance,
-)
+from echo_hf.metrics import InputCache, StructureDistanceResult, structure_distance
 from echo_hf.metrics.structure_distance import (
     MEAN,
     SPREAD,

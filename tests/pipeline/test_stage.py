@@ -22,14 +22,7 @@ from echo_hf.pipeline.answers import Failure, StoredAnswers
 from echo_hf.pipeline.stage import Stage, StageRows, keys_of, parents_of
 from echo_hf.reasons import Failed, Notice, Reject, Status
 from echo_hf.tables import HUMAN, RATINGS, STRING, Column, Table
-from tests.stages_for_tests import (
-    ROOT,
-    Echo,
-    EchoAgain,
-    Guess,
-    GuessShade,
-    posts,
-)
+from tests.stages_for_tests import ROOT, Echo, EchoAgain, Guess, GuessShade, posts
 
 
 def _mapped(stage: Stage, dataset: Dataset) -> list[dict[str, Any]]:

@@ -108,11 +108,7 @@ def test_a_cut_text_says_how_much_is_missing() -> None:
 
 def test_the_root_authors_replies_are_in_every_part_and_ancestors_come_with_a_reply() -> None:
     readers = [reply(0, f"reader{n}", "z" * 300) for n in range(20)]
-    chain = [
-        reply(0, "ana", "prompt"),
-        reply(0, "bo", "hm"),
-        reply(22, "cy", "q" * 900),
-    ]
+    chain = [reply(0, "ana", "prompt"), reply(0, "bo", "hm"), reply(22, "cy", "q" * 900)]
     cut = parts(rendered([reply(-1), *readers, *chain], 3000), 3000)
 
     assert len(cut) > 1
@@ -122,10 +118,7 @@ def test_the_root_authors_replies_are_in_every_part_and_ancestors_come_with_a_re
 
 def test_a_part_shows_no_more_posts_than_an_answer_can_name() -> None:
     """However roomy the context is, a part has at most 256 posts, and none is left out."""
-    posts = [
-        reply(-1),
-        *(reply(0, "ana" if n % 3 else f"reader{n}", "x") for n in range(1500)),
-    ]
+    posts = [reply(-1), *(reply(0, "ana" if n % 3 else f"reader{n}", "x") for n in range(1500))]
     cut = parts(rendered(posts, 1_000_000), 1_000_000)
 
     assert max(map(len, cut)) <= 256

@@ -9,13 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.samples.sample import (
-    ALPHABET,
-    context_of,
-    sample_digest,
-    sample_id,
-    sample_ids,
-)
+from echo_hf.samples.sample import ALPHABET, context_of, sample_digest, sample_id, sample_ids
 
 
 def test_the_name_is_the_digest_of_the_sources_in_base_57() -> None:

@@ -103,10 +103,7 @@ def test_impossible_links_are_cut_and_noted() -> None:
     )
     noted = [(row["_reason"], row["_parent"]) for row in rows if row["_status"] == "noted"]
 
-    assert trees(rows) == {
-        "p": [("p", -1, 0), ("q", 0, 1), ("r", 1, 2)],
-        "self": [("self", -1, 0)],
-    }
+    assert trees(rows) == {"p": [("p", -1, 0), ("q", 0, 1), ("r", 1, 2)], "self": [("self", -1, 0)]}
     assert noted == [("cycle", ["p"]), ("self_parent", ["self"])]
 
 

@@ -156,9 +156,7 @@ def test_equal_ratings_are_ties_up_to_what_a_sum_of_floats_loses() -> None:
     assert broken.with_consensus["jay"].tau != pytest.approx(found.tau)
 
 
-def test_judges_agree_with_the_consensus_as_with_the_mean_of_people(
-    test_data: Path,
-) -> None:
+def test_judges_agree_with_the_consensus_as_with_the_mean_of_people(test_data: Path) -> None:
     """Of 179 real edits; a consensus is nearly the order of means: .595, .479, -.033 of old."""
     found = agreement(real_people(test_data), real_rows(test_data), **FEW_DRAWS)
     expected = {"gpt4o": 0.595, "gemini": 0.479, "qwenvl": -0.033}

@@ -129,8 +129,7 @@ def test_what_nobody_foresaw_is_a_failure_of_its_task_alone(
 
 @pytest.mark.usefixtures("_hurried")
 @pytest.mark.parametrize(
-    ("seconds", "outcome", "held"),
-    [(250.0, "ok", [250.0]), (301.0, "failed", [])],
+    ("seconds", "outcome", "held"), [(250.0, "ok", [250.0]), (301.0, "failed", [])]
 )
 def test_all_wait_as_long_as_is_asked_and_nobody_for_hours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, outcome: str, held: list[float]

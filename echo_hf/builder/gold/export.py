@@ -151,10 +151,7 @@ def _is_kept(row: Row, decisions: Decisions) -> bool | None:
 
 
 def _threads(
-    rows: Iterable[Row],
-    decided: Mapping[str, bool],
-    posts: GoldPosts,
-    left_out: Counter[NotGold],
+    rows: Iterable[Row], decided: Mapping[str, bool], posts: GoldPosts, left_out: Counter[NotGold]
 ) -> Iterator[ReviewedThread]:
     by_root: dict[str | None, list[Row]] = {}
     for row in rows:

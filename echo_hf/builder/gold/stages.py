@@ -27,14 +27,7 @@ from echo_hf.builder.gold.folder import (
     TaskLine,
     folded,
 )
-from echo_hf.builder.gold.measures import (
-    Compared,
-    Item,
-    Measure,
-    judged,
-    measured,
-    similarity,
-)
+from echo_hf.builder.gold.measures import Compared, Item, Measure, judged, measured, similarity
 from echo_hf.builder.gold.posts import GoldPosts, Row, dataset
 from echo_hf.config.loading import Config
 from echo_hf.errors import GoldError, StageError, unknown

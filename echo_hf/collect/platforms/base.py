@@ -12,14 +12,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic import SecretStr
 
-from echo_hf._infra.http_errors import (
-    causes,
-    may_pass,
-)
-from echo_hf._infra.retry import (
-    retry_after,
-    server_time,
-)
+from echo_hf._infra.http_errors import causes, may_pass
+from echo_hf._infra.retry import retry_after, server_time
 from echo_hf.collect.fields import Json, read_json, read_moment
 from echo_hf.collect.sources.base import Post, make_source, posts_in
 from echo_hf.config.collection import PLATFORMS as PLATFORMS
@@ -223,11 +217,7 @@ def quiet(text: str, secrets: Iterable[SecretStr] = ()) -> str:
 
 
 def check_answer(
-    platform: str,
-    status: int,
-    headers: Mapping[str, str],
-    body: str,
-    keys: Mapping[str, SecretStr],
+    platform: str, status: int, headers: Mapping[str, str], body: str, keys: Mapping[str, SecretStr]
 ) -> None:
     """Raises what a status means, without the keys that an answer may repeat."""
     if 200 <= status < 300:

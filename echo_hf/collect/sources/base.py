@@ -107,9 +107,7 @@ class TableSource(Protocol):
 OURS = {name: name for name in ("bluesky", "mastodon", "reddit", "table", "x")}
 OURS |= {"jsonl": "table", "quickstart": "table", "snscrape": "x"}
 SOURCES: Registry[type[Source], None] = Registry(
-    "source",
-    "echo_hf.sources",
-    {name: f"{__package__}.{module}" for name, module in OURS.items()},
+    "source", "echo_hf.sources", {name: f"{__package__}.{module}" for name, module in OURS.items()}
 )
 Kind = TypeVar("Kind", bound=type[Source])
 

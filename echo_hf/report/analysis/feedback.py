@@ -186,7 +186,7 @@ def interaction(samples: Sequence[Sample], times: PostTimes) -> AnalysisPart[res
     found = result.Interaction(workarounds=tuple(ways), probes=tuple(probes))
     definition = {
         "workarounds": "candidates: a comment of verdict success or mixed after one, of another "
-        "post, of verdict failure or mixed with a keyword, on the same sample",
+        "post, of verdict failure or mixed with a keyword, on the same sample"
     }
     return AnalysisPart(found=found, definition=definition)
 

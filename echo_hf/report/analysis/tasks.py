@@ -70,11 +70,7 @@ def tasks(
                 absent_from=tuple(absent),
             )
         )
-    found = result.Tasks(
-        counts=tuple(counts),
-        rates=tuple(rates),
-        no_references=no_references,
-    )
+    found = result.Tasks(counts=tuple(counts), rates=tuple(rates), no_references=no_references)
     return AnalysisPart(found=found, definition={"engine": engine and dict(engine)})
 
 

@@ -10,11 +10,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf.builder.gold.check import (
-    CheckResult,
-    check_engine,
-    setting_of,
-)
+from echo_hf.builder.gold.check import CheckResult, check_engine, setting_of
 from echo_hf.builder.gold.export import export_gold
 from echo_hf.builder.gold.folder import read_gold
 from echo_hf.builder.review import decide

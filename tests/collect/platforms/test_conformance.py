@@ -17,12 +17,7 @@ import yaml
 
 from echo_hf.collect.crawl import crawl_posts
 from echo_hf.collect.crawl_ledger import LEDGER, stored_answers
-from echo_hf.collect.platforms.base import (
-    Question,
-    RateLimitedError,
-    TimeWindow,
-    UnanswerableError,
-)
+from echo_hf.collect.platforms.base import Question, RateLimitedError, TimeWindow, UnanswerableError
 from echo_hf.collect.platforms.bluesky import Bluesky
 from echo_hf.collect.platforms.mastodon import Mastodon
 from echo_hf.collect.platforms.x import X

@@ -12,14 +12,7 @@ import pytest
 from echo_hf.hub.leaderboard import ScoredRelease, write_space
 from echo_hf.hub.leaderboard_space.app import Leaderboard
 from tests.apps.browser import browser, space
-from tests.hub.leaderboard.conftest import (
-    COUNT,
-    REPO,
-    Publish,
-    figure,
-    publish_scored,
-    ratings,
-)
+from tests.hub.leaderboard.conftest import COUNT, REPO, Publish, figure, publish_scored, ratings
 from tests.local_hub import LocalHub
 
 __all__ = ["publish_scored"]

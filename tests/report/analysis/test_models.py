@@ -214,8 +214,7 @@ def _direct(model: Any, tokens: Sequence[int], size: int, stride: int) -> tuple[
 
 @pytest.mark.extras
 @pytest.mark.parametrize(
-    ("size", "stride", "batch_tokens"),
-    [(CONTEXT, 32, 4096), (16, 8, 64), (5, 4, 1), (2, 1, 64)],
+    ("size", "stride", "batch_tokens"), [(CONTEXT, 32, 4096), (16, 8, 64), (5, 4, 1), (2, 1, 64)]
 )
 def test_equals_a_direct_loop(folder: Path, size: int, stride: int, batch_tokens: int) -> None:
     """To 1e-5, whatever is padded, cut into windows or batched together."""
