@@ -30,11 +30,11 @@ from rich.tree import Tree
 
 import echo_hf
 from echo_hf._infra.console import Terminal
+from echo_hf.apps.takedown import Removal
 from echo_hf.builder.gold.check import CheckResult
 from echo_hf.builder.refresh import Refresh, Refreshed
 from echo_hf.builder.review import Reviews
 from echo_hf.builder.search_yield import WrittenYields
-from echo_hf.builder.takedown import Removal
 from echo_hf.builder.update import PlannedStage
 from echo_hf.cli.progress import Watch
 from echo_hf.collect.crawl import PlannedQuery

@@ -1,1 +1,1 @@
-"""Pages for people: rank the outputs of systems, review samples; one log of events under both."""
+"""Pages for people: rank outputs, review samples; their log of events; taking posts down."""

@@ -8,15 +8,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from echo_hf._infra.sqlite import Database
-from echo_hf.builder import takedown
-from echo_hf.builder.takedown import RunFiles
 from echo_hf.errors import RunError
-from echo_hf.systems.journal import drop_samples, journals, locked_all
 
 
 class _EventFile(Database):
@@ -217,13 +213,3 @@ class Leases:
         # One further off than any is lent was written by a clock that was wrong.
         last = now + timedelta(minutes=self.minutes)
         return {subject: lease for subject, lease in leases.items() if now < lease.until <= last}
-
-
-# All that names samples in a run and is not the build's own.
-JOURNALS = RunFiles(
-    drop_samples,
-    lambda root: (digest for journal in journals(root) for digest in journal.images),
-    locked_all,
-)
-EVENTS = RunFiles(lambda root, samples: EventLog(root / EVENTS_FILE).forget(set(samples)))
-forget = partial(takedown.forget, files=(JOURNALS, EVENTS))

@@ -26,7 +26,7 @@ from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.crawl import open_questions
 from echo_hf.collect.crawl_ledger import LEDGER, answers_digest
 from echo_hf.collect.records import located, read_records
-from echo_hf.collect.takedown import HASH, STAND_IN, Tombstones, hashed
+from echo_hf.collect.takedown import HASH, ORIGINS, STAND_IN, Tombstones, hashed, note_origins
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Shard
@@ -135,6 +135,9 @@ class BuildRun:
         unchanged = mark.exists() and mark.read_text() == built_from
         if not unchanged or not is_complete(self.folder.release):
             mark.unlink(missing_ok=True)
+            # Before any sample can be drawn, rated or reviewed outside of the stages.
+            reviewed = arrow_rows(results[-2].dataset, ["id", "post_urls"])
+            note_origins(self.folder.root / ORIGINS, [reviewed])
             configs = {**samples, **beside.configs}
             if self._strips:
                 configs, count = cleaned_outputs(configs, self.folder.images)

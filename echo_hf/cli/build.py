@@ -383,7 +383,7 @@ def refresh(
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Ask platforms which posts no longer exist. --apply forgets those."""
-    from echo_hf.apps.events import forget
+    from echo_hf.apps.takedown import forget
     from echo_hf.builder import refresh as refreshing
     from echo_hf.cli.build_view import show_refresh, show_removal
 

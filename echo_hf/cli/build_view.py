@@ -19,11 +19,11 @@ from echo_hf.reasons import RefreshEnd
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
+    from echo_hf.apps.takedown import Removal
     from echo_hf.builder.gold.check import CheckResult
     from echo_hf.builder.refresh import Refresh, Refreshed
     from echo_hf.builder.review import Reviews
     from echo_hf.builder.search_yield import WrittenYields, Yield
-    from echo_hf.builder.takedown import Removal
     from echo_hf.collect.crawl import PlannedQuery
     from echo_hf.collect.crawl_ledger import CrawlStats
     from echo_hf.config.collection import Search
@@ -301,15 +301,16 @@ def show_holding(
     delete: bool = False,
     api: HfApi | None = None,
 ) -> None:
-    from echo_hf.hub.remote import MAIN, delete_tags, revisions_holding
+    from echo_hf.hub.remote import TAG, delete_tags, revisions_holding
 
     held = revisions_holding(repo_id, urls, api=api)
     for one in held:
-        kind = "branch" if one.revision == MAIN else "tag"
         held_in = f"{len(one.samples)} samples and {one.answers} stored answers"
-        line = f"{kind} {one.revision} of {repo_id} still holds them in {held_in}"
+        line = f"{one.kind} {one.revision} of {repo_id} still holds them in {held_in}"
         say(console, f"{line} (commit {one.commit[:10]})")
-    tags = [one.revision for one in held if one.revision != MAIN]
+    if requests := [one.revision for one in held if one.revision.startswith("refs/")]:
+        say(console, f"close {', '.join(requests)} and delete its branch, on its page on the Hub")
+    tags = [one.revision for one in held if one.kind == TAG]
     if delete:
         delete_tags(repo_id, tags, api=api)
         console.print(Text(f"deleted {len(tags)} tags: {', '.join(tags)}".rstrip(": ")))

@@ -187,7 +187,7 @@ def forget(
     runs: Runs = DEFAULT_RUNS,
 ) -> None:
     """Permanently remove posts from a run, and all made of them."""
-    from echo_hf.apps.events import forget as forgotten
+    from echo_hf.apps.takedown import forget as forgotten
     from echo_hf.cli.build_view import show_holding, show_removal
 
     if delete_tags and not repo_id:

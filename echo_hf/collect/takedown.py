@@ -1,4 +1,7 @@
-"""Remember which posts were taken down, and take them out of the pages that a crawl stores."""
+"""Remember which posts were taken down, which samples they went into, and clear stored pages.
+
+`echo_hf.apps.takedown` takes posts out of a run.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.text import one_line
 from echo_hf.collect.fields import read_json
 from echo_hf.collect.sources.base import Post, make_source, posts_in
 from echo_hf.collect.urls import canonical_url, x_status_url
@@ -87,6 +96,50 @@ def add_tombstones(path: Path, hashes: Iterable[str]) -> None:
         file.writelines(json.dumps({"sha256": one}) + "\n" for one in new)
         file.flush()
         os.fsync(file.fileno())
+
+
+ORIGINS = "origins.parquet"
+ORIGIN = pa.schema({"sample_id": pa.string(), "post": pa.string()})
+
+
+def read_origins(path: Path) -> pa.Table:
+    """The hashes of the posts that samples were made of, also of samples that are gone."""
+    if not path.exists():
+        return ORIGIN.empty_table()
+    try:
+        return pq.read_table(path, columns=ORIGIN.names).cast(ORIGIN)
+    except (OSError, pa.ArrowException) as error:
+        raise RunError(
+            f"{str(path)!r} does not say which posts samples were made of ({one_line(error)}): "
+            "bring it back from a copy; without it, what was said of samples outlives their posts"
+        ) from None
+
+
+def note_origins(path: Path, samples: Iterable[pa.Table]) -> None:
+    """Adds the posts of samples, which have an `id` and `post_urls`."""
+    known = read_origins(path)
+    every = [known]
+    for table in samples:
+        posts = table["post_urls"].combine_chunks()
+        urls = posts.flatten().dictionary_encode()
+        hashes = pa.array(map(hashed, urls.dictionary.to_pylist()), pa.string())
+        ids = table["id"].combine_chunks().take(pc.list_parent_indices(posts))
+        every.append(pa.table([ids, hashes.take(urls.indices)], schema=ORIGIN))
+    pairs = pa.concat_tables(every).group_by(ORIGIN.names, use_threads=False).aggregate([])
+    if len(pairs) > len(known):
+        _write_origins(path, pairs)
+
+
+def drop_origins(path: Path, samples: Iterable[str]) -> None:
+    known = read_origins(path)
+    is_gone = pc.is_in(known["sample_id"], pa.array(list(samples), pa.string()))
+    if pc.any(is_gone).as_py():
+        _write_origins(path, known.filter(pc.invert(is_gone)))
+
+
+def _write_origins(path: Path, pairs: pa.Table) -> None:
+    with replaced_file(path) as partial:
+        pq.write_table(pairs, partial, compression="zstd")
 
 
 def page_source(body: str, platform: str) -> tuple[str, str]:

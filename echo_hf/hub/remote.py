@@ -281,24 +281,34 @@ NAMING: Mapping[str, tuple[str, ...]] = {
 
 
 class Holding(NamedTuple):
-    """A revision that still holds posts: ids of samples, and how many stored answers do."""
+    """A tag, branch or pull request that holds posts: ids of samples, and how many answers do."""
 
+    kind: str
     revision: str
     commit: str
     samples: tuple[str, ...]
     answers: int = 0
 
 
+TAG = "tag"
+
+
 def revisions_holding(
     repo_id: str, urls: Collection[str], *, api: HfApi | None = None
 ) -> list[Holding]:
-    """Finds the tags of a repository that still hold posts, and whether its main branch does."""
+    """Finds what of a repository still holds posts: tags, branches, and pull requests."""
     remote = Remote(api or HfApi(), repo_id)
-    state = remote.existing()
+    remote.existing()
+    with hub_errors(f"read {repo_id!r}"):
+        refs = remote.api.list_repo_refs(repo_id, repo_type=KIND, include_pull_requests=True)
     wanted = frozenset(urls)
-    named = {**dict(sorted(state.tags.items())), MAIN: state.head}
+    tags = sorted(refs.tags, key=lambda one: one.name)
+    named = [(TAG, one.name, one.target_commit) for one in tags]
+    named += [("branch", one.name, one.target_commit) for one in refs.branches]
+    requests = refs.pull_requests or ()
+    named += [("pull request", one.ref, one.target_commit) for one in requests]
     found: dict[str, tuple[tuple[str, ...], int]] = {}
-    for commit in set(named.values()):
+    for commit in {commit for *_, commit in named}:
         samples, answers = set[str](), 0
         for path in remote.files(commit):
             config = PurePosixPath(path).parts[0]
@@ -309,7 +319,7 @@ def revisions_holding(
                 elif not wanted.isdisjoint(addresses_of(row)):
                     samples.add(row["id"])
         found[commit] = tuple(sorted(samples)), answers
-    return [Holding(name, at, *found[at]) for name, at in named.items() if any(found[at])]
+    return [Holding(kind, name, at, *found[at]) for kind, name, at in named if any(found[at])]
 
 
 def delete_tags(repo_id: str, tags: Iterable[str], *, api: HfApi | None = None) -> None:

@@ -315,6 +315,18 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
     return {name: one.model_dump(mode="json") for name, one in found.items()}
 
 
+def drop_audited(root: Path, samples: Collection[str]) -> None:
+    """Removes ratings of samples, and of others that an output of one was shown for."""
+    audits, found = read_audits(root), False
+    for one in chain.from_iterable(audit["rounds"] for audit in audits.values()):
+        real = (row for row in one["ratings"] if row[1] == Honeypot.REAL)
+        gone = {image for name, _, image, _ in real if name in samples}
+        kept = [row for row in one["ratings"] if row[0] not in samples and row[2] not in gone]
+        found, one["ratings"] = found or len(kept) < len(one["ratings"]), kept
+    if found:
+        write_json(root / AUDIT_FILE, {"judges": audits})
+
+
 def read_failures(root: Path) -> Failures:
     audits = sorted(read_audits(root).items())
     return {name: tuple(audit["failed"]) for name, audit in audits if audit["failed"]}

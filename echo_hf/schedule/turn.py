@@ -18,11 +18,12 @@ from huggingface_hub import HfApi
 
 from echo_hf._infra.atomic import replaced_file, write_json
 from echo_hf._infra.text import escaped
-from echo_hf.apps.events import forget
+from echo_hf.apps.takedown import forget
 from echo_hf.builder import build, update
 from echo_hf.builder.build import RUNS
 from echo_hf.builder.refresh import refresh
 from echo_hf.collect.crawl import crawl_posts, searches
+from echo_hf.collect.takedown import TOMBSTONES, read_tombstones
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import ScheduleOptions
 from echo_hf.errors import ConfigError, EchoError, RunError
@@ -294,6 +295,13 @@ class KeptRun:
             raise RunError(
                 f"{str(self.folder)!r} was built without --state, and what {str(place)!r} keeps "
                 "would replace it: move one of them away, or name another folder by --runs"
+            )
+        forgotten = read_tombstones(folder / TOMBSTONES).hashes
+        if undone := forgotten - read_tombstones(place / TOMBSTONES).hashes:
+            raise RunError(
+                f"{str(self.folder)!r} has forgotten {len(undone):,} posts that "
+                f"{str(place)!r}, which is newer, would bring back: move {str(self.folder)!r} "
+                "away, and forget them again after this turn"
             )
         self.folder.mkdir(parents=True, exist_ok=True)
         begun.touch()

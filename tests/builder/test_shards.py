@@ -16,7 +16,7 @@ import yaml
 from PIL import Image
 from typer.testing import CliRunner
 
-from echo_hf.apps.events import forget
+from echo_hf.apps.takedown import forget
 from echo_hf.builder.build import build, opened, run_until, shard_of
 from echo_hf.builder.review import decide
 from echo_hf.builder.shards import as_shard, build_shard, merge

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from echo_hf.apps.events import forget
+from echo_hf.apps.takedown import forget
 from echo_hf.builder.build import run_until
 from echo_hf.builder.refresh import RECORD, Refreshed, RefreshRecord, refresh
 from echo_hf.cli import app

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from echo_hf.collect.crawl_ledger import (
@@ -22,13 +23,18 @@ from echo_hf.collect.platforms.base import Answer, Kind, Question
 from echo_hf.collect.platforms.x import X
 from echo_hf.collect.sources.base import Post, make_source, posts_in
 from echo_hf.collect.takedown import (
+    ORIGINS,
     TOMBSTONES,
     add_tombstones,
+    drop_origins,
     hashed,
+    note_origins,
     page_source,
+    read_origins,
     read_tombstones,
     without_posts,
 )
+from echo_hf.errors import RunError
 from echo_hf.reasons import CrawlEnd
 from tests.collect.platforms.crawling import Serve, collected, config_of, crawled
 from tests.collect.platforms.simulated import HOST, World
@@ -247,3 +253,23 @@ def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
     assert len(named) > 100
     assert named.isdisjoint(gone)
     assert asked.isdisjoint(url.rpartition("/")[2] for url in gone)
+
+
+def test_origins_grow_by_what_is_new_and_survive_their_samples(tmp_path: Path) -> None:
+    """By brute force: a pair for each sample and post, once, whatever was noted before."""
+    path, pairs = tmp_path / ORIGINS, set[tuple[str, str]]()
+    assert read_origins(path).num_rows == 0
+    for made in ({"a": ["u", "v"], "b": None}, {"b": [], "c": ["v", "v"]}, {"a": ["u", "w"]}):
+        table = pa.table({"id": list(made), "post_urls": pa.array(made.values(), URLS)})
+        note_origins(path, [table.slice(0, 1), table.slice(1)])
+        pairs |= {(name, hashed(url)) for name, urls in made.items() for url in urls or ()}
+        found = [(row["sample_id"], row["post"]) for row in read_origins(path).to_pylist()]
+        assert (set(found), len(found)) == (pairs, len(pairs))
+    drop_origins(path, ["a", "x"])
+    assert read_origins(path).to_pylist() == [{"sample_id": "c", "post": hashed("v")}]
+    path.write_bytes(b"PAR1")
+    with pytest.raises(RunError, match="does not say which posts samples were made of"):
+        note_origins(path, [])
+
+
+URLS = pa.list_(pa.string())

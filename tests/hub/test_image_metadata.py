@@ -18,7 +18,7 @@ import pytest
 import yaml
 from datasets import load_dataset
 
-from echo_hf.apps.events import forget
+from echo_hf.apps.takedown import forget
 from echo_hf.builder.build import build
 from echo_hf.builder.review import decide, open_reviews
 from echo_hf.config.systems import shipped_config

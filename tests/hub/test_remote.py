@@ -99,6 +99,26 @@ def test_tags_that_hold_a_post_are_found_and_deleted(
         revisions_holding("pixel-lab/ecko", ["https://a.example/1"], api=hub.api())
 
 
+def test_a_request_or_a_branch_that_holds_a_post_is_found(
+    hub: LocalHub, put: Put, release: Release, configs: Configs
+) -> None:
+    put(release)
+    repository, (url, *_) = hub.repositories[REPO], configs["analysis"][0]["post_urls"]
+    held = repository.head
+    repository.branches |= {"draft": held, "refs/pr/7": held}
+    repository.branches["main"] = repository.add("empty", held, {})
+    del repository.tags["v1"]
+    found = holding(hub, url)
+    assert [one[:3] for one in found] == [
+        ("branch", "draft", held),
+        ("pull request", "refs/pr/7", held),
+    ]
+    out = io.StringIO()
+    show_holding(Console(file=out, width=400), REPO, [url], delete=True, api=hub.api())
+    assert "close refs/pr/7 and delete its branch, on its page on the Hub" in out.getvalue()
+    assert "deleted 0 tags" in out.getvalue()
+
+
 NAMED: dict[str, dict[str, Any]] = {
     "post": {"post_urls": ["https://a.example/6", POST]},
     "span": {"prompt_spans": [SPAN]},

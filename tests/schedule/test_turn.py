@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
+from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed
 from echo_hf.errors import RunError
 from echo_hf.schedule.turn import COUNT, STEPS, UNFINISHED, KeptRun
 from tests.local_hub import LocalHub
@@ -238,6 +239,21 @@ def test_a_run_that_was_built_by_hand_is_not_replaced(run: KeptRun) -> None:
     (other.folder / UNFINISHED).touch()
     other.fetch()
     assert names(other.folder) == KEPT
+
+
+def test_what_was_forgotten_here_is_not_brought_back(run: KeptRun) -> None:
+    run.keep()
+    other = elsewhere(run)
+    other.fetch()
+    add_tombstones(other.folder / TOMBSTONES, [hashed("https://a.example/1")])
+    run.keep()
+    with pytest.raises(RunError, match=r"has forgotten 1 posts that .* would bring back: move"):
+        other.fetch()
+    other.keep()
+    other.keep()
+    assert other.fetch() == "what is here is the newest"
+    run.fetch()
+    assert (run.folder / TOMBSTONES).exists()
 
 
 def test_a_database_in_use_is_kept_with_all_that_is_committed(run: KeptRun) -> None:

@@ -22,7 +22,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from echo_hf._infra.http_errors import REFUSALS
-from echo_hf.apps.events import forget
+from echo_hf.apps.takedown import forget
 from echo_hf.builder.build import build
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, GenerationError, RunError

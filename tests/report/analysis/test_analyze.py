@@ -16,7 +16,7 @@ import yaml
 from typer.testing import CliRunner
 
 from echo_hf import build
-from echo_hf.apps.events import forget
+from echo_hf.apps.takedown import forget
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.release import read_release

@@ -13,17 +13,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from echo_hf.apps.events import EVENTS, EVENTS_FILE, JOURNALS, EventLog, forget
+from echo_hf.apps.events import EVENTS_FILE, EventLog
+from echo_hf.apps.takedown import Removal, forget, images_named, remove_rows
 from echo_hf.builder.build import build, run_until
-from echo_hf.builder.takedown import Removal, images_named, remove_rows
 from echo_hf.builder.update import ASIDE, update
 from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed, read_tombstones
 from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
 from echo_hf.errors import RunError
 from echo_hf.hub.release import Release, is_complete, read_release
+from echo_hf.judging.audit import AUDIT_FILE, read_audits
+from echo_hf.judging.score import AGREEMENT_FILE
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.quickstart.truth import corpus
 from echo_hf.tables import HUMAN, OUTPUTS, RATINGS
+from tests.finished_run import NAME, extracted
 from tests.recorded_as_model import BOARD, RecordedAsModel, X, bundled_posts, config_over, rows
 
 CORPUS = corpus()
@@ -201,14 +204,64 @@ def test_images_of_two_posts_leave_one_after_the_other(folder: Path) -> None:
     assert {path.name for path in (run_of(folder) / "pictures").glob("*/*")}.isdisjoint(theirs)
 
 
+def test_all_that_was_made_of_posts_leaves_with_one_after_the_other(tmp_path: Path) -> None:
+    """No build comes between; the second to the fourth are in no stage any more."""
+    config, run = extracted(tmp_path), tmp_path / "runs" / NAME
+    samples = pq.read_table(run / "stages/splits/kept.parquet").to_pylist()
+    drawn = pq.read_table(run / "outputs.parquet").to_pylist()
+    names = [one["id"] for one in samples]
+    shown = {name: [one["image"] for one in drawn if one["sample_id"] == name] for name in names}
+    # The first two images of a sample: as itself, and in the place of the next sample's.
+    rated = [[name, "real", shown[name][0], 5.0] for name in names]
+    rated += [[names[at - 1], "shuffled", shown[name][0], 1.0] for at, name in enumerate(names)]
+    rated += [[name, "blank", "0" * 64, 1.0] for name in names]
+    rounds = [{"number": 0, "day": "2026-01-01", "digest": "d", "ratings": rated}]
+    audit = {"judges": {"iris": {"failed": [], "rounds": rounds}}}
+    (run / AUDIT_FILE).write_text(json.dumps(audit))
+    (run / AGREEMENT_FILE).write_text(json.dumps({"worst": names}))
+    assert len(samples) == 4
+    assert {Path(one).name for one in holding(run, names[-1])} >= {
+        *("outputs.parquet", "ratings.parquet", "comparisons.parquet"),
+        *("amber.jsonl", "birch.jsonl", "audit.json", "agreement.json", "review.jsonl"),
+    }
+    for number, sample in enumerate(samples, 1):
+        removal = forget(sample["post_urls"][:1], config, runs=run.parent)
+        assert (removal.posts, removal.samples) == (1, (sample["id"],))
+        words = [sample["id"], *sample["post_urls"][:1], *shown[sample["id"]]]
+        assert holding(run, *words) == []
+        assert {path.name for path in run.glob("pictures/*/*")}.isdisjoint(words)
+        ratings = read_audits(run)["iris"]["rounds"][0]["ratings"]
+        assert {name for name, *_ in ratings} == set(names[number:])
+        assert sum(image == "0" * 64 for _, _, image, _ in ratings) == 4 - number
+
+
+@pytest.mark.parametrize("updates", [1, 2])
+def test_a_post_that_left_the_input_is_still_found(folder: Path, updates: int) -> None:
+    """After one update it is in the release before, after two in no release."""
+    run, others = run_of(folder), [one for one in posts() if one["url"] != FORGOTTEN]
+    released = [row for some in read_release(run / "release").datasets.values() for row in some]
+    theirs = {row["id"] for row in released if NUMBER in " ".join(row["post_urls"])}
+    written = [{"sample_id": row["id"], "system": "a", "outcome": "ok"} for row in released]
+    write(run, "outputs", *written)
+    for number in range(updates):
+        changed = [{**others[0], "text": f"a new text {number}"}, *others[1:]]
+        update(config_over(folder, changed, "recorded"), runs=folder / "runs")
+    assert holding(run, *theirs)
+    removal = forgotten(folder)
+    assert (removal.posts, set(removal.samples)) == (1, theirs)
+    assert holding(run, NUMBER, *theirs) == []
+
+
 def test_what_nobody_knows_costs_nothing(folder: Path) -> None:
-    before = {path for path in run_of(folder).rglob("*") if path.is_file()}
+    run = run_of(folder)
+    before = {path for path in run.rglob("*") if path.is_file()}
     with pytest.raises(RunError, match="'mira_draws' is not an address of a post"):
         forgotten(folder, "mira_draws")
     taken = forgotten(folder, "https://x.com/i/status/1")
     assert (taken.posts, taken.unknown) == (0, ("https://x.com/i/status/1",))
-    assert before <= {path for path in run_of(folder).rglob("*") if path.is_file()}
-    assert is_complete(run_of(folder) / "release")
+    gone = before - {path for path in run.rglob("*") if path.is_file()}
+    assert {path.relative_to(run).parts[0] for path in gone} == {"cache"}
+    assert is_complete(run / "release")
 
 
 def test_a_damaged_tombstone_stops_a_build(tmp_path: Path) -> None:
@@ -217,9 +270,6 @@ def test_a_damaged_tombstone_stops_a_build(tmp_path: Path) -> None:
     path.write_text(path.read_text() + '{"sha256": "12')
     with pytest.raises(RunError, match="line 2 is "):
         read_tombstones(path)
-
-
-FILES = (JOURNALS, EVENTS)
 
 
 def write(root: Path, name: str, *rows: dict[str, object]) -> None:
@@ -242,9 +292,9 @@ def test_what_is_kept_about_a_sample_goes_with_its_images(tmp_path: Path) -> Non
         append_decisions(file, [Decision.model_validate({**made, "note": f"about {name}"})])
     with file.open("a") as written:
         written.write('{"id": "gone", "note": "cut sho')
-    assert images_named(tmp_path, FILES) == {"1", "2", "a" * 64, "b" * 64}
-    remove_rows(tmp_path, {"gone"}, FILES)
-    assert images_named(tmp_path, FILES) == {"2", "b" * 64}
+    assert images_named(tmp_path) == {"1", "2", "a" * 64, "b" * 64}
+    remove_rows(tmp_path, {"gone"})
+    assert images_named(tmp_path) == {"2", "b" * 64}
     for name, left in {"outputs": ["stays"], "ratings": [], "human": ["stays"]}.items():
         assert pq.read_table(tmp_path / f"{name}.parquet")["sample_id"].to_pylist() == left
     assert set(read_decisions(file).by_id) == {"stays"}
@@ -258,7 +308,7 @@ def test_what_was_removed_stays_removed_without_a_word(tmp_path: Path) -> None:
     remove = {**said, "decision": "remove", "note": "a child"}
     kept = Decision(id="b", decision="keep", note="looks 30", **said)
     append_decisions(file, [*(Decision(id=name, **remove) for name in "ab"), kept])
-    remove_rows(tmp_path, {"a", "b"}, FILES)
+    remove_rows(tmp_path, {"a", "b"})
     assert read_decisions(file).every == (
         Decision(id="a", decision="remove", sample_digest="d", reasons=("may_show_minor",)),
     )

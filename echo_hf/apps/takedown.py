@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -15,13 +15,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import complete, replaced_file
+from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.builder.build import RUNS
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import LEDGER as COLLECTED
 from echo_hf.collect.crawl_ledger import forget_answers
 from echo_hf.collect.fetch import LEDGER, FetchLedger, read_ledger
 from echo_hf.collect.records import read_records
-from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed, read_tombstones
+from echo_hf.collect.takedown import (
+    ORIGINS,
+    TOMBSTONES,
+    add_tombstones,
+    drop_origins,
+    hashed,
+    note_origins,
+    read_origins,
+    read_tombstones,
+)
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.config.loading import Config, load_config
 from echo_hf.curate.decisions import FILE, drop_decisions, read_decisions
@@ -30,32 +40,26 @@ from echo_hf.errors import RunError
 from echo_hf.hub.facts import CONFIGS, SCORE_CONFIGS
 from echo_hf.hub.redistribution import addresses_of
 from echo_hf.hub.remote import NAMING
+from echo_hf.hub.run_tables import SAMPLE
+from echo_hf.judging.audit import drop_audited
+from echo_hf.judging.score import AGREEMENT_FILE
 from echo_hf.pipeline.progress import LOG
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Notice
+from echo_hf.report.analysis.result import FILE as ANALYSIS_FILE
+from echo_hf.systems.journal import drop_samples, journals, locked_all
 
-SAMPLE = "sample_id"
 HUMAN = "human"
 
 
-@dataclass(frozen=True)
-class RunFiles:
-    """Files about samples that are written above the build, in a run's folder."""
-
-    drop: Callable[[Path, Collection[str]], object]
-    images: Callable[[Path], Iterable[str]] = lambda _: ()
-    held: Callable[[Path, Iterable[str]], AbstractContextManager[None]] = lambda _, __: (
-        nullcontext()
-    )
-
-
-def remove_rows(root: Path, samples: Collection[str], files: Iterable[RunFiles]) -> None:
-    """Deletes outputs, ratings, ranks, decisions and what files from above say about samples."""
+def remove_rows(root: Path, samples: Collection[str]) -> None:
+    """Deletes what journals, tables, audits, apps and reviewers say about samples."""
     if not samples:
         return
-    for one in files:
-        one.drop(root, samples)
+    drop_samples(root, samples)
+    drop_audited(root, samples)
+    EventLog(root / EVENTS_FILE).forget(set(samples))
     drop_decisions(root / FILE, samples)
     for path in _run_tables(root):
         table = pq.read_table(path)
@@ -65,9 +69,9 @@ def remove_rows(root: Path, samples: Collection[str], files: Iterable[RunFiles])
                 pq.write_table(table.filter(pc.invert(about)), partial)
 
 
-def images_named(root: Path, files: Iterable[RunFiles]) -> set[str]:
-    """The images that tables beside the stages, files from above, and reviewers' changes name."""
-    named = {digest for one in files for digest in one.images(root)}
+def images_named(root: Path) -> set[str]:
+    """The images that journals, tables beside the stages, and reviewers' changes name."""
+    named = {digest for journal in journals(root) for digest in journal.images}
     for path in _run_tables(root):
         for name in CONFIGS[path.stem].table.images if path.stem in CONFIGS else ():
             named.update(pq.read_table(path, columns=[name])[name].drop_null().to_pylist())
@@ -82,17 +86,13 @@ def _run_tables(root: Path) -> list[Path]:
 
 
 IMAGES_OF_SAMPLE = ("input_images", "output_images")
+# What is quickly made anew, and may hold a post that has left all else: errors repeat what was
+# asked.
+TRACES = ("cache", f"{LOG}*", ".*.partial")
 # Made anew by the next build; answers for replay and results may hold what was said of the posts.
-DERIVED_FOLDERS = ("cache", "release", "previous", "stages", "report")
-DERIVED_FILES = (
-    "release.built",
-    "responses.parquet",
-    "results.json",
-    "analysis.json",
-    ".*.partial",
-    "keywords.json",
-    "keywords.svg",
-    f"{LOG}*",  # errors may repeat what was asked
+DERIVED = (
+    *("release", "previous", "stages", "report", "release.built", "responses.parquet"),
+    *("results.json", ANALYSIS_FILE, AGREEMENT_FILE, "keywords.json", "keywords.svg"),
 )
 Row = dict[str, Any]
 
@@ -109,13 +109,7 @@ class Removal:
     pages: int = 0
 
 
-def forget(
-    urls: Iterable[str],
-    config: Config | Path | str,
-    *,
-    files: Sequence[RunFiles],
-    runs: Path | str = RUNS,
-) -> Removal:
+def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str = RUNS) -> Removal:
     """Takes posts out of a run: their text, samples, images, and all answers they went into."""
     config = config if isinstance(config, Config) else load_config(config)
     given_urls = {url: canonical_url(url, fragment=True) for url in urls}
@@ -126,41 +120,45 @@ def forget(
     folder = RunFolder(Path(runs) / config.name)
     root, collected = folder.root, folder.root / COLLECTED
     systems = [system.name for system in config.systems]
-    with folder.locked(), ExitStack() as stack:
-        for one in files:
-            stack.enter_context(one.held(root, systems))
+    with folder.locked(), locked_all(root, systems):
         # The posts of the input files, with what is to be forgotten, and what was before.
         records = read_records(config.posts, collected)
         given: list[Row] = run_stage(Collect(folder.images), records).dataset.to_list()
         add_tombstones(root / TOMBSTONES, map(hashed, forgotten))
+        # What a killed build, or one by an older version, has not noted.
+        tables = _tables(root / "stages", folder.release, folder.previous)
+        note_origins(root / ORIGINS, _columns(tables, ["id", "post_urls"]))
         held = _held(folder, given, frozenset(forgotten))
         with closing(folder.store()) as store:
             answers = store.forget(forgotten)
-        if not held.posts and not answers:
-            # Nothing was made of them here: what was made of others stays.
-            pages = forget_answers(collected, forgotten)
-            return Removal(forgotten, 0, forgotten, (), 0, 0, (), pages)
-        remove_rows(root, held.samples, files)
-        # Crops and local files are made anew.
-        shown = held.shown | images_named(root, files)
-        lost = [file for file in folder.images.root.glob("*/*") if file.name not in shown]
-        for file in lost:
-            file.unlink()
-        if (root / LEDGER).exists():
-            with FetchLedger(root / LEDGER) as ledger:
-                ledger.forget(web_url(one) or one for one in held.addresses)
-        pages = forget_answers(collected, forgotten)
-        # What the next build makes anew, and what a killed process left of it.
-        for name in DERIVED_FOLDERS:
-            for path in (root / name, *root.glob(f".{name}.*")):
-                if path.is_dir():  # a lock is a file
-                    shutil.rmtree(path)  # an error is told: silence would be a promise not kept
-        for file in (file for name in DERIVED_FILES for file in root.glob(name)):
-            file.unlink(missing_ok=True)
-        left = tuple(_left_in(config, folder, forgotten))
+        pages, lost = forget_answers(collected, forgotten), list[Path]()
+        is_here = bool(held.posts or answers)
+        if is_here:
+            remove_rows(root, held.samples)
+            # Crops and local files are made anew.
+            shown = held.shown | images_named(root)
+            lost = [file for file in folder.images.root.glob("*/*") if file.name not in shown]
+            for file in lost:
+                file.unlink()
+            if (root / LEDGER).exists():
+                with FetchLedger(root / LEDGER) as ledger:
+                    ledger.forget(web_url(one) or one for one in held.addresses)
+        # Where nothing was made of them, what was made of others stays.
+        _delete(root, (*TRACES, *DERIVED) if is_here else TRACES)
+        drop_origins(root / ORIGINS, held.samples)
+        left = tuple(_left_in(config, folder, forgotten)) if is_here else ()
     unknown = tuple(url for url in forgotten if url not in held.posts)
     samples = tuple(sorted(held.samples))
     return Removal(forgotten, len(held.posts), unknown, samples, len(lost), answers, left, pages)
+
+
+def _delete(root: Path, names: Iterable[str]) -> None:
+    for name in names:
+        for path in (*root.glob(name), *root.glob(f".{name}.*")):  # also what a killed process left
+            if not path.is_dir():
+                path.unlink(missing_ok=True)
+            else:
+                shutil.rmtree(path)  # an error is told: silence would be a promise not kept
 
 
 @dataclass
@@ -174,9 +172,14 @@ class _Held:
 def _held(folder: RunFolder, given: Sequence[Row], forgotten: frozenset[str]) -> _Held:
     """What a run holds of posts, and the images that others show."""
     held, shared = _Held(), set[str]()
-    every = read_tombstones(folder.root / TOMBSTONES)
-    in_stages = _rows(folder, ["url", "pictures"])
-    in_threads = (post for row in _rows(folder, ["posts"]) for post in row["posts"] or ())
+    by_hash = {hashed(url): url for url in forgotten}
+    every, origins = read_tombstones(folder.root / TOMBSTONES), read_origins(folder.root / ORIGINS)
+    theirs = origins.filter(pc.is_in(origins["post"], pa.array(list(by_hash), pa.string())))
+    held.posts = {by_hash[one] for one in theirs["post"].to_pylist()}
+    held.samples = set(theirs["sample_id"].to_pylist())
+    stages = _tables(folder.root / "stages")
+    in_stages = _rows(stages, ["url", "pictures"])
+    in_threads = (post for row in _rows(stages, ["posts"]) for post in row["posts"] or ())
     for post in chain(given, in_stages, in_threads):
         is_theirs = post["url"] in every
         held.posts |= {post["url"]} & forgotten
@@ -184,14 +187,12 @@ def _held(folder: RunFolder, given: Sequence[Row], forgotten: frozenset[str]) ->
         addresses = {one["url"] for one in images if one["url"]}
         (held.addresses if is_theirs else shared).update(addresses)
         held.shown |= set() if is_theirs else {one["sha256"] for one in images}
-    for sample in _rows(folder, ["id", "post_urls", *IMAGES_OF_SAMPLE, "screenshot"]):
-        if not forgotten.isdisjoint(sample["post_urls"] or ()):
-            held.samples.add(sample["id"])
-        else:
+    for sample in _rows(stages, ["id", *IMAGES_OF_SAMPLE, "screenshot"]):
+        if sample["id"] not in held.samples:
             held.shown |= {one for name in IMAGES_OF_SAMPLE for one in sample[name] or ()}
             held.shown |= {sample["screenshot"]} - {None}
-    # The posts that the release before names may have left all files since.
-    for file in sorted(complete(folder.previous).glob("*/*.parquet")):
+    # The posts that a release names may have left all other files since.
+    for file in _tables(folder.release, folder.previous):
         names = pq.read_schema(file).names
         columns = [name for name in NAMING.get(file.parent.name, ()) if name in names]
         for row in pq.read_table(file, columns=columns).to_pylist():
@@ -204,10 +205,19 @@ def _held(folder: RunFolder, given: Sequence[Row], forgotten: frozenset[str]) ->
     return held
 
 
-def _rows(folder: RunFolder, columns: Sequence[str]) -> Iterator[Row]:
-    for file in sorted((folder.root / "stages").glob("*/*.parquet")):
+def _tables(*folders: Path) -> list[Path]:
+    return [file for one in folders for file in sorted(complete(one).glob("*/*.parquet"))]
+
+
+def _columns(files: Iterable[Path], columns: list[str]) -> Iterator[pa.Table]:
+    for file in files:
         if set(columns) <= set(pq.read_schema(file).names):
-            yield from pq.read_table(file, columns=list(columns)).to_pylist()
+            yield pq.read_table(file, columns=columns)
+
+
+def _rows(files: Iterable[Path], columns: list[str]) -> Iterator[Row]:
+    for table in _columns(files, columns):
+        yield from table.to_pylist()
 
 
 def _left_in(config: Config, folder: RunFolder, forgotten: Iterable[str]) -> Iterator[str]:
