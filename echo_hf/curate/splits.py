@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import List, Value
@@ -39,10 +40,9 @@ CONFIGS = (*BENCHMARKS, ANALYSIS)
 WHOLE = Doubt.SCREENSHOT_WHOLE
 PERSONAL = {Review.PERSONAL_DATA.value}
 RANK = {"Benchmark": 0, "Analysis": 1}
-READ = (
-    *("id", "quality", "prompt_modified", "sample_digest", "has_nsfw", "safety", "input_images"),
-    *("output_images", "screenshot", "review", "doubts", "cleaned_images"),
-)
+# Of every sample, and of those alone that somebody decided about.
+READ = ("id", "quality", "prompt_modified", "sample_digest", "has_nsfw", "review", "doubts")
+DECIDED = (*READ, "safety", "input_images", "output_images", "screenshot", "cleaned_images")
 
 SPLIT_SAMPLES = Table(
     "samples",
@@ -102,20 +102,22 @@ class Splits(Stage):
         turns = [hashlib.sha256(one).digest() for one in drawn]
         order = np.array(sorted(range(len(turns)), key=turns.__getitem__), np.int64)
         reviewed = reviewed_rows(table, self.decisions)
-        read = [name for name in READ if name in table.column_names]
-        # Rows lie in memory as they are looked at: a million at random places are slow to reach.
-        seen = taken(table.select(read), order).to_pylist()
-        is_edited, table = reviewed.table is not table, reviewed.table
-        rows = [{**row} for row in seen]
-        if is_edited:
-            rows = taken(table.select(read), order).to_pylist()
-        for row, before in zip(rows, seen, strict=True):
-            row["doubts"] = self.decisions.open_doubts(before, row["doubts"])
-        out = dict(_excluded(rows))
+        seen = {row["id"]: row for row in self._decided(table)}
+        edited, table = reviewed.edited, reviewed.table
+        rows = list(_narrow(table, order))
+        before = [seen.get(row["id"], row) for row in rows]
+        is_decided = [row["id"] in seen for row in rows]
+        for at in np.flatnonzero(is_decided):
+            rows[at]["doubts"] = self.decisions.open_doubts(before[at], rows[at]["doubts"])
+        out = dict(_excluded(rows, _hazards(table)))
         places = self._places(rows, [row for row in range(len(rows)) if row not in out])
-        removed = [row for row in places if self.decisions.removes(seen[row])]
-        edited = reviewed.edited
-        waiting = {row: self._open(seen[row], edited.get(seen[row]["id"])) for row in places}
+        removed = [row for row in places if self.decisions.removes(before[row])]
+        waiting = {
+            row: self._open(before[row], edited.get(rows[row]["id"]))
+            if is_decided[row]
+            else rows[row]["review"]
+            for row in places
+        }
         unclean = [row for row in places if Review.IMAGE_METADATA in waiting[row]]
         out |= dict.fromkeys(unclean, (Reject.NOT_CLEANED, None))
         out |= dict.fromkeys(removed, (Reject.REMOVED_IN_REVIEW, None))
@@ -188,6 +190,11 @@ class Splits(Stage):
         counts = pc.value_counts(pc.list_flatten(kept["splits"])).to_pylist()
         return {count["values"]: count["counts"] for count in counts}
 
+    def _decided(self, table: pa.Table) -> list[dict[str, Any]]:
+        ids = pa.array(list(self.decisions.by_id), pa.string())
+        read = [name for name in DECIDED if name in table.column_names]
+        return list(table.select(read).filter(pc.is_in(table["id"], ids)).to_pylist())
+
     def _open(self, row: dict[str, Any], edited: Mapping[str, Any] | None) -> list[str]:
         """What a sample is still to be reviewed for, also of what a reviewer brought in."""
         named = edited and personal_data(edited["prompt"], self.products, self.authors.__contains__)
@@ -196,22 +203,52 @@ class Splits(Stage):
         wrote = last and last.decision != "keep" and last.changed and last.changed.prompt
         return [*reasons, *(PERSONAL if wrote and named and not PERSONAL & {*reasons} else ())]
 
-    def _places(self, rows: list[dict[str, Any]], order: list[int]) -> dict[int, list[str]]:
+    def _places(self, rows: list[dict[str, Any]], order: list[int]) -> dict[int, tuple[str, ...]]:
         room = dict.fromkeys(BENCHMARKS, self.cap)
-        places: dict[int, list[str]] = {}
+        places: dict[int, tuple[str, ...]] = {}
         for row in order:
-            split = BENCHMARKS[0] if rows[row]["input_images"] else BENCHMARKS[1]
+            split = BENCHMARKS[0] if rows[row]["has_inputs"] else BENCHMARKS[1]
             is_candidate = rows[row]["quality"] == "Benchmark" and not self._is_doubted(rows[row])
             drawn = is_candidate and room[split] > 0
             room[split] -= drawn
-            places[row] = [split, ANALYSIS] if drawn else [ANALYSIS]
+            places[row] = (split, ANALYSIS) if drawn else (ANALYSIS,)
         return places
 
     def _is_doubted(self, sample: dict[str, Any]) -> bool:
         return WHOLE in sample["doubts"] or (self.doubts != "keep" and bool(sample["doubts"]))
 
 
-def _excluded(rows: list[dict[str, Any]]) -> Iterator[tuple[int, Exclusion]]:
+def _narrow(table: pa.Table, order: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+    """What is read of each sample, in memory in the order in which it is looked at."""
+    some = taken(table.select([name for name in READ if name in table.column_names]), order)
+    columns = {name: _values(some[name]) for name in some.column_names}
+    inputs = pc.greater(pc.list_value_length(table["input_images"]), 0)
+    columns["has_inputs"] = inputs.take(pa.array(order)).to_pylist()
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    if not pa.types.is_list(column.type):
+        return list(column.to_pylist())
+    # Most are empty: a million lists would slow down whatever allocates.
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
+    values, ends = pc.list_flatten(column).to_pylist(), np.cumsum(lengths)
+    lists = [()] * len(lengths)
+    for at in np.flatnonzero(lengths):
+        lists[at] = tuple(values[ends[at] - lengths[at] : ends[at]])
+    return lists
+
+
+def _hazards(table: pa.Table) -> dict[str, list[str] | None]:
+    flagged = table.filter(table["has_nsfw"])
+    found = pc.struct_field(flagged["safety"], "categories")
+    return dict(zip(flagged["id"].to_pylist(), found.to_pylist(), strict=True))
+
+
+def _excluded(
+    rows: list[dict[str, Any]], hazards: Mapping[str, list[str] | None]
+) -> Iterator[tuple[int, Exclusion]]:
     first: dict[str, str] = {}
 
     def turn(row: int) -> tuple[bool, bool, int, bool]:
@@ -226,8 +263,8 @@ def _excluded(rows: list[dict[str, Any]]) -> Iterator[tuple[int, Exclusion]]:
         if sample["quality"] not in RANK:
             yield row, (Reject.TRASH, None)
         elif sample["has_nsfw"]:
-            hazards = (sample["safety"] or {}).get("categories") or ()
-            yield row, (Reject.FLAGGED, ", ".join(hazards) or None)
+            named = hazards[sample["id"]] or ()
+            yield row, (Reject.FLAGGED, ", ".join(named) or None)
         elif WHOLE in sample["doubts"]:
             continue  # nobody knows its inputs yet: it equals no other
         elif first.setdefault(digest, sample["id"]) != sample["id"]:
