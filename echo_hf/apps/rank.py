@@ -410,7 +410,7 @@ def ranks_of(
     for name in splits:
         if name not in BENCHMARKS:
             raise RunError(unknown("split", name, BENCHMARKS))
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = load_evaluation(config)
     folder = RunFolder(Path(runs) / config.name)
     benchmark = benchmark_of(config, folder)
     outputs = read_table(folder.root, OUTPUTS)

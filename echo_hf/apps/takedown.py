@@ -111,7 +111,7 @@ class Removal:
 
 def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str = RUNS) -> Removal:
     """Takes posts out of a run: their text, samples, images, and all answers they went into."""
-    config = config if isinstance(config, Config) else load_config(config)
+    config = load_config(config)
     given_urls = {url: canonical_url(url, fragment=True) for url in urls}
     for url, found in given_urls.items():
         if found is None:

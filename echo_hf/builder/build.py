@@ -504,7 +504,7 @@ def opened(
     watch: ProgressListener | None = None,
 ) -> Iterator[BuildRun]:
     """A run over a config, with its run folder locked and its engines freed at the end."""
-    config = (config if isinstance(config, Config) else load_config(config)).run_by(runner)
+    config = load_config(config).run_by(runner)
     folder = RunFolder(Path(runs) / config.name)
     watch = watch or NullProgress()
     with (

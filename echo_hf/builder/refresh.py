@@ -117,7 +117,7 @@ def refresh(
     make: Callable[[str], Any] = make_platform,
 ) -> Refresh:
     """Asks platforms which posts of a run are gone; ended at any moment, it goes on from there."""
-    config = config if isinstance(config, Config) else load_config(config)
+    config = load_config(config)
     folder = RunFolder(Path(runs) / config.name)
     for name in only:
         PLATFORMS.check(name)

@@ -191,7 +191,7 @@ class WrittenYields:
 
 
 def write_yields(config: Config | Path | str, *, runs: Path | str = RUNS) -> WrittenYields:
-    config = config if isinstance(config, Config) else load_config(config)
+    config = load_config(config)
     folder = RunFolder(Path(runs) / config.name)
     posts = stage_table(folder, "relevance", COLUMNS, "scored", "build CONFIG --until relevance")
     released = config.target.released

@@ -46,7 +46,7 @@ def build_shard(
 
     What the whole run knows of its reply trees is read from its folder; nothing is written there.
     """
-    config = config if isinstance(config, Config) else load_config(config)
+    config = load_config(config)
     config = as_shard(whole_of(config), part)
     with opened(config, runs, runner=runner, watch=watch) as run:
         done, whole = run.folder.root / DONE, Path(runs) / whole_of(config).name

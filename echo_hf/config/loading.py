@@ -58,11 +58,11 @@ class Config(Evaluated):
     paper: PaperOptions | None = None
 
 
-def load_config(path: Path | str) -> Config:
-    """Reads a config file.
+def load_config(config: Config | Path | str) -> Config:
+    """Reads a config file; a config that is read already stays as it is.
 
     Args:
-        path: A YAML file; the paths in it are relative to its folder. `eval_configs/...` that is
+        config: A YAML file; the paths in it are relative to its folder. `eval_configs/...` that is
             not there is the one that echo-hf brings.
 
     Returns:
@@ -71,7 +71,9 @@ def load_config(path: Path | str) -> Config:
     Raises:
         ConfigError: The file cannot be read, is not YAML, or holds an unknown key or a bad value.
     """
-    path = config_place(Path(path))
+    if isinstance(config, Config):
+        return config
+    path = config_place(Path(config))
     data = read_yaml(path, "config", "eval_configs/quickstart.yaml")
     folder = path.resolve().parent
     return located(parse_config(with_files(data, folder), str(path)), folder)

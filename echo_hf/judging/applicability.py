@@ -89,7 +89,8 @@ class Fitting(ModelStage):
                 continue
             metrics: tuple[str, ...] = METRICS
             if self.options.ask != "all":
-                metrics = (TEXT,) if row["split"] == WORDS_ALONE else METRICS[:-1]
+                of_edits = tuple(name for name in METRICS if name != TEXT)
+                metrics = (TEXT,) if row["split"] == WORDS_ALONE else of_edits
             task = {"task": row["split"], "prompt": row["prompt"], "inputs": len(images)}
             request = Request(
                 self.name,

@@ -28,10 +28,18 @@ from echo_hf.errors import ConfigError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging import judge as judging
 from echo_hf.judging.board import FAILED_AUDIT
-from echo_hf.judging.rate import OVERALL, TO_RATE, ToRate, fitting, place_of, rows_of, task_row
+from echo_hf.judging.rate import (
+    OVERALL,
+    TO_RATE,
+    ToRate,
+    fitting,
+    place_of,
+    rows_of,
+    sees_inputs,
+    task_row,
+)
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
-from echo_hf.metrics import TEXT_RENDERING as TEXT
 from echo_hf.metrics.result import mean_of
 from echo_hf.reasons import NotAudited
 from echo_hf.scores.votes import compare, verdicts_of
@@ -95,7 +103,7 @@ def audit(
     """
     if samples < 1:
         raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {SAMPLES}")
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = load_evaluation(config)
     chosen, folder = judging.chosen_judges(config, judges), evaluation_folder(config, runs)
     # A file that cannot be read is said before anybody is asked.
     numbers = {
@@ -117,7 +125,7 @@ def audit(
                     f"{str(folder.root)!r}: run `echo-hf generate` first"
                 )
             first = AGAIN * numbers.get(judge.name, 0)
-            shown_now = _honeypots(drawn, folder.images, first, inputs=rubric != TEXT)
+            shown_now = _honeypots(drawn, folder.images, first, inputs=sees_inputs(rubric))
             rows = rows_of(TO_RATE, shown_now)
             yield judging.rating_question(judge, rubric, config.protocol, rows, shown)
 

@@ -124,7 +124,7 @@ def import_judgements(
     dry_run: bool = False,
 ) -> Imported:
     """Writes rows of others into the tables of a run, in which its own rows stay."""
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = load_evaluation(config)
     if not place.exists():
         raise RunError(f"{str(place)!r} does not exist: expected a file or folder to import")
     reader, folder = READERS.find(format, "--format"), evaluation_folder(config, runs)

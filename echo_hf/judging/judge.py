@@ -36,7 +36,6 @@ from echo_hf.judging.compare import PAIRWISE, Compare, to_compare
 from echo_hf.judging.rate import Rate, ToRate
 from echo_hf.judging.run_tables import read_table
 from echo_hf.judging.session import HERE, Answered, JudgeTask, JudgingPlan, JudgingResult, Planned
-from echo_hf.metrics import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.scores.estimate import t_quantile
@@ -127,7 +126,7 @@ def rating_question(
 ) -> JudgeTask:
     how = _size(judge, protocol)
     asked = rows.select([at for at, spared in enumerate(rows["spared"]) if not spared])
-    inputs = [] if rubric == TEXT else [one for row in asked["inputs"] for one in row]
+    inputs = [one for row in asked["inputs"] for one in row] if rate.sees_inputs(rubric) else []
     images = shown.of([*inputs, *asked["output"]], how)
     prompt = rate.rubric_prompt(judge, rubric)
     return JudgeTask(judge.name, rubric, Rate(judge, how, images, rubric, prompt, protocol), rows)
@@ -167,7 +166,7 @@ def judge(
     **limits: Unpack[Limits],
 ) -> JudgingResult:
     """Has judges rate the outputs of a run; what one has answered is not asked again."""
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = load_evaluation(config)
     chosen, wanted = chosen_judges(config, judges), rubrics or RUBRICS
     for name in wanted:
         if name not in RUBRICS:
@@ -212,7 +211,7 @@ def pairwise(
     **limits: Unpack[Limits],
 ) -> JudgingResult:
     """Has judges choose between two outputs of a sample; what one has said is not asked again."""
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = load_evaluation(config)
     chosen, folder = chosen_judges(config, judges), evaluation_folder(config, runs)
     outputs = rated_outputs(config, folder, limit)
 
@@ -235,7 +234,7 @@ def applicability(
     **limits: Unpack[Limits],
 ) -> JudgingResult:
     """Has a model say which specialised metrics fit the samples of a benchmark."""
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = load_evaluation(config)
     options = config.applicability
     if options is None:
         raise ConfigError(

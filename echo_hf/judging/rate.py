@@ -156,6 +156,11 @@ def flags_of(applicability: pa.Table | None, metric: str) -> dict[str, bool | No
     return dict(zip(*columns, strict=True))
 
 
+def sees_inputs(rubric: str) -> bool:
+    """Whether a judge is shown the inputs, too: text is read in the output alone."""
+    return rubric != TEXT
+
+
 def fitting(
     judge: JudgeConfig, rubric: str, applicability: pa.Table | None
 ) -> Callable[[Task], bool]:
@@ -408,7 +413,7 @@ class Rate(JudgingStage):
 
     def _question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
         task, inputs = {"prompt": row["prompt"]}, list[str]()
-        if self.rubric != TEXT:
+        if sees_inputs(self.rubric):
             inputs = row["inputs"]
             task["inputs"] = len(inputs)
         # What all outputs of a sample share comes first, and is computed once.

@@ -112,7 +112,7 @@ def opened(
     config: Evaluated | Path | str, runs: Path | str, protocol: str | None = None
 ) -> tuple[Evaluated, RunFolder, Benchmark]:
     """A run to be scored, perhaps by another protocol than its config's."""
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = load_evaluation(config)
     if protocol is not None:
         if protocol not in PROTOCOLS:
             raise ScoreError(unknown("protocol", protocol, PROTOCOLS))

@@ -108,7 +108,7 @@ def judge_until_decided(
     a system is asked about no more when each of its pairs is decided (`echo_hf.scores.decisions`).
     A stopped run goes on to the same decisions, since all answers are stored.
     """
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = load_evaluation(config)
     level_of(alpha, family, 1)
     if batch < 1:
         raise JudgeError(f"batch is {batch!r}: expected at least 1 sample, such as {BATCH}")

@@ -139,7 +139,7 @@ def evaluate_systems(
         JudgeError: A judge has no known price, and there is a budget; or it is no model.
         MissingExtraError: Packages of a judge are missing.
     """
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = load_evaluation(config)
     chosen = chosen_judges(config, judges) if config.judges or judges else []
     watch, engines = watch or NullProgress(), _engines(config, chosen)
     check_fit(engines, estimates=dry_run)

@@ -98,7 +98,7 @@ def export(
         )
     write = FORMATS.find(to, "--to")
     (FORMATS.facts(to) or Needs()).check_installed(f"format {to!r}")
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = load_evaluation(config)
     data = read_run_data(config, runs)
     if data.stale:
         raise RunError(

@@ -225,7 +225,7 @@ class RunData:
 
 
 def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = load_evaluation(config)
     folder = RunFolder(Path(runs) / config.name)
     results = read_figures(folder.root / RESULTS_FILE, Results, "score")
     if results is None:

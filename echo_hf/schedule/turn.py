@@ -81,7 +81,7 @@ def turn(
     A run is kept in `state` between turns, such as a mount of a bucket; null where this machine
     keeps it. Each step is `told` with what it came to.
     """
-    config = config if isinstance(config, Config) else load_config(config)
+    config = load_config(config)
     options = schedule_of(config)
     kept = KeptRun(Path(runs) / config.name, Path(state) / config.name if state else None)
     watch = Keeping(kept, watch or NullProgress())

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from echo_hf.config.checks import first_error, read_yaml, secrets_in, shown_value
 from echo_hf.config.evaluation import Evaluated, Evaluation, with_files
-from echo_hf.config.loading import Config, located, parse_config
+from echo_hf.config.loading import located, parse_config
 from echo_hf.config.systems import config_place
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.engines.base import ImageRef
@@ -124,9 +124,11 @@ EXAMPLE = "eval_configs/quickstart.yaml"
 ON_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]*)?")
 
 
-def load_evaluation(path: Path | str) -> Config | Evaluation:
-    """Reads a config of a benchmark that is there already, or of one to build."""
-    path = config_place(Path(path))
+def load_evaluation(config: Evaluated | Path | str) -> Evaluated:
+    """Reads a config of a benchmark that is there already, or of one to build, if it is a path."""
+    if isinstance(config, Evaluated):
+        return config
+    path = config_place(Path(config))
     folder = path.resolve().parent
     data = with_files(read_yaml(path, "config", EXAMPLE), folder)
     if isinstance(data, dict) and (BENCHMARK in data) == (POSTS in data):
@@ -139,12 +141,12 @@ def load_evaluation(path: Path | str) -> Config | Evaluation:
         built = located(parse_config(data, str(path)), folder)
         return built.model_copy(update={"anchors": _placed(built, "anchors", folder)})
     try:
-        config = Evaluation.model_validate(data)
+        read = Evaluation.model_validate(data)
     except ValidationError as error:
         raise ConfigError(first_error(error, str(path), Evaluation)) from None
-    here = {"metrics": config.metrics.located(folder), "analysis": config.analysis.located(folder)}
-    places = {key: _placed(config, key, folder) for key in (BENCHMARK, "anchors")}
-    return config.model_copy(update={**here, **places})
+    here = {"metrics": read.metrics.located(folder), "analysis": read.analysis.located(folder)}
+    places = {key: _placed(read, key, folder) for key in (BENCHMARK, "anchors")}
+    return read.model_copy(update={**here, **places})
 
 
 def _placed(config: Evaluated, key: str, folder: Path) -> str | None:

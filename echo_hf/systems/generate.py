@@ -72,7 +72,7 @@ def drawn_outputs(
     watch: ProgressListener | None = None,
 ) -> Generated:
     """Has systems draw; what stopped one of them stands beside what the others made."""
-    config = config if isinstance(config, Evaluated) else load_evaluation(config)
+    config = load_evaluation(config)
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")
     made, missing = _made(config, systems)

@@ -45,7 +45,7 @@ def setting_of(
             "echo-hf check-engine --engine KIND --model ID one without it, on the bundled gold"
         )
     bundled = load_config(shipped_config())
-    given = config if isinstance(config, Config) else load_config(config or shipped_config())
+    given = load_config(config or shipped_config())
     if engine is not None:
         given = given.model_copy(update={"engines": dict.fromkeys(given.engines, engine)})
     if gold is None:

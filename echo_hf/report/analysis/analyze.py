@@ -87,7 +87,7 @@ def analyze(
     options = AnalysisOptions()
     protocol: Protocol = "corrected"
     if isinstance(config, Evaluated) or not _names_release(str(config)):
-        config = config if isinstance(config, Evaluated) else load_evaluation(config)
+        config = load_evaluation(config)
         folder, name = evaluation_folder(config, runs), config.name
         benchmark = benchmark_of(config, folder)
         options, protocol = config.analysis, config.protocol
