@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from math import isqrt
 from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple, Self
@@ -207,6 +208,7 @@ def draw_tokens(
 ) -> list[int]:
     """Draws exactly as many tokens as an image has, and no others than an image's."""
     import torch
+    from transformers import DynamicCache
 
     model, pad = loaded.model, loaded.words.pad
     generator = torch.Generator("cpu").manual_seed(seed)
@@ -215,7 +217,10 @@ def draw_tokens(
     filled = [[pad] * gap + list(row) for gap, row in zip(gaps, rows, strict=True)]
     seen = [[0] * gap + [1] * len(row) for gap, row in zip(gaps, rows, strict=True)]
     ids, mask = (torch.tensor(one, device=model.device) for one in (filled, seen))
-    cache, drawn = None, list[int]()
+    drawn = list[int]()
+    # transformers 5.24 has renamed the argument.
+    renamed = "cache" in signature(model.model.forward).parameters
+    cache = {"cache" if renamed else "past_key_values": DynamicCache(config=model.model.config)}
     with torch.inference_mode():
         while len(drawn) < loaded.count:
             # Not through the model's own forward, which forbids the tokens of images. Places are
@@ -223,8 +228,8 @@ def draw_tokens(
             # rounded.
             places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
             given = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
-            read = model.model(**given, past_key_values=cache, use_cache=True)
-            logits, cache = model.lm_head(read.last_hidden_state[:, -1]), read.past_key_values
+            read = model.model(**given, **cache, use_cache=True)
+            logits = model.lm_head(read.last_hidden_state[:, -1])
             mixed = guided(logits[:, allowed].float(), options)
             place = draw_token(mixed, options.temperature, options.top_p, generator)
             drawn.append(int(allowed[place]))
