@@ -133,8 +133,8 @@ with recursive down (url) as (
     select url from seen where id = :row
     union select below.url from seen as below, down
     where below.platform = :platform and below.parent_url = down.url)
-select 1 from seen as post where platform = :platform and url in (select url from down) and {INCOMPLETE}
-limit 1
+select 1 from seen as post where platform = :platform and url in (select url from down)
+and {INCOMPLETE} limit 1
 """  # noqa: S608
 IS_INCOMPLETE = f"select 1 from seen as post where id = ? and {INCOMPLETE}"  # noqa: S608
 HELD = f"""select 1 from seen where platform = ? and post_id = ?

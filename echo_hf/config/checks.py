@@ -324,7 +324,7 @@ class _UniqueKeys(yaml.SafeLoader):
         return node
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Merges as YAML says: of a list the earlier mapping wins; in PyYAML 6.0.4 the later one."""
+        """Merges as YAML says: of a list the earlier wins, not the later as in PyYAML 6.0.4."""
         merges = [value for key, value in node.value if key.tag == MERGE]
         node.value = [pair for pair in node.value if pair[0].tag != MERGE]
         merged = dict[str, Any]()
