@@ -93,6 +93,10 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        # A stage may hold the last reference, which has no end of its own.
+        self.close()
+
     def __reduce__(self) -> tuple[type[Self], tuple[Path]]:
         return type(self), (self.path,)
 

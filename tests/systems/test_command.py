@@ -23,7 +23,7 @@ from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome
 from echo_hf.systems import command
 from echo_hf.systems.base import GenerationResult, Task, TransientError
-from echo_hf.systems.command import CommandSystem, hidden
+from echo_hf.systems.command import CommandSystem, WorkerProcess, hidden
 from tests._infra.test_worker_pool import ended
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise
@@ -342,6 +342,19 @@ def test_a_worker_that_cannot_start_stops_the_run(
     system = made(script=tmp_path / "worker.py", start_timeout_s=start_timeout_s, **command)
     with system:
         assert text in said_by(GenerationError, system.draw, task_of("kite"))
+
+
+def test_a_first_line_counts_that_comes_before_it_is_waited_for(tmp_path: Path) -> None:
+    """On a busy machine, a quick worker is ready before it is asked."""
+    script = (
+        "import os, pathlib\n"
+        "print('{\"echo_hf_worker\": 1}', flush=True)\n"
+        "pathlib.Path('number').write_text(str(os.getpid()))\n"
+    )
+    worker = WorkerProcess([sys.executable, "-S", "-c", script], tmp_path, {}, bytes)
+    number_in(tmp_path / "number")
+    assert worker.ask(b"", LONG_S, "echo_hf_worker") == b'{"echo_hf_worker": 1}\n'
+    worker.end()
 
 
 def crashes(system: CommandSystem, names: str) -> None:
