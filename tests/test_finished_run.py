@@ -8,6 +8,7 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ def held(before: Any, after: Any) -> Any:
 
 
 def checks(run: Path) -> list[tuple[str, ...]]:
-    with sqlite3.connect(run / "fetched.sqlite") as ledger:
+    with closing(sqlite3.connect(run / "fetched.sqlite")) as ledger:
         return ledger.execute("select * from fetches order by 1").fetchall()
 
 

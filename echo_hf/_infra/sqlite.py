@@ -57,9 +57,9 @@ class Database:
                 f"back, or move it away to {self.remedy}"
             ) from error
 
-    def execute(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    def execute(self, query: str, *values: Any, **named: Any) -> list[tuple[Any, ...]]:
         with self.opened() as connection:
-            return connection.execute(query, values).fetchall()
+            return connection.execute(query, named or values).fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -91,6 +91,10 @@ class Database:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # A stage may hold the last reference, which has no end of its own.
         self.close()
 
     def __reduce__(self) -> tuple[type[Self], tuple[Path]]:
@@ -169,8 +173,8 @@ def rows_of(
     """The rows of a query for any number of keys, which `{0}` in it stands for."""
     for start in range(0, len(keys), MOST_VARIABLES):
         some = keys[start : start + MOST_VARIABLES]
-        marks = ",".join(f"?{number}" for number in range(1, len(some) + 1))
-        yield from connection.execute(query.format(marks), some)
+        named = {f"key{number}": key for number, key in enumerate(some)}
+        yield from connection.execute(query.format(",".join(map(":{}".format, named))), named)
 
 
 def write_ahead(connection: sqlite3.Connection) -> None:

@@ -121,20 +121,20 @@ and not (not found and exists (
 # A cycle has no top; to unite the same row twice ends it.
 TOP = f"""
 with recursive up (url, parent_url) as (
-    select url, parent_url from seen where id = ?1
+    select url, parent_url from seen where id = :row
     union select above.url, above.parent_url from seen as above, up
-    where above.platform = ?2 and above.url = up.parent_url)
-select {PLACE} from seen as post where platform = ?2 and url in (
+    where above.platform = :platform and above.url = up.parent_url)
+select {PLACE} from seen as post where platform = :platform and url in (
     select url from up where parent_url is null or not exists (
-        select 1 from seen as above where above.platform = ?2 and above.url = up.parent_url))
+        select 1 from seen as above where above.platform = :platform and above.url = up.parent_url))
 """  # noqa: S608
 BELOW = f"""
 with recursive down (url) as (
-    select url from seen where id = ?1
+    select url from seen where id = :row
     union select below.url from seen as below, down
-    where below.platform = ?2 and below.parent_url = down.url)
-select 1 from seen as post where platform = ?2 and url in (select url from down) and {INCOMPLETE}
-limit 1
+    where below.platform = :platform and below.parent_url = down.url)
+select 1 from seen as post where platform = :platform and url in (select url from down)
+and {INCOMPLETE} limit 1
 """  # noqa: S608
 IS_INCOMPLETE = f"select 1 from seen as post where id = ? and {INCOMPLETE}"  # noqa: S608
 HELD = f"""select 1 from seen where platform = ? and post_id = ?
@@ -333,14 +333,15 @@ class CrawlLedger(Database):
     def lacks_below(self, platform: str, post: Unexpanded) -> bool:
         """Whether a post at the top of its tree has replies below it that are incomplete."""
         is_top = post.post.parent_url is None
-        return is_top and bool(self.execute(BELOW, post.row, platform))
+        return is_top and bool(self.execute(BELOW, row=post.row, platform=platform))
 
     def tops(self, platform: str, posts: Sequence[Unexpanded]) -> list[Unexpanded]:
         """The topmost known posts above some, where they are others than these."""
         known = {one.row for one in posts}
         below = [one.row for one in posts if one.post.parent_url is not None]
-        found = [_unexpanded(row) for one in below for row in self.execute(TOP, one, platform)]
-        return list({one.row: one for one in found if one.row not in known}.values())
+        rows = (row for one in below for row in self.execute(TOP, row=one, platform=platform))
+        tops = map(_unexpanded, rows)
+        return list({one.row: one for one in tops if one.row not in known}.values())
 
     def expand(
         self,

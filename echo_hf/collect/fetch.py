@@ -316,10 +316,11 @@ class FetchLedger(Database):
         """Takes in what another run's ledger says of addresses; gives the digests it names."""
         rows = "select * from fetches where url in ({0})"
         # Before what was fetched goes no failure; of two alike the later one stands.
-        upsert = """insert or replace into fetches select ?1, ?2, ?3, ?4, ?5, ?6 where not exists (
-            select 1 from fetches
-            where url = ?1 and (sha256 is not null, asked_at) >= (?2 is not null, ?6)
-        )"""
+        upsert = """insert into fetches values (?, ?, ?, ?, ?, ?) on conflict (url) do update
+            set sha256 = excluded.sha256, reason = excluded.reason, detail = excluded.detail,
+            attempts = excluded.attempts, asked_at = excluded.asked_at
+            where (excluded.sha256 is not null, excluded.asked_at)
+            > (fetches.sha256 is not null, fetches.asked_at)"""
         with FetchLedger(path, frozen=True) as other, other.opened() as theirs:
             taken = list(rows_of(theirs, rows, urls))
         with self.transaction() as connection:

@@ -322,3 +322,19 @@ class _UniqueKeys(yaml.SafeLoader):
         if twice is not None:
             raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {twice} is given twice")
         return node
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Merges as YAML says: of a list the earlier wins, not the later as in PyYAML 6.0.4."""
+        merges = [value for key, value in node.value if key.tag == MERGE]
+        node.value = [pair for pair in node.value if pair[0].tag != MERGE]
+        merged = dict[str, Any]()
+        for merge in merges:
+            mappings = merge.value if isinstance(merge, yaml.SequenceNode) else [merge]
+            for mapping in reversed(mappings):
+                if not isinstance(mapping, yaml.MappingNode):
+                    line = mapping.start_mark.line + 1
+                    raise yaml.YAMLError(f"line {line}: << takes a mapping or a list of mappings")
+                self.flatten_mapping(mapping)
+                merged |= {repr(key.value): (key, value) for key, value in mapping.value}
+        node.value = [*merged.values(), *node.value]
+        super().flatten_mapping(node)

@@ -57,10 +57,13 @@ INSERT_FAILURE = f"""insert into failures values (?, ?, ?, ?, ?, ?, ?) on confli
 INSERT_SOURCE = "insert or ignore into sources values (?, ?)"
 TAKEN = {
     # Of two answers a readable one, then the one with more tries; of equal ones the one here.
-    "answers": """insert or replace into answers select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
-        where not exists (
-            select 1 from answers where key = ?1 and (readable, tries) >= (?10, ?11)
-        )""",
+    "answers": """insert into answers values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        on conflict (key) do update set task = excluded.task, model = excluded.model,
+        text = excluded.text, finish_reason = excluded.finish_reason,
+        prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens,
+        cached_tokens = excluded.cached_tokens, cost_usd = excluded.cost_usd,
+        readable = excluded.readable, tries = excluded.tries
+        where (excluded.readable, excluded.tries) > (answers.readable, answers.tries)""",
     "failures": "insert or ignore into failures values (?, ?, ?, ?, ?, ?, ?)",
     "models": "insert or ignore into models values (?, ?)",
 }

@@ -193,8 +193,9 @@ class WorkerProcess:
     def ask(self, request: bytes, timeout_s: float, key: str = "id") -> bytes:
         """Sends a line, and waits for one with a key; without an answer, the worker is ended."""
         try:
-            for line in self._lines(self._said.select(0)):  # after the last answer
-                self._note(line)
+            if self.hello is not None:  # else it may have said its first line already
+                for line in self._lines(self._said.select(0)):  # after the last answer
+                    self._note(line)
             return self._hide(self._answer(request, timeout_s, key))
         except BaseException as error:
             self.end()

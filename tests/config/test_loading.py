@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from echo_hf.builder.steps import STAGES
+from echo_hf.config.checks import parse_yaml
 from echo_hf.config.collection import Span, phase_spans
 from echo_hf.config.loading import Config, load_config, parse_config
 from echo_hf.config.sections import Hazard, in_order
@@ -138,6 +139,28 @@ def test_anchors_and_merge_keys_work(file: Path) -> None:
         "vision": {"kind": "vllm", "model": "b", "seed": 1},
         "guard": {"kind": "vllm", "model": "c", "seed": 1, "more": 2},
     }
+
+
+@pytest.mark.parametrize(
+    ("merged", "expected"),
+    [
+        ("<<: [*big, *left, *small]", {"x": 0, "side": "left", "radius": 10}),
+        ("<<: [*small, *left, *big]", {"x": 0, "side": "left", "radius": 1}),
+        ("<<: [*big, *left, *small], x: 1", {"x": 1, "side": "left", "radius": 10}),
+        ("x: 1, <<: *left", {"x": 1, "side": "left"}),
+        ("<<: [*near, *small]", {"x": 3, "side": "left", "radius": 1}),
+        ("<<: [*left, *near]", {"x": 0, "side": "left"}),
+    ],
+)
+def test_of_merged_mappings_the_earlier_wins(merged: str, expected: dict[str, Any]) -> None:
+    """As https://yaml.org/type/merge.html says; and what stands in a mapping wins of all."""
+    anchors = (
+        "- &left {x: 0, side: left}\n"
+        "- &big {radius: 10}\n"
+        "- &small {radius: 1}\n"
+        "- &near {<<: *left, x: 3}\n"
+    )
+    assert parse_yaml(f"{anchors}- {{{merged}}}\n")[-1] == expected
 
 
 @pytest.mark.parametrize(
@@ -297,6 +320,7 @@ def test_a_missing_key_is_named_unless_another_is_misspelt() -> None:
         ("- a\n- b\n", "expected a mapping with name, target and posts, got ['a', 'b']"),
         ("name: a\nname: b\n", "not valid YAML: line 1: key 'name' is given twice"),
         ("a: 1\nt: {n: b, d: c, n: d}\n", "not valid YAML: line 2: key 'n' is given twice"),
+        ("a: 1\n<<: [b]\n", "not valid YAML: line 2: << takes a mapping or a list of mappings"),
         *(
             (text, "not valid YAML: ")
             for text in (

@@ -121,10 +121,10 @@ def test_numbers_that_name_nobody(text: str) -> None:
 )
 def test_what_is_not_searched_is_not_shown(part: str) -> None:
     text = (part * 100_000)[:40_000] + " noor@example.org"
-    began = time.process_time()
+    began = time.thread_time()
     found = personal_data(text)
 
-    assert time.process_time() - began < 5
+    assert time.thread_time() - began < 5
     assert found[-1][1:] == (len(text), "unsearched")
     assert 11_500 < found[-1][0] <= 12_000
     assert hidden(text).endswith("[unsearched]")

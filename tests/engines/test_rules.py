@@ -399,9 +399,9 @@ def test_prompts_that_were_posted_with_an_image_are_known(column: str, test_data
      "Prompt:\n" + "\n\nmine" * 2000, "left right " * 1500, "1/2 Prompt: a, " * 1000],
 )  # fmt: skip
 def test_hostile_text_takes_no_time(text: str) -> None:
-    begun = time.process_time()
+    begun = time.thread_time()
     said("relevance", text=text, alt_texts=[text], pictures=1)
     said("extract", posts=[post(number, text) for number in range(3)])
     roles(text, text, text)
     needs_image(text)
-    assert time.process_time() - begun < 2.5
+    assert time.thread_time() - begun < 2.5

@@ -134,9 +134,9 @@ def test_no_text_whatever_breaks_the_reading(text: str, after: str, finish: str)
 
 @pytest.mark.parametrize("text", ["{" * 400_000, "{" * 200_000 + "}" * 200_000])
 def test_reading_takes_no_time_worth_naming(text: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     assert _failure(text).reason is Failed.UNREADABLE
-    assert time.process_time() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_stored_answers_come_in_the_order_of_the_requests(store: Store) -> None:

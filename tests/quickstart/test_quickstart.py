@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from typer.testing import CliRunner
 from echo_hf.builder.build import build
 from echo_hf.builder.gold.check import check_engine
 from echo_hf.builder.steps import STAGES
-from echo_hf.cli import app
+from echo_hf.cli import app, progress
 from echo_hf.cli.progress import Watch
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config.checks import EngineChoice
@@ -52,7 +53,10 @@ def test_the_table_says_what_it_lacks() -> None:
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     out, runs = io.StringIO(), tmp_path_factory.mktemp("quickstart") / "my runs"
-    show(Watch(Console(file=out, width=160)), runs)
+    with pytest.MonkeyPatch.context() as patch:
+        # A slow machine is told in between what a run shown from its files does not tell.
+        patch.setattr(progress, "SECONDS_BETWEEN_LINES", inf)
+        show(Watch(Console(file=out, width=160)), runs)
     return runs, out.getvalue()
 
 

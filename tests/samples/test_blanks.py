@@ -228,11 +228,11 @@ SEEDS = ["[", "[a", "[a]", "{{a}}", "<a ", "((", "_", "【a】", "[a] ", "\n[A]"
 @pytest.mark.parametrize("seed", [*SEEDS, "a {} ", '{argument a="'])
 def test_a_hostile_prompt_takes_no_time(seed: str) -> None:
     prompt = (seed * 8000)[:8000]
-    before = time.process_time()
+    before = time.thread_time()
 
     completed(prompt, [(one, "x") for one in set(placeholders(prompt))])
 
-    assert time.process_time() - before < 5
+    assert time.thread_time() - before < 5
 
 
 def test_real_prompts(test_data: Path) -> None:

@@ -260,9 +260,9 @@ def test_addressees_and_signs_are_no_words(text: str | None, words: bool) -> Non
 def test_a_long_chain_of_wordless_images_is_cheap() -> None:
     chain = [post(0, -1, "a fox"), *(post(n, n - 1, None, "p") for n in range(1, 8001))]
     drafts = drafted(([0], [task("a fox", 0)]), thread=chain)
-    started = time.process_time()
+    started = time.thread_time()
     (draft,) = drafts.finish()
-    assert time.process_time() - started < 0.5
+    assert time.thread_time() - started < 0.5
     assert draft.posts == list(range(8001))
 
 

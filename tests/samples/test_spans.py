@@ -77,10 +77,10 @@ def test_a_prompt_is_anchored_in_its_paragraph(prompt: str, text: str, place: in
 
 @pytest.mark.parametrize("text", ["a " * 20_000, "画" * 20_000, "[" * 20_000])
 def test_a_hostile_text_costs_no_more_than_a_long_one(text: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     SpanIndex([text]).holds(text[: len(text) // 2] + "zebra")
 
-    assert time.process_time() - started < 8
+    assert time.thread_time() - started < 8
 
 
 PIECES = ["a", "red", "fox", "in", "the", "snow", "night", "draw", "画", "像", ",", "!", "🦊"]

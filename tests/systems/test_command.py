@@ -21,9 +21,8 @@ from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome
-from echo_hf.systems import command
 from echo_hf.systems.base import GenerationResult, Task, TransientError
-from echo_hf.systems.command import CommandSystem, hidden
+from echo_hf.systems.command import CommandSystem, WorkerProcess, hidden
 from tests._infra.test_worker_pool import ended
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise
@@ -33,12 +32,7 @@ from tests.stages_for_tests import ROOT
 MISBEHAVING = Path(__file__).with_name("misbehaving.py")
 LONG_S = 60.0
 # Long enough for a busy machine to answer, short enough to wait for.
-SHORT_S = 1.0
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "GRACE_S", 0.3)
+SHORT_S = 2.0
 
 
 def config_of(
@@ -218,7 +212,7 @@ def test_the_worker_of_the_documentation_works(tmp_path: Path) -> None:
     ("prompt", "timeout_s", "code", "text"),
     [
         ("crash", LONG_S, "worker_ended", "it ended with status 3; its last words: out of paint"),
-        ("hang", SHORT_S, "timeout", "it gave no answer in 1 s, without a word"),
+        ("hang", SHORT_S, "timeout", "it gave no answer in 2 s, without a word"),
         ("flood", LONG_S, "line_too_long", "without ending the line"),
         ("close", LONG_S, "worker_ended", "it ended its output"),
         ('say {"id": "b2"}', LONG_S, "wrong_id", "to another request"),
@@ -342,6 +336,19 @@ def test_a_worker_that_cannot_start_stops_the_run(
     system = made(script=tmp_path / "worker.py", start_timeout_s=start_timeout_s, **command)
     with system:
         assert text in said_by(GenerationError, system.draw, task_of("kite"))
+
+
+def test_a_first_line_counts_that_comes_before_it_is_waited_for(tmp_path: Path) -> None:
+    """On a busy machine, a quick worker is ready before it is asked."""
+    script = (
+        "import os, pathlib\n"
+        "print('{\"echo_hf_worker\": 1}', flush=True)\n"
+        "pathlib.Path('number').write_text(str(os.getpid()))\n"
+    )
+    worker = WorkerProcess([sys.executable, "-S", "-c", script], tmp_path, {}, bytes)
+    number_in(tmp_path / "number")
+    assert worker.ask(b"", LONG_S, "echo_hf_worker") == b'{"echo_hf_worker": 1}\n'
+    worker.end()
 
 
 def crashes(system: CommandSystem, names: str) -> None:
