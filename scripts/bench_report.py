@@ -6,7 +6,8 @@ Samples, images, ratings and explanations are invented; half of the samples have
 images are decoded alone, in as many threads as the report uses, then the report is written; both
 in one run, so that what counts is the ratio. What is measured is work, the time of all processors
 together, so that a busy machine does not count. Where Playwright is installed, its Chromium, or the
-one that --chromium names, opens the page from the disk."""
+one that --chromium names, opens the page from the disk.
+"""
 
 from __future__ import annotations
 

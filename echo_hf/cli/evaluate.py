@@ -387,7 +387,6 @@ def analyze(
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Analyze prompts, feedback and activity. Figures go into the run's analysis.json."""
-
     from echo_hf.cli.evaluation_view import show_analysis
     from echo_hf.report.analysis.analyze import analyze as analyzed
 

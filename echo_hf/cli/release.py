@@ -41,7 +41,6 @@ def publish(
     ),
 ) -> Told:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
-
     from echo_hf.hub import publish as hub
 
     console = terminal()
@@ -167,7 +166,6 @@ def leaderboard(
     private: bool = flag("--private", "Make a new Space a private one."),
 ) -> None:
     """Make a Space on the Hub that shows a dataset's results."""
-
     from echo_hf.hub import leaderboard as spaces
 
     if folder is None and space is None:

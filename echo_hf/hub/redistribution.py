@@ -280,7 +280,6 @@ def _dehydrated(
     processes: int,
 ) -> Iterator[pa.Table]:
     """The rows of a config as they may be passed on; notes samples, and signatures of images."""
-
     recent = functools.lru_cache(RECENT)(lambda digest: image_signature(store.path(digest)))
 
     def made_of(part: Part) -> tuple[pa.Buffer, Samples, dict[str, str | None]]:

@@ -335,9 +335,11 @@ class InputCache:
         return found
 
     def find(self, key: tuple[str, bytes]) -> Any:
+        """What was kept of an input; null where nothing was."""
         return self._values.get(key)
 
     def keep(self, key: tuple[str, bytes], value: Any) -> None:
+        """Keeps a copy, if there is room."""
         size = ENTRY_BYTES + value.nbytes
         with self._lock:
             if key not in self._values and self.kept_bytes + size <= self._most_bytes:

@@ -42,7 +42,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExportedRun:
-    """A run without words and images that must stay here; `organization` ran it, if one says so."""
+    """A run without words and images that must stay here.
+
+    Attributes:
+        data: Its tables and figures.
+        config: What it was run with.
+        reference: The benchmark that its config names.
+        manifest: That of the benchmark's release; null where there is none.
+        organization: Who ran it, if somebody says so.
+    """
 
     data: RunData
     config: Evaluated
@@ -52,6 +60,7 @@ class ExportedRun:
 
     @property
     def name(self) -> str:
+        """The benchmark's."""
         return self.data.results.benchmark.name or self.config.name
 
     @property

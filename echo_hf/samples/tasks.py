@@ -77,8 +77,12 @@ class SampleImage(NamedTuple):
 
 @dataclass(frozen=True)
 class RequestPart:
-    """What one request shows: places in the sample's context, by number from 0; own ones among
-    them; images by number less one, in the order of their posts.
+    """What one request shows.
+
+    Attributes:
+        posts: Places in the sample's context, by number from 0.
+        own: Those of them that are the sample's own.
+        images: By number less one, in the order of their posts.
     """
 
     posts: tuple[int, ...]

@@ -74,7 +74,10 @@ class Sensitivity(SystemValues):
 def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection]) -> Sensitivity:
     """Computes win rates under every vote, treatment of ties and average.
 
-    It takes what `win_rate` takes, but for the protocol.
+    Args:
+        ratings: As for `win_rate`.
+        outputs: As for `win_rate`.
+        selection: As for `win_rate`, but for the protocol.
 
     Examples:
         >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
@@ -148,7 +151,12 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
 
     Nothing is assumed about why a rating is missing. The bounds hold for one system at a time: two
     systems cannot both have won their missing comparison. They say nothing of samples that nobody
-    named. It takes what `win_rate` takes; with `missing="loss"` a refused output has lost.
+    named.
+
+    Args:
+        ratings: As for `win_rate`.
+        outputs: As for `win_rate`.
+        choices: As for `win_rate`; with `missing="loss"` a refused output has lost.
 
     Examples:
         >>> rows = {"sample_id": [*"12341234"], "system": [*"aaaabbbb"], "judge": ["j"] * 8}
@@ -196,7 +204,12 @@ class LeaveOneJudgeOut:
 def leave_one_judge_out(
     ratings: Any, outputs: Any = None, **choices: Unpack[Choices]
 ) -> LeaveOneJudgeOut:
-    """Computes the win rates anew without each judge; it takes what `win_rate` takes.
+    """Computes the win rates anew without each judge.
+
+    Args:
+        ratings: As for `win_rate`.
+        outputs: As for `win_rate`.
+        choices: As for `win_rate`.
 
     Examples:
         >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
@@ -241,7 +254,12 @@ class Preference:
 
 @dataclass(frozen=True)
 class SelfPreference:
-    """Preference by judge, and every parameter."""
+    """What judges give to systems of their own developers.
+
+    Attributes:
+        judges: The preference of each.
+        definition: Every parameter.
+    """
 
     judges: Mapping[str, Preference]
     definition: Mapping[str, Any]

@@ -187,7 +187,12 @@ class Separation:
 
 @dataclass(frozen=True)
 class SamplesNeeded:
-    """What separates each two systems, by the first and then by the second, and every parameter."""
+    """What separates each two systems.
+
+    Attributes:
+        pairs: By the first system, and then by the second.
+        definition: Every parameter.
+    """
 
     pairs: Mapping[str, Mapping[str, Separation]]
     definition: Mapping[str, Any]

@@ -2,7 +2,8 @@
 
 A face is a cell of 32 x 32 pixels that is, on average, much redder than it is blue: its score
 is the difference in levels, divided by 256. What it looks like are the colors at the centres of
-its four quarters. Both can be told from a drawing by hand."""
+its four quarters. Both can be told from a drawing by hand.
+"""
 
 from __future__ import annotations
 

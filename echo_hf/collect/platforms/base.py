@@ -114,9 +114,13 @@ class Platform(Protocol):
     What goes wrong is an `EchoError`, which ends the crawl (a key that is missing or refused),
     `UnanswerableError`, `RateLimitedError`, `StaleCursorError`, or, for a trouble that may pass,
     an `OSError`; the crawl tries those again.
+
+    Attributes:
+        name: Its name, and that of the source that reads its answers.
+        tariff: What it charges.
     """
 
-    name: str  # also of the source that reads its answers
+    name: str
     tariff: Tariff
 
     def __enter__(self) -> Platform: ...
@@ -156,10 +160,14 @@ class Refreshing(Protocol):
 
     One that cannot tell of some addresses has a `can_tell(url)`, which says whether it can, while
     it is connected: the others are not counted as asked about.
+
+    Attributes:
+        name: Its name.
+        most_refreshed: Posts that one call, which is one request, may ask about.
     """
 
     name: str
-    most_refreshed: int  # posts that one call, which is one request, may ask about
+    most_refreshed: int
 
     def gone(self, urls: Sequence[str]) -> Mapping[str, Missing]:
         """Which posts were deleted, or hidden from the public, since they were collected.

@@ -1,7 +1,8 @@
 """A platform on loopback: pages, cursors, limits, deletions, restarts, and posts found twice.
 
 `World` is what it holds, `Service` the server, `Simulated` and `SimulatedSource` what a crawl
-talks to it with; `registered` makes them known as a plugin, as another package would."""
+talks to it with; `registered` makes them known as a plugin, as another package would.
+"""
 
 from __future__ import annotations
 

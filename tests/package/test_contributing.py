@@ -1,0 +1,117 @@
+"""What contributors read, install and fill in names what is there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.package.test_metadata import read
+from tests.stages_for_tests import ROOT
+from tests.test_imports import FLOORS
+
+GITHUB = ROOT / ".github"
+AGENTS = (ROOT / "AGENTS.md").read_text("utf-8")
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+# All but what once was.
+PAGES = sorted({*ROOT.glob("*.md"), *GITHUB.glob("*.md")} - {ROOT / "CHANGELOG.md"})
+LINKS = GITHUB / "ISSUE_TEMPLATE" / "config.yml"
+FORMS = sorted({*LINKS.parent.glob("*.yml")} - {LINKS})
+HOOKS = read(ROOT / ".pre-commit-config.yaml")
+# The elements of a form, and what GitHub wants each to have.
+ELEMENTS = {
+    "checkboxes": {"label", "options"},
+    "dropdown": {"label", "options"},
+    "input": {"label"},
+    "markdown": {"value"},
+    "textarea": {"label"},
+    "upload": {"label"},
+}
+
+
+def test_hooks_run_the_locked_tools_on_files_that_are_there() -> None:
+    """Those of the environment of `make lint`; hooks of others are pinned by a tag."""
+    virtual_environment = re.findall(r"^VENV := (\S+)$", MAKEFILE, re.M)
+    local = [hook for one in HOOKS["repos"] if one["repo"] == "local" for hook in one["hooks"]]
+    assert local
+    for hook in local:
+        command, *arguments = shlex.split(hook["entry"])
+        assert [str(Path(command).parents[1])] == virtual_environment
+        assert Path(sys.executable).with_name(Path(command).name).exists(), command
+        assert [one for one in arguments if "/" in one and not (ROOT / one).exists()] == []
+    tags = [one["rev"] for one in HOOKS["repos"] if one["repo"] != "local"]
+    assert all(re.fullmatch(r"v[\d.]+", tag) for tag in tags)
+
+
+def test_hooks_leave_data_and_golden_files_alone_and_see_all_code() -> None:
+    files = [
+        path
+        for folder in ("echo_hf", "tests", "scripts", "docs")
+        for path in (ROOT / folder).rglob("*")
+    ]
+    assert {
+        path.relative_to(ROOT).parts[:2]
+        for path in files
+        if path.is_file() and re.search(HOOKS["exclude"], path.relative_to(ROOT).as_posix())
+    } == {("tests", "data"), ("tests", "frozen"), ("tests", "golden")}
+
+
+@pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
+def test_an_issue_form_is_one_that_github_takes(path: Path) -> None:
+    """It has a name, a description, and elements that each have what their kind needs."""
+    form = read(path)
+    assert form["name"].strip()
+    assert form["description"].strip()
+    for element in form["body"]:
+        assert element["attributes"].keys() >= ELEMENTS[element["type"]]
+    asked = [element for element in form["body"] if element["type"] != "markdown"]
+    assert asked
+    for names in ([one["id"] for one in asked], [one["attributes"]["label"] for one in asked]):
+        assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[\w-]+", one["id"]) for one in asked)
+
+
+def test_a_vulnerability_is_not_reported_in_an_issue() -> None:
+    """The list of forms leads to the private one that `SECURITY.md` names."""
+    links = read(LINKS)["contact_links"]
+    assert all(link.keys() == {"name", "url", "about"} for link in links)
+    private = re.findall(r"\((https://\S+/advisories/new)\)", (ROOT / "SECURITY.md").read_text())
+    assert {link["url"] for link in links} >= set(private) != set()
+
+
+def test_updates_are_looked_for_where_something_is_pinned() -> None:
+    updates = read(GITHUB / "dependabot.yml")["updates"]
+    assert {one["package-ecosystem"] for one in updates} >= {"github-actions", "pre-commit"}
+    for one in updates:
+        assert (ROOT / one["directory"].lstrip("/")).is_dir()
+        assert one["schedule"]["interval"] in {"daily", "weekly", "monthly"}
+
+
+def test_the_rooms_are_told_from_low_to_high() -> None:
+    """A line for each floor of `tests/test_imports.py`, which proves their order."""
+    lines = re.findall(r"^\d+\. ((?:`\w+`(?:, )?)+): \w", AGENTS, re.M)
+    assert [set(re.findall(r"\w+", line)) for line in lines] == [set(rooms) for rooms in FLOORS]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_paths_and_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text("utf-8")
+    code = re.findall(r"`([^`\n]+)`", text)
+    targets = {word for one in code if one.startswith("make ") for word in one.split()[1:]}
+    assert {one for one in targets if "=" not in one} <= {
+        *re.findall(r"^([\w-]+):", MAKEFILE, re.M)
+    }
+    paths = {word for one in code for word in one.split() if (ROOT / word.split("/")[0]).is_dir()}
+    assert [one for one in paths if "/" in one and not any(ROOT.glob(one))] == []
+    for target, _, anchor in re.findall(r"\]\(([\w./-]*)(#([\w-]+))?\)", text):
+        found = page.parent / target if target else page
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found.read_text("utf-8")), anchor
+
+
+def anchors(text: str) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
