@@ -33,7 +33,8 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import win_rates
 from echo_hf.metrics.image_features import in_order
 from echo_hf.report.report import Report, write_report
-from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, Results, RunData
+from echo_hf.report.run_data import Output, Rating, ReportSample, Results, RunData
+from echo_hf.scores.rating_table import read_ratings
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,8 @@ def invented(samples: int, systems: int, side: int, images: ImageStore) -> RunDa
 
 def _sample(at: int, rng: random.Random, digests: Iterator[str]) -> ReportSample:
     is_edit = at % 2 == 0
-    said = ReportFeedback("too yellow again " * rng.randint(1, 8), "failure", "yellow tint")
+    text = "too yellow again " * rng.randint(1, 8)
+    feedback = {"text": text, "verdict": "failure", "keyword": "yellow tint"}
     return ReportSample(
         id=f"sample{at:04}",
         split="image_to_image" if is_edit else "text_to_image",
@@ -159,7 +161,7 @@ def _sample(at: int, rng: random.Random, digests: Iterator[str]) -> ReportSample
         task=rng.choice(TASKS),
         inputs=(next(digests),) if is_edit else (),
         urls=(f"https://example.org/{at}",),
-        feedback=(said,) if at % 3 == 0 else (),
+        feedback=(feedback,) if at % 3 == 0 else (),
         flags=("personal_data",) if at % 97 == 0 else (),
     )
 
@@ -202,8 +204,8 @@ def _results(
             for name in ids
             for system in names
         ]
-        tables = pa.Table.from_pylist(rows), pa.Table.from_pylist(listed)
-        found = win_rates(split, *tables, "corrected", 200, {})
+        rated = read_ratings(pa.Table.from_pylist(rows), pa.Table.from_pylist(listed))
+        found = win_rates(split, rated, "corrected", 200, {})
         metrics = ("color_shift", "face_identity", "structure_distance")
         if split == "text_to_image":
             metrics = ("text_rendering",)
