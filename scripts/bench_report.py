@@ -1,12 +1,14 @@
 """Measure how fast a report is built against decoding alone, and how fast its page opens.
 
     python scripts/bench_report.py [--samples 1000] [--systems 8] [--side 768] [--keep FOLDER]
+    python scripts/bench_report.py --chromium [PATH]
 
 Samples, images, ratings and explanations are invented; half of the samples have an input. All
 images are decoded alone, in as many threads as the report uses, then the report is written; both
 in one run, so that what counts is the ratio. What is measured is work, the time of all processors
-together, so that a busy machine does not count. Where Playwright is installed, its Chromium, or the
-one that --chromium names, opens the page from the disk."""
+together, so that a busy machine does not count. With --chromium, Playwright opens the page from
+the disk, in the Chromium of that path or in its own.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -57,7 +58,7 @@ def measured(data: RunData, folder: Path, chromium: str | None) -> Measure:
     written = write_report(data, folder)
     building = time.process_time() - begun
     size = written.path.stat().st_size / 1e6
-    opened = _opened(written, chromium) if find_spec("playwright") else None
+    opened = None if chromium is None else _opened(written, chromium)
     return Measure(len(data.digests), decoding, building, _peak() - before, size, opened)
 
 
@@ -65,11 +66,13 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _opened(written: Report, chromium: str | None) -> float:
+def _opened(written: Report, chromium: str) -> float:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=chromium or None, args=["--no-sandbox"]
+        )
         page = browser.new_page()
         begun = time.perf_counter()
         page.goto(written.path.resolve().as_uri(), wait_until="load")
@@ -245,7 +248,7 @@ def main() -> None:
     parser.add_argument("--systems", type=int, default=8)
     parser.add_argument("--side", type=int, default=768)
     parser.add_argument("--keep", type=Path, help="Keep the run here.")
-    parser.add_argument("--chromium", help="Path of a Chromium, in place of Playwright's.")
+    parser.add_argument("--chromium", nargs="?", const="", help="Open the page, in this Chromium.")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         root = given.keep or Path(scratch)
