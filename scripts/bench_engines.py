@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,8 +79,11 @@ def fastest(name: str, requests: int, rounds: int, *ways: Callable[[], None]) ->
 
 
 def filled(stage: ModelStage, posts: Dataset, engine: Any) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        stats = fill(stage, posts, engine, Store(Path(folder) / "answers.sqlite"))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(Store(Path(folder) / "answers.sqlite")) as store,
+    ):
+        stats = fill(stage, posts, engine, store)
     assert (stats.calls, stats.failures) == (len(posts), {}), stats
 
 
@@ -137,8 +140,10 @@ def served(seconds: float) -> Iterator[str]:
     command = [sys.executable, __file__, "--serve", str(seconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
-        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
-        process.terminate()
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+        finally:
+            process.terminate()
 
 
 async def serve(seconds: float) -> None:

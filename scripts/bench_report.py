@@ -1,12 +1,13 @@
 """Measure how fast a report is built against decoding alone, and how fast its page opens.
 
     python scripts/bench_report.py [--samples 1000] [--systems 8] [--side 768] [--keep FOLDER]
+    python scripts/bench_report.py --chromium [PATH]
 
 Samples, images, ratings and explanations are invented; half of the samples have an input. All
 images are decoded alone, in as many threads as the report uses, then the report is written; both
 in one run, so that what counts is the ratio. What is measured is work, the time of all processors
-together, so that a busy machine does not count. Where Playwright is installed, its Chromium, or the
-one that --chromium names, opens the page from the disk.
+together, so that a busy machine does not count. With --chromium, Playwright opens the page from
+the disk, in the Chromium of that path or in its own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +34,8 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import win_rates
 from echo_hf.metrics.image_features import in_order
 from echo_hf.report.report import Report, write_report
-from echo_hf.report.run_data import Output, Rating, ReportFeedback, ReportSample, Results, RunData
+from echo_hf.report.run_data import Output, Rating, ReportSample, Results, RunData
+from echo_hf.scores.rating_table import read_ratings
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def measured(data: RunData, folder: Path, chromium: str | None) -> Measure:
     written = write_report(data, folder)
     building = time.process_time() - begun
     size = written.path.stat().st_size / 1e6
-    opened = _opened(written, chromium) if find_spec("playwright") else None
+    opened = None if chromium is None else _opened(written, chromium)
     return Measure(len(data.digests), decoding, building, _peak() - before, size, opened)
 
 
@@ -65,11 +66,13 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _opened(written: Report, chromium: str | None) -> float:
+def _opened(written: Report, chromium: str) -> float:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(
+            executable_path=chromium or None, args=["--no-sandbox"]
+        )
         page = browser.new_page()
         begun = time.perf_counter()
         page.goto(written.path.resolve().as_uri(), wait_until="load")
@@ -152,7 +155,8 @@ def invented(samples: int, systems: int, side: int, images: ImageStore) -> RunDa
 
 def _sample(at: int, rng: random.Random, digests: Iterator[str]) -> ReportSample:
     is_edit = at % 2 == 0
-    said = ReportFeedback("too yellow again " * rng.randint(1, 8), "failure", "yellow tint")
+    text = "too yellow again " * rng.randint(1, 8)
+    feedback = {"text": text, "verdict": "failure", "keyword": "yellow tint"}
     return ReportSample(
         id=f"sample{at:04}",
         split="image_to_image" if is_edit else "text_to_image",
@@ -160,7 +164,7 @@ def _sample(at: int, rng: random.Random, digests: Iterator[str]) -> ReportSample
         task=rng.choice(TASKS),
         inputs=(next(digests),) if is_edit else (),
         urls=(f"https://example.org/{at}",),
-        feedback=(said,) if at % 3 == 0 else (),
+        feedback=(feedback,) if at % 3 == 0 else (),
         flags=("personal_data",) if at % 97 == 0 else (),
     )
 
@@ -203,8 +207,8 @@ def _results(
             for name in ids
             for system in names
         ]
-        tables = pa.Table.from_pylist(rows), pa.Table.from_pylist(listed)
-        found = win_rates(split, *tables, "corrected", 200, {})
+        rated = read_ratings(pa.Table.from_pylist(rows), pa.Table.from_pylist(listed))
+        found = win_rates(split, rated, "corrected", 200, {})
         metrics = ("color_shift", "face_identity", "structure_distance")
         if split == "text_to_image":
             metrics = ("text_rendering",)
@@ -244,7 +248,7 @@ def main() -> None:
     parser.add_argument("--systems", type=int, default=8)
     parser.add_argument("--side", type=int, default=768)
     parser.add_argument("--keep", type=Path, help="Keep the run here.")
-    parser.add_argument("--chromium", help="Path of a Chromium, in place of Playwright's.")
+    parser.add_argument("--chromium", nargs="?", const="", help="Open the page, in this Chromium.")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         root = given.keep or Path(scratch)

@@ -1,7 +1,7 @@
 """Measure builds of many sizes: seconds and memory of each stage, and of the release.
 
     python scripts/bench_scale.py [--sizes 10000 100000 1000000] [--engine rules]
-    python scripts/bench_scale.py --ray
+    python scripts/bench_scale.py --ray [--workers 1 8] [--answers 200]
 
 Posts are generated, in no order: a third of them show a prompt with an image, the rest reply to a
 recent post. Every size is a build in a process of its own, its stages one after the other; then the
@@ -13,7 +13,7 @@ is anonymous, which alone the system could not take back. Engine `rules` takes w
 `recorded` reads answers from a file, and `instant` gives answers that are kept as a model's are.
 
 With `--ray`, the answers that one worker and eight workers of a Ray cluster on this machine give in
-a second, each taking 50 ms for one, and apart from that the seconds until all of them had started.
+a second, 200 each and 50 ms for one, and apart from that the seconds until all of them had started.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -56,8 +56,6 @@ from echo_hf.tables import POSTS
 
 IMAGES = 64
 SIDE = 32
-WORKERS = (1, 8)
-ANSWERS_EACH = 200
 SECONDS_EACH = 0.05
 AGAIN = "the same again"
 KEPT = ("answers.sqlite", "cache", "stages", "release")
@@ -242,7 +240,7 @@ def whole(parts: list[Part]) -> Part:
     return Part("all", parts[0].rows, *sums, Held(*map(max, *(one.most for one in parts))))
 
 
-def on_ray(actors: int, folder: Path) -> tuple[float, float]:
+def on_ray(actors: int, answers: int, folder: Path) -> tuple[float, float]:
     choice = EngineChoice(kind="instant", seconds=SECONDS_EACH)
     share = {"gpus_per_actor": 0, "cpus_per_actor": 0}
     options = RunnerOptions(kind="ray", address="local", actors=actors, **share)
@@ -266,14 +264,14 @@ def on_ray(actors: int, folder: Path) -> tuple[float, float]:
         while engine.alive < actors:
             time.sleep(0.01)
         took = time.perf_counter() - started
-        stats = fill(stage, asked(actors, actors * ANSWERS_EACH), engine, store)
+        stats = fill(stage, asked(actors, actors * answers), engine, store)
     return took, stats.calls / stats.seconds
 
 
-def ray_table() -> Shown:
-    """One worker against many; they find the engine as that of an installed package."""
+def ray_table(workers: Sequence[int], answers: int) -> Shown:
+    """Several numbers of workers, which find the engine as that of an installed package."""
     table = Shown(title=f"Ray, {SECONDS_EACH:g} s an answer", caption="aim: 8 workers, 7 times")
-    for heading in ("workers", "s to start", "answers a second", "times one worker"):
+    for heading in ("workers", "s to start", "answers a second", "times the first"):
         table.add_column(heading, justify="right")
     with tempfile.TemporaryDirectory(prefix="bench-scale-") as name:
         (facts := Path(name) / "bench-1.dist-info").mkdir()
@@ -282,9 +280,9 @@ def ray_table() -> Shown:
             f"[echo_hf.engines]\ninstant = bench_scale:{InstantEngine.__name__}\n"
         )
         os.environ["PYTHONPATH"] = os.pathsep.join([name, *sys.path])
-        rates = {actors: on_ray(actors, Path(name)) for actors in WORKERS}
+        rates = {actors: on_ray(actors, answers, Path(name)) for actors in workers}
     for actors, (took, rate) in rates.items():
-        times = rate / rates[WORKERS[0]][1]
+        times = rate / rates[workers[0]][1]
         table.add_row(f"{actors}", f"{took:.1f}", f"{rate:.1f}", f"{times:.2f}")
     return table
 
@@ -294,10 +292,12 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--engine", choices=("rules", "recorded", "instant"), default="rules")
     parser.add_argument("--ray", action="store_true", help="workers of a Ray cluster instead")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 8], help="with --ray")
+    parser.add_argument("--answers", type=int, default=200, help="of each worker, with --ray")
     given = parser.parse_args()
     datasets.disable_progress_bars()
     if given.ray:
-        Console(width=100).print(ray_table())
+        Console(width=100).print(ray_table(given.workers, given.answers))
         return
     before = None
     for count in given.sizes:

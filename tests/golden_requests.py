@@ -170,6 +170,7 @@ def write(folder: Path = FOLDER) -> None:
     folder.mkdir(exist_ok=True)
     for name, request in golden_requests().items():
         (folder / f"{name}.txt").write_text(rendered(request), "utf-8")
+        print(f"wrote: {name}.txt")
 
 
 def _lines(request: Request) -> Iterator[str]:

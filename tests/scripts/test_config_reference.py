@@ -22,7 +22,6 @@ from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.recorded import RecordedEngine
 from echo_hf.errors import ConfigError
 from echo_hf.systems.benchmark import load_evaluation
-from tests.scripts.conftest import Script
 from tests.stages_for_tests import ROOT
 
 CONFIGS = ROOT / "eval_configs"
@@ -160,7 +159,3 @@ def test_a_key_without_a_meaning_is_refused(reference: ModuleType) -> None:
 def test_the_recorded_engine_takes_what_the_page_says(reference: ModuleType) -> None:
     taken = list(inspect.signature(RecordedEngine).parameters)
     assert list(reference.RecordedOptions.model_fields) == taken
-
-
-def test_the_generated_pages_are_current(script: Script) -> None:
-    assert script("write_docs.py", "--check") == (0, "")

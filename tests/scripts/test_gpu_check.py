@@ -130,10 +130,7 @@ def test_the_pipeline_has_the_published_shape(modules: tuple[ModuleType, ModuleT
     }
 
 
-def test_what_cannot_run_is_a_row_and_the_status_one() -> None:
-    status, _, rows = checked("--parts", "reader", "kill", "--minutes", 0)
-    assert status == 1
-    assert rows["reader", ""][0] == rows["kill", ""][0] == "failed: not begun: --minutes are over"
+def test_a_table_that_could_not_be_written_is_refused_first() -> None:
     assert checked("--out", Path(__file__) / "table.md") == (2, "", {})
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import runpy
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -119,8 +117,3 @@ def test_another_shape_costs_the_ratio_of_the_shapes() -> None:
     """A square in place of 16:9 gets 9/16 at most."""
     wide, square = (np.zeros((90, width), np.uint8) for width in (160, 90))
     assert difference(grey(square), grey(wide)).shape == pytest.approx(9 / 16)
-
-
-@pytest.mark.slow
-def test_the_ratings_are_those_of_the_files() -> None:
-    subprocess.run([sys.executable, str(SCRIPT), "--check"], check=True)
