@@ -26,8 +26,9 @@ FILES_MARKED := grep -rlE --include='test_*.py'
 quickstart: $(VENV)/.installed
 	$(BIN)/echo-hf quickstart
 
+# All of the core suite, or a part: make test TESTS=tests/scores
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not package"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not package" $(TESTS)
 
 # Wheel and sdist as they are published: built, checked, installed afresh; the README's blocks run.
 test-package: $(VENV)/.installed-test

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from echo_hf.hub.card import PAPER
 from tests.package.blocks import Environment, blocks, run_page
@@ -65,20 +67,86 @@ def test_what_is_published_is_checked_and_needs_no_secret(
     assert "secrets." not in (WORKFLOWS / f"{name}.yml").read_text("utf-8")
 
 
+def commands(job: dict[str, Any]) -> list[str]:
+    """What a job runs, one command for each cell of its matrix."""
+    cells = job.get("strategy", {}).get("matrix", {})
+    shown = [step["run"] for step in job["steps"] if "run" in step]
+    targets = cells.get("target") or [cell["target"] for cell in cells.get("include", ())]
+    return [
+        command.replace("${{ matrix.target }}", target)
+        for command in shown
+        for target in targets or [""]
+    ]
+
+
 def test_workflows_name_versions_of_actions() -> None:
-    """And the checks are those that anybody can run."""
-    steps = [
-        step
-        for path in WORKFLOWS.glob("*.yml")
-        for job in read(path)["jobs"].values()
-        for step in job["steps"]
-    ]
-    used = [step["uses"] for step in steps if "uses" in step]
+    workflows = [read(path) for path in WORKFLOWS.glob("*.yml")]
+    jobs = [job for workflow in workflows for job in workflow["jobs"].values()]
+    used = [step["uses"] for job in jobs for step in job["steps"] if "uses" in step]
     assert used
-    assert all(re.search(r"@(v\d+|release/v\d+|[0-9a-f]{40})$", one) for one in used)
-    assert ".ci/run" in [
-        step.get("run") for step in read(WORKFLOWS / "ci.yml")["jobs"]["run"]["steps"]
+    assert all(re.search(r"@(v\d+|release/v\d+|[0-9a-f]{40})$", action) for action in used)
+
+
+def test_every_check_is_a_job_on_every_python_that_the_package_names() -> None:
+    """What `.ci/run` runs one after the other, CI runs side by side, and the site as well."""
+    jobs = read(WORKFLOWS / "ci.yml")["jobs"]
+    checks = {
+        re.split(r" [A-Z]+=", line)[0].strip()
+        for line in (ROOT / ".ci" / "run").read_text("utf-8").splitlines()
+        if line.strip().startswith("make ")
+    }
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+
+    assert {command for job in jobs.values() for command in commands(job)} == checks | {"make docs"}
+    assert commands(jobs["core"]) == ["make test"]
+    assert jobs["core"]["strategy"]["matrix"]["python"] == named
+    assert project["requires-python"] == f">={named[0]}"
+
+
+def test_both_ends_of_the_ranges_are_tried_every_week_and_an_issue_tells() -> None:
+    """What installs new releases gets no token that writes; what writes runs none of our code."""
+    workflow = read(WORKFLOWS / "weekly.yml")
+    jobs = workflow["jobs"]
+
+    assert workflow["permissions"] == {}
+    assert workflow["on"]["schedule"][0]["cron"].split()[2:] == ["*", "*", "1"]
+    assert {*commands(jobs["ranges"])} == {"make test-latest", "make test-lowest"}
+    assert (jobs["report"]["needs"], jobs["report"]["if"]) == ("ranges", "failure()")
+    assert any("gh issue create" in command for command in commands(jobs["report"]))
+    assert commands(jobs["locks"]) == ["make lock UPGRADE=1", "make test"]
+    for job in jobs.values():
+        if "write" in job["permissions"].values():
+            assert not any(re.search(r"\b(make|pip|python)\b", line) for line in commands(job))
+        else:
+            assert job["permissions"] == {"contents": "read"}
+
+
+@pytest.mark.parametrize("name", ["core", "docs", "extras", "vllm"])
+def test_a_lock_pins_what_its_environment_asks_for(name: str) -> None:
+    """On every supported Python, with versions that `pyproject.toml` allows."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    source = (ROOT / "locks" / f"{name}.in").read_text("utf-8").splitlines()
+    lines = [line for line in source if line and not line.startswith("#")]
+    extras = re.fullmatch(r"--editable \.\[(.+)\]", lines[0])
+    assert extras
+    asked = [*optional["dependencies"], *lines[1:]]
+    asked += [
+        each for extra in extras[1].split(",") for each in optional["optional-dependencies"][extra]
     ]
+    text = (ROOT / "locks" / f"{name}.txt").read_text("utf-8")
+    pins = [Requirement(line) for line in text.splitlines() if line and line[0] != "#"]
+
+    for python in ("3.11", "3.12", "3.13"):
+        here = {"python_version": python, "python_full_version": f"{python}.9"}
+        held = {
+            canonicalize_name(pin.name): str(pin.specifier).removeprefix("==")
+            for pin in pins
+            if pin.marker is None or pin.marker.evaluate(here)
+        }
+        for requirement in map(Requirement, asked):
+            version_held = held[canonicalize_name(requirement.name)]
+            assert requirement.specifier.contains(version_held, prereleases=True), requirement
 
 
 PAGE = """# A page
