@@ -130,10 +130,9 @@ def test_a_lock_pins_what_its_environment_asks_for(name: str) -> None:
     lines = [line for line in source if line and not line.startswith("#")]
     extras = re.fullmatch(r"--editable \.\[(.+)\]", lines[0])
     assert extras
-    asked = [*optional["dependencies"], *lines[1:]]
-    asked += [
-        each for extra in extras[1].split(",") for each in optional["optional-dependencies"][extra]
-    ]
+    asked = [*project["dependencies"], *lines[1:]]
+    for extra in extras[1].split(","):
+        asked += project["optional-dependencies"][extra]
     text = (ROOT / "locks" / f"{name}.txt").read_text("utf-8")
     pins = [Requirement(line) for line in text.splitlines() if line and line[0] != "#"]
 
