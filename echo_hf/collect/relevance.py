@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import pyarrow as pa
@@ -103,7 +104,8 @@ class Relevance(ModelStage):
         texts, urls = table["text"].to_pylist(), table["url"].to_pylist()
         images = table["pictures"].to_pylist()
         rows: list[list[Request]] = [[] for _ in urls]
-        for row in pc.indices_nonzero(pc.and_(readable, found)).to_pylist():
+        # `pc.indices_nonzero` crashes on no chunks before pyarrow 24.
+        for row in compress(range(len(urls)), pc.and_(readable, found).to_pylist()):
             shown, url = images[row] or [], urls[row]
             alt_texts = [one["alt_text"] for one in shown if one["alt_text"]]
             post = {"text": texts[row] or "", "pictures": len(shown), "alt_texts": alt_texts}

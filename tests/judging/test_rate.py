@@ -74,7 +74,7 @@ def noise(size: tuple[int, int], mode: str = "RGB", **saving: Any) -> bytes:
     width, height = size
     bands = len(Image.new(mode, (1, 1)).getbands())
     values = np.random.default_rng(7).integers(0, 256, (height, width, bands), dtype=np.uint8)
-    image = Image.fromarray(values.squeeze(), mode)
+    image = Image.fromarray(values.squeeze())
     sink = io.BytesIO()
     image.save(sink, **{"format": "PNG", **saving})
     return sink.getvalue()
