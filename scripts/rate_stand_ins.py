@@ -1,7 +1,7 @@
 """Rates what the quickstart's stand-in systems show by how close it is to the meant image.
 
-    python scripts/rate_stand_ins.py          writes echo_hf/quickstart/systems/ratings.jsonl
-    python scripts/rate_stand_ins.py --check  writes nothing; 1 if the file is not current
+    python scripts/rate_stand_ins.py          # writes echo_hf/quickstart/systems/ratings.jsonl
+    python scripts/rate_stand_ins.py --check  # writes nothing; 1 if the file is not current
 
 A rating goes from 1 (no closer than a blank sheet) to 10 (the same image).
 """

@@ -70,6 +70,16 @@ def test_the_gates_workflow_comments_what_it_compares(
     assert "non-inferior" in (tmp_path / lines[-1][-1]).read_text("utf-8")
 
 
+def test_the_gates_code_finds_the_misspelt_text_worse(
+    quickstart_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(quickstart_run.parents[1])
+    names: dict[str, Any] = {}
+    (block,) = blocks((DOCS / "how-to" / "gate.md").read_text("utf-8"), "python")
+    exec(block.text, names)  # noqa: S102 - our own
+    assert names["found"].difference < 0
+
+
 def test_what_a_kill_asks_for_twice_is_named_with_its_numbers() -> None:
     said = " ".join(PIPELINE.split())
     server, batch = ServerOptions(model="m").concurrency, TransformersOptions(model="m").batch_size

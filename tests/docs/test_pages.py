@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer.main
 import yaml
-from typer.testing import CliRunner
 
 from echo_hf.builder.steps import STAGES
-from echo_hf.cli import app
 from echo_hf.engines.planner import listed_calls
 from echo_hf.engines.prices import price_list
-from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT
 
 DOCS = ROOT / "docs"
@@ -52,40 +47,6 @@ def test_the_pages_are_short() -> None:
         re.sub(r"<!-- (\S+) -->.*<!-- /\1 -->", "", one, flags=re.S) for one in WRITTEN.values()
     ]
     assert sum(len(re.findall(r"\S*\w\S*", one)) for one in texts) <= MOST_WORDS
-
-
-SKILL = "SKILL.md"
-
-
-def commands() -> Iterator[tuple[str, list[str]]]:
-    skill = (ROOT / "echo_hf/cli" / SKILL).read_text("utf-8")
-    for name, text in {**WRITTEN, SKILL: skill}.items():
-        for block in blocks(text, "sh", "bash"):
-            for line in block.text.splitlines():
-                if line.startswith("echo-hf "):
-                    yield name, shlex.split(line, comments=True)[1:]
-
-
-def test_every_command_is_understood() -> None:
-    verbs = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    told = list(commands())
-    assert len({words[0] for _, words in told}) > 15
-    for page, (verb, *rest) in told:
-        assert verb in verbs, (page, verb)
-        known = {name for option in verbs[verb].params for name in option.opts}
-        assert {word for word in rest if word.startswith("-")} <= known, (page, verb, rest)
-
-
-def test_the_skill_says_what_it_is_for_and_dry_runs_come_first() -> None:
-    """Its header is what agents choose by: at most 1,024 characters, as the format has it."""
-    printed = CliRunner().invoke(app, ["--skill"]).output
-    header = yaml.safe_load(printed.split("---")[1])
-    assert header["name"] == "echo-hf"
-    assert 100 < len(header["description"]) <= 1024
-    told = [words for name, words in commands() if name == SKILL]
-    for verb, dry in {"collect": "--plan", "build": "--dry-run", "eval": "--dry-run"}.items():
-        first = next(words for words in told if words[0] == verb)
-        assert dry in first
 
 
 @pytest.mark.parametrize("name", sorted(WRITTEN))

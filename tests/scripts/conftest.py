@@ -23,10 +23,6 @@ def script(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
     def run(name: str | Path, *options: str) -> tuple[object, str]:
         path = SCRIPTS / name
-        if "forked(" in path.read_text("utf-8"):  # which needs a process without other threads
-            command = [sys.executable, str(path), *options]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-            return done.returncode, done.stdout
         monkeypatch.setattr(sys, "argv", [str(path), *options])
         status: object = 0
         try:
@@ -34,5 +30,20 @@ def script(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         except SystemExit as end:
             status = end.code
         return status, capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def script_alone(script: Script) -> Script:
+    """The same; a script that forks has a process of its own, without the threads of tests."""
+
+    def run(name: str, *options: str) -> tuple[object, str]:
+        path = SCRIPTS / name
+        if "forked(" not in path.read_text("utf-8"):
+            return script(name, *options)
+        command = [sys.executable, str(path), *options]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        return done.returncode, done.stdout
 
     return run

@@ -1,13 +1,16 @@
-"""Each script runs at its smallest size."""
+"""Each script runs at its smallest size, and understands the commands that pages show."""
 
 from __future__ import annotations
 
+import argparse
 import re
 
 import pytest
 
 from tests.apps.browser import chromium
+from tests.docs.commands import Command, commands_of
 from tests.scripts.conftest import SCRIPTS, Script
+from tests.stages_for_tests import ROOT
 
 # Options, the exit status, and what is printed; in braces stands a fixture.
 SMALLEST = {
@@ -29,11 +32,11 @@ FILES = {path.stem: path.read_text("utf-8") for path in sorted(SCRIPTS.glob("*.p
 
 
 @pytest.mark.parametrize("name", [name for name, text in FILES.items() if MAIN in text])
-def test_a_script_runs(name: str, script: Script, request: pytest.FixtureRequest) -> None:
+def test_a_script_runs(name: str, script_alone: Script, request: pytest.FixtureRequest) -> None:
     assert name in SMALLEST, f"add scripts/{name}.py to SMALLEST, with the options of a short run"
     options, status, shown = SMALLEST[name]
     given = re.sub(r"{(\w+)}", lambda named: str(request.getfixturevalue(named[1])), options)
-    ended, printed = script(f"{name}.py", *given.split())
+    ended, printed = script_alone(f"{name}.py", *given.split())
     assert ended == status, printed
     assert shown in printed
 
@@ -41,6 +44,23 @@ def test_a_script_runs(name: str, script: Script, request: pytest.FixtureRequest
 @pytest.mark.parametrize("name", [name for name, text in FILES.items() if MAIN not in text])
 def test_a_module_is_imported_by_a_script(name: str) -> None:
     assert any(re.search(rf"^from {name} import", text, re.M) for text in FILES.values())
+
+
+@commands_of("python", "scripts/")
+def test_a_command_of_the_pages_is_understood(
+    command: Command, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brackets are around what may be left out."""
+    read = argparse.ArgumentParser.parse_args
+
+    def read_only(parser: argparse.ArgumentParser) -> None:
+        read(parser)
+        parser.exit()
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", read_only)
+    _, path, *options = (word.strip("[]") for word in command.words)
+    assert (ROOT / path).parent == SCRIPTS
+    assert script((ROOT / path).name, *options)[0] == 0
 
 
 @pytest.mark.extras
@@ -60,10 +80,10 @@ def test_the_page_of_a_report_is_opened(script: Script) -> None:
 
 @pytest.mark.extras
 @pytest.mark.xdist_group("ray")
-def test_many_workers_of_ray_are_shown_beside_one(script: Script) -> None:
+def test_many_workers_of_ray_are_shown_beside_one(script_alone: Script) -> None:
     pytest.importorskip("ray", reason="needs the extra `ray`")
     options = "--ray --workers 1 2 --answers 20"
-    printed = script("bench_scale.py", *options.split())[1]
+    printed = script_alone("bench_scale.py", *options.split())[1]
     one, two = (line.split("│") for line in printed.splitlines() if line.startswith("│"))
     assert (one[1].strip(), one[4].strip(), two[1].strip()) == ("1", "1.00", "2")
     assert float(two[4]) > 1
