@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from echo_hf import errors, reasons
 from echo_hf.config.sections import Hazard
 from echo_hf.errors import EchoError, MissingExtraError, unknown
-from echo_hf.reasons import Missing, Reason, Status
+from echo_hf.reasons import Reason, Status
 
 LISTS: list[Any] = [one for one in Reason.__subclasses__() if one.__module__ == reasons.__name__]
 EVERY: list[Reason] = [reason for kind in LISTS for reason in kind]
@@ -25,8 +25,8 @@ def test_one_except_clause_catches_every_user_error() -> None:
         one for one in vars(errors).values() if getattr(one, "__module__", "") == errors.__name__
     )
     found = {one for one in ours if isinstance(one, type)} - {EchoError}
-    assert {one.__base__ for one in found} == {EchoError, errors.EngineError, errors.ScoreError}
-    assert errors.WeightsError.__base__ is errors.ScoreError
+    assert found
+    assert all(issubclass(one, EchoError) for one in found)
 
 
 def test_a_missing_extra_says_what_to_install() -> None:
@@ -68,9 +68,7 @@ def test_a_reason_is_its_lower_case_name_with_a_meaning(kind: Any) -> None:
         kind("gone_fishing")
 
 
-def test_the_lists_are_those_of_the_design() -> None:
-    """No value stands in two lists."""
+def test_no_reason_stands_in_two_lists() -> None:
+    """And a row has one of four statuses."""
     assert [value for value, times in Counter(map(str, EVERY)).items() if times > 1] == []
-    missing = {"deleted", "protected", "blocked", "not_found", "not_fetched", "removed"}
-    assert {str(reason) for reason in Missing} == missing
     assert [str(status) for status in Status] == ["kept", "rejected", "quarantined", "noted"]

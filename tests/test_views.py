@@ -9,6 +9,7 @@ import importlib
 import inspect
 import io
 import json
+import sys
 import types
 import typing
 import unicodedata
@@ -30,28 +31,9 @@ from rich.tree import Tree
 
 import echo_hf
 from echo_hf._infra.console import Terminal
-from echo_hf.apps.takedown import Removal
-from echo_hf.builder.gold.check import CheckResult
-from echo_hf.builder.refresh import Refresh, Refreshed
-from echo_hf.builder.review import Reviews
-from echo_hf.builder.search_yield import WrittenYields
-from echo_hf.builder.update import PlannedStage
 from echo_hf.cli.progress import Watch
-from echo_hf.collect.crawl import PlannedQuery
-from echo_hf.collect.crawl_ledger import CrawlStats
-from echo_hf.config.collection import Search
-from echo_hf.engines.base import Needs
-from echo_hf.hub.diff import ReleaseDiff
 from echo_hf.judging.board import show_scores
-from echo_hf.judging.gate import Compared
-from echo_hf.judging.imports import Imported
-from echo_hf.judging.score import RunAgreement
 from echo_hf.reasons import Reason, Unscored
-from echo_hf.report.analysis.analyze import Analyzed
-from echo_hf.report.analysis.result import Analysis
-from echo_hf.report.evaluation import PlannedWork
-from echo_hf.report.report import Report
-from echo_hf.scores.agreement import Agreement
 
 MARKUP = "[/b]x [link=https://x.example]y[/link] :smile:"
 HOSTILE = f"{MARKUP}\x1b]8;;https://x.example\x07\x1b[31m\x9b31m\u202e\u2066\x00"
@@ -90,11 +72,6 @@ OURS: dict[str, Any] = {
 # or they make an empty table.
 ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
 ASK |= {"show_table", "show_written"}
-# What views import for their types alone.
-SEEN = (Agreement, Needs, Analysis, Analyzed, PlannedStage, PlannedWork, Report, RunAgreement)
-SEEN += (Compared, Imported, CheckResult, Refresh, Reviews, WrittenYields, Removal, PlannedQuery)
-SEEN += (CrawlStats, Refreshed, Search, ReleaseDiff)
-NAMES = {one.__name__: one for one in SEEN}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
 
@@ -167,6 +144,15 @@ def _shows(view: Callable[..., Any]) -> bool:
     return is_view and view.__name__ not in ASK
 
 
+def _types_of(view: Callable[..., Any]) -> dict[str, Any]:
+    """What its module imports for type checkers alone."""
+    names: dict[str, Any] = {}
+    for node in ast.parse(inspect.getsource(sys.modules[view.__module__])).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            exec(compile(ast.Module(node.body, []), view.__module__, "exec"), names)  # noqa: S102 - imports
+    return names
+
+
 def obeyed(text: str) -> list[str]:
     return [one for one in text if unicodedata.category(one)[0] == "C" and one != "\n"]
 
@@ -175,7 +161,7 @@ def obeyed(text: str) -> list[str]:
 def test_every_view_prints_words_as_they_stand(view: Callable[..., Any]) -> None:
     out = io.StringIO()
     console = Terminal(file=out, width=300)
-    hints = typing.get_type_hints(view, localns=NAMES)
+    hints = typing.get_type_hints(view, localns=_types_of(view))
     named = inspect.signature(view).parameters.values()
     needed = [one.name for one in named if one.default is inspect.Parameter.empty]
     values = _values(view, {name: hints[name] for name in needed if name != "console"})

@@ -13,13 +13,14 @@ import pytest
 
 from echo_hf.builder.build import build
 from echo_hf.builder.replay import ReplayEngine, import_answers
-from echo_hf.builder.steps import STAGES
+from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.batch_inference import MOST_ERRORS, fill
+from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
 from tests.errors_for_tests import said_by
 from tests.progress_for_tests import Heard
@@ -36,7 +37,7 @@ from tests.stages_for_tests import Guess, Scripted, posts, request, url
 
 PRIVATE = "no route to 10.0.0.7"
 POSTS = bundled_posts()[:45]  # every stage has something to ask
-MODEL_STAGES = ("relevance", "extract", "roles", "screenshots", "safety", "feedback")
+MODEL_STAGES = [name for name in STAGES if issubclass(stage_class(name), ModelStage)]
 
 
 class FailsOnOne:

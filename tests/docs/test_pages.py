@@ -1,4 +1,4 @@
-"""The pages of the documentation: short, all to be found, and true of the command line."""
+"""The pages of the documentation: all to be found, and true of the command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ PAGES = {str(path.relative_to(DOCS)): path.read_text("utf-8") for path in DOCS.r
 GENERATED = {f"reference/{name}.md" for name in ("api", "cli", "config")}
 WRITTEN = {name: text for name, text in PAGES.items() if name not in GENERATED}
 SITE = "https://echo-hf.github.io/echo-hf/"
-MOST_WORDS = 18_000
 
 
 def named(entry: object) -> Iterator[str]:
@@ -32,21 +31,9 @@ def named(entry: object) -> Iterator[str]:
             yield from named(one)
 
 
-def test_the_readme_is_short() -> None:
-    """At most 1,500 words, what it prints and its code included."""
-    assert len((ROOT / "README.md").read_text("utf-8").split()) <= 1_500
-
-
 def test_every_page_is_in_the_navigation() -> None:
     navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
     assert sorted(named(navigation)) == sorted(PAGES)
-
-
-def test_the_pages_are_short() -> None:
-    texts = [
-        re.sub(r"<!-- (\S+) -->.*<!-- /\1 -->", "", one, flags=re.S) for one in WRITTEN.values()
-    ]
-    assert sum(len(re.findall(r"\S*\w\S*", one)) for one in texts) <= MOST_WORDS
 
 
 @pytest.mark.parametrize("name", sorted(WRITTEN))
@@ -101,5 +88,5 @@ def test_what_a_build_takes(row: list[re.Match[str]]) -> None:
     assert gigabytes == pytest.approx(posts * a_post / 1e9, rel=0.02)
 
 
-def test_the_table_has_the_three_sizes() -> None:
-    assert [row[0] and row[0].group(1) for row in ROWS] == ["68,000", "1,000,000", "100,000,000"]
+def test_the_table_is_read() -> None:
+    assert len(ROWS) >= 3

@@ -27,6 +27,7 @@ from echo_hf.collect.platforms.base import PLATFORMS
 from echo_hf.collect.sources.base import SOURCES
 from echo_hf.engines.base import ENGINES
 from echo_hf.systems.registry import SYSTEMS
+from echo_hf.tables import TABLES
 
 Frozen = Callable[[str, Any], None]
 TREE = Path(echo_hf.__file__).parents[1]
@@ -143,6 +144,15 @@ def test_content_of_the_quickstart(frozen: Frozen, quickstart_run: Path) -> None
         "files": sorted(file for file in files if not OF_A_RUN.match(file)),
     }
     frozen("quickstart", found)
+
+
+def test_keys_and_columns_of_the_tables(frozen: Frozen) -> None:
+    """Of all that there are, also those that the quickstart does not write."""
+    found = {}
+    for name, table in TABLES.items():
+        images, columns = [*table.images], [*table.columns]
+        found[name] = {"key": [*table.key], "columns": columns, "images": images}
+    frozen("tables", found)
 
 
 def test_features_of_the_tables(frozen: Frozen, quickstart_run: Path) -> None:

@@ -23,11 +23,11 @@ from packaging.requirements import Requirement
 
 import echo_hf
 from echo_hf.errors import EchoError
+from echo_hf.hub.evaluate_metric import CONFIGS
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = Path(echo_hf.evaluate_module()).parent
-IMAGES = ("color_shift", "face_identity", "structure_distance")
-NAMES = ("win_rate", "human_corrected", *IMAGES, "text_rendering")
+OF_RATINGS = {"win_rate", "human_corrected", "text_rendering"}
 RATING = {
     **{name: Value("string") for name in ("sample_id", "system", "judge")},
     "rating": Value("float64"),
@@ -87,13 +87,13 @@ def test_it_loads_from_the_hub_and_offline_and_writes_to_the_cache_alone(tmp_pat
     assert not list(home.rglob("*.arrow"))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CONFIGS)
 def test_every_config_loads(load_measure: Callable[..., Any], name: str) -> None:
     metric = load_measure(name)
     assert (metric.name, metric.module_type) == (name, "metric")
-    assert metric.features == ({"predictions": RATING} if name not in IMAGES else PAIR)
+    assert metric.features == ({"predictions": RATING} if name in OF_RATINGS else PAIR)
     for said in (metric.inputs_description, metric.compute.__doc__, metric.add_batch.__doc__):
-        part = "scores" if name in ("win_rate", "human_corrected") else "metrics"
+        part = "scores" if name in echo_hf.scores.__all__ else "metrics"
         assert f"echo_hf.{part}.{name}" in said
     assert metric.description.startswith(f"ECHO's {name}: ")
 
