@@ -54,7 +54,7 @@ test-latest: $(LATEST_VENV)/.created
 
 test-lowest: $(LOWEST_VENV)/.created $(UV)
 	$(UV) pip compile --quiet --resolution lowest-direct --python $(LOWEST_VENV)/bin/python \
-		--no-emit-package echo-hf --output-file $(LOWEST_VENV)/lowest.txt locks/core.in
+		--output-file $(LOWEST_VENV)/lowest.txt --extra test pyproject.toml
 	PIP_CONSTRAINT=$(LOWEST_VENV)/lowest.txt $(LOWEST_VENV)/bin/python -m pip install --quiet --editable '.[test]'
 	$(LOWEST_VENV)/bin/python -m pytest -n auto --dist worksteal -m "not package"
 

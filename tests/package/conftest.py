@@ -12,6 +12,8 @@ import pytest
 from tests.package.blocks import Environment
 from tests.stages_for_tests import ROOT
 
+INSTALL = ("-m", "pip", "install", "--quiet")
+
 
 class Quickstart(NamedTuple):
     folder: Path
@@ -23,6 +25,12 @@ def build(folder: Path, *options: str) -> Path:
     checked("-m", "build", "--no-isolation", *options, "--outdir", str(folder), str(ROOT))
     (wheel,) = folder.glob("*.whl")
     return wheel
+
+
+def empty_environment(folder: Path) -> Environment:
+    """A virtual environment with nothing in it, and a home of its own."""
+    checked("-m", "venv", str(folder / "venv"))
+    return Environment(folder / "venv" / "bin", folder / "home")
 
 
 def checked(*arguments: str, python: Path | str = sys.executable) -> None:
@@ -39,10 +47,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """A fresh virtual environment with the wheel and what it needs, and a home of its own."""
-    folder = tmp_path_factory.mktemp("installed")
-    checked("-m", "venv", str(folder / "venv"))
-    environment = Environment(folder / "venv" / "bin", folder / "home")
-    checked("-m", "pip", "install", "--quiet", str(wheel), python=environment.bin / "python")
+    environment = empty_environment(tmp_path_factory.mktemp("installed"))
+    locked = ("--constraint", str(ROOT / "locks" / "core.txt"))
+    checked(*INSTALL, *locked, str(wheel), python=environment.bin / "python")
     return environment
 
 

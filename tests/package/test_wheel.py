@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.package.blocks import Environment
-from tests.package.conftest import Quickstart, build, checked
+from tests.package.conftest import INSTALL, Quickstart, build, checked, empty_environment
 from tests.stages_for_tests import ROOT
 
 pytestmark = pytest.mark.package
@@ -78,16 +79,33 @@ def test_the_quickstart_runs_from_the_wheel(quickstart: Quickstart) -> None:
     assert [path.name for path in quickstart.folder.iterdir()] == ["runs"]
 
 
-def test_load_dataset_reads_the_release(installed: Environment, quickstart: Quickstart) -> None:
+def check_release_loads(environment: Environment, quickstart: Quickstart) -> None:
     """As many rows of each split as the manifest says, with images that can be opened."""
     release = quickstart.folder / "runs/quickstart/release"
     configs = json.loads((release / "manifest.json").read_text("utf-8"))["configs"]
-    told = installed.run(["python", "-c", LOADED], quickstart.folder)
+    done = environment.run(["python", "-c", LOADED], quickstart.folder)
 
-    assert told.returncode == 0, told.stderr
-    found = json.loads(told.stdout)
-    assert found["rows"] == {name: configs[name]["rows"] for name in found["rows"]}
-    assert min(found["smallest"]) > 0
+    assert done.returncode == 0, done.stderr
+    loaded = json.loads(done.stdout)
+    assert loaded["rows"] == {name: configs[name]["rows"] for name in loaded["rows"]}
+    assert min(loaded["smallest"]) > 0
+
+
+def test_load_dataset_reads_the_release(installed: Environment, quickstart: Quickstart) -> None:
+    check_release_loads(installed, quickstart)
+
+
+@pytest.mark.parametrize("datasets_version", ["2.21", "3.6", "4.4"])
+def test_older_versions_of_datasets_read_the_release(
+    datasets_version: str, quickstart: Quickstart, tmp_path: Path
+) -> None:
+    """Whoever only loads a release needs neither this package nor a new `datasets`."""
+    environment = empty_environment(tmp_path)
+    command = [str(environment.bin / "python"), *INSTALL, f"datasets=={datasets_version}.*"]
+    done = subprocess.run([*command, "pillow"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"datasets {datasets_version} does not install here: {done.stderr[-200:]!r}")
+    check_release_loads(environment, quickstart)
 
 
 def test_everything_is_found_in_the_installed_package(
