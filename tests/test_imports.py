@@ -20,6 +20,7 @@ from tests.stages_for_tests import ROOT
 # What the command line stands on, and what that stands on in turn.
 LIGHT = {"typer", "click", "annotated_doc", "shellingham", "typing_extensions", "yaml", "_yaml"}
 LIGHT |= {"rich", "pygments", "markdown_it", "mdurl"}
+LIGHT |= {"attr"}  # older versions of rich look whether it is there
 IMPORT = "import echo_hf"
 HELP = "import sys; sys.argv = ['echo-hf', '--help']; from echo_hf.cli import main; main()"
 REPORT = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "

@@ -27,7 +27,8 @@ from echo_hf.tables import RATINGS
 
 HOMEPAGE = "https://echo-bench.github.io"
 # Colors that no file holds, and what every loader makes of them.
-UNWRITABLE = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA"}
+# Pillow before 13 does not read the TIFF that it writes of YCbCr.
+UNWRITABLE = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA", "YCbCr": "RGB"}
 PNG_MODES = ("1", "I;16", "L", "LA", "P", "RGB", "RGBA")
 OWN = frozenset(inspect.signature(evaluate.Metric.__init__).parameters)
 RATING_ROWS = Features(

@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-from click.testing import Result
 from datasets import Dataset
 from PIL import Image
 from rich.console import Console
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from echo_hf.cli import app
 from echo_hf.config.sections import Target

@@ -291,9 +291,10 @@ def test_a_color_profile_stays_and_nothing_else_does() -> None:
 
 
 def test_colors_that_no_png_holds_are_converted() -> None:
-    data = encoded(Image.fromarray(NOISE, "CMYK"), "TIFF", icc_profile=PROFILE)
+    image = Image.frombytes("CMYK", NOISE.shape[1::-1], NOISE.tobytes())
+    data = encoded(image, "TIFF", icc_profile=PROFILE)
     crop = opened(cut(upright(data), CROPPED))
-    expected = np.asarray(Image.fromarray(NOISE, "CMYK").convert("RGB"))[5:28, 7:41]
+    expected = np.asarray(image.convert("RGB"))[5:28, 7:41]
 
     np.testing.assert_array_equal(np.asarray(crop), expected)
     assert "icc_profile" not in crop.info
