@@ -53,13 +53,14 @@ test-latest: $(LATEST_VENV)/.created
 	$(LATEST_VENV)/bin/python -m pytest -n auto --dist worksteal -m "not package"
 
 test-lowest: $(LOWEST_VENV)/.created $(UV)
-	$(UV) pip compile --quiet --resolution lowest-direct --python $(LOWEST_VENV)/bin/python \
+	$(UV) pip compile --quiet --upgrade --resolution lowest-direct --python $(LOWEST_VENV)/bin/python \
 		--output-file $(LOWEST_VENV)/lowest.txt --extra test pyproject.toml
-	PIP_CONSTRAINT=$(LOWEST_VENV)/lowest.txt $(LOWEST_VENV)/bin/python -m pip install --quiet --editable '.[test]'
+	PIP_CONSTRAINT=$(LOWEST_VENV)/lowest.txt PIP_BUILD_CONSTRAINT=$(LOWEST_VENV)/lowest.txt $(LOWEST_VENV)/bin/python -m pip install --quiet --editable '.[test]'
 	$(LOWEST_VENV)/bin/python -m pytest -n auto --dist worksteal -m "not package"
 
-# The versions that each environment is proved with, one file for every Python that the package
-# supports. What a lock holds stays while it fits pyproject.toml; UPGRADE=1 takes the newest.
+# The versions that each environment is proved with: core on every supported Python, the others on the
+# lowest. What a lock holds stays while it fits pyproject.toml; UPGRADE=1 takes the newest. By hand are
+# raised uv.txt, weights.txt and what the .in files pin.
 lock: $(UV)
 	for environment in core extras vllm docs; do \
 		$(UV) --config-file locks/uv.toml pip compile --quiet --universal --python-version 3.11 \

@@ -31,10 +31,10 @@ class Database:
     # Durable whatever ends the process; a loss of power may cost the last changes, not the file.
     pragmas: ClassVar[str] = "pragma synchronous = normal"
     damage: ClassVar[tuple[type[Exception], ...]] = (sqlite3.DatabaseError,)
+    _connection: sqlite3.Connection | None = None
 
     def __init__(self, path: Path, *, frozen: bool = False) -> None:
         self.path, self.frozen = path, frozen
-        self._connection: sqlite3.Connection | None = None
         self._writing = RLock()
         with self.opened():
             pass
@@ -94,7 +94,7 @@ class Database:
         self.close()
 
     def __del__(self) -> None:
-        # A stage may hold the last reference, which has no end of its own.
+        # Stages are never closed: a store that only a stage holds closes with it.
         self.close()
 
     def __reduce__(self) -> tuple[type[Self], tuple[Path]]:

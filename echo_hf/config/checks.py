@@ -327,7 +327,7 @@ class _UniqueKeys(yaml.SafeLoader):
         """Merges as YAML says: of a list the earlier wins, not the later as in PyYAML 6.0.4."""
         merges = [value for key, value in node.value if key.tag == MERGE]
         node.value = [pair for pair in node.value if pair[0].tag != MERGE]
-        merged = dict[str, Any]()
+        merged = dict[tuple[str, str], Any]()
         for merge in merges:
             mappings = merge.value if isinstance(merge, yaml.SequenceNode) else [merge]
             for mapping in reversed(mappings):
@@ -335,6 +335,6 @@ class _UniqueKeys(yaml.SafeLoader):
                     line = mapping.start_mark.line + 1
                     raise yaml.YAMLError(f"line {line}: << takes a mapping or a list of mappings")
                 self.flatten_mapping(mapping)
-                merged |= {repr(key.value): (key, value) for key, value in mapping.value}
+                merged |= {(key.tag, repr(key.value)): (key, value) for key, value in mapping.value}
         node.value = [*merged.values(), *node.value]
         super().flatten_mapping(node)

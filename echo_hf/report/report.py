@@ -243,11 +243,10 @@ def _judged(data: RunData, judges: Iterable[str]) -> str:
 
 
 def eval_entries(data: RunData) -> dict[str, list[dict[str, Any]]]:
-    """The win rates of each system, for whoever publishes it; none of a benchmark elsewhere.
+    """The win rates of each system, for whoever publishes it; none of a benchmark elsewhere."""
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
-    They are what huggingface_hub calls an `EvalResultEntry` since 1.4, as its YAML has them.
-    """
-    name, at, revision = (data.results.benchmark.on_hub or "").rpartition("@")
+    dataset, at, revision = (data.results.benchmark.on_hub or "").rpartition("@")
     found: dict[str, list[dict[str, Any]]] = {}
     for system in data.systems if at else ():
         entries = []
@@ -270,13 +269,16 @@ def eval_entries(data: RunData) -> dict[str, list[dict[str, Any]]]:
                 f"revision {revision}",
                 *place,
             )
-            dataset = {"id": name, "task_id": split}
-            if COMMIT.fullmatch(revision):
-                dataset["revision"] = revision
-            value, note = round(row.value, 4), printable("; ".join(notes))
-            entries.append({"dataset": dataset, "value": value, "notes": note})
+            entry = EvalResultEntry(
+                dataset_id=dataset,
+                task_id=split,
+                value=round(row.value, 4),
+                dataset_revision=revision if COMMIT.fullmatch(revision) else None,
+                notes=printable("; ".join(notes)),
+            )
+            entries.append(entry)
         if entries:
-            found[printable(system)] = entries
+            found[printable(system)] = eval_result_entries_to_yaml(entries)
     return found
 
 

@@ -220,7 +220,9 @@ def draw_tokens(
     drawn = list[int]()
     # transformers 5.24 has renamed the argument.
     renamed = "cache" in signature(model.model.forward).parameters
-    cache = {"cache" if renamed else "past_key_values": DynamicCache(config=model.model.config)}
+    cache_argument = {
+        "cache" if renamed else "past_key_values": DynamicCache(config=model.model.config)
+    }
     with torch.inference_mode():
         while len(drawn) < loaded.count:
             # Not through the model's own forward, which forbids the tokens of images. Places are
@@ -228,7 +230,7 @@ def draw_tokens(
             # rounded.
             places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
             given = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
-            read = model.model(**given, **cache, use_cache=True)
+            read = model.model(**given, **cache_argument, use_cache=True)
             logits = model.lm_head(read.last_hidden_state[:, -1])
             mixed = guided(logits[:, allowed].float(), options)
             place = draw_token(mixed, options.temperature, options.top_p, generator)

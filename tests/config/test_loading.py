@@ -150,6 +150,7 @@ def test_anchors_and_merge_keys_work(file: Path) -> None:
         ("x: 1, <<: *left", {"x": 1, "side": "left"}),
         ("<<: [*near, *small]", {"x": 3, "side": "left", "radius": 1}),
         ("<<: [*left, *near]", {"x": 0, "side": "left"}),
+        ("<<: [*number, *text]", {1: "number", "1": "text"}),
     ],
 )
 def test_of_merged_mappings_the_earlier_wins(merged: str, expected: dict[str, Any]) -> None:
@@ -159,6 +160,8 @@ def test_of_merged_mappings_the_earlier_wins(merged: str, expected: dict[str, An
         "- &big {radius: 10}\n"
         "- &small {radius: 1}\n"
         "- &near {<<: *left, x: 3}\n"
+        "- &number {1: number}\n"
+        "- &text {'1': text}\n"
     )
     assert parse_yaml(f"{anchors}- {{{merged}}}\n")[-1] == expected
 

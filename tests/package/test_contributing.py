@@ -16,7 +16,7 @@ from tests.test_imports import FLOORS
 GITHUB = ROOT / ".github"
 AGENTS = (ROOT / "AGENTS.md").read_text("utf-8")
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
-# All but what once was.
+# All but the history of changes.
 PAGES = sorted({*ROOT.glob("*.md"), *GITHUB.glob("*.md")} - {ROOT / "CHANGELOG.md"})
 LINKS = GITHUB / "ISSUE_TEMPLATE" / "config.yml"
 FORMS = sorted({*LINKS.parent.glob("*.yml")} - {LINKS})

@@ -98,7 +98,8 @@ def test_every_check_is_a_job_on_every_python_that_the_package_names() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     named = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
 
-    assert {command for job in jobs.values() for command in commands(job)} == checks | {"make docs"}
+    run = {command for job in jobs.values() for command in commands(job)}
+    assert {command for command in run if command.startswith("make ")} == checks | {"make docs"}
     assert commands(jobs["core"]) == ["make test"]
     assert jobs["core"]["strategy"]["matrix"]["python"] == named
     assert project["requires-python"] == f">={named[0]}"
@@ -112,7 +113,7 @@ def test_both_ends_of_the_ranges_are_tried_every_week_and_an_issue_tells() -> No
     assert workflow["permissions"] == {}
     assert workflow["on"]["schedule"][0]["cron"].split()[2:] == ["*", "*", "1"]
     assert {*commands(jobs["ranges"])} == {"make test-latest", "make test-lowest"}
-    assert (jobs["report"]["needs"], jobs["report"]["if"]) == ("ranges", "failure()")
+    assert (jobs["report"]["needs"], jobs["report"]["if"]) == (["ranges", "locks"], "failure()")
     assert any("gh issue create" in command for command in commands(jobs["report"]))
     assert commands(jobs["locks"]) == ["make lock UPGRADE=1", "make test"]
     for job in jobs.values():

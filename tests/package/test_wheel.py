@@ -103,8 +103,9 @@ def test_older_versions_of_datasets_read_the_release(
     environment = empty_environment(tmp_path)
     command = [str(environment.bin / "python"), *INSTALL, f"datasets=={datasets_version}.*"]
     done = subprocess.run([*command, "pillow"], capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"datasets {datasets_version} does not install here: {done.stderr[-200:]!r}")
+    if "No matching distribution" in done.stderr or "NewConnectionError" in done.stderr:
+        pytest.skip(f"no index here has datasets {datasets_version}")
+    assert done.returncode == 0, done.stderr
     check_release_loads(environment, quickstart)
 
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from datasets import load_dataset
+from huggingface_hub import parse_eval_result_entries
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
@@ -61,14 +62,13 @@ def published(folder: Path, finished: Path, on_hub: str | None = "my-lab/echo@v1
 
 
 def test_the_hub_reads_the_results_of_each_model(finished: Path, tmp_path: Path) -> None:
-    hub = pytest.importorskip("huggingface_hub", "1.4", "huggingface_hub 1.4 reads them")
     folder = tmp_path / "made"
     folder.mkdir()
     hub_eval(published(tmp_path, finished), folder)
     request = (folder / "pull_request.md").read_text("utf-8")
     for system, name in file_names(["alpha", SYSTEM]).items():
         place = folder / name / ".eval_results" / "echo.yaml"
-        (one,) = hub.parse_eval_result_entries(yaml.safe_load(place.read_text("utf-8")))
+        (one,) = parse_eval_result_entries(yaml.safe_load(place.read_text("utf-8")))
         assert (one.dataset_id, one.task_id) == ("my-lab/echo", "text_to_image")
         assert one.value == (1 if system == "alpha" else 0)
         assert str(place.relative_to(folder)) in request

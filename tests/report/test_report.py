@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from filelock import FileLock
+from huggingface_hub import parse_eval_result_entries
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -276,9 +277,8 @@ def _rated(folder: Path, on_hub: str | None, **values: object) -> RunData:
 
 @pytest.mark.parametrize(("revision", "kept"), [("v1", None), (COMMIT, COMMIT)])
 def test_the_hub_reads_each_system(tmp_path: Path, revision: str, kept: str | None) -> None:
-    hub = pytest.importorskip("huggingface_hub", "1.4", "huggingface_hub 1.4 reads them")
     data = _rated(tmp_path, f"my-lab/echo@{revision}", failures={"mira": ("blank",)})
-    (one,) = hub.parse_eval_result_entries(eval_entries(data)["anole_two"])
+    (one,) = parse_eval_result_entries(eval_entries(data)["anole_two"])
     assert (one.dataset_id, one.task_id, one.value) == ("my-lab/echo", "text_to_image", 0.75)
     assert one.dataset_revision == kept
     said = str(one.notes)
