@@ -38,10 +38,11 @@ class Command(NamedTuple):
 
 def _commands() -> Iterator[Command]:
     for page, text in PAGES.items():
-        for words in (words for part in _parts(text) for words in _taken_apart(part)):
-            for program in ("echo-hf", "make", "python"):
-                if program in words[:-1]:
-                    yield Command(page, words[words.index(program) :])
+        for part in _parts(text):
+            for words in _taken_apart(part):
+                for program in ("echo-hf", "make", "python"):
+                    if program in words[:-1]:
+                        yield Command(page, words[words.index(program) :])
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -78,7 +79,9 @@ COMMANDS = list(_commands())
 def commands_of(program: str, second: str = "") -> Any:
     """A test of each command of a program."""
     chosen = [
-        one for one in COMMANDS if one.words[0] == program and one.words[1].startswith(second)
+        command
+        for command in COMMANDS
+        if command.words[0] == program and command.words[1].startswith(second)
     ]
-    names = [f"{one.page}: {' '.join(one.words)}" for one in chosen]
+    names = [f"{command.page}: {' '.join(command.words)}" for command in chosen]
     return pytest.mark.parametrize("command", chosen, ids=names)

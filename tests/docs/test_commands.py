@@ -41,22 +41,22 @@ def test_a_target_is_in_the_makefile(command: Command) -> None:
 
 
 def test_a_command_in_words_has_its_verb_and_options() -> None:
-    found = list[str]()
+    verbs_seen = list[str]()
     for name, text in FILES.items():
         for words in NAMED.findall(text):
             verb = re.match(r"[a-z][a-z-]*(?![\w-])", words)
             assert verb is None or verb[0] in VERBS, (name, words)
             parameters = [*GROUP.params, *(VERBS[verb[0]].params if verb else ())]
-            known = {option for one in parameters for option in one.opts}
+            known = {option for parameter in parameters for option in parameter.opts}
             assert set(OPTION.findall(words)) <= {*known, "-h", "--help"}, (name, words)
-            found += [verb[0]] if verb else []
-    assert len(set(found)) > 15
+            verbs_seen += [verb[0]] if verb else []
+    assert len(set(verbs_seen)) > 15
 
 
 def test_the_shell_is_named_in_the_same_way_everywhere() -> None:
     """A block of another name would be read line by line only."""
-    every = [token for text in PAGES.values() for token in tokens(text) if token.type == "fence"]
-    assert {token.info for token in every} == {
+    fences = [token for text in PAGES.values() for token in tokens(text) if token.type == "fence"]
+    assert {token.info for token in fences} == {
         "",
         *SHELL,
         "python",
@@ -65,7 +65,7 @@ def test_the_shell_is_named_in_the_same_way_everywhere() -> None:
         "json",
         "bibtex",
     }
-    assert len({one.words[1] for one in COMMANDS if one.words[0] == "echo-hf"}) > 15
+    assert len({command.words[1] for command in COMMANDS if command.words[0] == "echo-hf"}) > 15
 
 
 @pytest.mark.parametrize("page", [name for name in PAGES if blocks(PAGES[name], "python")])
@@ -82,10 +82,10 @@ def test_code_names_what_is_there(page: str) -> None:
             name = ast.unparse(called)
             if not re.fullmatch(r"\w+(\.\w+)*", name) or name.partition(".")[0] not in names:
                 continue
-            found = eval(name, names)  # noqa: S307 - our own
+            function = eval(name, names)  # noqa: S307 - our own
             if isinstance(node, ast.Call):
-                keywords = [one.arg for one in node.keywords if one.arg]
-                inspect.signature(found).bind_partial(**dict.fromkeys(keywords))
+                keywords = [keyword.arg for keyword in node.keywords if keyword.arg]
+                inspect.signature(function).bind_partial(**dict.fromkeys(keywords))
 
 
 def test_the_skill_says_what_it_is_for_and_dry_runs_come_first() -> None:
@@ -94,7 +94,7 @@ def test_the_skill_says_what_it_is_for_and_dry_runs_come_first() -> None:
     header = yaml.safe_load(printed.split("---")[1])
     assert header["name"] == "echo-hf"
     assert 100 < len(header["description"]) <= 1024
-    listed = [one.words[1:] for one in COMMANDS if one.page == SKILL]
+    listed = [command.words[1:] for command in COMMANDS if command.page == SKILL]
     for verb, dry in {"collect": "--plan", "build": "--dry-run", "eval": "--dry-run"}.items():
         first = next(words for words in listed if words[0] == verb)
         assert dry in first

@@ -35,8 +35,8 @@ IMPORTED = imported()
 
 def described(section: str, docstring: str) -> set[str]:
     """The names that a section of a docstring explains."""
-    found = re.search(rf"^{section}:\n((?: .*\n|\n)*)", f"{inspect.cleandoc(docstring)}\n", re.M)
-    return {*re.findall(r"^    (\w+)(?: \(.+?\))?:", found[1] if found else "", re.M)}
+    block = re.search(rf"^{section}:\n((?: .*\n|\n)*)", f"{inspect.cleandoc(docstring)}\n", re.M)
+    return {*re.findall(r"^    (\w+)(?: \(.+?\))?:", block[1] if block else "", re.M)}
 
 
 def members(kind: type) -> Iterator[tuple[str, Any]]:

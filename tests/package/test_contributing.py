@@ -35,14 +35,14 @@ ELEMENTS = {
 def test_hooks_run_the_locked_tools_on_files_that_are_there() -> None:
     """Those of the environment of `make lint`; hooks of others are pinned by a tag."""
     virtual_environment = re.findall(r"^VENV := (\S+)$", MAKEFILE, re.M)
-    local = [hook for one in HOOKS["repos"] if one["repo"] == "local" for hook in one["hooks"]]
+    local = [hook for repo in HOOKS["repos"] if repo["repo"] == "local" for hook in repo["hooks"]]
     assert local
     for hook in local:
         command, *arguments = shlex.split(hook["entry"])
         assert [str(Path(command).parents[1])] == virtual_environment
         assert Path(sys.executable).with_name(Path(command).name).exists(), command
-        assert [one for one in arguments if "/" in one and not (ROOT / one).exists()] == []
-    tags = [one["rev"] for one in HOOKS["repos"] if one["repo"] != "local"]
+        assert [word for word in arguments if "/" in word and not (ROOT / word).exists()] == []
+    tags = [repo["rev"] for repo in HOOKS["repos"] if repo["repo"] != "local"]
     assert all(re.fullmatch(r"v[\d.]+", tag) for tag in tags)
 
 
@@ -69,9 +69,12 @@ def test_an_issue_form_is_one_that_github_takes(path: Path) -> None:
         assert element["attributes"].keys() >= ELEMENTS[element["type"]]
     asked = [element for element in form["body"] if element["type"] != "markdown"]
     assert asked
-    for names in ([one["id"] for one in asked], [one["attributes"]["label"] for one in asked]):
+    for names in (
+        [element["id"] for element in asked],
+        [element["attributes"]["label"] for element in asked],
+    ):
         assert len(set(names)) == len(names)
-    assert all(re.fullmatch(r"[\w-]+", one["id"]) for one in asked)
+    assert all(re.fullmatch(r"[\w-]+", element["id"]) for element in asked)
 
 
 def test_a_vulnerability_is_not_reported_in_an_issue() -> None:
@@ -84,10 +87,10 @@ def test_a_vulnerability_is_not_reported_in_an_issue() -> None:
 
 def test_updates_are_looked_for_where_something_is_pinned() -> None:
     updates = read(GITHUB / "dependabot.yml")["updates"]
-    assert {one["package-ecosystem"] for one in updates} >= {"github-actions", "pre-commit"}
-    for one in updates:
-        assert (ROOT / one["directory"].lstrip("/")).is_dir()
-        assert one["schedule"]["interval"] in {"daily", "weekly", "monthly"}
+    assert {update["package-ecosystem"] for update in updates} >= {"github-actions", "pre-commit"}
+    for update in updates:
+        assert (ROOT / update["directory"].lstrip("/")).is_dir()
+        assert update["schedule"]["interval"] in {"daily", "weekly", "monthly"}
 
 
 def test_the_rooms_are_told_from_low_to_high() -> None:
@@ -100,16 +103,18 @@ def test_the_rooms_are_told_from_low_to_high() -> None:
 def test_commands_paths_and_links_lead_somewhere(page: Path) -> None:
     text = page.read_text("utf-8")
     code = re.findall(r"`([^`\n]+)`", text)
-    targets = {word for one in code if one.startswith("make ") for word in one.split()[1:]}
-    assert {one for one in targets if "=" not in one} <= {
+    targets = {
+        word for command in code if command.startswith("make ") for word in command.split()[1:]
+    }
+    assert {target for target in targets if "=" not in target} <= {
         *re.findall(r"^([\w-]+):", MAKEFILE, re.M)
     }
-    paths = {word for one in code for word in one.split() if (ROOT / word.split("/")[0]).is_dir()}
-    assert [one for one in paths if "/" in one and not any(ROOT.glob(one))] == []
+    paths = {word for text in code for word in text.split() if (ROOT / word.split("/")[0]).is_dir()}
+    assert [path for path in paths if "/" in path and not any(ROOT.glob(path))] == []
     for target, _, anchor in re.findall(r"\]\(([\w./-]*)(#([\w-]+))?\)", text):
-        found = page.parent / target if target else page
-        assert found.exists(), target
-        assert not anchor or anchor in anchors(found.read_text("utf-8")), anchor
+        destination = page.parent / target if target else page
+        assert destination.exists(), target
+        assert not anchor or anchor in anchors(destination.read_text("utf-8")), anchor
 
 
 def anchors(text: str) -> set[str]:

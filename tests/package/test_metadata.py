@@ -69,12 +69,12 @@ def test_what_is_published_is_checked_and_needs_no_secret(
 
 def commands(job: dict[str, Any]) -> list[str]:
     """What a job runs, one command for each cell of its matrix."""
-    cells = job.get("strategy", {}).get("matrix", {})
-    shown = [step["run"] for step in job["steps"] if "run" in step]
-    targets = cells.get("target") or [cell["target"] for cell in cells.get("include", ())]
+    matrix = job.get("strategy", {}).get("matrix", {})
+    lines = [step["run"] for step in job["steps"] if "run" in step]
+    targets = matrix.get("target") or [cell["target"] for cell in matrix.get("include", ())]
     return [
         command.replace("${{ matrix.target }}", target)
-        for command in shown
+        for command in lines
         for target in targets or [""]
     ]
 
