@@ -211,6 +211,7 @@ class Unrated(Reason):
     BEYOND_SCALE = "beyond_scale", "the rating is not one of the judge's scale"
     UNSHOWABLE = "unshowable", "the output or an input cannot be shown as an image"
     NO_CHOICE = "no_choice", "the answer names none of the two, and no tie, in the form asked for"
+    AMBIGUOUS = "ambiguous", "the answer holds ratings that differ, and which one counts is open"
     TWO_CHOICES = "two_choices", "the answer makes more than one choice in the form asked for"
     NOT_NEEDED = "not_needed", "not asked on purpose: a part of the samples tells enough"
 
@@ -366,6 +367,7 @@ class Notice(Reason):
     BAD_TIMESTAMP = "bad_timestamp", "the date cannot be read; the post stays without one"
     BAD_FIELD = "bad_field", "a field has a value of the wrong kind; what can be read of it is kept"
     UNKNOWN_FIELD = "unknown_field", "a field that the format does not have"
+    CUT_NOTE = "cut_note", "the note of an answer is too long: its end is left out, the rest counts"
     BROKEN_IMAGE = "broken_picture", "the image cannot be decoded"
     IMAGE_NOT_FOUND = "picture_not_found", "the image file does not exist"
     IMAGE_WITHOUT_ADDRESS = "picture_without_address", "an image is named, but not where it is"
