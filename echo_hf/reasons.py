@@ -257,6 +257,10 @@ class Unscored(Reason):
     NOTHING_IN_COMMON = "nothing_in_common", "no judge rated it and another on the same sample"
     FEW_SAMPLES = "few_samples", "fewer than 10 samples say too little of how far others may differ"
     NO_SPREAD = "no_spread", "all samples give the same, which says nothing of how others differ"
+    LOW_COVERAGE = (
+        "low_coverage",
+        "fewer than 95 % of the samples count for both: what is missing may be what one does worse",
+    )
     NO_DRAWS = "no_draws", "no bootstrap was asked for"
     ONE_COMPARISON = "one_comparison", "a single comparison has no standard error"
     NO_DIFFERENCE = "no_difference", "the two do as well as each other: no number separates them"
