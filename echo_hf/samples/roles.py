@@ -56,6 +56,7 @@ class Roles(SampleStage):
     name: ClassVar[str] = "roles"
     version: ClassVar[int] = 6
     answer: ClassVar[type[BaseModel]] = RolesAnswer
+    sends_images: ClassVar[bool] = True
     keeps_failed: ClassVar[bool] = False
 
     images: ImageStore = field(metadata={"digest": False})
