@@ -123,6 +123,7 @@ def _schema_digest(answer: type[BaseModel] | None) -> bytes:
 
 
 MOST_TRIES = 2
+LONGEST_CAUSE = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +210,9 @@ class Store:
             model, text = self._model(signature), _storable(completion.text)
             row = (key, request.task, model, text, ended, *paid, readable, tries)
             self._file.execute(INSERT_ANSWER, *row)
-        else:
-            self._file.execute(INSERT_FAILURE, key, _storable(completion.error), ended, *paid)
+        else:  # of a cut answer, its beginning tells what went wrong
+            why = completion.error or (completion.text or "")[:LONGEST_CAUSE] or None
+            self._file.execute(INSERT_FAILURE, key, _storable(why), ended, *paid)
 
     def add_sources(self, sources: Iterable[tuple[str, bytes]]) -> None:
         """Notes posts, each with the key of a request that it goes into; known ones stay."""

@@ -116,7 +116,7 @@ def parse(request: Request, completion: Completion | None, key: bytes) -> BaseMo
                 return failed(reason, reason.meaning)
         reason = {"length": Failed.CUT, "refusal": Failed.REFUSED}.get(finish, Failed.ENGINE_ERROR)
         cut = _read_without_note(request, text or "") if reason is Failed.CUT else None
-        return cut or failed(reason, completion.error or finish)
+        return cut or failed(reason, completion.error or text or finish)
     if request.answer is None:
         if not text.strip() or text != text.encode("utf-8", "replace").decode():
             return failed(

@@ -115,8 +115,9 @@ def test_without_a_declared_shape_the_text_is_the_answer(
     [
         (Completion(RED, "no power", "stop"), Failed.ENGINE_ERROR, "no power"),
         (Completion(None), Failed.ENGINE_ERROR, "stop"),
-        (Completion(RED, None, "length"), Failed.CUT, "length"),
-        (Completion("I will not.", None, "refusal"), Failed.REFUSED, "refusal"),
+        (Completion(RED, None, "length"), Failed.CUT, RED),
+        (Completion(None, None, "length"), Failed.CUT, "length"),
+        (Completion("I will not.", None, "refusal"), Failed.REFUSED, "I will not."),
         (Completion(None, "needs_model", "error"), Failed.NEEDS_MODEL, NO_MODEL),
         (Completion(None, "not_answered", "error"), Failed.NOT_ANSWERED, NOT_ASKED),
         (None, Failed.NOT_ANSWERED, "no stored answer"),
@@ -211,7 +212,7 @@ def test_a_cut_answer_counts_where_only_its_note_is_cut(
     store.put(key, asked, completion, signature, readable=not isinstance(found, Failure))
     assert StoredAnswers(store, signature).read([asked]) == [found]
     if score is None:
-        assert found == Failure(Failed.CUT, "length", key.hex())
+        assert found == Failure(Failed.CUT, text, key.hex())
     else:
         assert isinstance(found, Graded)
         assert (found.score, found.note, found.note_is_cut) == (score, None, True)
