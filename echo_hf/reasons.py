@@ -377,6 +377,7 @@ class Notice(Reason):
     IMAGE_WITHOUT_ADDRESS = "picture_without_address", "an image is named, but not where it is"
     REPLIES_NOT_FETCHED = "replies_not_fetched", "the answer lacks replies that it says there are"
     UNNAMED_PARENT = "unnamed_parent", "it answers a post that only its reply tree names"
+    UNLISTED = "unlisted", "kept out of searches by its author: its address alone is taken in"
     HIDDEN_BY_AUTHOR = "hidden_by_author", "hidden from the public: its address alone is taken in"
     LABELLED = "labelled", "the platform or the author put labels on the post; the detail has them"
     CLAIMED_TIME = "claimed_time", "its author dates it after the platform, whose time is taken"

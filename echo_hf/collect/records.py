@@ -15,7 +15,7 @@ from datasets import Dataset, List, Value
 from echo_hf._infra.atomic import stored_rows
 from echo_hf.collect.crawl_ledger import stored_answers
 from echo_hf.collect.fields import opened
-from echo_hf.collect.sources.base import Source, TableSource, make_source
+from echo_hf.collect.sources.base import SOURCES, Source, TableSource, make_source
 from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError, SourceError
 from echo_hf.pipeline.stage import content_fingerprint
@@ -48,7 +48,7 @@ def read_records(
 ) -> Dataset:
     """The records of all files, and of what was collected; kept in a file where one is given."""
     sources = [(entry, *located(entry)) for entry in posts if entry.search is None]
-    searched = [entry.source for entry in posts if entry.search is not None]
+    searched = [entry for entry in posts if entry.search is not None]
     names = _names([path for _, _, path in sources])
     unsaid: list[tuple[int, int]] = []  # rows of files that do not say what found their posts
 
@@ -68,12 +68,14 @@ def read_records(
                 unsaid.append((start, rows))
         if collected is None:
             return
-        for name in searched:
+        for entry in searched:
             # What a platform has answered; posts that only follow from others carry no keyword.
-            for answer in stored_answers(collected, name):
+            for answer in stored_answers(collected, entry.source):
                 # No image lies beside an answer: nothing can lie below a file.
                 if records := list(answer.records()):
-                    yield _batch(records, answer.source, str(collected), list(answer.keywords))
+                    is_own = answer.source == entry.source
+                    reader = _reader(entry) if is_own else answer.source
+                    yield _batch(records, reader, str(collected), list(answer.keywords))
 
     tables = (pa.Table.from_batches([batch]) for batch in batches())
     table = stored_rows(tables, RECORDS.schema, file).table
@@ -87,7 +89,7 @@ def read_records(
 
 
 def located(entry: Posts) -> tuple[Source, Path]:
-    source = make_source(entry.source)
+    source = make_source(_reader(entry))
     bundled: Path | None = getattr(source, "bundled", None)
     path, is_table = bundled or entry.path, isinstance(source, TableSource)
     is_given = entry.path is not None, entry.columns is not None
@@ -99,6 +101,16 @@ def located(entry: Posts) -> tuple[Source, Path]:
             f"{'' if is_table else ' and no columns'}"
         )
     return source, path
+
+
+def _reader(entry: Posts) -> str:
+    """The name of the source that reads posts, which may depend on what is taken in."""
+    if entry.unlisted and entry.reader not in SOURCES.names():
+        raise ConfigError(
+            f"posts: unlisted is true for source {entry.source!r}, which tells no unlisted posts "
+            "apart: expected it for source 'mastodon'"
+        )
+    return entry.reader
 
 
 def _names(paths: Sequence[Path]) -> dict[Path, str]:
@@ -117,7 +129,7 @@ def _names(paths: Sequence[Path]) -> dict[Path, str]:
 
 
 def _batches(entry: Posts, source: Source, path: Path, name: str) -> Iterator[pa.RecordBatch]:
-    same = (entry.source, str(path.resolve().parent), list(entry.keywords))
+    same = (entry.reader, str(path.resolve().parent), list(entry.keywords))
     expected = f"expected posts for source {entry.source!r}"
     records: list[tuple[str, str]] = []
     size = 0
@@ -126,7 +138,8 @@ def _batches(entry: Posts, source: Source, path: Path, name: str) -> Iterator[pa
     try:
         with ExitStack() as stack:
             if isinstance(source, TableSource) and entry.columns is not None:
-                split = source.records(path, entry.columns)
+                below = {"rows": entry.table.rows} if entry.table else {}
+                split = source.records(path, entry.columns, **below)
             else:
                 split = source.split(stack.enter_context(opened(path)))
             for place, record in split:

@@ -99,6 +99,16 @@ class Target(Section):
         }
 
 
+class TablePlace(Section):
+    """Where a table is in its file.
+
+    Attributes:
+        rows: The key of the rows in a JSON document, such as hits; with dots for keys below keys.
+    """
+
+    rows: Words
+
+
 class Posts(Section):
     """One file of posts, or a platform that is asked for them.
 
@@ -108,6 +118,9 @@ class Posts(Section):
         keywords: The search terms that found these posts, when the file does not say.
         search: What the platform is asked by `echo-hf collect`; null for a file.
         columns: Which column is what, for source `table` alone.
+        table: Where the rows are, for source `table` and JSON that has them below a key.
+        unlisted: Whether posts are taken in that everybody may read and whose authors keep them
+            out of searches; for Mastodon.
     """
 
     source: str
@@ -115,9 +128,18 @@ class Posts(Section):
     keywords: tuple[Words, ...] = ()
     search: Search | None = None
     columns: Columns | None = None
+    table: TablePlace | None = None
+    unlisted: bool = False
+
+    @property
+    def reader(self) -> str:
+        """The name of the reader, which may depend on what is taken in."""
+        return f"{self.source}_unlisted" if self.unlisted else self.source
 
     @model_validator(mode="after")
     def _file_or_search(self) -> Self:
+        if self.table is not None and self.columns is None:
+            raise ValueError("has table and no columns: expected both, for source 'table'")
         if self.search is not None and (self.path is not None or self.keywords):
             given = "path" if self.path is not None else "keywords"
             raise ValueError(f"has {given} and search: expected a file, or a platform to ask")

@@ -110,6 +110,26 @@ def snscrape(posts: Sequence[Said]) -> str:
     ))  # fmt: skip
 
 
+def x_archive(posts: Sequence[Said]) -> str:
+    written = [
+        {
+            "tweet": {
+                "id_str": str(one.number + FIRST),
+                "full_text": one.text,
+                "created_at": "Mon Mar 02 17:12:40 +0000 2026",
+                "in_reply_to_status_id_str": None
+                if one.parent is None
+                else str(one.parent + FIRST),
+                "entities": {"media": [{"type": "photo", "media_url_https": one.image}]}
+                if one.image
+                else {},
+            }
+        }
+        for one in posts
+    ]
+    return lines(written)
+
+
 def reddit(posts: Sequence[Said]) -> str:
     children = [
         {
@@ -179,8 +199,10 @@ FORMS = {
     "bluesky": Form(bluesky, POST),
     "jsonl": Form(jsonl, example),
     "mastodon": Form(mastodon, on_mastodon),
+    "mastodon_unlisted": Form(mastodon, on_mastodon),
     "reddit": Form(reddit, "https://www.reddit.com/comments/fox/_/{}".format, replies=False),
     "snscrape": Form(snscrape, on_x),
     "table": Form(table, example, columns=COLUMNS),
     "x": Form(x, on_x),
+    "x_archive": Form(x_archive, on_x, replies=False),
 }

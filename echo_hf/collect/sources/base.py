@@ -94,18 +94,23 @@ class Source(Protocol):
 class TableSource(Protocol):
     """A source whose files are tables, and no lines of text."""
 
-    def records(self, path: Path, columns: Columns) -> Iterator[tuple[str, str]]:
+    def records(
+        self, path: Path, columns: Columns, *, rows: str | None = None
+    ) -> Iterator[tuple[str, str]]:
         """Yields (place within the file, record as text).
 
         Args:
             path: The table.
             columns: Which column is what.
+            rows: The key of the rows in a JSON document, with dots for keys below keys; asked for
+                only where a config names it.
         """
         ...
 
 
 OURS = {name: name for name in ("bluesky", "mastodon", "reddit", "table", "x")}
-OURS |= {"jsonl": "table", "quickstart": "table", "snscrape": "x"}
+OURS |= {"jsonl": "table", "quickstart": "table", "snscrape": "x", "x_archive": "x"}
+OURS |= {"mastodon_unlisted": "mastodon"}
 SOURCES: Registry[type[Source], None] = Registry(
     "source", "echo_hf.sources", {name: f"{__package__}.{module}" for name, module in OURS.items()}
 )

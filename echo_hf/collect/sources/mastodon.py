@@ -1,14 +1,16 @@
-"""Posts of Mastodon: timelines, answers to a search, and what stands around a status."""
+"""Posts of Mastodon: statuses, timelines, searches, what stands around a status, outboxes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from echo_hf.collect.fields import Fields, Json, Pages, name_of, short_repr, text_of_html
-from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register
-from echo_hf.collect.urls import canonical_url
+from echo_hf.collect.fields import Fields, Json, Pages, name_of, read_json, short_repr, text_of_html
+from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, json_documents, register
+from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.reasons import Missing, Notice, Reject
 
 LISTS = ("statuses", "ancestors", "descendants")
@@ -16,19 +18,52 @@ COUNTS = {"likes": "favourites_count", "reposts": "reblogs_count", "replies": "r
 CONTENT = frozenset({"content", "text"})
 
 
+PUBLIC = frozenset({"https://www.w3.org/ns/activitystreams#Public", "as:Public", "Public"})
+ACTIVITIES = "orderedItems"  # of an outbox, as an account's export holds it
+
+
 @register("mastodon")
 class Mastodon(Pages):
-    expected = "a status of Mastodon, with its address"
+    expected = (
+        "a status of Mastodon, with its address: alone, in a list, a search, what stands around a "
+        "status, or outbox.json of an account's export"
+    )
+    shown: ClassVar[tuple[str | None, ...]] = (None, "public")  # visibilities
+
+    def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """One status a record, with the address of what it answers where the file has that."""
+        every = list(lines) if not isinstance(lines, io.TextIOBase) else lines
+        known: dict[str, str | None] = {}
+        status: Any
+        for _, text in json_documents(every):
+            status = read_json(text) if '"uri"' in text else None
+            if number := _number(status):
+                address = _address(status)
+                # Of two servers that give one number nothing is known of what a number means.
+                known[number] = address if known.get(number, address) == address else None
+        if isinstance(every, io.TextIOBase):
+            every.seek(0)
+        for place, record in super().split(every):
+            status = read_json(record) if known else None
+            answers = name_of(status.get("in_reply_to_id")) if _number(status) else None
+            if answers is not None and "_parent" not in status and known.get(answers):
+                record = json.dumps({**status, "_parent": known[answers]})
+            yield place, record
 
     def parts(self, document: Any) -> Iterator[tuple[str, Any]] | None:
         if isinstance(document, list):
             document = {"statuses": document}
+        if isinstance(document, dict) and isinstance(document.get(ACTIVITIES), list):
+            return ((f"#{at}", one) for at, one in enumerate(document[ACTIVITIES]))
         is_page = isinstance(document, dict) and "uri" not in document
         found = is_page and not {*LISTS, "about"}.isdisjoint(document)
         return ((f"#{at}", one) for at, one in enumerate(_records(document))) if found else None
 
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
         status = fields.record
+        if status.get("type") in ("Create", "Announce") and "object" in status:
+            yield from self._exported(fields, keywords)
+            return
         for name, why in (("_missing", Missing.NOT_FOUND), ("_edge", Missing.NOT_FETCHED)):
             if name in status:
                 url = canonical_url(status[name])
@@ -46,10 +81,9 @@ class Mastodon(Pages):
         parent, answers = canonical_url(status.get("_parent")), status.get("in_reply_to_id")
         if answers is not None and parent is None:
             fields.note(Notice.UNNAMED_PARENT, f"in_reply_to_id {short_repr(answers)}")
-        if status.get("visibility") not in (None, "public"):
+        if (visibility := status.get("visibility")) not in self.shown:
             fields.findings.clear()  # what they show is of its content
-            yield _without_content(url, status, Missing.PROTECTED)
-            yield Finding(Notice.HIDDEN_BY_AUTHOR, f"{short_repr(status['visibility'])}: {url}")
+            yield from _hidden(url, status, visibility)
             return
         content, warning = fields.text("content"), (fields.text("spoiler_text") or "").strip()
         body = fields.text("text") if content is None else text_of_html(content)
@@ -75,6 +109,93 @@ class Mastodon(Pages):
             fields.note(Notice.LABELLED, "sensitive")
         if quoted:
             yield quoted
+
+    def _exported(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed]:
+        """A post of an account's export, in the words of ActivityPub."""
+        if fields.text("type") == "Announce":
+            yield Finding(Reject.REPOST, f"of {short_repr(fields.record['object'])}")
+            return
+        note = fields.part("object")
+        url = canonical_url(note.record.get("id")) or canonical_url(note.record.get("url"))
+        if url is None:
+            yield self.refused(Reject.NO_URL, note.record, "id", "url")
+            return
+        visibility = _visibility(note)
+        parent = note.record.get("inReplyTo")
+        if visibility not in self.shown:
+            yield from _hidden(url, {"_parent": parent}, visibility)
+            return
+        content, warning = note.text("content"), (note.text("summary") or "").strip()
+        body = None if content is None else text_of_html(content)
+        languages = note.part("contentMap").record
+        yield Post(
+            url=url,
+            post_id=url.rpartition("/")[2],
+            platform="mastodon",
+            author=_exported_author(note.text("attributedTo") or fields.text("actor")),
+            text="\n\n".join(filter(None, [warning, body])) or body,
+            timestamp=note.moment("published"),
+            edited=note.moment("updated"),
+            lang=next(iter(languages)) if len(languages) == 1 else None,
+            keywords=keywords,
+            pictures=[*map(_exported_image, _attached(note))],
+            parent_url=None if parent is None else note.address("inReplyTo"),
+        )
+        if note.record.get("sensitive") is True:
+            fields.note(Notice.LABELLED, "sensitive")
+
+
+@register("mastodon_unlisted")
+class MastodonUnlisted(Mastodon):
+    """With statuses that everybody may read and that their authors keep out of searches."""
+
+    shown: ClassVar[tuple[str | None, ...]] = (None, "public", "unlisted")
+
+
+def _number(status: Any) -> str | None:
+    """The number of a status that is alone in its document, on the server that was asked."""
+    is_status = isinstance(status, dict) and "uri" in status and not CONTENT.isdisjoint(status)
+    return name_of(status.get("id")) if is_status else None
+
+
+def _hidden(url: str, status: Json, visibility: Any) -> Iterator[Parsed]:
+    yield _without_content(url, status, Missing.PROTECTED)
+    notice = Notice.UNLISTED if visibility == "unlisted" else Notice.HIDDEN_BY_AUTHOR
+    yield Finding(notice, f"{short_repr(visibility)}: {url}")
+
+
+def _visibility(note: Fields) -> str:
+    """Who may read an exported post; whoever it is not addressed to may not."""
+    to, also = (
+        {given} if isinstance(given := note.record.get(name), str) else set(note.texts(name))
+        for name in ("to", "cc")
+    )
+    if to & PUBLIC:
+        return "public"
+    return "unlisted" if also & PUBLIC else "private"
+
+
+def _exported_author(account: str | None) -> str | None:
+    """An account's name with its server, from its address."""
+    address = canonical_url(account)
+    name = (address or "").rpartition("/")[2].removeprefix("@")
+    return f"{name}@{urlsplit(address).netloc}" if address and name else None
+
+
+def _attached(note: Fields) -> list[Fields]:
+    return [one for one in note.parts("attachment") if _is_image(one.record.get("mediaType"))]
+
+
+def _is_image(kind: Any) -> bool:
+    return isinstance(kind, str) and kind.startswith("image/")
+
+
+def _exported_image(one: Fields) -> PostImage:
+    """An image beside the export, or on the server."""
+    given, alt_text = one.text("url") or "", one.text("name")
+    if web_url(given):
+        return PostImage(url=given, alt_text=alt_text)
+    return PostImage(path=given.lstrip("/"), alt_text=alt_text)
 
 
 def _records(page: Json) -> Iterator[Any]:

@@ -25,10 +25,18 @@ COUNTS = {"views": "view_count", "reposts": "num_crossposts", "replies": "num_co
 
 @register("reddit")
 class Reddit(Pages):
-    expected = "a submission or a comment of Reddit"
+    expected = (
+        "a submission or a comment of Reddit: alone, in a listing, a page of comments, the answer "
+        "to a request for more comments, a collection, or a tree that a client library wrote"
+    )
 
     def parts(self, document: Any) -> list[tuple[str, Any]] | None:
-        if isinstance(document, list):
+        more, listing = _things(document), _sorted_links(document)
+        if more is not None:
+            waiting = [(one, True) for one in reversed(more)]
+        elif listing is not None:
+            waiting = [(listing, False)]
+        elif isinstance(document, list):
             # A page of comments: a listing with the submission, and one with what is below it.
             pages = len(document) > 1 and all(_listed(one) is not None for one in document)
             waiting = [(one, pages and at > 0) for at, one in enumerate(document)][::-1]
@@ -80,6 +88,19 @@ class Reddit(Pages):
             yield post or self.refused(Reject.NO_URL, record, "id", "link_id")
         else:
             yield self.refused(Reject.NOT_A_POST, record)
+
+
+def _things(document: Any) -> list[Any] | None:
+    """The replies in an answer to a request for more comments, null for another document."""
+    for name in ("json", "data", "things"):
+        document = document.get(name) if isinstance(document, dict) else None
+    return document if isinstance(document, list) else None
+
+
+def _sorted_links(document: Any) -> Any:
+    """The listing of a collection, null for another document."""
+    links = document.get("sorted_links") if isinstance(document, dict) else None
+    return links if _listed(links) is not None else None
 
 
 def _listed(thing: Any) -> list[Any] | None:

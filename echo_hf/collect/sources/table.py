@@ -138,10 +138,12 @@ class TableOfPosts:
     keyword_sign = r'"keywords": '
     split = staticmethod(numbered_lines)
 
-    def records(self, path: Path, columns: Columns) -> Iterator[tuple[str, str]]:
+    def records(
+        self, path: Path, columns: Columns, *, rows: str | None = None
+    ) -> Iterator[tuple[str, str]]:
         names, options = columns.names, columns.options
         read = {"read": options} if options else {}
-        for place, row in table_rows(path, list(names.values())):
+        for place, row in table_rows(path, list(names.values()), rows):
             record = row
             if isinstance(row, dict) and BROKEN not in row:
                 given = {field: row.get(name) for field, name in names.items()}
@@ -162,13 +164,17 @@ class TableOfPosts:
             yield from findings
 
 
-def table_rows(path: Path, columns: Sequence[str]) -> Rows:
+def table_rows(path: Path, columns: Sequence[str], below: str | None = None) -> Rows:
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    if below is not None and suffix not in JSON_SUFFIXES:
+        raise SourceError(
+            f"{str(path)!r} is no JSON by its name: `table: {{rows: {below}}}` is for JSON alone"
+        )
     if suffix == PARQUET:
         yield from _parquet(path, columns)
     elif suffix in JSON_SUFFIXES:
         with opened(path) as lines:
-            yield from _json(path, lines, columns)
+            yield from _json(path, lines, columns, below)
     elif suffix in DELIMITERS:
         with opened(path, errors="surrogateescape") as lines:
             yield from _delimited(path, lines, columns, DELIMITERS[suffix])
@@ -197,10 +203,13 @@ def _row(batch: pa.RecordBatch) -> Json:
         return {BROKEN: str(error)[:LONGEST_SAID]}
 
 
-def _json(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Rows:
+def _json(path: Path, lines: Iterable[str], columns: Sequence[str], below: str | None) -> Rows:
     seen: dict[str, None] = {}
+    document: Any = None
     for place, text in json_documents(lines):
         document = read_json(text)
+        if below is not None:
+            document = _rows_below(path, place, document, below)
         rows = [(place, document)]
         if isinstance(document, list):
             rows = [(f"{place}#{number}", one) for number, one in enumerate(document)]
@@ -209,8 +218,42 @@ def _json(path: Path, lines: Iterable[str], columns: Sequence[str]) -> Rows:
                 seen.update(dict.fromkeys(row))
                 row = {name: row[name] for name in columns if name in row}
             yield part, text if row is None else row
+    missing = [name for name in columns if name not in seen]
+    key = _key_of_rows(document, missing) if seen and below is None else None
+    if key is not None:
+        raise ConfigError(
+            f"posts: {path.name!r} has no column {missing[0]!r} at its top, where its keys are "
+            f"{list(seen)!r}: its rows stand below a key, so add `table: {{rows: {key}}}`"
+        )
     if seen:  # a line need not have every column
         _check(path, columns, list(seen))
+
+
+def _rows_below(path: Path, place: str, document: Any, key: str) -> list[Any]:
+    rows = document
+    for name in key.split("."):
+        rows = rows.get(name) if isinstance(rows, dict) else None
+    if isinstance(rows, list):
+        return rows
+    keys = f"an object with {sorted(document)!r}" if isinstance(document, dict) else "no object"
+    raise ConfigError(
+        f"posts: {path.name!r}{place} has no list of rows below {key!r}, it is "
+        f"{keys[:LONGEST_SAID]}: expected the key of the rows, such as hits or data.items"
+    )
+
+
+def _key_of_rows(document: Any, columns: Sequence[str]) -> str | None:
+    """The key below which a document has rows with a column, null for none."""
+    parts = document.items() if isinstance(document, dict) else ()
+    return next(
+        (
+            name
+            for name, part in parts
+            if isinstance(part, list)
+            and any(isinstance(row, dict) and not row.keys().isdisjoint(columns) for row in part)
+        ),
+        None,
+    )
 
 
 def _delimited(

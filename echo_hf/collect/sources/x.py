@@ -1,9 +1,11 @@
-"""Posts of X: pages of its API v2, their flattened form, and lines of command-line archivers."""
+"""Posts of X: pages of its API v2, their flattened form, archivers' lines, accounts' archives."""
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -38,7 +40,10 @@ CAUSES = (
 
 @register("x")
 class XPages(Pages):
-    expected = "a post of version 2 of the X API, with its number"
+    expected = (
+        "a post of version 2 of the X API, with its number: in a page, or flattened; sources "
+        "'snscrape' and 'x_archive' read other forms"
+    )
     keyword_sign = r"[?&]query="
 
     def parts(self, document: Any) -> Iterator[tuple[str, Any]] | None:
@@ -291,4 +296,99 @@ def _saved_images(fields: Fields) -> list[PostImage]:
         PostImage(url=one.link(address), alt_text=one.text("altText"))
         for one in photos
         if one.record.get(address)
+    ]
+
+
+ARCHIVE_COUNTS = {"likes": "favorite_count", "reposts": "retweet_count"}
+ASSIGNED = re.compile(r"\s*window\.YTD\.\w+\.part\d+\s*=\s*", re.ASCII)
+WHOLE = re.compile(r"\d{1,18}", re.ASCII)
+ARCHIVED = "%a %b %d %H:%M:%S %z %Y"  # Tue Mar 03 09:15:00 +0000 2026
+REPOSTED = re.compile(r"RT @(\w{1,15}):", re.ASCII)
+
+
+@register("x_archive")
+class XArchive(Pages):
+    """`tweets.js` of the archive that an account can ask for; it does not say whose it is."""
+
+    expected = "a post of tweets.js, as the archive of an account of X holds it"
+
+    def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """One post a record."""
+        rest = iter(lines)
+        first = next(rest, "").removeprefix("\ufeff")
+        # A script that assigns the posts to a variable.
+        yield from super().split(chain([ASSIGNED.sub("", first, count=1)], rest))
+
+    def parts(self, document: Any) -> Iterator[tuple[str, Any]] | None:
+        if not isinstance(document, list):
+            return None
+        return ((f"#{at}", _tweet_of(one)) for at, one in enumerate(document))
+
+    def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
+        record = fields.record
+        text, url = fields.text("full_text"), x_status_url(record.get("id_str") or record.get("id"))
+        if text is None:
+            yield self.refused(Reject.NOT_A_POST, record)
+        elif url is None:
+            yield self.refused(Reject.NO_URL, record, "id_str", "id")
+        elif reposted := REPOSTED.match(text):
+            yield Finding(Reject.REPOST, f"of a post by {reposted[1]}")
+        else:
+            answers = record.get("in_reply_to_status_id_str")
+            parent = x_status_url(answers)
+            if answers is not None and parent is None:
+                fields.bad("in_reply_to_status_id_str", answers, "the number of a post")
+            images = _archived_images(fields)
+            links = {
+                short: long
+                for one in fields.part("entities").parts("urls")
+                if (short := one.text("url")) and (long := one.text("expanded_url"))
+            }
+            own = fields.part("entities").parts("media")
+            links |= {short: "" for one in own if (short := one.text("url"))}
+            yield Post(
+                url=url,
+                platform="x",
+                text=plain_text(text, links),
+                timestamp=_archived_moment(fields),
+                lang=fields.text("lang"),
+                keywords=keywords,
+                pictures=images,
+                parent_url=parent,
+                engagement=_archived_counts(fields),
+            )
+
+
+def _tweet_of(row: Any) -> Any:
+    return row["tweet"] if isinstance(row, dict) and isinstance(row.get("tweet"), dict) else row
+
+
+def _archived_moment(fields: Fields) -> datetime.datetime | None:
+    written = fields.text("created_at")
+    try:
+        if written is None:
+            return None
+        return datetime.datetime.strptime(written, ARCHIVED).astimezone(datetime.UTC)
+    except (ValueError, OverflowError):
+        fields.bad("created_at", written, f"a time as {ARCHIVED!r}", Notice.BAD_TIMESTAMP)
+        return None
+
+
+def _archived_counts(fields: Fields) -> dict[str, int | None] | None:
+    """Its counts, which an archive writes as texts."""
+    counts = {name: fields.record.get(name) for name in ARCHIVE_COUNTS.values()}
+    plain = {
+        name: int(value) if isinstance(value, str) and WHOLE.fullmatch(value) else value
+        for name, value in counts.items()
+    }
+    return Fields(plain, fields.findings).engagement(ARCHIVE_COUNTS)
+
+
+def _archived_images(fields: Fields) -> list[PostImage]:
+    """All photos of a post; without an extended list, the first."""
+    name = "extended_entities" if fields.record.get("extended_entities") else "entities"
+    return [
+        PostImage(url=url, alt_text=one.text("ext_alt_text"))
+        for one in fields.part(name).parts("media")
+        if one.record.get("type") == "photo" and (url := one.link("media_url_https"))
     ]

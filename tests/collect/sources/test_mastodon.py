@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from echo_hf.collect.collect import Collect
+from echo_hf.collect.records import read_records
+from echo_hf.config.sections import Posts
+from echo_hf.errors import ConfigError
+from echo_hf.pipeline.stage_runner import run_stage
 from tests.collect.conftest import Case, Json, Reads, Real
 
 CollectLines = Callable[..., list[Json]]
@@ -100,12 +106,136 @@ def test_an_answer_is_read(document: Any, posts: Any, said: list[str], reads: Re
     reads("mastodon", document, posts, said)
 
 
-@pytest.mark.parametrize("visibility", ["unlisted", 5])
-def test_only_public_statuses_are_taken_in(visibility: Any, reads: Reads) -> None:
+def lines(*statuses: Json) -> str:
+    return "\n".join(map(json.dumps, statuses))
+
+
+def test_one_status_a_line_is_linked_as_in_one_array(reads: Reads) -> None:
+    """Whatever the order; a number that two servers gave names no parent."""
+    far = status(2, uri="https://far.example/users/noor/statuses/2")
+    reads(
+        "mastodon",
+        lines(status(3, 2), status(2, 1), status(1)),
+        {"3": parent(2), "2": parent(1), "1": parent(None)},
+        [],
+    )
+    reads(
+        "mastodon",
+        lines(status(1), status(9, 8)),
+        {"1": {}, "9": parent(None)},
+        ["f:2 unnamed_parent"],
+    )
+    reads(
+        "mastodon",
+        lines(status(3, 2), status(2), far),
+        {"3": parent(None), "2": {}},
+        ["unnamed_parent"],
+    )
+
+
+PUBLIC = "https://www.w3.org/ns/activitystreams#Public"
+
+
+def activity(number: int, above: int | None = None, to: str = PUBLIC, **fields: Any) -> Json:
+    """A post as the export of an account holds it."""
+    return {
+        "id": f"{ADDRESS(number)}/activity",
+        "type": "Create",
+        "actor": "https://mastodon.example/users/mira",
+        "to": [to],
+        "object": {
+            "id": ADDRESS(number),
+            "type": "Note",
+            "summary": None,
+            "inReplyTo": None if above is None else ADDRESS(above),
+            "published": "2026-03-03T09:15:00Z",
+            "url": f"https://mastodon.example/@mira/{number}",
+            "attributedTo": "https://mastodon.example/users/mira",
+            "to": [to],
+            "cc": ["https://mastodon.example/users/mira/followers"],
+            "sensitive": False,
+            "content": f"<p>{number}</p>",
+            "contentMap": {"en": f"<p>{number}</p>"},
+            "attachment": [],
+            **fields,
+        },
+    }
+
+
+def outbox(*activities: Json) -> Json:
+    return {"type": "OrderedCollection", "totalItems": 9, "orderedItems": list(activities)}
+
+
+def test_an_accounts_export_is_read(reads: Reads) -> None:
+    repeated = {"type": "Announce", "object": "https://far.example/1", "to": [PUBLIC]}
+    images = [
+        {
+            "type": "Document",
+            "mediaType": "image/png",
+            "url": "https://p.example/1",
+            "name": "a fox",
+        },
+        {"type": "Document", "mediaType": "video/mp4", "url": "https://p.example/2"},
+    ]
+    whole = {
+        "author": "mira@mastodon.example",
+        "text": "Careful\n\n2",
+        "timestamp": "2026-03-03T09:15:00+00:00",
+        "lang": "en",
+        "pictures": [("https://p.example/1", "a fox")],
+        "keywords": ["fox"],
+        **parent(1),
+    }
+    hidden = {"missing": "protected", "text": None, "author": None}
+    reads(
+        "mastodon",
+        outbox(
+            activity(1),
+            activity(2, 1, summary="Careful", attachment=images),
+            repeated,
+            activity(3, to="https://mastodon.example/users/mira/followers"),
+            {"type": "Create", "object": 5},
+        ),
+        {"1": {"text": "1", **parent(None)}, "2": whole, "3": hidden},
+        ["#2 repost", "#3 hidden_by_author", "#4 no_url"],
+    )
+
+
+def test_images_of_an_export_are_files_beside_it(collect_lines: CollectLines) -> None:
+    path = "/media_attachments/files/000/original/a.png"
+    document = outbox(activity(1, attachment=[{"mediaType": "image/png", "url": path}]))
+    rows = collect_lines("mastodon", [json.dumps(document)])
+    (notice,) = [row for row in rows if row["_reason"]]
+    assert notice["_reason"] == "picture_not_found"
+    assert repr(path.lstrip("/")) in notice["_detail"]
+
+
+def test_unlisted_statuses_are_taken_in_where_a_config_says_so(
+    tmp_path: Path, collect: Collect
+) -> None:
+    """Everybody may read them; those for followers alone stay out either way."""
+    some = [status(1), status(2, 1, visibility="unlisted"), status(3, 2, visibility="private")]
+    exported = activity(4, to="https://mastodon.example/users/mira/followers", cc=[PUBLIC])
+    (tmp_path / "posts.jsonl").write_text(lines(*some, outbox(exported)))
+    for taken, texts in ((False, {"1"}), (True, {"1", "2", "4"})):
+        entry = Posts(source="mastodon", path=tmp_path / "posts.jsonl", unlisted=taken)
+        read = run_stage(collect, read_records([entry]))
+        assert {text for text in read.dataset["text"] if text} == texts
+        assert len(read.dataset) == 4
+        reasons = {"hidden_by_author": 1} if taken else {"hidden_by_author": 1, "unlisted": 2}
+        assert read.stats.noted == reasons
+    with pytest.raises(ConfigError, match="unlisted is true for source 'reddit'"):
+        read_records([Posts(source="reddit", path=tmp_path / "posts.jsonl", unlisted=True)])
+
+
+@pytest.mark.parametrize(
+    ("visibility", "reason"), [("unlisted", "unlisted"), (5, "hidden_by_author")]
+)
+def test_only_public_statuses_are_taken_in(visibility: Any, reason: str, reads: Reads) -> None:
     hidden = status(2, 1, visibility=visibility, media_attachments=MEDIA, favourites_count=1)
     row = {**parent(1), "missing": "protected", "pictures": [], "keywords": []}
     none = dict.fromkeys(["text", "author", "engagement"])
-    reads("mastodon", [status(1), hidden], {"1": {}, "2": row | none}, ["#1 hidden_by_author"])
+    reads("mastodon", [status(1), hidden], {"1": {}, "2": row | none}, [f"#1 {reason}"])
 
 
 @pytest.mark.parametrize(
@@ -148,7 +278,7 @@ def test_recorded_answers_are_read_whole(
         rows = collect_lines("mastodon", [body])
         kept = {row["url"]: row["text"] for row in rows if row["_status"] == "kept"}
         assert {url: text is not None for url, text in kept.items()} == expected
-        hidden = [row for row in rows if row["_reason"] == "hidden_by_author"]
+        hidden = [row for row in rows if row["_reason"] in ("hidden_by_author", "unlisted")]
         assert len(hidden) == list(expected.values()).count(False)
 
 

@@ -52,7 +52,25 @@ def taken(word: str) -> Case:
 SCORES = submission(score=-3, ups=-3, num_comments=7, num_crossposts=0)
 COUNTS = {"likes": None, "views": None, "reposts": 0, "replies": 7, "bookmarks": None}
 REMOVED = submission(url="https://i.redd.it/a.png", removed_by_category="moderator")
+MORE = [{"kind": "t1", "data": comment("c2", "t1_c1")}, {"kind": "more", "data": {"count": 3}}]
 CASES: dict[str, Case] = {
+    "more comments": (
+        {"json": {"errors": [], "data": {"things": MORE}}},
+        {"c2": {"parent_url": f"{PARENT}/_/c1", "keywords": []}},
+        ["#1 replies_not_fetched"],
+    ),
+    "a collection": (
+        {
+            "title": "Foxes",
+            "sorted_links": {
+                "kind": "Listing",
+                "data": {"children": [{"kind": "t3", "data": submission()}]},
+            },
+        },
+        alone(keywords=["fox"]),
+        [],
+    ),
+    "an answer of another kind": ({"json": {"data": {"things": 5}}}, {}, ["not_a_post"]),
     "deleted": taken("[deleted]"),
     "a score is no number of likes": (SCORES, alone(engagement=COUNTS), []),
     "a crosspost quotes what it repeats": (

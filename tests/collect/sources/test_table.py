@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +24,7 @@ from echo_hf.collect.records import read_records
 from echo_hf.collect.sources import table
 from echo_hf.collect.sources.base import Finding, PostImage, make_source
 from echo_hf.collect.sources.table import csv_rows
+from echo_hf.config.collection import Columns
 from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError, SourceError
 from echo_hf.pipeline.result import StageResult
@@ -322,3 +324,50 @@ def test_the_bundled_posts_are_read_without_a_path(collect: Collect) -> None:
     assert taken_in >= named - sum(result.stats.noted.values()) > 0
     with pytest.raises(ConfigError, match="named twice"):
         read_records([Posts(source="quickstart"), Posts(source="quickstart")])
+
+
+HITS = [{"link": "https://example.org/1", "body": "a fox"}, {"link": "https://example.org/2"}]
+OF_HITS = Columns.model_validate({"url": "link", "text": "body"})
+
+
+def table_of(path: Path, **more: Any) -> list[Any]:
+    entry = Posts.model_validate({"source": "table", "path": path, "columns": OF_HITS, **more})
+    return [json.loads(record)["row"] for record in read_records([entry])["record"]]
+
+
+def test_rows_may_stand_below_a_key(tmp_path: Path) -> None:
+    """Of the top, or of a key below it; of a document a line as well."""
+    path = tmp_path / "hits.json"
+    expected = [{"url": "https://example.org/1", "text": "a fox"}, {"url": "https://example.org/2"}]
+    for document, key in (
+        ({"hits": HITS, "n": 2}, "hits"),
+        ({"data": {"items": HITS}}, "data.items"),
+    ):
+        path.write_text(json.dumps(document, indent=1))
+        assert table_of(path, table={"rows": key}) == expected
+    pages = "\n".join(json.dumps({"hits": [hit]}) for hit in HITS)
+    path.with_suffix(".jsonl").write_text(pages)
+    assert table_of(path.with_suffix(".jsonl"), table={"rows": "hits"}) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "more", "said"),
+    [
+        ("a.json", json.dumps({"hits": HITS}), {}, "add `table: {rows: hits}`"),
+        (
+            "a.json",
+            json.dumps({"hits": 5}),
+            {"table": {"rows": "hits"}},
+            "no list of rows below 'hits'",
+        ),
+        ("a.json", "[]", {"table": {"rows": "hits"}}, "it is no object"),
+        ("a.csv", "link,body", {"table": {"rows": "hits"}}, "is for JSON alone"),
+    ],
+)
+def test_where_rows_are_is_said_in_a_line(
+    tmp_path: Path, name: str, text: str, more: Any, said: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises((ConfigError, SourceError), match=re.escape(said)) as raised:
+        table_of(tmp_path / name, **more)
+    assert "\n" not in str(raised.value)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.collect.conftest import Case, Json, Reads, Real
+from tests.collect.conftest import Case, CollectLines, Json, Reads, Real
 
 ADDRESS = "https://x.com/i/status/{}".format
 NEW_NAMES = {
@@ -341,3 +341,76 @@ def test_fields_of_the_real_conversation_are_those_of_the_raw_file(
         assert [one["url"] for one in post["pictures"]] == photos
         assert "https://t.co/" not in post["text"]
         assert "https://t.co/" in source["rawContent"] or post["text"] == source["rawContent"]
+
+
+def archived(number: int, **fields: Any) -> Json:
+    """A post as the archive of an account holds it."""
+    return {
+        "tweet": {
+            "id": str(number),
+            "id_str": str(number),
+            "created_at": "Tue Mar 03 09:15:00 +0000 2026",
+            "full_text": f"{number} &amp; a fox",
+            "lang": "en",
+            "favorite_count": "3",
+            "retweet_count": "0",
+            "entities": {"urls": []},
+            **fields,
+        }
+    }
+
+
+def test_the_archive_of_an_account_is_read(reads: Reads) -> None:
+    """A script that assigns posts to a variable; whose they are it does not say."""
+    photo = {
+        "type": "photo",
+        "url": "https://t.co/p",
+        "media_url_https": "https://pbs.twimg.com/a.jpg",
+    }
+    other = {**photo, "media_url_https": "https://pbs.twimg.com/b.jpg", "ext_alt_text": "a fox"}
+    link = {"url": "https://t.co/l", "expanded_url": "https://example.org/fox"}
+    answer = archived(
+        2,
+        full_text="see https://t.co/l https://t.co/p",
+        in_reply_to_status_id_str="1",
+        entities={"urls": [link], "media": [photo]},
+        extended_entities={"media": [photo, other, {"type": "video"}]},
+    )
+    posts = [
+        archived(1),
+        answer,
+        archived(3, full_text="RT @noor_k: look"),
+        archived(4, created_at="now"),
+        {"tweet": {"id": "5"}},
+    ]
+    counts = {"likes": 3, "views": None, "reposts": 0, "replies": None, "bookmarks": None}
+    reads(
+        "x_archive",
+        f"window.YTD.tweets.part0 = {json.dumps(posts, indent=2)}",
+        {
+            "1": {
+                "text": "1 & a fox",
+                "timestamp": "2026-03-03T09:15:00+00:00",
+                "author": None,
+                "engagement": counts,
+                "keywords": ["fox"],
+            },
+            "2": {
+                "text": "see https://example.org/fox",
+                "parent_url": "https://x.com/i/status/1",
+                "pictures": [
+                    ("https://pbs.twimg.com/a.jpg", None),
+                    ("https://pbs.twimg.com/b.jpg", "a fox"),
+                ],
+            },
+            "4": {"timestamp": None},
+        },
+        ["#2 repost", "#3 bad_timestamp", "#4 not_a_post"],
+    )
+
+
+@pytest.mark.parametrize("text", ["window.YTD.tweets.part0 = [{}]", "[5]", '{"tweet": {}}'])
+def test_what_is_no_archive_is_rejected_by_name(text: str, collect_lines: CollectLines) -> None:
+    rows = collect_lines("x_archive", [text])
+    assert [row["_status"] for row in rows] == ["rejected"]
+    assert "tweets.js" in rows[0]["_detail"]
