@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from pydantic import BaseModel, Field
 
 from echo_hf._infra.text import MARK, shortened
-from echo_hf.engines.rules import needs_image
+from echo_hf.engines.reference_images import needs_image
 from echo_hf.reasons import Doubt, Notice, Review
 from echo_hf.samples.blanks import LONGEST_PLACEHOLDER, completed, placeholders
 from echo_hf.samples.sample import (

@@ -21,7 +21,9 @@ from echo_hf.collect.relevance import RelevanceAnswer
 from echo_hf.config.checks import EngineChoice
 from echo_hf.curate.feedback import FeedbackAnswer
 from echo_hf.engines.base import Completion, Request, make_engine
-from echo_hf.engines.rules import _Phrases, needs_image, relevance, verdict
+from echo_hf.engines.phrases import Phrases
+from echo_hf.engines.reference_images import needs_image
+from echo_hf.engines.rules import relevance, verdict
 from echo_hf.quickstart.truth import corpus
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import intersection_over_union
@@ -50,7 +52,7 @@ PIECES = st.text("aé1_ '’-图İΣ.", max_size=4)
 @given(st.lists(PIECES.filter(bool), min_size=1, max_size=4), st.lists(PIECES, max_size=4))
 def test_phrases_are_in_a_text_where_their_pattern_is(phrases: list[str], parts: list[str]) -> None:
     text = "".join([*parts, *phrases[:1], *parts[::-1]]).replace("’", "'").lower()
-    some = _Phrases(phrases)
+    some = Phrases(phrases)
     assert some.are_in(text) == bool(re.search(some.pattern.pattern, text))
 
 
