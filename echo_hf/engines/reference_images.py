@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -28,14 +28,16 @@ KEY = re.compile(r"\"\s{0,4}:")  # of JSON, whose strings are no words of a sign
 # "image1", "reference_image", "Image A".
 JOINED = re.compile(r"(?<=[^\W\d_])(?=[1-9](?!\w))|_")
 LETTERED = re.compile(r"\b((?i:image|photo|picture|reference))\s[A-D]\b")
-BRACKETS = frozenset("[【<{(（")
+BRACKETS = {"[": "]", "【": "】", "<": ">", "{": "}", "(": ")"}  # a wide one is made narrow
 NUMBERS = frozenset("123456789")
+PARTICLES, TOPIC = frozenset("をにのとの의을를에"), "は"  # what something is done with
 OF = frozenset({"of", "by"})
 WE = frozenset({"i", "we", "ich", "yo", "eu"})
 SHORTEST_STEM, LONGEST_STEM = 4, 20
 MOST_WORDS = 4  # of a phrase
 WORD = 2  # the width of a word; a character of a script without spaces is half of one
-CLOSE, NEAR, FAR = 1 * WORD, 3 * WORD, 12 * WORD
+CLOSE, FAR = 1 * WORD, 12 * WORD
+FEW = 6 * WORD  # which tell of nothing yet
 
 
 class Token(NamedTuple):
@@ -120,76 +122,35 @@ def _tokens(clause: str) -> list[Token]:
     return tokens
 
 
-USED = frozenset({"use", "edit", "keep", "match", "put"})
-NOUNS = frozenset({"image", "who", "trait"})
-DEFINITE = frozenset({"the", "this", "mine"})
+CHANGED = ("edit", "keep", "match", "put")  # what is done with something that is there
+USED = ("use", *CHANGED)
+NOUNS = frozenset({"image", "who", "trait", "figure", "numbered"})
+DEFINITE = ("the", "this", "mine")
 
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause of a prompt; its first one can point at nothing that the prompt itself described."""
+    """A clause of a prompt.
 
-    tokens: list[Token]
+    Attributes:
+        tokens: What it is made of.
+        is_first: Whether too little stands before it for "this person" to point at.
+    """
+
+    tokens: Sequence[Token]
     is_first: bool
-
-    def before(self, place: int, width: int, *groups: str) -> int | None:
-        """The nearest token of some groups that ends within a width before another."""
-        start = self.tokens[place].start
-        for number in range(place - 1, -1, -1):
-            if start - self.tokens[number].end > width:
-                break
-            if not self.tokens[number].groups.isdisjoint(groups):
-                return number
-        return None
-
-    def after(self, place: int, width: int, *groups: str) -> int | None:
-        """The same, that begins after another."""
-        end = self.tokens[place].end
-        for number in range(place + 1, len(self.tokens)):
-            if self.tokens[number].start - end > width:
-                break
-            if not self.tokens[number].groups.isdisjoint(groups):
-                return number
-        return None
-
-    def has(self, *groups: str) -> bool:
-        return any(not token.groups.isdisjoint(groups) for token in self.tokens)
-
-    def is_used(self, place: int, *groups: str) -> bool:
-        """Whether it is said what to do with something: before it, or in scripts without spaces
-        anywhere in the clause."""
-        is_after = not self.tokens[place].is_spaced and self.after(place, FAR, *groups) is not None
-        return is_after or self.before(place, FAR, *groups) is not None
-
-    def is_definite(self, place: int, width: int = CLOSE) -> bool:
-        return (
-            not DEFINITE.isdisjoint(self.tokens[place].groups)
-            or self.before(place, width, *DEFINITE) is not None
-            or any(
-                self.tokens[place].start - token.end <= width
-                for token in self.tokens[:place]
-                if token.text in BRACKETS
-            )
-        )
 
     def needs_image(self) -> bool:
         """Whether it speaks of an image that is given."""
         for place, token in enumerate(self.tokens):
-            if not NOUNS.isdisjoint(token.groups) and (
-                self._is_sent(place)
-                or self._is_reference(place)
-                or self._is_original(place)
-                or self._is_owned(place)
-                or self._is_numbered(place)
-                or ("image" in token.groups and self._is_edited(place))
-                or ("who" in token.groups and self._is_changed_first(place))
-            ):
-                return True
-            if "numbered" in token.groups and self._is_numbered(place):
+            is_noun = not NOUNS.isdisjoint(token.groups)
+            if is_noun and any(rule(self, place) for rule in RULES):
                 return True
             if "reference" in token.groups and self._is_matched(place):
                 return True
             if "me" in token.groups and self._changes_me(place):
+                return True
+            if "this" in token.groups and self._acts_on_this(place):
                 return True
         return self.has("face") and self.has("keep") and self.has("unchanged")
 
@@ -197,163 +158,241 @@ class Clause:
         """Whether it asks its reader to give an image."""
         if self.has("without"):
             return False
-        for place, token in enumerate(self.tokens):
-            if "image" not in token.groups:
-                continue
-            is_asked = (place_ := self._near(place, 4 * WORD, "upload")) is not None
-            if is_asked and self.tokens[max(place_ - 1, 0)].text not in WE:
+        images = [place for place, token in enumerate(self.tokens) if "image" in token.groups]
+        for place in images:
+            upload = self._near(place, 4 * WORD, "upload")
+            if upload >= 0 and self._text(upload - 1) not in WE:
                 return True
-            if self._near(place, 4 * WORD, "need") is not None and not self._is(place, "this"):
+            is_needed = self._near(place, 4 * WORD, "need") >= 0
+            if is_needed and not self._is(place, CLOSE, "this"):
                 return True
-            if self._is(place, "your") and self.before(place, 4 * WORD, "use", "put") is not None:
+            if self._is(place, CLOSE, "your") and self._before(place, 4 * WORD, "use", "put") >= 0:
                 return True
         return False
 
-    def _is(self, place: int, *groups: str, width: int = CLOSE) -> bool:
-        """Whether a noun is said to be something: by itself, or by what stands before it."""
+    def has(self, *groups: str) -> bool:
+        """Whether any token is of one of these groups."""
+        return any(not token.groups.isdisjoint(groups) for token in self.tokens)
+
+    def _before(self, place: int, width: int, *groups: str) -> int:
+        """Where the nearest token of some groups stands within a width before another; else -1."""
+        start = self.tokens[place].start
+        for number in range(place - 1, -1, -1):
+            if start - self.tokens[number].end > width:
+                break
+            if not self.tokens[number].groups.isdisjoint(groups):
+                return number
+        return -1
+
+    def _after(self, place: int, width: int, *groups: str) -> int:
+        end = self.tokens[place].end
+        for number in range(place + 1, len(self.tokens)):
+            if self.tokens[number].start - end > width:
+                break
+            if not self.tokens[number].groups.isdisjoint(groups):
+                return number
+        return -1
+
+    def _near(self, place: int, width: int, *groups: str) -> int:
+        before = self._before(place, width, *groups)
+        return before if before >= 0 else self._after(place, width, *groups)
+
+    def _is(self, place: int, width: int, *groups: str) -> bool:
+        """Whether a token is of one of these groups, or a token shortly before it is."""
         own = self.tokens[place].groups
-        return not own.isdisjoint(groups) or self.before(place, width, *groups) is not None
+        return not own.isdisjoint(groups) or self._before(place, width, *groups) >= 0
+
+    def _marked(self, place: int, group: str) -> int:
+        """Where a noun is said to be of a kind: in itself, or by the word before or after it."""
+        width = CLOSE if self.tokens[place].is_spaced else CLOSE // 2
+        if group in self.tokens[place].groups:
+            return place
+        marked = self._near(place, width, group)
+        return min(marked, place) if marked >= 0 else -1
+
+    def _is_used(self, place: int, *groups: str) -> bool:
+        """Whether it is said what to do with a thing: before it; without spaces, after it too."""
+        is_after = not self.tokens[place].is_spaced and self._after(place, FAR, *groups) >= 0
+        return is_after or self._before(place, FAR, *groups) >= 0
+
+    def _is_definite(self, place: int) -> bool:
+        """Whether a thing is a certain one: the photo, [photo]."""
+        return self._is(place, CLOSE, *DEFINITE) or self._is_bracketed(place)
+
+    def _is_bracketed(self, place: int) -> bool:
+        start, earlier = self.tokens[place].start, self.tokens[:place]
+        return any(start - one.end <= CLOSE for one in earlier if one.text in BRACKETS)
 
     def _text(self, place: int) -> str:
         return self.tokens[place].text if 0 <= place < len(self.tokens) else ""
 
-    def _near(self, place: int, width: int, *groups: str) -> int | None:
-        before = self.before(place, width, *groups)
-        return self.after(place, width, *groups) if before is None else before
-
     def _is_sent(self, place: int) -> bool:
-        """The attached photo; a photo that I uploaded, where it is said what to do with it."""
-        is_image = "image" in self.tokens[place].groups
-        marked = (
-            place if self._is(place, "sent", width=-1) else self.before(place, 2 * WORD, "sent")
-        )
-        if marked is not None:
-            is_one = self.before(marked, 0, "a") is not None
-            if is_image and not is_one or self.is_definite(marked):
-                return True
-            return self.is_used(marked, *USED)
-        if is_image and self.after(place, 0, "below") is not None:
-            return self.is_used(place, "use", "edit")
-        if (marked := self.after(place, 2 * WORD, "sent")) is None:
+        """The attached photo; with a word on what to do with it, a photo that I uploaded."""
+        groups = self.tokens[place].groups
+        is_image = "image" in groups
+        marked = place if "sent" in groups else self._before(place, 2 * WORD, "sent")
+        if marked >= 0:
+            is_any = self._before(marked, 0, "a") >= 0  # "a file with an attached photo"
+            is_plain = is_image and not is_any
+            return is_plain or self._is_definite(marked) or self._is_used(marked, *USED)
+        if is_image and self._after(place, 0, "below") >= 0:
+            return self._is_used(place, "use", "edit")
+        if (marked := self._after(place, 2 * WORD, "sent")) < 0:
             return False
         is_title = place == 0 and self._text(marked + 1) in ("", ":")  # "Photo attached: ..."
-        is_definite = self.is_definite(place) or is_title
-        is_used = self.is_used(place, *USED)
-        return is_definite or is_used if is_image else is_definite and is_used
+        said = (self._is_definite(place) or is_title, self._is_used(place, *USED))
+        return any(said) if is_image else all(said)
+
+    def _is_to_upload(self, place: int) -> bool:
+        """[upload image] or [character image], as blanks are written."""
+        if "image" not in self.tokens[place].groups or not self._is_bracketed(place):
+            return False
+        is_closed = self._text(place + 1) in BRACKETS.values()
+        upload = self._before(place, CLOSE, "upload")
+        return upload >= 0 or (is_closed and self._before(place, 0, "who") >= 0)
 
     def _is_reference(self, place: int) -> bool:
-        token = self.tokens[place]
-        width = CLOSE if token.is_spaced else WORD // 2
-        marked = self._marked(place, "reference", width)
-        if marked is None:
+        """The reference image; with a word on what to do with it, reference image."""
+        if (marked := self._marked(place, "reference")) < 0:
             return False
-        if self.is_definite(min(marked, place)) or self.before(min(marked, place), 0, "in"):
-            return True
-        used = ("use", "edit", "keep", "match", "put")
-        return self.is_used(min(marked, place), *used)
+        is_in = self._before(marked, 0, "in") >= 0
+        return is_in or self._is_definite(marked) or self._is_used(marked, *USED)
 
     def _is_original(self, place: int) -> bool:
-        width = CLOSE if self.tokens[place].is_spaced else WORD // 2
-        marked = self._marked(place, "original", width)
-        return marked is not None and self.is_used(min(marked, place), *USED)
-
-    def _marked(self, place: int, group: str, width: int) -> int | None:
-        """Where it stands that a noun is of a kind: in itself, before or after it."""
-        return place if group in self.tokens[place].groups else self._near(place, width, group)
+        """Use the original photo, keep the original face; not "follow the original design"."""
+        used = USED if "image" in self.tokens[place].groups else CHANGED
+        return (marked := self._marked(place, "original")) >= 0 and self._is_used(marked, *used)
 
     def _is_owned(self, place: int) -> bool:
-        """This photo, this person, my photo, my face."""
-        is_image = "image" in self.tokens[place].groups
-        if self._is(place, "mine", width=2 * WORD) and (
-            is_image or self.is_used(place, "use", "edit", "keep", "put")
-        ):
+        """My photo, use my face, here is a photo."""
+        if "image" in self.tokens[place].groups and self._is(place, 4 * WORD, "here"):
             return True
-        if is_image and self._is(place, "here", width=4 * WORD):
-            return True
-        if not self._is(place, "this", width=2 * WORD if is_image else CLOSE):
-            return False
-        if is_image:
-            return self.is_used(place, *USED, "make")
-        return self.is_first and self.is_used(place, "use", "edit", "keep", "put")
+        is_mine = self._is(place, 2 * WORD, "mine")
+        return is_mine and ("image" in self.tokens[place].groups or self._is_used(place, *USED))
 
-    def _is_edited(self, place: int) -> bool:
-        """The image that only one that is there can be: edited, or with a person in it."""
-        token, tokens = self.tokens[place], self.tokens
-        if not token.is_spaced:
-            if self.before(place, 0, "object") is not None and self.after(place, FAR, "edit"):
-                return True
-            inside = self.after(place, 0, "in")
-            shown = None if inside is None else self.after(inside, CLOSE, "who", "trait")
-            return shown is not None and self.is_used(place, *USED, "make", "object")
-        definite = place if "the" in token.groups else self.before(place, 0, "the", "this")
-        if definite is None:
+    def _is_pointed_at(self, place: int) -> bool:
+        """Use this photo; with nothing before it that was told of, turn this person."""
+        groups, follows = self.tokens[place].groups, self._text(place + 1)
+        if "image" in groups:
+            is_object = follows in PARTICLES and self._text(place + 2) != TOPIC
+            is_this = self._is(place, 2 * WORD, "this")
+            return is_this and (is_object or self._is_used(place, *USED, "make"))
+        # "Draw this character: a fox"
+        if "who" not in groups or not self.is_first or follows == ":":
             return False
-        if self._text(place + 1) in OF:  # "the photo of Einstein" is one that everybody knows
-            return False
-        if self.before(definite, 0, "edit") is not None:
-            return True
-        inside = definite if "in" in tokens[definite].groups else self.before(definite, 0, "in")
-        if inside is None:
-            return False
-        if self.before(inside, 6 * WORD, "edit") is not None:
-            return True
-        shown = self.before(inside, CLOSE, "who", "trait")
-        if shown is None or tokens[inside].text == "of":
-            return False
-        if "who" not in tokens[shown].groups:
-            return self.is_used(shown, "use", "edit")
-        of = self.before(shown, 2 * WORD, "in")  # a version of the person in the photo
-        return (
-            "from" in tokens[inside].groups or of is not None or self.is_used(shown, *USED, "make")
-        )
+        this = self._before(place, CLOSE, "this")
+        is_of = this >= 0 and self._text(this - 1) == "of"
+        return this >= 0 and (is_of or self._is_used(place, *USED, "make"))
 
-    def _is_changed_first(self, place: int) -> bool:
-        """A prompt that begins by changing the person has told of none."""
-        if not self.is_first:
+    def _acts_on_this(self, place: int) -> bool:
+        """A prompt that begins with "Annotate this meal" can only mean one that is seen."""
+        if not self.is_first or self._after(place, CLOSE, "told") >= 0:
             return False
         if self.tokens[place].is_spaced:
-            return self.is_definite(place) and self.before(place, 2 * WORD, "edit") == 0
-        acted = self.before(place, FAR, "object") is not None
-        return acted and self.after(place, FAR, "edit") is not None
+            is_told = ":" in (self._text(place + 1), self._text(place + 2))
+            return not is_told and 0 <= self._before(place, 0, "use", "edit", "keep", "put") <= 1
+        return place == 0 and self._after(place, FAR, "edit", "put", "use") >= 0
+
+    def _is_changed(self, place: int) -> bool:
+        """Edit the image, remove the cars from the image."""
+        if "image" not in self.tokens[place].groups:
+            return False
+        if not self.tokens[place].is_spaced:
+            is_object = self._before(place, 0, "object") >= 0
+            is_whole = place == 0 and self._after(place, 0, "in") >= 0
+            return (is_object or is_whole) and self._after(place, FAR, "edit") >= 0
+        if (article := self._article(place)) < 0 or self._text(place + 1) in OF:
+            return False
+        inside = self._inside(article)
+        is_changed = self._before(article, 0, "edit") >= 0
+        return is_changed or (inside >= 0 and self._before(inside, 6 * WORD, "edit") >= 0)
+
+    def _shows(self, place: int) -> bool:
+        """The person in the photo, where something is done with the person."""
+        if "image" not in self.tokens[place].groups:
+            return False
+        if not self.tokens[place].is_spaced:
+            inside = self._after(place, 0, "in")
+            shown = self._after(place, 0, "who")
+            shown = shown if inside < 0 else self._after(inside, CLOSE, "who", "trait")
+            return shown >= 0 and self._is_used(place, *USED, "make", "object")
+        inside = self._inside(self._article(place))
+        if inside < 0 and self._text(place) in ("image", "photo", "picture"):
+            inside = self._before(place, 0, "in")
+        shown = self._before(inside, CLOSE, "who", "trait") if inside >= 0 else -1
+        if shown < 0 or self._text(inside) in OF or self._text(place + 1) in OF:
+            return False
+        if "who" not in self.tokens[shown].groups:
+            return self._is_used(shown, "use", "edit")
+        of = self._before(shown, 2 * WORD, "in")  # a version of the person in the photo
+        is_taken = "from" in self.tokens[inside].groups or of >= 0
+        return is_taken or self._is_used(shown, *USED, "make")
+
+    def _article(self, place: int) -> int:
+        return (
+            place if "the" in self.tokens[place].groups else self._before(place, 0, "the", "this")
+        )
+
+    def _inside(self, article: int) -> int:
+        """Where it is said that something is in the image; in some languages by the article."""
+        if article < 0:
+            return -1
+        is_both = "in" in self.tokens[article].groups
+        return article if is_both else self._before(article, 0, "in")
+
+    def _is_changed_first(self, place: int) -> bool:
+        """A prompt that begins by changing a person has told of none."""
+        if not self.is_first or "who" not in self.tokens[place].groups:
+            return False
+        if self.tokens[place].is_spaced:
+            is_certain = self._is(place, CLOSE, *DEFINITE)
+            return is_certain and self._before(place, 2 * WORD, "edit") == 0
+        is_object = self._before(place, FAR, "object") >= 0
+        return is_object and self._after(place, FAR, "edit") >= 0
 
     def _is_numbered(self, place: int) -> bool:
-        """The second image; Image 2; not where a series is told: "Image 2: a tree"."""
-        token, tokens = self.tokens[place], self.tokens
-        first = self.before(place, CLOSE, "first")
-        is_numbered = "image" in token.groups and self._text(place + 1) in NUMBERS
-        if not (is_numbered or "numbered" in token.groups or first is not None):
+        """The second image, Image 2; not where a series is told: "Image 2: a tree"."""
+        groups = self.tokens[place].groups
+        has_number = "numbered" in groups or self._text(place + 1) in NUMBERS
+        first = self._before(place, CLOSE, "first") if "image" in groups else -1
+        if not (first >= 0 or (has_number and groups & {"image", "figure", "numbered"})):
             return False
-        start = place if first is None else first
-        if not token.is_spaced:
-            return self.is_used(start, *USED, "object") or (
-                self.after(place, CLOSE, "in") is not None and self.is_used(start, "make")
-            )
-        if self._text(place + 2) == ":" or "image" not in token.groups:
+        start = first if first >= 0 else place
+        if not self.tokens[place].is_spaced:
+            noun = place if "numbered" in groups else place + 1
+            is_object = self._text(noun + 1) in PARTICLES and self._text(noun + 2) != TOPIC
+            is_inside = self._after(noun, 0, "in") >= 0 if noun < len(self.tokens) else False
+            return is_object or is_inside or self._is_used(start, *USED, "object")
+        before = self._before(start, CLOSE, "in", *USED)
+        if before < 0 or self._text(place + 2) == ":":
             return False
-        before = self.before(start, CLOSE, "in", *USED)
-        if before is None:
-            return False
-        return self.is_used(start, "use", "edit", "keep", "put", "match") or (
-            self.before(before, 0, "who", "trait") is not None
-        )
+        return self._is_used(start, *USED) or self._before(before, 0, "who", "trait") >= 0
 
     def _is_matched(self, place: int) -> bool:
-        """Identical to the reference, and nothing after it."""
-        follows = self.tokens[place + 1] if place + 1 < len(self.tokens) else None
-        if follows is not None and (follows.groups or follows.text[0].isalpha()):
-            return False
-        return self.before(place, CLOSE, "match", "from", "use") is not None
+        """Identical to the reference, and no word after it that would say to what."""
+        follows = self._text(place + 1)
+        is_end = not follows[:1].isalpha()
+        return is_end and self._before(place, CLOSE, "match", "from", "use") >= 0
 
     def _changes_me(self, place: int) -> bool:
-        is_edited = "edit" in self.tokens[place].groups
-        return (
-            is_edited
-            or self._near(place, 0, "edit") is not None
-            or (
-                self.before(place, 0, "object") is not None
-                and self.after(place, FAR, "edit") is not None
-            )
-        )
+        """Turn me into a baker."""
+        is_object = self._before(place, 0, "object") >= 0
+        is_changed = "edit" in self.tokens[place].groups or self._near(place, 0, "edit") >= 0
+        return is_changed or (is_object and self._after(place, FAR, "edit") >= 0)
+
+
+RULES: tuple[Callable[[Clause, int], bool], ...] = (
+    Clause._is_sent,
+    Clause._is_to_upload,
+    Clause._is_reference,
+    Clause._is_original,
+    Clause._is_owned,
+    Clause._is_pointed_at,
+    Clause._is_changed,
+    Clause._shows,
+    Clause._is_changed_first,
+    Clause._is_numbered,
+)
 
 
 def needs_image(prompt: str) -> bool:
@@ -380,5 +419,8 @@ def mentions_image(prompt: str) -> bool:
 def _clauses(text: str) -> Iterator[Clause]:
     plain = JOINED.sub(" ", _plain(LETTERED.sub(r"\1 1", text)))
     pieces = (piece for piece in CLAUSE_END.split(plain) if piece.strip())
-    for number, piece in enumerate(pieces):
-        yield Clause(_tokens(piece), number == 0)
+    words = 0
+    for piece in pieces:
+        clause = Clause(_tokens(piece), is_first=words <= FEW)
+        yield clause
+        words += clause.tokens[-1].end
