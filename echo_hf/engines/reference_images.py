@@ -152,7 +152,8 @@ class Clause:
                 return True
             if "this" in token.groups and self._acts_on_this(place):
                 return True
-        return self.has("face") and self.has("keep") and self.has("unchanged")
+        is_kept = self.has("face") and self.has("keep") and self.has("unchanged")
+        return is_kept or self.has("gave")
 
     def asks_for_image(self) -> bool:
         """Whether it asks its reader to give an image."""

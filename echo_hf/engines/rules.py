@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from echo_hf.engines.base import ABSTAINED, Completion, ModelFree, Request, register
 from echo_hf.engines.phrases import Phrases, lower_words, one_of, read_words, straight
-from echo_hf.engines.reference_images import QUOTED, needs_image
+from echo_hf.engines.reference_images import QUOTED, asks_for_image, needs_image
 from echo_hf.images.loader import BadImageError, open_image
 
 Inputs = Mapping[str, Any]
@@ -277,7 +277,12 @@ PLACES: tuple[Any, ...] = (1, 2, 3, 4, *SIDES)
 
 
 def roles(inputs: Inputs) -> Answer | None:
-    """What the images of a sample are, where descriptions or captions say it of each of them."""
+    """What the images of a sample are, where descriptions or captions say it of each of them.
+
+    Asked for an image that is not there, that there is one, where words point at it.
+    """
+    if "placeholders" not in inputs:
+        return {"needs_absent_image": True} if _lacks_image(inputs) else None
     if inputs["placeholders"]:
         return None
     images = {one["number"]: one for one in inputs["pictures"] if not one.get("same_as")}
@@ -307,6 +312,12 @@ def roles(inputs: Inputs) -> Answer | None:
         "collage": collage,
     }
     return {"samples": [sample]}
+
+
+def _lacks_image(inputs: Inputs) -> bool:
+    own = (post["text"] or "" for post in inputs["posts"] if post["own"])
+    beside = (text.replace(inputs["prompt"], "\n") for text in own)
+    return needs_image(inputs["prompt"]) or any(map(asks_for_image, beside))
 
 
 def _described(alt: str, inputs: Inputs) -> str | None:
