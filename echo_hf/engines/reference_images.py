@@ -240,7 +240,9 @@ class Clause:
             return self._is_used(place, "use", "edit")
         if (marked := self._after(place, 2 * WORD, "sent")) < 0:
             return False
-        is_title = place == 0 and self._text(marked + 1) in ("", ":")  # "Photo attached: ..."
+        # "Photo attached: ...", "Reference image attached"
+        is_begun = place == 0 or self._marked(place, "reference") == 0
+        is_title = is_begun and self._text(marked + 1) in ("", ":")
         said = (self._is_definite(place) or is_title, self._is_used(place, *USED))
         return any(said) if is_image else all(said)
 
@@ -257,7 +259,8 @@ class Clause:
         if (marked := self._marked(place, "reference")) < 0:
             return False
         is_in = self._before(marked, 0, "in") >= 0
-        return is_in or self._is_definite(marked) or self._is_used(marked, *USED)
+        is_taken = is_in or self._text(place + 1) in PARTICLES
+        return is_taken or self._is_definite(marked) or self._is_used(marked, *USED)
 
     def _is_original(self, place: int) -> bool:
         """Use the original photo, keep the original face; not "follow the original design"."""
@@ -282,8 +285,10 @@ class Clause:
         if "who" not in groups or not self.is_first or follows == ":":
             return False
         this = self._before(place, CLOSE, "this")
-        is_of = this >= 0 and self._text(this - 1) == "of"
-        return this >= 0 and (is_of or self._is_used(place, *USED, "make"))
+        if this < 0:
+            return False
+        is_of = "in" in self.tokens[this].groups or self._before(this, 0, "in") >= 0
+        return is_of or follows in PARTICLES or self._is_used(place, *USED, "make")
 
     def _acts_on_this(self, place: int) -> bool:
         """A prompt that begins with "Annotate this meal" can only mean one that is seen."""
@@ -291,8 +296,11 @@ class Clause:
             return False
         if self.tokens[place].is_spaced:
             is_told = ":" in (self._text(place + 1), self._text(place + 2))
-            return not is_told and 0 <= self._before(place, 0, "use", "edit", "keep", "put") <= 1
-        return place == 0 and self._after(place, FAR, "edit", "put", "use") >= 0
+            is_direct = 0 <= self._before(place, 0, "use", "edit", "keep", "put") <= 1
+            inside = self._before(place, 0, "in")  # "Translate the text on this poster"
+            is_changed = inside >= 0 and self._before(inside, 4 * WORD, "edit") == 0
+            return not is_told and (is_direct or is_changed)
+        return place == 0 and self._after(place, 3 * FAR, "edit", "put", "use") >= 0
 
     def _is_changed(self, place: int) -> bool:
         """Edit the image, remove the cars from the image."""
@@ -364,10 +372,16 @@ class Clause:
             is_object = self._text(noun + 1) in PARTICLES and self._text(noun + 2) != TOPIC
             is_inside = self._after(noun, 0, "in") >= 0 if noun < len(self.tokens) else False
             return is_object or is_inside or self._is_used(start, *USED, "object")
-        before = self._before(start, CLOSE, "in", *USED)
-        if before < 0 or self._text(place + 2) == ":":
+        if self._text(place + 2) == ":":
             return False
-        return self._is_used(start, *USED) or self._before(before, 0, "who", "trait") >= 0
+        before = self._before(start, CLOSE, "in", *USED)
+        if before < 0:
+            return self.has(*USED) and len(self._numbers()) > 1
+        return self._is_used(start, *USED) or self._before(before, 0, *NOUNS) >= 0
+
+    def _numbers(self) -> set[str]:
+        nouns = (nth for nth, one in enumerate(self.tokens) if one.groups & {"image", "figure"})
+        return {text for nth in nouns if (text := self._text(nth + 1)) in NUMBERS}
 
     def _is_matched(self, place: int) -> bool:
         """Identical to the reference, and no word after it that would say to what."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
@@ -157,7 +158,7 @@ def _clean(text: str) -> str:
     text = text[start.end() :] if start else text
     if fenced := FENCE.match(text):
         return fenced[1].strip()
-    text = _without_added(text)
+    text = _without_added(without_notes(text))
     body, _, last = text.rpartition("\n")
     if body.strip() and len(last) <= LONGEST_REMARK:
         is_remark = _phrases("remark").pattern.match(straight(last.strip()))
@@ -169,6 +170,54 @@ def _clean(text: str) -> str:
         elif len(inside) > len(rest):  # a prompt with a remark, or one that begins with a title
             return ""
     return "" if _phrases("pointer").are_all(text) else text
+
+
+# A line that names what follows, as the parts of a prompt may.
+FIELD = re.compile(r"^[^\w\n\"“「『]{0,12}\w[\w &/'-]{0,30}[*_ ]{0,3}[:：]", re.MULTILINE)
+ADMONITION = r"\[!(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION)\]"
+BLANK_LINE = re.compile(r"\n[ \t]*\n\Z")
+LINKED = re.compile(r"[^\n]*(?:https?://|www\.|[@＠]\w)")
+MOST_FIELDS = 2  # more of them, and a note is one as well
+
+
+@cache
+def _note() -> re.Pattern[str]:
+    words = read_words(WORDS)
+    note, source = one_of(words["note"]), one_of(words["source"])
+    return re.compile(
+        rf"^[^\w\n\"“「『]{{0,12}}(?:{ADMONITION}|(?:(?P<note>{note})|(?P<source>{source}))"
+        r"(?:\s?[(（][^()（）\n]{1,40}[)）])?[*_ ]{0,3}[:：])",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+def without_notes(text: str) -> str:
+    """A prompt without the notes on it that follow: "Notes: works best at 16:9"."""
+    fields = [field.start() for field in FIELD.finditer(text)]
+    notes = list(_note().finditer(text))
+    named = {note.start() for note in notes}
+    last = max((start for start in fields if start not in named), default=-1)
+    for note in notes:
+        start = note.start()
+        before = text[:start]
+        is_paragraph = bool(BLANK_LINE.search(before))
+        is_alone = bool(note["source"]) and bool(LINKED.match(text, note.end()))
+        is_field = bisect_left(fields, start) >= MOST_FIELDS and (start < last or not is_paragraph)
+        if not before.strip() or _is_open(before) or (is_field and not is_alone):
+            continue
+        if is_paragraph or note["source"]:
+            return before.rstrip()
+    return text
+
+
+def _is_open(text: str) -> bool:
+    """Whether what follows a text stands in its fence, quotes or brackets."""
+    pairs = [("{", "}"), ("“", "”"), ("«", "»"), ("「", "」"), ("『", "』")]
+    return (
+        text.count("```") % 2 == 1
+        or text.count('"') % 2 == 1
+        or any(text.count(one) > text.count(two) for one, two in pairs)
+    )
 
 
 def _without_added(text: str) -> str:
