@@ -160,6 +160,9 @@ class Clause:
         if self.has("without"):
             return False
         images = [place for place, token in enumerate(self.tokens) if "image" in token.groups]
+        is_label = self._text(1) == ":" and "reference" in self.tokens[0].groups
+        if images and is_label:  # "Input: a photo of a couple"
+            return True
         for place in images:
             upload = self._near(place, 4 * WORD, "upload")
             if upload >= 0 and self._text(upload - 1) not in WE:
