@@ -309,7 +309,7 @@ class Review(Reason):
 class Doubt(Reason):
     """Why a sample may not be the task that it seems to be: the values of `doubts`."""
 
-    LACKS_INPUT = "lacks_input", "its prompt speaks of an image that came with it; none is there"
+    LACKS_INPUT = "lacks_input", "it starts from an image that came with it; none is there"
     ROLES_CONTRADICT = "roles_contradict", "it lacks an image that the model gave it and elsewhere"
     SCREENSHOT_WHOLE = "screenshot_whole", "its images stand in a screenshot nobody has taken apart"
 
