@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +38,7 @@ MOST_WORDS = 4  # of a phrase
 WORD = 2  # the width of a word; a character of a script without spaces is half of one
 CLOSE, FAR = 1 * WORD, 12 * WORD
 FEW = 6 * WORD  # which tell of nothing yet
+MOST_TOKENS = 400  # of a clause: a longer one, without a stop, is cut
 
 
 class Token(NamedTuple):
@@ -206,13 +207,12 @@ class Clause:
         own = self.tokens[place].groups
         return not own.isdisjoint(groups) or self._before(place, width, *groups) >= 0
 
-    def _marked(self, place: int, group: str) -> int:
+    def _marked(self, place: int, group: str, behind: str) -> int:
         """Where a noun is said to be of a kind: in itself, or by the word before or after it."""
         width = CLOSE if self.tokens[place].is_spaced else CLOSE // 2
-        if group in self.tokens[place].groups:
-            return place
-        marked = self._near(place, width, group)
-        return min(marked, place) if marked >= 0 else -1
+        is_marked = group in self.tokens[place].groups or self._after(place, width, behind) >= 0
+        before = self._before(place, width, group)
+        return before if before >= 0 else place if is_marked else -1
 
     def _is_used(self, place: int, *groups: str) -> bool:
         """Whether it is said what to do with a thing: before it; without spaces, after it too."""
@@ -244,22 +244,24 @@ class Clause:
         if (marked := self._after(place, 2 * WORD, "sent")) < 0:
             return False
         # "Photo attached: ...", "Reference image attached"
-        is_begun = place == 0 or self._marked(place, "reference") == 0
+        is_begun = place == 0 or self._marked(place, "reference", "referenced") == 0
         is_title = is_begun and self._text(marked + 1) in ("", ":")
         said = (self._is_definite(place) or is_title, self._is_used(place, *USED))
         return any(said) if is_image else all(said)
 
     def _is_to_upload(self, place: int) -> bool:
-        """[upload image] or [character image], as blanks are written."""
+        """[upload image], [character image] or [image 1], as blanks are written."""
         if "image" not in self.tokens[place].groups or not self._is_bracketed(place):
             return False
+        if self._text(place + 1) in NUMBERS:
+            return self._text(place + 2) in BRACKETS.values()
         is_closed = self._text(place + 1) in BRACKETS.values()
         upload = self._before(place, CLOSE, "upload")
         return upload >= 0 or (is_closed and self._before(place, 0, "who") >= 0)
 
     def _is_reference(self, place: int) -> bool:
         """The reference image; with a word on what to do with it, reference image."""
-        if (marked := self._marked(place, "reference")) < 0:
+        if (marked := self._marked(place, "reference", "referenced")) < 0:
             return False
         is_in = self._before(marked, 0, "in") >= 0
         is_taken = is_in or self._text(place + 1) in PARTICLES
@@ -268,7 +270,9 @@ class Clause:
     def _is_original(self, place: int) -> bool:
         """Use the original photo, keep the original face; not "follow the original design"."""
         used = USED if "image" in self.tokens[place].groups else CHANGED
-        return (marked := self._marked(place, "original")) >= 0 and self._is_used(marked, *used)
+        return (marked := self._marked(place, "original", "original")) >= 0 and self._is_used(
+            marked, *used
+        )
 
     def _is_owned(self, place: int) -> bool:
         """My photo, use my face, here is a photo."""
@@ -434,11 +438,14 @@ def mentions_image(prompt: str) -> bool:
     return any(clause.has("image", "sent", "numbered") for clause in _clauses(prompt))
 
 
-def _clauses(text: str) -> Iterator[Clause]:
+@lru_cache(maxsize=32)
+def _clauses(text: str) -> tuple[Clause, ...]:
     plain = JOINED.sub(" ", _plain(LETTERED.sub(r"\1 1", text)))
-    pieces = (piece for piece in CLAUSE_END.split(plain) if piece.strip())
-    words = 0
-    for piece in pieces:
-        clause = Clause(_tokens(piece), is_first=words <= FEW)
-        yield clause
-        words += clause.tokens[-1].end
+    clauses, words = list[Clause](), 0
+    for piece in (piece for piece in CLAUSE_END.split(plain) if piece.strip()):
+        tokens = _tokens(piece)
+        for first in range(0, len(tokens), MOST_TOKENS):
+            some = tokens[first : first + MOST_TOKENS]
+            clauses.append(Clause(some, is_first=words + some[0].start <= FEW))
+        words += tokens[-1].end
+    return tuple(clauses)

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +177,8 @@ FIELD = re.compile(r"^[^\w\n\"“「『]{0,12}\w[\w &/'-]{0,30}[*_ ]{0,3}[:：]"
 ADMONITION = r"\[!(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION)\]"
 BLANK_LINE = re.compile(r"\n[ \t]*\n\Z")
 LINKED = re.compile(r"[^\n]*(?:https?://|www\.|[@＠]\w)")
-MOST_FIELDS = 2  # more of them, and a note is one as well
+FEWEST_FIELDS = 2  # of a list, in which a note is one as well
+MOST_NOTES = 200  # that are looked at: each may stand in a quote that began far above
 
 
 @cache
@@ -194,7 +195,7 @@ def _note() -> re.Pattern[str]:
 def without_notes(text: str) -> str:
     """A prompt without the notes on it that follow: "Notes: works best at 16:9"."""
     fields = [field.start() for field in FIELD.finditer(text)]
-    notes = list(_note().finditer(text))
+    notes = list(islice(_note().finditer(text), MOST_NOTES))
     named = {note.start() for note in notes}
     last = max((start for start in fields if start not in named), default=-1)
     for note in notes:
@@ -202,7 +203,9 @@ def without_notes(text: str) -> str:
         before = text[:start]
         is_paragraph = bool(BLANK_LINE.search(before))
         is_alone = bool(note["source"]) and bool(LINKED.match(text, note.end()))
-        is_field = bisect_left(fields, start) >= MOST_FIELDS and (start < last or not is_paragraph)
+        is_field = bisect_left(fields, start) >= FEWEST_FIELDS and (
+            start < last or not is_paragraph
+        )
         if not before.strip() or _is_open(before) or (is_field and not is_alone):
             continue
         if is_paragraph or note["source"]:

@@ -383,7 +383,8 @@ def test_a_line_like_a_note_within_a_prompt_is_part_of_it(prompt: str) -> None:
     ["turn " * 4000, "the " * 4000, "turn a b " * 2000, ("turn " + "x" * 59 + " ") * 200,
      "@a " * 3000, "!? " * 3000, "Prompt: " * 2000, "#a " * 3000 + "x", "Prompt: a " + "```" * 3000,
      "Prompt:\n" + "\n\nmine" * 2000, "left right " * 1500, "1/2 Prompt: a, " * 1000,
-     "this photo " * 1500, "图1的" * 3000, "“" + "\n\nNote: a" * 1500],
+     "the photo, " * 3000, "use a b c d e f g h i j k l m n " + "image 1 x " * 2000, "图1是" * 4000,
+     "“" + "\n\nNote: a" * 3000],
 )  # fmt: skip
 def test_hostile_text_takes_no_time(text: str) -> None:
     begun = time.thread_time()
