@@ -100,8 +100,10 @@ def _tokens(clause: str) -> list[Token]:
     while at < len(clause):
         tail = clause[at : at + longest]
         inside = at > 0 and ord(clause[at - 1]) > 0x2E7F
-        pieces = (tail[:n] for n in range(len(tail), 0, -1))
-        fits = (one for one in pieces if one in known.unspaced and not (inside and one[-1] == " "))
+        heads = (tail[:n] for n in range(len(tail), 0, -1))
+        fits = (
+            head for head in heads if head in known.unspaced and not (inside and head[-1] == " ")
+        )
         if text := next(fits, None):
             add(text, known.unspaced[text], len(text), is_spaced=False)
         elif at in of_word:
@@ -225,7 +227,7 @@ class Clause:
 
     def _is_bracketed(self, place: int) -> bool:
         start, earlier = self.tokens[place].start, self.tokens[:place]
-        return any(start - one.end <= CLOSE for one in earlier if one.text in BRACKETS)
+        return any(start - token.end <= CLOSE for token in earlier if token.text in BRACKETS)
 
     def _text(self, place: int) -> str:
         return self.tokens[place].text if 0 <= place < len(self.tokens) else ""
@@ -270,9 +272,8 @@ class Clause:
     def _is_original(self, place: int) -> bool:
         """Use the original photo, keep the original face; not "follow the original design"."""
         used = USED if "image" in self.tokens[place].groups else CHANGED
-        return (marked := self._marked(place, "original", "original")) >= 0 and self._is_used(
-            marked, *used
-        )
+        marked = self._marked(place, "original", "original")
+        return marked >= 0 and self._is_used(marked, *used)
 
     def _is_owned(self, place: int) -> bool:
         """My photo, use my face, here is a photo."""
@@ -345,9 +346,8 @@ class Clause:
         return is_taken or self._is_used(shown, *USED, "make")
 
     def _article(self, place: int) -> int:
-        return (
-            place if "the" in self.tokens[place].groups else self._before(place, 0, "the", "this")
-        )
+        is_whole = "the" in self.tokens[place].groups
+        return place if is_whole else self._before(place, 0, "the", "this")
 
     def _inside(self, article: int) -> int:
         """Where it is said that something is in the image; in some languages by the article."""
@@ -387,8 +387,10 @@ class Clause:
         return self._is_used(start, *USED) or self._before(before, 0, *NOUNS) >= 0
 
     def _numbers(self) -> set[str]:
-        nouns = (nth for nth, one in enumerate(self.tokens) if one.groups & {"image", "figure"})
-        return {text for nth in nouns if (text := self._text(nth + 1)) in NUMBERS}
+        """The numbers that images of the clause have."""
+        names = {"image", "figure"}
+        nouns = (place for place, token in enumerate(self.tokens) if token.groups & names)
+        return {text for place in nouns if (text := self._text(place + 1)) in NUMBERS}
 
     def _is_matched(self, place: int) -> bool:
         """Identical to the reference, and no word after it that would say to what."""
@@ -440,10 +442,10 @@ def mentions_image(prompt: str) -> bool:
 
 @lru_cache(maxsize=32)
 def _clauses(text: str) -> tuple[Clause, ...]:
-    plain = JOINED.sub(" ", _plain(LETTERED.sub(r"\1 1", text)))
     clauses, words = list[Clause](), 0
-    for piece in (piece for piece in CLAUSE_END.split(plain) if piece.strip()):
-        tokens = _tokens(piece)
+    for piece in CLAUSE_END.split(LETTERED.sub(r"\1 1", text)):
+        if not (tokens := _tokens(JOINED.sub(" ", _plain(piece)))):
+            continue
         for first in range(0, len(tokens), MOST_TOKENS):
             some = tokens[first : first + MOST_TOKENS]
             clauses.append(Clause(some, is_first=words + some[0].start <= FEW))

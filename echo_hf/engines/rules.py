@@ -49,7 +49,8 @@ class RulesEngine(ModelFree):
 @cache
 def _source() -> str:
     files = (WORDS.with_name(f"{name}{end}") for name in MODULES for end in (".py", ".yaml"))
-    return hashlib.sha256(b"".join(one.read_bytes() for one in files if one.exists())).hexdigest()
+    read = b"".join(file.read_bytes() for file in files if file.exists())
+    return hashlib.sha256(read).hexdigest()
 
 
 @cache
@@ -173,9 +174,9 @@ def _clean(text: str) -> str:
 
 
 # A line that names what follows, as the parts of a prompt may.
-FIELD = re.compile(r"^[^\w\n\"“「『]{0,12}\w[\w &/'-]{0,30}[*_ ]{0,3}[:：]", re.MULTILINE)
+FIELD = re.compile(r"^[^\w\n\"“「『]{0,12}\w[\w &/'-]{0,30}[*_ ]{0,3}[:：](?!//)", re.MULTILINE)
 ADMONITION = r"\[!(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION)\]"
-BLANK_LINE = re.compile(r"\n[ \t]*\n\Z")
+BLANK_LINE = re.compile(r"\n[ \t\r]*\n\Z")
 LINKED = re.compile(r"[^\n]*(?:https?://|www\.|[@＠]\w)")
 FEWEST_FIELDS = 2  # of a list, in which a note is one as well
 MOST_NOTES = 200  # that are looked at: each may stand in a quote that began far above
@@ -219,7 +220,7 @@ def _is_open(text: str) -> bool:
     return (
         text.count("```") % 2 == 1
         or text.count('"') % 2 == 1
-        or any(text.count(one) > text.count(two) for one, two in pairs)
+        or any(text.count(begin) > text.count(end) for begin, end in pairs)
     )
 
 

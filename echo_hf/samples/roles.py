@@ -111,13 +111,15 @@ class Roles(SampleStage):
         every = super()._asked(rows)
         if self.answers is None:
             return every
-        open_ones = [
-            nth for nth, row in enumerate(rows) if row["quality"] == "Benchmark" and _mentions(row)
+        candidates = [
+            (row, asked)
+            for row, asked in zip(rows, every, strict=True)
+            if row["quality"] == "Benchmark" and _mentions(row)
         ]
-        given = iter(self.answers.read([one for nth in open_ones for one in every[nth]]))
+        given = iter(self.answers.read([request for _, asked in candidates for request in asked]))
         opening = Message("system", (Text(self.absent_prompt.text),))
-        for nth in open_ones:
-            row, answers = rows[nth], [next(given) for _ in every[nth]]
+        for row, asked in candidates:
+            answers = [next(given) for _ in asked]
             if self.is_lost(row, answers) or not self._may_lack_input(row, answers):
                 continue
             parts, shown, urls = self._question(row, next(iter(self._parts(row)), part_of(row, ())))
@@ -132,7 +134,7 @@ class Roles(SampleStage):
                 row=self._key(row),
                 part=len(answers),
             )
-            every[nth].append(request)
+            asked.append(request)
         return every
 
     def _may_lack_input(self, row: Row, answers: Sequence[Answer]) -> bool:
