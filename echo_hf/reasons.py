@@ -211,6 +211,7 @@ class Unrated(Reason):
     BEYOND_SCALE = "beyond_scale", "the rating is not one of the judge's scale"
     UNSHOWABLE = "unshowable", "the output or an input cannot be shown as an image"
     NO_CHOICE = "no_choice", "the answer names none of the two, and no tie, in the form asked for"
+    AMBIGUOUS = "ambiguous", "the answer holds ratings that differ, and which one counts is open"
     TWO_CHOICES = "two_choices", "the answer makes more than one choice in the form asked for"
     NOT_NEEDED = "not_needed", "not asked on purpose: a part of the samples tells enough"
 
@@ -256,6 +257,10 @@ class Unscored(Reason):
     NOTHING_IN_COMMON = "nothing_in_common", "no judge rated it and another on the same sample"
     FEW_SAMPLES = "few_samples", "fewer than 10 samples say too little of how far others may differ"
     NO_SPREAD = "no_spread", "all samples give the same, which says nothing of how others differ"
+    LOW_COVERAGE = (
+        "low_coverage",
+        "fewer than 95 % of the samples count for both: what is missing may be what one does worse",
+    )
     NO_DRAWS = "no_draws", "no bootstrap was asked for"
     ONE_COMPARISON = "one_comparison", "a single comparison has no standard error"
     NO_DIFFERENCE = "no_difference", "the two do as well as each other: no number separates them"
@@ -366,6 +371,7 @@ class Notice(Reason):
     BAD_TIMESTAMP = "bad_timestamp", "the date cannot be read; the post stays without one"
     BAD_FIELD = "bad_field", "a field has a value of the wrong kind; what can be read of it is kept"
     UNKNOWN_FIELD = "unknown_field", "a field that the format does not have"
+    CUT_NOTE = "cut_note", "the note of an answer is too long: its end is left out, the rest counts"
     BROKEN_IMAGE = "broken_picture", "the image cannot be decoded"
     IMAGE_NOT_FOUND = "picture_not_found", "the image file does not exist"
     IMAGE_WITHOUT_ADDRESS = "picture_without_address", "an image is named, but not where it is"

@@ -111,7 +111,7 @@ def golden_requests() -> dict[str, Request]:
     requests["feedback_phrase"] = feedback.requests(shown)[0][-1]
     requests["roles_absent"] = _about_absent(roles, samples)
     requests["screenshots"] = _about_screenshot(screenshots, shown)
-    requests["rewrite"] = rewriting(TASK, 1000)
+    requests["rewrite"] = rewriting(TASK, 4000)  # as usual
     return {**requests, **_to_guards(safety, shown), **_to_judges()}
 
 

@@ -245,6 +245,7 @@ class Scripted:
     window: int = 4
     cost_usd: float | None = None
     stored: bool = True
+    sees_images: bool | None = None
     asked: list[Request] = field(default_factory=list)
     streams: int = 0
     in_flight: list[int] = field(default_factory=list)

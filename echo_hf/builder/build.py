@@ -31,7 +31,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Shard
 from echo_hf.curate.splits import CONFIGS
-from echo_hf.engines.base import Engine, Engines, abstains, check_installed
+from echo_hf.engines.base import Engine, Engines, abstains, check_installed, check_sees_images
 from echo_hf.engines.memory import check_fit
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import ReleaseError, RunError, SourceError
@@ -78,21 +78,26 @@ class BuildRun:
     def results(self, until: str) -> Iterator[StageResult]:
         """Runs the stages in order, each saved before the next begins."""
         asked: dict[str, EngineChoice] = {}
+        shown = list[tuple[str, Engine]]()
         if (shard := self.config.shard) and until not in up_to(last_asking(self.config)):
             raise RunError(
                 f"{self.config.name!r} is a part of {shard.of!r} and has no release: --shard "
                 f"{shard} goes on with it, `echo-hf merge` makes one of all parts"
             )
         for name in up_to(until):  # before a post is read, an image fetched, a model asked
-            self.stage(name)
-            is_here = not isinstance(self.engine(name), PooledEngine)
+            stage, engine = self.stage(name), self.engine(name)
+            is_here = not isinstance(engine, PooledEngine)
             who, asks = self.config.stages.engine_of(name), not (self.offline or self.replay)
             # One that has run here may have all its answers.
             if who and asks and is_here and self.folder.record(name) is None:
                 asked[who] = self.config.engines[who]
+                if isinstance(stage, ModelStage) and stage.sends_images and engine:
+                    shown.append((name, engine))
         check_fit(asked, estimates=False)
         for choice in asked.values():
             check_installed(choice.kind)
+        for name, engine in shown:
+            check_sees_images(engine, f"stage {name!r}")
         result: StageResult | None = None
         for name in up_to(until):
             result = self._collect() if result is None else self._run(name, unread(result.dataset))

@@ -19,7 +19,7 @@ from echo_hf.judging.board import judge_names
 from echo_hf.judging.judge import BASIS
 from echo_hf.judging.session import Answered, JudgingPlan, JudgingResult
 from echo_hf.judging.trust import drift_said
-from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated
+from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated, Unscored
 from echo_hf.systems.generate import Generated, SystemListing
 
 if TYPE_CHECKING:
@@ -299,6 +299,11 @@ def verdict_of(done: Compared, sure: str) -> str:
         passed = found.verdict == "non_inferior"
         said = "non-inferior: {} is at most {:g}" if passed else "worse: {} is more than {:g}"
         return f"{said.format(done.new, found.margin)} worse than {done.base} ({sure})"
+    if found.reason is Unscored.LOW_COVERAGE:
+        return (
+            f"undecided: {percent(found.coverage)} of the prompts count for both, fewer than 95 %: "
+            "have the rest generated and judged"
+        )
     if found.needed == 0:
         return "undecided: there are prompts enough, and the difference lies near the margin"
     count = "more" if found.needed is None else f"about {found.needed:,} more"

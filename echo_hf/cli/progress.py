@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 LONGEST_PLACE = 60
 LONGEST_REMARK = 400
+LONGEST_ANSWER = 160
 MOST_PLACES = 2
+MOST_FAILED = 0.2  # a share of a stage's requests
+NOT_A_FAILURE = frozenset({Failed.NEEDS_MODEL, Failed.NOT_ANSWERED})
 SECONDS_BETWEEN_LINES = 30
 KINDS = (Reject, Failed, Notice, Doubt, Unfetched)
 MEANINGS = {str(reason): reason.meaning for kind in KINDS for reason in kind}
@@ -94,6 +97,8 @@ class Watch(ProgressListener):
                 meaning = MEANINGS.get(reason, "")
                 loss = f"{'':<12}{count:>9,} {reason}: {meaning}{places(aside, reason)}"
                 say(self.console, loss, "dim")
+        if cause := commonest_failure(stats, aside[1]):
+            say(self.console, f"{'':<12}{cause}", "yellow")
 
     def headlines(self) -> list[str]:
         """The paper's figures for the run: what each stage says of itself."""
@@ -134,6 +139,19 @@ class Watch(ProgressListener):
         bar, self._bar = self._bar, None
         if bar is not None:
             bar.stop()
+
+
+def commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | None:
+    """Why most of a stage's calls failed, and an example, where more than a fifth of them did."""
+    counts = {name: n for name, n in stats.quarantined.items() if name not in NOT_A_FAILURE}
+    failed = sum(counts.values())
+    if failed <= MOST_FAILED * (stats.fill.requests or stats.rows_in):
+        return None
+    name = max(counts, key=counts.__getitem__)
+    of_it = quarantine.filter(pc.equal(quarantine["_reason"], name))
+    example = plain(next(iter(of_it["_detail"].to_pylist()), None), LONGEST_ANSWER)
+    such = f", such as {example!r}" if example else ""
+    return f"{failed:,} failed, {counts[name]:,} of them {name} ({MEANINGS[name]}){such}"
 
 
 def places(aside: Sequence[pa.Table], reason: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import compress
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,7 @@ from echo_hf._infra.text import share
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import Message, Request, Text
-from echo_hf.pipeline.answers import Failure
+from echo_hf.pipeline.answers import Failure, NotedAnswer
 from echo_hf.pipeline.stage import (
     ModelStage,
     RowIssue,
@@ -26,7 +26,7 @@ from echo_hf.pipeline.stage import (
     row_issues,
 )
 from echo_hf.prompts import Prompt, as_data, load_prompt
-from echo_hf.reasons import Status
+from echo_hf.reasons import Notice, Status
 from echo_hf.tables import POSTS, Table
 
 if TYPE_CHECKING:
@@ -34,18 +34,20 @@ if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
 
 
-LONGEST_NOTE = 300
+LONGEST_NOTE = 120
 MOST_TOKENS = 160
 RELEVANCE = POSTS.schema.field("relevance").type
 
 
-class RelevanceAnswer(BaseModel):
+class RelevanceAnswer(NotedAnswer):
     """A score from 1 (certainly not) to 5 (certainly), with a note where it is unsure."""
 
     model_config = ConfigDict(extra="ignore")
+    keyed_lengths: ClassVar[Mapping[str, int]] = {"note": 300}
 
     score: Annotated[int, Field(ge=1, le=5)]
-    note: Annotated[str, Field(max_length=LONGEST_NOTE)] | None = None
+    # Models are told the bound; a longer note is cut, and noted, instead of losing the score.
+    note: Annotated[str, Field(json_schema_extra={"maxLength": LONGEST_NOTE})] | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Relevance(ModelStage):
     """
 
     name: ClassVar[str] = "relevance"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     inputs: ClassVar[Table] = POSTS
     outputs: ClassVar[Table] = POSTS
     answer: ClassVar[type[BaseModel]] = RelevanceAnswer
@@ -121,9 +123,12 @@ class Relevance(ModelStage):
         """The posts with their scores; failed calls are quarantined beside them."""
         posts, keys = table.select(list(POSTS.columns)), keys_of(table, POSTS)
         given = [row[0] if row else None for row in answers]
-        scores = [
-            one and {name: getattr(one, name, None) for name in ("score", "note")} for one in given
-        ]
+        read = {row: one for row, one in enumerate(given) if isinstance(one, RelevanceAnswer)}
+        unscored: dict[str, Any] = {"score": None, "note": None}
+        scores = [answer and unscored for answer in given]
+        for row, answer in read.items():
+            note = answer.note and answer.note[:LONGEST_NOTE]
+            scores[row] = {"score": answer.score, "note": note}
         at = posts.schema.get_field_index("relevance")
         posts = posts.set_column(at, POSTS.schema.field(at), pa.array(scores, RELEVANCE))
         failed = {row: one for row, one in enumerate(given) if isinstance(one, Failure)}
@@ -131,8 +136,20 @@ class Relevance(ModelStage):
             RowIssue(Status.QUARANTINED, [keys[row].as_py()], one.reason, one.detail, one.request)
             for row, one in failed.items()
         ]
+        cut = [
+            row
+            for row, answer in read.items()
+            if answer.note_is_cut or len(answer.note or "") > LONGEST_NOTE
+        ]
+        notices = [RowIssue(Status.NOTED, [keys[row].as_py()], Notice.CUT_NOTE) for row in cut]
         kept = kept_rows(posts, parents_of(keys))
-        return ordered([(range(len(given)), kept), (list(failed), row_issues(POSTS, issues))])
+        return ordered(
+            [
+                (range(len(given)), kept),
+                (list(failed), row_issues(POSTS, issues)),
+                (cut, row_issues(POSTS, notices)),
+            ]
+        )
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many posts got each score."""

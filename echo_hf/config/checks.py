@@ -287,6 +287,8 @@ def check_stand_in(name: str, answered_by: AnsweredBy, note: str | None, expecte
 
 
 MERGE = "tag:yaml.org,2002:merge"
+INTEGER = "tag:yaml.org,2002:int"
+MOST_BITS = 1024  # of an integer: Python refuses to print very long ones
 
 
 def read_yaml(path: Path, what: str, example: str) -> Any:
@@ -338,3 +340,16 @@ class _UniqueKeys(yaml.SafeLoader):
                 merged |= {(key.tag, repr(key.value)): (key, value) for key, value in mapping.value}
         node.value = [*merged.values(), *node.value]
         super().flatten_mapping(node)
+
+    def construct_yaml_int(self, node: Any) -> int:
+        value: int = super().construct_yaml_int(node)
+        if value.bit_length() > MOST_BITS:
+            line, shown = node.start_mark.line + 1, f"{node.value[:20]}..."
+            raise yaml.YAMLError(
+                f"line {line}: {shown!r} is an integer of {value.bit_length():,} bits, expected at "
+                f"most {MOST_BITS:,}: write text in quotation marks"
+            )
+        return value
+
+
+_UniqueKeys.add_constructor(INTEGER, _UniqueKeys.construct_yaml_int)

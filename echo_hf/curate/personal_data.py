@@ -52,6 +52,13 @@ ELSEWHERE = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 HOSTED = re.compile(r"\.(?:bsky\.|deviantart\.|tumblr\.|artstation\.|substack\.)", re.IGNORECASE)
+# Discord, before it gave up numbers; words before a number of something else are no names.
+NUMBERED = re.compile(r"(?<![\w.#/&-])(?P<name>\w[\w.]{1,31})#\d{4}(?![\w#])")
+NOT_NUMBERED = re.compile(
+    r"\d+|pr|issue|no|nr|number|seed|step|page|item|part|room|take|day|card|ticket|bug|id|version"
+    r"|photo|image|img|picture|pic|figure|fig|model|prompt|colou?r|hex|pantone|ral",
+    re.IGNORECASE,
+)
 # "noor (at) example.org", "noor at example dot org"; without brackets only where both are spelled.
 DOT = r"\s*[(\[{<]\s*dot\s*[)\]}>]\s*|\s+dot\s+"
 SPELLED = re.compile(
@@ -167,6 +174,9 @@ def accounts(
         for end in reversed(ends):
             if is_author(text[start:end].lower()) and _is_person(text[start:end], products):
                 yield start, end, "handle"
+    for found in NUMBERED.finditer(text) if "#" in text else ():
+        if not NOT_NUMBERED.fullmatch(found["name"]) and _is_person(found["name"], products):
+            yield *found.span(), "handle"
     for found in ELSEWHERE.finditer(text) if "/" in text or HOSTED.search(text) else ():
         shape = str(found.lastgroup)
         if _is_person(found[shape], products):
@@ -183,6 +193,36 @@ def names_of(authors: Iterable[str | None], shortest_word: int = SHORTEST_WORD) 
         and len(one) >= (shortest_word if one.isalpha() else SHORTEST_NAME)
         and any(map(str.isalpha, one))
     )
+
+
+class NamesWithin:
+    """Tells whether any of many names is a part of a text, in one pass over the text.
+
+    Args:
+        names: Names as `joined` gives them.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = frozenset(filter(None, names))
+        self._first = min(map(len, self.names), default=1)
+        lengths: dict[str, set[int]] = {}
+        for name in self.names:
+            lengths.setdefault(name[: self._first], set()).add(len(name))
+        self._lengths = {first: sorted(some) for first, some in lengths.items()}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def is_part_of(self, text: str) -> bool:
+        """Whether a text holds one of the names."""
+        if not self.names:
+            return False
+        firsts = (text[at : at + self._first] for at in range(len(text) - self._first + 1))
+        return any(
+            text[at : at + length] in self.names
+            for at, first in enumerate(firsts)
+            for length in self._lengths.get(first, ())
+        )
 
 
 def joined(name: str) -> str:

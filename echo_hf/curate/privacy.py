@@ -31,6 +31,7 @@ from echo_hf.curate.personal_data import (
     SHORTEST_NAME,
     WORD,
     Found,
+    NamesWithin,
     bare,
     joined,
     masked,
@@ -137,7 +138,7 @@ class Privacy(Stage):
     """
 
     name: ClassVar[str] = "privacy"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     stays: ClassVar[bool] = True
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = CLEANED_SAMPLES
@@ -215,11 +216,10 @@ class Privacy(Stage):
         urls = [sample["post_urls"][0], *(one["post_url"] for one in sample["community_feedback"])]
         if self.key is None and any(map(names.get, urls)):
             findings.append((Notice.NO_AUTHOR_KEY, None))
-        near = {joined(name) for name in names_of(names.values(), SHORTEST_NAME)}
+        near = NamesWithin(map(joined, names_of(names.values(), SHORTEST_NAME)))
 
         def beginnings(text: str, words: Collection[str]) -> Collection[str]:
-            whole = joined(text.lower())
-            is_near = any(map(whole.__contains__, near))
+            is_near = near.is_part_of(joined(text.lower()))
             return words if is_near else self._first_words.intersection(words)
 
         def search(text: str) -> list[Found]:

@@ -157,11 +157,18 @@ def with_sources(sample: Sample, context: Sequence[Sample]) -> dict[str, Any]:
     posts = [*own, *(post for post in context if post not in own)]
     near, every = sources_of(own), sources_of(posts)
     told = prompt_source(sample["prompt"])
+    by_post: dict[str | None, list[Source]] = {}
+    for source in every:
+        by_post.setdefault(source.post_url, []).append(source)
+    comments = [
+        _feedback(said, by_post.get(said["post_url"], []), every)
+        for said in sample["community_feedback"]
+    ]
     return {
         **sample,
         "prompt_sha256": text_digest(sample["prompt"]),
         "prompt_spans": _spans(sample["prompt"], near, every),
-        "community_feedback": [_feedback(said, every) for said in sample["community_feedback"]],
+        "community_feedback": comments,
         "picture_sources": picture_sources(sample, posts),
         "provenance": with_quotes(
             sample["provenance"], lambda text: _spans(text, [told, *near], [told, *every])
@@ -174,8 +181,9 @@ def prompt_source(prompt: str) -> Source:
     return Source(None, PROMPT, prompt)
 
 
-def _feedback(said: Mapping[str, Any], every: Sequence[Source]) -> dict[str, Any]:
-    own = [source for source in every if source.post_url == said["post_url"]]
+def _feedback(
+    said: Mapping[str, Any], own: Sequence[Source], every: Sequence[Source]
+) -> dict[str, Any]:
     text = said["feedback"]
     found = spans_of(text, own)
     return {**said, "sha256": text_digest(text), "spans": _rows(found, every)}

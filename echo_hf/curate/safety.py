@@ -239,6 +239,7 @@ class Safety(SampleStage):
     name: ClassVar[str] = "safety"
     version: ClassVar[int] = 1
     answer: ClassVar[type[BaseModel]] = SafetyAnswer
+    sends_images: ClassVar[bool] = True
     max_tokens: ClassVar[int] = INSTRUCTED.max_tokens
 
     images: ImageStore = field(metadata={"digest": False})

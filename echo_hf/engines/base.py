@@ -136,7 +136,8 @@ class Engine(Protocol):
     """Something that answers requests.
 
     One that is no model, and may leave requests unanswered, has `abstains = True` as well; one that
-    asks a model which somebody hosts has `hosted = True`, and is asked from one machine alone.
+    asks a model which somebody hosts has `hosted = True`, and is asked from one machine alone; one
+    whose model reads text alone has `sees_images = False`.
 
     Attributes:
         stored: Whether its answers are kept; false only where asking again is as cheap as reading.
@@ -269,6 +270,15 @@ def check_installed(kind: str, who: str | None = None) -> None:
     if taken := needs.chooses and needs.chooses():
         check_installed(taken, who)
     needs.check_installed(who or f"engine {kind!r}")
+
+
+def check_sees_images(engine: Engine, who: str) -> None:
+    """Refuses an engine whose model reads text alone, where images are sent."""
+    if getattr(engine, "sees_images", None) is False:
+        raise EngineError(
+            f"{who} sends images, and {engine.signature().get('model')!r} reads text alone: name "
+            "an engine with a vision-language model, such as Qwen/Qwen2.5-VL-7B-Instruct"
+        )
 
 
 def read_options(model: type[Options], given: Mapping[str, Any], kind: str) -> Options:

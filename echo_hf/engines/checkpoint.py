@@ -36,6 +36,7 @@ NAMES = (
     (re.compile(r"qwen[-_]?3([-_]?vl|[._]5)"), "qwen3_vl"),
 )
 CONFIG = "config.json"
+OF_IMAGES = re.compile(r"(^|_)(vision|visual|images?|img|vit)(_|$)")  # keys of a config
 COMMIT = re.compile(r"[0-9a-f]{40}")
 # What a tokenizer, a template and a processor are made of; a README decides no answer.
 SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken")
@@ -56,6 +57,7 @@ class Checkpoint:
     name: str
     revision: str
     family: str | None
+    sees_images: bool | None = None  # null where nothing here tells
 
     @property
     def commit(self) -> str | None:
@@ -84,7 +86,8 @@ def find_checkpoint(
             raise EngineError(
                 f"model {model!r} is a folder, which has no revision {revision!r}: leave it out"
             )
-        return Checkpoint(str(folder), folder.resolve().name, _digest(folder), family_of(model))
+        name, digest = folder.resolve().name, _digest(folder)
+        return Checkpoint(str(folder), name, digest, family_of(model), sees_images(folder))
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     revision = revision or "main"
@@ -105,7 +108,22 @@ def find_checkpoint(
                 "the commit as `revision` to read stored answers without the model"
             ) from error
     snapshot = Path(found).parent
-    return Checkpoint(model, model, snapshot.name, family_of(str(snapshot)))
+    family, sees = family_of(str(snapshot)), sees_images(snapshot)
+    return Checkpoint(model, model, snapshot.name, family, sees)
+
+
+def sees_images(folder: Path) -> bool | None:
+    """Whether a model reads images, as its config shows; null where it does not show it."""
+    try:
+        config = json.loads((folder / CONFIG).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(config, dict):
+        return None
+    if any(map(OF_IMAGES.search, config)):
+        return True
+    names = config.get("architectures") or [""]
+    return False if all(str(name).endswith("ForCausalLM") for name in names) else None
 
 
 def is_hub_name(model: str) -> bool:
@@ -263,6 +281,11 @@ class CheckpointEngine(StreamingEngine):
             "chat_template": template and hashlib.sha256(template.read_bytes()).hexdigest(),
             "chat_template_kwargs": dict(options.chat_template_kwargs),
         }
+
+    @property
+    def sees_images(self) -> bool | None:
+        """Whether the model reads images; null where nobody can say before it is loaded."""
+        return self._checkpoint.sees_images
 
     def _read(self, reference: ImageRef) -> Image.Image:
         return sent_reference(reference, self._budget)

@@ -240,16 +240,19 @@ class TransformersEngine(CheckpointEngine):
             self._loaded = self._made()
         except Exception as error:  # whatever the driver, the memory or the files are short of
             raise EngineError(
-                f"cannot load {self.options.model!r} ({reason(error)}): expected a vision-language "
-                "model made for chat, that transformers itself knows (code that comes with a model "
-                "is never run), with safetensors weights that fit into memory"
+                f"cannot load {self.options.model!r} ({reason(error)}): expected a language or "
+                "vision-language model made for chat, that transformers itself knows (code that "
+                "comes with a model is never run), with safetensors weights that fit into memory"
             ) from error
 
     def _made(self) -> Any:
         from transformers import (
+            MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
             AutoConfig,
+            AutoModelForCausalLM,
             AutoModelForImageTextToText,
             AutoProcessor,
+            AutoTokenizer,
             GenerationConfig,
         )
 
@@ -261,7 +264,9 @@ class TransformersEngine(CheckpointEngine):
             # No chunks, says Llama Guard; transformers counts with the null and fails. One chunk
             # that holds the longest request and its answer is no chunks.
             text.attention_chunk_size = text.max_position_embeddings
-        model = AutoModelForImageTextToText.from_pretrained(
+        self._sees_images = type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+        kind = AutoModelForImageTextToText if self._sees_images else AutoModelForCausalLM
+        model = kind.from_pretrained(
             checkpoint.source,
             config=config,
             dtype=options.dtype,
@@ -269,12 +274,14 @@ class TransformersEngine(CheckpointEngine):
             use_safetensors=True,
             **given,
         )
-        self._processor = AutoProcessor.from_pretrained(checkpoint.source, **given)
+        reader = AutoProcessor if self._sees_images else AutoTokenizer
+        self._processor = reader.from_pretrained(checkpoint.source, **given)
         if options.chat_template is not None:
             self._processor.chat_template = options.chat_template.read_text("utf-8")
         if not self._processor.chat_template:
             raise EngineError("it has no chat template: name a file as `chat_template`")
-        tokenizer = self._processor.tokenizer
+        tokenizer = self._processor.tokenizer if self._sees_images else self._processor
+        self._tokenizer = tokenizer
         # The answer follows the prompt: whatever fills a row up stands before it.
         tokenizer.padding_side = "left"
         if tokenizer.pad_token is None:
@@ -301,22 +308,31 @@ class TransformersEngine(CheckpointEngine):
 
     def _rendered(self, chat: list[dict[str, Any]]) -> str:
         options = {"add_generation_prompt": True, **self.options.chat_template_kwargs}
+        if not self._sees_images:  # templates of language models take text, not parts
+            chat = [{**turn, "content": "".join(map(_text_of, turn["content"]))} for turn in chat]
         return str(self._processor.apply_chat_template(chat, tokenize=False, **options))
+
+    def _inputs(self, questions: Sequence[PreparedRequest]) -> Any:
+        texts, device = [prepared.text for prepared in questions], self._loaded.device
+        padded = {"padding": True, "return_tensors": "pt"}
+        if not self._sees_images:
+            # The template has written what begins a conversation.
+            plain = {"add_special_tokens": False, "return_token_type_ids": False}
+            return self._processor(texts, **padded, **plain).to(device)
+        images = [list(prepared.images) for prepared in questions]
+        # Those that are fitted to the family's rule need no second resize.
+        is_fitted = self._budget.factor > 1 and images[0]
+        resize = {"images_kwargs": {"do_resize": False}} if is_fitted else {}
+        inputs = self._processor(
+            text=texts, images=images if images[0] else None, **padded, **resize
+        )
+        return inputs.to(device, dtype=self._loaded.dtype)
 
     def _answered(self, questions: Sequence[PreparedRequest]) -> list[Completion]:
         import torch
 
         options, model, answer = self.options, self._loaded, questions[0].request.max_tokens
-        images = [list(one.images) for one in questions]
-        # Those that are fitted to the family's rule need no second resize.
-        is_fitted = self._budget.factor > 1 and images[0]
-        inputs = self._processor(
-            text=[one.text for one in questions],
-            images=images if images[0] else None,
-            padding=True,
-            return_tensors="pt",
-            **({"images_kwargs": {"do_resize": False}} if is_fitted else {}),
-        ).to(model.device, dtype=model.dtype)
+        inputs = self._inputs(questions)
         lengths = inputs["attention_mask"].sum(dim=1).tolist()
         room = getattr(model.config.get_text_config(), "max_position_embeddings", None)
         if room is not None and max(lengths) + answer > room:
@@ -332,7 +348,7 @@ class TransformersEngine(CheckpointEngine):
                 max_new_tokens=answer,
                 do_sample=False,
                 eos_token_id=self._stops,
-                pad_token_id=self._processor.tokenizer.pad_token_id,
+                pad_token_id=self._tokenizer.pad_token_id,
                 logits_processor=[*self._enforced(questions), *drawing],
             )
         rows = written[:, inputs["input_ids"].shape[1] :].tolist()
@@ -340,7 +356,7 @@ class TransformersEngine(CheckpointEngine):
 
     def _completion(self, tokens: list[int], asked: int) -> Completion:
         end = next((at for at, token in enumerate(tokens) if token in self._stops), None)
-        text = self._processor.tokenizer.decode(tokens[:end], skip_special_tokens=True)
+        text = self._tokenizer.decode(tokens[:end], skip_special_tokens=True)
         usage = Usage(asked, len(tokens) if end is None else end + 1)
         return Completion(text, None, "length" if end is None else "stop", usage)
 
@@ -358,3 +374,9 @@ class TransformersEngine(CheckpointEngine):
             return self._compiler.compile_json_schema(schema, any_whitespace=False)
 
         return [LogitsProcessor([grammar(one.request) for one in questions])]
+
+
+def _text_of(part: dict[str, Any]) -> str:
+    if part["type"] != "text":
+        raise EngineError("the model reads text alone, and the request sends an image")
+    return str(part["text"])

@@ -233,6 +233,11 @@ class VllmEngine(CheckpointEngine):
     def window(self) -> int:
         return window_size(self.options.max_num_seqs) + REQUESTS_AHEAD
 
+    @property
+    def sees_images(self) -> bool | None:
+        """Whether requests may have images."""
+        return super().sees_images if self.options.limit_images else False
+
     def signature(self) -> dict[str, Any]:
         structured = STRUCTURED_BACKEND if self.options.structured else None
         # Without any, the key of an answer is what it was before there were any.

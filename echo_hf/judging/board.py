@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -71,7 +71,10 @@ def show_scores(console: Console, path: Path) -> None:
             judges = ", ".join(judge_names(rates["per_judge"], found["failed_audit"], by_judge))
             title = f"{name}: win rate ({found['protocol']}), judged by {judges}"
             notes = [*voted_on(rates.get("definition", {})), *_why_not(rates)]
-            show_table(console, title, _win_rates(rates, rated["tiers"]["tiers"], systems), notes)
+            less = rated.get("uneven_coverage", ())  # files of before have none
+            uneven = {row["system"] for row in less}
+            table = _win_rates(rates, rated["tiers"]["tiers"], uneven, systems)
+            show_table(console, title, table, notes)
             if decided := rated.get("decisions"):
                 show_table(console, f"{name}: {decided['said']}", _decisions(decided))
             if anchors := rated.get("anchors"):
@@ -163,14 +166,19 @@ def _ends(intervals: Part) -> dict[str, str]:
     return {name: rounded_interval(ends) for name, ends in intervals.items()}
 
 
-def _win_rates(rates: Part, tiers: Sequence[Sequence[str]], systems: Named) -> Table:
+def _win_rates(
+    rates: Part, tiers: Sequence[Sequence[str]], uneven: Collection[str], systems: Named
+) -> Table:
     # Where nothing says how far others may differ, one tier for all would read as no difference.
     known = any(rates["interval"].values())
     columns = {
         "win rate": _numbers(rates["win_rate"]),
         "95 %": _ends(rates["interval"]),
         "tier": {name: str(at) for at, names in enumerate(tiers, 1) for name in names if known},
-        "coverage": {name: percent(value) for name, value in rates["coverage"].items()},
+        "coverage": {
+            name: f"uneven {percent(value)}" if name in uneven else percent(value)
+            for name, value in rates["coverage"].items()
+        },
     }
     return _by_system(rates["win_rate"], systems, columns)
 

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, product
 from typing import Any, ClassVar, Literal
 
 from datasets import Dataset
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
 
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Text
 from echo_hf.judging import rate
 from echo_hf.judging.rate import Explanation, JudgingStage, Row, ToRate
+from echo_hf.judging.verdicts import read_choice
 from echo_hf.prompts import Prompt, as_data, filled_prompt
 from echo_hf.reasons import Outcome, Unrated
 from echo_hf.tables import COMPARISONS, INTEGER, STRING, Column, Table
 
 PAIRWISE = "pairwise"
 ORDERS = ("ab", "ba")
-# Without ASCII, letters that only look like these would match.
-CHOICE = re.compile(r"\[\[\s*(first|second|tie)\s*\]\]", re.ASCII | re.IGNORECASE)
 
 TO_COMPARE = Table(
     "to_compare",
@@ -45,16 +44,19 @@ class ChoiceAnswer(BaseModel):
     """A judge's reasons, and which of two outputs it prefers after them."""
 
     model_config = ConfigDict(extra="ignore")
+    keyed_lengths: ClassVar[Mapping[str, int]] = {"explanation": rate.LONGEST_EXPLANATION}
 
     explanation: Explanation
     choice: Literal["first", "second", "tie"]
 
 
-def read_choice(text: str) -> str | Unrated:
-    made = {one.lower() for one in CHOICE.findall(text)}
-    if len(made) > 1:
-        return Unrated.TWO_CHOICES
-    return made.pop() if made else Unrated.NO_CHOICE
+@lru_cache(maxsize=64)
+def choice_answer(max_tokens: int) -> type[ChoiceAnswer]:
+    explanation: Any = rate.fitting_explanation(max_tokens)
+    fields: dict[str, Any] = {"explanation": (explanation, ...)}
+    return create_model(
+        "ChoiceAnswer", __base__=ChoiceAnswer, __doc__=ChoiceAnswer.__doc__, **fields
+    )
 
 
 def to_compare(judge: JudgeConfig, outputs: ToRate) -> Dataset:
@@ -80,7 +82,7 @@ class Compare(JudgingStage):
     """One judge compares pairs of outputs."""
 
     name: ClassVar[str] = "compare"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     inputs: ClassVar[Table] = TO_COMPARE
     outputs: ClassVar[Table] = COMPARISONS
     answer: ClassVar[type[BaseModel]] = ChoiceAnswer
@@ -90,6 +92,9 @@ class Compare(JudgingStage):
         """The instructions for choosing; a judge's own file plays no part."""
         form = filled_prompt(f"judging/choice_{self.judge.mode}", {}).text
         return Prompt(PAIRWISE, filled_prompt(f"judging/{PAIRWISE}", {"form": form}).text)
+
+    def _shape(self) -> type[BaseModel]:
+        return choice_answer(self.judge.max_tokens)
 
     def _question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
         outputs = [row["output_a"], row["output_b"]]

@@ -19,7 +19,7 @@ from echo_hf.judging.run_tables import RunTables, models_of, read_run
 from echo_hf.judging.score import FITS_NONE, Run, image_metrics
 from echo_hf.metrics import BETTER, LOWER, METRICS, TEXT_RENDERING
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Reason
+from echo_hf.reasons import MetricReason, Reason
 from echo_hf.scores import NonInferiority, non_inferiority
 from echo_hf.scores.non_inferiority import Verdict, paired_non_inferiority
 from echo_hf.scores.rating_table import RUBRIC
@@ -31,6 +31,16 @@ GATES = (WIN_RATE, *METRICS)
 EXIT_CODES: Mapping[Verdict, int] = {"non_inferior": 0, "worse": 1, "undecided": 3}
 # As `judge` writes it into a provenance: the digest of all that decides a rating.
 MADE_BY = r'^\{"judge": \{.*?"digest": "(?P<digest>[0-9a-f]{64})"'
+NOT_OF_THE_OUTPUT = frozenset(  # a sample without a number that no output could have
+    {
+        MetricReason.NO_INPUT,
+        MetricReason.BAD_INPUT,
+        MetricReason.BLANK_INPUT,
+        MetricReason.NO_FACE_IN_INPUT,
+        MetricReason.SEVERAL_INPUTS,
+        MetricReason.SPARED,
+    }
+)
 SAME = {"prompt_digest": "other instructions", "made_by": "another model or other settings"}
 
 
@@ -143,8 +153,7 @@ def compare(
         ratings = _ratings(both, splits, RUBRIC if metric == WIN_RATE else metric)
     if metric == WIN_RATE:
         parts = [side.rows(side.tables.outputs, splits) for side in both]
-        outputs = None if None in parts else pa.concat_tables(parts)
-        limits |= {"outputs": outputs, "missing": "exclude" if outputs is None else "loss"}
+        limits["outputs"] = None if None in parts else pa.concat_tables(parts)
         found = non_inferiority(ratings, base.label, new.label, protocol=protocol, **limits)
     else:
         before, after = (_values(side, metric, base.config, splits) for side in both)
@@ -210,7 +219,7 @@ def _ratings(sides: Sequence[Side], splits: Sequence[str], rubric: str) -> pa.Ta
 def _values(
     side: Side, metric: str, config: Evaluated, splits: Sequence[str]
 ) -> dict[str, float | None]:
-    """The number of each prompt that the metric fits."""
+    """The number of each prompt that the metric fits, null where the output has none."""
     made_by = {name: make for name, make in image_metrics(config).items() if name == metric}
     run, values = Run(config, side.folder, side.tables), dict[str, float | None]()
     for split in splits:
@@ -219,8 +228,12 @@ def _values(
                 continue
             if one.result is None:
                 raise ScoreError(f"{metric} of {side.label}: {one.missing}")
-            names = (task.sample_id for task in one.fitting)
-            values |= zip(names, one.result.per_sample, strict=True)
+            rows = zip(one.fitting, one.result.per_sample, one.result.reasons, strict=True)
+            values |= {
+                task.sample_id: value
+                for task, value, why in rows
+                if why is None or why.reason not in NOT_OF_THE_OUTPUT
+            }
     if all(value is None for value in values.values()):
         raise ScoreError(
             f"no output of {side.label} has a {metric}, of {len(values)} prompts that it fits: run "

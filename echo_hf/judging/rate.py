@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import math
-import re
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from echo_hf.errors import ConfigError, ImageError
 from echo_hf.hub.run_tables import left_out_reasons
 from echo_hf.images.loader import BadImageError, open_image
 from echo_hf.images.store import ImageStore
+from echo_hf.judging.verdicts import read_rating
 from echo_hf.metrics import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.answer_store import request_keys
 from echo_hf.pipeline.answers import Failure, RawText, StoredAnswers
@@ -243,6 +243,7 @@ def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
 
 STAGE = "judge"  # in the provenance
 LONGEST_EXPLANATION = 20_000
+CHARACTERS_A_TOKEN, FRAME_TOKENS = 3, 32  # of an explanation; of what stands around it
 Explanation = Annotated[str, Field(max_length=LONGEST_EXPLANATION)]
 
 
@@ -352,39 +353,35 @@ def said_in(
     return answer[field], answer["explanation"]
 
 
-# Whole numbers from 1 to 10 and nothing else: the first of them counts.
-PUBLISHED = re.compile(r"\[\[\s*(10|[1-9])\s*\]\]")
 PUBLISHED_SCALE = (1.0, 10.0)
-# Any number in double square brackets: the last of them counts.
-CORRECTED = re.compile(r"\[\[\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*\]\]")
-
-
-def read_rating(text: str, judge: JudgeConfig, protocol: Protocol) -> float | Unrated:
-    if protocol == "published":
-        found = PUBLISHED.search(text)
-        return float(found[1]) if found else Unrated.NO_RATING
-    numbers = CORRECTED.findall(text)
-    if not numbers:
-        return Unrated.NO_RATING
-    rating, (lowest, highest) = float(numbers[-1]), judge.scale
-    on_scale = lowest <= rating <= highest and (judge.decimals or rating.is_integer())
-    return rating if on_scale else Unrated.BEYOND_SCALE
 
 
 class RatingAnswer(BaseModel):
     """A judge's reasons, and its rating after them, so that it reasons first."""
 
     model_config = ConfigDict(extra="ignore")
+    keyed_lengths: ClassVar[Mapping[str, int]] = {"explanation": LONGEST_EXPLANATION}
 
     explanation: Explanation
     rating: float
 
 
 @lru_cache(maxsize=64)
-def rating_answer(lowest: float, highest: float, decimals: bool) -> type[RatingAnswer]:
+def rating_answer(
+    lowest: float, highest: float, decimals: bool, max_tokens: int
+) -> type[RatingAnswer]:
     number: Any = float if decimals else int
     rating = Annotated[number, Field(ge=number(lowest), le=number(highest))]
-    return create_model("RatingAnswer", __base__=RatingAnswer, rating=(rating, ...))
+    explanation: Any = fitting_explanation(max_tokens)
+    shape: dict[str, Any] = {"explanation": (explanation, ...), "rating": (rating, ...)}
+    return create_model("RatingAnswer", __base__=RatingAnswer, **shape)
+
+
+def fitting_explanation(max_tokens: int) -> Any:
+    """An explanation that leaves room for the verdict; a longer one is still read."""
+    longest = min(LONGEST_EXPLANATION, max(1, CHARACTERS_A_TOKEN * (max_tokens - FRAME_TOKENS)))
+    told: dict[str, Any] = {"maxLength": longest}
+    return Annotated[str, Field(max_length=LONGEST_EXPLANATION, json_schema_extra=told)]
 
 
 @dataclass(frozen=True)
@@ -392,7 +389,7 @@ class Rate(JudgingStage):
     """One judge rates outputs by one rubric."""
 
     name: ClassVar[str] = "rate"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     inputs: ClassVar[Table] = TO_RATE
     outputs: ClassVar[Table] = RATINGS
     answer: ClassVar[type[BaseModel]] = RatingAnswer
@@ -422,7 +419,7 @@ class Rate(JudgingStage):
         return parts, {**task, "rubric": self.rubric, "output": row["output"]}
 
     def _shape(self) -> type[BaseModel]:
-        return rating_answer(*self.judge.scale, self.judge.decimals)
+        return rating_answer(*self.judge.scale, self.judge.decimals, self.judge.max_tokens)
 
     def _provenance(self, row: Row) -> dict[str, Any]:
         parts, _ = self._question(row)

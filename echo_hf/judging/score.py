@@ -351,7 +351,7 @@ def win_rates(
                 _row({**about, **counts}, row.system, row.value, row.interval, definition)
             )
     groups = scores.tiers(table, protocol=protocol)
-    trust = Trust.of(table, protocol, models, n_boot, anchors)
+    trust = Trust.of(table, protocol, models, n_boot, rates[protocol].coverage, anchors)
     details: dict[str, Any] = {
         **{str(each): rate.as_json() for each, rate in rates.items()},
         "tiers": asdict(groups),

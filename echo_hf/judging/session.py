@@ -20,7 +20,7 @@ from datasets import Dataset
 from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
-from echo_hf.engines.base import Engine, Engines, abstains, check_installed
+from echo_hf.engines.base import Engine, Engines, abstains, check_installed, check_sees_images
 from echo_hf.engines.planner import Expected, Range, RequestPlan, expected_calls, prices_of
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.engines.prices import MILLION
@@ -138,6 +138,7 @@ class Asking:
                 f"judge {who!r}: engine {self.engines.choices[who].kind!r} is not a model, or "
                 "keeps no answers: name one with a model that sees images"
             )
+        check_sees_images(engine, f"judge {who!r}")
         if self.budget_usd is not None and None in prices_of(engine):
             raise JudgeError(
                 f"judge {who!r} has no known price, so that no budget can be kept: give its engine "

@@ -21,6 +21,7 @@ from echo_hf.scores.rating_table import RatingTable
 from echo_hf.scores.votes import Protocol
 
 SHOWN = 3
+UNEVEN = 0.05  # a share of comparisons
 SAME = 1e-9
 MEANINGS: Mapping[str, str] = {
     "self_preference": "the share of points that a judge gives its own developer's systems, less "
@@ -30,6 +31,8 @@ MEANINGS: Mapping[str, str] = {
     "as they do here (power 80 %, two-sided at 5 %)",
     "bradley_terry": "strengths that explain all pairs at once: another order than by win rates "
     "says that these depend on which pairs were rated",
+    "coverage": "the share of comparisons that a win rate rests on: where a system left out more "
+    "than its neighbor, the two were not held against the same prompts",
     "gap": "how far the best system is ahead, as a share of the second's win rate: the paper finds "
     "less of it where no image is given",
     "pairwise": "which to trust here, ratings of one output at a time or choices between two, by "
@@ -56,12 +59,23 @@ class TrustLine:
 
 
 @dataclass(frozen=True)
+class UnevenCoverage:
+    """A system whose win rate rests on clearly less than that of a neighbor on the board."""
+
+    system: str
+    coverage: float
+    neighbor: str
+    of_neighbor: float
+
+
+@dataclass(frozen=True)
 class Trust:
     self_preference: scores.SelfPreference
     leave_one_judge_out: scores.LeaveOneJudgeOut
     samples_needed: scores.SamplesNeeded
     bradley_terry: scores.BradleyTerry
     gap: scores.Gap
+    uneven_coverage: tuple[UnevenCoverage, ...]
 
     @classmethod
     def of(
@@ -70,6 +84,7 @@ class Trust:
         protocol: Protocol,
         models: Models,
         n_boot: int,
+        coverage: Mapping[str, float | None],
         anchors: Anchors | None = None,
     ) -> Trust:
         judges, systems = (
@@ -83,6 +98,7 @@ class Trust:
             scores.samples_needed(table, protocol=protocol),
             fit(table, protocol, n_boot, anchors),
             scores.relative_gap(left_out.win_rate),
+            tuple(uneven_coverage(left_out.win_rate, coverage)),
         )
 
     def lines(self, split: str) -> Iterator[TrustLine]:
@@ -90,6 +106,13 @@ class Trust:
         yield TrustLine("leave_one_judge_out", split, *self._turns())
         yield TrustLine("samples_needed", split, *self._needs())
         yield TrustLine("bradley_terry", split, *self._explains())
+        if self.uneven_coverage:
+            beside = (
+                f"{one.system} {percent(one.coverage)} beside {one.neighbor} "
+                f"{percent(one.of_neighbor)}"
+                for one in self.uneven_coverage
+            )
+            yield TrustLine("coverage", split, "; ".join(beside))
         gap = self.gap
         leads = f"{gap.first} is {percent(gap.gap)} ahead of {gap.second}", None
         yield TrustLine("gap", split, *(_nothing(gap.reason) if gap.reason else leads))
@@ -148,6 +171,17 @@ class Trust:
         chance = percent(1 / (1 + math.exp(known[second] - known[first])))
         said = f"win rates put {_listed(turned)}, strengths below" if turned else "the same order"
         return f"{said}; {first} wins {chance} of comparisons with {second}", None
+
+
+def uneven_coverage(
+    board: Iterable[str], coverage: Mapping[str, float | None]
+) -> Iterator[UnevenCoverage]:
+    """Neighbors on a board, best first, of which one left out more than the other."""
+    shares = {name: coverage[name] or 0.0 for name in board}
+    for neighbors in pairwise(shares):
+        system, neighbor = sorted(neighbors, key=shares.__getitem__)
+        if shares[neighbor] - shares[system] > UNEVEN + SAME:
+            yield UnevenCoverage(system, shares[system], neighbor, shares[neighbor])
 
 
 def _nothing(reason: Unscored | None) -> Said:

@@ -112,11 +112,18 @@ def _digest(message: Message) -> bytes:
 
 @lru_cache(maxsize=256)
 def _schema_digest(answer: type[BaseModel] | None) -> bytes:
-    schema = None if answer is None else answer.model_json_schema()
+    schema: Any = None if answer is None else answer.model_json_schema()
+    # A bound that was another when answers were stored under it: they still count.
+    for name, length in getattr(answer, "keyed_lengths", {}).items():
+        kinds = schema["properties"][name]
+        for kind in kinds.get("anyOf", [kinds]):
+            if kind["type"] == "string":
+                kind["maxLength"] = length
     return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).digest()
 
 
 MOST_TRIES = 2
+LONGEST_CAUSE = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +188,7 @@ class Store:
         completion: Completion,
         signature: Mapping[str, Any],
         *,
-        readable: bool = True,
+        readable: bool | None = None,
         tries: int = 1,
     ) -> None:
         """Keeps a completion; it is durable against a killed process when this returns.
@@ -191,17 +198,21 @@ class Store:
             request: The request; `add_sources` notes its posts, before.
             completion: What came back; anything but an answer is remembered as a failure.
             signature: Signature of the engine.
-            readable: Whether the answer has the declared shape.
+            readable: Whether the answer has the declared shape, a cut one in all that counts; by
+                default each that is whole has it.
             tries: Which try of the request this is, from 1.
         """
         usage, ended = completion.usage, completion.finish_reason
         paid = (usage.prompt, usage.completion, usage.cached, completion.cost_usd)
-        if completion.is_answer:
+        if readable is None:
+            readable = completion.is_answer
+        if completion.is_answer or readable:
             model, text = self._model(signature), _storable(completion.text)
             row = (key, request.task, model, text, ended, *paid, readable, tries)
             self._file.execute(INSERT_ANSWER, *row)
-        else:
-            self._file.execute(INSERT_FAILURE, key, _storable(completion.error), ended, *paid)
+        else:  # of a cut answer, its beginning tells what went wrong
+            why = completion.error or (completion.text or "")[:LONGEST_CAUSE] or None
+            self._file.execute(INSERT_FAILURE, key, _storable(why), ended, *paid)
 
     def add_sources(self, sources: Iterable[tuple[str, bytes]]) -> None:
         """Notes posts, each with the key of a request that it goes into; known ones stay."""

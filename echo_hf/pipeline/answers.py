@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from echo_hf.engines.base import Completion, Engine, Request
 from echo_hf.pipeline.answer_store import Store, request_keys
+from echo_hf.pipeline.answer_text import (
+    RepeatedKeyError,
+    answer_value,
+    without_cut,
+    without_thoughts,
+)
 from echo_hf.reasons import Failed
 
 LONGEST_DETAIL = 300
@@ -32,6 +39,17 @@ class RawText(BaseModel):
 
     def __init__(self, text: str) -> None:
         super().__init__(text=text)
+
+
+class NotedAnswer(BaseModel):
+    """An answer whose last field is an optional `note`: cut inside it, the rest is read."""
+
+    _note_is_cut: bool = PrivateAttr(default=False)
+
+    @property
+    def note_is_cut(self) -> bool:
+        """Whether the answer ended at the token limit, inside its note."""
+        return self._note_is_cut
 
 
 class Answers(Protocol):
@@ -97,33 +115,52 @@ def parse(request: Request, completion: Completion | None, key: bytes) -> BaseMo
             if completion.error == reason:
                 return failed(reason, reason.meaning)
         reason = {"length": Failed.CUT, "refusal": Failed.REFUSED}.get(finish, Failed.ENGINE_ERROR)
-        return failed(reason, completion.error or finish)
+        cut = _read_without_note(request, text or "") if reason is Failed.CUT else None
+        return cut or failed(reason, completion.error or text or finish)
     if request.answer is None:
         if not text.strip() or text != text.encode("utf-8", "replace").decode():
             return failed(
                 Failed.UNREADABLE, f"blank, or no whole characters: {text[:LONGEST_DETAIL]!r}"
             )
-        if request.accepts is not None and not request.accepts(text):
-            said = f"none of the answers that may be given: {text[:80]!r}"
+        if request.accepts is None and request.regex is None:
+            return RawText(text)
+        verdict = without_thoughts(text)
+        if request.accepts is not None and not request.accepts(verdict):
+            said = f"none of the answers that may be given: {verdict[:80]!r}"
             return failed(Failed.UNREADABLE, said)
         if request.regex is None:
-            return RawText(text)
-        if re.fullmatch(request.regex, text.strip()):
-            return RawText(text.strip())
-        form = f"expected text of the form {request.regex}, got {text[:80]!r}"
+            return RawText(verdict)
+        if re.fullmatch(request.regex, verdict.strip()):
+            return RawText(verdict.strip())
+        form = f"expected text of the form {request.regex}, got {verdict[:80]!r}"
         return failed(Failed.OFF_SCHEMA, form)
     try:
-        return request.answer.model_validate_json(text)
-    except ValidationError:
-        pass
-    # Models without enforced output wrap the object in prose or in a code fence.
-    start, end = text.find("{"), text.rfind("}")
-    if not 0 <= start < end:
+        value = answer_value(text)
+    except RepeatedKeyError as error:
+        return failed(Failed.OFF_SCHEMA, str(error))
+    if value is None:
         return failed(Failed.UNREADABLE, f"no JSON object in {text[:LONGEST_DETAIL]!r}")
     try:
-        return request.answer.model_validate_json(text[start : end + 1])
+        return request.answer.model_validate_json(value)
     except ValidationError as error:
+        if value.startswith("["):  # an array of a single object is that object
+            with suppress(ValidationError):
+                return request.answer.model_validate_json(value[1:-1])
         first = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(map(str, first["loc"])) or "answer"
         reason = Failed.UNREADABLE if first["type"] == "json_invalid" else Failed.OFF_SCHEMA
         return failed(reason, f"{place}: {first['msg']}, got {str(first['input'])[:80]!r}")
+
+
+def _read_without_note(request: Request, text: str) -> BaseModel | None:
+    """An answer that was cut inside its note; null where anything else may be missing."""
+    if request.answer is None or not issubclass(request.answer, NotedAnswer):
+        return None
+    value = without_cut(without_thoughts(text), "note")
+    try:
+        answer = None if value is None else request.answer.model_validate_json(value)
+    except ValidationError:
+        return None
+    if answer is not None:
+        answer._note_is_cut = True
+    return answer

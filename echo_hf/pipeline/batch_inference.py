@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 from datasets import Dataset
 from pydantic import BaseModel
 
-from echo_hf.engines.base import Completion, Engine, Message, Request, Text, Usage
+from echo_hf.engines.base import (
+    Completion,
+    Engine,
+    Message,
+    Request,
+    Text,
+    Usage,
+    check_sees_images,
+)
 from echo_hf.engines.planner import RequestPlan, extended, plan_order
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import MOST_TRIES, Store, request_keys
@@ -150,9 +158,11 @@ def fill(
 
     Raises:
         EngineError: The engine gives nothing but errors, or breaks its contract; what it answered
-            before is kept.
+            before is kept. The stage sends images, and the model reads text alone.
     """
     stats, started = FillStats(), time.perf_counter()
+    if stage.sends_images:
+        check_sees_images(engine, f"stage {stage.name!r}")
     if engine.stored:
         # What a stage asks may depend on who answers.
         asking = stage.answered_by(answers_of(engine, store))

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from datasets import Dataset, Features, List, Value
 from pydantic import BaseModel
 
-from echo_hf.engines.base import Engine, Request
+from echo_hf.engines.base import Engine, Request, check_sees_images
 from echo_hf.errors import TableError
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Answers, Failure, NoAnswers, StoredAnswers, answers_of
@@ -195,6 +195,7 @@ class ModelStage(Stage):
         prompt: The instructions, filled in for the target.
         answer: The declared shape of an answer; every field of it is bounded.
         rounds: How often `requests` is called: twice, where some follow from answers to others.
+        sends_images: Whether its requests show images, so that its engine has to read them.
         answers: Where the answers are read from, with the signature of who gives them.
 
     Args:
@@ -204,6 +205,7 @@ class ModelStage(Stage):
 
     answer: ClassVar[type[BaseModel]]
     rounds: ClassVar[int] = 1
+    sends_images: ClassVar[bool] = False
     answers: Answers | None = dataclasses.field(
         default=None, kw_only=True, compare=False, metadata={"digest": False}
     )
@@ -212,6 +214,8 @@ class ModelStage(Stage):
 
     def __post_init__(self, engine: Engine | None, store: Store | None) -> None:
         if engine is not None:
+            if self.sends_images:
+                check_sees_images(engine, f"stage {self.name!r}")
             answers = answers_of(engine, store)
             if isinstance(answers, StoredAnswers):
                 answers = AskedAnswers(answers.store, answers.signature, engine)

@@ -67,6 +67,7 @@ class Roles(SampleStage):
     answer: ClassVar[type[BaseModel]] = RolesAnswer
     rounds: ClassVar[int] = 2
     absent_tokens: ClassVar[int] = 64
+    sends_images: ClassVar[bool] = True
 
     images: ImageStore = field(metadata={"digest": False})
     most_pictures: int = 16

@@ -41,6 +41,7 @@ from echo_hf.samples.stage import Outcome, Question, Row, SampleStage, sums
 from echo_hf.samples.tasks import doubts_of
 
 MOST_BOXES = 32
+LONGEST_SHOWN_PROMPT = 6000  # no window shows more at a time; a longer one is still read
 LARGEST = 100_000  # no image has a longer side
 LONGEST_TEXT, LONGEST_TEXTS = 4000, 16_000
 
@@ -52,7 +53,15 @@ GivenBoxes = Annotated[list[GivenBox], Field(max_length=MOST_BOXES)]
 class ScreenshotsAnswer(BaseModel):
     """What a screenshot shows; the prompt is empty where none was typed, null where unread."""
 
-    prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)] | None = None
+    keyed_lengths: ClassVar[Mapping[str, int]] = {"prompt": LONGEST_PROMPT}
+
+    prompt: (
+        Annotated[
+            str,
+            Field(max_length=LONGEST_PROMPT, json_schema_extra={"maxLength": LONGEST_SHOWN_PROMPT}),
+        ]
+        | None
+    ) = None
     inputs: GivenBoxes
     outputs: GivenBoxes
 
@@ -84,6 +93,7 @@ class Screenshots(SampleStage):
     name: ClassVar[str] = "screenshots"
     version: ClassVar[int] = 4
     answer: ClassVar[type[BaseModel]] = ScreenshotsAnswer
+    sends_images: ClassVar[bool] = True
 
     images: ImageStore = field(metadata={"digest": False})
     convention: str = AUTO

@@ -8,17 +8,20 @@ from dataclasses import dataclass
 from typing import Any, Literal, Unpack
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES, SAME, Interval, widened
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.reasons import Unscored
+from echo_hf.reasons import Outcome, Unscored
 from echo_hf.scores import votes
-from echo_hf.scores.rating_table import Floats
+from echo_hf.scores.rating_table import Floats, read_outputs
 from echo_hf.scores.votes import Choices
 
 POWER = 0.8
 RARE = 0.05  # a share of samples
+FEWEST_RATED = 0.95  # a share of samples: with fewer, what is missing may decide
 WIDEST = 0.5  # a rate differs from that of an equal system by no more
 EDGE = 1 - 1e-12
 DRAWS, AT_ONCE = 10_000, 100
@@ -32,7 +35,8 @@ class NonInferiority:
 
     Attributes:
         verdict: `non_inferior`: the whole interval lies above minus the margin, also where it lies
-            below 0; `worse`: the whole interval lies below minus the margin; else `undecided`.
+            below 0; `worse`: the whole interval lies below minus the margin; else, and where the
+            coverage is below 0.95 and it is not `worse`, `undecided`.
         difference: Mean over the compared samples, above 0 where the new system is better.
         interval: Lower and upper end, each at the confidence asked for; null where `reason` says
             why. Where all differences are one number, it is both ends.
@@ -41,11 +45,14 @@ class NonInferiority:
         wins: Samples on which the new system is better.
         ties: Samples on which neither is.
         losses: Samples on which the base is better.
-        base_n: Samples that have something to compare of the base.
+        base_n: Samples with an image of the base; without outputs, with a rating; of a metric, with
+            a number.
         new_n: The same of the new system.
+        coverage: Share, 0 to 1, of the samples that were asked of either system on which both have
+            a rating, or a number; null where nothing was asked.
         needed: More samples that would show an equal system to be non-inferior in 80 of 100
-            cases; null once it is decided, and where the spread is not known.
-        reason: Why there is no interval, or one without width.
+            cases; null once it is decided, and where the spread is not known or the coverage low.
+        reason: Why there is no interval or one without width, or why the verdict stays open.
         definition: Every parameter.
     """
 
@@ -59,6 +66,7 @@ class NonInferiority:
     losses: int
     base_n: int
     new_n: int
+    coverage: float | None
     needed: int | None
     reason: Unscored | None
     definition: Mapping[str, Any]
@@ -81,6 +89,9 @@ def non_inferiority(
     interval for paired shares (Tango 1998), one outcome a sample, which also holds where nearly all
     samples are ties, as for two precisions of one model.
 
+    With outputs, a system without an image loses to one that has an image of the same sample,
+    whatever its outcome is called: a system cannot pass by leaving out what it does badly.
+
     Args:
         ratings: As for `win_rate`.
         base: The system to be compared with.
@@ -89,8 +100,8 @@ def non_inferiority(
         margin: Largest loss of rate that is accepted, above 0 and below 0.5.
         confidence: Of each end of the interval, from 0.5 to 1: false passes of a system that is
             worse by the margin are at most 1 minus this.
-        choices: `protocol` (its vote alone), `missing`, `rubric` and `judges`, as for `win_rate`;
-            with `missing="loss"` what the new system refused counts against it.
+        choices: `protocol` (its vote alone), `rubric` and `judges`, as for `win_rate`; `missing` is
+            of no account here.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.
@@ -118,10 +129,15 @@ def non_inferiority(
     first, second = votes.pairs_of(len(table.systems))
     pair = (first == min(old, other)) & (second == max(old, other))
     said = compared.verdicts[pair][0] * (1 if old > other else -1)
-    there = (~np.isnan(table.ratings)).sum(axis=0) > 0
-    if compared.missing == "loss" and table.lost is not None:
-        there |= table.lost
-    counts = _counts(said, there[old], there[other])
+    is_rated: Flags = ~np.isnan(table.ratings)
+    rated: Flags = np.any(is_rated, axis=0)[[old, other]]
+    has_image, asked = rated, rated
+    both_rated = int((rated.all(axis=0) & ~np.isnan(said)).sum())
+    if outputs is not None:
+        has_image, asked = _of_outputs(outputs, (base, new), table.samples)
+        said = np.where(has_image[0] == has_image[1], said, np.where(has_image[1], 1.0, -1.0))
+        said[~has_image.any(axis=0)] = np.nan
+    counts = _counts(said, *has_image)
     n, wins, _, losses, *_ = counts
     interval: Interval | None = None
     reason: Unscored | None = Unscored.FEW_SAMPLES
@@ -132,11 +148,14 @@ def non_inferiority(
         spreads = math.sqrt(at_margin) / 2, math.sqrt((wins + losses) / n) / 2
     verdict = _verdict(interval, margin)
     needed = _needed(verdict, n, FEWEST_SAMPLES, limits, spreads)
+    coverage = _share(both_rated, int(asked.any(axis=0).sum()))
+    if _is_open(verdict, coverage):
+        verdict, needed, reason = "undecided", None, Unscored.LOW_COVERAGE
     own = {"base": base, "new": new, **limits, "interval": "score of paired shares"}
     definition = compared.definition("non_inferiority", **own)
     difference = (wins - losses) / n / 2 if n else None
     return NonInferiority(
-        verdict, difference, interval, margin, *counts, needed, reason, definition
+        verdict, difference, interval, margin, *counts, coverage, needed, reason, definition
     )
 
 
@@ -148,8 +167,9 @@ def paired_non_inferiority(
     higher_is_better: bool,
     confidence: float = 0.95,
 ) -> NonInferiority:
-    """The same for a metric, from each sample's number, by scipy's accelerated bootstrap (BCa).
+    """The same for a metric, from the number of each sample that it fits, null where it has none.
 
+    The interval is scipy's accelerated bootstrap (BCa).
     Where all samples differ by one number, it is both ends from so many samples on that others
     are unlikely to differ in more than 5 of 100 cases.
     """
@@ -174,6 +194,9 @@ def paired_non_inferiority(
     verdict = _verdict(ends, margin)
     spread = float(apart.std(ddof=1)) if n > 1 else math.nan
     needed = _needed(verdict, n, least, limits, (spread, spread))
+    coverage = _share(n, len(one))
+    if _is_open(verdict, coverage):
+        verdict, needed, reason = "undecided", None, Unscored.LOW_COVERAGE
     definition = {
         "measure": "non_inferiority",
         "difference": "mean over samples of the differences of their numbers",
@@ -181,7 +204,40 @@ def paired_non_inferiority(
         **limits,
         "interval": {"kind": "expanded BCa bootstrap over samples", "draws": DRAWS, "seed": 0},
     }
-    return NonInferiority(verdict, difference, ends, margin, *counts, needed, reason, definition)
+    return NonInferiority(
+        verdict, difference, ends, margin, *counts, coverage, needed, reason, definition
+    )
+
+
+def _of_outputs(
+    outputs: Any, systems: Sequence[str], samples: Sequence[str]
+) -> tuple[Flags, Flags]:
+    """Of each system and sample whether there is an image, and whether one was asked for.
+
+    Nothing was asked for that neither system takes.
+    """
+    rows = read_outputs(outputs)
+    known = (pa.array(names, pa.string()) for names in (systems, samples))
+    places = (
+        pc.index_in(rows[column], names).fill_null(-1).to_numpy()
+        for column, names in zip(("system", "sample_id"), known, strict=True)
+    )
+    system, sample = places
+    there = (system >= 0) & (sample >= 0)
+    cells, outcomes = (system[there], sample[there]), rows["outcome"].to_numpy()[there]
+    has_image, asked = (np.zeros((len(systems), len(samples)), dtype=bool) for _ in range(2))
+    has_image[cells] = outcomes == Outcome.OK.value
+    asked[cells] = outcomes != Outcome.UNSUPPORTED.value
+    return has_image, asked
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _is_open(verdict: Verdict, coverage: float | None) -> bool:
+    """Whether too little counts for a verdict; what is worse without the rest, stays so."""
+    return verdict != "worse" and coverage is not None and coverage < FEWEST_RATED
 
 
 def _counts(apart: Floats, base: Flags, new: Flags) -> tuple[int, int, int, int, int, int]:

@@ -20,7 +20,7 @@ from echo_hf.builder.gold.check import CheckResult, StageCheck
 from echo_hf.builder.gold.measures import Item, Measure, measured
 from echo_hf.cli.build_view import as_json, interval, show_check, show_errors, tenths
 from echo_hf.cli.evaluation_view import outcome_table, system_table, what_to_do
-from echo_hf.cli.progress import Watch, places
+from echo_hf.cli.progress import Watch, commonest_failure, places
 from echo_hf.collect.fetch import FetchStats
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import Usage
@@ -172,6 +172,35 @@ def test_a_stage_tells_every_loss_with_its_meaning() -> None:
         "1 cut: the answer ended at the token limit",
         "3 cycle: replies form a circle; it is cut at its earliest post",
     ]
+
+
+def quarantined(**details: str) -> pa.Table:
+    schema = Features({name: CONTROL[name] for name in ("_reason", "_detail")}).arrow_schema
+    rows = [{"_reason": reason, "_detail": detail} for reason, detail in details.items()]
+    table = pa.Table.from_pylist(rows, schema)
+    return table.append_column("url", pa.array(details.values(), pa.string()))
+
+
+@pytest.mark.parametrize(
+    ("failed", "requests", "shown"),
+    [
+        ({"cut": 8, "refused": 3}, 50, "11 failed, 8 of them cut (the answer ended at the token "),
+        ({"cut": 8, "refused": 3}, 55, None),  # a fifth, and no more
+        ({"cut": 1}, 0, None),  # of nine rows, where nothing was asked in this run
+        ({"needs_model": 50}, 50, None),  # an engine that is no model
+    ],
+)
+def test_a_stage_of_which_much_failed_says_why_with_an_answer(
+    failed: dict[str, int], requests: int, shown: str | None
+) -> None:
+    stats = StageStats("relevance", 9, 5, quarantined=failed, fill=FillStats(requests=requests))
+    said = commonest_failure(stats, quarantined(**dict.fromkeys(failed, '{"score": 1, "no')))
+    if shown is None:
+        assert said is None
+    else:
+        assert said is not None
+        assert said.startswith(shown)
+        assert said.endswith("""such as '{"score": 1, "no'""")
 
 
 def test_the_headlines_are_the_papers_figures() -> None:

@@ -81,3 +81,23 @@ def test_all_posts_go_on_scored_or_not() -> None:
 def test_a_score_off_the_scale_is_no_answer(score: object) -> None:
     with pytest.raises(ValueError, match="score"):
         RelevanceAnswer.model_validate({"score": score})
+
+
+def test_a_long_note_is_cut_and_the_score_stays() -> None:
+    table = posts(*({"text": text, **FOUND} for text in "abc"))
+    cut = RelevanceAnswer(score=2)
+    cut._note_is_cut = True
+    answers = [
+        [RelevanceAnswer(score=3, note="x" * 120)],
+        [RelevanceAnswer(score=3, note="y" * 121)],
+    ]
+    made = Relevance(TARGET).finish(table, [*answers, [cut]])
+
+    kept = [row["relevance"] for row in made.to_pylist() if row["_status"] == "kept"]
+    assert kept == [
+        {"score": 3, "note": "x" * 120},
+        {"score": 3, "note": "y" * 120},
+        {"score": 2, "note": None},
+    ]
+    noted = [(row["_parent"], row["_reason"]) for row in made.to_pylist() if row["_reason"]]
+    assert noted == [(["u1"], "cut_note"), (["u2"], "cut_note")]

@@ -322,6 +322,10 @@ def test_a_missing_key_is_named_unless_another_is_misspelt() -> None:
         ("", "expected a mapping with name, target and posts, got None"),
         ("- a\n- b\n", "expected a mapping with name, target and posts, got ['a', 'b']"),
         ("name: a\nname: b\n", "not valid YAML: line 1: key 'name' is given twice"),
+        (
+            f"a: 1\nname: 0x{'f' * 5000}\n",
+            "not valid YAML: line 2: '0xffffffffffffffffff...' is an",
+        ),
         ("a: 1\nt: {n: b, d: c, n: d}\n", "not valid YAML: line 2: key 'n' is given twice"),
         ("a: 1\n<<: [b]\n", "not valid YAML: line 2: << takes a mapping or a list of mappings"),
         *(

@@ -17,6 +17,7 @@ from echo_hf.curate import personal_data as module
 from echo_hf.curate.personal_data import (
     KINDS,
     SHORTEST_NAME,
+    NamesWithin,
     accounts,
     bare,
     masked,
@@ -209,7 +210,8 @@ def test_an_address_may_be_spelled(text: str) -> None:
         "instagram.com/p/Cx12", "youtube.com/watch?v=a1", "github.com/features", "t.me/joinchat/a1",
         "linkedin.com/company/northlight", "reddit.com/r/lumen", "deviantart.com", "nitter.net",
         "www.deviantart.com", "huggingface.co/datasets/art",
-        "example.social", "bsky.social",
+        "example.social", "bsky.social", "PR#1234", "seed#1234", "color#1234", "12#1234", "#1234",
+        "lou#12345", "lou#1234ab", "https://example.org/lou#1234", "a lou #1234", "C#1234",
     ],
 )  # fmt: skip
 def test_what_is_no_account(text: str) -> None:
@@ -250,6 +252,8 @@ def test_what_is_no_account(text: str) -> None:
             }.items()
         ),
         ("https://art.example/@mira/11111", ["@mira"]),
+        ("ask lou#1234, or mira.k#0001.", ["lou#1234", "mira.k#0001"]),
+        ("(Лу#4321)", ["Лу#4321"]),
         ("https://video.example/@noor_k?x=1", ["@noor_k"]),
     ],
 )  # fmt: skip
@@ -394,3 +398,28 @@ def test_phone_numbers(number: str) -> None:
 def test_what_a_reader_sees(text: str, shown: str) -> None:
     """By hand: full width, invisible, ornamental, accented, other alphabets; Hangul as jamo."""
     assert "".join(readable(text)) == unicodedata.normalize("NFD", shown)
+
+
+@given(st.lists(st.text("abz", min_size=1, max_size=5), max_size=6), st.text("abz", max_size=30))
+def test_names_within_a_text_are_found_as_a_search_for_each_finds_them(
+    names: list[str], text: str
+) -> None:
+    within = NamesWithin(names)
+    assert within.is_part_of(text) == any(name in text for name in names)
+    assert all(name in within for name in names)
+    assert "c" not in within
+
+
+def test_many_names_take_no_longer_than_a_few() -> None:
+    """A hundred times the names, of one beginning; a search for each would take as much longer."""
+    text = "user and userless words " * 400
+
+    def seconds(count: int) -> float:
+        within = NamesWithin(f"user{number:06}" for number in range(count))
+        started = time.thread_time()
+        for _ in range(20):
+            within.is_part_of(text)
+        return time.thread_time() - started
+
+    seconds(100)
+    assert seconds(100_000) < 10 * seconds(1000)

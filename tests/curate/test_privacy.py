@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -296,3 +297,20 @@ def test_the_key_comes_from_the_environment(
         monkeypatch.setenv(name, value)
     config, images = parse_config(CONFIG_DATA, "c.yaml"), ImageStore(Path("pictures"))
     assert Privacy.from_config(config, images).key == AuthorKey.from_environment(environment) == key
+
+
+def test_time_grows_with_the_comments_and_not_with_their_square() -> None:
+    """Replies by as many authors: four times as many take about four times as long, not sixteen."""
+
+    def seconds(count: int) -> float:
+        replies = [
+            post(at, 0, "the fox looks wrong somehow", author=f"someone_{at}")
+            for at in range(1, count)
+        ]
+        crowded = table(sample([CONTEXT[0], *replies], [0], range(1, count)))
+        started = time.thread_time()
+        STAGE(crowded)
+        return time.thread_time() - started
+
+    seconds(100)
+    assert seconds(8000) < 9 * seconds(2000)

@@ -15,7 +15,7 @@ import pytest
 from huggingface_hub import constants
 
 from echo_hf.engines.base import Completion, make_engine
-from echo_hf.engines.checkpoint import Checkpoint, failure, family_of, find_checkpoint
+from echo_hf.engines.checkpoint import Checkpoint, failure, family_of, find_checkpoint, sees_images
 from echo_hf.engines.pooled import portable
 from echo_hf.engines.schema import grammar_schema
 from echo_hf.errors import EngineError, ImageError, MissingExtraError
@@ -292,3 +292,27 @@ def test_what_every_stage_asks_can_be_asked_in_another_process(name: str) -> Non
             json.dumps(asked.answer.model_json_schema())
         )
         assert grammar_schema(there.answer) == grammar_schema(asked.answer)
+
+
+@pytest.mark.parametrize(
+    ("config", "sees"),
+    [
+        ({"architectures": ["Qwen2_5_VLForConditionalGeneration"], "vision_config": {}}, True),
+        ({"architectures": ["QWenLMHeadModel"], "visual": {}}, True),
+        ({"architectures": ["Phi3VForCausalLM"], "img_processor": {}}, True),
+        ({"architectures": ["LlavaForConditionalGeneration"], "image_token_index": 7}, True),
+        ({"architectures": ["LlamaForCausalLM"], "vocab_size": 8}, False),
+        ({"architectures": ["OfItsOwn"]}, None),
+        ({}, None),
+        ([], None),
+    ],
+)
+def test_a_config_tells_whether_a_model_reads_images(folder: Path, config: Any, sees: Any) -> None:
+    """As the published configs of these families do; nothing is loaded."""
+    (folder / "config.json").write_text(json.dumps(config))
+    assert sees_images(folder) is sees
+    if config != []:
+        for kind in KINDS:
+            assert make_engine(kind, model=str(folder)).sees_images is sees  # type: ignore[attr-defined]
+        blind = make_engine("vllm", model=str(folder), limit_images=0)
+        assert blind.sees_images is False  # type: ignore[attr-defined]

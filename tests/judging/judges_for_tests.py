@@ -41,6 +41,7 @@ class ScriptedJudge:
     usd_per_million_prompt_tokens: float | None = 2.0
     usd_per_million_completion_tokens: float | None = 8.0
     stored: bool = True
+    sees_images: bool | None = None
     entered: int = 0
     asked: list[Request] = field(default_factory=list)
 

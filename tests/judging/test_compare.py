@@ -13,7 +13,7 @@ import pytest
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ConfigError
-from echo_hf.judging.compare import read_choice, to_compare
+from echo_hf.judging.compare import to_compare
 from echo_hf.judging.judge import pairwise
 from echo_hf.judging.rate import ToRate
 from echo_hf.judging.session import JudgingResult
@@ -22,21 +22,6 @@ from echo_hf.tables import COMPARISONS, OUTPUTS
 from tests.judging import judges_for_tests as scripted
 from tests.judging.judges_for_tests import ScriptedJudge, config_of, images_of, judge_of
 from tests.judging.run_for_tests import called, digest_of, output, put, root, stripes, write
-
-
-@pytest.mark.parametrize(
-    ("text", "choice"),
-    [
-        ("[[first]]", "first"),
-        ("So: [[ Second ]]\n[[SECOND]]", "second"),
-        ("[[[tie]]]", "tie"),
-        ("[[first]] or [[tie]]", "two_choices"),
-        *((text, "no_choice") for text in ("", "first", "[first]", "[[fir\u017ft]]", "[[third]]")),
-    ],
-)
-def test_the_choice_is_the_one_in_double_brackets(text: str, choice: str) -> None:
-    assert str(read_choice(text)) == choice
-
 
 ALL: dict[str, Any] = {"pairwise": {"share": 1}}
 

@@ -87,7 +87,7 @@ def test_the_exit_code_is_the_verdict(
     assert [found[name] for name in names] == ["compare", verdict, 72, 60, ["mira"]]
 
 
-def test_an_output_that_was_refused_loses(folder: Path) -> None:
+def test_an_output_that_is_missing_loses(folder: Path) -> None:
     """Or a system that draws only what is easy would pass."""
     rate(folder, rows("a", (60, 5.0)), rows("b", (60, 5.0))[:40])
     made = drawn("b")
@@ -96,7 +96,18 @@ def test_an_output_that_was_refused_loses(folder: Path) -> None:
     made[50:] = [{**row, "outcome": "failed"} for row in made[50:]]
     write(folder, OUTPUTS, [*drawn("a"), *made])
     found = told(held(folder, "--json", "-q"))
-    assert (found["losses"], found["ties"], found["base_n"], found["new_n"]) == (10, 40, 60, 50)
+    assert (found["losses"], found["ties"], found["base_n"], found["new_n"]) == (20, 40, 60, 40)
+    assert (found["verdict"], found["coverage"]) == ("worse", 40 / 60)
+
+
+def test_half_of_the_ratings_is_too_few_for_a_pass(folder: Path) -> None:
+    rate(folder, rows("a", (60, 5.0)), rows("b", (60, 6.0))[:30])
+    write(folder, OUTPUTS, [*drawn("a"), *drawn("b")])
+    done = held(folder)
+    assert done.exit_code == 3
+    last = " ".join(done.stdout.split())
+    assert "undecided: 50 % of the prompts count for both, fewer than 95 %" in last
+    assert "more prompts are needed" not in last
 
 
 def test_a_system_is_compared_in_two_runs(folder: Path) -> None:
@@ -172,7 +183,8 @@ def test_a_metric_is_compared_by_its_own_margin(folder: Path) -> None:
     assert "say how much worse NEW may be" in str(unsaid.exception)
     found = told(held(folder, "--metric", "color_shift", "--margin", "30", "--json", "-q"))
     assert (found["difference"], found["n"], found["base_n"], found["new_n"]) == (-20, 11, 12, 11)
-    assert (found["verdict"], found["reason"], found["needed"]) == ("undecided", "no_spread", 48)
+    assert (found["verdict"], found["coverage"]) == ("undecided", 11 / 12)
+    assert (found["reason"], found["needed"]) == ("low_coverage", None)
     assert found["prompts"] == 72
     nobody = held(folder, "--metric", "text_rendering", "--margin", "0.1")
     assert "by the rubric 'text_rendering' a was rated by []" in str(nobody.exception)

@@ -365,6 +365,14 @@ def test_what_cannot_judge_is_said_before_anybody_is_asked(
     assert engine.asked == []
 
 
+def test_a_judge_that_reads_text_alone_is_refused_before_it_is_asked(folder: Path) -> None:
+    engine = ScriptedJudge(sees_images=False).use()
+    config_of(folder, [judge_of()])
+    with pytest.raises(EngineError, match="judge 'mira' sends images, and 'one' reads text alone"):
+        judged(folder)
+    assert engine.asked == []
+
+
 def test_a_run_to_be_judged_has_outputs_and_answers_that_are_kept(folder: Path) -> None:
     ScriptedJudge(stored=False).use()
     with pytest.raises(JudgeError, match="is not a model, or keeps no answers"):

@@ -15,59 +15,9 @@ from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.applicability import applicability_prompt
 from echo_hf.judging.compare import Compare
-from echo_hf.judging.rate import as_published, read_rating, rubric_prompt, shown_images
+from echo_hf.judging.rate import as_published, rubric_prompt, shown_images
 from echo_hf.metrics import METRICS
-from echo_hf.reasons import Unrated
 from tests.judging.judges_for_tests import judge_of
-
-
-def judge(lowest: float, highest: float, decimals: bool = False) -> JudgeConfig:
-    known = judge_of(scale=(lowest, highest), decimals=decimals)
-    return JudgeConfig(**known)
-
-
-TEN = judge(1, 10)
-
-
-@pytest.mark.parametrize(
-    ("text", "first", "last"),
-    [
-        ("Rating: [[7]]", 7, 7),
-        ("[[3]] at first, in the end [[8]]", 3, 8),
-        ("[[ 10 ]]", 10, 10),
-        ("[[7.5]]", Unrated.NO_RATING, Unrated.BEYOND_SCALE),
-        ("[[8.0]]", Unrated.NO_RATING, 8),
-        ("[[11]]", Unrated.NO_RATING, Unrated.BEYOND_SCALE),
-        ("[[4]], no, [[11]]", 4, Unrated.BEYOND_SCALE),
-        ("[[0]] or [[2]]\n[[x]]", 2, 2),
-        ("[[[7]]] [[\t5", 7, 7),
-        ("[[+4]]", Unrated.NO_RATING, 4),
-        (f"[[{'9' * 400}]]", Unrated.NO_RATING, Unrated.BEYOND_SCALE),
-        *(
-            (text, Unrated.NO_RATING, Unrated.NO_RATING)
-            for text in ("[[8/10]]", "a fine image, [9] of 10", "[[\u0663]]", "[[7.]]", "[[]]", "")
-        ),
-    ],
-)
-def test_known_answers(text: str, first: float | Unrated, last: float | Unrated) -> None:
-    """By hand; those of the released code are what it was seen to give. Nothing becomes 0."""
-    assert read_rating(text, TEN, "published") == first
-    assert read_rating(text, TEN, "corrected") == last
-
-
-@pytest.mark.parametrize(
-    ("scale", "text", "expected"),
-    [
-        (judge(1, 10, decimals=True), "[[7.25]]", 7.25),
-        (judge(1, 10, decimals=True), "[[10.5]]", Unrated.BEYOND_SCALE),
-        (judge(0, 100), "[[0]]", 0),
-        (judge(-5, 5), "[[-3]], [[-5]]", -5),
-        (judge(-5, 5), "[[-6]]", Unrated.BEYOND_SCALE),
-    ],
-    ids=str,
-)
-def test_the_scale_is_the_judges_own(scale: JudgeConfig, text: str, expected: Any) -> None:
-    assert read_rating(text, scale, "corrected") == expected
 
 
 def noise(size: tuple[int, int], mode: str = "RGB", **saving: Any) -> bytes:

@@ -11,11 +11,12 @@ import yaml
 from hypothesis import given
 from scipy.stats import norm
 
+from echo_hf import scores
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.errors import RunError
 from echo_hf.judging.run_tables import Models
 from echo_hf.judging.score import score
-from echo_hf.judging.trust import MEANINGS, Trust, trust_lines
+from echo_hf.judging.trust import MEANINGS, Trust, trust_lines, uneven_coverage
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.tables import OUTPUTS, RATINGS
@@ -110,7 +111,7 @@ def test_the_terminal_says_it_once_a_measure(folder: Path) -> None:
     page = page_of(folder)
     assert "ash, in place of Old Ash" in page
     for measure, meaning in MEANINGS.items():
-        told = measure not in ("pairwise", "judge_drift")
+        told = measure not in ("coverage", "pairwise", "judge_drift")
         assert " ".join(page.split()).count(meaning) == told
     assert "judge_drift" not in page
     assert "  text_to_image: without jay: ash and birch change places" in page
@@ -137,10 +138,39 @@ def test_a_lone_judge_or_system_has_reasons(folder: Path) -> None:
 def test_whatever_was_rated_each_measure_says_one_thing(cube: Cube) -> None:
     table = read_ratings(rows_of(cube))
     makers = {name: AnsweredBy(developer=name[:1]) for name in (*table.systems, "jay")}
-    trust = Trust.of(table, "corrected", Models(makers, makers), 20)
+    coverage = scores.win_rate(table, n_boot=0).coverage
+    trust = Trust.of(table, "corrected", Models(makers, makers), 20, coverage)
     found = trust_lines({"text_to_image": trust}, {}, {})
-    assert [one.measure for one in found] == list(MEANINGS)[:-2]
+    silent = {"pairwise", "judge_drift", *([] if trust.uneven_coverage else ["coverage"])}
+    assert [one.measure for one in found] == [name for name in MEANINGS if name not in silent]
     assert all(one.said and "None" not in one.said for one in found)
+
+
+@pytest.mark.parametrize(
+    ("coverage", "uneven"),
+    [
+        ([0.98, 0.94, 0.99], []),
+        ([0.98, 0.62, 0.99], [("birch", "ash"), ("birch", "cedar")]),
+        ([0.5, 1.0, 0.97], [("ash", "birch")]),
+        ([1.0, None, 0.02], [("birch", "ash")]),
+    ],
+)
+def test_a_rate_that_rests_on_less_than_its_neighbors_is_marked(
+    coverage: list[float | None], uneven: list[tuple[str, str]]
+) -> None:
+    """By more than 5 points of the comparisons."""
+    board = ("ash", "birch", "cedar")
+    found = uneven_coverage(board, dict(zip(board, coverage, strict=True)))
+    assert [(one.system, one.neighbor) for one in found] == uneven
+
+
+def test_the_mark_is_shown_beside_the_coverage(folder: Path) -> None:
+    rows = [rating(name, system, 5) for name in WORDS for system in ("ash", "cedar")]
+    write(folder, RATINGS, [*rows, *(rating(name, "birch", 4) for name in WORDS[:6])])
+    lines = [one["said"] for one in results_of(folder)["trust"] if one["measure"] == "coverage"]
+    assert len(lines) == 1
+    assert lines[0].startswith("birch ")
+    assert "uneven" in page_of(folder)
 
 
 def provenance(model: str, status: str = "current", **more: Any) -> str:

@@ -50,12 +50,13 @@ def _bytes_of(store: Store) -> bytes:
 def test_a_completion_comes_back_whole_and_only_an_answer_counts(
     store: Store, completion: Completion
 ) -> None:
+    """Of what is none, the words are why it is none, and no more than 300 characters of them."""
     key, other = _put(store, RED, completion), _key(request("blue"))
-    is_answer = completion.is_answer
-    assert store.get([other, key]) == {
-        key: completion if is_answer else replace(completion, text=None)
-    }
-    assert len(store) == int(is_answer)
+    why = replace(completion, text=None, error=completion.error or completion.text)
+    assert store.get([other, key]) == {key: completion if completion.is_answer else why}
+    assert len(store) == int(completion.is_answer)
+    _put(store, request("blue"), Completion("x" * 400, None, "length"))
+    assert store.get([other])[other].error == "x" * 300
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import (
     DirectAnswers,
     Failure,
+    NotedAnswer,
     RawText,
     StoredAnswers,
     answers_of,
@@ -43,8 +44,12 @@ def _failure(text: str | None, **more: Any) -> Failure:
         f"```json\n{RED}\n```",
         f"Sure, here it is: {RED} I hope that helps.",
         '{"number": 3,\n "name": "red", "why": "it {said} so"}\n',
+        f'<think>A form {{like}} this: {{"name": "blue", "number": 9}}</think>{RED}',
+        f'First {{"name": "blue", "number": 9}}, no: {RED}',
+        f"[{RED}]",
+        '{"name": "red", "number": 3, "number": 3}',
     ],
-    ids=["spaced", "fenced", "in prose", "with further keys"],
+    ids=["spaced", "fenced", "in prose", "keys", "after a thought", "last", "array", "repeated"],
 )
 def test_the_object_is_found_in_what_surrounds_it(text: str) -> None:
     assert parse(request("red"), Completion(text), KEY) == Color(name="red", number=3)
@@ -55,7 +60,10 @@ def test_the_object_is_found_in_what_surrounds_it(text: str) -> None:
     [
         *((text, Failed.UNREADABLE, "") for text in ("", "I cannot say.", "[]", "}{", "{")),
         ('{"name": "red", "number": 3', Failed.UNREADABLE, ""),
-        (f"{RED}\n{RED}", Failed.UNREADABLE, ""),
+        (f"<think>{RED}</think>\nThere is no color here.", Failed.UNREADABLE, ""),
+        (f"<reasoning>{RED}, I guess", Failed.UNREADABLE, ""),
+        ('{"name": "red", "number": 3, "number": 4}', Failed.OFF_SCHEMA, "'number' occurs twice"),
+        (f"[{RED}, {RED}]", Failed.OFF_SCHEMA, "answer: "),
         ('{"name": "red"}', Failed.OFF_SCHEMA, "number: "),
         (json.dumps({"name": "r" * 21, "number": 3}), Failed.OFF_SCHEMA, "name: "),
     ],
@@ -81,6 +89,8 @@ RATING = replace(TEXT, regex=r"\[\[\d{1,2}\]\]")
         *((TEXT, text, Failed.UNREADABLE) for text in ("", " \n", "8 \ud83d")),
         (SAFE, "\nsafe", "\nsafe"),
         (SAFE, "safe\x1b?", Failed.UNREADABLE),
+        (SAFE, "<think>unsafe?</think>safe", "safe"),
+        (TEXT, "<think>[[3]]</think>[[4]]", "<think>[[3]]</think>[[4]]"),
         (RATING, "[[7]]", "[[7]]"),
         (RATING, " [[10]]\n", "[[10]]"),
         (RATING, "[[7]] or so", Failed.OFF_SCHEMA),
@@ -105,8 +115,9 @@ def test_without_a_declared_shape_the_text_is_the_answer(
     [
         (Completion(RED, "no power", "stop"), Failed.ENGINE_ERROR, "no power"),
         (Completion(None), Failed.ENGINE_ERROR, "stop"),
-        (Completion(RED, None, "length"), Failed.CUT, "length"),
-        (Completion("I will not.", None, "refusal"), Failed.REFUSED, "refusal"),
+        (Completion(RED, None, "length"), Failed.CUT, RED),
+        (Completion(None, None, "length"), Failed.CUT, "length"),
+        (Completion("I will not.", None, "refusal"), Failed.REFUSED, "I will not."),
         (Completion(None, "needs_model", "error"), Failed.NEEDS_MODEL, NO_MODEL),
         (Completion(None, "not_answered", "error"), Failed.NOT_ANSWERED, NOT_ASKED),
         (None, Failed.NOT_ANSWERED, "no stored answer"),
@@ -132,10 +143,17 @@ def test_no_text_whatever_breaks_the_reading(text: str, after: str, finish: str)
     assert found == Color(name="red", number=3)
 
 
-@pytest.mark.parametrize("text", ["{" * 400_000, "{" * 200_000 + "}" * 200_000])
-def test_reading_takes_no_time_worth_naming(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{" * 400_000, Failed.UNREADABLE),
+        ("{" * 200_000 + "}" * 200_000, Failed.OFF_SCHEMA),  # the empty object in the middle
+    ],
+    ids=["never closed", "nested"],
+)
+def test_reading_takes_no_time_worth_naming(text: str, reason: Failed) -> None:
     started = time.thread_time()
-    assert _failure(text).reason is Failed.UNREADABLE
+    assert _failure(text).reason is reason
     assert time.thread_time() - started < 5
 
 
@@ -168,3 +186,34 @@ def test_an_engine_whose_answers_are_kept_has_a_store_of_its_own_where_none_is_g
     answers = answers_of(engine := Scripted(), None)
     assert answers.signature == engine.signature()
     assert [one.reason for one in answers.read([request("red")])] == [Failed.NOT_ANSWERED]  # type: ignore[union-attr]
+
+
+class Graded(NotedAnswer):
+    score: int
+    note: str | None = None
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "score"),
+    [
+        (Graded, '{"score": 4, "note": "It is uncl', 4),
+        (Graded, '<think>{</think>{"score": 4, "note": "', 4),
+        (Graded, '{"score": 4, "note": "whole"', None),
+        (Graded, '{"score": 4', None),
+        (Color, '{"name": "red", "number": 3, "note": "It is uncl', None),
+    ],
+)
+def test_a_cut_answer_counts_where_only_its_note_is_cut(
+    store: Store, answer: Any, text: str, score: int | None
+) -> None:
+    asked, signature = replace(request("red"), answer=answer), {"model": "lumen"}
+    (key,), completion = request_keys(signature, [asked]), Completion(text, None, "length")
+    found = parse(asked, completion, key)
+    store.put(key, asked, completion, signature, readable=not isinstance(found, Failure))
+    assert StoredAnswers(store, signature).read([asked]) == [found]
+    if score is None:
+        assert found == Failure(Failed.CUT, text, key.hex())
+    else:
+        assert isinstance(found, Graded)
+        assert (found.score, found.note, found.note_is_cut) == (score, None, True)
+        assert store.records([key])[key].settled

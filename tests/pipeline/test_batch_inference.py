@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import pytest
 
@@ -14,6 +15,7 @@ from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import Failure, parse
 from echo_hf.pipeline.batch_inference import LONGEST_SHOWN, FillStats, fill, plan, second_request
+from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed
 from tests.stages_for_tests import (
     MOST_TOKENS,
@@ -74,7 +76,8 @@ def test_how_often_each_kind_is_asked(store: Store, again: bool) -> None:
     assert stats.failures == dict.fromkeys(reasons, 1)
     known = _known(store, "error red", "refuse red", "short red", "silent red").values()
     said = [(one.error, one.finish_reason) if one else None for one in known]
-    assert said == [("no power for red", "error"), (None, "refusal"), (None, "length"), None]
+    assert said[:2] == [("no power for red", "error"), ("I will not.", "refusal")]
+    assert said[2:] == [(said[2] and said[2][0], "length"), None]
     fill(Guess(), posts(*TRIES), second, store, again=again)
     place = 2 if again else 1
     assert Counter(second.lines()) == {
@@ -302,3 +305,25 @@ def test_what_is_asked_after_a_failure(
     asked: Request, text: str | None, reason: Failed, expected: Request
 ) -> None:
     assert second_request(asked, Completion(text), Failure(reason, "too long.", "0")) == expected
+
+
+@dataclass(frozen=True)
+class Look(Guess):
+    """Guesses as well, by what images show."""
+
+    sends_images: ClassVar[bool] = True
+
+
+def test_a_stage_that_sends_images_refuses_who_reads_text_alone(store: Store) -> None:
+    """Before a question is asked; who may see images is asked."""
+    engine = Scripted(sees_images=False)
+    for ask in (
+        lambda: fill(Look(), posts("red"), engine, store),
+        lambda: run_stage(Look(), posts("red"), engine=engine),
+        lambda: Look(engine=engine),
+    ):
+        with pytest.raises(EngineError, match="stage 'guess' sends images, and 'one' reads text"):
+            ask()
+    assert engine.streams == 0
+    assert fill(Guess(), posts("red"), engine, store).calls == 1
+    assert fill(Look(), posts("blue"), Scripted(), store).calls == 1

@@ -138,22 +138,104 @@ def test_false_passes_at_the_margin_are_as_many_as_the_confidence_allows() -> No
     assert chance(0.1, 0) > 0.99
 
 
-def test_what_a_system_refused_counts_against_it_when_asked() -> None:
+def outputs_of(rows: list[Row], **outcomes: dict[str, str]) -> list[Row]:
+    """An output of each row; of some samples of a system with another outcome, or none for ''."""
+    made = []
+    for row in rows:
+        outcome = outcomes.get(row["system"], {}).get(row["sample_id"], "ok")
+        if outcome:
+            names = {name: row[name] for name in ("sample_id", "system")}
+            made.append({**names, "outcome": outcome})
+    return made
+
+
+@pytest.mark.parametrize("outcome", ["refused", "no_image", "failed", "retired", "unsupported", ""])
+def test_an_output_that_is_missing_loses_whatever_it_is_called(outcome: str) -> None:
     rows = outcomes(0, 60, 0)
-    refused = {row["sample_id"] for row in rows[:12]}
-    rated = [row for row in rows if row["system"] == "base" or row["sample_id"] not in refused]
-    made = [
-        {
-            "sample_id": row["sample_id"],
-            "system": row["system"],
-            "outcome": "ok" if row in rated else "refused",
-        }
-        for row in rows
-    ]
-    spared = non_inferiority(rated, "base", "new", outputs=made)
-    counted = non_inferiority(rated, "base", "new", outputs=made, missing="loss")
-    assert (spared.losses, spared.n, spared.base_n, spared.new_n) == (0, 48, 60, 48)
-    assert (counted.losses, counted.n, counted.new_n) == (12, 60, 60)
+    gone = dict.fromkeys(sorted({row["sample_id"] for row in rows})[:3], outcome)
+    rated = [row for row in rows if row["system"] == "base" or row["sample_id"] not in gone]
+    outputs = outputs_of(rows, new=gone)
+    found = non_inferiority(rated, "base", "new", outputs=outputs)
+    assert (found.wins, found.ties, found.losses) == (0, 57, 3)
+    assert (found.base_n, found.new_n, found.coverage) == (60, 57, 57 / 60)
+    turned = non_inferiority(rated, "new", "base", outputs=outputs)
+    assert (turned.wins, turned.losses, turned.verdict) == (3, 0, "non_inferior")
+    counted = non_inferiority(rated, "base", "new", outputs=outputs, missing="loss")
+    assert (counted.wins, counted.ties, counted.losses) == (0, 57, 3)
+
+
+def test_what_neither_has_is_not_compared_and_lowers_the_coverage() -> None:
+    """But for what both do not take: nobody asked for it."""
+    rows = outcomes(0, 100, 0)
+    names = sorted({row["sample_id"] for row in rows})
+    for outcome, coverage in (("failed", 0.94), ("unsupported", 1.0)):
+        gone = dict.fromkeys(names[:6], outcome)
+        rated = [row for row in rows if row["sample_id"] not in gone]
+        made = outputs_of(rows, base=gone, new=gone)
+        found = non_inferiority(rated, "base", "new", outputs=made)
+        assert (found.n, found.losses, found.coverage) == (94, 0, coverage)
+        assert found.verdict == ("undecided" if coverage < 0.95 else "non_inferior")
+
+
+def test_below_a_coverage_of_95_percent_only_worse_is_a_verdict() -> None:
+    """And there is no number of prompts that would decide it."""
+    rows = outcomes(0, 300, 0)
+    names = sorted({row["sample_id"] for row in rows})
+
+    def unrated(count: int) -> NonInferiority:
+        kept = [row for row in rows if row["system"] == "base" or row["sample_id"] in names[count:]]
+        return non_inferiority(kept, "base", "new", outputs=outputs_of(rows))
+
+    assert (unrated(15).verdict, unrated(15).coverage) == ("non_inferior", 0.95)
+    assert (unrated(15).reason, unrated(15).interval is None) == (None, False)
+    half = unrated(150)
+    assert (half.verdict, half.coverage, half.needed) == ("undecided", 0.5, None)
+    assert half.reason == Unscored.LOW_COVERAGE
+    without = non_inferiority([*rows[:300], *rows[450:]], "base", "new")
+    assert (without.verdict, without.coverage) == ("undecided", 0.5)
+    gone = dict.fromkeys(names[:150], "failed")
+    lost = non_inferiority(rows, "base", "new", outputs=outputs_of(rows, new=gone))
+    assert (lost.verdict, lost.losses, lost.reason) == ("worse", 150, None)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.25, 0.5])
+@pytest.mark.parametrize("where", ["at random", "on the hard prompts"])
+@pytest.mark.parametrize("kind", ["failed", "absent", "unrated"])
+def test_a_system_that_leaves_prompts_out_does_not_pass(
+    share: float, where: str, kind: str
+) -> None:
+    """At most 5 % of systems that are worse by the margin on all prompts, whatever is missing."""
+    rng, runs, n, passes = np.random.default_rng(3), 40, 400, 0
+    for _ in range(runs):
+        # On all prompts the new system wins 35 % and loses 45 %: a rate of 0.45.
+        apart = rng.choice([1, 0, -1], n, p=[0.35, 0.2, 0.45])
+        order = rng.permutation(n) if where == "at random" else np.argsort(apart, kind="stable")
+        gone = set(order[: round(share * n)].tolist())
+        rows = one_judge(base=[5.0] * n, new=(5.0 + apart).tolist())
+        names = sorted({row["sample_id"] for row in rows})
+        without = {names[at] for at in gone}
+        rated = [row for row in rows if row["system"] == "base" or row["sample_id"] not in without]
+        made = outputs_of(
+            rows, new=dict.fromkeys(without, {"failed": "failed", "absent": ""}.get(kind, "ok"))
+        )
+        found = non_inferiority(rated, "base", "new", outputs=made)
+        passes += found.verdict == "non_inferior"
+    assert passes / runs <= 0.05
+
+
+def test_a_metric_needs_numbers_of_95_percent() -> None:
+    numbers: list[float | None] = [1.0] * 100
+
+    def gate_of(missing: int) -> NonInferiority:
+        new = [None] * missing + numbers[missing:]
+        return paired_non_inferiority(numbers, new, margin=0.1, higher_is_better=True)
+
+    assert (gate_of(5).verdict, gate_of(5).coverage) == ("non_inferior", 0.95)
+    assert (gate_of(6).verdict, gate_of(6).needed) == ("undecided", None)
+    assert gate_of(6).reason == Unscored.LOW_COVERAGE
+    worse = [*[0.0] * 60, *[None] * 40]
+    found = paired_non_inferiority(numbers, worse, margin=0.1, higher_is_better=True)
+    assert (found.verdict, found.coverage) == ("worse", 0.6)
 
 
 def test_a_metric_is_compared_where_both_have_a_number() -> None:
@@ -204,4 +286,4 @@ def test_equal_numbers_pass_when_few_others_can_differ() -> None:
     few = alike(3)
     assert (few.verdict, few.reason, few.needed) == ("undecided", Unscored.FEW_SAMPLES, 7)
     none = paired_non_inferiority([None], [1.0], margin=0.1, higher_is_better=True)
-    assert (none.verdict, none.n, none.needed) == ("undecided", 0, None)
+    assert (none.verdict, none.n, none.needed, none.coverage) == ("undecided", 0, None, 0)

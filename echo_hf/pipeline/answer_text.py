@@ -1,0 +1,103 @@
+"""The text of a model's answer: without the thoughts before it, and the JSON value in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import Any
+
+# Kimi writes its thoughts between triangles.
+THOUGHT = re.compile(r"[<◁](/?)(?:think|thinking|reasoning)[>▷]", re.IGNORECASE)
+VALUE = re.compile(r"""\{(?=\s*["}])|\[(?=\s*\{\s*["}])""")
+
+
+class RepeatedKeyError(ValueError):
+    """A key of a JSON object occurs twice with two values."""
+
+
+def without_thoughts(text: str) -> str:
+    """The text of an answer outside its thoughts.
+
+    A thought without a beginning, which many chat templates write into the question, starts with
+    the text; one without an end takes the rest of it.
+    """
+    kept, start, depth, is_end = list[str](), 0, 0, True
+    for tag in THOUGHT.finditer(text):
+        is_end = bool(tag[1])
+        if not is_end:
+            if depth == 0:
+                kept.append(text[start : tag.start()])
+            depth += 1
+            continue
+        if depth == 0:
+            kept.clear()
+        depth, start = max(depth - 1, 0), tag.end()
+    # A beginning that a thought only speaks of has no end of its own.
+    return "".join([*kept, text[start:]] if is_end else kept)
+
+
+def answer_value(text: str) -> str | None:
+    """The JSON value that an answer comes to, null where it has none.
+
+    Raises:
+        RepeatedKeyError: A key in it occurs twice with two values.
+    """
+    if THOUGHT.search(text):
+        with suppress(RepeatedKeyError):
+            if (value := last_value(text)) == text.strip():
+                return value  # its texts may speak of thoughts
+        text = without_thoughts(text)
+    return last_value(text)
+
+
+def last_value(text: str) -> str | None:
+    """The last JSON object, or array of objects, that stands whole in a text.
+
+    Raises:
+        RepeatedKeyError: A key in it occurs twice with two values.
+    """
+    found: str | None = None
+    repeated: RepeatedKeyError | None = None
+    start = 0
+    while candidate := VALUE.search(text, start):
+        start = candidate.start()
+        try:
+            _, end = DECODER.raw_decode(text, start)
+            found, repeated = text[start:end], None
+        except RepeatedKeyError as error:
+            _, end = LENIENT.raw_decode(text, start)
+            repeated = error
+        except json.JSONDecodeError as error:
+            if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+                break  # what follows is a part of this value, which never ends
+            end = start + 1
+        except RecursionError:
+            break
+        start = end
+    if repeated:
+        raise repeated
+    return found
+
+
+def without_cut(text: str, field: str) -> str | None:
+    """An object that ends inside the text of a field, without that field; null for any other."""
+    start = text.find("{")
+    if start < 0:
+        return None
+    cut = rf',\s*"{re.escape(field)}"\s*:\s*"(?:[^"\\]|\\.)*\\?\Z'
+    ending = re.compile(cut, re.DOTALL).search(text, start)
+    return None if ending is None else text[start : ending.start()] + "}"
+
+
+def _checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if values.setdefault(key, value) != value:
+            raise RepeatedKeyError(f"{key!r} occurs twice, with two values")
+    return values
+
+
+# Numbers of any length, as floats: they are only compared.
+LENIENT = json.JSONDecoder(parse_int=float)
+DECODER = json.JSONDecoder(parse_int=float, object_pairs_hook=_checked)
