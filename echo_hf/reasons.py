@@ -314,7 +314,7 @@ class Review(Reason):
 class Doubt(Reason):
     """Why a sample may not be the task that it seems to be: the values of `doubts`."""
 
-    LACKS_INPUT = "lacks_input", "its prompt speaks of an image that came with it; none is there"
+    LACKS_INPUT = "lacks_input", "it starts from an image that came with it; none is there"
     ROLES_CONTRADICT = "roles_contradict", "it lacks an image that the model gave it and elsewhere"
     SCREENSHOT_WHOLE = "screenshot_whole", "its images stand in a screenshot nobody has taken apart"
 
@@ -388,6 +388,7 @@ class Notice(Reason):
     NOT_ITS_POST = "not_its_post", "the model named a post that only stands above the sample's own"
     POST_USED_TWICE = "post_used_twice", "the model gave one post to two samples; the first has it"
     IMAGE_USED_TWICE = "picture_used_twice", "two samples or tasks show one image; the first has it"
+    NOTES_LEFT_OUT = "notes_left_out", "a note that follows the prompt in its post is no part of it"
     TWO_ROLES = "two_roles", "the model called an image input and output; it counts as output"
     NEITHER = "neither", "the model calls the image neither input nor output"
     NO_TASK = "no_task", "the images show no coherent task; the sample is of quality Analysis"

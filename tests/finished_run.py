@@ -26,7 +26,7 @@ PHRASE = {"task_phrase": "draw a picture"}
 def asks_later(asked: Asked) -> bool:
     """Whether it is a question that nobody asked yet when the run was made."""
     form = asked.body.get("response_format") or {"json_schema": {"name": None}}
-    return bool(form["json_schema"]["name"] == "PhraseAnswer")
+    return form["json_schema"]["name"] in ("PhraseAnswer", "AbsentImageAnswer")
 
 
 @contextmanager

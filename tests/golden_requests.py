@@ -1,22 +1,23 @@
 """What each stage would send to a model about one small invented thread, made readable.
 
 The files in `tests/golden` are these requests as they were when somebody last looked at them:
-`scripts/write_requests.py` writes them. Feedback has a second one, for the phrase; safety has one
-for each form of a guard, and judges have one for each rubric, each form of a rating, and each set
-of metrics.
+`scripts/write_requests.py` writes them. Feedback has a second one, for the phrase, and roles one
+for an image that is not there; safety has one for each form of a guard, and judges have one for
+each rubric, each form of a rating, and each set of metrics.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import BaseModel
 
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.checks import EngineChoice
@@ -29,7 +30,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.applicability import Fitting, to_classify
 from echo_hf.judging.compare import Compare, to_compare
 from echo_hf.judging.rate import Rate, ToRate, rubric_prompt
-from echo_hf.pipeline.answers import NoAnswers
+from echo_hf.pipeline.answers import Failure, NoAnswers
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.samples.extract import Extract, ExtractAnswer
 from echo_hf.samples.roles import Roles
@@ -108,6 +109,7 @@ def golden_requests() -> dict[str, Request]:
     tables = ((relevance, posts), (extract, asked), (roles, samples), (feedback, shown))
     requests = {stage.name: stage.requests(table)[0][0] for stage, table in tables}
     requests["feedback_phrase"] = feedback.requests(shown)[0][-1]
+    requests["roles_absent"] = _about_absent(roles, samples)
     requests["screenshots"] = _about_screenshot(screenshots, shown)
     requests["rewrite"] = rewriting(TASK, 4000)  # as usual
     return {**requests, **_to_guards(safety, shown), **_to_judges()}
@@ -151,6 +153,24 @@ def _to_guards(stage: ModelStage, samples: pa.Table) -> dict[str, Request]:
     every = {name: replace(stage, form=name) for name in FORMS}  # type: ignore[call-arg]
     asked = {f"safety_{name}": one.requests(samples)[0][-1] for name, one in every.items()}
     return {"safety": asked.pop("safety_instructed"), **asked}
+
+
+@dataclass(frozen=True)
+class OneAnswer:
+    """The same answer to every request."""
+
+    answer: BaseModel
+    signature: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]:
+        return [self.answer for _ in requests]
+
+
+def _about_absent(stage: ModelStage, samples: pa.Table) -> Request:
+    rows = [{**row, "prompt": "A stamp of the parrot in the photo"} for row in samples.to_pylist()]
+    told = {"inputs": [], "outputs": [1], "posts": [0]}
+    asking = stage.answered_by(OneAnswer(RolesAnswer.model_validate({"samples": [told]})))
+    return asking.requests(pa.Table.from_pylist(rows, schema=samples.schema))[0][-1]
 
 
 def _about_screenshot(stage: ModelStage, samples: pa.Table) -> Request:

@@ -36,6 +36,7 @@ from echo_hf.pipeline.stage import Stage
 from echo_hf.samples.extract import Extract
 from echo_hf.samples.roles import Roles
 from echo_hf.samples.screenshots import Screenshots
+from echo_hf.samples.tasks import AbsentImageAnswer
 from echo_hf.samples.threads import Threads
 from tests.samples_for_tests import Speaking
 
@@ -89,6 +90,8 @@ def said_by_chance(request: Request) -> Any:
     chance = random.Random(hashlib.sha256(f"{request.task} {asked}".encode()).digest())
     if chance.random() < (1 / 2 if request.task == "screenshots" else 1 / 5):
         return None
+    if request.answer is AbsentImageAnswer:
+        return {"needs_absent_image": chance.choice([None, True, False])}
     if request.task == "roles":
         return {"samples": [_roles_by_chance(request, chance) for _ in range(chance.randrange(4))]}
     if request.task == "screenshots":

@@ -17,9 +17,9 @@ from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import CARD, MANIFEST, StageOrigin
 from echo_hf.hub.release import read_release
 from echo_hf.hub.responses import CONFIG, Recorded, read_recorded
-from echo_hf.pipeline.answer_store import MOST_TRIES, Store, request_keys
+from echo_hf.pipeline.answer_store import MOST_TRIES, Store
 from echo_hf.pipeline.answers import Failure, StoredAnswers, parse
-from echo_hf.pipeline.batch_inference import FillStats, request_segments, source_pairs
+from echo_hf.pipeline.batch_inference import FillStats, request_segments, source_pairs, unseen
 from echo_hf.pipeline.run_folder import StageRecord
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.reasons import Failed
@@ -56,25 +56,27 @@ def import_answers(
     started, signature = time.perf_counter(), engine.signature()
     stage = stage.answered_by(StoredAnswers(store, signature))
     stats, seen = FillStats(), set[bytes]()
-    for requests in request_segments(stage, dataset):
-        keys = request_keys(signature, requests)
-        store.add_sources(source_pairs(requests, keys))
-        new = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen}
-        seen.update(new)
-        known = store.records(list(new))
-        answered = {key for key, record in known.items() if record.tries}
-        wanted = [key for key in new if key not in answered]
-        for key, completion in recorded.get(wanted).items():
-            # How a call failed is told once; that it did is no reason to leave its answer out.
-            if completion.is_answer or key not in known:
-                readable = not isinstance(parse(new[key], completion, key), Failure)
-                # Who recorded an answer that cannot be read had asked for it twice.
-                tries = 1 if readable else MOST_TRIES
-                store.put(key, new[key], completion, signature, readable=readable, tries=tries)
-            answered |= {key} if completion.is_answer else set()
-        stats.requests += len(requests)
-        stats.repeated += len(requests) - len(new)
-        stats.store_hits += len(answered)
+    for _ in range(stage.rounds):
+        earlier = frozenset(seen)
+        for segment in request_segments(stage, dataset):
+            requests, keys = unseen(segment, signature, earlier)
+            store.add_sources(source_pairs(requests, keys))
+            new = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen}
+            seen.update(new)
+            known = store.records(list(new))
+            answered = {key for key, record in known.items() if record.tries}
+            wanted = [key for key in new if key not in answered]
+            for key, completion in recorded.get(wanted).items():
+                # How a call failed is told once; that it did is no reason to leave its answer out.
+                if completion.is_answer or key not in known:
+                    readable = not isinstance(parse(new[key], completion, key), Failure)
+                    # Who recorded an answer that cannot be read had asked for it twice.
+                    tries = 1 if readable else MOST_TRIES
+                    store.put(key, new[key], completion, signature, readable=readable, tries=tries)
+                answered |= {key} if completion.is_answer else set()
+            stats.requests += len(requests)
+            stats.repeated += len(requests) - len(new)
+            stats.store_hits += len(answered)
     stats.seconds = time.perf_counter() - started
     return stats
 

@@ -30,7 +30,7 @@ from echo_hf.curate.provenance import (
 from echo_hf.errors import ImageError, ReviewError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import RowIssue
-from echo_hf.reasons import Notice, Status
+from echo_hf.reasons import Doubt, Notice, Status
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import Pixels, cut, inner, upright
 from echo_hf.samples.extract import Quality
@@ -93,9 +93,10 @@ def edited_sample(
         made["is_screenshot"] = True
     made["quality"] = quality_with(made["prompt"], changes.quality or row["quality"])
     made["sample_digest"] = sample_digest(made["prompt"], made["input_images"])
+    lacks_input = None if row["doubts"] is None else Doubt.LACKS_INPUT in row["doubts"]
     if any(made[name] != row[name] for name in ("input_images", "output_images")):
-        made["doubts"] = []  # a person has said what they are
-    made["doubts"] = doubts_of(made)
+        made["doubts"], lacks_input = [], None  # a person has said what they are
+    made["doubts"] = doubts_of(made, None if changes.prompt else lacks_input)
     return made, findings
 
 

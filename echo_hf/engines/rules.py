@@ -5,26 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache, cached_property, lru_cache
-from itertools import chain, pairwise
+from functools import cache, lru_cache
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from PIL import ImageOps
 from pydantic import ValidationError
 
 from echo_hf.engines.base import ABSTAINED, Completion, ModelFree, Request, register
+from echo_hf.engines.phrases import Phrases, lower_words, one_of, read_words, straight
+from echo_hf.engines.reference_images import QUOTED, asks_for_image, needs_image
 from echo_hf.images.loader import BadImageError, open_image
 
 Inputs = Mapping[str, Any]
 Answer = dict[str, Any]
 WORDS = Path(__file__).with_suffix(".yaml")
-APOSTROPHES = "’ʼ`´"
+MODULES = ("rules", "phrases", "reference_images")  # what answers come from, with their words
 
 
 @register("rules", "no model: takes what is marked, and leaves the rest to a model")
@@ -46,97 +48,17 @@ class RulesEngine(ModelFree):
 
 @cache
 def _source() -> str:
-    return hashlib.sha256(Path(__file__).read_bytes() + WORDS.read_bytes()).hexdigest()
+    files = (WORDS.with_name(f"{name}{end}") for name in MODULES for end in (".py", ".yaml"))
+    read = b"".join(file.read_bytes() for file in files if file.exists())
+    return hashlib.sha256(read).hexdigest()
 
 
 @cache
-def _words() -> Mapping[str, Any]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same, and much faster
-    words: Mapping[str, Any] = yaml.load(WORDS.read_text("utf-8"), Loader=loader)  # noqa: S506
-    return words
-
-
-# What goes on a word of a script that sets spaces between words; `re` takes much longer to compile
-# a class of all the others.
-LETTER = r"(?-i:(?=[\0-\u2e7f])\w)"
-SPELLED = re.compile(f"{LETTER}+")
-# The same in ASCII, and many times as fast.
-BLANKED = "".join(chr(n) if chr(n).isalnum() or n == ord("_") else " " for n in range(128)).encode()
-BLANKED = BLANKED.ljust(256)
-
-
-def _straight(text: str) -> str:
-    for one in APOSTROPHES:
-        text = text.replace(one, "'")
-    return text
-
-
-def _one_of(phrases: Iterable[str]) -> str:
-    before, after = rf"(?<!{LETTER})", rf"(?!{LETTER})"
-    every = sorted(phrases, key=len, reverse=True)
-    bounds = [(re.match(LETTER, one), re.match(LETTER, one[-1])) for one in every]
-    if all(map(all, bounds)):  # said once, as each costs much to compile
-        return f"{before}(?:{'|'.join(map(re.escape, every))}){after}"
-    return "|".join(
-        f"{before if starts else ''}{re.escape(one)}{after if ends else ''}"
-        for one, (starts, ends) in zip(every, bounds, strict=True)
-    )
-
-
-class _Phrases:
-    def __init__(self, phrases: Iterable[str]) -> None:
-        lower = {_straight(one).lower() for one in phrases}
-        self._words = frozenset(filter(SPELLED.fullmatch, lower))
-        self._others = sorted(lower - self._words)
-        self._spelled = frozenset(word for one in lower for word in SPELLED.findall(one))
-        # A phrase is only where its longest word is.
-        longest = {one: max(SPELLED.findall(one), key=len, default="") for one in self._others}
-        self._hints = frozenset(longest.values())
-        unspelled = [one for one in self._others if not longest[one]]
-        self._unspelled = {False: unspelled, True: list(filter(str.isascii, unspelled))}
-
-    def are_in(self, text: str) -> bool:
-        """Looks words up, which is fast, and for a longer phrase only where its letters are."""
-        lower, words = _read(text)
-        if not words.isdisjoint(self._words):
-            return True
-        is_hinted = not words.isdisjoint(self._hints)
-        some = self._others if is_hinted else self._unspelled[lower.isascii()]
-        return any(map(lower.__contains__, some)) and bool(self._longer.search(lower))
-
-    def are_all(self, text: str) -> bool:
-        """Whether a text says nothing else; one word that is in no phrase answers that."""
-        words = (one.group() for one in SPELLED.finditer(_straight(text).lower()))
-        return all(map(self._spelled.__contains__, words)) and not re.search(
-            r"\w", self.pattern.sub(" ", text)
-        )
-
-    def replaced(self, text: str) -> str:
-        return self.pattern.sub(" ", _straight(text)) if self.are_in(text) else text
-
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        return re.compile(_one_of([*self._words, *self._others]), re.IGNORECASE)
-
-    @cached_property
-    def _longer(self) -> re.Pattern[str]:
-        return re.compile(_one_of(self._others))
-
-
-@lru_cache(maxsize=32)
-def _read(text: str) -> tuple[str, frozenset[str]]:
-    lower = _straight(text).lower()
-    if lower.isascii():
-        return lower, frozenset(lower.encode().translate(BLANKED).decode().split())
-    return lower, frozenset(SPELLED.findall(lower))
-
-
-@cache
-def _phrases(*path: str) -> _Phrases:
-    phrases: Any = _words()
+def _phrases(*path: str) -> Phrases:
+    phrases: Any = read_words(WORDS)
     for name in path:
         phrases = phrases[name]
-    return _Phrases(phrases)
+    return Phrases(phrases)
 
 
 def _says(text: str, *path: str) -> bool:
@@ -144,8 +66,8 @@ def _says(text: str, *path: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _names(*names: str) -> _Phrases:
-    return _Phrases(filter(None, names))
+def _names(*names: str) -> Phrases:
+    return Phrases(filter(None, names))
 
 
 # Marks and keys of our own requests and answers, which nobody needs in a prompt.
@@ -174,8 +96,8 @@ PART = re.compile(r"\s*\(?(\d{1,2})\s?/\s?\d{1,2}\)?[\s:.)-]*")
 @cache
 def _label() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """The word of a label, a label, and what may stand before: a start of a line, "my full"."""
-    words = _words()["label"]
-    word, after, before = (_one_of(words[name]) for name in ("word", "after", "before"))
+    words = read_words(WORDS)["label"]
+    word, after, before = (one_of(words[name]) for name in ("word", "after", "before"))
     label = (
         rf"(?:{word})(?P<number>\s?#?\d{{1,2}})?"
         rf"(?:\s?[(（][^()（）\n]{{1,40}}[)）]|\s?(?:{after})){{0,3}}"
@@ -188,8 +110,8 @@ def _label() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
 
 
 def _labels(text: str) -> Iterator[re.Match[str]]:
-    lower, (word, label, lead) = _read(text)[0], _label()
-    text, done = _straight(text), 0
+    lower, (word, label, lead) = lower_words(text)[0], _label()
+    text, done = straight(text), 0
     same = len(lower) == len(text)  # a few letters have more than one small letter
     for start in (one.start() for one in word.finditer(lower)) if same else range(len(text)):
         found = label.match(text, start) if start >= done else None
@@ -237,10 +159,10 @@ def _clean(text: str) -> str:
     text = text[start.end() :] if start else text
     if fenced := FENCE.match(text):
         return fenced[1].strip()
-    text = _without_added(text)
+    text = _without_added(without_notes(text))
     body, _, last = text.rpartition("\n")
     if body.strip() and len(last) <= LONGEST_REMARK:
-        is_remark = _phrases("remark").pattern.match(_straight(last.strip()))
+        is_remark = _phrases("remark").pattern.match(straight(last.strip()))
         text = _without_added(body) if is_remark else text
     if text[:1] in QUOTES:
         inside, _, rest = text[1:].partition(QUOTES[text[0]])
@@ -249,6 +171,57 @@ def _clean(text: str) -> str:
         elif len(inside) > len(rest):  # a prompt with a remark, or one that begins with a title
             return ""
     return "" if _phrases("pointer").are_all(text) else text
+
+
+# A line that names what follows, as the parts of a prompt may.
+FIELD = re.compile(r"^[^\w\n\"“「『]{0,12}\w[\w &/'-]{0,30}[*_ ]{0,3}[:：](?!//)", re.MULTILINE)
+ADMONITION = r"\[!(?:NOTE|TIP|IMPORTANT|WARNING|CAUTION)\]"
+BLANK_LINE = re.compile(r"\n[ \t\r]*\n\Z")
+LINKED = re.compile(r"[^\n]*(?:https?://|www\.|[@＠]\w)")
+FEWEST_FIELDS = 2  # of a list, in which a note is one as well
+MOST_NOTES = 200  # that are looked at: each may stand in a quote that began far above
+
+
+@cache
+def _note() -> re.Pattern[str]:
+    words = read_words(WORDS)
+    note, source = one_of(words["note"]), one_of(words["source"])
+    return re.compile(
+        rf"^[^\w\n\"“「『]{{0,12}}(?:{ADMONITION}|(?:(?P<note>{note})|(?P<source>{source}))"
+        r"(?:\s?[(（][^()（）\n]{1,40}[)）])?[*_ ]{0,3}[:：])",
+        re.IGNORECASE | re.MULTILINE,
+    )
+
+
+def without_notes(text: str) -> str:
+    """A prompt without the notes on it that follow: "Notes: works best at 16:9"."""
+    fields = [field.start() for field in FIELD.finditer(text)]
+    notes = list(islice(_note().finditer(text), MOST_NOTES))
+    named = {note.start() for note in notes}
+    last = max((start for start in fields if start not in named), default=-1)
+    for note in notes:
+        start = note.start()
+        before = text[:start]
+        is_paragraph = bool(BLANK_LINE.search(before))
+        is_alone = bool(note["source"]) and bool(LINKED.match(text, note.end()))
+        is_field = bisect_left(fields, start) >= FEWEST_FIELDS and (
+            start < last or not is_paragraph
+        )
+        if not before.strip() or _is_open(before) or (is_field and not is_alone):
+            continue
+        if is_paragraph or note["source"]:
+            return before.rstrip()
+    return text
+
+
+def _is_open(text: str) -> bool:
+    """Whether what follows a text stands in its fence, quotes or brackets."""
+    pairs = [("{", "}"), ("“", "”"), ("«", "»"), ("「", "」"), ("『", "』")]
+    return (
+        text.count("```") % 2 == 1
+        or text.count('"') % 2 == 1
+        or any(text.count(begin) > text.count(end) for begin, end in pairs)
+    )
 
 
 def _without_added(text: str) -> str:
@@ -357,7 +330,12 @@ PLACES: tuple[Any, ...] = (1, 2, 3, 4, *SIDES)
 
 
 def roles(inputs: Inputs) -> Answer | None:
-    """What the images of a sample are, where descriptions or captions say it of each of them."""
+    """What the images of a sample are, where descriptions or captions say it of each of them.
+
+    Asked for an image that is not there, that there is one, where words point at it.
+    """
+    if "placeholders" not in inputs:
+        return {"needs_absent_image": True} if _lacks_image(inputs) else None
     if inputs["placeholders"]:
         return None
     images = {one["number"]: one for one in inputs["pictures"] if not one.get("same_as")}
@@ -389,6 +367,12 @@ def roles(inputs: Inputs) -> Answer | None:
     return {"samples": [sample]}
 
 
+def _lacks_image(inputs: Inputs) -> bool:
+    own = (post["text"] or "" for post in inputs["posts"] if post["own"])
+    beside = (text.replace(inputs["prompt"], "\n") for text in own)
+    return needs_image(inputs["prompt"]) or any(map(asks_for_image, beside))
+
+
 def _described(alt: str, inputs: Inputs) -> str | None:
     window = inputs["target"]["chat_window"]
     if window and _names(window).are_in(alt) and _says(alt, "alt", "conversation"):
@@ -399,8 +383,8 @@ def _described(alt: str, inputs: Inputs) -> str | None:
 
 @cache
 def _alt(role: str) -> re.Pattern[str]:
-    words = _words()["alt"]
-    said, nouns = _one_of(words[role]), _one_of(words["nouns"])
+    words = read_words(WORDS)["alt"]
+    said, nouns = one_of(words[role]), one_of(words["nouns"])
     return re.compile(
         rf"\W*(?:the\s)?(?:{said})(?:\s?(?:{nouns})\s?\d{{0,2}}\b|\s?\d{{0,2}}\s*(?:\Z|[:：(（\[]|[—–-]\s))",
         re.IGNORECASE,
@@ -409,9 +393,9 @@ def _alt(role: str) -> re.Pattern[str]:
 
 @cache
 def _places() -> re.Pattern[str]:
-    captions = _words()["caption"]
+    captions = read_words(WORDS)["caption"]
     return re.compile(
-        "|".join(f"(?P<p{name}>{_one_of(captions[name])})" for name in PLACES), re.IGNORECASE
+        "|".join(f"(?P<p{name}>{one_of(captions[name])})" for name in PLACES), re.IGNORECASE
     )
 
 
@@ -489,8 +473,6 @@ def _runs(lines: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(start), int(end)) for start, end in edges.reshape(-1, 2)]
 
 
-QUOTED = re.compile(r"[\"“„«「『‘][^\"”»」』’\n]{2,80}[\"”»」』’]|(?<!\w)'[^'\n]{2,80}'(?!\w)")
-NO_QUOTE = re.compile(r"[^\"“„«「『‘']*")
 LETTERED = re.compile(r"\b[A-Z]{3,}\b")
 
 
@@ -512,10 +494,10 @@ def feedback(inputs: Inputs) -> Answer | None:
 def verdict(text: str) -> tuple[str, str | None] | None:
     """A clear verdict on a result with the failure that it names; null where there is none."""
     praised = _says(text, "praise")
-    named = [name for name in _words()["complaint"] if _says(text, "complaint", name)]
+    named = [name for name in read_words(WORDS)["complaint"] if _says(text, "complaint", name)]
     if praised == bool(named) or "?" in text or "？" in text or _orders_readers(text):
         return None
-    rest = re.sub(r"(?<=\w)n't\b", " not", _straight(text))
+    rest = re.sub(r"(?<=\w)n't\b", " not", straight(text))
     for name in named:
         rest = _phrases("complaint", name).pattern.sub(" ", rest)
     if _says(rest, "unclear"):
@@ -539,35 +521,6 @@ def task_of(prompt: str, images: int) -> str | None:
         kinds = ("restoration", "sketch_to_image", "style_transfer", "edit")
     said = [kind for kind in kinds if _says(prompt, kind)]
     return said[0] if len(said) == 1 or said[:1] == ["restoration"] else None
-
-
-def needs_image(prompt: str) -> bool:
-    """Whether a prompt speaks of an image that its writer gave with it.
-
-    Silent where it may be the image that is asked for: "the image is dark", "in this photo"; and
-    where a phrase is quoted, as the words of a sign are.
-    """
-    is_quoted = NO_QUOTE.fullmatch(prompt) or QUOTED.fullmatch(prompt.strip())
-    own = prompt if is_quoted else QUOTED.sub(" ", prompt)
-    if _says(own, "needs_image", "phrase"):
-        return True
-    return _says(own, "needs_image", "image") and bool(_given_image().search(own))
-
-
-@cache
-def _given_image() -> re.Pattern[str]:
-    words = _words()["needs_image"]
-    changed, used, sent, image = (
-        f"(?:{_one_of(words[name])})" for name in ("changed", "used", "sent", "image")
-    )
-    # "the photo of Einstein" is one that everybody knows.
-    own, the = "(?:this|these|my|our)", rf"the\s{image}(?!\s(?:of|by)\b)"
-    near = rf"\s(?:[\w-]+\s){{0,2}}{image}"
-    return re.compile(
-        rf"{changed}\s{the}|(?:{changed}|{used})\s{own}{near}|\b(?:{own}|the)\s\W?{sent}{near}"
-        rf"|(?:{changed}|based\son)\s[^.!?\n]{{1,60}}\s(?:in|from|on)\s(?:{the}|{own}\s{image})",
-        re.IGNORECASE,
-    )
 
 
 RULES: Mapping[str, Callable[[Inputs], Answer | None]] = {

@@ -246,7 +246,7 @@ ORIGINS: Mapping[str, tuple[str, str]] = {
     "has_nsfw": (RULE, "safety"),
     "safety": (MODEL, "safety"),
     "review": (MODEL, "roles privacy"),
-    "doubts": (RULE, "roles screenshots"),
+    "doubts": (MODEL, "roles screenshots"),
     **dict.fromkeys(("kind", "task", "task_phrase"), (MODEL, "feedback")),
     **dict.fromkeys(("sample_digest", "dehydrated", "provenance"), (RULE, "")),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -167,7 +167,8 @@ def fill(
         # What a stage asks may depend on who answers.
         asking = stage.answered_by(answers_of(engine, store))
         window = _Window(engine, store, stats, progress, enough)
-        window.ask(request_segments(asking, dataset), again=again)
+        for _ in range(stage.rounds):
+            window.ask(request_segments(asking, dataset), again=again)
     stats.seconds = time.perf_counter() - started
     return stats
 
@@ -212,11 +213,15 @@ class _Window:
         self.progress, self.enough = progress, enough
         self.signature, self.started = engine.signature(), time.perf_counter()
         self.again: deque[_Asked] = deque()
+        self.seen: set[bytes] = set()
         self.failures: Counter[str] = Counter()
         self.errors_in_a_row, self.last_error, self.logged = 0, "", 0
 
     def ask(self, segments: Iterable[Sequence[Request]], *, again: bool = False) -> None:
-        """Streams what the store lacks through the engine, until nothing is left."""
+        """Streams what the store lacks through the engine, until nothing is left.
+
+        What a call before this one streamed is not looked at again.
+        """
         wanted = self._missing(segments, again)
         while (first := self._next(wanted)) is not None:
             in_flight: dict[int, _Asked] = {}
@@ -234,10 +239,10 @@ class _Window:
         self.stats.failures = dict(sorted(self.failures.items()))
 
     def _missing(self, segments: Iterable[Sequence[Request]], again: bool) -> Iterator[_Asked]:
-        store, stats = self.store, self.stats
-        seen: set[bytes] = set()
-        for requests in segments:
-            keys = request_keys(self.signature, requests)
+        store, stats, seen = self.store, self.stats, self.seen
+        earlier = frozenset(seen)
+        for segment in segments:
+            requests, keys = unseen(segment, self.signature, earlier)
             records = store.records([key for key in dict.fromkeys(keys) if key not in seen])
             known = {key for key, record in records.items() if record.settled}
             if again:
@@ -338,6 +343,15 @@ class AskedAnswers(StoredAnswers):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "engine": None}
+
+
+def unseen(
+    requests: Sequence[Request], signature: Mapping[str, Any], earlier: Collection[bytes]
+) -> tuple[list[Request], list[bytes]]:
+    """The requests whose keys are none of an earlier round, and their keys."""
+    pairs = zip(requests, request_keys(signature, requests), strict=True)
+    new = [(request, key) for request, key in pairs if key not in earlier]
+    return [request for request, _ in new], [key for _, key in new]
 
 
 def source_pairs(requests: Sequence[Request], keys: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:

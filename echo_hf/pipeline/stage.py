@@ -194,6 +194,7 @@ class ModelStage(Stage):
     Attributes:
         prompt: The instructions, filled in for the target.
         answer: The declared shape of an answer; every field of it is bounded.
+        rounds: How often `requests` is called: twice, where some follow from answers to others.
         sends_images: Whether its requests show images, so that its engine has to read them.
         answers: Where the answers are read from, with the signature of who gives them.
 
@@ -203,6 +204,7 @@ class ModelStage(Stage):
     """
 
     answer: ClassVar[type[BaseModel]]
+    rounds: ClassVar[int] = 1
     sends_images: ClassVar[bool] = False
     answers: Answers | None = dataclasses.field(
         default=None, kw_only=True, compare=False, metadata={"digest": False}

@@ -17,6 +17,7 @@ from pydantic_core import to_json
 from echo_hf._infra.text import MARK, share
 from echo_hf.collect.urls import post_id_of
 from echo_hf.engines.base import Text
+from echo_hf.engines.rules import without_notes
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import as_data
@@ -193,10 +194,12 @@ class Drafts:
         """Takes over the answer about one part of the thread."""
         shown = frozenset(shown)
         earlier = list(self._drafts)
-        prompts = {squeezed(sample.prompt) for sample in answer.samples}
+        prompts = {squeezed(without_notes(sample.prompt.strip())) for sample in answer.samples}
         for sample in answer.samples:
             numbers = self._known(sample.posts, shown)
-            prompt = sample.prompt.strip()
+            prompt = without_notes(whole := sample.prompt.strip())
+            if prompt != whole:
+                self._find(Notice.NOTES_LEFT_OUT, whole[len(prompt) :].strip()[:80])
             if not prompt or not numbers:
                 self._find(Notice.EMPTY_SAMPLE, sample.prompt[:80])
                 continue
@@ -301,7 +304,7 @@ class Extract(SampleStage):
     """
 
     name: ClassVar[str] = "extract"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     inputs: ClassVar[Table] = THREADS
     answer: ClassVar[type[BaseModel]] = ExtractAnswer
     max_tokens: ClassVar[int] = 8192

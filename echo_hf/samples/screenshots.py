@@ -19,7 +19,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import as_data
-from echo_hf.reasons import Notice
+from echo_hf.reasons import Doubt, Notice
 from echo_hf.samples.boxes import (
     AUTO,
     WORDS,
@@ -91,7 +91,7 @@ class Screenshots(SampleStage):
     """
 
     name: ClassVar[str] = "screenshots"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     answer: ClassVar[type[BaseModel]] = ScreenshotsAnswer
     sends_images: ClassVar[bool] = True
 
@@ -143,7 +143,9 @@ class Screenshots(SampleStage):
             made, findings = self._parsed(row, answer, frame, made_by)
             if self._frames.is_assumed:
                 findings.append((Notice.ASSUMED_CONVENTION, str(frame.convention)))
-        return [{**made, "doubts": doubts_of(made)}], findings
+        # Where no screenshot brought a prompt or images, its roles have said what it lacks.
+        lacks = None if row["screenshot"] else Doubt.LACKS_INPUT in row["doubts"]
+        return [{**made, "doubts": doubts_of(made, lacks)}], findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many screenshots there are, how many were cut, and into how many images."""

@@ -61,6 +61,10 @@ class SampleStage(ModelStage):
     ) -> Outcome:
         """The rows that go on, and what was noticed."""
 
+    def is_lost(self, row: Row, answers: Sequence[BaseModel | Failure]) -> bool:  # noqa: ARG002
+        """Whether a row does not go on, as a call failed that it cannot do without."""
+        return not self.keeps_failed and any(isinstance(one, Failure) for one in answers)
+
     def requests(self, table: pa.Table) -> list[list[Request]]:
         """The model calls of each row."""
         return self._asked(self.input_rows(table))
@@ -104,7 +108,7 @@ class SampleStage(ModelStage):
             failed = next((one for one in said if isinstance(one, Failure)), None)
             if failed:
                 rows.failed(number, key, failed)
-            if failed and not self.keeps_failed:
+            if self.is_lost(row, said):
                 continue
             made, findings = self.outcome(row, said, made_by)
             for reason, detail in findings:

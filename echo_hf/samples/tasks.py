@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from pydantic import BaseModel, Field
 
 from echo_hf._infra.text import MARK, shortened
-from echo_hf.engines.rules import needs_image
+from echo_hf.engines.reference_images import asks_for_image, needs_image
 from echo_hf.reasons import Doubt, Notice, Review
 from echo_hf.samples.blanks import LONGEST_PLACEHOLDER, completed, placeholders
 from echo_hf.samples.sample import (
@@ -24,7 +24,7 @@ from echo_hf.samples.sample import (
     sample_id,
     texts_of,
 )
-from echo_hf.samples.spans import SpanIndex
+from echo_hf.samples.spans import SpanIndex, span_start
 
 MOST_IMAGES = 32  # of one request: no request shows more
 MOST_POSTS = 64  # likewise
@@ -66,6 +66,12 @@ class RolesAnswer(BaseModel):
     """What the pictures of a sample are; no sample where no coherent task can be made out."""
 
     samples: Annotated[list[RolesSample], Field(max_length=MOST_IMAGES)]
+
+
+class AbsentImageAnswer(BaseModel):
+    """Whether a sample starts from an image that is not among those shown; null if unclear."""
+
+    needs_absent_image: bool | None = None
 
 
 class SampleImage(NamedTuple):
@@ -150,7 +156,7 @@ def parts_of(sample: Sample, most_pictures: int) -> list[RequestPart]:
     """All images at once; of very many, those of the first post in each part, others in slices."""
     images = images_of(sample)
     if len(images) <= most_pictures:
-        return [_part(sample, images)] if images else []
+        return [part_of(sample, images)] if images else []
     primary = places_of(sample)[0]
     anchors = [one for one in images if one.post == primary][: most_pictures // 2]
     rest = [one for one in images if one not in anchors]
@@ -163,10 +169,10 @@ def parts_of(sample: Sample, most_pictures: int) -> list[RequestPart]:
         slices[-1] += together
         while len(slices[-1]) > most:
             slices[-1:] = [slices[-1][:most], slices[-1][most:]]
-    return [_part(sample, anchors + some) for some in slices]
+    return [part_of(sample, anchors + some) for some in slices]
 
 
-def _part(sample: Sample, images: Sequence[SampleImage]) -> RequestPart:
+def part_of(sample: Sample, images: Sequence[SampleImage]) -> RequestPart:
     context, own = sample["context"], places_of(sample)
     # The post with the task and those with images always; others while there is room.
     wanted = dict.fromkeys([own[0], *(one.post for one in images), *own])
@@ -449,17 +455,39 @@ def at_most_analysis(quality: str) -> str:
     return "Analysis" if quality == "Benchmark" else quality
 
 
-def doubts_of(sample: Sample) -> list[str]:
-    """What is doubtful of a sample as it stands; what its roles had of contradiction stays."""
+def doubts_of(sample: Sample, lacks_input: bool | None = None) -> list[str]:
+    """What is doubtful of a sample as it stands; what its roles had of contradiction stays.
+
+    Its words say whether it lacks an input where nobody else has.
+    """
     found = list[Doubt]()
     if sample["quality"] != "Trash":
         if sample["screenshot"] and not sample["is_screenshot"]:
             found = [Doubt.SCREENSHOT_WHOLE]
-        elif not sample["input_images"] and needs_image(sample["prompt"]):
-            found = [Doubt.LACKS_INPUT]
+        elif not sample["input_images"]:
+            lacks = speaks_of_input(sample) if lacks_input is None else lacks_input
+            found = [Doubt.LACKS_INPUT] if lacks else []
         if Doubt.ROLES_CONTRADICT in (sample["doubts"] or ()):
             found.append(Doubt.ROLES_CONTRADICT)
     return [doubt.value for doubt in found]
+
+
+def speaks_of_input(sample: Sample) -> bool:
+    """Whether a prompt speaks of an image that came with it, or its own posts ask for one."""
+    prompt = sample["prompt"]
+    if needs_image(prompt):
+        return True
+    own, posts = set(sample["post_urls"]), sample.get("context") or ()
+    texts = [post["text"] or "" for post in posts if post["url"] in own]
+    return any(asks_for_image(_beside(prompt, text)) for text in texts)
+
+
+def _beside(prompt: str, text: str) -> str:
+    """What a text says beside a prompt; of one that is not there word by word, before it."""
+    if prompt in text:
+        return text.replace(prompt, "\n")
+    start = span_start(prompt, text)
+    return text[:start] if start >= 0 else text
 
 
 def _shared_out(sample: Sample, own: Sequence[Sequence[int]]) -> list[Feedback]:

@@ -18,10 +18,12 @@ from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release
+from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.batch_inference import MOST_ERRORS, fill
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.samples.roles import Roles
 from tests.errors_for_tests import said_by
 from tests.progress_for_tests import Heard
 from tests.recorded_as_model import (
@@ -33,6 +35,7 @@ from tests.recorded_as_model import (
     rows,
     tables,
 )
+from tests.samples_for_tests import TARGET, Speaking, dataset, post, sample
 from tests.stages_for_tests import Guess, Scripted, posts, request, url
 
 PRIVATE = "no route to 10.0.0.7"
@@ -234,6 +237,24 @@ def test_what_is_asked_for_and_not_there_is_taken_and_nothing_else(store: Store)
     assert len(store) == 0
 
 
+def test_what_is_asked_for_after_an_answer_is_taken_as_well(store: Store, tmp_path: Path) -> None:
+    told = {"inputs": [], "outputs": [1], "posts": []}
+    engine = Speaking(lambda _: {"samples": [told], "needs_absent_image": True})
+    rows = dataset(sample([post(0, -1, "p", "a")], prompt="Turn this photo into a stamp"))
+    stage = Roles(TARGET, ImageStore(tmp_path))
+    before = run_stage(stage, rows, engine=engine, store=store).dataset
+    keys = request_keys(engine.signature(), engine.asked)
+    answers = Recorded()
+    answers |= store.get(keys)
+    with closing(Store(tmp_path / "again.sqlite")) as again:
+        replay = ReplayEngine(engine.signature())
+        stats = import_answers(stage, rows, replay, again, answers)
+        assert (stats.requests, stats.store_hits, len(keys)) == (2, 2, 2)
+        after = run_stage(stage, rows, engine=replay, store=again)
+    assert after.dataset.to_list() == before.to_list()
+    assert len(after.quarantine) == 0
+
+
 def test_a_failure_is_kept_once_and_gives_way_to_an_answer(store: Store) -> None:
     refused = Completion(None, None, "refusal", Usage(5, 0, 0))
     for _ in range(2):
@@ -246,10 +267,10 @@ def test_a_failure_is_kept_once_and_gives_way_to_an_answer(store: Store) -> None
 
 def test_an_engine_that_comes_later_asks_only_what_is_missing(store: Store) -> None:
     recorded = Recorded(red=Completion(RED), babble=Completion("Hm."))
-    dataset = posts("red", "babble", "green")
-    import_answers(Guess(), dataset, ENGINE, store, recorded)
+    asking = posts("red", "babble", "green")
+    import_answers(Guess(), asking, ENGINE, store, recorded)
     engine = Scripted()
-    stats = fill(Guess(), dataset, engine, store)
+    stats = fill(Guess(), asking, engine, store)
     assert engine.lines() == ["green"]
     assert (stats.calls, stats.store_hits) == (1, 2)
 

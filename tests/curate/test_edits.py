@@ -375,7 +375,11 @@ ONE_CROP = {"screenshot": SHOT, "crops": [crop("input", (0, 0, 9, 9), D)]}
         # An input that was found, or words without one, answer the question.
         ({"prompt": GIVEN}, {"roles": [{"sha256": B, "role": "input"}]}, []),
         ({"prompt": GIVEN}, A_STAMP, []),
-        ({"prompt": GIVEN}, {"quality": "Analysis"}, ["lacks_input"]),
+        ({"prompt": GIVEN, "doubts": None}, {"quality": "Analysis"}, ["lacks_input"]),
+        # What a model said of the same words and images stays.
+        ({"prompt": GIVEN}, {"quality": "Analysis"}, []),
+        ({"doubts": ["lacks_input"]}, {"quality": "Analysis"}, ["lacks_input"]),
+        ({"doubts": ["lacks_input"]}, A_STAMP, []),
         ({}, {"prompt": {"text": GIVEN, "modified": True}}, ["lacks_input"]),
         ({"doubts": ["roles_contradict"]}, {"roles": [{"sha256": B, "role": "neither"}]}, []),
         ({"doubts": ["roles_contradict"]}, A_STAMP, ["roles_contradict"]),

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 from pydantic import BaseModel
 
@@ -21,7 +19,8 @@ from echo_hf.collect.relevance import RelevanceAnswer
 from echo_hf.config.checks import EngineChoice
 from echo_hf.curate.feedback import FeedbackAnswer
 from echo_hf.engines.base import Completion, Request, make_engine
-from echo_hf.engines.rules import _Phrases, needs_image, relevance, verdict
+from echo_hf.engines.reference_images import needs_image
+from echo_hf.engines.rules import relevance, verdict, without_notes
 from echo_hf.quickstart.truth import corpus
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import intersection_over_union
@@ -42,16 +41,6 @@ LABEL = re.compile(
     r"^(?:@\S+ )?(?:prompts?|提示词|プロンプト) ?[:：]", re.IGNORECASE | re.MULTILINE
 )
 CAPTION = "left before, right after"
-
-
-PIECES = st.text("aé1_ '’-图İΣ.", max_size=4)
-
-
-@given(st.lists(PIECES.filter(bool), min_size=1, max_size=4), st.lists(PIECES, max_size=4))
-def test_phrases_are_in_a_text_where_their_pattern_is(phrases: list[str], parts: list[str]) -> None:
-    text = "".join([*parts, *phrases[:1], *parts[::-1]]).replace("’", "'").lower()
-    some = _Phrases(phrases)
-    assert some.are_in(text) == bool(re.search(some.pattern.pattern, text))
 
 
 def said(task: str, **inputs: Any) -> Any:
@@ -334,69 +323,68 @@ def test_tasks(prompt: str, images: int, task: str | None) -> None:
     assert said("feedback", **{**fields, "quality": "Analysis"}, comments=comments) is None
 
 
-GIVEN = """Turn this photo into a stamp
-A snow globe of the [attached image], warm light
-Transform the two people in the photo into clay figures
-Edit the image: remove the cars
-based on my selfie, a chibi sticker
-I've uploaded a map, draw it as an old one
-use the reference image for the colors
-convierte la foto adjunta en acuarela
-Mach aus dem hochgeladenen Bild ein Poster und aus mein Foto einen Rahmen
-"Turn this photo into a stamp"
-“Paint” the uploaded photo as a “fresco”
-把这张照片变成贴纸
-この写真を水彩画にして"""
-NOT_GIVEN = """A photo of a red fox in the snow
-Make the image look like a disposable camera shot
-In this image a dog runs along a beach
-a photo of a woman holding a framed picture of her mother
-selfie uploaded to a social network in 2012, flash
-Recreate the painting American Gothic with two cats
-Redraw the picture of Dorian Gray as a comic
-A character reference image of an elf, front and back
-A polaroid on a table; in the photo, two friends laugh
-A street artist with a sign that reads "my photo, your price"
-a poster with the words 'turn this photo into gold'
-一张自拍照，照片中清晰可见背景中的粉笔板
-写真のようにリアルな猫
-una foto de un gato en la nieve"""
+FOX = "A fox in a raincoat, watercolor"
+NOTES = r"""\n\nNotes: works best at 16:9
+\n\nNote (important): swap the animal
+\n\n**Tips:** say which lens\n\nAnd have fun
+\n\n💡 Pro tip: ask twice
+\n\n> [!NOTE]\n> Replace the text in [brackets]
+\n\nSource: a friend
+\nSource: https://example.org/fox
+\nCredit: @mira_draws
+\n\n注意：需要付费版本
+\n\n小贴士：多试几次
+\n来源：https://example.org/fox
+\n\n注意: 英語の方がうまくいきます
+\n\nコツ：二回お願いする
+\n出典：友人の投稿
+\n\n팁: 두 번 부탁하세요
+\n\n출처: 친구
+\n\nConsejo: pídelo dos veces
+\nFuente: una amiga
+\n\nDica: peça duas vezes
+\n\nAstuce : demande deux fois
+\nCrédits : une amie
+\n\nHinweis: zweimal fragen
+\n\nQuelle: ein Freund"""
+# Where they stand in a prompt: of a list of fields, within quotes or a fence, and first of all.
+PARTS = r"""Note: a fox with this written on it
+Scene: a fox\nLight: soft\nNote: no text
+Scene: a fox\n\nLight: soft\n\nNotes: no text\n\nRatio: 1:1
+Light: soft\nColor: red\nSource: window
+A sign: “House rules\n\nNote: no dogs\n\nThe landlord”
+A sign: "House rules\n\nNote: no dogs"
+A page:\n```\nfox\n\nTips: none\n```
+{"scene": "fox",\n\nnotes: "none"}
+A fox.\nNote: keep the coat red
+场景：狐狸\n光线：柔和\n注意：不要文字
+A note on a fridge, tips of the ears white, source of light above"""
 
 
-@pytest.mark.parametrize(
-    ("prompts", "expected"), [(GIVEN, True), (NOT_GIVEN, False)], ids=["given", "not given"]
-)
-def test_a_prompt_speaks_of_an_image_that_came_with_it(prompts: str, expected: bool) -> None:
-    for prompt in prompts.split("\n"):
-        assert needs_image(prompt) is expected, prompt
+def lines_of(table: str) -> list[str]:
+    return [line.replace("\\n", "\n") for line in table.split("\n")]
 
 
-PLAIN = {"dpg_bench": "prompts.tsv", "dsg1k": "prompts.tsv", "geneval": "generation_prompts.txt"}
-PLAIN |= {"partiprompts": "PartiPrompts.tsv"}
+@pytest.mark.parametrize("note", lines_of(NOTES))
+def test_a_note_after_a_prompt_is_no_part_of_it(note: str) -> None:
+    assert without_notes(FOX + note) == FOX
+    assert prompts(post(0, f"Made with Lumen Image\n\nPrompt: {FOX}{note}")) == [FOX]
+    fenced = f"Prompt:\n```\n{FOX}{note}\n```"
+    assert prompts(post(0, fenced)) == [FOX + note]
 
 
-def test_no_prompt_of_a_text_to_image_set_speaks_of_an_image(test_data: Path) -> None:
-    for folder, name in PLAIN.items():
-        lines = (test_data / "prompts" / folder / name).read_text("utf-8").splitlines()
-        assert [line for line in lines if needs_image(line)] == []
-
-
-@pytest.mark.parametrize("column", ["prompt", "prompt_en"])
-def test_prompts_that_were_posted_with_an_image_are_known(column: str, test_data: Path) -> None:
-    """Who collected them says which of them need an image: none too many, and most of those."""
-    file = test_data / "posts" / "gpt4o_prompt_posts" / "cases.json"
-    cases = json.loads(file.read_text("utf-8"))
-    found = [bool(one["reference_note"].strip()) for one in cases if needs_image(one[column])]
-    needed = sum(bool(one["reference_note"].strip()) for one in cases)
-    assert all(found)
-    assert sum(found) > 0.75 * needed
+@pytest.mark.parametrize("prompt", lines_of(PARTS))
+def test_a_line_like_a_note_within_a_prompt_is_part_of_it(prompt: str) -> None:
+    assert without_notes(prompt) == prompt
 
 
 @pytest.mark.parametrize(
     "text",
     ["turn " * 4000, "the " * 4000, "turn a b " * 2000, ("turn " + "x" * 59 + " ") * 200,
      "@a " * 3000, "!? " * 3000, "Prompt: " * 2000, "#a " * 3000 + "x", "Prompt: a " + "```" * 3000,
-     "Prompt:\n" + "\n\nmine" * 2000, "left right " * 1500, "1/2 Prompt: a, " * 1000],
+     "Prompt:\n" + "\n\nmine" * 2000, "left right " * 1500, "1/2 Prompt: a, " * 1000,
+     "the photo, " * 3000, "use a b c d e f g h i j k l m n " + "image 1 x " * 2000, "图1是" * 4000,
+     "“" + "\n\nNote: a" * 3000],
 )  # fmt: skip
 def test_hostile_text_takes_no_time(text: str) -> None:
     begun = time.thread_time()
@@ -404,4 +392,5 @@ def test_hostile_text_takes_no_time(text: str) -> None:
     said("extract", posts=[post(number, text) for number in range(3)])
     roles(text, text, text)
     needs_image(text)
+    without_notes(text)
     assert time.thread_time() - begun < 2.5

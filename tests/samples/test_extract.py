@@ -208,6 +208,11 @@ CASES: dict[str, tuple[list[list[Row]], list[Told], list[Any]]] = {
         [(FOX, "Benchmark", [1, 3], {}), (f"{FOX}, and more", "Benchmark", [1], {})],
         [(TWICE, url(1))],
     ),
+    "a note that follows a prompt is no part of it": (
+        [[task(f"{FOX}\n\nNotes: works best at 16:9", 1)]],
+        [(FOX, "Benchmark", [1, 3], {})],
+        [(Notice.NOTES_LEFT_OUT, "Notes: works best at 16:9")],
+    ),
     **{
         f"our mark of what was left out is no part of a task: {quality}": (
             [[task("a fox in [... 900 characters left out]", 1, quality=said)]],

@@ -214,6 +214,15 @@ def test_completions_and_further_tries_are_named_by_their_first_image() -> None:
 
 
 ASKED = "Turn this photo into a stamp"
+FILL = "a stamp with a fox, engraved in blue"
+
+
+def asking(place: int) -> list[dict[str, Any]]:
+    """The context where one post says that its reader has to give an image."""
+    text = f"You need to upload your own photo first.\n\n{FILL}\n\nThis picture took a minute"
+    posts = [post(0, -1, FILL), post(6, 0, FILL)]
+    posts[place]["text"] = text
+    return posts
 
 
 @pytest.mark.parametrize(
@@ -230,6 +239,11 @@ ASKED = "Turn this photo into a stamp"
         ({"screenshot": C, "is_screenshot": True}, []),
         ({"prompt": ASKED, "doubts": ["roles_contradict"]}, ["lacks_input", "roles_contradict"]),
         ({"doubts": ["lacks_input", "screenshot_whole"]}, []),  # of what it was before
+        # The first of its own posts asks for an image; the one after it is another's.
+        ({"prompt": FILL, "context": asking(0)}, ["lacks_input"]),
+        ({"prompt": FILL, "context": asking(1)}, []),
+        ({"prompt": FILL, "context": asking(0), "input_images": [A]}, []),
+        ({"prompt": f"{FILL}, by night", "context": asking(0)}, ["lacks_input"]),
         ({"doubts": None}, []),
     ],
 )
@@ -239,6 +253,17 @@ def test_what_is_doubtful_of_a_sample_as_it_stands(
     row = {**SAMPLE, "prompt": "a fox", **values}
     assert doubts_of(row) == doubts
     assert doubts_of({**row, "doubts": doubts}) == doubts
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said", "doubts"),
+    [(ASKED, False, []), ("a fox", True, ["lacks_input"]), (ASKED, None, ["lacks_input"])],
+)
+def test_who_looked_knows_better_than_words(
+    prompt: str, said: bool | None, doubts: list[str]
+) -> None:
+    assert doubts_of({**SAMPLE, "prompt": prompt}, said) == doubts
+    assert doubts_of({**SAMPLE, "prompt": prompt, "input_images": [A]}, said) == []
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_what_is_doubtful_comes_first_until_it_was_kept(tmp_path: Path) -> None:
     desk = ReviewController.of(cases, {}, tmp_path)
     view = desk.view("ann")
     assert (view.case.row["id"], view.triage.doubted) == ("doubt", True)
-    assert "speaks of an image that came with it" in desk_page(view, str)
+    assert "starts from an image that came with it" in desk_page(view, str)
     act(desk, "ann", "keep")
     assert line(desk, "doubt").doubts == ("lacks_input",)
     assert act(desk, "ann", "goto", wanted="doubt").triage.doubted is False
