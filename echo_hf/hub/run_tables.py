@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, NonNegativeInt, ValidationError
 
+from echo_hf._infra.parquet import read_parquet
 from echo_hf.config.checks import ANSWERED_BY, AnsweredBy
 from echo_hf.curate.privacy import cleaned_image
 from echo_hf.errors import RunError
@@ -169,7 +169,7 @@ def run_tables(root: Path, samples: Mapping[str, Dataset]) -> RunTables:
 
 def _read(path: Path) -> Dataset:
     try:
-        return Dataset(pq.read_table(path), fingerprint=path.stem)
+        return Dataset(read_parquet(path), fingerprint=path.stem)
     except (OSError, pa.ArrowException) as error:
         said = " ".join(str(error).split())
         raise RunError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-import stat
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageCms, ImageFile
 
+from echo_hf._infra.regular_file import open_regular
 from echo_hf.config.collection import MOST_BYTES, MOST_PIXELS
 from echo_hf.errors import ImageError
 from echo_hf.reasons import BadImage, ImageNotice
@@ -145,7 +145,7 @@ def open_image(
 def _opened(source: ImageSource) -> AbstractContextManager[Image.Image]:
     if isinstance(source, Image.Image):
         return nullcontext(source)
-    data = source if isinstance(source, bytes) else _read(source)
+    data = source if isinstance(source, bytes) else read_image_file(source)
     if len(data) > MOST_BYTES:
         raise BadImageError(BadImage.TOO_MANY_BYTES, f"expected at most {MOST_BYTES} bytes")
     if format_of(data) is None:
@@ -154,11 +154,10 @@ def _opened(source: ImageSource) -> AbstractContextManager[Image.Image]:
     return Image.open(io.BytesIO(data), formats=FORMATS)
 
 
-def _read(path: Path) -> bytes:
+def read_image_file(path: Path) -> bytes:
+    """The beginning of a regular file, which is all of it unless it is too large."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # to read a pipe is to wait for ever
-            raise BadImageError(BadImage.NO_FILE, "not a regular file")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(MOST_BYTES + 1)
     except OSError as error:
         raise BadImageError(BadImage.NO_FILE, error.strerror or type(error).__name__) from None

@@ -23,6 +23,7 @@ from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ConfigError, HubError, ImageError, ReleaseError, RunError
 from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.release import rows_in
+from echo_hf.images.embedded import embedded_bytes
 from echo_hf.images.store import ImageStore, check_image
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask
@@ -107,7 +108,7 @@ def _task(row: Mapping[str, Any], split: str, images: ImageStore | None) -> Task
         return NoTask.MISSING_INPUT
     inputs = list[ImageRef]()
     for image in given:
-        data = Path(image["path"]).read_bytes() if image["bytes"] is None else image["bytes"]
+        data = embedded_bytes(image, row["id"])
         digest = hashlib.sha256(data).hexdigest()
         try:
             (check_image if images is None else images.put)(data)

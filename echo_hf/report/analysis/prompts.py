@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from huggingface_hub import HfApi
 
 from echo_hf._infra.atomic import write_json
+from echo_hf._infra.parquet import read_parquet
 from echo_hf.config.evaluation import Format, Reference
 from echo_hf.errors import HubError, MissingExtraError, SourceError, unknown
 from echo_hf.hub.remote import KIND, Remote, hub_errors
@@ -95,8 +95,7 @@ def texts_of(content: bytes, form: Format, column: str, place: str) -> list[obje
     """The prompts of a file; the place is what messages call it."""
     try:
         if form == "parquet":
-            table = pq.ParquetFile(pa.BufferReader(content)).read([column])
-            return list(table[column].to_pylist())
+            return list(read_parquet(io.BytesIO(content), columns=[column])[column].to_pylist())
         text = content.decode("utf-8-sig")
         if form == "text":
             lines = io.StringIO(text, newline=None).read().split("\n")
@@ -106,7 +105,7 @@ def texts_of(content: bytes, form: Format, column: str, place: str) -> list[obje
         raise SourceError(
             f"{place} has no column {column!r}: expected that of its prompts"
         ) from None
-    except (ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
+    except (OSError, ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
         raise SourceError(
             f"{place} is no {form} ({error_line(error)}): expected UTF-8, and a header and as many "
             "cells in each row, or one JSON object a line"
