@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
@@ -144,12 +144,20 @@ def _features_of(release: Release, config: str) -> Features:
     return Features({name: known[name] for name in schema.names})
 
 
-def check_released(path: Path, schema: pa.Schema, table: Table, *, closed: bool = False) -> None:
-    """Refuses a file that lacks columns of a table, or, if closed, has others."""
+def check_released(
+    path: Path,
+    schema: pa.Schema,
+    table: Table,
+    *,
+    closed: bool = False,
+    needed: Collection[str] | None = None,
+) -> None:
+    """Refuses a file that lacks columns of a table, all or those needed; if closed, has others."""
     ours = released_schema(table)
     for name in sorted({*ours.names, *(schema.names if closed else ())}):
         types = [one.field(name).type if name in one.names else None for one in (schema, ours)]
-        if types[0] != types[1] and not (types[0] is None and name in LATER):
+        may_lack = name in LATER or (needed is not None and name not in needed)
+        if types[0] != types[1] and not (types[0] is None and may_lack):
             found, expected = (str(kind or "no such column")[:80] for kind in types)
             raise ReleaseError(
                 f"{str(path)!r}: column {name!r} is {found!r}, expected {expected!r}: it was "
@@ -292,13 +300,15 @@ def _write_config(
     paths: list[Path] = []
     digests: list[bytes] = []
     images = dehydrated = loaded_bytes = 0
-    filled = shard_bytes
+    filled, ids = shard_bytes, set[Any]()
     with ExitStack() as opened, few_collections():
         for group in _groups(name, dataset, store, min(BATCH_BYTES, shard_bytes), processes):
             if filled >= shard_bytes:
                 opened.close()
                 paths.append(folder / name / f"{SPLIT}-{len(paths):05d}.parquet")
                 file, filled = opened.enter_context(_writer(paths[-1], schema)), 0
+            if CONFIGS[name].table is SAMPLES:
+                check_ids(paths[-1], group.rows["id"].to_pylist(), ids)
             file.write_table(group.rows)
             filled += group.size
             digests.extend(group.digests)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.collection import MOST_BYTES as MOST_BYTES
 from echo_hf.config.collection import MOST_PIXELS as MOST_PIXELS
 from echo_hf.errors import ImageError
@@ -56,13 +57,18 @@ class ImageStore:
 
     def take(self, other: ImageStore, digest: str) -> None:
         """Takes in an image that another store has, by a link where disks allow it."""
-        path = self.path(digest)
-        if path.exists() or not other.path(digest).exists():
+        path, there = self.path(digest), other.path(digest)
+        if path.exists() or not there.exists():
             return
-        data = other.open(digest)
+        try:
+            data = read_regular(there, other.root, most_bytes=MOST_BYTES)
+        except OSError as error:
+            raise ImageError(f"{str(there)!r} is not read: {error.strerror}") from None
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise ImageError(f"{str(there)!r} has changed: delete it, and fetch it again")
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            os.link(other.path(digest), path)
+            os.link(there.resolve(), path)
         except OSError:  # on another disk, or one without hard links
             self.put(data)
 

@@ -67,10 +67,17 @@ class Benchmark:
         """Reads the tasks, and puts their input images where adapters find them."""
         tasks: list[Task] = []
         left_out: Counter[NoTask] = Counter()
+        ids: set[str] = set()
         for split in BENCHMARKS:
             dataset = self.load(split)
             columns = [name for name in COLUMNS if name in dataset.column_names]
             for row in islice(rows_in(dataset, 1, columns), limit):
+                if row["id"] in ids:
+                    raise ReleaseError(
+                        f"benchmark {self.reference!r} has several samples of the id "
+                        f"{row['id']!r}: expected one of each; download it again"
+                    )
+                ids.add(row["id"])
                 task = _task(row, split, images)
                 if isinstance(task, Task):
                     tasks.append(task)
