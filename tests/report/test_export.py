@@ -381,7 +381,7 @@ def test_an_answer_and_an_id_lead_to_no_other_folder(
         assert task.process_results(doc, [answer])["drawn"] == 0, path
     assert not kept.exists()
     answer = json.dumps({"images": ["made.png"]})
-    for name in ("../own", "/tmp/own", "a/b", "..", "", ".hidden", "a\\b"):
+    for name in ("../own", "/nowhere/own", "a/b", "..", "", ".hidden", "a\\b"):
         with pytest.raises(ValueError, match="is no name of a file"):
             task.process_results({**doc, "id": name}, [answer])
     assert not kept.exists()
