@@ -14,6 +14,7 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import datasets
 import pyarrow as pa
@@ -481,10 +482,10 @@ def test_a_pointer_in_place_of_a_file_says_how_to_get_it(tmp_path: Path) -> None
 
 
 def test_two_splits_with_one_id_are_refused(tmp_path: Path) -> None:
-    release = written(tmp_path, [sample("a")], [sample("a", input_images=["in"])])
-    assert "several samples of the id 'a'" in said_by(
-        EchoError, Benchmark(str(release)).tasks, None
-    )
+    same = filled("id", "a")
+    release = sealed(given(tmp_path), lambda config, table: same(config, table.slice(0, 1)))
+    said = said_by(EchoError, Benchmark(str(release)).tasks, None)
+    assert "several samples of the id 'a'" in said
 
 
 def test_no_release_is_written_with_two_samples_of_one_id(tmp_path: Path) -> None:

@@ -553,8 +553,11 @@ def rows_of(
         stem = (image["path"] or "").partition(".")[0]
         return stem if DIGEST.fullmatch(stem) else ""
 
+    ids: set[Any] = set()
     for path, groups in parts or ((path, None) for path in files_of(release, config)):
         for row in read_rows(path, columns, groups):
+            if table is SAMPLES:
+                check_ids(path, [row["id"]], ids)
             row = {**dict.fromkeys(ours.names), **row}
             name = next(iter(row.values()))
             shown = [one for column in pictures for one in _listed(row[column])]
