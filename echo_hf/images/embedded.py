@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from echo_hf.errors import ImageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 EXPECTED = "expected its bytes: no path or address in a table is followed"
 
@@ -36,6 +37,8 @@ def embedded_bytes(image: Any, row: object) -> bytes:
 
 def check_embedded(table: pa.Table | pa.RecordBatch, before: int = 0) -> None:
     """Makes sure that each image of a table is its bytes; `before` rows came before these."""
+    import pyarrow as pa  # heavy, and `embedded_bytes` needs none of it
+
     for column in table.column_names:
         chunks = table[column].chunks if isinstance(table, pa.Table) else [table[column]]
         start = 0
@@ -51,6 +54,9 @@ def check_embedded(table: pa.Table | pa.RecordBatch, before: int = 0) -> None:
 
 def _lacks_bytes(values: pa.Array) -> npt.NDArray[np.bool_]:
     """For each value whether an image in it has no bytes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     kind, lacking = values.type, np.zeros(len(values), bool)
     if pa.types.is_struct(kind):
         fields = {field.name: at for at, field in enumerate(kind)}
@@ -60,7 +66,8 @@ def _lacks_bytes(values: pa.Array) -> npt.NDArray[np.bool_]:
         for at in fields.values():
             lacking |= _lacks_bytes(values.field(at))
         return lacking & _flags(values.is_valid())
-    if any(is_it(kind) for is_it in LISTS):
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    if any(is_it(kind) for is_it in lists):
         within = _lacks_bytes(values.flatten())
         owners = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
         lacking[owners[within]] = True
@@ -69,9 +76,6 @@ def _lacks_bytes(values: pa.Array) -> npt.NDArray[np.bool_]:
 
 def _flags(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
     return np.asarray(values.to_numpy(zero_copy_only=False), bool)
-
-
-LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
 
 def _images(value: Any) -> Iterator[Any]:

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,22 @@ def _strictly(before: ExitStack) -> None:
 
 # Strict about half images, silent otherwise. What it guards belongs to the process: there is one.
 decoding = ProcessGuard(_strictly)
+
+
+LARGE_PIXELS = 1 << 24
+_large = RLock()
+
+
+def in_turn(size: tuple[int, int]) -> AbstractContextManager[object]:
+    """Lets the threads of a process decode large images one after the other.
+
+    A few kilobytes may be a sheet of a hundred million pixels, and each thread might hold one.
+    """
+    return _large if is_large(size) else nullcontext()
+
+
+def is_large(size: tuple[int, int]) -> bool:
+    return size[0] * size[1] > LARGE_PIXELS
 
 
 class BadImageError(ImageError):
@@ -209,7 +225,7 @@ def load_image(
 ) -> LoadedImage:
     """`load_rgb`, with what was noticed on the way."""
     notices: set[ImageNotice] = set()
-    with open_image(source) as image:
+    with open_image(source) as image, in_turn(image.size):
         # How the file has its pixels; gone once they are loaded.
         tiles = getattr(image, "tile", None)
         stored = tiles[0].args if tiles and isinstance(tiles[0].args, str) else ""
@@ -222,7 +238,9 @@ def load_image(
             shown, notice = to_srgb(colors, profile)
             notices |= {notice} if notice else set()
         else:
-            shown = colors.convert("RGB")
+            # What was opened here is nobody else's: of a large image a copy is not made.
+            is_own = colors.mode == "RGB" and not isinstance(source, Image.Image)
+            shown = colors if is_own else colors.convert("RGB")
             if not profile and _states_other_colors(image.info):
                 notices.add(ImageNotice.GAMMA_IGNORED)
         if alpha is not None and alpha.getextrema()[0] != 255:

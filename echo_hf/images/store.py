@@ -14,7 +14,7 @@ from echo_hf.config.collection import MOST_BYTES as MOST_BYTES
 from echo_hf.config.collection import MOST_PIXELS as MOST_PIXELS
 from echo_hf.errors import ImageError
 from echo_hf.images.loader import FORMATS as FORMATS
-from echo_hf.images.loader import open_image
+from echo_hf.images.loader import in_turn, open_image
 
 DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -100,6 +100,7 @@ def _sync(folder: Path) -> None:
 def check_image(data: bytes, most_pixels: int = MOST_PIXELS) -> tuple[int, int]:
     """The size of an image, once all of it was decoded."""
     # One pixel is an image, whatever it is good for.
-    with open_image(data, most_pixels=most_pixels, shortest_side=1) as image:
+    opened = open_image(data, most_pixels=most_pixels, shortest_side=1)
+    with opened as image, in_turn(image.size):
         image.load()
         return image.size
