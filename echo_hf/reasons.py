@@ -287,7 +287,7 @@ class LeftOut(Reason):
     MAY_QUOTE = "may_quote", "it may repeat posts that must not be passed on"
     SILENCED = ("silenced", "only the texts and images in them, which may repeat restricted posts")
     OUTPUT_NOT_CLEANED = "output_not_cleaned", "only the image, whose metadata cannot be removed"
-    UNFIT = "unfit", "an answer of half characters, or a longer one than is read back"
+    UNFIT = "unfit", "an answer of half characters, a damaged one, or a longer one than is read"
 
 
 class Match(Reason):
@@ -356,6 +356,7 @@ class Failed(Reason):
 
     NEEDS_MODEL = "needs_model", "an engine without a model has no answer; run it with one"
     NOT_ANSWERED = "not_answered", "no answer is stored, and none was asked for"
+    DAMAGED = "damaged", "the stored answer was damaged since; a run with its model asks again"
     ENGINE_ERROR = "engine_error", "the engine reported an error"
     REFUSED = "refused", "the model declined to answer"
     CUT = "cut", "the answer ended at the token limit"

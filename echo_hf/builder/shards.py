@@ -191,8 +191,12 @@ def _take_answers(run: BuildRun, posts: Dataset, places: Sequence[RunFolder]) ->
     known = {url for name in columns.column_names for url in columns[name].to_pylist()}
     with closing(run.folder.store()) as store:
         for number, place in enumerate(places, 1):
-            if place.answers.exists():
-                store.take(place.answers, known)
+            damaged = store.take(place.answers, known) if place.answers.exists() else 0
+            if damaged:
+                run.watch.noticed(
+                    f"{str(place.answers)!r}: {damaged:,} answers were damaged since they were "
+                    "stored, and are left out; build that part again, which asks again"
+                )
             run.watch.advanced("answers", number, "runs read", len(places))
 
 

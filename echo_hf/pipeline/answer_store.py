@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,6 +15,7 @@ from pydantic import BaseModel
 
 from echo_hf._infra.sqlite import Database, rows_of
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Usage
+from echo_hf.reasons import Failed
 
 PAID = """prompt_tokens integer not null, completion_tokens integer not null,
     cached_tokens integer not null, cost_usd real"""
@@ -25,7 +27,8 @@ class _Answers(Database):
     schema = f"""
 create table if not exists answers (
     key blob primary key, task text not null, model text not null, text text not null,
-    finish_reason text not null, {PAID}, readable integer not null, tries integer not null
+    finish_reason text not null, {PAID}, readable integer not null, tries integer not null,
+    digest blob
 ) without rowid;
 create table if not exists failures (
     key blob primary key, error text, finish_reason text not null, {PAID}
@@ -35,35 +38,77 @@ create table if not exists sources (
     url text not null, key blob not null, primary key (url, key)
 ) without rowid"""
     pragmas = "pragma synchronous = normal; pragma wal_autocheckpoint = 16384"
+    digest = "digest"  # as queries name it
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.text_factory = _decoded
+        connection.create_function("text_digest", 1, text_digest, deterministic=True)
+        super()._prepare(connection)
+        if not self._has_digests(connection):
+            self._fill_in(connection)
+        self.digest = "digest" if self._has_digests(connection) else "null"
+
+    def _has_digests(self, connection: sqlite3.Connection) -> bool:
+        columns = connection.execute("select name from pragma_table_info('answers')")
+        return ("digest",) in columns.fetchall()
+
+    def _fill_in(self, connection: sqlite3.Connection) -> None:
+        """Gives a store of an earlier version its digests, where it may be written."""
+        if self.frozen:
+            return
+        connection.execute("begin immediate")
+        try:
+            if not self._has_digests(connection):  # nor did another process add them meanwhile
+                connection.execute("alter table answers add column digest blob")
+                connection.execute(f"update answers set digest = {TEXT_DIGEST}")  # noqa: S608
+            connection.execute("commit")
+        except sqlite3.OperationalError as error:
+            if connection.in_transaction:
+                connection.execute("rollback")
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
+                raise
+
+
+DIGEST_BYTES = 8  # against damage: who writes the text can write its digest as well
+TEXT_DIGEST = "text_digest(cast(answers.text as blob))"
+DAMAGED = Completion(None, error=Failed.DAMAGED.value, finish_reason="error")
+
+
+def text_digest(text: str | bytes) -> bytes:
+    """What is kept beside the text of an answer, to tell when it was damaged."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 
 CALLS = """
-    select key, %s, null, finish_reason, prompt_tokens, completion_tokens, cached_tokens, cost_usd,
-        readable, tries from answers where key in ({0})
+    select key, text, null, finish_reason, prompt_tokens, completion_tokens, cached_tokens,
+        cost_usd, readable, tries, %s from answers where key in ({0})
     union all
     select key, null, error, finish_reason, prompt_tokens, completion_tokens, cached_tokens,
-        cost_usd, 0, 0 from failures where key in ({0})"""
+        cost_usd, 0, 0, null from failures where key in ({0})"""
 # Tokens and prices add up over the calls of a request; a price that is null adds nothing.
 ADDED = """prompt_tokens = prompt_tokens + excluded.prompt_tokens,
     completion_tokens = completion_tokens + excluded.completion_tokens,
     cached_tokens = cached_tokens + excluded.cached_tokens,
     cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd)"""
-INSERT_ANSWER = f"""insert into answers values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (key)
-    do update set task = excluded.task, model = excluded.model, text = excluded.text,
-    finish_reason = excluded.finish_reason, readable = excluded.readable, tries = excluded.tries,
-    {ADDED}"""  # noqa: S608 - own names
+COLUMNS = """key, task, model, text, finish_reason, prompt_tokens, completion_tokens,
+    cached_tokens, cost_usd, readable, tries"""
+TEXT = 3  # its place among them
+ANSWER = f"""insert into answers ({COLUMNS}, digest)
+    values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (key) do update set
+    task = excluded.task, model = excluded.model, text = excluded.text, digest = excluded.digest,
+    finish_reason = excluded.finish_reason, readable = excluded.readable, tries = excluded.tries"""  # noqa: S608
+INSERT_ANSWER = f"{ANSWER}, {ADDED}"
 INSERT_FAILURE = f"""insert into failures values (?, ?, ?, ?, ?, ?, ?) on conflict (key)
     do update set error = excluded.error, finish_reason = excluded.finish_reason, {ADDED}"""  # noqa: S608
 INSERT_SOURCE = "insert or ignore into sources values (?, ?)"
 TAKEN = {
     # Of two answers a readable one, then the one with more tries; of equal ones the one here.
-    "answers": """insert into answers values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        on conflict (key) do update set task = excluded.task, model = excluded.model,
-        text = excluded.text, finish_reason = excluded.finish_reason,
+    "answers": f"""{ANSWER},
         prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens,
-        cached_tokens = excluded.cached_tokens, cost_usd = excluded.cost_usd,
-        readable = excluded.readable, tries = excluded.tries
-        where (excluded.readable, excluded.tries) > (answers.readable, answers.tries)""",
+        cached_tokens = excluded.cached_tokens, cost_usd = excluded.cost_usd
+        where (excluded.readable, excluded.tries) > (answers.readable, answers.tries)
+        or answers.digest != {TEXT_DIGEST}""",
     "failures": "insert or ignore into failures values (?, ?, ?, ?, ?, ?, ?)",
     "models": "insert or ignore into models values (?, ?)",
 }
@@ -128,12 +173,13 @@ LONGEST_CAUSE = 300
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is known of a request without reading its answer."""
+    """What is known of a request beside its answer; one that was damaged is no answer."""
 
     tries: int = 0
     readable: bool = False
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
+    damaged: bool = False
 
     @property
     def settled(self) -> bool:
@@ -159,25 +205,30 @@ class Store:
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
         """What is known of requests, by their keys: their answers, or else their last failure.
 
-        Each comes with the tokens and the price of all calls that ended so.
+        Each comes with the tokens and the price of all calls that ended so. An answer whose text
+        was damaged is a failure.
         """
         known: dict[bytes, Completion] = {}
-        for key, text, error, finish, *paid, _, _ in self._calls("text", keys):
-            if text is not None or key not in known:
+        for key, text, error, finish, *paid, _, _, digest in self._calls(keys):
+            if text is not None and is_damaged(text, digest):
+                known[key] = DAMAGED
+            elif text is not None or known.get(key, DAMAGED) is DAMAGED:
                 usage, cost = Usage(*paid[:3]), paid[3]
-                known[key] = Completion(_said(text), _said(error), finish, usage, cost)
+                known[key] = Completion(_whole(text), _whole(error), finish, usage, cost)
         return known
 
     def records(self, keys: Sequence[bytes]) -> dict[bytes, Record]:
         """What is known of each request that was ever answered or failed, without its text."""
         known: dict[bytes, Record] = {}
-        for key, _, _, _, *paid, readable, tries in self._calls("null", keys):
-            one, cost = known.get(key, Record()), paid[3]
+        for key, text, _, _, *paid, readable, tries, digest in self._calls(keys):
+            record, cost = known.get(key, Record()), paid[3]
+            damaged = text is not None and is_damaged(text, digest)
             known[key] = Record(
-                max(one.tries, tries),
-                bool(one.readable or readable),
-                one.usage + Usage(*paid[:3]),
-                one.cost_usd if cost is None else (one.cost_usd or 0.0) + cost,
+                record.tries if damaged else max(record.tries, tries),
+                bool(record.readable or (readable and not damaged)),
+                record.usage + Usage(*paid[:3]),
+                record.cost_usd if cost is None else (record.cost_usd or 0.0) + cost,
+                record.damaged or damaged,
             )
         return known
 
@@ -208,7 +259,8 @@ class Store:
             readable = completion.is_answer
         if completion.is_answer or readable:
             model, text = self._model(signature), _storable(completion.text)
-            row = (key, request.task, model, text, ended, *paid, readable, tries)
+            digest = text_digest(text or b"")
+            row = (key, request.task, model, text, ended, *paid, readable, tries, digest)
             self._file.execute(INSERT_ANSWER, *row)
         else:  # of a cut answer, its beginning tells what went wrong
             why = completion.error or (completion.text or "")[:LONGEST_CAUSE] or None
@@ -219,24 +271,41 @@ class Store:
         with self._file.transaction() as connection:
             connection.executemany(INSERT_SOURCE, sources)
 
-    def take(self, path: Path, posts: Collection[str]) -> None:
+    def take(self, path: Path, posts: Collection[str]) -> int:
         """Takes in what another run's store holds of posts, each answer once.
 
         Args:
             path: The file of a run that has ended; it is only read.
             posts: Addresses; what went into a request with any other post stays there.
+
+        Returns:
+            How many answers are damaged, and stay there too.
         """
+        damaged = 0
+
+        def intact(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+            nonlocal damaged
+            for *row, digest in rows:
+                if is_damaged(row[TEXT], digest):
+                    damaged += 1
+                else:
+                    yield (*row, text_digest(row[TEXT]))
+
         with _Answers(path, frozen=True) as other:
             every = other.rows("select url, key from sources")
             left = {key for url, key in every if url not in posts}
             with self._file.transaction() as connection:
                 for table, insert in TAKEN.items():
-                    rows = other.rows(f"select * from {table}")  # noqa: S608 - own names
-                    connection.executemany(insert, (row for row in rows if row[0] not in left))
+                    is_answers = table == "answers"
+                    columns = f"{COLUMNS}, {other.digest}" if is_answers else "*"
+                    rows = other.rows(f"select {columns} from {table}")  # noqa: S608 - own names
+                    rows = (row for row in rows if row[0] not in left)
+                    connection.executemany(insert, intact(rows) if is_answers else rows)
                 pairs = other.rows("select url, key from sources")
                 connection.executemany(
                     INSERT_SOURCE, (pair for pair in pairs if pair[1] not in left)
                 )
+        return damaged
 
     def forget(self, urls: Iterable[str]) -> int:
         """Deletes every answer and failure that a post went into, from the file's bytes as well.
@@ -270,9 +339,9 @@ class Store:
     def __reduce__(self) -> tuple[type[Store], tuple[Path]]:
         return Store, (self.path,)
 
-    def _calls(self, text: str, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+    def _calls(self, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
         with self._file.opened() as connection:
-            yield from rows_of(connection, CALLS % text, keys)
+            yield from rows_of(connection, CALLS % self._file.digest, keys)
 
     def _model(self, signature: Mapping[str, Any]) -> str:
         if self._last_model is None or self._last_model[0] is not signature:
@@ -293,5 +362,25 @@ def _storable(text: str | None) -> str | bytes | None:
     return text
 
 
-def _said(stored: str | bytes | None) -> str | None:
-    return stored.decode("utf-8", "surrogatepass") if isinstance(stored, bytes) else stored
+def _decoded(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _whole(stored: str | bytes | None) -> str | None:
+    if not isinstance(stored, bytes):
+        return stored
+    try:
+        return stored.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return stored.decode("utf-8", "replace")
+
+
+def is_damaged(text: Any, digest: bytes | None) -> bool:
+    """Whether the text of an answer is not what was stored."""
+    if not isinstance(text, str | bytes):
+        return True
+    is_text = isinstance(text, str) or text == (_whole(text) or "").encode("utf-8", "surrogatepass")
+    return not is_text or digest not in (None, text_digest(text))

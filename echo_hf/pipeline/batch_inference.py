@@ -68,6 +68,7 @@ class FillStats:
     requests: int = 0
     store_hits: int = 0
     repeated: int = 0
+    damaged: int = 0
     calls: int = 0
     failures: dict[str, int] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
@@ -84,6 +85,8 @@ class FillStats:
             f"{self.store_hits:,} answered before",
             f"{usage.prompt + usage.completion:,} tokens",
         ]
+        if self.damaged:
+            parts.insert(2, f"{self.damaged:,} damaged since and asked again")
         if usage.cached and usage.prompt:
             parts.append(f"{100 * usage.cached / usage.prompt:.0f} % of prompts from cache")
         if self.cost_usd is not None:
@@ -251,6 +254,7 @@ class _Window:
                 known = {key for key, one in readable if not isinstance(one, Failure)}
             stats.requests += len(requests)
             for record in records.values():
+                stats.damaged += record.damaged
                 stats.paid(record.usage, record.cost_usd)
             store.add_sources(source_pairs(requests, keys))
             for number in plan_order(requests):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -141,6 +142,14 @@ def test_answers_about_restricted_posts_are_left_out(
     assert [int(row["request_key"], 16) for row in rows] == kept
     left_out = {LeftOut.MAY_QUOTE: 5 - len(kept)} if len(kept) < 5 else {}
     assert done == Responses(len(kept), left_out)
+
+
+def test_a_damaged_answer_is_left_out(store: Store, written: Written) -> None:
+    answer(store, question := asked(0, ONE), Completion("an answer"))
+    store.close()
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        connection.execute("update answers set text = 'no answer'")
+    assert written([question]) == ([], Responses(0, {LeftOut.UNFIT: 1}))
 
 
 def test_what_no_reader_takes_is_left_out(store: Store, written: Written) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sqlite3
 from contextlib import closing
@@ -202,6 +203,93 @@ def test_a_store_takes_from_another_what_is_about_some_posts_and_better_than_its
     assert store.forget(["https://example.org/c"]) == 1  # the source was taken with the answer
     assert _bytes_of(store) != once
     assert before == {file: file.read_bytes() for file in there.path.parent.iterdir()}
+
+
+def _changed(store: Store, key: bytes, text: str) -> None:
+    """Changes the bytes of an answer, as a disk or a copy may; `text` is SQL."""
+    store.close()
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        connection.execute(f"update answers set text = {text} where key = ?", (key,))  # noqa: S608
+
+
+def _as_before(store: Store) -> None:
+    """Makes the file what it was before there were digests."""
+    store.close()
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("alter table answers drop column digest")
+
+
+DAMAGES = {
+    "another letter": "replace(text, 'd', 'e')",
+    "cut": "substr(text, 1, 5)",
+    "empty": "''",
+    "no UTF-8": "cast(x'7bff' || text as text)",
+    "no UTF-8 in a blob": "x'7bff'",
+    "half a surrogate pair more": "x'7beda0bd'",
+}
+
+
+@pytest.mark.parametrize("change", DAMAGES.values(), ids=DAMAGES)
+def test_an_answer_whose_text_was_damaged_is_none_and_is_asked_for_again(
+    store: Store, change: str
+) -> None:
+    key, other = _put(store, RED), _put(store, request("blue"))
+    _changed(store, key, change)
+    found = store.get([key, other])
+    assert (found[key].text, found[key].error, found[other]) == (None, "damaged", ANSWER)
+    records = store.records([key, other])
+    assert records[key] == Record(0, False, ANSWER.usage, ANSWER.cost_usd, damaged=True)
+    assert not records[key].settled
+    assert records[other] == Record(1, True, ANSWER.usage, ANSWER.cost_usd)
+    _put(store, RED, FAILURE)
+    assert store.get([key])[key].error == FAILURE.error
+    _put(store, RED)
+    assert store.get([key]) == {key: replace(ANSWER, usage=Usage(20, 6, 4), cost_usd=0.5)}
+    assert store.records([key])[key].settled
+
+
+def test_a_store_of_before_there_were_digests_gets_them(store: Store) -> None:
+    half = Completion('{"name": "\ud83d')
+    key, other = _put(store, RED), _put(store, request("blue"), half)
+    _as_before(store)
+    assert store.get([key, other]) == {key: ANSWER, other: half}
+    for one in (key, other):
+        _changed(store, one, "x'7b7d'")
+        assert store.get([one])[one].error == "damaged"
+    assert len(store) == 2
+
+
+def test_a_store_of_before_that_cannot_be_written_is_read(store: Store) -> None:
+    key = _put(store, RED)
+    _as_before(store)
+    store.path.chmod(0o444)
+    if os.access(store.path, os.W_OK):
+        pytest.skip("this user may write every file")
+    assert store.get([key]) == {key: ANSWER}
+    assert store.records([key])[key].settled
+
+
+@pytest.mark.parametrize("is_before", [False, True])
+def test_a_store_takes_no_damaged_answer_and_gives_its_own_for_a_whole_one(
+    store: Store, tmp_path_factory: pytest.TempPathFactory, is_before: bool
+) -> None:
+    place = tmp_path_factory.mktemp("there") / "answers.sqlite"
+    theirs, ours = RED, request("blue", sources=RED.sources)
+    there = Store(place)
+    for asked in (theirs, ours):
+        _put(there, asked)
+    _put(store, ours)
+    _changed(store, _key(ours), "'{}'")
+    if is_before:
+        _as_before(there)
+    else:
+        _changed(there, _key(theirs), "'{}'")
+        there.close()
+    assert store.take(place, set(RED.sources)) == int(not is_before)
+    assert store.get([_key(ours)]) == {_key(ours): ANSWER}
+    assert store.get([_key(theirs)]) == ({_key(theirs): ANSWER} if is_before else {})
+    _changed(store, _key(ours), "'{}'")
+    assert store.get([_key(ours)])[_key(ours)].error == "damaged"
 
 
 def test_a_pickled_store_opens_the_same_file(store: Store) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -49,6 +51,24 @@ def test_each_different_line_is_asked_once_and_kept(store: Store) -> None:
         stats = fill(Guess(), posts("red"), engine, store, again=again)
         assert (stats.store_hits, stats.usage, stats.cost_usd) == (1, Usage(), None)
     assert engine.streams == 2
+
+
+def test_a_damaged_answer_is_asked_again_in_the_same_run_and_counted(store: Store) -> None:
+    engine = Scripted()
+    fill(Guess(), posts("red", "blue", "green"), engine, store)
+    store.close()
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        query = "update answers set text = replace(text, 'red', 'rod')"
+        assert connection.execute(query).rowcount == 3
+    planned = plan(Guess(), posts("red", "blue", "green"), engine, store)
+    assert (planned.stored, planned.calls) == (2, 1)
+    stats = fill(Guess(), posts("red", "blue", "green"), engine, store)
+    assert (stats.calls, stats.store_hits, stats.damaged) == (1, 2, 1)
+    assert ", 1 damaged since and asked again, " in str(stats)
+    assert engine.lines()[-1] == "red"
+    again = fill(Guess(), posts("red", "blue", "green"), engine, store)
+    assert (again.calls, again.damaged) == (0, 0)
+    assert "damaged" not in str(again)
 
 
 # First word, and how often it is asked in a first fill, in a second, and in a second with `again`.
