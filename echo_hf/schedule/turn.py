@@ -11,7 +11,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,6 +37,7 @@ from echo_hf.pipeline.progress import LOG, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import CrawlEnd, Failed
 from echo_hf.report.evaluation import evaluate_systems
+from echo_hf.schedule.lease import Lease
 
 COMPLETE = (CrawlEnd.NOTHING_LEFT, CrawlEnd.ROUNDS_DONE, CrawlEnd.EXPANSION_FULL)
 NEED_ALL = ("collect", "refresh", "update", "eval")  # none goes on where one of them stopped
@@ -82,28 +83,30 @@ def turn(
     """Takes one turn; ended at any moment, the next one goes on with the answers that were kept.
 
     A run is kept in `state` between turns, such as a mount of a bucket; null where this machine
-    keeps it. Each step is `told` with what it came to.
+    keeps it. Of several turns on one state, one works, and the others are refused. Each step is
+    `told` with what it came to.
     """
     config = load_config(config)
     options = schedule_of(config)
     kept = KeptRun(Path(runs) / config.name, Path(state) / config.name if state else None)
     watch = Keeping(kept, watch or NullProgress())
     loop = Loop(config, options, Path(runs), watch, Remote(api or HfApi(), options.repo_id))
-    steps = {"fetch": kept.fetch()}
     tell = told or (lambda *_: None)
-    tell("fetch", steps["fetch"])
-    for name in tuple(STEPS)[1:]:
-        if loop.stopped and name in NEED_ALL:
-            continue
-        try:
-            steps[name] = getattr(loop, name)()
-        except EchoError as error:
-            loop.stopped = loop.stopped or name in NEED_ALL
-            loop.held.append(f"{name} stopped: {error}")
-            steps[name] = f"stopped: {error}"
-        finally:
-            kept.keep()
-        tell(name, steps[name])
+    with kept.leased():
+        steps = {"fetch": kept.fetch()}
+        tell("fetch", steps["fetch"])
+        for name in tuple(STEPS)[1:]:
+            if loop.stopped and name in NEED_ALL:
+                continue
+            try:
+                steps[name] = getattr(loop, name)()
+            except EchoError as error:
+                loop.stopped = loop.stopped or name in NEED_ALL
+                loop.held.append(f"{name} stopped: {error}")
+                steps[name] = f"stopped: {error}"
+            finally:
+                kept.keep()
+            tell(name, steps[name])
     return Turn(steps, tuple(loop.held), loop.request, tuple(loop.tagged))
 
 
@@ -273,15 +276,28 @@ class KeptRun:
 
     folder: Path
     place: Path | None
+    lease: Lease | None = None
+
+    @contextmanager
+    def leased(self) -> Iterator[None]:
+        """Keeps turns of other machines out of where it is kept."""
+        if self.place is None:
+            yield
+            return
+        self._check_mounted(self.place.parent)
+        self.lease = Lease(self.place.with_name(f".{self.place.name}.lease"))
+        with self.lease.held():
+            yield
+
+    def _check_mounted(self, state: Path) -> None:
+        if not state.is_dir():
+            raise RunError(f"--state is {str(state)!r}: expected a folder; mount it, or make it")
 
     def fetch(self) -> str:
         """Brings the run here, unless what is here is newer, as after a killed turn."""
         if self.place is None:
             return "it is on this machine"
-        if not self.place.parent.is_dir():
-            raise RunError(
-                f"--state is {str(self.place.parent)!r}: expected a folder; mount it, or make it"
-            )
+        self._check_mounted(self.place.parent)
         place, folder = self.place.resolve(), self.folder.resolve()
         ours = any((place / one).exists() for one in (COUNT, UNFINISHED))
         is_apart = not (place.is_relative_to(folder) or folder.is_relative_to(place))
@@ -319,6 +335,8 @@ class KeptRun:
         """Writes what changed to where it is kept; one that is killed there is made up for."""
         if not self.folder.is_dir():
             return
+        if self.lease is not None:
+            self.lease.check()  # first: of two copies, one that was not kept is the older
         write_json(self.folder / COUNT, {"kept": _count(self.folder) + 1})
         if self.place is None:
             return

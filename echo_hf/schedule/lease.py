@@ -1,0 +1,157 @@
+"""A lease on a kept run: of several turns on one state, on any machines, one works at a time."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event, Thread
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from echo_hf._infra.atomic import write_json
+from echo_hf._infra.regular_file import read_regular
+from echo_hf._infra.text import one_line
+from echo_hf.errors import RunError
+from echo_hf.hub.facts import problem
+
+logger = logging.getLogger(__name__)
+LASTS_S = 300.0
+RENEWALS = 10  # while it lasts
+SETTLES_S = 1.0  # by then, two that took it at once see which of them wrote last
+MOST_BYTES = 1 << 12
+MOST_PROCESSES = 1 << 22
+
+
+class Holder(BaseModel):
+    """Who works on a run, as the file of its lease says it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    token: Annotated[str, Field(max_length=64)]
+    machine: Annotated[str, Field(max_length=200)]
+    process: Annotated[int, Field(gt=0, le=MOST_PROCESSES)]
+    processes: Annotated[str, Field(max_length=200)] | None = None  # the list that it stands in
+    until: AwareDatetime
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the lease ended, or its process is one of this machine's and did."""
+        if self.until <= datetime.now(UTC):
+            return True
+        if self.processes is None or self.processes != processes_here():
+            return False
+        try:
+            os.kill(self.process, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            pass
+        return False
+
+    def __str__(self) -> str:
+        return f"a turn on {self.machine!r} (process {self.process})"
+
+
+def processes_here() -> str | None:
+    """Names the list of processes of this machine or container; null where it has no name."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return None
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A lease that one process takes, renews while it works, and gives back.
+
+    Of the disk it needs no more than that a file takes the place of another: a mounted bucket has
+    no locks.
+    """
+
+    path: Path
+    token: str = field(default_factory=lambda: secrets.token_hex(16))
+    lasts_s: float = LASTS_S
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Works while the lease is held; refused where another process has it."""
+        holder = self._holder()
+        if holder is None or holder.is_gone:
+            self._write()
+            time.sleep(SETTLES_S)
+            holder = self._holder()
+        if holder is None or holder.token != self.token:
+            raise self._refused(holder)
+        done = Event()
+        thread = Thread(target=self._renew, args=(done,), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+            if self.is_ours:
+                self.path.unlink(missing_ok=True)
+
+    @property
+    def is_ours(self) -> bool:
+        holder = self._holder()
+        return holder is not None and holder.token == self.token
+
+    def check(self) -> None:
+        """Refuses to go on where another turn has taken the lease meanwhile."""
+        if not self.is_ours:
+            raise self._refused(self._holder())
+
+    def _refused(self, holder: Holder | None) -> RunError:
+        if holder is None:
+            return RunError(f"{str(self.path)!r} was deleted while a turn worked: take it again")
+        return RunError(
+            f"{holder} works on this run until {holder.until:%Y-%m-%d %H:%M:%S} UTC, or longer "
+            f"({str(self.path)!r} says so): wait for it to end, and take the turn again"
+        )
+
+    def _renew(self, done: Event) -> None:
+        while not done.wait(self.lasts_s / RENEWALS):
+            try:
+                if not self.is_ours:
+                    return  # the next keeping says so
+                self._write()
+            except (OSError, RunError) as error:  # a mount may fail for a moment
+                logger.info("the lease %s was not renewed: %s", self.path, one_line(error))
+
+    def _write(self) -> None:
+        until = datetime.now(UTC) + timedelta(seconds=self.lasts_s)
+        holder = Holder(
+            token=self.token,
+            machine=platform.node()[:200] or "a machine without a name",
+            process=os.getpid(),
+            processes=processes_here(),
+            until=until,
+        )
+        write_json(self.path, holder.model_dump(mode="json"))
+
+    def _holder(self) -> Holder | None:
+        try:
+            data = read_regular(self.path, self.path.parent, most_bytes=MOST_BYTES)
+            return Holder.model_validate_json(data)
+        except FileNotFoundError:
+            return None
+        except ValidationError as error:
+            wrong = problem(error)
+        except OSError as error:
+            wrong = error.strerror or one_line(error)
+        raise RunError(
+            f"{str(self.path)!r} does not say which turn works on this run ({wrong}): delete it "
+            "when none does"
+        )
