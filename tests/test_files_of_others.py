@@ -369,6 +369,7 @@ def test_a_file_of_a_release_is_a_regular_one_of_its_size(
 
 FORMATS = {"jsonl": "a.jsonl", "viescore": "SC.json", "imagenhub": "s_rater1.tsv"}
 FORMATS |= {"genai_bench": "a.parquet", "alpaca_eval": "a.json", "inspect": "a.eval"}
+FORMATS |= {"echo_assignment": "a_assignment.json"}
 
 
 @pytest.mark.parametrize("put", [fifo, endless, outside])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -223,20 +224,26 @@ def shown_images(
 
 
 def boxes_of(value: Any) -> Boxes | str | None:
-    """Boxes as the dataset has them, a list or the same in JSON; or what is wrong with them."""
+    """Boxes as the dataset has them, a list or the text of one; or what is wrong with them."""
     try:
-        boxes = json.loads(value or "null") if isinstance(value, str) else value
+        boxes = json.loads(_as_json(value) or "null") if isinstance(value, str) else value
         found = None if boxes is None else [[float(number) for number in box] for box in boxes]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, RecursionError):
         return f"{str(value)[:80]!r}: expected a list of boxes"
     if any(len(box) != 4 or not all(map(math.isfinite, box)) for box in found or ()):
         return f"{str(value)[:80]!r}: expected four finite numbers a box"
     return found
 
 
+def _as_json(boxes: str) -> str:
+    """The text of boxes as JSON, also where Python wrote it, with tuples."""
+    return re.sub(r",\s*\]", "]", boxes.replace("(", "[").replace(")", "]"))
+
+
 def inset_box(box: Sequence[float], size: tuple[int, int]) -> tuple[int, int, int, int] | None:
     """The part of a box that is shown: without its edge, and inside the image."""
-    left, top, right, bottom = (int(number) for number in box)
+    # Rounded before its edge is left out, as their loader does.
+    left, top, right, bottom = (round(number) for number in box)
     left, top, right, bottom = inner((left, top, right, bottom), INSET)
     left, top = max(left, 0), max(top, 0)
     right, bottom = min(right, size[0]), min(bottom, size[1])

@@ -35,7 +35,7 @@ from echo_hf.reasons import IgnoredRating, NotImported, Outcome, Reason, Unrated
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.systems.files import read_bytes
-from echo_hf.tables import COMPARISONS, HUMAN, OUTPUTS, RATINGS, TABLES, Table
+from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, TABLES, Table
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
@@ -96,11 +96,21 @@ class ComparisonRow(Judgement):
     winner: Literal["a", "b", "tie"] | None = None
 
 
+class ApplicabilityRow(Section):
+    sample_id: Words
+    face_identity: bool | None = None
+    color_shift: bool | None = None
+    structure_distance: bool | None = None
+    text_rendering: bool | None = None
+    outcome: Literal[Outcome.OK] = Outcome.OK
+
+
 ROWS: Mapping[str, type[Section]] = {
     "outputs": OutputRow,
     "ratings": RatingRow,
     "comparisons": ComparisonRow,
     "human": HumanRow,
+    "applicability": ApplicabilityRow,
 }
 # What a judge says, and why it is not there.
 SAID = {"ratings": ("rating", Unrated.NO_RATING), "comparisons": ("winner", Unrated.NO_CHOICE)}
@@ -371,6 +381,39 @@ def _both(cell: Any) -> float | None:
         if min(consistency, quality) >= 0 and max(consistency, quality) <= 1:
             return math.sqrt(consistency * quality)
     return None
+
+
+# The names that ECHO's authors give to metrics where they assign samples to them.
+ASSIGNED = {
+    "Face Identity Preservation": "face_identity",
+    "No Color Shift": "color_shift",
+    "Spatial Position Preservation": "structure_distance",
+    "Text Rendering Accuracy": "text_rendering",
+}
+
+
+@READERS.register("echo_assignment")
+def echo_assignment(place: Path) -> Rows:
+    """Which metrics fit which sample, as ECHO's authors say it: `..._assignment.json`.
+
+    Of each sample the metrics that it was asked about, each 0 or 1; the others are null.
+    """
+    for path in _files(place, "*_assig*ment.json"):  # two spellings of theirs
+        for document in records(path, place):
+            if not isinstance(document, Mapping):
+                yield NotImported.NOT_OF_FORMAT
+                continue
+            for sample, assigned in document.items():
+                flags = assigned if isinstance(assigned, Mapping) else {"": None}
+                known = {
+                    ASSIGNED[name]: bool(flag)
+                    for name, flag in flags.items()
+                    if name in ASSIGNED and isinstance(flag, int) and flag in (0, 1)
+                }
+                for _ in range(len(flags) - len(known)):
+                    yield NotImported.NOT_OF_FORMAT
+                if known:
+                    yield Found(APPLICABILITY, {"sample_id": sample, **known})
 
 
 VOTES = {"leftvote": 0, "rightvote": 1, "tievote": 2, "bothbad_vote": 2}

@@ -64,8 +64,8 @@ class Holder(BaseModel):
 def processes_here() -> str | None:
     """Names the list of processes of this machine or container; null where it has no name."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+        boot = read_regular(Path("/proc/sys/kernel/random/boot_id"), most_bytes=MOST_BYTES)
+        return f"{boot.decode('ascii').strip()} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return None
 

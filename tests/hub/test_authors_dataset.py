@@ -261,18 +261,39 @@ def test_a_cut_is_what_slicing_an_array_gives(box: tuple[int, int, int, int]) ->
 
 
 @pytest.mark.parametrize(
+    ("box", "found"),
+    [
+        ([10.7, 20.6, 300.7, 400.6], (21, 31, 291, 391)),
+        ([10.2, 20.4, 300.2, 400.4], (20, 30, 290, 390)),
+        ([-0.6, -0.4, 30.5, 31.5], (9, 10, 20, 22)),  # a half goes to the even side
+        ([-30.7, -5.2, 1e300, 1e300], (0, 5, 500, 500)),
+        ([10.6, 0, 30.4, 30], None),
+    ],
+)
+def test_fractions_of_pixels_are_rounded_as_the_authors_script_does(box: Any, found: Any) -> None:
+    assert inset_box(box, (500, 500)) == found
+
+
+@pytest.mark.parametrize(
     ("value", "boxes"),
     [
         ("", None),
         ("[]", []),
         ([[1, 2, 3, 4]], [[1.0, 2.0, 3.0, 4.0]]),
+        ([(1, 2, 3, 4)], [[1.0, 2.0, 3.0, 4.0]]),
+        ("[(1, 2, 3, 4), (5, 6, 7.5, 8)]", [[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.5, 8.0]]),
+        ("((1, 2, 3, 4,),)", [[1.0, 2.0, 3.0, 4.0]]),
         ("[[1, 2", "'[[1, 2': expected a list of boxes"),
+        ("[(1, 2, 3, 4)], [", "'[(1, 2, 3, 4)], [': expected a list of boxes"),
+        ("__import__('os')", "\"__import__('os')\": expected a list of boxes"),
+        ("(" * 10_000, f"{'(' * 80!r}: expected a list of boxes"),
+        ([[10**400, 0, 1, 1]], f"{'[[1' + '0' * 77!r}: expected a list of boxes"),
         ("3", "'3': expected a list of boxes"),
         ([[1, 2, 3]], "'[[1, 2, 3]]': expected four finite numbers a box"),
         ("[[NaN, 0, 1, 1]]", "'[[NaN, 0, 1, 1]]': expected four finite numbers a box"),
     ],
 )
-def test_boxes_are_a_list_or_its_json(value: Any, boxes: Any) -> None:
+def test_boxes_are_a_list_or_the_text_of_one_in_json_or_python(value: Any, boxes: Any) -> None:
     assert boxes_of(value) == boxes
 
 

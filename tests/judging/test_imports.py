@@ -14,9 +14,10 @@ import pytest
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.judging.imports import Imported, import_judgements
 from echo_hf.judging.score import agree, score
+from echo_hf.metrics import METRICS, TEXT_RENDERING
 from echo_hf.reasons import IgnoredRating, NotImported, Reason
 from echo_hf.scores import human_corrected
-from echo_hf.tables import OUTPUTS, RATINGS
+from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS
 from tests.judging import run_for_tests as small
 from tests.judging.run_for_tests import called, output, put, rating, root, stripes, write
 from tests.scores.ratings_for_tests import counted_rates, real_people, real_rows
@@ -203,6 +204,57 @@ def test_a_format_becomes_rows_and_the_rest_is_counted(folder: Path, name: str) 
     assert {one: rows(folder, one) for one in counts} == before
 
 
+def assignments(folder: Path) -> Path:
+    """As ECHO's authors publish them, a file for each split, with samples of other benchmarks."""
+    place = folder / "community_driven_metrics"
+    names = ("Face Identity Preservation", "No Color Shift", "Spatial Position Preservation")
+    edits = {"boat": dict(zip(names, (1, 0, 1), strict=True)), "gone": {"No Color Shift": 1}}
+    words = {"fox": {"Text Rendering Accuracy": 1, "Another Metric": 1}, "tree": {names[0]: 2}}
+    written(place / "image_to_image_assignment.json", edits)
+    written(place / "text_to_image_assignment.json", words)
+    written(place / "classify.json", {"fox": {"Text Rendering Accuracy": 0}})
+    return place
+
+
+def test_which_metrics_fit_is_taken_from_the_authors_assignments(folder: Path) -> None:
+    """What a sample was not asked about is null, and a name or a value that is none is counted."""
+    place = assignments(folder)
+    done = taken(folder, place, format="echo_assignment")
+    assert done.rows == {"applicability": 2}
+    assert Counter(done.left_out) == Counter({N.UNKNOWN_SAMPLE: 1, N.NOT_OF_FORMAT: 2})
+    nothing = dict.fromkeys(METRICS)
+    boat = {"face_identity": True, "color_shift": False, "structure_distance": True}
+    expected = {"boat": {**nothing, **boat}, "fox": {**nothing, "text_rendering": True}}
+    found = rows(folder, "applicability")
+    assert {row["sample_id"]: {name: row[name] for name in METRICS} for row in found} == expected
+    assert [(row["outcome"], row["rationale"]) for row in found] == [("ok", None)] * 2
+    assert taken(folder, place, format="echo_assignment").rows == done.rows
+    assert rows(folder, "applicability") == found
+    one = place / "text_to_image_assignment.json"
+    assert taken(folder, one, format="echo_assignment").rows == {"applicability": 1}
+
+
+def test_what_a_model_of_the_run_said_of_a_sample_stays(folder: Path) -> None:
+    own = {"sample_id": "boat", "face_identity": False, "rationale": "no face", "outcome": "ok"}
+    write(folder, APPLICABILITY, [{**dict.fromkeys(APPLICABILITY.columns), **own}])
+    done = taken(folder, assignments(folder), format="echo_assignment")
+    assert done.left_out[N.TAKEN] == 1
+    found = {row["sample_id"]: row["rationale"] for row in rows(folder, "applicability")}
+    assert found == {"boat": "no face", "fox": None}
+
+
+def test_an_assignment_decides_on_which_samples_a_metric_is_measured(folder: Path) -> None:
+    words = {name: {"Text Rendering Accuracy": int(name != "fox")} for name in WORDS}
+    place = written(folder / "text_to_image_assignment.json", words)
+    taken(folder, place, format="echo_assignment")
+    write(folder, OUTPUTS, [output(name, "ash", image=put(folder, PAINTED)) for name in WORDS])
+    rated = [rating(name, "ash", at, rubric=TEXT_RENDERING) for at, name in enumerate(WORDS, 3)]
+    write(folder, RATINGS, rated)
+    scored = score(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
+    (row,) = (one for one in scored.results if one.metric == TEXT_RENDERING)
+    assert (row.n, row.value) == (2, pytest.approx((3 + 5) / 2 / 10))
+
+
 def test_images_of_others_are_stored_as_they_are(folder: Path) -> None:
     taken(folder, imagenhub(folder), format="imagenhub")
     (one, _) = rows(folder, "outputs")
@@ -251,9 +303,12 @@ def test_what_cannot_be_imported_is_said_in_a_line(folder: Path) -> None:
 HOSTILE: Any = (None, [], {}, "", -1, 10**400, True, "\x00\x1b[2J", "x" * 10**6, [[]] * 3)
 
 
-@pytest.mark.parametrize("name", ["alpaca_eval", "genai_bench", "jsonl", "viescore"])
+@pytest.mark.parametrize(
+    "name", ["alpaca_eval", "echo_assignment", "genai_bench", "jsonl", "viescore"]
+)
 def test_values_of_any_kind_are_counted_and_stop_nothing(folder: Path, name: str) -> None:
     keys = {
+        "echo_assignment": ("fox", "boat"),
         "alpaca_eval": ("generator_1", "generator_2", "preference", "instruction", "annotator"),
         "genai_bench": ("vote_type", "left_model", "right_model", "prompt"),
         "jsonl": ("rating", "judge", "system", "sample_id", "rater", "scores", "repeat"),
