@@ -20,6 +20,7 @@ from echo_hf.prompts import as_data
 from echo_hf.reasons import Notice
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.sample import Finding
+from echo_hf.samples.sheets import without_sheets
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage, sums
 from echo_hf.samples.tasks import (
     Assigned,
@@ -43,7 +44,9 @@ class Roles(SampleStage):
 
     A template becomes one sample for each completion that an image shows; a prompt that people
     tried on images of their own, one for each. A template that stays one is for analysis. Trash
-    is not looked into, and a sample without images needs no answer. (Section 3.3, figure D.4; one
+    is not looked into, and a sample without images needs no answer. An output whose pixels look
+    like a sheet of several images or like a window goes to `screenshots`; where no model said what
+    it is, the sample has a doubt. (Section 3.3, figure D.4; one
     call a sample, several where it has very many images. A sample stays in quarantine until all
     are answered.)
 
@@ -54,7 +57,7 @@ class Roles(SampleStage):
     """
 
     name: ClassVar[str] = "roles"
-    version: ClassVar[int] = 6
+    version: ClassVar[int] = 7
     answer: ClassVar[type[BaseModel]] = RolesAnswer
     keeps_failed: ClassVar[bool] = False
 
@@ -96,7 +99,8 @@ class Roles(SampleStage):
             tasks = assigned.finish()
             findings += assigned.findings
             if tasks:
-                made = list(rows_of(row, tasks, made_by, assigned.may_show_minor))
+                rows = rows_of(row, tasks, made_by, assigned.may_show_minor)
+                made = [without_sheets(one, self.images, made_by, findings) for one in rows]
             else:
                 findings.append((Notice.NO_TASK, None))
                 made = [without_task(row, made_by)]

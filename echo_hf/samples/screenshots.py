@@ -22,6 +22,7 @@ from echo_hf.prompts import as_data
 from echo_hf.reasons import Notice
 from echo_hf.samples.boxes import (
     AUTO,
+    MENDED,
     WORDS,
     Boxes,
     EngineFrames,
@@ -36,11 +37,18 @@ from echo_hf.samples.boxes import (
 )
 from echo_hf.samples.extract import LONGEST_PROMPT
 from echo_hf.samples.sample import Finding, Sample, provenance_with, sample_digest, texts_of
+from echo_hf.samples.sheets import as_it_stands, is_suspected
 from echo_hf.samples.spans import SpanIndex, squeezed
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage, sums
 from echo_hf.samples.tasks import doubts_of
 
 MOST_BOXES = 32
+# What is added for an output that was not called a screenshot by anybody.
+SUSPECTED = (
+    "Straight seams suggest that it holds several pictures, or is a window. Where it is one "
+    "picture all the same, such as a page of a comic or a grid that was asked for as one, give one "
+    "output box around all of it."
+)
 LARGEST = 100_000  # no image has a longer side
 LONGEST_TEXT, LONGEST_TEXTS = 4000, 16_000
 
@@ -61,7 +69,8 @@ class ScreenshotsAnswer(BaseModel):
 class Screenshots(SampleStage):
     """Reads the prompt in a screenshot of a conversation, and cuts out what went in and came out.
 
-    Collages are taken apart the same way. (Section 3.3, figure D.5; one call a screenshot.)
+    Collages are taken apart the same way. (Section 3.3, figure D.5; one call a screenshot.) An
+    output that looked like a sheet of images stays one where the model calls it a single image.
 
     What the numbers of a box mean follows from the engine's signature; `convention` says it where
     the model is not known. A sample goes on as it came, for analysis only and with a notice that
@@ -82,7 +91,7 @@ class Screenshots(SampleStage):
     """
 
     name: ClassVar[str] = "screenshots"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     answer: ClassVar[type[BaseModel]] = ScreenshotsAnswer
 
     images: ImageStore = field(metadata={"digest": False})
@@ -110,13 +119,16 @@ class Screenshots(SampleStage):
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides the result, with the words that ask for boxes."""
-        return {**super().describe(), "coordinates": {str(one): WORDS[one] for one in WORDS}}
+        coordinates = {str(one): WORDS[one] for one in WORDS}
+        return {**super().describe(), "coordinates": coordinates, "suspected": SUSPECTED}
 
     def questions(self, row: Row) -> Iterator[Question]:
         """The screenshot, where there is one that is not taken apart yet."""
         if isinstance(frame := self._frame(row), Frame):
             shown, file = relevant_text(row), self.images.path(row["screenshot"])
-            data, words = as_data("relevant_text", shown), f"{frame.words}\nThe screenshot:"
+            suspected = f"{SUSPECTED}\n" if is_suspected(row) else ""
+            data = as_data("relevant_text", shown)
+            words = f"{frame.words}\n{suspected}The screenshot:"
             yield (
                 (Text(data), Text(words), ImageRef(row["screenshot"], file)),
                 {**shown, "file": file},
@@ -167,6 +179,9 @@ class Screenshots(SampleStage):
         screenshot = sample["screenshot"]
         boxes = checked_boxes(answer.inputs, answer.outputs, frame)
         findings: list[Finding] = boxes.findings
+        if is_suspected(sample) and is_single(boxes):
+            told = provenance_with(sample, self.name, {**made_by, "single": screenshot})
+            return {**as_it_stands(sample), "provenance": told}, []
         if not (findings or boxes.inputs or boxes.outputs):
             findings.append((Notice.NO_BOX, screenshot))
         inputs, outputs = self._crops(screenshot, boxes) if boxes.usable else ({}, {})
@@ -229,6 +244,12 @@ class Screenshots(SampleStage):
                     told = f"{box_text(box)} is an input too"
                     boxes.findings.append((Notice.OVERLAPPING_BOXES, told))
         return inputs, outputs
+
+
+def is_single(boxes: Boxes) -> bool:
+    """Whether the only box of an answer is one output that is the whole image."""
+    notices = {notice for notice, _ in boxes.findings} - MENDED
+    return not boxes.inputs and len(boxes.outputs) == 1 and notices == {Notice.WHOLE_BOX}
 
 
 def relevant_text(sample: Sample) -> dict[str, Any]:

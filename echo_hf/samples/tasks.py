@@ -31,6 +31,8 @@ MOST_POSTS = 64  # likewise
 MOST_BLANKS = 32
 LONGEST_VALUE = 1000
 
+OF_ROLES = (Doubt.ROLES_CONTRADICT, Doubt.COLLAGE)
+
 Number = Annotated[int, Field(ge=0, le=999_999)]
 ImageNumbers = Annotated[list[Number], Field(max_length=MOST_IMAGES)]
 LONGEST_TEXT = 4000
@@ -450,15 +452,14 @@ def at_most_analysis(quality: str) -> str:
 
 
 def doubts_of(sample: Sample) -> list[str]:
-    """What is doubtful of a sample as it stands; what its roles had of contradiction stays."""
+    """What is doubtful of a sample as it stands; what was doubtful of its roles stays."""
     found = list[Doubt]()
     if sample["quality"] != "Trash":
         if sample["screenshot"] and not sample["is_screenshot"]:
             found = [Doubt.SCREENSHOT_WHOLE]
         elif not sample["input_images"] and needs_image(sample["prompt"]):
             found = [Doubt.LACKS_INPUT]
-        if Doubt.ROLES_CONTRADICT in (sample["doubts"] or ()):
-            found.append(Doubt.ROLES_CONTRADICT)
+        found += [doubt for doubt in OF_ROLES if doubt in (sample["doubts"] or ())]
     return [doubt.value for doubt in found]
 
 
