@@ -312,6 +312,7 @@ class Doubt(Reason):
     LACKS_INPUT = "lacks_input", "its prompt speaks of an image that came with it; none is there"
     ROLES_CONTRADICT = "roles_contradict", "it lacks an image that the model gave it and elsewhere"
     SCREENSHOT_WHOLE = "screenshot_whole", "its images stand in a screenshot nobody has taken apart"
+    ASSUMED_BOXES = "assumed_boxes", "nobody has said how its model names places: nothing was cut"
     COLLAGE = "collage", "an output looks like a sheet of several images, or like a window"
 
 

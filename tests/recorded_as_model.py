@@ -114,7 +114,8 @@ def config_over(folder: Path, posts: Iterable[Post], kind: str = KIND, **more: A
     config = yaml.safe_load(shipped_config().read_text("utf-8"))
     config["posts"] = [{"source": "jsonl", "path": "posts.jsonl"}]
     (folder / "answers.jsonl").write_text(answers(), "utf-8")
-    given = {"model": "one"} if kind == KIND else {"path": "answers.jsonl"}
+    said = {"model": "one", "coordinates": "rel_1000"}
+    given = said if kind == KIND else {"path": "answers.jsonl"}
     config["engines"] = {"text": {"kind": kind, **given}}
     (folder / "config.yaml").write_text(yaml.safe_dump({**config, **more}), "utf-8")
     return folder / "config.yaml"

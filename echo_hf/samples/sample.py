@@ -57,7 +57,7 @@ def texts_of(posts: Sequence[Post]) -> list[str]:
 
 def provenance_of(sample: Sample, stage: str) -> dict[str, Any]:
     """What a stage said of how it made a sample."""
-    said: dict[str, Any] = json.loads(sample["provenance"]).get(stage, {})
+    said: dict[str, Any] = json.loads(sample["provenance"] or "{}").get(stage, {})
     return said
 
 

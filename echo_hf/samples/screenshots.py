@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from echo_hf._infra.text import MARK, share, shortened
 from echo_hf.config.loading import Config
@@ -36,6 +36,7 @@ from echo_hf.samples.boxes import (
     upright_size,
 )
 from echo_hf.samples.extract import LONGEST_PROMPT
+from echo_hf.samples.held_boxes import held
 from echo_hf.samples.sample import Finding, Sample, provenance_with, sample_digest, texts_of
 from echo_hf.samples.sheets import as_it_stands, is_suspected
 from echo_hf.samples.spans import SpanIndex, squeezed
@@ -52,8 +53,19 @@ SUSPECTED = (
 LARGEST = 100_000  # no image has a longer side
 LONGEST_TEXT, LONGEST_TEXTS = 4000, 16_000
 
+
+def _without_key(box: Any) -> Any:
+    """The numbers of a box that a model gives in its own form: {"bbox_2d": [...], "label": ...}."""
+    if isinstance(box, dict):
+        return next((box[key] for key in NATIVE_KEYS if key in box), box)
+    return box
+
+
+NATIVE_KEYS = ("bbox_2d", "box_2d", "bbox")
 Coordinate = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
-GivenBox = Annotated[list[Coordinate], Field(min_length=4, max_length=4)]
+GivenBox = Annotated[
+    list[Coordinate], Field(min_length=4, max_length=4), BeforeValidator(_without_key)
+]
 GivenBoxes = Annotated[list[GivenBox], Field(max_length=MOST_BOXES)]
 
 
@@ -64,6 +76,21 @@ class ScreenshotsAnswer(BaseModel):
     inputs: GivenBoxes
     outputs: GivenBoxes
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_native(cls, said: Any) -> Any:
+        """An answer in a model's own form: a list of boxes, each with a label."""
+        if not isinstance(said, list):
+            return said
+        boxes: dict[str, list[Any]] = {"input": [], "output": []}
+        for box in said:
+            label = str(box.get("label", "")).lower() if isinstance(box, dict) else ""
+            roles = [role for role in boxes if role in label]
+            if len(roles) != 1:
+                raise ValueError("a box has no label that says input or output")
+            boxes[roles[0]].append(box)
+        return {"inputs": boxes["input"], "outputs": boxes["output"]}
+
 
 @dataclass(frozen=True)
 class Screenshots(SampleStage):
@@ -73,9 +100,10 @@ class Screenshots(SampleStage):
     output that looked like a sheet of images stays one where the model calls it a single image.
 
     What the numbers of a box mean follows from the engine's signature; `convention` says it where
-    the model is not known. A sample goes on as it came, for analysis only and with a notice that
-    says why, where its call failed, or the boxes are doubtful: none can be placed, or one is empty,
-    tiny, the whole screenshot, or overlaps another.
+    the model is not known. Until it is said, nothing is cut: the sample keeps the boxes as they
+    were answered, with a doubt. A sample goes on as it came, for analysis only and with a notice
+    that says why, where its call failed, or the boxes are doubtful: none can be placed, or one is
+    empty, tiny, the whole screenshot, or overlaps another.
 
     Boxes are whole pixels of the upright image, right and bottom being the first pixels outside,
     in reading order; crops of outputs stand before outputs that others posted, crops of inputs in
@@ -102,10 +130,12 @@ class Screenshots(SampleStage):
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage for the config's target, which knows the family of its engine's model."""
-        options = config.engines[config.stages.screenshots.engine].options
-        model = options.get("model")
-        family = options.get("family") or (family_of(str(model)) if model else None)
-        return replace(super().from_config(config, images), family=family)
+        engine = config.engines[config.stages.screenshots.engine]
+        model = engine.options.get("model")
+        family = engine.options.get("family") or (family_of(str(model)) if model else None)
+        made = super().from_config(config, images)
+        convention = engine.coordinates or AUTO if made.convention == AUTO else made.convention
+        return replace(made, family=family, convention=convention)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
@@ -143,8 +173,6 @@ class Screenshots(SampleStage):
         made, findings = row, [frame] if isinstance(frame, tuple) else []
         if isinstance(frame, Frame) and isinstance(answer, ScreenshotsAnswer):
             made, findings = self._parsed(row, answer, frame, made_by)
-            if self._frames.is_assumed:
-                findings.append((Notice.ASSUMED_CONVENTION, str(frame.convention)))
         return [{**made, "doubts": doubts_of(made)}], findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
@@ -176,7 +204,16 @@ class Screenshots(SampleStage):
     def _parsed(
         self, sample: Sample, answer: ScreenshotsAnswer, frame: Frame, made_by: Mapping[str, Any]
     ) -> tuple[Row, list[Finding]]:
-        screenshot = sample["screenshot"]
+        screenshot, frames = sample["screenshot"], self._frames
+        said: dict[str, Any] = {
+            **made_by,
+            "prompt_read": answer.prompt,
+            "convention": str(frame.convention),
+        }
+        if frames.is_assumed and (answer.inputs or answer.outputs):
+            said |= held(frames, frame, answer.inputs, answer.outputs)
+            waiting = {**sample, "provenance": provenance_with(sample, self.name, said)}
+            return waiting, [(Notice.ASSUMED_CONVENTION, str(frame.convention))]
         boxes = checked_boxes(answer.inputs, answer.outputs, frame)
         findings: list[Finding] = boxes.findings
         if is_suspected(sample) and is_single(boxes):
@@ -185,11 +222,6 @@ class Screenshots(SampleStage):
         if not (findings or boxes.inputs or boxes.outputs):
             findings.append((Notice.NO_BOX, screenshot))
         inputs, outputs = self._crops(screenshot, boxes) if boxes.usable else ({}, {})
-        said: dict[str, Any] = {
-            **made_by,
-            "prompt_read": answer.prompt,
-            "convention": str(frame.convention),
-        }
         if not boxes.usable:
             return {**sample, "provenance": provenance_with(sample, self.name, said)}, findings
         prompt, is_modified = sample["prompt"], sample["prompt_modified"]

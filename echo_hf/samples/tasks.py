@@ -15,6 +15,7 @@ from echo_hf._infra.text import MARK, shortened
 from echo_hf.engines.rules import needs_image
 from echo_hf.reasons import Doubt, Notice, Review
 from echo_hf.samples.blanks import LONGEST_PLACEHOLDER, completed, placeholders
+from echo_hf.samples.held_boxes import HeldBoxes
 from echo_hf.samples.sample import (
     Finding,
     Sample,
@@ -456,7 +457,10 @@ def doubts_of(sample: Sample) -> list[str]:
     found = list[Doubt]()
     if sample["quality"] != "Trash":
         if sample["screenshot"] and not sample["is_screenshot"]:
-            found = [Doubt.SCREENSHOT_WHOLE]
+            found = [
+                Doubt.SCREENSHOT_WHOLE,
+                *([Doubt.ASSUMED_BOXES] if HeldBoxes.of(sample) else []),
+            ]
         elif not sample["input_images"] and needs_image(sample["prompt"]):
             found = [Doubt.LACKS_INPUT]
         found += [doubt for doubt in OF_ROLES if doubt in (sample["doubts"] or ())]
