@@ -107,6 +107,7 @@ def bundled_posts(place: str = BOARD) -> list[Post]:
 
 
 def config_over(folder: Path, posts: Iterable[Post], kind: str = KIND, **more: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "pictures").exists():
         shutil.copytree(IMAGES, folder / "pictures")
     lines = [json.dumps(post, ensure_ascii=False) for post in posts]
