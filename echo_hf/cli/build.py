@@ -274,6 +274,7 @@ def check_engine(
     runs: Runs = DEFAULT_RUNS,
     offline: Offline = False,
     errors: bool = flag("--errors", "Show what was wrong; with --half tune only."),
+    boxes: bool = flag("--boxes", "Find out how its model names places in an image; nothing else."),
 ) -> Told:
     """Measure how well an engine does each stage. Careful readers wrote down what is right."""
     from echo_hf.builder.gold import check
@@ -284,6 +285,17 @@ def check_engine(
         raise ConfigError("--model is that of --engine: name both")
     options = {} if model is None else {"model": model}
     chosen = None if engine is None else EngineChoice(kind=engine, **options)
+    if boxes:
+        if gold is not None or stage or errors:
+            raise ConfigError(
+                "--boxes draws its own images: leave out --gold, --stage and --errors"
+            )
+        from echo_hf.builder.gold.boxes import check_boxes
+
+        with watching() as watch:
+            found = check_boxes(config, engine=chosen, runs=runs, offline=offline, watch=watch)
+        build_view.show_boxes(watch.console, found)
+        return vars(found)
     how: Told = {"gold": gold, "half": half, "stages": stage or None, "errors": errors}
     with watching() as watch:
         result = check.check_engine(

@@ -36,7 +36,7 @@ from echo_hf.samples.boxes import (
     upright_size,
 )
 from echo_hf.samples.extract import LONGEST_PROMPT
-from echo_hf.samples.held_boxes import held
+from echo_hf.samples.held_boxes import HeldBoxes
 from echo_hf.samples.sample import Finding, Sample, provenance_with, sample_digest, texts_of
 from echo_hf.samples.sheets import as_it_stands, is_suspected
 from echo_hf.samples.spans import SpanIndex, squeezed
@@ -182,7 +182,8 @@ class Screenshots(SampleStage):
         return {**found, "pictures": len(pc.list_flatten(inputs)) + len(pc.list_flatten(outputs))}
 
     @property
-    def _frames(self) -> EngineFrames:
+    def frames(self) -> EngineFrames:
+        """How the engine that answers sends images and names places."""
         return engine_frames(self._signature, self.convention, self.family)
 
     def _frame(self, sample: Sample) -> Frame | Finding | None:
@@ -190,7 +191,7 @@ class Screenshots(SampleStage):
         screenshot = sample["screenshot"]
         if screenshot is None or sample["is_screenshot"]:
             return None
-        if (frames := self._frames).is_blind:
+        if (frames := self.frames).is_blind:
             return Notice.UNKNOWN_PIXELS, screenshot
         try:
             size = upright_size(self.images.open(screenshot))
@@ -204,14 +205,14 @@ class Screenshots(SampleStage):
     def _parsed(
         self, sample: Sample, answer: ScreenshotsAnswer, frame: Frame, made_by: Mapping[str, Any]
     ) -> tuple[Row, list[Finding]]:
-        screenshot, frames = sample["screenshot"], self._frames
+        screenshot, frames = sample["screenshot"], self.frames
         said: dict[str, Any] = {
             **made_by,
             "prompt_read": answer.prompt,
             "convention": str(frame.convention),
         }
         if frames.is_assumed and (answer.inputs or answer.outputs):
-            said |= held(frames, frame, answer.inputs, answer.outputs)
+            said |= HeldBoxes.kept(frames, frame.original, answer).told
             waiting = {**sample, "provenance": provenance_with(sample, self.name, said)}
             return waiting, [(Notice.ASSUMED_CONVENTION, str(frame.convention))]
         boxes = checked_boxes(answer.inputs, answer.outputs, frame)

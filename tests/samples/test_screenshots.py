@@ -154,8 +154,12 @@ def test_nothing_is_cut_while_a_convention_is_only_assumed(shot: Shot) -> None:
         "provenance": row["provenance"],
     }
     kept_boxes = json.loads(row["provenance"])["screenshots"]
-    assert kept_boxes["boxes"] == {"inputs": [INPUT], "outputs": [OUTPUT]}
-    assert kept_boxes["sizes"] == {"original": [WIDTH, HEIGHT], "sent": [WIDTH, HEIGHT]}
+    assert kept_boxes["boxes"] == {
+        "inputs": [INPUT],
+        "outputs": [OUTPUT],
+        "original": [WIDTH, HEIGHT],
+        "sent": [WIDTH, HEIGHT],
+    }
     assert noted(rows) == [("assumed_convention", "rel_1000")]
 
 

@@ -86,8 +86,7 @@ def held_case(name: str, shot: str, boxes: Any) -> Case:
         "engine": {"kind": "openai", "model": "some-reader"},
         "convention": "rel_1000",
         "prompt_read": "paint a fox",
-        "boxes": boxes,
-        "sizes": {"original": [WIDTH, HEIGHT], "sent": [WIDTH, HEIGHT]},
+        "boxes": {**boxes, "original": [WIDTH, HEIGHT], "sent": [WIDTH, HEIGHT]},
     }
     return case(
         name,
