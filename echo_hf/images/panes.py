@@ -77,8 +77,14 @@ def reduced(source: ImageSource) -> Pixels:
     """An image upright, with sides of about 1,024 pixels at most."""
     with open_image(source) as image:
         image.draft("RGB", (LONGEST, LONGEST))  # a JPEG need not be decoded whole
-        shown = load_rgb(image, color_management=False)
-    return np.asarray(shown.reduce(max(1, max(shown.size) // LONGEST)))
+        is_plain = image.mode in ("RGB", "L") and not image.has_transparency_data
+        # What is plain is made small first, which spares a copy of all its pixels.
+        shown = load_rgb(_small(image) if is_plain else image, color_management=False)
+    return np.asarray(_small(shown))
+
+
+def _small(image: Image.Image) -> Image.Image:
+    return image.reduce(max(1, min(max(image.size) // LONGEST, min(image.size) // SHORTEST)))
 
 
 def panes_of(pixels: Pixels) -> list[Box]:
@@ -217,16 +223,16 @@ def _panes_among(parts: Sequence[Box], pixels: Pixels, light: Numbers, color: Nu
             marks.append(box)
         elif long <= LONGEST_PANE * short and light[top:bottom, left:right].std() >= PICTURED:
             straight[box] = _straight_sides(pixels[top:bottom, left:right], color)
-    clear = [box for box, sides in straight.items() if sides >= PANE_SIDES]
     # One whose sides have the color of the seams is known by its size.
-    sizes = [_size(box) for box in clear if straight[box] == ALL_SIDES]
-    panes = [
-        box for box in straight if box in clear or any(_alike(_size(box), size) for size in sizes)
-    ]
+    sizes = [_size(box) for box, sides in straight.items() if sides == ALL_SIDES]
+    for box in straight:
+        if any(_alike(_size(box), size) for size in sizes):
+            straight[box] = ALL_SIDES
+    panes = [box for box, sides in straight.items() if sides >= PANE_SIDES]
     is_sheet = (
         len(panes) > 1
         and sum(map(_area, panes)) >= PANES_SHARE * light.size
-        and sum(straight[box] for box in clear) >= ALL_SIDES * SHEET_SIDES * len(clear)
+        and sum(straight[box] for box in panes) >= ALL_SIDES * SHEET_SIDES * len(panes)
         and not _is_perforated(marks)
         and not _is_pattern(light, panes)
     )

@@ -38,7 +38,6 @@ NOT_SINGLE = {
     "collage_chair",
     "mill_chat",
 }
-SEEDS = 1  # that were not looked at while thresholds were chosen
 
 
 def found_among(drawn: Iterable[Drawn]) -> tuple[int, int]:
@@ -137,6 +136,20 @@ def test_large_images_are_looked_at_small(kind: str) -> None:
     data = encoded(image, kind)
     assert max(reduced(data).shape) <= 2 * LONGEST
     assert layout_of(data) is Layout.SHEET
+
+
+def test_images_are_looked_at_upright() -> None:
+    """A column of two that a camera wrote down as a row."""
+    rng, turned = np.random.default_rng(3), Image.Exif()
+    turned[0x0112] = 6
+    image = sheet(rng, LAYOUTS["1x2"], gutter=20, color=(255, 255, 255), margin=True, unit=900)
+    data = encoded(image, "JPEG", exif=turned)
+    assert reduced(data).shape[:2] == (1860, 940)
+    assert layout_of(data) is not None
+
+
+def test_a_long_strip_keeps_its_width() -> None:
+    assert reduced(encoded(Image.new("RGB", (9000, 3)), "PNG")).shape[0] == 3
 
 
 def test_there_is_nothing_to_see_in_a_very_small_image() -> None:
