@@ -14,7 +14,7 @@ from rich.text import Text
 from echo_hf._infra.console import plain_table, say
 from echo_hf._infra.text import counted, percent, plain
 from echo_hf.cli.progress import LONGEST_REMARK
-from echo_hf.reasons import RefreshEnd
+from echo_hf.reasons import Doubt, RefreshEnd
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -460,5 +460,8 @@ def show_open(console: Console, reviews: Reviews, config: Path) -> None:
     if not count:
         say(console, "nothing is open for review")
         return
+    if held := sum(Doubt.ASSUMED_BOXES in one.reasons for one in reviews.open):
+        told = f"boxes of {counted(held, 'sample')} wait for a convention"
+        say(console, f"{told}: echo-hf review {config} --boxes CONVENTION, or --app shows them all")
     told = "1 sample is" if count == 1 else f"{count:,} samples are"
     say(console, f"{told} open; decide with: echo-hf review {config} --keep ID --remove ID")
