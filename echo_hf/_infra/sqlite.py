@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any, ClassVar, Self
 
+from echo_hf._infra.regular_file import open_regular
 from echo_hf.errors import StoreError
 
 FORMAT = 1
 LONGEST_WAIT_S = 60
 MOST_VARIABLES = 500
+LONGEST_VALUE = 1 << 26  # of a stranger's file
 
 
 class Database:
     """A file of one kind; a context manager that closes it, and it opens again when used.
 
     A frozen one is another run's that has ended, perhaps on a disk that many machines share: it is
-    read, without locks or files beside it.
+    read, without locks or files beside it. It may be a stranger's: it has tables alone, which
+    compute nothing, and no more is read of it than it has bytes.
     """
 
     name: ClassVar[str]
@@ -104,7 +108,8 @@ class Database:
         place = str(self.path)
         if self.frozen:
             check_settled(self.path)
-            place = f"{self.path.resolve().as_uri()}?immutable=1"
+            open_regular(self.path, self.path.parent).close()
+            place = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
         else:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(
@@ -120,6 +125,42 @@ class Database:
             connection.close()
             raise
         return connection
+
+    def rows(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query, which end where they have more bytes than a frozen file."""
+        most = self.path.stat().st_size if self.frozen else math.inf
+        read = 0
+        with self.opened() as connection:
+            for row in connection.execute(query):
+                read += sum(len(one) if isinstance(one, str | bytes) else 1 for one in row)
+                if read > most:  # its pages lead back into each other
+                    raise StoreError(
+                        f"{str(self.path)!r} is not a readable {self.name} (it has more rows than "
+                        f"bytes): put a copy of it back, or move it away to {self.remedy}"
+                    )
+                yield row
+
+    def _check_plain(self, connection: sqlite3.Connection, own: Set[str]) -> None:
+        """Refuses views, triggers and whatever else would compute something when it is read."""
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+        connection.executescript(
+            "pragma trusted_schema = off; pragma query_only = on; pragma cell_size_check = on"
+        )
+        for kind, name, sql in connection.execute("select type, name, sql from sqlite_master"):
+            plain = name in own and (kind == "table" or (kind == "index" and sql is None))
+            computed = (
+                plain
+                and kind == "table"
+                and connection.execute(
+                    "select count(*) from pragma_table_xinfo(?) where hidden != 0", (name,)
+                ).fetchone()
+                != (0,)
+            )
+            if not plain or computed or "virtual" in (sql or "").lower().split():
+                raise StoreError(
+                    f"{str(self.path)!r} has the {kind} {str(name)[:80]!r}, expected the tables of "
+                    f"a {self.name} alone: it is no file of echo-hf; move it away to {self.remedy}"
+                )
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         (found,) = connection.execute("pragma user_version").fetchone()
@@ -140,6 +181,7 @@ class Database:
                 f"{FORMAT}: upgrade echo-hf, or move the file away to {self.remedy}"
             )
         if self.frozen:
+            self._check_plain(connection, {name for (name,) in own})
             return
         write_ahead(connection)
         connection.executescript(self.pragmas)

@@ -430,13 +430,14 @@ def _posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path
     """The first image that was posted of each of the first samples."""
     from echo_hf.config.checks import FOLDER_AND_TAG
     from echo_hf.hub.release import rows_in
+    from echo_hf.images.embedded import embedded_bytes
     from echo_hf.systems.files import IMAGE_SUFFIXES
 
     for dataset in samples.values():
         for row in islice(rows_in(dataset, EXAMPLES, ["id", "output_images"]), EXAMPLES):
             image = next((one for one in row["output_images"] or () if one), None)
             # An id is somebody's text, and becomes the name of a file.
-            if image and image["bytes"] and FOLDER_AND_TAG.fullmatch(row["id"]):
+            if image and FOLDER_AND_TAG.fullmatch(row["id"]):
                 suffix = Path(image["path"] or "").suffix
                 suffix = suffix if suffix in IMAGE_SUFFIXES else ".png"
-                yield folder / f"{row['id']}{suffix}", image["bytes"]
+                yield folder / f"{row['id']}{suffix}", embedded_bytes(image, row["id"])

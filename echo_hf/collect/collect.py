@@ -6,7 +6,6 @@ import functools
 import html
 import json
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Value
 
+from echo_hf._infra.regular_file import read_regular
 from echo_hf.collect.records import RECORDS
 from echo_hf.collect.sources.base import Finding, Post, Source, make_source
 from echo_hf.collect.takedown import TOMBSTONES, Tombstones, read_tombstones
@@ -321,27 +321,21 @@ class Collect(Stage):
         }
 
 
+REFUSED = {"outside": Notice.IMAGE_OUTSIDE, "too_large": Notice.BROKEN_IMAGE}
+
+
 def _put(images: ImageStore | None, path: str, folder: str) -> str | Finding | None:
     """The digest of an image beside the posts, or why it could not be taken in."""
     if images is None:
         return None
     root = Path(folder)
     try:
-        # A link inside the folder may lead out of it: what counts is where it ends.
-        file = (root / path).resolve()
-        if Path(path).is_absolute() or not file.is_relative_to(root.resolve()):
+        if Path(path).is_absolute():
             return Finding(Notice.IMAGE_OUTSIDE, f"{path!r}, expected within the posts' folder")
-        found = file.stat()
-        # To read a pipe is to wait for ever.
-        if not stat.S_ISREG(found.st_mode):
-            return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r} is not a regular file")
-        if found.st_size > MOST_BYTES:
-            too_many = f"{found.st_size} bytes, expected at most {MOST_BYTES}"
-            return Finding(Notice.BROKEN_IMAGE, f"{path!r}: {too_many}")
-        data = file.read_bytes()
-    except (OSError, ValueError, RuntimeError) as error:  # a NUL, a link that leads to itself
-        said = error.strerror if isinstance(error, OSError) else type(error).__name__
-        return Finding(Notice.IMAGE_NOT_FOUND, f"{path!r}: {said}")
+        data = read_regular(root / path, root, most_bytes=MOST_BYTES)
+    except OSError as error:
+        notice = REFUSED.get(getattr(error, "code", ""), Notice.IMAGE_NOT_FOUND)
+        return Finding(notice, f"{path!r}: {error.strerror}")
     try:
         return images.put(data)
     except ImageError as error:

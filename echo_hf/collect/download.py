@@ -25,7 +25,7 @@ from echo_hf.collect.fetch import (
     read_ledger,
 )
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.images.loader import BadImageError, load_rgb
+from echo_hf.images.loader import BadImageError, is_large, load_rgb, open_image
 from echo_hf.images.similarity import (
     BLOCKS,
     CHANNELS,
@@ -262,12 +262,13 @@ class SignedImages:
         self._sizes: list[Size] = []
         with ThreadPoolExecutor() as pool:
             every = zip(images, pool.map(_signature, images.values()), strict=True)
-            for done, (name, found) in enumerate(every, 1):
+            for done, (name, signature) in enumerate(every, 1):
+                found = signature or _signature(images[name], alone=True)
                 if isinstance(found, BlockSignature):
                     row = self._rows.setdefault(name, len(self._rows))
                     means[row], contrasts[row] = found.means, found.contrasts
                     self._sizes.append(found.size)
-                else:
+                elif found is not None:
                     unreadable(name, found)
                 if progress is not None:
                     progress(done, len(images))
@@ -302,8 +303,11 @@ class SignedImages:
         return {names[copy]: names[first] for copy, first in first_of.items()}
 
 
-def _signature(path: Path) -> BlockSignature | BadImageError:
+def _signature(path: Path, *, alone: bool = False) -> BlockSignature | BadImageError | None:
+    """Null for a large image, of which each thread would hold one, and the memory of it later."""
     try:
-        return block_signature(path)
+        with open_image(path) as image:
+            waits = is_large(image.size) and not alone
+        return None if waits else block_signature(path)
     except BadImageError as error:
         return error

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import one_line
 from echo_hf.collect.fields import read_json
 from echo_hf.collect.sources.base import Post, make_source, posts_in
@@ -72,9 +73,19 @@ def hashed(url: str) -> str:
     return hashlib.sha256(url.encode()).hexdigest()
 
 
+MOST_BYTES = 1 << 30
+
+
 def read_tombstones(path: Path) -> Tombstones:
     hashes = set()
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    try:
+        text = read_regular(path, most_bytes=MOST_BYTES).decode() if path.exists() else ""
+    except (OSError, ValueError) as error:
+        raise RunError(
+            f"{str(path)!r} does not say which posts are forgotten ({one_line(error)}): bring it "
+            "back from a copy"
+        ) from None
+    lines = text.splitlines()
     for number, line in enumerate(lines, 1):
         read = read_json(line)
         found = read.get("sha256") if isinstance(read, dict) else None

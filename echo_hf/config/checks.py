@@ -19,7 +19,8 @@ from pydantic import (
     WrapValidator,
 )
 
-from echo_hf._infra.text import without_folders
+from echo_hf._infra.regular_file import read_regular
+from echo_hf._infra.text import one_line, without_folders
 from echo_hf.errors import ConfigError, unknown
 
 LONGEST_VALUE = 200
@@ -297,18 +298,20 @@ INTEGER = "tag:yaml.org,2002:int"
 MOST_BITS = 1024  # of an integer: Python refuses to print very long ones
 
 
+MOST_YAML_BYTES = 1 << 24
+
+
 def read_yaml(path: Path, what: str, example: str) -> Any:
     """Reads a YAML file without running anything in it; a key given twice is an error."""
     try:
-        if path.exists() and not path.is_file():  # to read a pipe is to wait for ever
-            raise ConfigError(f"{what} {str(path)!r} is not a regular file: expected a YAML file")
-        return parse_yaml(path.read_bytes().decode())
+        return parse_yaml(read_regular(path, most_bytes=MOST_YAML_BYTES).decode())
     except FileNotFoundError:
         raise ConfigError(
             f"no {what} {str(path)!r}: expected a YAML file, for example {example}"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {what} {str(path)!r}: {error}") from error
+        said = f"cannot read {what} {str(path)!r} ({one_line(error)}): expected a YAML file"
+        raise ConfigError(said) from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
 

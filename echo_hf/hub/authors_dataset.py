@@ -13,15 +13,17 @@ from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from datasets import Dataset, Features, List, Value
 from datasets.utils import tqdm
 from huggingface_hub import cached_assets_path
 
+from echo_hf._infra.atomic import stored_rows
+from echo_hf._infra.parquet import opened_parquet, read_footer, schema_of
 from echo_hf.collect.fetch import FetchResult, Resolve, fetch_images, resolve
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.manifest import SPLIT
+from echo_hf.hub.manifest import SPLIT, UNREADABLE
+from echo_hf.images.embedded import check_embedded
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Notice, Reason
 from echo_hf.samples.boxes import cut, inner, upright
@@ -94,27 +96,32 @@ def read_official(
     if not files:
         raise ReleaseError(f"dataset {repo_id!r} has no config {config!r}: see its page for others")
     images = images or OfficialImages()
-    found = images.fetch(_media(files))
     provenance = json.dumps({"dataset": repo_id, "revision": folder.name})
-    batches = (batch for file in files for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS))
+    missing = Counter[str]()
+
+    def rows(found: Mapping[str, FetchResult]) -> Iterator[pa.Table]:
+        for batch in _batches(files, folder):
+            for row in batch.to_pylist():
+                ours = {**our_row(row, images.store, found), "provenance": provenance}
+                missing.update(one["reason"] for one in ours["missing_images"])
+                yield pa.Table.from_pylist([ours], schema=schema)
+
     try:
-        theirs = Features.from_arrow_schema(pq.read_schema(files[0]))
+        # Without the features that it names itself: some open a path when a row is looked at.
+        theirs = Features.from_arrow_schema(schema_of(read_footer(files[0], folder)))
         features = {**theirs, **release_features(), **ADDED}
         order = [*release_features(), *ADDED, *theirs]
         schema = Features({name: features[name] for name in order}).arrow_schema
-        rows = [
-            {**our_row(row, images.store, found), "provenance": provenance}
-            for batch in batches
-            for row in batch.to_pylist()
-        ]
-        table = pa.Table.from_pylist(rows, schema=schema)
-    except (pa.ArrowException, AttributeError, KeyError, TypeError, ValueError) as error:
+        found = images.fetch(_media(files, folder))
+        images.store.root.mkdir(parents=True, exist_ok=True)
+        table = stored_rows(rows(found), schema, images.store.root / f"{config}.arrow")
+    except (*UNREADABLE, AttributeError, KeyError, TypeError) as error:
         said = " ".join(str(error).split())
         raise ReleaseError(
             f"dataset {repo_id!r} has another layout than that of ECHO's authors ({said}): load it "
             "with datasets.load_dataset"
         ) from error
-    if missing := Counter(each["reason"] for row in rows for each in row["missing_images"]):
+    if missing:
         reasons = ", ".join(f"{reason} {count}" for reason, count in missing.most_common())
         warnings.warn(
             f"{missing.total()} images of {repo_id!r} could not be fetched ({reasons}): they are "
@@ -125,11 +132,18 @@ def read_official(
     return Dataset(table, split=SPLIT)
 
 
-def _media(files: Sequence[Path]) -> Iterator[str]:
+def _batches(files: Iterable[Path], folder: Path) -> Iterator[pa.RecordBatch]:
     for file in files:
-        held = [name for name in COLUMNS if name in pq.read_schema(file).names]
-        for column in pq.read_table(file, columns=held).columns:
-            for names in column.to_pylist():
+        with opened_parquet(file, folder) as opened:
+            for batch in opened.batches(rows=BATCH_ROWS):
+                check_embedded(batch)
+                yield batch
+
+
+def _media(files: Iterable[Path], folder: Path) -> Iterator[str]:
+    for batch in _batches(files, folder):
+        for column in filter(batch.schema.names.__contains__, COLUMNS):
+            for names in batch[column].to_pylist():
                 if isinstance(names, list):
                     yield from (name for name in names if isinstance(name, str))
 
@@ -178,7 +192,7 @@ def our_row(official: Row, store: ImageStore, found: Mapping[str, FetchResult]) 
 
 
 def _image(digest: str | None, store: ImageStore) -> Row | None:
-    return None if digest is None else {"bytes": None, "path": str(store.path(digest))}
+    return None if digest is None else {"bytes": store.open(digest), "path": None}
 
 
 def _address(post_id: Any) -> str | None:

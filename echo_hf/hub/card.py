@@ -20,6 +20,7 @@ from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCardData, metadata_load
 from pydantic import TypeAdapter
 
+from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.text import escaped, one_line, share, table
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.config.collection import Search
@@ -36,7 +37,7 @@ from echo_hf.hub.facts import (
     default_config,
     languages,
 )
-from echo_hf.hub.manifest import SPLIT, Manifest, readable
+from echo_hf.hub.manifest import MOST_TEXT_BYTES, SPLIT, Manifest, readable
 from echo_hf.hub.run_tables import models_of
 from echo_hf.reasons import LeftOut
 from echo_hf.tables import OF_POST
@@ -165,6 +166,7 @@ def searches_in(card: Path) -> dict[str, Search]:
     """What the platforms were asked, by a card that may come from anywhere."""
     with readable(card):
         try:
+            open_regular(card, card.parent, most_bytes=MOST_TEXT_BYTES).close()
             told = metadata_load(card) or {}
         except (ValueError, yaml.YAMLError) as error:
             raise ReleaseError(

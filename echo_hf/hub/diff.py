@@ -12,14 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pydantic import TypeAdapter
 
-from echo_hf.errors import SpanError
+from echo_hf.errors import ReleaseError, SpanError
 from echo_hf.hub.facts import ALL, BENCHMARK_CONFIGS, CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import release_at
 from echo_hf.hub.manifest import ConfigEntry, StageOrigin
 from echo_hf.hub.redistribution import dehydrated
-from echo_hf.hub.release import Release, files_of, read_rows, without_images
+from echo_hf.hub.release import (
+    Release,
+    check_ids,
+    check_released,
+    files_of,
+    read_rows,
+    without_images,
+)
 from echo_hf.reasons import Reason
 from echo_hf.tables import SAMPLES
 
@@ -213,6 +221,8 @@ def _stage_causes(a: StageOrigin | None, b: StageOrigin | None) -> tuple[Cause, 
 
 # Chinese characters and Japanese syllables: scripts that put no space between words.
 UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+LONGEST_PROMPT = 1_000_000
+LONGEST_START = 1000  # in which two words are looked for
 TOKEN = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}_])\w)+")
 
 
@@ -230,7 +240,7 @@ def drift(a: Mapping[str, int], b: Mapping[str, int]) -> Drift:
 
 def first_bigram(prompt: str) -> str | None:
     """The first two words of a prompt, in lower case."""
-    found = TOKEN.finditer(prompt)
+    found = TOKEN.finditer(prompt[:LONGEST_START])
     words = [match[0].casefold() for match, _ in zip(found, range(2), strict=False)]
     return " ".join(words) if len(words) == 2 else None
 
@@ -252,8 +262,21 @@ class SampleView:
 def _samples(release: Release) -> Iterator[tuple[str, Row]]:
     """The samples of a release with their configs, without the bytes of their images."""
     for config in SAMPLE_CONFIGS:
+        ids: set[Any] = set()
         for path in files_of(release, config):
-            for row in read_rows(path, without_images):
+
+            def columns(schema: pa.Schema, path: Path = path) -> list[str]:
+                check_released(path, schema, SAMPLES, needed=["id"])  # older ones lack some
+                return without_images(schema)
+
+            for row in read_rows(path, columns):
+                check_ids(path, [row["id"]], ids)
+                if len(row.get("prompt") or "") > LONGEST_PROMPT:
+                    raise ReleaseError(
+                        f"{str(path)!r}: the prompt of sample {row['id']!r} has "
+                        f"{len(row['prompt']):,} characters, expected at most {LONGEST_PROMPT:,}: "
+                        "it is no release of echo-hf"
+                    )
                 yield config, row
 
 

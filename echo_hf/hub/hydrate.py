@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.console import say
+from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import plain
 from echo_hf.collect.collect import Collect, Merge
 from echo_hf.collect.fetch import FetchStats, fetch_images
@@ -257,8 +258,8 @@ def take_in(folder: Path, wanted: Collection[str], images: ImageStore, *, strips
     if not folder.is_dir():
         raise SourceError(f"no folder {str(folder)!r}: expected one with images of the posts")
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.stat().st_size <= MOST_BYTES:
-            found = [path.read_bytes()]
+        with suppress(OSError):  # a folder, a link out of it, or more than an image may have
+            found = [read_regular(path, folder, most_bytes=MOST_BYTES)]
             with suppress(ImageError):  # no image, or one that is wanted as it is or not at all
                 found += [without_metadata(found[0]).data] if strips else []
             for data in found:

@@ -130,11 +130,10 @@ def downloaded(
 
 
 def release_at(reference: Path | str, api: HfApi | None = None) -> Release:
-    """Opens the release that a name stands for."""
+    """Opens the release that a name stands for, which is what its manifest says."""
     repo_id, at, revision = str(reference).rpartition("@")
-    if not at or Path(reference).exists():
-        return read_release(Path(reference))
-    folder = downloaded(repo_id, revision, api=api)
+    is_folder = not at or Path(reference).exists()
+    folder = Path(reference) if is_folder else downloaded(repo_id, revision, api=api)
     verify_release(folder)
     return read_release(folder)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
@@ -24,10 +25,12 @@ from pydantic import (
     ValidationError,
 )
 
+from echo_hf._infra.regular_file import open_regular, read_regular
 from echo_hf.config.checks import Name
 from echo_hf.config.sections import Target
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import Counts, FailedCalls, ReleaseFacts, SampleCounts, Statements, problem
+from echo_hf.images.embedded import NotEmbeddedError
 from echo_hf.tables import arrow_batches
 
 MANIFEST = "manifest.json"
@@ -38,6 +41,7 @@ HYDRATION = "hydration.json"  # may lie beside what a manifest lists: it is abou
 SPLIT = "test"
 ROWS_AT_ONCE = 1000
 FORMAT: Literal[2] = 2
+MOST_TEXT_BYTES = 1 << 23  # of a manifest, of counts, of a card
 
 ConfigName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 # A manifest may come from anywhere: its paths must not leave the release.
@@ -153,11 +157,14 @@ def read_manifest(folder: Path) -> Manifest:
     """Reads a release's manifest, which is checked as something that may come from anywhere."""
     path = folder / MANIFEST
     try:
-        return Manifest.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        raise ReleaseError(
-            f"no release in {str(folder)!r}: expected a folder with {MANIFEST}, as `build` writes"
-        ) from None
+        with readable(path, "download the release again"):
+            if not path.parent.is_dir() or not os.path.lexists(path):
+                raise ReleaseError(
+                    f"no release in {str(folder)!r}: expected a folder with {MANIFEST}, as `build` "
+                    "writes"
+                )
+            text = read_regular(path, folder, most_bytes=MOST_TEXT_BYTES)
+        return Manifest.model_validate_json(text)
     except ValidationError as error:
         raise ReleaseError(
             f"{str(path)!r}: {problem(error)}: write the release again, or read it with the "
@@ -165,19 +172,26 @@ def read_manifest(folder: Path) -> Manifest:
         ) from None
 
 
+# What the readers of a hostile file raise: beside errors of Arrow, those of a text, of a time that
+# is none, of JSON that nests too deeply, and of an image that is not in its table.
+UNREADABLE = (
+    *(OSError, pa.ArrowException, ValueError, OverflowError, RecursionError, NotEmbeddedError),
+)
+
+
 @contextmanager
 def readable(path: Path, mend: str = "write or download the release again") -> Iterator[None]:
     """Says in one line that a file of a release cannot be read."""
     try:
         yield
-    except (OSError, pa.ArrowException, UnicodeDecodeError, ValidationError) as error:
+    except UNREADABLE as error:
         told = problem(error) if isinstance(error, ValidationError) else str(error)
         said = " ".join(told.split())[:300]
         raise ReleaseError(f"{str(path)!r} cannot be read ({said}): {mend}") from None
 
 
 def file_entry(folder: Path, path: str) -> FileEntry:
-    with (folder / path).open("rb") as file:
+    with open_regular(folder / path, folder) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return FileEntry(path=path, bytes=(folder / path).stat().st_size, sha256=digest)
 
@@ -241,4 +255,5 @@ def read_stats(folder: Path, manifest: Manifest) -> Stats:
     if manifest.stats is None:
         return make_stats(manifest)
     with readable(folder / STATS):
-        return Stats.model_validate_json((folder / STATS).read_bytes())
+        text = read_regular(folder / STATS, folder, most_bytes=MOST_TEXT_BYTES)
+        return Stats.model_validate_json(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
@@ -16,9 +16,12 @@ from typing import Any, NamedTuple
 import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
-from datasets import Dataset
+from datasets import Dataset, Features
+from datasets.table import MemoryMappedTable
+from datasets.table import Table as DatasetsTable
 
 from echo_hf._infra.atomic import complete, few_collections, replaced_whole, stored_rows
+from echo_hf._infra.parquet import opened_parquet, read_footer, schema_of
 from echo_hf.errors import ImageError, ReleaseError, unknown
 from echo_hf.hub.card import eval_file, render_card, searches_in
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts
@@ -40,14 +43,16 @@ from echo_hf.hub.manifest import (
     read_manifest,
     read_stats,
     readable,
+    toolkit_version,
 )
 from echo_hf.hub.run_tables import models_of
+from echo_hf.images.embedded import check_embedded, embedded_bytes
 from echo_hf.images.loader import format_of
 from echo_hf.images.store import DIGEST, ImageStore
 from echo_hf.pipeline.runner import LEAST_ROWS, forked
 from echo_hf.pipeline.stage import table_bytes
 from echo_hf.pipeline.stage_runner import check_columns
-from echo_hf.tables import LATER, Table, arrow_batches, rows_at
+from echo_hf.tables import LATER, SAMPLES, Table, arrow_batches, rows_at
 
 NAMES = frozenset({CARD, MANIFEST, STATS, BENCHMARK, HYDRATION, *CONFIGS})
 
@@ -110,12 +115,85 @@ class ReleasedDatasets(Mapping[str, Dataset]):
         return len(self._release.manifest.configs)
 
     def _read(self, config: str) -> Dataset:
-        entry, paths = self._release.manifest.configs[config], files_of(self._release, config)
-        # datasets refuses to prepare no rows, and imports much of scipy before it reads a file.
-        if not entry.rows or sum(file.bytes for file in entry.files) <= IN_MEMORY_BYTES:
-            return Dataset(pq.read_table(paths), split=SPLIT, fingerprint=entry.digest[-16:])
-        folder = str(self._release.cache or datasets.config.HF_DATASETS_CACHE)
-        return Dataset.from_parquet(list(map(str, paths)), split=SPLIT, cache_dir=folder)
+        entry, file = self._release.manifest.configs[config], None
+        schema = _features_of(self._release, config).arrow_schema
+        if max(sum(one.bytes for one in entry.files), entry.loaded_bytes) > IN_MEMORY_BYTES:
+            folder = Path(self._release.cache or datasets.config.HF_DATASETS_CACHE)
+            folder.mkdir(parents=True, exist_ok=True)
+            file = folder / f"release-{_state_of(self._release, config)}.arrow"
+        if file is not None and file.exists():
+            rows: DatasetsTable = MemoryMappedTable.from_file(str(file))
+        else:
+            rows = stored_rows(_tables(self._release, config), schema, file)
+        return Dataset(rows, split=SPLIT, fingerprint=entry.digest[-16:])
+
+
+def _features_of(release: Release, config: str) -> Features:
+    """The features of a config's rows: ours where a column is ours, plain values elsewhere.
+
+    What a file says itself is not believed: some features open a path when a row is looked at.
+    """
+    ours, path = _table_of(release, config), files_of(release, config)[0]
+    with readable(path):
+        schema = schema_of(read_footer(path, release.path))
+    check_released(path, schema, ours)
+    theirs = pa.schema([field for field in schema if field.name not in ours.columns])
+    with readable(path):
+        features = Features.from_arrow_schema(theirs)
+    known = {**features, **ours.released_features}
+    return Features({name: known[name] for name in schema.names})
+
+
+def check_released(
+    path: Path,
+    schema: pa.Schema,
+    table: Table,
+    *,
+    closed: bool = False,
+    needed: Collection[str] | None = None,
+) -> None:
+    """Refuses a file that lacks columns of a table, all or those needed; if closed, has others."""
+    ours = released_schema(table)
+    for name in sorted({*ours.names, *(schema.names if closed else ())}):
+        types = [one.field(name).type if name in one.names else None for one in (schema, ours)]
+        may_lack = name in LATER or (needed is not None and name not in needed)
+        if types[0] != types[1] and not (types[0] is None and may_lack):
+            found, expected = (str(kind or "no such column")[:80] for kind in types)
+            raise ReleaseError(
+                f"{str(path)!r}: column {name!r} is {found!r}, expected {expected!r}: it was "
+                "written by another version of echo-hf; use that one, or build the release again"
+            )
+
+
+def _state_of(release: Release, config: str) -> str:
+    """What tells the rows of a config from others: which files hold them, as they lie there now."""
+    listed = [(str(path), *_written(path)) for path in files_of(release, config)]
+    text = json.dumps([toolkit_version(), release.manifest.configs[config].digest, listed])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _tables(release: Release, config: str) -> Iterator[pa.Table]:
+    """The rows of a config, a few at a time; one id stands in one row."""
+    ours, before = _table_of(release, config), 0
+    ids: set[Any] = set()
+    for path in files_of(release, config):
+        with readable(path), opened_parquet(path, release.path) as file:
+            check_released(path, file.schema, ours)
+            for batch in file.batches():
+                check_embedded(batch, before)
+                before += batch.num_rows
+                if ours is SAMPLES:
+                    check_ids(path, batch["id"].to_pylist(), ids)
+                yield pa.Table.from_batches([batch])
+
+
+def check_ids(path: Path, names: Iterable[Any], known: set[Any]) -> None:
+    """Refuses two samples of one id, and notes ids as known."""
+    for name in names:
+        if name is None or name in known:
+            said = "no id" if name is None else f"id {str(name)[:80]!r}, as another one has"
+            raise ReleaseError(f"{str(path)!r}: a sample has {said}: build the release again")
+        known.add(name)
 
 
 def read_release(path: Path, cache: Path | None = None) -> Release:
@@ -148,7 +226,8 @@ def verify_release(path: Path, config: str | None = None) -> None:
         where, mend = f"{place}: {entry.path!r}", "write or download the release again"
         if not (folder / entry.path).is_file():
             raise ReleaseError(f"{where} is missing: {mend}")
-        found = file_entry(folder, entry.path)
+        with readable(folder / entry.path):
+            found = file_entry(folder, entry.path)
         for name in ("bytes", "sha256"):
             if getattr(found, name) != getattr(entry, name):
                 raise ReleaseError(
@@ -221,13 +300,15 @@ def _write_config(
     paths: list[Path] = []
     digests: list[bytes] = []
     images = dehydrated = loaded_bytes = 0
-    filled = shard_bytes
+    filled, ids = shard_bytes, set[Any]()
     with ExitStack() as opened, few_collections():
         for group in _groups(name, dataset, store, min(BATCH_BYTES, shard_bytes), processes):
             if filled >= shard_bytes:
                 opened.close()
                 paths.append(folder / name / f"{SPLIT}-{len(paths):05d}.parquet")
                 file, filled = opened.enter_context(_writer(paths[-1], schema)), 0
+            if CONFIGS[name].table is SAMPLES:
+                check_ids(paths[-1], group.rows["id"].to_pylist(), ids)
             file.write_table(group.rows)
             filled += group.size
             digests.extend(group.digests)
@@ -444,8 +525,8 @@ Part = tuple[Path, Sequence[int] | None]  # row groups of a file, null for all
 def parts_of(release: Release, config: str) -> Iterator[Part]:
     """About as many rows of a config as are in memory together, one part after the other."""
     for path in files_of(release, config):
-        with readable(path), pq.ParquetFile(path) as file:
-            count = file.num_row_groups
+        with readable(path):
+            count = read_footer(path, release.path).num_row_groups
         some = ROWS_AT_ONCE // BATCH_ROWS
         # A file without rows is a part as well: its columns are looked at.
         for at in range(0, max(count, 1), some):
@@ -463,34 +544,31 @@ def rows_of(
     ours, pictures = released_schema(table), table.images
 
     def columns(schema: pa.Schema) -> list[str] | None:
-        for name in sorted({*ours.names, *schema.names}):
-            types = [one.field(name).type if name in one.names else None for one in (schema, ours)]
-            if types[0] != types[1] and not (types[0] is None and name in LATER):
-                found, expected = (str(kind or "no such column")[:80] for kind in types)
-                raise ReleaseError(
-                    f"{str(path)!r}: column {name!r} is {found!r}, expected {expected!r}: it was "
-                    "written by another version of echo-hf; use that one, or build the release "
-                    "again"
-                )
+        check_released(path, schema, table, closed=True)
         return None if images else without_images(schema)
 
     def digest_of(image: Mapping[str, Any]) -> str:
         if images:
-            return images.put(image["bytes"])
+            return images.put(embedded_bytes(image, name))
         stem = (image["path"] or "").partition(".")[0]
         return stem if DIGEST.fullmatch(stem) else ""
 
+    ids: set[Any] = set()
     for path, groups in parts or ((path, None) for path in files_of(release, config)):
         for row in read_rows(path, columns, groups):
+            if table is SAMPLES:
+                check_ids(path, [row["id"]], ids)
             row = {**dict.fromkeys(ours.names), **row}
-            shown = [one for name in pictures for one in _listed(row[name])]
-            lacking = [one for one in shown if one is None or (images and one["bytes"] is None)]
-            if lacking or any(None in (row.get(name) or []) for name in STRUCTS):
+            name = next(iter(row.values()))
+            shown = [one for column in pictures for one in _listed(row[column])]
+            if None in shown or any(None in (row.get(column) or []) for column in STRUCTS):
                 raise ReleaseError(
-                    f"{str(path)!r}: row {next(iter(row.values()))!r} holds null where an image, "
-                    "or what is told of one, is expected: download the release again"
+                    f"{str(path)!r}: row {name!r} holds null where an image, or what is told of "
+                    "one, is expected: download the release again"
                 )
-            yield {**row, **{name: _each_image(row[name], digest_of) for name in pictures}}
+            with readable(path, "download the release again"):
+                digests = {one: _each_image(row[one], digest_of) for one in pictures}
+            yield {**row, **digests}
 
 
 def _table_of(release: Release, config: str) -> Table:
@@ -505,17 +583,19 @@ def read_rows(
     groups: Sequence[int] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The rows of a file, a row group at a time, of the leaves that are chosen by its schema."""
-    with readable(path), pq.ParquetFile(path, metadata=_footer(path, *_written(path))) as file:
-        chosen = columns(file.schema_arrow)
-        for number in range(file.num_row_groups) if groups is None else groups:
-            yield from file.read_row_group(number, chosen, use_threads=False).to_pylist()
+    with (
+        readable(path),
+        opened_parquet(path, path.parents[1], _footer(path, *_written(path))) as file,
+    ):
+        for batch in file.batches(columns(file.schema), groups):
+            yield from batch.to_pylist()
 
 
 @lru_cache(maxsize=1)
 def _footer(path: Path, *written: int) -> pq.FileMetaData:
     """What stands at the end of a file, which grows with its row groups, once for its parts."""
     del written
-    return pq.read_metadata(path)
+    return read_footer(path, path.parents[1])
 
 
 def _written(path: Path) -> tuple[int, int]:

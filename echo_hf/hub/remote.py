@@ -11,7 +11,6 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from huggingface_hub import (
     CommitInfo,
     CommitOperationAdd,
@@ -31,6 +30,8 @@ from huggingface_hub.errors import (
 from huggingface_hub.hf_api import RepoFile
 
 from echo_hf._infra.http_errors import may_pass
+from echo_hf._infra.parquet import read_parquet
+from echo_hf._infra.regular_file import RefusedFileError
 from echo_hf.errors import HubError
 from echo_hf.hub.facts import SAMPLE_CONFIGS
 from echo_hf.hub.redistribution import addresses_of
@@ -50,6 +51,7 @@ EXPLAINED = {
     LocalEntryNotFoundError: "the Hub is out of reach ({cause}), and the cache does not hold it: "
     "go online once",
     pa.ArrowInvalid: "it is no Parquet file ({cause})",
+    RefusedFileError: "it is not read: {cause}",
 }
 
 
@@ -194,8 +196,7 @@ class Remote:
         with hub_errors(f"read {path!r} of {self.repo_id!r}"):
             files = HfFileSystem(endpoint=self.api.endpoint, token=self.api.token)
             with files.open(f"datasets/{self.repo_id}@{commit}/{path}") as file:
-                data = pq.ParquetFile(file)
-                return data.read([name for name in wanted if name in data.schema_arrow.names])
+                return read_parquet(file, columns=list(wanted))
 
     def commit_of(self, revision: str) -> str:
         with hub_errors(f"find {revision!r} of {self.repo_id!r}"):

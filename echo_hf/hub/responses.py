@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
 
+from echo_hf._infra.parquet import opened_parquet
 from echo_hf._infra.sqlite import rows_of, scratch
 from echo_hf.collect.urls import platform_of
 from echo_hf.engines.base import Completion, Request, Usage
@@ -35,7 +36,6 @@ CONFIG = "responses"
 BATCH_ROWS = 128
 # Several times what the longest answer that a stage allows takes.
 MOST_TEXT_BYTES = 1 << 20
-MOST_GROUP_BYTES = 1 << 30
 ABSTAINED: Literal["needs_model"] = "needs_model"
 MEND = "write or download the release again, or build without its responses"
 Finish = Literal["stop", "length", "refusal", "error", "needs_model"]
@@ -85,33 +85,21 @@ def is_recordable(completion: Completion) -> bool:
 
 def read_responses(path: Path) -> Iterator[tuple[bytes, Completion]]:
     """The answers of a file by their keys; it may come from anywhere."""
-    with readable(path, MEND):
-        metadata = pq.read_metadata(path)
-        found = metadata.schema.to_arrow_schema().remove_metadata()
-        if not found.equals(RESPONSES.schema):
+    with readable(path, MEND), opened_parquet(path, path.parents[1]) as file:
+        if not file.schema.equals(RESPONSES.schema):
             names = ", ".join(f"{field.name} ({field.type})" for field in RESPONSES.schema)
             raise ReleaseError(f"{str(path)!r} has other columns, expected {names}: {MEND}")
-        groups = range(metadata.num_row_groups)
-        largest = max((metadata.row_group(one).total_byte_size for one in groups), default=0)
-        if largest > MOST_GROUP_BYTES:
-            raise ReleaseError(
-                f"{str(path)!r} has a row group of {largest} bytes, expected at most "
-                f"{MOST_GROUP_BYTES}: {MEND}"
-            )
-        # As a dictionary, a text that stands in every row is in memory once.
-        with pq.ParquetFile(path, read_dictionary=["text"]) as file:
-            number = 0
-            for batch in file.iter_batches(BATCH_ROWS, columns=list(_Response.model_fields)):
-                texts = batch.column("text").dictionary
-                longest = pc.max(pc.binary_length(texts)).as_py() or 0
-                if longest > MOST_TEXT_BYTES:
-                    raise ReleaseError(
-                        f"{str(path)!r}: after row {number} stands a text of {longest} bytes, "
-                        f"expected at most {MOST_TEXT_BYTES}: {MEND}"
-                    )
-                for row in batch.to_pylist():
-                    yield _response(path, number, row)
-                    number += 1
+        number = 0
+        for batch in file.batches(list(_Response.model_fields), rows=BATCH_ROWS):
+            longest = pc.max(pc.binary_length(batch["text"])).as_py() or 0
+            if longest > MOST_TEXT_BYTES:
+                raise ReleaseError(
+                    f"{str(path)!r}: after row {number} stands a text of {longest} bytes, "
+                    f"expected at most {MOST_TEXT_BYTES}: {MEND}"
+                )
+            for row in batch.to_pylist():
+                yield _response(path, number, row)
+                number += 1
 
 
 def _response(path: Path, number: int, row: dict[str, Any]) -> tuple[bytes, Completion]:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, NonNegativeInt, ValidationError
 
+from echo_hf._infra.parquet import read_parquet
+from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.checks import ANSWERED_BY, AnsweredBy
 from echo_hf.curate.privacy import cleaned_image
 from echo_hf.errors import RunError
@@ -82,10 +83,15 @@ class Results(BaseModel):
         return {**row.definition, **({ANSWERED_BY: told} if told else {})}
 
 
+RESULTS_FILE = "results.json"
+MOST_RESULTS_BYTES = 1 << 27
+
+
 def read_results(path: Path) -> Dataset:
     """The figures of a run, sorted by their key."""
     try:
-        found = Results.model_validate_json(path.read_bytes())
+        text = read_regular(path, most_bytes=MOST_RESULTS_BYTES)
+        found = Results.model_validate_json(text)
     except OSError as error:
         raise RunError(f"cannot read {str(path)!r} ({error.strerror}): score again") from None
     except ValidationError as error:
@@ -131,7 +137,6 @@ def models_of(results: Dataset | None) -> dict[str, dict[str, AnsweredBy]]:
     }
 
 
-RESULTS_FILE = "results.json"
 SAMPLE = "sample_id"
 DIGEST = "sample_digest"
 # The columns that name an image which a system drew.
@@ -169,7 +174,7 @@ def run_tables(root: Path, samples: Mapping[str, Dataset]) -> RunTables:
 
 def _read(path: Path) -> Dataset:
     try:
-        return Dataset(pq.read_table(path), fingerprint=path.stem)
+        return Dataset(read_parquet(path), fingerprint=path.stem)
     except (OSError, pa.ArrowException) as error:
         said = " ".join(str(error).split())
         raise RunError(

@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import io
 import math
-import stat
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageCms, ImageFile
 
+from echo_hf._infra.regular_file import open_regular
 from echo_hf.config.collection import MOST_BYTES, MOST_PIXELS
 from echo_hf.errors import ImageError
 from echo_hf.reasons import BadImage, ImageNotice
@@ -98,6 +98,22 @@ def _strictly(before: ExitStack) -> None:
 decoding = ProcessGuard(_strictly)
 
 
+LARGE_PIXELS = 1 << 24
+_large = RLock()
+
+
+def in_turn(size: tuple[int, int]) -> AbstractContextManager[object]:
+    """Lets the threads of a process decode large images one after the other.
+
+    A few kilobytes may be a sheet of a hundred million pixels, and each thread might hold one.
+    """
+    return _large if is_large(size) else nullcontext()
+
+
+def is_large(size: tuple[int, int]) -> bool:
+    return size[0] * size[1] > LARGE_PIXELS
+
+
 class BadImageError(ImageError):
     """An image cannot be shown, and why."""
 
@@ -145,7 +161,7 @@ def open_image(
 def _opened(source: ImageSource) -> AbstractContextManager[Image.Image]:
     if isinstance(source, Image.Image):
         return nullcontext(source)
-    data = source if isinstance(source, bytes) else _read(source)
+    data = source if isinstance(source, bytes) else read_image_file(source)
     if len(data) > MOST_BYTES:
         raise BadImageError(BadImage.TOO_MANY_BYTES, f"expected at most {MOST_BYTES} bytes")
     if format_of(data) is None:
@@ -154,11 +170,10 @@ def _opened(source: ImageSource) -> AbstractContextManager[Image.Image]:
     return Image.open(io.BytesIO(data), formats=FORMATS)
 
 
-def _read(path: Path) -> bytes:
+def read_image_file(path: Path) -> bytes:
+    """The beginning of a regular file, which is all of it unless it is too large."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # to read a pipe is to wait for ever
-            raise BadImageError(BadImage.NO_FILE, "not a regular file")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(MOST_BYTES + 1)
     except OSError as error:
         raise BadImageError(BadImage.NO_FILE, error.strerror or type(error).__name__) from None
@@ -210,7 +225,7 @@ def load_image(
 ) -> LoadedImage:
     """`load_rgb`, with what was noticed on the way."""
     notices: set[ImageNotice] = set()
-    with open_image(source) as image:
+    with open_image(source) as image, in_turn(image.size):
         # How the file has its pixels; gone once they are loaded.
         tiles = getattr(image, "tile", None)
         stored = tiles[0].args if tiles and isinstance(tiles[0].args, str) else ""
@@ -223,7 +238,9 @@ def load_image(
             shown, notice = to_srgb(colors, profile)
             notices |= {notice} if notice else set()
         else:
-            shown = colors.convert("RGB")
+            # What was opened here is nobody else's: of a large image a copy is not made.
+            is_own = colors.mode == "RGB" and not isinstance(source, Image.Image)
+            shown = colors if is_own else colors.convert("RGB")
             if not profile and _states_other_colors(image.info):
                 notices.add(ImageNotice.GAMMA_IGNORED)
         if alpha is not None and alpha.getextrema()[0] != 255:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.collection import MOST_BYTES as MOST_BYTES
 from echo_hf.config.collection import MOST_PIXELS as MOST_PIXELS
 from echo_hf.errors import ImageError
 from echo_hf.images.loader import FORMATS as FORMATS
-from echo_hf.images.loader import open_image
+from echo_hf.images.loader import in_turn, open_image
 
 DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -56,13 +57,18 @@ class ImageStore:
 
     def take(self, other: ImageStore, digest: str) -> None:
         """Takes in an image that another store has, by a link where disks allow it."""
-        path = self.path(digest)
-        if path.exists() or not other.path(digest).exists():
+        path, there = self.path(digest), other.path(digest)
+        if path.exists() or not there.exists():
             return
-        data = other.open(digest)
+        try:
+            data = read_regular(there, other.root, most_bytes=MOST_BYTES)
+        except OSError as error:
+            raise ImageError(f"{str(there)!r} is not read: {error.strerror}") from None
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise ImageError(f"{str(there)!r} has changed: delete it, and fetch it again")
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            os.link(other.path(digest), path)
+            os.link(there.resolve(), path)
         except OSError:  # on another disk, or one without hard links
             self.put(data)
 
@@ -94,6 +100,7 @@ def _sync(folder: Path) -> None:
 def check_image(data: bytes, most_pixels: int = MOST_PIXELS) -> tuple[int, int]:
     """The size of an image, once all of it was decoded."""
     # One pixel is an image, whatever it is good for.
-    with open_image(data, most_pixels=most_pixels, shortest_side=1) as image:
+    opened = open_image(data, most_pixels=most_pixels, shortest_side=1)
+    with opened as image, in_turn(image.size):
         image.load()
         return image.size

@@ -49,7 +49,7 @@ def read_anchors(
     path, found = Path(reference), dict[str, dict[str, Anchor]]()
     try:
         if path.is_file():
-            told, rows = json.loads(path.read_bytes()), read_results(path)
+            rows, told = read_results(path), json.loads(path.read_bytes())
             if told["protocol"] != protocol:
                 raise ScoreError(
                     f"anchors: {reference!r} follows protocol {told['protocol']!r}, this run "

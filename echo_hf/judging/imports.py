@@ -14,19 +14,22 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
+from zipfile import BadZipFile, ZipFile
 
 import pyarrow as pa
 from pydantic import Field, ValidationError
 
 from echo_hf._infra.registry import Needs, Registry
+from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.text import one_line
 from echo_hf.builder.build import RUNS
 from echo_hf.config.checks import ANSWERED_BY, IMPORTED, AnsweredBy, Section, Words
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import ConfigError, ImageError, RunError
+from echo_hf.images.embedded import embedded_bytes
 from echo_hf.images.store import check_image
 from echo_hf.judging.rate import OVERALL, STAGE
-from echo_hf.judging.run_tables import USUAL, HumanRow, read_table, records
+from echo_hf.judging.run_tables import LARGEST_COUNT, USUAL, Figure, HumanRow, read_table, records
 from echo_hf.judging.session import alone_in, write_table
 from echo_hf.reasons import IgnoredRating, NotImported, Outcome, Reason, Unrated
 from echo_hf.systems.base import Task
@@ -75,15 +78,15 @@ class OutputRow(Section):
 class Judgement(Section):
     sample_id: Words
     judge: Words
-    repeat: Annotated[int, Field(ge=0)] = USUAL["repeat"]
+    repeat: Annotated[int, Field(ge=0, le=LARGEST_COUNT)] = USUAL["repeat"]
     explanation: Annotated[str, Field(max_length=LONGEST)] | None = None
-    cost_usd: Annotated[float, Field(allow_inf_nan=False, ge=0)] | None = None
+    cost_usd: Annotated[Figure, Field(ge=0)] | None = None
 
 
 class RatingRow(Judgement):
     system: Words
     rubric: Words = USUAL["rubric"]
-    rating: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    rating: Figure | None = None
 
 
 class ComparisonRow(Judgement):
@@ -163,7 +166,10 @@ def import_judgements(
 
 def made_by(name: str, place: Path) -> str:
     """The provenance of what is imported: nobody was asked here."""
-    digest = hashlib.sha256(place.read_bytes()).hexdigest() if place.is_file() else None
+    digest = None
+    if place.is_file():
+        with open_regular(place) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     engine = {"kind": IMPORTED, "format": name, "file": place.name, "sha256": digest}
     made = {"engine": engine, ANSWERED_BY: AnsweredBy(status=IMPORTED).model_dump()}
     return json.dumps({STAGE: made}, sort_keys=True)
@@ -305,7 +311,7 @@ def viescore(place: Path) -> Rows:
         above = [one.name for one in path.resolve().parents]
         judge = next((found[1] for one in above if (found := SCORED_BY.fullmatch(one))), "viescore")
         both = [one for one in (path, path.with_name("PQ.json")) if one.is_file()]
-        told: list[Any] = [next(records(one), None) for one in both]
+        told: list[Any] = [next(records(one, place), None) for one in both]
         if not all(isinstance(one, Mapping) for one in told):
             yield NotImported.NOT_OF_FORMAT
             continue
@@ -351,7 +357,7 @@ def imagenhub(place: Path) -> Rows:
             except ImageError:
                 yield NotImported.BAD_IMAGE
         if rater := RATER.fullmatch(path.name):
-            for row in records(path):
+            for row in records(path, place):
                 about = {"sample_id": row.pop("uid", None), "rater": rater[1]}
                 for system, cell in row.items():
                     known = {**about, "system": system, "score": _both(cell)}
@@ -375,7 +381,7 @@ PEOPLE = "people"
 def genai_bench(place: Path) -> Rows:
     """Votes of GenAI-Bench, and the images in them; people, who have no names, are one judge."""
     seen = Counter[tuple[Any, ...]]()
-    for row in chain.from_iterable(map(records, _files(place, "*.parquet"))):
+    for row in (row for path in _files(place, "*.parquet") for row in records(path, place)):
         vote = VOTES.get(str(row.get("vote_type"))) if isinstance(row, Mapping) else None
         if vote is None:
             yield NotImported.NOT_OF_FORMAT
@@ -384,9 +390,12 @@ def genai_bench(place: Path) -> Rows:
         sample, one, other = (row.get(name) for name in ("sample_id", "left_model", "right_model"))
         for side, system in (("left", one), ("right", other)):
             image = row.get(f"{side}_image") or row.get(f"{side}_output_image")
-            if isinstance(image, Mapping) and isinstance(image.get("bytes"), bytes):
-                drawn = {"sample_id": sample, "system": system}
-                yield Found(OUTPUTS, drawn, prompt, image["bytes"])
+            drawn = {"sample_id": sample, "system": system}
+            try:
+                if image is not None:
+                    yield Found(OUTPUTS, drawn, prompt, embedded_bytes(image, sample or prompt))
+            except ImageError:
+                yield NotImported.BAD_IMAGE
         key = (one_line(sample or prompt), *sorted((str(one), str(other))))
         told = {"sample_id": sample, "repeat": seen[key], "judge": PEOPLE}
         seen[key] += 1
@@ -419,6 +428,20 @@ def alpaca_eval(place: Path) -> Rows:
         yield Found(COMPARISONS, {**pair, **about}, record.get("instruction"))
 
 
+MOST_ARCHIVE_BYTES = 1 << 31
+
+
+def check_archive(path: Path, folder: Path) -> None:
+    """Refuses an archive that is no regular file, or says that it holds too much."""
+    try:
+        with open_regular(path, folder) as file, ZipFile(file) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+            if size > MOST_ARCHIVE_BYTES:
+                raise ValueError(f"it holds {size:,} bytes, more than {MOST_ARCHIVE_BYTES:,}")
+    except (OSError, ValueError, BadZipFile) as error:
+        raise RunError(f"{str(path)!r} is no log of inspect_ai ({one_line(error)})") from None
+
+
 DATA = re.compile(r"data:image/[\w.+-]+;base64,(.+)", re.DOTALL)
 
 
@@ -428,6 +451,7 @@ def inspect(place: Path) -> Rows:
     from inspect_ai.log import read_eval_log
 
     for path in _files(place, "*.eval"):
+        check_archive(path, place)
         try:
             log = read_eval_log(str(path), resolve_attachments=True)
             system = (log.eval.metadata or {}).get("system") or log.eval.model

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pydantic import Field, ValidationError
 
+from echo_hf._infra.parquet import opened_parquet, read_parquet
+from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.text import one_line
 from echo_hf.config.checks import ANSWERED_BY, AnsweredBy, Section, Words, first_error
 from echo_hf.config.evaluation import Evaluated, JudgeConfig, Rubric
 from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, ScoreError, TableError, unknown
+from echo_hf.hub.manifest import UNREADABLE
 from echo_hf.hub.run_tables import DIGEST, SAMPLE, left_out_reasons
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
@@ -49,7 +53,7 @@ def read_table(root: Path, table: Table) -> pa.Table | None:
     if not path.exists():
         return None
     try:
-        rows = pq.read_table(path)
+        rows = read_parquet(path)
     except (OSError, pa.ArrowException) as error:
         said = one_line(error)
         raise RunError(
@@ -230,15 +234,21 @@ def answered_by(
     return {name: told.get(name) or configured.get(name, AnsweredBy()) for name in sorted(names)}
 
 
+LARGEST_COUNT = 2**31 - 1
+# On whatever scale: sums and squares of them stay finite.
+LARGEST_FIGURE = 1e9
+Figure = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST_FIGURE, le=LARGEST_FIGURE)]
+
+
 class HumanRow(Section):
     """One person's place for one system's output: a rank from 1, or a score, higher is better."""
 
     sample_id: Words
     rater: Words
     system: Words
-    rank: Annotated[int, Field(ge=1)] | None = None
+    rank: Annotated[int, Field(ge=1, le=LARGEST_COUNT)] | None = None
     cannot_rank: bool | None = None
-    score: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    score: Figure | None = None
 
 
 def read_human_file(path: Path) -> pa.Table:
@@ -255,16 +265,23 @@ def read_human_file(path: Path) -> pa.Table:
     return pa.Table.from_pylist(rows, HUMAN.schema)
 
 
-def records(path: Path) -> Iterator[Any]:
+MOST_BYTES = 1 << 30  # of a file of lines
+MOST_DOCUMENT_BYTES = 1 << 27  # of one that is read whole
+
+
+def records(path: Path, folder: Path | None = None) -> Iterator[Any]:
     """The records of a file: a JSON list, JSON lines, CSV, TSV or Parquet."""
     kind = path.suffix.lower()
     try:
         if kind == ".parquet":
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(100):
+            with opened_parquet(path, folder) as file:
+                for batch in file.batches(rows=100):
                     yield from batch.to_pylist()
             return
-        with path.open(encoding="utf-8-sig", newline="") as lines:
+        with (
+            open_regular(path, folder, most_bytes=MOST_BYTES) as data,
+            TextIOWrapper(data, "utf-8-sig", newline="") as lines,
+        ):
             if kind == ".jsonl":
                 yield from (json.loads(line) for line in lines if line.strip())
             elif kind in (".csv", ".tsv"):
@@ -272,8 +289,10 @@ def records(path: Path) -> Iterator[Any]:
                 rows = csv.DictReader(lines, restkey=MORE, delimiter=delimiter, strict=True)
                 yield from ({name: cell or None for name, cell in row.items()} for row in rows)
             else:
+                if os.fstat(data.fileno()).st_size > MOST_DOCUMENT_BYTES:
+                    raise ValueError(f"it has more than {MOST_DOCUMENT_BYTES:,} bytes")
                 found = json.load(lines)
                 yield from found if isinstance(found, list) else [found]
-    except (OSError, ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
+    except (*UNREADABLE, csv.Error) as error:
         said = one_line(error)[:200]
         raise RunError(f"{str(path)!r} cannot be read ({said}): fix it, or leave it out") from None

@@ -19,7 +19,15 @@ from PIL import Image, features
 from xxhash import xxh3_128
 
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.images.loader import BadImageError, ImageSource, LoadedImage, load_image, open_image
+from echo_hf.images.embedded import embedded_bytes
+from echo_hf.images.loader import (
+    BadImageError,
+    ImageSource,
+    LoadedImage,
+    load_image,
+    open_image,
+    read_image_file,
+)
 from echo_hf.metrics.result import Unmeasured, definition_of, versions_of
 from echo_hf.reasons import ImageNotice, MetricReason
 
@@ -123,7 +131,15 @@ def _stored(values: Iterable[Any]) -> Iterable[Any]:
     if not isinstance(source, Dataset) or source.format["type"] == "custom":
         return values
     rows = source.select_columns([name]).with_format("arrow")
-    return (row for table in rows.iter(1) for row in table[name].to_pylist())
+    return _embedded(row for table in rows.iter(1) for row in table[name].to_pylist())
+
+
+def _embedded(rows: Iterable[Any]) -> Iterator[Any]:
+    """The images of a column, each its bytes: a table may be a stranger's, and name any file."""
+    for number, value in enumerate(rows):
+        some = value if isinstance(value, list) else [value]
+        found = [one and embedded_bytes(one, number) for one in some]
+        yield found if isinstance(value, list) else found[0]
 
 
 def in_order(
@@ -249,7 +265,7 @@ def _digest(source: ImageSource, shown: Image.Image) -> str:
     # Equal ones are to be found, not forgeries: a sha256 takes a tenth of the time of decoding.
     if isinstance(source, Image.Image):
         return xxh3_128(f"{shown.size}".encode() + shown.tobytes()).hexdigest()
-    return xxh3_128(source.read_bytes() if isinstance(source, Path) else source).hexdigest()
+    return xxh3_128(read_image_file(source) if isinstance(source, Path) else source).hexdigest()
 
 
 def is_flat(image: Image.Image) -> bool:

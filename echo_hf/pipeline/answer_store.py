@@ -226,14 +226,14 @@ class Store:
             path: The file of a run that has ended; it is only read.
             posts: Addresses; what went into a request with any other post stays there.
         """
-        with _Answers(path, frozen=True) as other, other.opened() as theirs:
-            every = theirs.execute("select url, key from sources")
+        with _Answers(path, frozen=True) as other:
+            every = other.rows("select url, key from sources")
             left = {key for url, key in every if url not in posts}
             with self._file.transaction() as connection:
                 for table, insert in TAKEN.items():
-                    rows = theirs.execute(f"select * from {table}")  # noqa: S608 - own names
+                    rows = other.rows(f"select * from {table}")  # noqa: S608 - own names
                     connection.executemany(insert, (row for row in rows if row[0] not in left))
-                pairs = theirs.execute("select url, key from sources")
+                pairs = other.rows("select url, key from sources")
                 connection.executemany(
                     INSERT_SOURCE, (pair for pair in pairs if pair[1] not in left)
                 )

@@ -18,6 +18,7 @@ import yaml
 from datasets import Dataset
 
 from echo_hf._infra.atomic import held, replaced_whole, restore
+from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
 from echo_hf.images.store import ImageStore
@@ -30,6 +31,7 @@ from echo_hf.tables import arrow_batches
 logger = logging.getLogger(__name__)
 PARTS = ("kept", "rejects", "quarantine", "notices")
 UNFINISHED = ("tmp*", ".*.partial")  # as datasets calls them, and as we do
+MOST_RECORD_BYTES = 1 << 24
 FILES = (*(f"{part}.parquet" for part in PARTS), "stats.json", "digest.json")
 
 
@@ -99,8 +101,9 @@ class RunFolder:
 
     def record(self, name: str) -> StageRecord | None:
         try:
-            return StageRecord(**json.loads((self.stage(name) / "digest.json").read_text("utf-8")))
-        except (OSError, ValueError, TypeError):
+            path = self.stage(name) / "digest.json"
+            return StageRecord(**json.loads(read_regular(path, most_bytes=MOST_RECORD_BYTES)))
+        except (OSError, ValueError, TypeError, RecursionError):
             return None  # it has not run, or the file is damaged
 
     def save(self, result: StageResult, record: StageRecord) -> None:

@@ -1,17 +1,21 @@
 """What the tasks of ECHO in lmms-eval have in common; a model answers with a list of image files.
 
-Outputs are kept in `$ECHO_HF_OUTPUTS/ID.png`, as the adapter `files` of echo-hf reads them: win
-rates take the outputs of other systems, and judges.
+The files lie in `$ECHO_HF_ANSWERS`, which is the working directory where it is not set: what a
+model answers is text, and may name any file. Outputs are kept in `$ECHO_HF_OUTPUTS/ID.png`, as the
+adapter `files` of echo-hf reads them: win rates take the outputs of other systems, and judges.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+# No separator, no dot at the beginning: it stays in its folder.
+NAME = re.compile(r"[^/\\:\0.][^/\\:\0]{0,199}")
 
 
 def doc_to_visual(doc: Mapping[str, Any]) -> list[Any]:
@@ -20,14 +24,21 @@ def doc_to_visual(doc: Mapping[str, Any]) -> list[Any]:
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str], **_: Any) -> dict[str, Any]:
     """Keeps the first image of an answer, `{"text": ..., "images": [PATH, ...]}`."""
+    from echo_hf.errors import ImageError
+    from echo_hf.systems.files import read_image
+
+    answers = Path(os.environ.get("ECHO_HF_ANSWERS") or Path.cwd())
     try:
-        first = Path(json.loads(results[0])["images"][0])
-        drawn = str(first) if first.is_file() else None
-    except (ValueError, TypeError, KeyError, IndexError, OSError):
-        drawn = None
+        first = answers / json.loads(results[0])["images"][0]
+        image, drawn = read_image(first, answers), str(first)
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError, ImageError):
+        image, drawn = b"", None
     if drawn and (folder := os.environ.get("ECHO_HF_OUTPUTS")):
+        name = str(doc["id"])
+        if not NAME.fullmatch(name):
+            raise ValueError(f"id {name[:80]!r} is no name of a file: expected a release of ECHO")
         Path(folder).mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(drawn, Path(folder, doc["id"] + Path(drawn).suffix))
+        (Path(folder) / f"{name}{first.suffix}").write_bytes(image)
     return {"drawn": float(bool(drawn)), "color_shift": (doc["input_images"] or [], drawn)}
 
 

@@ -28,6 +28,7 @@ from echo_hf.hub.load import load_manifest
 from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.release import rows_in
 from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Anchor, Result
+from echo_hf.images.embedded import embedded_bytes
 from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import read_audits
@@ -329,7 +330,7 @@ def samples_of(
                     prompt=task.prompt,
                     task=row.get("task"),
                     inputs=tuple(one.sha256 for one in task.inputs),
-                    posted=tuple(_posted(row.get("output_images") or (), images)),
+                    posted=tuple(_posted(row["id"], row.get("output_images") or (), images)),
                     urls=task.sources,
                     feedback=tuple(feedback),
                     flags=(*flags, *(["nsfw"] if row.get("has_nsfw") else [])),
@@ -338,10 +339,11 @@ def samples_of(
     return tuple(found)
 
 
-def _posted(images: Iterable[Mapping[str, Any] | None], store: ImageStore) -> Iterator[str]:
+def _posted(
+    row: str, images: Iterable[Mapping[str, Any] | None], store: ImageStore
+) -> Iterator[str]:
     for image in filter(None, images):
-        data = image["bytes"]
-        data = Path(image["path"]).read_bytes() if data is None else data
+        data = embedded_bytes(image, row)
         try:
             yield store.put(data)
         except ImageError:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import reprlib
 import shutil
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,7 +19,8 @@ from tempfile import TemporaryDirectory
 from huggingface_hub import HfApi
 
 from echo_hf._infra.atomic import replaced_file, write_json
-from echo_hf._infra.text import escaped
+from echo_hf._infra.regular_file import read_regular
+from echo_hf._infra.text import escaped, one_line
 from echo_hf.apps.takedown import forget
 from echo_hf.builder import build, update
 from echo_hf.builder.build import RUNS
@@ -254,6 +257,7 @@ class Loop:
         return f"held; {self.request} says why"
 
 
+MOST_COUNT_BYTES, MOST_KEPT = 1 << 16, 10**12
 COUNT = "schedule.json"  # how often the run was kept: of two copies the newer has more
 UNFINISHED = ".unfinished"
 DATABASE = ".sqlite"
@@ -287,6 +291,7 @@ class KeptRun:
                 "folder that turns have made, or an empty one, apart from the run; name another "
                 "by --state"
             )
+        check_plain(place)
         here, there = _count(self.folder), _count(self.place)
         if there <= here:
             return "what is here is the newest" if here else "nothing is kept yet"
@@ -318,16 +323,28 @@ class KeptRun:
         if self.place is None:
             return
         self.place.mkdir(exist_ok=True)
+        check_plain(self.place.resolve())
         (self.place / UNFINISHED).touch()
         _mirror(self.folder, self.place, snapshots=True)
         (self.place / UNFINISHED).unlink()
 
 
 def _count(folder: Path) -> int:
+    """How often a run was kept, 0 where it never was."""
+    path = folder / COUNT
     try:
-        return int(json.loads((folder / COUNT).read_bytes())["kept"])
-    except (OSError, ValueError, KeyError, TypeError):
+        kept = json.loads(read_regular(path, folder, most_bytes=MOST_COUNT_BYTES))["kept"]
+        if isinstance(kept, int) and 0 <= kept <= MOST_KEPT:
+            return int(kept)
+        said = f"kept is {reprlib.repr(kept)}, expected a whole number"
+    except FileNotFoundError:
         return 0
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        said = one_line(error) or type(error).__name__
+    raise RunError(
+        f"{str(path)!r} does not say how often the run was kept ({said[:200]}), and which copy is "
+        "the newest: bring the file back from a copy of that folder"
+    )
 
 
 def _mirror(
@@ -359,6 +376,18 @@ def _mirror(
         for log in (one for ending in ENDINGS[:2] for one in target.glob(f"*{ending}")):
             log.unlink(missing_ok=True)
     return copied
+
+
+def check_plain(folder: Path) -> None:
+    """Refuses links and pipes in what is kept: they would lead a turn to files elsewhere."""
+    for at, folders, files in os.walk(folder):
+        for path in (Path(at) / name for name in (*folders, *files)):
+            mode = path.lstat().st_mode
+            if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+                raise RunError(
+                    f"{str(path)!r} is neither a file nor a folder, and a turn keeps no others: "
+                    "move it away"
+                )
 
 
 def _names(folder: Path, skipped: tuple[str, ...]) -> Iterator[str]:

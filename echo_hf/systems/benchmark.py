@@ -23,6 +23,7 @@ from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ConfigError, HubError, ImageError, ReleaseError, RunError
 from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.release import rows_in
+from echo_hf.images.embedded import embedded_bytes
 from echo_hf.images.store import ImageStore, check_image
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask
@@ -66,10 +67,17 @@ class Benchmark:
         """Reads the tasks, and puts their input images where adapters find them."""
         tasks: list[Task] = []
         left_out: Counter[NoTask] = Counter()
+        ids: set[str] = set()
         for split in BENCHMARKS:
             dataset = self.load(split)
             columns = [name for name in COLUMNS if name in dataset.column_names]
             for row in islice(rows_in(dataset, 1, columns), limit):
+                if row["id"] in ids:
+                    raise ReleaseError(
+                        f"benchmark {self.reference!r} has several samples of the id "
+                        f"{row['id']!r}: expected one of each; download it again"
+                    )
+                ids.add(row["id"])
                 task = _task(row, split, images)
                 if isinstance(task, Task):
                     tasks.append(task)
@@ -107,7 +115,7 @@ def _task(row: Mapping[str, Any], split: str, images: ImageStore | None) -> Task
         return NoTask.MISSING_INPUT
     inputs = list[ImageRef]()
     for image in given:
-        data = Path(image["path"]).read_bytes() if image["bytes"] is None else image["bytes"]
+        data = embedded_bytes(image, row["id"])
         digest = hashlib.sha256(data).hexdigest()
         try:
             (check_image if images is None else images.put)(data)

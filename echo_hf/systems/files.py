@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import stat
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 from xxhash import xxh3_128
 
+from echo_hf._infra.regular_file import open_regular, read_regular
 from echo_hf._infra.text import plain
 from echo_hf.config.checks import File, Name, Section, Whole, first_error
 from echo_hf.config.systems import Dollars, SystemConfig
@@ -96,19 +97,17 @@ def read_image(path: Path, folder: Path) -> bytes:
     return data
 
 
+CODES = {"outside": "outside", "irregular": "no_regular_file"}
+
+
 def read_bytes(path: Path, folder: Path) -> bytes:
     """The beginning of a regular file inside a folder."""
     try:
-        place = path.resolve()
-        if not place.is_relative_to(folder.resolve()):
-            raise BadFileError("outside", f"{path.name!r} leads out of its folder")
-        if not stat.S_ISREG(place.stat().st_mode):  # to read a pipe is to wait for ever
-            raise BadFileError("no_regular_file", f"{path.name!r} is not a regular file")
-        with place.open("rb") as file:
+        with open_regular(path, folder) as file:
             return file.read(MOST_BYTES + 1)
-    except (OSError, RuntimeError, ValueError) as error:  # such as of a circle of links
-        said = getattr(error, "strerror", None) or type(error).__name__
-        raise BadFileError("no_picture_file", f"{path.name!r} cannot be read: {said}") from None
+    except OSError as error:
+        code = CODES.get(getattr(error, "code", ""), "no_picture_file")
+        raise BadFileError(code, f"{path.name!r} is not read: {error.strerror}") from None
 
 
 IMAGE_SUFFIXES = {".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
@@ -121,6 +120,7 @@ LAYOUTS = {
     "flat": ("", "ID.png"),
 }
 MOST_SHOWN = 8
+MOST_TABLE_BYTES = 1 << 27
 
 
 def names_in(folder: Path) -> list[str]:
@@ -194,13 +194,12 @@ class Outputs:
         if self.table is None and not path.is_file():
             return
         try:
-            if not path.resolve().is_relative_to(self.folder.resolve()):
-                raise ValueError("it leads out of its folder")
+            told = read_regular(path, self.folder, most_bytes=MOST_TABLE_BYTES)
             if self.table is None:
-                first, lines = 1, path.read_bytes().split(b"\n")
+                first, lines = 1, told.split(b"\n")
             else:
-                columns = {"id": "sample_id", "path": "file"}
-                rows = read_csv(path, usecols=[*columns], dtype=str, keep_default_na=False)
+                columns, file = {"id": "sample_id", "path": "file"}, BytesIO(told)
+                rows = read_csv(file, usecols=[*columns], dtype=str, keep_default_na=False)
                 every = rows.rename(columns=columns).to_dict("records")
                 first, lines = 2, [json.dumps(row).encode() for row in every]
         except (OSError, ValueError) as error:

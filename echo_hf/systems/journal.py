@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from echo_hf._infra.atomic import held, replaced_file
+from echo_hf._infra.parquet import read_parquet
 from echo_hf.config.checks import ANSWERED_BY
 from echo_hf.engines.base import Usage
 from echo_hf.errors import RunError
@@ -244,7 +245,7 @@ def outputs_table(root: Path) -> pa.Table:
     path, drawn, others = root / FILE, journals(root), OUTPUTS.empty()
     if path.exists():
         try:
-            others = pq.read_table(path).select(list(OUTPUTS.columns)).cast(OUTPUTS.schema)
+            others = read_parquet(path).select(list(OUTPUTS.columns)).cast(OUTPUTS.schema)
         except (KeyError, OSError, pa.ArrowException) as error:
             raise RunError(
                 f"{str(path)!r} is not a table of outputs ({' '.join(str(error).split())}): fix "

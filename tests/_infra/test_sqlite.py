@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import sqlite3
 import threading
@@ -168,3 +169,59 @@ def test_a_file_that_cannot_be_written_is_not_waited_for(
         pytest.raises(sqlite3.OperationalError, match="readonly"),
     ):
         write_ahead(reading)
+
+
+def of_a_stranger(path: Path, script: str) -> None:
+    """A frozen file with the marks of ours."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(f"{Notes.schema}; pragma user_version = 1; {script}")
+
+
+ENDLESS = """with recursive again(text) as (select 'x' union all select text from again)
+select text from again"""
+STRANGE = {
+    "a view": f"drop table notes; create view notes as {ENDLESS}",
+    "a view beside": f"create view more as {ENDLESS}",
+    "a trigger": "create trigger more after insert on notes begin delete from notes; end",
+    "a computed column": """drop table notes; create table notes (
+        text text, more blob generated always as (zeroblob(900000000)))""",
+    "a virtual table": "drop table notes; create virtual table notes using fts5(text)",
+    "an index": "create index more on notes (length(text))",
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_of_a_strangers_file_only_plain_tables_are_read(tmp_path: Path, kind: str) -> None:
+    """A view may go on for ever, and fill the disk of whoever takes in its rows."""
+    path = tmp_path / "notes.sqlite"
+    of_a_stranger(path, STRANGE[kind])
+    with pytest.raises(StoreError, match="expected the tables of a book of notes alone") as raised:
+        Notes(path, frozen=True)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_strangers_file_gives_no_more_than_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pages may lead back into each other; here rows are added while they are counted."""
+    path = tmp_path / "notes.sqlite"
+    of_a_stranger(path, "insert into notes values ('a'), ('b')")
+    with Notes(path, frozen=True) as notes:
+        assert list(notes.rows("select text from notes order by text")) == [("a",), ("b",)]
+        with pytest.raises(StoreError, match="more rows than bytes"):
+            list(notes.rows(ENDLESS))
+        with pytest.raises(StoreError):
+            notes.execute("insert into notes values ('c')")
+        with pytest.raises(StoreError, match="too big"):
+            notes.execute("select zeroblob(100000000)")
+
+
+def test_a_strangers_file_is_a_regular_one(tmp_path: Path) -> None:
+    of_a_stranger(tmp_path / "notes.sqlite", "")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "link").symlink_to(tmp_path / "notes.sqlite")
+    os.mkfifo(tmp_path / "theirs" / "pipe")
+    (tmp_path / "theirs" / "device").symlink_to("/dev/zero")
+    for name in ("link", "pipe", "device"):
+        with pytest.raises(StoreError, match=r"out of its folder|not a regular file"):
+            Notes(tmp_path / "theirs" / name, frozen=True)

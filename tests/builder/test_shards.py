@@ -255,7 +255,28 @@ def of_another_model(shard: Path) -> None:
     record.write_text(record.read_text().replace('"model": "one"', '"model": "two"'))
 
 
+def of_a_stranger(shard: Path) -> None:
+    """Answers that a view makes up for ever, which would fill the disk."""
+    with closing(sqlite3.connect(shard / "answers.sqlite")) as store:
+        (columns,) = store.execute(
+            "select group_concat(name) from pragma_table_info('answers')"
+        ).fetchone()
+        values = ",".join("n" if name == "key" else "0" for name in columns.split(","))
+        more = (
+            f"with recursive n as (select 1 n union all select n + 1 from n) select {values} from n"  # noqa: S608
+        )
+        store.executescript(f"drop table answers; create view answers ({columns}) as {more}")
+
+
+def link_of_a_stranger(shard: Path) -> None:
+    (shard.parent / "mine.sqlite").write_bytes((shard / "answers.sqlite").read_bytes())
+    (shard / "answers.sqlite").unlink()
+    (shard / "answers.sqlite").symlink_to(shard.parent / "mine.sqlite")
+
+
 REFUSED: dict[str, Callable[[Path], object]] = {
+    "answers.sqlite' has the view 'answers', expected the tables of a store of": of_a_stranger,
+    "cannot use the store of answers": link_of_a_stranger,
     "part 1 of 2 is missing: build it by `echo-hf build CONFIG --shard 1/2`": shutil.rmtree,
     "shard-1-of-2' has another 'splits' in its config than ": lambda shard: changed(
         shard, splits={"seed": 9}

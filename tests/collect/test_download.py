@@ -14,9 +14,10 @@ import pytest
 import yaml
 from datasets import Dataset
 from PIL import Image
+from PIL.PngImagePlugin import PngImageFile
 
 from echo_hf.builder.build import run_until
-from echo_hf.collect.download import Download
+from echo_hf.collect.download import Download, SignedImages
 from echo_hf.config.systems import shipped_config
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.progress import NullProgress
@@ -230,3 +231,28 @@ def test_a_build_fetches_what_posts_name(server: ImageServer, tmp_path: Path) ->
     assert results[-2].stats.noted == {"gone": 1}
     assert again[-1].dataset.to_list() == [sample]
     assert server.asked == {"/fox.png": 1, "/gone.png": 1}
+
+
+def test_large_images_are_compared_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few kilobytes may be a hundred million pixels, of which each thread would hold one."""
+    decoding: list[int] = []
+    most: list[int] = []
+    load = PngImageFile.load
+
+    def watched(self: Any) -> Any:
+        decoding.append(1)
+        most.append(len(decoding))
+        try:
+            return load(self)
+        finally:
+            decoding.pop()
+
+    images = {}
+    for number in range(6):
+        path = images[str(number)] = tmp_path / f"{number}.png"
+        Image.new("RGB", (4200, 4200), (40 * number, 0, 0)).save(path)
+    monkeypatch.setattr(PngImageFile, "load", watched)
+    SignedImages(images, lambda *_: None)
+    assert max(most) == 1

@@ -355,9 +355,11 @@ def test_what_is_no_text_file_is_named(file: Path, tmp_path: Path) -> None:
     absent = tmp_path / "none.yaml"
     example = "expected a YAML file, for example eval_configs/quickstart.yaml"
     assert _refused(absent) == f"no config {str(absent)!r}: {example}"
-    assert _refused(tmp_path).startswith(f"config {str(tmp_path)!r} is not a regular file: ")
+    assert _refused(tmp_path).startswith(
+        f"cannot read config {str(tmp_path)!r} (not a regular file): "
+    )
     file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
-    assert _refused(file).startswith(f"cannot read config {str(file)!r}: 'utf-8' codec can't")
+    assert _refused(file).startswith(f"cannot read config {str(file)!r} ('utf-8' codec can't")
 
 
 # --- searches ---

@@ -310,3 +310,35 @@ def test_real_ratings_and_people_are_scored(tmp_path: Path, test_data: Path) -> 
     assert agree(config, runs=runs).merged.counts.rankings == 3 * 179
     found = human_corrected(rows(tmp_path, "ratings"), rows(tmp_path, "human"))
     assert found.win_rate == human_corrected(rated, people).win_rate
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"judge": "wren", "rating": 1e308},
+        {"judge": "wren", "rating": -1e308},
+        {"judge": "wren", "rating": 10**30},
+        {"judge": "wren", "rating": 5, "repeat": 10**30},
+        {"judge": "wren", "rating": 5, "cost_usd": 1e300},
+        {"rater": "ada", "rank": 10**30},
+        {"rater": "ada", "score": 10**400},
+        {"judge": "wren", "rating": "9" * 5000},
+    ],
+)
+def test_a_number_beyond_any_scale_is_counted_and_the_others_stay(folder: Path, row: Any) -> None:
+    good = {"sample_id": "boat", "system": "ash", "judge": "wren", "rating": 4}
+    bad = {"sample_id": "fox", "system": "ash", **row}
+    done = taken(folder, written(folder / "rows.jsonl", good, bad), format="jsonl")
+    assert done.rows == {"ratings": 1}
+    assert done.left_out == {NotImported.NOT_OF_FORMAT: 1}
+
+
+def test_a_time_of_no_calendar_in_a_table_is_one_line(folder: Path) -> None:
+    import pyarrow as pa
+
+    vote = {"prompt": "draw boat", "left_model": "a", "right_model": "b", "vote_type": "tievote"}
+    table = pa.table({name: [value] for name, value in vote.items()})
+    times = pa.array([2**62]).cast(pa.timestamp("us"))
+    pq.write_table(table.append_column("when", times), folder / "votes.parquet")
+    with pytest.raises(RunError, match="a time that no calendar has"):
+        taken(folder, folder / "votes.parquet", format="genai_bench")

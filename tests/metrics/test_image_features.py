@@ -19,7 +19,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.errors import ScoreError, WeightsError
+from echo_hf.errors import ImageError, ScoreError, WeightsError
 from echo_hf.images.loader import load_rgb
 from echo_hf.metrics import color_shift
 from echo_hf.metrics.face_identity import Faces
@@ -302,17 +302,21 @@ def test_each_form_of_an_image_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_column_of_a_dataset_gives_the_files_that_it_holds(tmp_path: Path) -> None:
-    path = tmp_path / "a.jpg"
-    path.write_bytes(JPEG)
+    """A path in it is refused: the table may be a stranger's."""
     data = _dataset(
-        inputs=[[{"bytes": PNG}, {"path": str(path)}], [], None],
+        inputs=[[{"bytes": PNG}, {"bytes": JPEG}], [], None],
         output=[{"bytes": JPEG}, {"bytes": b"\x89PNG\r\n\x1a\nbroken"}, None],
     )
     assert list(samples_of(data["inputs"], data["output"])) == [
-        MetricSample((PNG, path), JPEG),
+        MetricSample((PNG, JPEG), JPEG),
         MetricSample((), b"\x89PNG\r\n\x1a\nbroken"),
         MetricSample((None,), None),
     ]
+    path = tmp_path / "a.jpg"
+    path.write_bytes(JPEG)
+    named = _dataset(image=[{"bytes": PNG}, {"path": str(path)}])["image"]
+    with pytest.raises(ImageError, match=r"row 1: an image holds '.*a\.jpg' in place of bytes"):
+        list(samples_of(named, named))
 
 
 @pytest.mark.parametrize("form", [None, "numpy"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import shutil
 from collections import defaultdict
 from importlib.util import module_from_spec, spec_from_file_location
@@ -347,6 +348,7 @@ def test_outputs_are_kept_for_judges(
 ) -> None:
     """Two gray stripes with a mean of 120, and an answer whose mean is 105, 115, 125 or 110."""
     monkeypatch.setenv("ECHO_HF_OUTPUTS", str(tmp_path / "kept"))
+    monkeypatch.setenv("ECHO_HF_ANSWERS", str(tmp_path))
     task, drawn = utils(lmms), tmp_path / "answer.png"
     drawn.write_bytes(DRAWN["birch <b>"])
     doc = {"id": "lamp", "prompt": "draw lamp", "input_images": [{"bytes": GIVEN, "path": None}]}
@@ -358,6 +360,33 @@ def test_outputs_are_kept_for_judges(
     images = [None, 5, "", [], [None], {"a": 1}, ["/nowhere.png"], ["x" * 5000]]
     for answer in ("", "no", "{}", "[]", *(json.dumps({"images": one}) for one in images)):
         assert task.process_results(doc, [answer])["drawn"] == 0
+
+
+def test_an_answer_and_an_id_lead_to_no_other_folder(
+    lmms: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer is a model's text, and an id a stranger's."""
+    answers, kept = tmp_path / "answers", tmp_path / "kept"
+    answers.mkdir()
+    monkeypatch.chdir(answers)
+    monkeypatch.setenv("ECHO_HF_OUTPUTS", str(kept))
+    (tmp_path / "own.png").write_bytes(DRAWN["ash"])
+    (answers / "link.png").symlink_to(tmp_path / "own.png")
+    (answers / "made.png").write_bytes(DRAWN["ash"])
+    os.mkfifo(answers / "pipe.png")
+    task, doc = utils(lmms), {"id": "lamp", "input_images": []}
+    strange = [str(tmp_path / "own.png"), "../own.png", "link.png", "pipe.png", "/etc/passwd"]
+    for path in (*strange, "/dev/zero", "file:///etc/passwd"):
+        answer = json.dumps({"images": [path]})
+        assert task.process_results(doc, [answer])["drawn"] == 0, path
+    assert not kept.exists()
+    answer = json.dumps({"images": ["made.png"]})
+    for name in ("../own", "/nowhere/own", "a/b", "..", "", ".hidden", "a\\b"):
+        with pytest.raises(ValueError, match="is no name of a file"):
+            task.process_results({**doc, "id": name}, [answer])
+    assert not kept.exists()
+    assert task.process_results(doc, [answer])["drawn"] == 1
+    assert [one.name for one in kept.iterdir()] == ["lamp.png"]
 
 
 @pytest.mark.extras

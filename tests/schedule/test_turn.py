@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -15,6 +16,7 @@ from echo_hf.cli import app
 from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed
 from echo_hf.errors import RunError
 from echo_hf.schedule.turn import COUNT, STEPS, UNFINISHED, KeptRun
+from tests.errors_for_tests import said_by
 from tests.local_hub import LocalHub
 from tests.schedule.conftest import NAME, REPO, SCHEDULE, Take, change
 
@@ -312,3 +314,56 @@ def test_files_of_others_are_not_mirrored_away(run: KeptRun, tmp_path: Path, pla
     with pytest.raises(RunError, match="has other files, which a turn would delete"):
         KeptRun(run.folder, tmp_path / place).fetch()
     assert names(tmp_path) == before
+
+
+def linked(run: KeptRun, name: str, to: Path) -> Path:
+    assert run.place is not None
+    path = run.place / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    path.symlink_to(to)
+    return path
+
+
+@pytest.mark.parametrize("name", ["stages", "pictures/ab", "pictures/ab/abcd", "more"])
+def test_a_turn_follows_no_link_in_what_is_kept(run: KeptRun, tmp_path: Path, name: str) -> None:
+    """Neither what it keeps nor what it fetches leads out of its folder."""
+    run.keep()
+    mine = tmp_path / "mine"
+    (mine / "collect").mkdir(parents=True)
+    (mine / "secret").write_text("a secret")
+    path = linked(run, name, mine / "secret" if name.endswith("abcd") else mine)
+    before = names(mine)
+    other = elsewhere(run)
+    for act in (other.fetch, run.fetch, run.keep):
+        said = said_by(RunError, act)
+        assert f"{str(path)!r} is neither a file nor a folder" in said
+    assert names(mine) == before
+    assert not other.folder.exists()
+
+
+def test_a_pipe_in_what_is_kept_does_not_hold_a_turn_up(run: KeptRun) -> None:
+    run.keep()
+    assert run.place is not None
+    os.mkfifo(run.place / "pipe")
+    said_by(RunError, elsewhere(run).fetch)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('{"kept": Infinity}', '{"kept": -1}', '{"kept": 1e300}', '{"kept": "2"}', "{}", "[]"),
+        *('{"kept": ' + "[" * 100_000, "[" * 5000, '{"kept": ' + "9" * 5000 + "}", "", "\x00"),
+        " " * 200_000,
+    ],
+)
+def test_a_count_that_is_none_is_one_line_and_what_is_kept_stays(run: KeptRun, text: str) -> None:
+    run.keep()
+    assert run.place is not None
+    (run.place / COUNT).write_text(text)
+    before = names(run.place)
+    other = elsewhere(run)
+    assert "does not say how often the run was kept" in said_by(RunError, other.fetch)
+    assert names(run.place) == before

@@ -100,14 +100,12 @@ SCHEMA = pa.schema(
 
 def test_each_reason_is_told_apart(tmp_path: Path) -> None:
     image = {"bytes": png("a"), "path": None}
-    (tmp_path / "b.png").write_bytes(png("b"))
     plain = {"prompt": "p", "sample_digest": "d", "input_images": [image], "missing_images": []}
     gone = {"column": "input_images", "index": 0}
     rows = Rows(
         "by hand",
         (
             {**plain, "id": "whole"},
-            {**plain, "id": "on disk", "input_images": [{"path": str(tmp_path / "b.png")}]},
             {**plain, "id": "output gone", "missing_images": [{**gone, "column": "output_images"}]},
             {**plain, "id": "flagged", "dehydrated": True},
             {**plain, "id": "gone", "missing_images": [gone]},
@@ -116,8 +114,7 @@ def test_each_reason_is_told_apart(tmp_path: Path) -> None:
         ),
     )
     found = rows.tasks(ImageStore(tmp_path / "inputs"))
-    assert [one.sample_id for one in found.tasks] == ["whole", "on disk", "output gone"]
-    assert found.tasks[1].inputs[0].sha256 == sha(png("b"))
+    assert [one.sample_id for one in found.tasks] == ["whole", "output gone"]
     assert found.left_out == {
         NoTask.DEHYDRATED: 1,
         NoTask.MISSING_INPUT: 2,

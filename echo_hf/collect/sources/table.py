@@ -30,8 +30,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from echo_hf._infra.parquet import opened_parquet
 from echo_hf.collect.fields import (
     COUNTS,
     EPOCH,
@@ -185,9 +185,10 @@ def table_rows(path: Path, columns: Sequence[str], below: str | None = None) -> 
 
 def _parquet(path: Path, columns: Sequence[str]) -> Rows:
     before = 0
-    with path.open("rb") as file, pq.ParquetFile(file) as table:
-        _check(path, columns, table.schema_arrow.names)
-        for batch in table.iter_batches(BATCH, columns=list(dict.fromkeys(columns))):
+    with opened_parquet(path) as table:
+        _check(path, columns, table.schema.names)
+        # A row that cannot be read is rejected, and those around it stay.
+        for batch in table.batches(list(dict.fromkeys(columns)), rows=BATCH, check=False):
             try:
                 rows = batch.to_pylist()
             except (ValueError, OverflowError):  # a time beyond Python's, a text that is no UTF-8

@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from huggingface_hub import HfApi
 
 from echo_hf._infra.atomic import write_json
+from echo_hf._infra.parquet import read_parquet
+from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.evaluation import Format, Reference
 from echo_hf.errors import HubError, MissingExtraError, SourceError, unknown
 from echo_hf.hub.remote import KIND, Remote, hub_errors
@@ -81,7 +82,7 @@ def read_reference(reference: Reference) -> PromptSet:
     for file in reference.path:
         place = f"reference {str(file)!r}"
         try:
-            content = file.read_bytes()
+            content = read_regular(file, most_bytes=MOST_FILE_BYTES)
         except OSError as error:
             raise SourceError(
                 f"cannot read {place} ({error.strerror}): expected a file, relative to the config"
@@ -91,12 +92,14 @@ def read_reference(reference: Reference) -> PromptSet:
     return prompt_set(reference.name, rows, source={"files": sums, "column": reference.column})
 
 
+MOST_FILE_BYTES = 1 << 30
+
+
 def texts_of(content: bytes, form: Format, column: str, place: str) -> list[object]:
     """The prompts of a file; the place is what messages call it."""
     try:
         if form == "parquet":
-            table = pq.ParquetFile(pa.BufferReader(content)).read([column])
-            return list(table[column].to_pylist())
+            return list(read_parquet(io.BytesIO(content), columns=[column])[column].to_pylist())
         text = content.decode("utf-8-sig")
         if form == "text":
             lines = io.StringIO(text, newline=None).read().split("\n")
@@ -106,7 +109,7 @@ def texts_of(content: bytes, form: Format, column: str, place: str) -> list[obje
         raise SourceError(
             f"{place} has no column {column!r}: expected that of its prompts"
         ) from None
-    except (ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
+    except (OSError, ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
         raise SourceError(
             f"{place} is no {form} ({error_line(error)}): expected UTF-8, and a header and as many "
             "cells in each row, or one JSON object a line"
@@ -328,4 +331,6 @@ def _loaded(reference: Reference) -> list[object]:
         raise HubError(f"cannot load {place} ({error_line(error)})") from error
     if reference.column not in rows.column_names:
         raise SourceError(unknown("column", str(reference.column), rows.column_names, place))
-    return list(rows[reference.column])
+    # As Arrow has it: an image that this column may hold is not decoded, nor looked for.
+    found = rows.select_columns([reference.column]).with_format("arrow")[:]
+    return list(found[reference.column].to_pylist())
