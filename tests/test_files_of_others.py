@@ -113,7 +113,7 @@ OPENED: Mapping[str, set[str]] = {
             "cli/start.py",
             "cli/verb.py",
             "engines/prices.py",
-            "engines/rules.py",
+            "engines/phrases.py",
         ),
         *("hub/card.py", "hub/leaderboard.py", "prompts/__init__.py", "quickstart/run.py"),
         *("quickstart/systems.py", "quickstart/truth.py", "report/export.py", "report/report.py"),
