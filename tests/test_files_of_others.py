@@ -114,6 +114,7 @@ OPENED: Mapping[str, set[str]] = {
             "cli/verb.py",
             "engines/prices.py",
             "engines/phrases.py",
+            "engines/rules.py",
         ),
         *("hub/card.py", "hub/leaderboard.py", "prompts/__init__.py", "quickstart/run.py"),
         *("quickstart/systems.py", "quickstart/truth.py", "report/export.py", "report/report.py"),
