@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from echo_hf.engines.base import abstains
@@ -47,8 +49,13 @@ def as_it_stands(sample: Sample) -> dict[str, Any]:
     return {**sample, "screenshot": None, "output_images": outputs}
 
 
+@lru_cache(maxsize=4096)  # the samples of a thread share images
+def _layout_in(file: Path) -> Layout | None:
+    return layout_of(file)
+
+
 def _layout(images: ImageStore, digest: str) -> Layout | None:
     try:
-        return layout_of(images.path(digest))
+        return _layout_in(images.path(digest))
     except ImageError:  # lost or damaged since: who needs its pixels says so
         return None
