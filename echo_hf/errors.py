@@ -102,8 +102,8 @@ class MissingExtraError(EchoError):
 
 def install_command(extra: str) -> str:
     """What brings the packages of an extra; the same on every machine, since results quote it."""
-    # A name that no index has yet is anybody's to take.
-    return f'pip install "echo-hf[{extra}]"; until it is on an index, in a checkout ".[{extra}]"'
+    # Until an index has the name, it is anybody's to take there.
+    return f'pip install "echo-hf[{extra}]", or ".[{extra}]" in a checkout'
 
 
 def unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> str:
