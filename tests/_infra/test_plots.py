@@ -119,7 +119,7 @@ def test_without_matplotlib_the_extra_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(
-        MissingExtraError, match=r'^plot needs .*: pip install "echo-hf\[plot\]", or until'
+        MissingExtraError, match=r'^plot needs .*: pip install "echo-hf\[plot\]", or'
     ):
         result.plot()
 
