@@ -21,7 +21,7 @@ VLLM_SETTINGS := PYTHONPATH=$(CURDIR)/tests/vllm_environment VLLM_ENABLE_V1_MULT
 # To import all other files as well, only to leave their tests out, takes half a minute.
 FILES_MARKED := grep -rlE --include='test_*.py'
 
-.PHONY: quickstart test test-package test-extras test-vllm test-latest test-lowest lock lint format docs clean
+.PHONY: quickstart test test-package test-extras test-vllm test-latest test-lowest lock audit lint format docs clean
 
 quickstart: $(VENV)/.installed
 	$(BIN)/echo-hf quickstart
@@ -67,6 +67,13 @@ lock: $(UV)
 			--no-annotate --no-emit-package echo-hf $(if $(UPGRADE),--upgrade) \
 			--output-file locks/$$environment.txt locks/$$environment.in || exit 1; \
 	done
+
+# Known vulnerabilities of the locked versions. Nothing of them is installed.
+audit: .venv-audit/.created locks/audit.txt
+	.venv-audit/bin/python -m pip install --quiet --requirement locks/audit.txt
+	for environment in core extras vllm docs; do \
+		.venv-audit/bin/pip-audit --no-deps --disable-pip --requirement locks/$$environment.txt || failed=1; \
+	done; test -z "$$failed"
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

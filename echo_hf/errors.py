@@ -97,7 +97,13 @@ class MissingExtraError(EchoError):
 
     def __str__(self) -> str:
         part, extra = self.args
-        return f'{part} needs packages that are not here: pip install "echo-hf[{extra}]"'
+        return f"{part} needs packages that are not here: {install_command(extra)}"
+
+
+def install_command(extra: str) -> str:
+    """What brings the packages of an extra; the same on every machine, since results quote it."""
+    # Until an index has the name, it is anybody's to take there.
+    return f'pip install "echo-hf[{extra}]", or ".[{extra}]" in a checkout'
 
 
 def unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> str:

@@ -317,6 +317,8 @@ class Doubt(Reason):
     LACKS_INPUT = "lacks_input", "it starts from an image that came with it; none is there"
     ROLES_CONTRADICT = "roles_contradict", "it lacks an image that the model gave it and elsewhere"
     SCREENSHOT_WHOLE = "screenshot_whole", "its images stand in a screenshot nobody has taken apart"
+    ASSUMED_BOXES = "assumed_boxes", "nobody has said how its model names places: nothing was cut"
+    COLLAGE = "collage", "an output looks like a sheet of several images, or like a window"
 
 
 class NotGold(Reason):
@@ -399,6 +401,7 @@ class Notice(Reason):
     IMAGE_NOT_THERE = "picture_not_there", "a possible input was not fetched; only for analysis"
     NOT_COMPLETED = "not_completed", "other images show completions of its template, it does not"
     COMPLETION_WITHOUT_IMAGE = "completion_without_picture", "no image shows what was completed"
+    SEVERAL_IMAGES = "several_images", "an output looks like a sheet of images, or like a window"
     NOT_PARSED = "not_parsed", "the images stand in a screenshot that is yet to be taken apart"
     WRONG_CONVENTION = "wrong_convention", "coordinates of another convention; nothing is cut out"
     DEGENERATE_BOX = "degenerate_box", "a box has no area in the screenshot; nothing is cut out"

@@ -107,6 +107,7 @@ def bundled_posts(place: str = BOARD) -> list[Post]:
 
 
 def config_over(folder: Path, posts: Iterable[Post], kind: str = KIND, **more: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "pictures").exists():
         shutil.copytree(IMAGES, folder / "pictures")
     lines = [json.dumps(post, ensure_ascii=False) for post in posts]
@@ -114,7 +115,8 @@ def config_over(folder: Path, posts: Iterable[Post], kind: str = KIND, **more: A
     config = yaml.safe_load(shipped_config().read_text("utf-8"))
     config["posts"] = [{"source": "jsonl", "path": "posts.jsonl"}]
     (folder / "answers.jsonl").write_text(answers(), "utf-8")
-    given = {"model": "one"} if kind == KIND else {"path": "answers.jsonl"}
+    said = {"model": "one", "coordinates": "rel_1000"}
+    given = said if kind == KIND else {"path": "answers.jsonl"}
     config["engines"] = {"text": {"kind": kind, **given}}
     (folder / "config.yaml").write_text(yaml.safe_dump({**config, **more}), "utf-8")
     return folder / "config.yaml"

@@ -31,7 +31,8 @@ def test_one_except_clause_catches_every_user_error() -> None:
 
 def test_a_missing_extra_says_what_to_install() -> None:
     assert str(MissingExtraError("the vllm engine", "vllm")) == (
-        'the vllm engine needs packages that are not here: pip install "echo-hf[vllm]"'
+        'the vllm engine needs packages that are not here: pip install "echo-hf[vllm]", or '
+        '".[vllm]" in a checkout'
     )
 
 

@@ -18,7 +18,15 @@ from echo_hf._infra.atomic import complete, held
 from echo_hf.apps.events import EVENTS_FILE, Event, EventLog, Lease, Leases, decisions, standing
 from echo_hf.apps.page import Address, AskedPage, Place, ShownImages, rendered, serve
 from echo_hf.builder.build import RUNS, opened
-from echo_hf.builder.review import Case, Triage, doubts_in, made_decision, read_cases, triage
+from echo_hf.builder.review import (
+    Case,
+    Triage,
+    boxes_changes,
+    doubts_in,
+    made_decision,
+    read_cases,
+    triage,
+)
 from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import (
     FILE,
@@ -36,8 +44,9 @@ from echo_hf.errors import ImageError, ReviewError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Reject
 from echo_hf.report.markup import printable
-from echo_hf.samples.boxes import upright_size
+from echo_hf.samples.boxes import Convention, upright_size
 from echo_hf.samples.extract import LONGEST_PROMPT
+from echo_hf.samples.held_boxes import HeldBoxes
 
 APP = "review"
 OPEN = "open"
@@ -105,6 +114,13 @@ def is_settled(last: Decision | None, row: Row) -> bool:
     return last is not None and last.decision in SETTLED and last.is_about(row)
 
 
+def may_read_boxes(row: Row, decided: Mapping[str, Decision], person: str) -> bool:
+    """Whether nobody settled a sample, or changed it but this person."""
+    last = decided.get(row["id"])
+    is_mine = last is not None and last.decision == "edit" and last.reviewer == person
+    return last is None or last.decision == "withdraw" or not last.is_about(row) or is_mine
+
+
 def waits(row: Row, last: Decision | None, person: str, own: Collection[str]) -> bool:
     if last is None or last.decision in ("edit", "withdraw") or not last.is_about(row):
         return True
@@ -126,7 +142,7 @@ class ReviewController:
     def of(
         cls, cases: Mapping[str, Case], duplicates: Mapping[str, str], root: Path
     ) -> ReviewController:
-        def turn(case: Case) -> tuple[int, bool, int]:
+        def turn(case: Case) -> tuple[bool, int, bool, int]:
             return triage(case.row, case.notices, duplicates.get(case.row["id"])).turn
 
         queue = {case.row["id"]: case for case in sorted(cases.values(), key=turn)}
@@ -193,6 +209,7 @@ class ReviewController:
             base=acts[-1].id if acts else 0,
             number=list(self.cases).index(subject) + 1,
             total=len(self.cases),
+            readings=self._readings(case),
             done=sum(is_settled(known[name], one.row) for name, one in self.cases.items()),
             lent=lease if lease and lease.person != person else None,
             can_undo=bool(without_opening(standing(own))),
@@ -225,6 +242,8 @@ class ReviewController:
                 for one in now.conflict:
                     if one.id == action.get("event"):
                         return self._write(now, one.action, one.payload, action)
+            case "boxes":
+                return self._read_boxes(now, action.get("convention"))
             case str() if kind in ACTIONS:
                 return self._decide(now, kind, action)
         return self.view(person)
@@ -257,6 +276,38 @@ class ReviewController:
         self.leases.give_back(subject, person)
         self._next(person, subject)
         return self.view(person, told=f"{TOLD[kind]} {subject}")
+
+    def _read_boxes(self, now: View, convention: object) -> View:
+        """Reads the held boxes of all samples so, but for those that somebody else has changed."""
+        if convention not in [one.convention for one in now.readings]:
+            return now
+        cut, decided = 0, self.decided().by_id
+        mine = [one for one in self.held if may_read_boxes(one.row, decided, now.person)]
+        for case in mine:
+            try:
+                changes = boxes_changes(case, Convention(convention), self.images)
+            except ReviewError:  # it stays open, and doubtful
+                continue
+            made = made_decision(case.row, "edit", changes=changes)
+            self.log.append(APP, case.row["id"], now.person, "edit", payload_of(made))
+            cut += 1
+        self.catch_up()
+        left = len(self.held) - cut
+        said = f"boxes read as {convention}: {cut} cut, {left} left as they were"
+        return self.view(now.person, told=said)
+
+    @property
+    def held(self) -> list[Case]:
+        """The samples whose boxes wait for a convention."""
+        return [one for one in self.cases.values() if HeldBoxes.of(one.row)]
+
+    def _readings(self, case: Case) -> list[Reading]:
+        boxes = HeldBoxes.of(case.row)
+        if boxes is None:
+            return []
+        every = [one for one in (HeldBoxes.of(case.row) for case in self.held) if one]
+        conventions = sorted(Convention, key=lambda one: one != boxes.asked)
+        return [Reading.of(boxes, one, every) for one in conventions]
 
     def _undo(self, person: str) -> View:
         acts = without_opening(standing(self.log.events(APP, person=person)))
@@ -409,6 +460,32 @@ class Form:
         return Edit(self.prompt, self.quality, self.roles, boxes)
 
 
+class Reading(NamedTuple):
+    """What the held boxes of a sample are if its model names places in this way.
+
+    `parts` has role, left, top, width and height of each box in percent of the screenshot.
+    """
+
+    convention: str
+    model: str
+    is_asked: bool
+    parts: Sequence[tuple[str, float, float, float, float]]
+    fits: int
+    samples: int
+
+    @classmethod
+    def of(cls, held: HeldBoxes, convention: Convention, every: Sequence[HeldBoxes]) -> Reading:
+        boxes, (wide, high) = held.read_as(convention), held.original
+        parts = [
+            (role, 100 * a / wide, 100 * b / high, 100 * (c - a) / wide, 100 * (d - b) / high)
+            for role, some in ((INPUT, boxes.inputs), (OUTPUT, boxes.outputs))
+            for a, b, c, d in some
+        ]
+        fits = sum(one.read_as(convention).usable for one in every)
+        asked = convention == held.asked
+        return cls(str(convention), held.model, asked, parts, fits, len(every))
+
+
 @dataclass(frozen=True)
 class View:
     person: str
@@ -426,6 +503,7 @@ class View:
     done: int
     lent: Lease | None
     can_undo: bool
+    readings: Sequence[Reading]
     saved: datetime | None
     problem: str = ""
     told: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from echo_hf._infra.atomic import complete
-from echo_hf._infra.text import counted
+from echo_hf._infra.text import MARK, counted
 from echo_hf.builder.build import RUNS, BuildRun, opened
 from echo_hf.config.checks import first_error
 from echo_hf.config.loading import Config
@@ -25,6 +26,7 @@ from echo_hf.curate.decisions import (
     Changes,
     Decided,
     Decision,
+    Decisions,
     append_decisions,
     cleaned_in,
     images_of,
@@ -34,7 +36,11 @@ from echo_hf.curate.edits import Edit, checked_changes, edited_sample, reviewed_
 from echo_hf.curate.privacy import CLEANED_SAMPLES, in_clean
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError, RunError, unknown
+from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Doubt, Notice, Reject, Status
+from echo_hf.samples.boxes import MENDED, Convention
+from echo_hf.samples.held_boxes import HeldBoxes
+from echo_hf.samples.spans import squeezed
 from echo_hf.tables import SAMPLES
 
 BEFORE = "privacy"  # the stage whose samples are reviewed
@@ -123,6 +129,29 @@ def made_decision(
         raise ReviewError(first_error(error, f"sample {row['id']!r}", Decision)) from None
 
 
+def boxes_edit(row: Row, convention: Convention) -> Edit:
+    """The edit that cuts a sample's screenshot by its held boxes, as `screenshots` would have."""
+    boxes_held = HeldBoxes.of(row)
+    if boxes_held is None:
+        raise ReviewError(f"sample {row['id']!r} has no boxes that wait for a convention")
+    boxes = boxes_held.read_as(convention)
+    if not boxes.usable:
+        notice, told = next(one for one in boxes.findings if one[0] not in MENDED)
+        raise ReviewError(f"sample {row['id']!r}: {told}, read as {convention}: {notice.meaning}")
+    read = (boxes_held.prompt or "").strip()
+    is_new = not MARK.search(read) and squeezed(read) not in ("", squeezed(row["prompt"]))
+    # Inputs in a screenshot take the place of those that were posted beside it.
+    roles = dict.fromkeys(row["input_images"] or (), "neither") if boxes.inputs else {}
+    crops = [("input", box) for box in boxes.inputs] + [("output", box) for box in boxes.outputs]
+    return Edit(read if is_new else None, row["quality"], roles, crops)
+
+
+def boxes_changes(case: Case, convention: Convention, images: ImageStore) -> Changes | None:
+    """What follows from reading the held boxes of a sample so; their crops are kept."""
+    edit = boxes_edit(case.row, convention)
+    return checked_changes(case.row, case.context, edit, images, case.taken)
+
+
 def _read(run: BuildRun, stage: str, *columns: str, part: str = "kept") -> list[Row]:
     file = complete(run.folder.stage(stage)) / f"{part}.parquet"
     return pq.read_table(file, columns=list(columns)).to_pylist() if file.exists() else []
@@ -131,6 +160,12 @@ def _read(run: BuildRun, stage: str, *columns: str, part: str = "kept") -> list[
 def doubts_in(row: Row) -> tuple[str, ...]:
     """The doubts that keep a sample from being a candidate of the benchmark."""
     return tuple(row["doubts"] or ()) if row["quality"] == "Benchmark" else ()
+
+
+def turn_of(row: Row) -> tuple[bool, bool]:
+    """Boxes that wait for a convention come first: one decision is about many samples."""
+    doubts = doubts_in(row)
+    return Doubt.ASSUMED_BOXES not in doubts, not doubts
 
 
 @dataclass(frozen=True)
@@ -161,7 +196,7 @@ def open_reviews(config: Config | Path | str, *, runs: Path | str = RUNS) -> Rev
         waiting += [{**row, "review": placed.decisions.open_reasons(row)} for row in rows]
         path = run.folder.images.path
         found = []
-        for one in sorted(waiting, key=lambda one: not doubts_in(one)):
+        for one in sorted(waiting, key=turn_of):
             images = tuple(map(path, images_of(one)))
             why = (*doubts_in(one), *one["review"])
             found.append(OpenReview(one["id"], why, one["prompt"], images))
@@ -176,6 +211,7 @@ def decide(
     flag: Iterable[str] = (),
     withdraw: Iterable[str] = (),
     edits: Mapping[str, Edit] | None = None,
+    boxes: str | None = None,
     note: str | None = None,
     reviewer: str | None = None,
     runs: Path | str = RUNS,
@@ -195,6 +231,8 @@ def decide(
                 f"no sample {unknown_names[0]!r} in the last build: `echo-hf review` lists what is "
                 "open"
             )
+        if boxes is not None:
+            made += _boxes_decided(run, cases, before, boxes, note, reviewer)
         for name, decided in given.items():
             case, changes = cases[name], None
             if decided != "withdraw" and name in edits:
@@ -205,6 +243,33 @@ def decide(
             row = case.row
             made.append(made_decision(row, decided, note=note, reviewer=reviewer, changes=changes))
         append_decisions(file, made)
+    return made
+
+
+def _boxes_decided(
+    run: BuildRun,
+    cases: Mapping[str, Case],
+    before: Decisions,
+    boxes: str,
+    note: str | None,
+    reviewer: str | None,
+) -> list[Decision]:
+    """An edit of each sample whose held boxes can be read so, and that nobody has settled."""
+    if boxes not in [str(one) for one in Convention]:
+        raise ReviewError(unknown("convention", boxes, [str(one) for one in Convention]))
+    waiting = [case for case in cases.values() if HeldBoxes.of(case.row)]
+    if not waiting:
+        raise ReviewError("no boxes wait for a convention: there is nothing to read")
+    made = []
+    for case in waiting:
+        last = before.by_id.get(case.row["id"])
+        if last and last.decision in ("keep", "remove") and last.is_about(case.row):
+            continue
+        with suppress(ReviewError):  # it stays open, and doubtful
+            changes = boxes_changes(case, Convention(boxes), run.folder.images)
+            made.append(
+                made_decision(case.row, "edit", note=note, reviewer=reviewer, changes=changes)
+            )
     return made
 
 
@@ -220,7 +285,6 @@ DOUBTFUL = frozenset(
         Notice.BLANK_LEFT,
         Notice.TEMPLATE_LEFT,
         Notice.NOT_COMPLETED,
-        Notice.ASSUMED_CONVENTION,
         Notice.CLAMPED_BOX,
         Notice.DUPLICATE_BOX,
         Notice.REPLACED_INPUT,
@@ -253,11 +317,13 @@ class Triage:
     verdict: Fitness
     look_at: tuple[str, ...] = ()
     doubted: bool = False
+    assumed: bool = False
 
     @property
-    def turn(self) -> tuple[int, bool, int]:
-        """Whose turn it is: those for manual review, the doubtful, those with most to see first."""
-        return list(Fitness).index(self.verdict), not self.doubted, -len(self.look_at)
+    def turn(self) -> tuple[bool, int, bool, int]:
+        """Whose turn it is: first what settles many, then by verdict, doubts, how much to see."""
+        order = list(Fitness).index(self.verdict)
+        return not self.assumed, order, not self.doubted, -len(self.look_at)
 
 
 def triage(
@@ -280,7 +346,8 @@ def triage(
     look_at = (*named, *open_reasons, *_to_see(row), *(known[one].meaning for one in noticed))
     if row["quality"] != "Benchmark" and not open_reasons:
         return Triage(Fitness.DISCARD, ("for analysis only: not in the benchmark", *look_at))
-    return Triage(Fitness.MANUAL if look_at else Fitness.BENCHMARK, look_at, bool(doubts))
+    verdict = Fitness.MANUAL if look_at else Fitness.BENCHMARK
+    return Triage(verdict, look_at, bool(doubts), Doubt.ASSUMED_BOXES in doubts)
 
 
 def _to_see(row: Row) -> list[str]:

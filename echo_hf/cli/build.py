@@ -274,6 +274,7 @@ def check_engine(
     runs: Runs = DEFAULT_RUNS,
     offline: Offline = False,
     errors: bool = flag("--errors", "Show what was wrong; with --half tune only."),
+    boxes: bool = flag("--boxes", "Find out how its model names places in an image; nothing else."),
 ) -> Told:
     """Measure how well an engine does each stage. Careful readers wrote down what is right."""
     from echo_hf.builder.gold import check
@@ -284,6 +285,17 @@ def check_engine(
         raise ConfigError("--model is that of --engine: name both")
     options = {} if model is None else {"model": model}
     chosen = None if engine is None else EngineChoice(kind=engine, **options)
+    if boxes:
+        if gold is not None or stage or errors:
+            raise ConfigError(
+                "--boxes draws its own images: leave out --gold, --stage and --errors"
+            )
+        from echo_hf.builder.gold.boxes import check_boxes
+
+        with watching() as watch:
+            found = check_boxes(config, engine=chosen, runs=runs, offline=offline, watch=watch)
+        build_view.show_boxes(watch.console, found)
+        return vars(found)
     how: Told = {"gold": gold, "half": half, "stages": stage or None, "errors": errors}
     with watching() as watch:
         result = check.check_engine(
@@ -300,6 +312,11 @@ def review(
     remove: Names = choice(None, "ID of a sample to leave out.", "--remove"),
     flag: Names = choice(None, "ID of a sample to leave for somebody else to decide.", "--flag"),
     withdraw: Names = choice(None, "ID of a sample whose decision is withdrawn.", "--withdraw"),
+    boxes: str | None = choice(
+        None,
+        "CONVENTION: cut all screenshots whose boxes wait for it: abs_resized, rel_1000, rel_1 or "
+        "rel_1000_yx.",
+    ),
     note: str | None = choice(None, "Why, kept with the decisions."),
     reviewer: str | None = choice(None, "Your pseudonym, kept with them."),
     app: bool = flag("--app", "Review in a browser: also prompts, roles and crops."),
@@ -325,20 +342,23 @@ def review(
     console = terminal()
     if config.is_dir():  # a release: its run has the config that made it
         config, runs = config.resolve().parent / "config.yaml", config.resolve().parent.parent
-    decided = {"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw}
+    named = {"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw}
+    decided: Told = {**named, "boxes": boxes}
     asked = [f"--{name}" for name, value in {**decided, "app": app, "gold": gold}.items() if value]
     # What would be left undone is refused.
     if len(asked) > 1 and asked[-1] in ("--app", "--gold"):
         raise ReviewError(f"{asked[0]} and {asked[-1]} are two things: give one at a time")
     if (note or reviewer) and not any(decided.values()):
         raise ReviewError(
-            "--note and --reviewer go with a decision: add --keep, --remove, --flag or --withdraw"
+            "--note and --reviewer go with a decision: add --keep, --remove, --flag, --withdraw or "
+            "--boxes"
         )
     if (people or anyone) and not app:
         raise ReviewError("--people and --anyone go with --app: add it")
     if any(decided.values()):
-        named: Told = {what: names or () for what, names in decided.items()}
-        made = reviews.decide(config, **named, note=note, reviewer=reviewer, runs=runs)
+        about: Told = {what: names or () for what, names in named.items()}
+        said: Told = {"boxes": boxes, "note": note, "reviewer": reviewer}
+        made = reviews.decide(config, **about, **said, runs=runs)
         for one in made:
             say(console, f"{one.decision}  {one.id}")
         say(console, f"written down; what makes it count: echo-hf build {config}")

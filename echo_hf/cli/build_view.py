@@ -14,12 +14,13 @@ from rich.text import Text
 from echo_hf._infra.console import plain_table, say
 from echo_hf._infra.text import counted, percent, plain
 from echo_hf.cli.progress import LONGEST_REMARK
-from echo_hf.reasons import RefreshEnd
+from echo_hf.reasons import Doubt, RefreshEnd
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
     from echo_hf.apps.takedown import Removal
+    from echo_hf.builder.gold.boxes import BoxesCheck
     from echo_hf.builder.gold.check import CheckResult
     from echo_hf.builder.refresh import Refresh, Refreshed
     from echo_hf.builder.review import Reviews
@@ -379,6 +380,25 @@ def _footer(result: CheckResult) -> Iterator[str]:
         yield f"These answers cost ${sum(cost):.2f}."
 
 
+def show_boxes(console: Console, found: BoxesCheck) -> None:
+    name = f"{found.engine.kind} {found.engine.options.get('model') or ''}".strip()
+    said = "assumed" if found.is_assumed else "known"
+    title = f"{plain(name, 400)}, asked for {found.asked} ({said})"
+    console.print(Text(f"\n{title}\n", "bold"))
+    shares = sorted(found.shared.items(), key=lambda one: -one[1])
+    rows = [(convention, tenths(share)) for convention, share in shares]
+    console.print(plain_table("boxes read as", "% of the area shared", rows=rows))
+    console.print()
+    if found.convention is None:
+        told = f"it cannot be said: {found.answered} of {found.images} images were answered"
+        say(console, f"{told}, and no convention is clearly nearest", "yellow")
+    elif found.convention == found.asked and not found.is_assumed:
+        say(console, f"it answers in {found.convention}, as is known of it")
+    else:
+        say(console, f"it answers in {found.convention}")
+        say(console, f"next: coordinates: {found.convention} in the section of that engine")
+
+
 def show_errors(console: Console, result: CheckResult) -> None:
     for measure in result.measures:
         if measure.errors:
@@ -440,5 +460,8 @@ def show_open(console: Console, reviews: Reviews, config: Path) -> None:
     if not count:
         say(console, "nothing is open for review")
         return
+    if held := sum(Doubt.ASSUMED_BOXES in one.reasons for one in reviews.open):
+        told = f"boxes of {counted(held, 'sample')} wait for a convention"
+        say(console, f"{told}: echo-hf review {config} --boxes CONVENTION, or --app shows them all")
     told = "1 sample is" if count == 1 else f"{count:,} samples are"
     say(console, f"{told} open; decide with: echo-hf review {config} --keep ID --remove ID")

@@ -14,6 +14,7 @@ from echo_hf._infra.console import plain_table, say, show_table
 from echo_hf._infra.text import counted, disarmed, escaped, in_place, percent, plain, rounded
 from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.planner import UNKNOWN, Expected, Range, shown_dollars, shown_time
+from echo_hf.errors import install_command
 from echo_hf.judging.audit import Audited
 from echo_hf.judging.board import judge_names
 from echo_hf.judging.judge import BASIS
@@ -63,7 +64,7 @@ def what_to_do(systems: Sequence[SystemListing]) -> Iterator[str]:
     """How to come by what is missing to run systems; then what the same seed gives with each."""
     extras = sorted({one.extra for one in systems if one.extra})
     if extras:
-        yield f'[{extras[0]}]: pip install "echo-hf[{extras[0]}]", and so on'
+        yield f"[{extras[0]}]: {install_command(extras[0])}, and so on"
     if any(not is_set for one in systems for is_set in one.keys.values()):
         yield "a name in capitals: set this environment variable to your key"
     if any(one.no_folder for one in systems):

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, terminal
 from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told, choice, watching
-from echo_hf.errors import ConfigError, UnknownSizeError, unknown
+from echo_hf.errors import ConfigError, UnknownSizeError, install_command, unknown
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -89,7 +89,7 @@ def engines(
             one["takes"] = taken = needs.chooses()
             state = Text(f"takes {taken}", "green") if taken else Text("finds neither", "yellow")
         elif needs.missing:
-            install = f'pip install "echo-hf[{needs.extra}]"'
+            install = install_command(str(needs.extra))
             state = Text(f"{', '.join(needs.missing)} missing: {install}", "yellow")
         table.add_row(Text(name, "bold"), Text(needs.about), state)
         told.append(one)
@@ -307,7 +307,7 @@ def _machine(what: str) -> tuple[dict[str, str], list[str]]:
     if kind == "rules":
         return fields, [REMARKS[what]]
     needs = engine_needs()["vllm" if kind == "vllm" else "openai"]
-    remarks = [f'first: pip install "echo-hf[{needs.extra}]"'] if needs.missing else []
+    remarks = [f"first: {install_command(str(needs.extra))}"] if needs.missing else []
     if kind == "server":
         remarks.append(f"model: write what {url!r} calls its own, which has to see images")
     return fields, remarks

@@ -208,16 +208,22 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+Coordinates = Literal["abs_resized", "rel_1000", "rel_1", "rel_1000_yx"]
+
+
 class EngineChoice(BaseModel):
     """Who answers: a kind of engine and its options, which the engine itself checks.
 
     Attributes:
         kind: Name of the engine; `echo-hf engines` lists them.
+        coordinates: What the numbers of its model's boxes mean, where that is not known;
+            `echo-hf check-engine --boxes` tells it.
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
     kind: str
+    coordinates: Coordinates | None = None
 
     @property
     def options(self) -> dict[str, Any]:

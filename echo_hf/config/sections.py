@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from echo_hf.config.checks import File, License, Name, Prose, Section, Whole, Words, matching
+from echo_hf.config.checks import (
+    Coordinates,
+    File,
+    License,
+    Name,
+    Prose,
+    Section,
+    Whole,
+    Words,
+    matching,
+)
 from echo_hf.config.collection import Columns, FetchPolicy, Search
 from echo_hf.errors import ConfigError
 from echo_hf.reasons import Reason
@@ -268,12 +278,13 @@ class ScreenshotsOptions(ModelOptions):
 
     Attributes:
         engine: Name of one of the config's engines; it has to see images.
-        convention: What the numbers of its boxes mean; `auto` tells it by the model.
+        convention: What the numbers of its boxes mean; `auto` tells it by the engine's
+            `coordinates`, else by the model.
         inset: Pixels to leave out along each side of a box, 10 in the released benchmark.
     """
 
     engine: str = "vision"
-    convention: Literal["auto", "abs_resized", "rel_1000", "rel_1", "rel_1000_yx"] = "auto"
+    convention: Literal["auto", Coordinates] = "auto"
     inset: Annotated[Whole, Field(ge=0, le=100)] = 0
 
 

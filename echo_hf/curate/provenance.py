@@ -27,7 +27,7 @@ NO_SOURCE = dict.fromkeys(("sha256", "role", "post_url", "url", "of", "box", "si
 # Of a stage: said by us, by the config, or by a guard in its own codes.
 OURS = frozenset(
     {"digest", "engine", "convention", "replaced_inputs", "looks", "protocol", "mode", "status"}
-    | {"reviewer", "at", "changed", "answered_by"}
+    | {"reviewer", "at", "changed", "answered_by", "sheet", "single"}
 )
 QUOTED = "quoted"
 ValuePath = tuple[str | int, ...]

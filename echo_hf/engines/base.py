@@ -26,7 +26,7 @@ from pydantic import BaseModel, ValidationError
 
 from echo_hf._infra import registry
 from echo_hf.config.checks import EngineChoice, first_error
-from echo_hf.errors import EngineError
+from echo_hf.errors import EngineError, install_command
 from echo_hf.reasons import Failed
 
 
@@ -302,13 +302,6 @@ def make_engine(kind: str, **options: Any) -> Engine:
 SERVER = "OPENAI_BASE_URL"
 KEY = "OPENAI_API_KEY"
 DEVICES = ("dev/nvidia0", "dev/kfd", "dev/dxg")
-NEITHER = (
-    f"engine 'auto' found neither vLLM with a GPU nor a server in {SERVER!r} or {KEY!r}: "
-    'on a machine with a GPU run pip install "echo-hf[vllm]"; '
-    "or start a server and run export OPENAI_BASE_URL=http://127.0.0.1:8000/v1; "
-    "or write {kind: transformers, model: ...} into the config and run "
-    'pip install "echo-hf[transformers]"'
-)
 
 
 def chosen() -> str | None:
@@ -322,7 +315,13 @@ def chosen() -> str | None:
 def _auto(**options: Any) -> Engine:
     kind = chosen()
     if kind is None:
-        raise EngineError(NEITHER)
+        raise EngineError(
+            f"engine 'auto' found neither vLLM with a GPU nor a server in {SERVER!r} or {KEY!r}: "
+            f"on a machine with a GPU run {install_command('vllm')}; "
+            "or start a server and run export OPENAI_BASE_URL=http://127.0.0.1:8000/v1; "
+            "or write {kind: transformers, model: ...} into the config and run "
+            f"{install_command('transformers')}"
+        )
     server = os.environ.get(SERVER) if kind == "openai" else None
     return make_engine(kind, **{**({"base_url": server} if server else {}), **options})
 

@@ -34,6 +34,9 @@ NAMES = (
     (re.compile(r"qwen[-_]?2[._]5[-_]?vl"), "qwen2_5_vl"),
     (re.compile(r"qwen[-_]?2[-_]?vl"), "qwen2_vl"),
     (re.compile(r"qwen[-_]?3([-_]?vl|[._]5)"), "qwen3_vl"),
+    # Made of Qwen2.5-VL and Qwen2-VL, with their processors.
+    (re.compile(r"ui[-_]?tars[-_]?1[._]5"), "qwen2_5_vl"),
+    (re.compile(r"ui[-_]?tars[-_]?\d+b"), "qwen2_vl"),
 )
 CONFIG = "config.json"
 OF_IMAGES = re.compile(r"(^|_)(vision|visual|images?|img|vit)(_|$)")  # keys of a config

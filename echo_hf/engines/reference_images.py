@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,6 +59,19 @@ class Vocabulary:
     stems: Mapping[str, Groups]
     unspaced: Mapping[str, Groups]
 
+    @cached_property
+    def longest(self) -> Mapping[str, int]:
+        """The length of the longest word without spaces that begins with each letter."""
+        found: dict[str, int] = {}
+        for word in self.unspaced:
+            found[word[0]] = max(len(word), found.get(word[0], 0))
+        return found
+
+    @cached_property
+    def beginnings(self) -> Groups:
+        """The first words of phrases of several."""
+        return frozenset(phrase.partition(" ")[0] for phrase in self.spaced if " " in phrase)
+
     def groups_of(self, word: str) -> Groups:
         if word in self.spaced:
             return self.spaced[word]
@@ -81,6 +94,11 @@ def _vocabulary() -> Vocabulary:
     return found
 
 
+@lru_cache(maxsize=10_000)
+def _groups_of(word: str) -> Groups:
+    return _vocabulary().groups_of(word)
+
+
 def _plain(text: str) -> str:
     return unicodedata.normalize("NFKC", straight(text)).lower()
 
@@ -89,7 +107,6 @@ def _tokens(clause: str) -> list[Token]:
     known, tokens = _vocabulary(), list[Token]()
     words = list(LETTERS.finditer(clause))
     of_word = {word.start(): number for number, word in enumerate(words)}
-    longest = max(map(len, known.unspaced))
     at = width = 0
 
     def add(text: str, groups: Groups, wide: int, is_spaced: bool = True) -> None:
@@ -98,16 +115,18 @@ def _tokens(clause: str) -> list[Token]:
         at, width = at + len(text), width + wide
 
     while at < len(clause):
-        tail = clause[at : at + longest]
+        tail = clause[at : at + known.longest.get(clause[at], 0)]
         inside = at > 0 and ord(clause[at - 1]) > 0x2E7F
         heads = (tail[:n] for n in range(len(tail), 0, -1))
         fits = (
             head for head in heads if head in known.unspaced and not (inside and head[-1] == " ")
         )
-        if text := next(fits, None):
+        if tail and (text := next(fits, None)):
             add(text, known.unspaced[text], len(text), is_spaced=False)
         elif at in of_word:
-            some = words[of_word[at] : of_word[at] + MOST_WORDS]
+            first = of_word[at]
+            begins = words[first].group() in known.beginnings
+            some = words[first : first + (MOST_WORDS if begins else 1)]
             for count in range(len(some), 1, -1):
                 text = clause[at : some[count - 1].end()]
                 names = known.spaced.get(" ".join(word.group() for word in some[:count]), NONE)
@@ -116,7 +135,7 @@ def _tokens(clause: str) -> list[Token]:
                     break
             else:
                 text = some[0].group()
-                add(text, known.groups_of(text), WORD)
+                add(text, _groups_of(text), WORD)
         elif clause[at].isspace():
             at += 1
         else:
@@ -440,7 +459,7 @@ def mentions_image(prompt: str) -> bool:
     return any(clause.has("image", "sent", "numbered") for clause in _clauses(prompt))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=2048)  # of a batch: what a stage asks about a row, its outcome asks again
 def _clauses(text: str) -> tuple[Clause, ...]:
     clauses, words = list[Clause](), 0
     for piece in CLAUSE_END.split(LETTERED.sub(r"\1 1", text)):

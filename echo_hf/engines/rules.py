@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import ImageOps
 from pydantic import ValidationError
 
@@ -22,6 +21,7 @@ from echo_hf.engines.base import ABSTAINED, Completion, ModelFree, Request, regi
 from echo_hf.engines.phrases import Phrases, lower_words, one_of, read_words, straight
 from echo_hf.engines.reference_images import QUOTED, asks_for_image, needs_image
 from echo_hf.images.loader import BadImageError, open_image
+from echo_hf.images.panes import runs
 
 Inputs = Mapping[str, Any]
 Answer = dict[str, Any]
@@ -455,8 +455,8 @@ def _panels(file: Path) -> list[tuple[int, int, int, int]] | None:
     ground = np.median(pixels[::32, flat], axis=(0, 1))
     strange = ((pixels < ground - FLAT) | (pixels > ground + FLAT)).any(axis=-1)
     found = []
-    for left, right in _runs(strange.any(axis=0)):
-        rows = _runs(strange[:, left:right].any(axis=1))
+    for left, right in runs(strange.any(axis=0)):
+        rows = runs(strange[:, left:right].any(axis=1))
         if len(rows) != 1:  # more than one image, or a label beside it
             return None
         found.append((left, rows[0][0], right, rows[0][1]))
@@ -465,12 +465,6 @@ def _panels(file: Path) -> list[tuple[int, int, int, int]] | None:
         return None
     apart = np.ptp([(top, bottom) for _, top, _, bottom in found], axis=0)
     return found if apart.max() <= WIDEST_GUTTER * height else None
-
-
-def _runs(lines: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Where lines follow each other without a break, as starts and ends."""
-    edges = np.flatnonzero(np.diff(np.r_[False, lines, False]))
-    return [(int(start), int(end)) for start, end in edges.reshape(-1, 2)]
 
 
 LETTERED = re.compile(r"\b[A-Z]{3,}\b")

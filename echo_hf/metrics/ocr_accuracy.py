@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.errors import ScoreError
+from echo_hf.errors import ScoreError, install_command
 from echo_hf.metrics.image_features import SampleFeatures, common_fields, prompted, reasons_of, seen
 from echo_hf.metrics.result import (
     Estimate,
@@ -261,7 +261,7 @@ class TextReader:
         except Exception as error:  # a missing file or libGL, onnxruntime's own errors
             raise ScoreError(
                 f"the text reader cannot be used ({error_line(error)}): expected rapidocr 3.10 "
-                'with its networks, as pip install "echo-hf[ocr]" installs it'
+                f"with its networks, as `{install_command('ocr')}` installs it"
             ) from error
         files = {name: (folder / name).read_bytes() for name in NETWORKS.values()}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}

@@ -50,15 +50,20 @@ class Convention(StrEnum):
 
 ASSUMED = Convention.REL_1000  # the one that no resizing disturbs
 # How each family of models was trained to answer; whoever asks it for another way gets worse boxes.
+# By what their makers say (`docs/how-to/check_engine.md` has the sources):
 OF_FAMILIES = {
-    "qwen2_vl": Convention.REL_1000,
-    "qwen2_5_vl": Convention.ABS_RESIZED,
+    "qwen2_vl": Convention.REL_1000,  # also UI-TARS
+    "qwen2_5_vl": Convention.ABS_RESIZED,  # also UI-TARS-1.5
     "qwen3_vl": Convention.REL_1000,
 }
 # Families whose images are resized by no rule that is known here, by the names of their models.
+# Nothing was found in writing of Gemma, Kimi-VL, Llama 4 and MiMo-VL: they are asked in the way
+# that is assumed, and nothing is cut by what they answer before somebody settles it.
 OF_NAMES = {
     re.compile(r"gemini"): Convention.REL_1000_YX,
     re.compile(r"glm-?\d(?:\.\d)?v"): Convention.REL_1000,
+    re.compile(r"intern[-_]?vl"): Convention.REL_1000,
+    re.compile(r"minicpm[-_]?[vo]"): Convention.REL_1000,
 }
 CORNERS = ": the upper left corner, then the lower right one"
 XY, YX = "Give each box as [x1, y1, x2, y2]", "Give each box as [y1, x1, y2, x2]"

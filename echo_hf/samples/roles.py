@@ -21,6 +21,7 @@ from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Doubt, Failed, Notice
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.sample import Finding, provenance_with
+from echo_hf.samples.sheets import without_sheets
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage, sums
 from echo_hf.samples.tasks import (
     AbsentImageAnswer,
@@ -49,8 +50,10 @@ class Roles(SampleStage):
 
     A template becomes one sample for each completion that an image shows; a prompt that people
     tried on images of their own, one for each. A template that stays one is for analysis. Trash
-    is not looked into. (Section 3.3, figure D.4; one call a sample, several where it has very many
-    images. A sample stays in quarantine until all are answered.)
+    is not looked into. An output whose pixels look like a sheet of several images or like a window
+    goes to `screenshots`; where no model said what it is, the sample has a doubt. (Section 3.3,
+    figure D.4; one call a sample, several where it has very many images. A sample stays in
+    quarantine until all are answered.)
 
     A candidate of the benchmark that has a task without inputs, and whose words mention an image,
     is asked about once more: whether it needs an image that is not there (doubt `lacks_input`).
@@ -175,7 +178,8 @@ class Roles(SampleStage):
             tasks = assigned.finish()
             findings += assigned.findings
             if tasks:
-                made = list(rows_of(row, tasks, made_by, assigned.may_show_minor))
+                rows = rows_of(row, tasks, made_by, assigned.may_show_minor)
+                made = [without_sheets(one, self.images, made_by, findings) for one in rows]
             else:
                 findings.append((Notice.NO_TASK, None))
                 made = [without_task(row, made_by)]

@@ -55,6 +55,12 @@ def texts_of(posts: Sequence[Post]) -> list[str]:
     return [*texts, *(one["alt_text"] or "" for post in posts for one in post["pictures"] or [])]
 
 
+def provenance_of(sample: Sample, stage: str) -> dict[str, Any]:
+    """What a stage said of how it made a sample."""
+    said: dict[str, Any] = json.loads(sample["provenance"] or "{}").get(stage, {})
+    return said
+
+
 def provenance_with(sample: Sample, stage: str, said: Mapping[str, Any]) -> str:
     return json.dumps(
         {**json.loads(sample["provenance"]), stage: said}, sort_keys=True, default=str

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from echo_hf._infra.text import MARK, share, shortened
 from echo_hf.config.loading import Config
@@ -22,6 +22,7 @@ from echo_hf.prompts import as_data
 from echo_hf.reasons import Doubt, Notice
 from echo_hf.samples.boxes import (
     AUTO,
+    MENDED,
     WORDS,
     Boxes,
     EngineFrames,
@@ -35,18 +36,37 @@ from echo_hf.samples.boxes import (
     upright_size,
 )
 from echo_hf.samples.extract import LONGEST_PROMPT
+from echo_hf.samples.held_boxes import HeldBoxes
 from echo_hf.samples.sample import Finding, Sample, provenance_with, sample_digest, texts_of
+from echo_hf.samples.sheets import as_it_stands, is_suspected
 from echo_hf.samples.spans import SpanIndex, squeezed
 from echo_hf.samples.stage import Outcome, Question, Row, SampleStage, sums
 from echo_hf.samples.tasks import doubts_of
 
 MOST_BOXES = 32
 LONGEST_SHOWN_PROMPT = 6000  # no window shows more at a time; a longer one is still read
+# What is added for an output that was not called a screenshot by anybody.
+SUSPECTED = (
+    "Straight seams suggest that it holds several pictures, or is a window. Where it is one "
+    "picture all the same, such as a page of a comic or a grid that was asked for as one, give one "
+    "output box around all of it."
+)
 LARGEST = 100_000  # no image has a longer side
 LONGEST_TEXT, LONGEST_TEXTS = 4000, 16_000
 
+
+def _without_key(box: Any) -> Any:
+    """The numbers of a box that a model gives in its own form: {"bbox_2d": [...], "label": ...}."""
+    if isinstance(box, dict):
+        return next((box[key] for key in NATIVE_KEYS if key in box), box)
+    return box
+
+
+NATIVE_KEYS = ("bbox_2d", "box_2d", "bbox")
 Coordinate = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
-GivenBox = Annotated[list[Coordinate], Field(min_length=4, max_length=4)]
+GivenBox = Annotated[
+    list[Coordinate], Field(min_length=4, max_length=4), BeforeValidator(_without_key)
+]
 GivenBoxes = Annotated[list[GivenBox], Field(max_length=MOST_BOXES)]
 
 
@@ -65,17 +85,34 @@ class ScreenshotsAnswer(BaseModel):
     inputs: GivenBoxes
     outputs: GivenBoxes
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_native(cls, said: Any) -> Any:
+        """An answer in a model's own form: a list of boxes, each with a label."""
+        if not isinstance(said, list):
+            return said
+        boxes: dict[str, list[Any]] = {"input": [], "output": []}
+        for box in said:
+            label = str(box.get("label", "")).lower() if isinstance(box, dict) else ""
+            roles = [role for role in boxes if role in label]
+            if len(roles) != 1:
+                raise ValueError("a box has no label that says input or output")
+            boxes[roles[0]].append(box)
+        return {"inputs": boxes["input"], "outputs": boxes["output"]}
+
 
 @dataclass(frozen=True)
 class Screenshots(SampleStage):
     """Reads the prompt in a screenshot of a conversation, and cuts out what went in and came out.
 
-    Collages are taken apart the same way. (Section 3.3, figure D.5; one call a screenshot.)
+    Collages are taken apart the same way. (Section 3.3, figure D.5; one call a screenshot.) An
+    output that looked like a sheet of images stays one where the model calls it a single image.
 
     What the numbers of a box mean follows from the engine's signature; `convention` says it where
-    the model is not known. A sample goes on as it came, for analysis only and with a notice that
-    says why, where its call failed, or the boxes are doubtful: none can be placed, or one is empty,
-    tiny, the whole screenshot, or overlaps another.
+    the model is not known. Until it is said, nothing is cut: the sample keeps the boxes as they
+    were answered, with a doubt. A sample goes on as it came, for analysis only and with a notice
+    that says why, where its call failed, or the boxes are doubtful: none can be placed, or one is
+    empty, tiny, the whole screenshot, or overlaps another.
 
     Boxes are whole pixels of the upright image, right and bottom being the first pixels outside,
     in reading order; crops of outputs stand before outputs that others posted, crops of inputs in
@@ -103,10 +140,12 @@ class Screenshots(SampleStage):
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage for the config's target, which knows the family of its engine's model."""
-        options = config.engines[config.stages.screenshots.engine].options
-        model = options.get("model")
-        family = options.get("family") or (family_of(str(model)) if model else None)
-        return replace(super().from_config(config, images), family=family)
+        engine = config.engines[config.stages.screenshots.engine]
+        model = engine.options.get("model")
+        family = engine.options.get("family") or (family_of(str(model)) if model else None)
+        made = super().from_config(config, images)
+        convention = engine.coordinates or AUTO if made.convention == AUTO else made.convention
+        return replace(made, family=family, convention=convention)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
@@ -120,13 +159,16 @@ class Screenshots(SampleStage):
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides the result, with the words that ask for boxes."""
-        return {**super().describe(), "coordinates": {str(one): WORDS[one] for one in WORDS}}
+        coordinates = {str(one): WORDS[one] for one in WORDS}
+        return {**super().describe(), "coordinates": coordinates, "suspected": SUSPECTED}
 
     def questions(self, row: Row) -> Iterator[Question]:
         """The screenshot, where there is one that is not taken apart yet."""
         if isinstance(frame := self._frame(row), Frame):
             shown, file = relevant_text(row), self.images.path(row["screenshot"])
-            data, words = as_data("relevant_text", shown), f"{frame.words}\nThe screenshot:"
+            suspected = f"{SUSPECTED}\n" if is_suspected(row) else ""
+            data = as_data("relevant_text", shown)
+            words = f"{frame.words}\n{suspected}The screenshot:"
             yield (
                 (Text(data), Text(words), ImageRef(row["screenshot"], file)),
                 {**shown, "file": file},
@@ -141,8 +183,6 @@ class Screenshots(SampleStage):
         made, findings = row, [frame] if isinstance(frame, tuple) else []
         if isinstance(frame, Frame) and isinstance(answer, ScreenshotsAnswer):
             made, findings = self._parsed(row, answer, frame, made_by)
-            if self._frames.is_assumed:
-                findings.append((Notice.ASSUMED_CONVENTION, str(frame.convention)))
         # Where no screenshot brought a prompt or images, its roles have said what it lacks.
         lacks = None if row["screenshot"] else Doubt.LACKS_INPUT in row["doubts"]
         return [{**made, "doubts": doubts_of(made, lacks)}], findings
@@ -154,7 +194,8 @@ class Screenshots(SampleStage):
         return {**found, "pictures": len(pc.list_flatten(inputs)) + len(pc.list_flatten(outputs))}
 
     @property
-    def _frames(self) -> EngineFrames:
+    def frames(self) -> EngineFrames:
+        """How the engine that answers sends images and names places."""
         return engine_frames(self._signature, self.convention, self.family)
 
     def _frame(self, sample: Sample) -> Frame | Finding | None:
@@ -162,7 +203,7 @@ class Screenshots(SampleStage):
         screenshot = sample["screenshot"]
         if screenshot is None or sample["is_screenshot"]:
             return None
-        if (frames := self._frames).is_blind:
+        if (frames := self.frames).is_blind:
             return Notice.UNKNOWN_PIXELS, screenshot
         try:
             size = upright_size(self.images.open(screenshot))
@@ -176,17 +217,24 @@ class Screenshots(SampleStage):
     def _parsed(
         self, sample: Sample, answer: ScreenshotsAnswer, frame: Frame, made_by: Mapping[str, Any]
     ) -> tuple[Row, list[Finding]]:
-        screenshot = sample["screenshot"]
-        boxes = checked_boxes(answer.inputs, answer.outputs, frame)
-        findings: list[Finding] = boxes.findings
-        if not (findings or boxes.inputs or boxes.outputs):
-            findings.append((Notice.NO_BOX, screenshot))
-        inputs, outputs = self._crops(screenshot, boxes) if boxes.usable else ({}, {})
+        screenshot, frames = sample["screenshot"], self.frames
         said: dict[str, Any] = {
             **made_by,
             "prompt_read": answer.prompt,
             "convention": str(frame.convention),
         }
+        if frames.is_assumed and (answer.inputs or answer.outputs):
+            said |= HeldBoxes.kept(frames, frame.original, answer).told
+            waiting = {**sample, "provenance": provenance_with(sample, self.name, said)}
+            return waiting, [(Notice.ASSUMED_CONVENTION, str(frame.convention))]
+        boxes = checked_boxes(answer.inputs, answer.outputs, frame)
+        findings: list[Finding] = boxes.findings
+        if is_suspected(sample) and is_single(boxes):
+            told = provenance_with(sample, self.name, {**made_by, "single": screenshot})
+            return {**as_it_stands(sample), "provenance": told}, []
+        if not (findings or boxes.inputs or boxes.outputs):
+            findings.append((Notice.NO_BOX, screenshot))
+        inputs, outputs = self._crops(screenshot, boxes) if boxes.usable else ({}, {})
         if not boxes.usable:
             return {**sample, "provenance": provenance_with(sample, self.name, said)}, findings
         prompt, is_modified = sample["prompt"], sample["prompt_modified"]
@@ -241,6 +289,12 @@ class Screenshots(SampleStage):
                     told = f"{box_text(box)} is an input too"
                     boxes.findings.append((Notice.OVERLAPPING_BOXES, told))
         return inputs, outputs
+
+
+def is_single(boxes: Boxes) -> bool:
+    """Whether the only box of an answer is one output that is the whole image."""
+    notices = {notice for notice, _ in boxes.findings} - MENDED
+    return not boxes.inputs and len(boxes.outputs) == 1 and notices == {Notice.WHOLE_BOX}
 
 
 def relevant_text(sample: Sample) -> dict[str, Any]:

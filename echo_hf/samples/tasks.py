@@ -15,6 +15,7 @@ from echo_hf._infra.text import MARK, shortened
 from echo_hf.engines.reference_images import asks_for_image, needs_image
 from echo_hf.reasons import Doubt, Notice, Review
 from echo_hf.samples.blanks import LONGEST_PLACEHOLDER, completed, placeholders
+from echo_hf.samples.held_boxes import HeldBoxes
 from echo_hf.samples.sample import (
     Finding,
     Sample,
@@ -30,6 +31,8 @@ MOST_IMAGES = 32  # of one request: no request shows more
 MOST_POSTS = 64  # likewise
 MOST_BLANKS = 32
 LONGEST_VALUE = 1000
+
+OF_ROLES = (Doubt.ROLES_CONTRADICT, Doubt.COLLAGE)
 
 Number = Annotated[int, Field(ge=0, le=999_999)]
 ImageNumbers = Annotated[list[Number], Field(max_length=MOST_IMAGES)]
@@ -456,19 +459,21 @@ def at_most_analysis(quality: str) -> str:
 
 
 def doubts_of(sample: Sample, lacks_input: bool | None = None) -> list[str]:
-    """What is doubtful of a sample as it stands; what its roles had of contradiction stays.
+    """What is doubtful of a sample as it stands; what was doubtful of its roles stays.
 
     Its words say whether it lacks an input where nobody else has.
     """
     found = list[Doubt]()
     if sample["quality"] != "Trash":
         if sample["screenshot"] and not sample["is_screenshot"]:
-            found = [Doubt.SCREENSHOT_WHOLE]
+            found = [
+                Doubt.SCREENSHOT_WHOLE,
+                *([Doubt.ASSUMED_BOXES] if HeldBoxes.of(sample) else []),
+            ]
         elif not sample["input_images"]:
             lacks = speaks_of_input(sample) if lacks_input is None else lacks_input
             found = [Doubt.LACKS_INPUT] if lacks else []
-        if Doubt.ROLES_CONTRADICT in (sample["doubts"] or ()):
-            found.append(Doubt.ROLES_CONTRADICT)
+        found += [doubt for doubt in OF_ROLES if doubt in (sample["doubts"] or ())]
     return [doubt.value for doubt in found]
 
 

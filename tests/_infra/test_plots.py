@@ -118,7 +118,9 @@ def test_without_matplotlib_the_extra_is_named(
     result: WinRate | MetricResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r'^plot needs .*: pip install "echo-hf\[plot\]"$'):
+    with pytest.raises(
+        MissingExtraError, match=r'^plot needs .*: pip install "echo-hf\[plot\]", or'
+    ):
         result.plot()
 
 

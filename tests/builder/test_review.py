@@ -26,14 +26,16 @@ from echo_hf.builder.review import (
 from echo_hf.builder.update import why
 from echo_hf.cli.build_view import show_open
 from echo_hf.curate.edits import Edit
+from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ReviewError, RunError
 from echo_hf.hub.release import Release
 from echo_hf.reasons import Review
 from tests.curate.reviewed_rows_for_tests import SHOT, A, row
 from tests.errors_for_tests import said_by
-from tests.recorded_as_model import X, config_over
+from tests.recorded_as_model import KIND, RecordedAsModel, X, bundled_posts, config_over
 from tests.test_cli import echo_hf
 
+MODEL = {"kind": KIND, "model": "one"}
 CARD = "a card for Noor, noor@example.org, teal letters"
 PROMPTS = (CARD, "a fox of folded paper, teal background", "a poster that says +1 650-253-0000")
 
@@ -115,6 +117,51 @@ def test_what_is_doubtful_comes_first_and_a_person_lets_it_in(tmp_path: Path) ->
     rows = {row["prompt"]: row["doubts"] for row in after.datasets["text_to_image"]}
     assert rows[asked] == []
     assert "**Samples that may not be" not in (after.path / "README.md").read_text("utf-8")
+
+
+SHOWN = ("prompt", "input_images", "output_images", "input_bboxs", "output_bboxs", "doubts")
+
+
+def screenshots_of(release: Release) -> dict[str, tuple[Any, ...]]:
+    """What was made of each sample with a screenshot, by its id; images as their bytes."""
+    shown = {}
+    for sample in release.datasets["analysis"].with_format("arrow").to_list():
+        if sample["screenshot"]:
+            shown[sample["id"]] = tuple(sample[name] for name in SHOWN)
+    return shown
+
+
+def test_one_decision_reads_the_boxes_of_a_model_whose_convention_was_assumed(
+    tmp_path: Path,
+) -> None:
+    """The bundled answers are pixels of small files, and the model is asked for thousandths."""
+    RecordedAsModel().use()
+    held = config_over(tmp_path / "held", bundled_posts(), engines={"text": MODEL})
+    said = {**MODEL, "coordinates": "abs_resized"}
+    known = config_over(tmp_path / "known", bundled_posts(), engines={"text": said})
+    before, runs = build(held, runs=tmp_path / "held/runs"), tmp_path / "held/runs"
+    cut = screenshots_of(build(known, runs=tmp_path / "known/runs"))
+
+    assert len(cut) > 2
+    waiting = screenshots_of(before)
+    assert all(row[3] == row[4] == [] for row in waiting.values())
+    assert all("assumed_boxes" in row[5] for row in waiting.values())
+    drawn = {name for split in BENCHMARKS for name in before.datasets[split]["id"]}
+    assert drawn.isdisjoint(waiting)
+    assert "assumed_boxes" in open_reviews(held, runs=runs).open[0].reasons
+
+    told = io.StringIO()
+    show_open(Console(file=told, width=300), open_reviews(held, runs=runs), held)
+    assert "wait for a convention: echo-hf review" in (told.getvalue())
+
+    decide(held, boxes="rel_1000", runs=runs)  # which is wrong, and can be corrected
+    decide(held, boxes="abs_resized", note="as check-engine says", runs=runs)
+    assert screenshots_of(build(held, runs=runs)) == cut
+    assert not any("assumed_boxes" in one.reasons for one in open_reviews(held, runs=runs).open)
+    with pytest.raises(ReviewError, match="'rel_100'; did you mean 'rel_1000'"):
+        decide(held, boxes="rel_100", runs=runs)
+    with pytest.raises(ReviewError, match="no boxes wait"):
+        decide(known, boxes="rel_1000", runs=tmp_path / "known/runs")
 
 
 @pytest.mark.parametrize(

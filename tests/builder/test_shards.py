@@ -263,7 +263,7 @@ def of_a_stranger(shard: Path) -> None:
         ).fetchone()
         values = ",".join("n" if name == "key" else "0" for name in columns.split(","))
         more = (
-            f"with recursive n as (select 1 n union all select n + 1 from n) select {values} from n"  # noqa: S608,E501
+            f"with recursive n as (select 1 n union all select n + 1 from n) select {values} from n"  # noqa: S608
         )
         store.executescript(f"drop table answers; create view answers ({columns}) as {more}")
 

@@ -120,3 +120,33 @@ def test_commands_paths_and_links_lead_somewhere(page: Path) -> None:
 def anchors(text: str) -> set[str]:
     titles = re.findall(r"^#+ (.+)$", text, re.M)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_actions_are_pinned_by_commit_with_their_version_beside() -> None:
+    """A tag can be moved to other code; what publishes the package is no exception."""
+    texts = [file.read_text("utf-8") for file in (GITHUB / "workflows").glob("*.yml")]
+    texts += [page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md")]
+    used = [line for text in texts for line in re.findall(r"\buses: (.+)", text)]
+    assert any("publish" in line for line in used)
+    assert [
+        line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", line)
+    ] == []
+
+
+def test_the_locks_are_held_against_known_vulnerabilities_each_week() -> None:
+    weekly = read(GITHUB / "workflows" / "weekly.yml")
+    steps = [step.get("run") for step in weekly["jobs"]["audit"]["steps"]]
+    assert "make audit" in steps
+    assert "audit" in weekly["jobs"]["report"]["needs"]
+    (loop,) = re.findall(r"for environment in ([\w ]+); do \\\n\t\t\.venv-audit", MAKEFILE)
+    locked = {file.stem for file in (ROOT / "locks").glob("*.in")}
+    assert set(loop.split()) == locked
+
+
+def test_who_names_the_package_says_what_to_do_until_it_is_on_an_index() -> None:
+    """Anybody may take a name that an index does not have yet."""
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "echo_hf").rglob("*.md"), ROOT / "README.md"]
+    for page in pages:
+        text = page.read_text("utf-8")
+        if re.search(r"pip install \"?echo-hf", text):
+            assert re.search(r"until it is on|Until echo-hf is on", text), page

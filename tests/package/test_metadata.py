@@ -113,7 +113,8 @@ def test_both_ends_of_the_ranges_are_tried_every_week_and_an_issue_tells() -> No
     assert workflow["permissions"] == {}
     assert workflow["on"]["schedule"][0]["cron"].split()[2:] == ["*", "*", "1"]
     assert {*commands(jobs["ranges"])} == {"make test-latest", "make test-lowest"}
-    assert (jobs["report"]["needs"], jobs["report"]["if"]) == (["ranges", "locks"], "failure()")
+    report = jobs["report"]
+    assert (report["needs"], report["if"]) == (["ranges", "locks", "audit"], "failure()")
     assert any("gh issue create" in command for command in commands(jobs["report"]))
     assert commands(jobs["locks"]) == ["make lock UPGRADE=1", "make test"]
     for job in jobs.values():

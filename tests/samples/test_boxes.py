@@ -361,7 +361,31 @@ def test_how_an_engine_names_places(
     assert sent is None or (frames.frame(PHONE).sent, frames.frame(PHONE).original) == (sent, PHONE)
 
 
-@pytest.mark.parametrize("model", ["org/other", "zai-org/GLM-4.5", ""])
+# As their makers write; `docs/how-to/check_engine.md` says where.
+DOCUMENTED = {
+    "OpenGVLab/InternVL3-8B": THOUSANDTHS,
+    "OpenGVLab/InternVL3_5-38B-HF": THOUSANDTHS,
+    "openbmb/MiniCPM-V-4_5": THOUSANDTHS,
+    "openbmb/MiniCPM-o-2_6": THOUSANDTHS,
+    "ByteDance-Seed/UI-TARS-7B-SFT": THOUSANDTHS,
+    "ByteDance-Seed/UI-TARS-1.5-7B": ABS,
+    "gemini-3-flash": Convention.REL_1000_YX,
+}
+
+
+@pytest.mark.parametrize("model", DOCUMENTED)
+def test_what_makers_write_of_their_models_is_known(model: str) -> None:
+    frames = engine_frames({"kind": "vllm", "model": model, "pixels": USUAL})
+    assert (frames.convention, frames.is_assumed) == (DOCUMENTED[model], False)
+
+
+UNDOCUMENTED = (
+    *("google/gemma-3-27b-it", "google/gemma-4-31B-it", "moonshotai/Kimi-VL-A3B-Instruct"),
+    *("XiaomiMiMo/MiMo-VL-7B-RL", "meta-llama/Llama-4-Scout-17B-16E-Instruct", "gpt-5"),
+)
+
+
+@pytest.mark.parametrize("model", ["org/other", "zai-org/GLM-4.5", "", *UNDOCUMENTED])
 def test_a_model_of_unknown_convention_is_asked_for_thousandths(model: str) -> None:
     frames = engine_frames({"kind": "openai", "model": model, "pixels": [1, 1, 500_000]})
     assert (frames.convention, frames.is_assumed, frames.is_blind) == (THOUSANDTHS, True, False)

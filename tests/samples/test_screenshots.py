@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from PIL import Image
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
+from echo_hf.config.loading import Config
 from echo_hf.engines.base import ImageRef, Request, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
@@ -28,6 +29,7 @@ from echo_hf.samples.boxes import WORDS, Convention, inner
 from echo_hf.samples.screenshots import Screenshots, ScreenshotsAnswer, relevant_text
 from tests.images_for_tests import encoded
 from tests.samples_for_tests import (
+    CONFIG_DATA,
     TARGET,
     Row,
     Speaking,
@@ -139,14 +141,94 @@ def test_the_relevant_text_is_that_of_the_samples_own_posts() -> None:
     assert shown["description"] is None
 
 
-def test_a_model_of_unknown_convention_is_taken_at_its_word(shot: Shot) -> None:
-    stage = Screenshots(TARGET, shot[0])
-    rows = made(stage, (shot_sample(shot[1]), [answer()]))
-    assert "from 0 to 1000" in said(asked(stage, shot_sample(shot[1])))
-    assert kept(rows)[0]["input_bboxs"] == [[*INPUT_PIXELS]]
+def test_nothing_is_cut_while_a_convention_is_only_assumed(shot: Shot) -> None:
+    """The boxes are kept as they were answered; they may be pixels, or have y first."""
+    stage, before = Screenshots(TARGET, shot[0]), shot_sample(shot[1])
+    rows = made(stage, (before, [answer()]))
+    (row,) = kept(rows)
+    assert "from 0 to 1000" in said(asked(stage, before))
+    assert row["doubts"] == ["screenshot_whole", "assumed_boxes"]
+    assert {name: row[name] for name in before} == {
+        **before,
+        "doubts": row["doubts"],
+        "provenance": row["provenance"],
+    }
+    kept_boxes = json.loads(row["provenance"])["screenshots"]
+    assert kept_boxes["boxes"] == {
+        "inputs": [INPUT],
+        "outputs": [OUTPUT],
+        "original": [WIDTH, HEIGHT],
+        "sent": [WIDTH, HEIGHT],
+    }
     assert noted(rows) == [("assumed_convention", "rel_1000")]
+
+
+def test_a_convention_that_somebody_says_is_none_that_is_assumed(shot: Shot) -> None:
     told = Screenshots(TARGET, shot[0], convention="rel_1000")
-    assert noted(made(told, (shot_sample(shot[1]), [answer()]))) == []
+    rows = made(told, (shot_sample(shot[1]), [answer()]))
+    assert kept(rows)[0]["input_bboxs"] == [[*INPUT_PIXELS]]
+    assert (kept(rows)[0]["doubts"], noted(rows)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "convention", "meant"),
+    [
+        (None, "auto", "auto"),
+        ("rel_1", "auto", "rel_1"),
+        ("rel_1", "abs_resized", "abs_resized"),
+        (None, "rel_1000_yx", "rel_1000_yx"),
+    ],
+)
+def test_an_engine_says_what_its_coordinates_mean(
+    shot: Shot, coordinates: str | None, convention: str, meant: str
+) -> None:
+    """What the stage says of itself comes first."""
+    engine = {"kind": "openai", "model": "some-model", "coordinates": coordinates}
+    data = {
+        **CONFIG_DATA,
+        "engines": {"main": engine},
+        "stages": {"screenshots": {"engine": "main", "convention": convention}},
+    }
+    config = Config.model_validate(data)
+    assert Screenshots.from_config(config, shot[0]).convention == meant
+    assert "coordinates" not in config.engines["main"].options
+
+
+NATIVE: dict[str, tuple[Any, dict[str, Any]]] = {
+    "boxes of Qwen in our lists": (
+        {"prompt": "a", "inputs": [{"bbox_2d": INPUT}], "outputs": [{"bbox_2d": OUTPUT}]},
+        {"inputs": [INPUT], "outputs": [OUTPUT]},
+    ),
+    "boxes of Gemini in our lists": (
+        {"inputs": [], "outputs": [{"box_2d": OUTPUT, "label": "a fox"}]},
+        {"inputs": [], "outputs": [OUTPUT]},
+    ),
+    "a list of boxes with labels": (
+        [{"bbox_2d": OUTPUT, "label": "Output 1"}, {"bbox_2d": INPUT, "label": "input picture"}],
+        {"inputs": [INPUT], "outputs": [OUTPUT]},
+    ),
+}
+
+
+@pytest.mark.parametrize(("native", "meant"), NATIVE.values(), ids=NATIVE)
+def test_answers_in_a_models_own_form_are_read(native: Any, meant: dict[str, Any]) -> None:
+    read = ScreenshotsAnswer.model_validate_json(json.dumps(native))
+    assert {"inputs": read.inputs, "outputs": read.outputs} == meant
+
+
+@pytest.mark.parametrize(
+    "native",
+    [
+        [{"bbox_2d": OUTPUT, "label": "a fox"}],
+        [{"bbox_2d": OUTPUT, "label": "input and output"}],
+        [OUTPUT],
+        {"inputs": [{"box": OUTPUT}], "outputs": []},
+        {"inputs": [{"bbox_2d": [1, 2, 3]}], "outputs": []},
+    ],
+)
+def test_boxes_whose_role_or_numbers_are_not_said_are_off_schema(native: Any) -> None:
+    with pytest.raises(ValidationError):
+        ScreenshotsAnswer.model_validate_json(json.dumps(native))
 
 
 def test_images_that_nobody_can_look_at_are_not_asked_about(tmp_path: Path) -> None:
@@ -170,7 +252,7 @@ def test_images_that_nobody_can_look_at_are_not_asked_about(tmp_path: Path) -> N
 
 def test_the_counts_by_hand(shot: Shot) -> None:
     """Where there is nothing to take apart, or not any more, nobody is asked."""
-    stage, row = Screenshots(TARGET, shot[0]), shot_sample(shot[1])
+    stage, row = Screenshots(TARGET, shot[0], "rel_1000"), shot_sample(shot[1])
     rows: list[tuple[Row, list[Any]]] = [
         (row, [answer()]),
         (row, [answer([INPUT], [])]),

@@ -167,7 +167,9 @@ def test_a_missing_package_stops_system_alone(tmp_path: Path, release: Path, dry
     install = r'pip install "echo-hf\[diffusers\]"'
     with known(good):
         config = evaluation(release, absent, system("good"))
-        with pytest.raises(GenerationError, match=f"system 'absent' .*{install}; its 5 tasks"):
+        with pytest.raises(
+            GenerationError, match=f"system 'absent' .*{install}, or .*; its 5 tasks"
+        ):
             generate(config, runs=tmp_path, dry_run=dry_run)
         if dry_run:  # what it would take is told before anything is installed
             plans = drawn_outputs(config, tmp_path, dry_run=True).plans

@@ -172,6 +172,8 @@ element.addEventListener("click", (event) => {
   if (act) return decide(act.dataset.act);
   const take = event.target.closest("[data-take]");
   if (take) return send("take", { event: Number(take.dataset.take) });
+  const reading = event.target.closest("[data-reading]");
+  if (reading) return send("boxes", { convention: reading.dataset.reading });
   const as = event.target.closest("[data-role]");
   if (as) {
     role(as.closest("[data-image]"), as.dataset.role);

@@ -177,7 +177,7 @@ def check_engine(
                 engine=answering,
                 store=store,
                 offline=offline,
-                progress=partial(_advanced, watch, name),
+                progress=partial(advanced, watch, name),
             )
             # What went wrong on which post of the held-out half is nobody's business.
             stats = replace(said.stats, rejected={}, noted={})
@@ -204,5 +204,5 @@ def check_engine(
     )
 
 
-def _advanced(watch: ProgressListener, name: str, stats: FillStats) -> None:
+def advanced(watch: ProgressListener, name: str, stats: FillStats) -> None:
     watch.advanced(name, stats.calls, stats)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -26,6 +27,7 @@ from echo_hf.builder.review import Case, made_decision
 from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
 from tests.curate.reviewed_rows_for_tests import decision, row
 from tests.samples_for_tests import post
+from tests.screenshots_for_tests import HEIGHT, PIXELS, WIDTH, png, store_with
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' ${y} {{z}}"
 CALM = {"safety": {"flagged": False, "categories": [], "model": "guard"}, "has_nsfw": False}
@@ -77,6 +79,73 @@ def test_what_is_doubtful_comes_first_until_it_was_kept(tmp_path: Path) -> None:
     kept = made_decision(case("doubt").row, "keep")  # before there was the doubt
     assert waits(doubtful.row, kept, "ann", ())
     assert not waits(doubtful.row, line(desk, "doubt"), "ann", ())
+
+
+def held_case(name: str, shot: str, boxes: Any) -> Case:
+    said = {
+        "engine": {"kind": "openai", "model": "some-reader"},
+        "convention": "rel_1000",
+        "prompt_read": "paint a fox",
+        "boxes": {**boxes, "original": [WIDTH, HEIGHT], "sent": [WIDTH, HEIGHT]},
+    }
+    return case(
+        name,
+        input_images=[],
+        output_images=[],
+        picture_sources=None,
+        screenshot=shot,
+        provenance=json.dumps({"screenshots": said}),
+        doubts=["screenshot_whole", "assumed_boxes"],
+    )
+
+
+def test_one_click_reads_the_boxes_of_all_samples_and_another_corrects_it(tmp_path: Path) -> None:
+    """In a screenshot of 400 x 800 pixels, first as thousandths, then with y first."""
+    half = PIXELS.copy()
+    half[::2] = 0
+    _, (one, two) = store_with(tmp_path, png(PIXELS), png(half))
+    outside = {"inputs": [], "outputs": [[0, 0, 3000, 3000]]}
+    cases = [
+        case("fit"),
+        held_case("a", one, {"inputs": [], "outputs": [[100, 500, 300, 900]]}),
+        held_case("b", two, {"inputs": [], "outputs": [[50, 400, 250, 800]]}),
+        held_case("never", two, outside),
+    ]
+    desk = ReviewController.of({one.row["id"]: one for one in cases}, {}, tmp_path)
+    view = desk.view("ann")
+    assert view.case.row["id"] in ("a", "b", "never")
+    first, *others = view.readings
+    assert (first.convention, first.is_asked, first.fits, first.samples) == ("rel_1000", True, 2, 3)
+    assert {one.convention for one in others} == {"abs_resized", "rel_1", "rel_1000_yx"}
+    page = desk_page(view, str)
+    assert "How does some-reader name places?" in page
+    assert page.count("data-reading") == 4
+
+    view = act(desk, "ann", "boxes", convention="rel_1000")
+    assert view.told == "boxes read as rel_1000: 2 cut, 1 left as they were"
+    assert crops_of(line(desk, "a")) == [("output", (40, 400, 120, 720))]
+    assert line(desk, "a").changes.prompt.text == "paint a fox"
+    act(desk, "ann", "boxes", convention="rel_1000_yx")
+    assert crops_of(line(desk, "a")) == [("output", (200, 80, 360, 240))]
+    assert crops_of(line(desk, "b")) == [("output", (160, 40, 320, 200))]
+    assert "never" not in desk.decided().by_id
+
+    act(desk, "ann", "goto", wanted="a")
+    act(desk, "ann", "keep")
+    act(desk, "ann", "goto", wanted="b")
+    act(desk, "ann", "boxes", convention="rel_1000")
+    assert crops_of(line(desk, "a")) == [("output", (200, 80, 360, 240))]
+    assert (line(desk, "a").decision, line(desk, "b").decision) == ("keep", "edit")
+    act(desk, "ann", "goto", wanted="fit")
+    before = len(desk.decided().every)
+    act(desk, "ann", "boxes", convention="rel_1000")  # of a sample without any
+    assert len(desk.decided().every) == before
+
+
+def crops_of(decided: Decision) -> list[tuple[str, tuple[int, ...]]]:
+    assert decided.changes is not None
+    assert decided.changes.crops is not None
+    return [(crop.role, tuple(crop.box)) for crop in decided.changes.crops.crops]
 
 
 def test_a_flag_goes_to_somebody_else(desk: ReviewController) -> None:

@@ -1,0 +1,213 @@
+"""Tell how an engine's model names places: ask it about drawn screenshots with known boxes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PIL import Image, ImageDraw, ImageFont
+
+from echo_hf.builder.build import RUNS
+from echo_hf.builder.gold.check import FOLDER, advanced, setting_of
+from echo_hf.builder.gold.posts import dataset
+from echo_hf.config.checks import EngineChoice
+from echo_hf.config.loading import Config
+from echo_hf.config.sections import Target
+from echo_hf.engines.base import Engines, abstains
+from echo_hf.errors import ConfigError
+from echo_hf.images.store import ImageStore
+from echo_hf.pipeline.answers import answers_of
+from echo_hf.pipeline.batch_inference import plan
+from echo_hf.pipeline.progress import NullProgress, ProgressListener
+from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.samples.boxes import Convention, Pixels, Size, intersection_over_union
+from echo_hf.samples.held_boxes import HeldBoxes
+from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, sample_digest
+from echo_hf.samples.screenshots import Screenshots, ScreenshotsAnswer
+
+# Wide, tall and large, and each far from 1,000: thousandths and pixels differ in all of them.
+SIZES: tuple[Size, ...] = ((640, 420), (800, 1500), (1760, 1120))
+# Of the sides: an input at the upper right, an output at the lower left; no two numbers are alike.
+INPUT, OUTPUT = (0.58, 0.14, 0.93, 0.34), (0.07, 0.47, 0.66, 0.91)
+SHARED = 0.5  # of the area of marked and answered boxes, for a convention to be the one
+LEAD = 0.2  # over the next one
+FEWEST = 2  # images that have to be answered
+STAGE = Screenshots.name
+
+Part = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class BoxesCheck:
+    """How an engine's model names places.
+
+    Attributes:
+        engine: Who was asked.
+        asked: The convention that it was told, and that its boxes would be read in.
+        is_assumed: Whether nobody has said that it is the right one.
+        images: How many images were drawn.
+        answered: How many of them it answered with a box.
+        shared: Of each convention, the share of their area that drawn boxes have in common with
+            those that were answered, if they are read so; the mean over images.
+        convention: The one in which it answers; null where it cannot be told.
+    """
+
+    engine: EngineChoice
+    asked: str
+    is_assumed: bool
+    images: int
+    answered: int
+    shared: Mapping[str, float]
+    convention: str | None
+
+
+def check_boxes(
+    config: Config | Path | str | None = None,
+    *,
+    engine: EngineChoice | None = None,
+    runs: Path | str = RUNS,
+    offline: bool = False,
+    watch: ProgressListener | None = None,
+) -> BoxesCheck:
+    """Asks an engine about drawn screenshots as `screenshots` would, and compares its boxes."""
+    setting, watch = setting_of(config, engine, None)[0], watch or NullProgress()
+    name = str(setting.stages.engine_of(STAGE))
+    folder = RunFolder(Path(runs) / FOLDER / setting.name)
+    with folder.locked(), Engines(setting.engines) as engines, closing(folder.store()) as store:
+        answering = engines.use(name)
+        if abstains(answering.signature()):
+            raise ConfigError(
+                f"engine {setting.engines[name].kind!r} of stage {STAGE!r} is no model, and draws "
+                "no boxes of its own: name another one with --engine"
+            )
+        stage = Screenshots.from_config(setting, folder.images)
+        target = setting.target
+        drawn = [asking_about(screenshot(size, target), folder.images, target) for size in SIZES]
+        rows = dataset(stage.inputs, drawn)
+        if answering.stored and not offline:
+            asked = plan(stage, rows, answering, store)
+            watch.started(STAGE, asked.calls, asked)
+        said = run_stage(
+            stage,
+            rows,
+            engine=answering,
+            store=store,
+            offline=offline,
+            progress=partial(advanced, watch, STAGE),
+        )
+        watch.finished(said)
+        answers = answers_of(answering, store)
+        stage = stage.answered_by(answers)
+        asked_of = [request for of_row in stage.requests(rows.data.table) for request in of_row]
+        frames, given = stage.frames, answers.read(asked_of)
+    per_image = [
+        shared_areas(HeldBoxes.kept(frames, size, answer))
+        for size, answer in zip(SIZES, given, strict=True)
+        if isinstance(answer, ScreenshotsAnswer) and (answer.inputs or answer.outputs)
+    ]
+    means = {
+        one: sum(areas[one] for areas in per_image) / max(len(per_image), 1) for one in Convention
+    }
+    best, second, *_ = sorted(means, key=means.__getitem__, reverse=True)
+    is_told = (
+        len(per_image) >= FEWEST
+        and means[best] >= max(SHARED, means[second] + LEAD)
+        and all(max(areas, key=areas.__getitem__) == best for areas in per_image)
+    )
+    return BoxesCheck(
+        setting.engines[name],
+        str(frames.convention),
+        frames.is_assumed,
+        len(SIZES),
+        len(per_image),
+        {str(one): mean for one, mean in means.items()},
+        str(best) if is_told else None,
+    )
+
+
+def marked(part: Part, size: Size) -> Pixels:
+    left, top, right, bottom = (round(a * b) for a, b in zip(part, size * 2, strict=True))
+    return left, top, right, bottom
+
+
+def shared_areas(boxes: HeldBoxes) -> dict[Convention, float]:
+    """The share of their area that marked boxes have in common with answered ones, read so."""
+    areas = {}
+    for convention in Convention:
+        frame = boxes.frame(convention)
+        places = [frame.to_original(box) for box in (*boxes.inputs, *boxes.outputs)]
+        rounded = [(round(a), round(b), round(c), round(d)) for a, b, c, d in places]
+        found = [
+            max(intersection_over_union(marked(part, boxes.original), one) for one in rounded)
+            for part in (INPUT, OUTPUT)
+        ]
+        areas[convention] = sum(found) / len(found)
+    return areas
+
+
+def screenshot(size: Size, target: Target) -> bytes:
+    """A conversation with an image that went in and one that came out, as large as they come."""
+    image = Image.new("RGB", size, (248, 248, 250))
+    brush, height = ImageDraw.Draw(image), size[1]
+    letters = ImageFont.load_default(max(12, height // 40))
+    said = (
+        (0.03, 0.03, target.chat_window or target.name),
+        (INPUT[0], INPUT[1] - 0.05, "You: my picture"),
+        (INPUT[0], INPUT[3] + 0.02, "You: make it blue"),
+        (OUTPUT[0], OUTPUT[1] - 0.05, f"{target.name}: here it is"),
+    )
+    for left, top, words in said:
+        brush.text((left * size[0], top * height), words, (40, 40, 46), letters)
+    for part, color in ((INPUT, (214, 120, 40)), (OUTPUT, (40, 90, 200))):
+        left, top, right, bottom = marked(part, size)
+        brush.rectangle((left, top, right - 1, bottom - 1), color, (20, 20, 20), 2)
+        middle, radius = ((left + right) / 2, (top + bottom) / 2), (bottom - top) / 4
+        brush.regular_polygon((*middle, radius), 5, fill=(245, 235, 200))
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def asking_about(data: bytes, images: ImageStore, target: Target) -> dict[str, Any]:
+    """A sample with nothing but a screenshot."""
+    digest = images.put(data)
+    url = f"https://boxes.example/{digest[:16]}"
+    picture = {"sha256": digest, "url": None, "alt_text": None, "same_picture_of": None}
+    post = {
+        "url": url,
+        "parent": -1,
+        "author": None,
+        "text": None,
+        "missing": None,
+        "pictures": [picture],
+    }
+    return {
+        **dict.fromkeys(SAMPLES_IN_CONTEXT.columns),
+        "id": digest[:22],
+        "post_id": digest[:16],
+        "post_urls": [url],
+        "target": target.name,
+        "prompt": "make it blue",
+        "prompt_modified": False,
+        "prompt_fill_blank": False,
+        "quality": "Analysis",
+        "community_feedback": [],
+        "input_images": [],
+        "output_images": [],
+        "screenshot": digest,
+        "is_screenshot": False,
+        "input_bboxs": [],
+        "output_bboxs": [],
+        "review": [],
+        "doubts": [],
+        "dehydrated": False,
+        "context": [post],
+        "sample_digest": sample_digest("make it blue", ()),
+        "provenance": "{}",
+    }

@@ -1,0 +1,61 @@
+"""What becomes of outputs that are sheets of several images, or windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from echo_hf.engines.base import abstains
+from echo_hf.errors import ImageError
+from echo_hf.images.panes import Layout, layout_of
+from echo_hf.images.store import ImageStore
+from echo_hf.reasons import Doubt, Notice
+from echo_hf.samples.sample import Finding, Sample, provenance_of, provenance_with
+
+SHEET = "sheet"  # in the provenance of `roles`: the image that was taken from the outputs
+
+
+def without_sheets(
+    row: dict[str, Any], images: ImageStore, made_by: Mapping[str, Any], findings: list[Finding]
+) -> dict[str, Any]:
+    """A task whose first output that is no single image is to be taken apart; others are doubted.
+
+    All are doubted where no model was asked: `screenshots` then has none to ask either.
+    """
+    sheets = {one: layout for one in row["output_images"] if (layout := _layout(images, one))}
+    if not sheets:
+        return row
+    findings += [(Notice.SEVERAL_IMAGES, f"{layout}: {one}") for one, layout in sheets.items()]
+    if row["screenshot"] is None and not abstains(made_by["engine"]):
+        sheet = next(iter(sheets))
+        del sheets[sheet]
+        outputs = [one for one in row["output_images"] if one != sheet]
+        of_roles = {**provenance_of(row, "roles"), SHEET: sheet}
+        row |= {"screenshot": sheet, "output_images": outputs}
+        row["provenance"] = provenance_with(row, "roles", of_roles)
+    return {**row, "doubts": [*row["doubts"], *([Doubt.COLLAGE.value] if sheets else [])]}
+
+
+def is_suspected(sample: Sample) -> bool:
+    """Whether a sample's screenshot is an output that only looks like several images."""
+    return bool(provenance_of(sample, "roles").get(SHEET) == sample["screenshot"])
+
+
+def as_it_stands(sample: Sample) -> dict[str, Any]:
+    """A sample whose screenshot is an output after all."""
+    outputs = [sample["screenshot"], *sample["output_images"]]
+    return {**sample, "screenshot": None, "output_images": outputs}
+
+
+@lru_cache(maxsize=4096)  # the samples of a thread share images
+def _layout_in(file: Path) -> Layout | None:
+    return layout_of(file)
+
+
+def _layout(images: ImageStore, digest: str) -> Layout | None:
+    try:
+        return _layout_in(images.path(digest))
+    except ImageError:  # lost or damaged since: who needs its pixels says so
+        return None
