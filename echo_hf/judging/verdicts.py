@@ -21,7 +21,7 @@ NUMBER = (
 ALONE = r"(?!\w|[./]\d|\s*%|\s*(?:/|out of|-|–|to|or)\s*\d)"  # no part of a longer number or range
 ASKED = re.compile(rf"\[\[\s*{NUMBER}\s*\]\]")
 LABELLED = re.compile(
-    rf"^[^\w\n]*(?P<label>(?:(?:my|the|final|overall|total)\s+)*"
+    rf"^[^\w\n]*(?P<label>(?:(?:my|the|final|overall|total)[^\S\n]+)*"
     rf"(?:rating|score|grade|verdict|answer|overall))(?:\s*\([^()\n]*\))?"
     rf"\W{{0,4}}[:=]\W{{0,4}}?{NUMBER}{ALONE}",
     re.IGNORECASE | re.MULTILINE | re.ASCII,

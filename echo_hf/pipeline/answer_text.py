@@ -9,6 +9,7 @@ from typing import Any
 
 # Kimi writes its thoughts between triangles.
 THOUGHT = re.compile(r"[<◁](/?)(?:think|thinking|reasoning)[>▷]", re.IGNORECASE)
+MOST_BROKEN = 1000  # beginnings of a value without its end: each may reach far
 VALUE = re.compile(r"""\{(?=\s*["}])|\[(?=\s*\{\s*["}])""")
 
 
@@ -54,23 +55,24 @@ def answer_value(text: str) -> str | None:
 def last_value(text: str) -> str | None:
     """The last JSON object, or array of objects, that stands whole in a text.
 
+    Of a text with too many broken ones nothing is read.
+
     Raises:
         RepeatedKeyError: A key in it occurs twice with two values.
     """
     found: str | None = None
     repeated: RepeatedKeyError | None = None
-    start = 0
+    start = broken = 0
     while candidate := VALUE.search(text, start):
         start = candidate.start()
         try:
-            _, end = DECODER.raw_decode(text, start)
-            found, repeated = text[start:end], None
-        except RepeatedKeyError as error:
-            _, end = LENIENT.raw_decode(text, start)
-            repeated = error
+            end, repeated = _end_of_value(text, start)
+            found = found if repeated else text[start:end]
         except json.JSONDecodeError as error:
             if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
                 break  # what follows is a part of this value, which never ends
+            if (broken := broken + 1) > MOST_BROKEN:
+                return None
             end = start + 1
         except RecursionError:
             break
@@ -78,6 +80,14 @@ def last_value(text: str) -> str | None:
     if repeated:
         raise repeated
     return found
+
+
+def _end_of_value(text: str, start: int) -> tuple[int, RepeatedKeyError | None]:
+    """Where the value that begins here ends, and the key in it that has two values."""
+    try:
+        return DECODER.raw_decode(text, start)[1], None
+    except RepeatedKeyError as error:
+        return LENIENT.raw_decode(text, start)[1], error
 
 
 def without_cut(text: str, field: str) -> str | None:
@@ -93,7 +103,8 @@ def without_cut(text: str, field: str) -> str | None:
 def _checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
-        if values.setdefault(key, value) != value:
+        known = values.setdefault(key, value)
+        if known is not value and known != value:  # NaN is not equal to itself
             raise RepeatedKeyError(f"{key!r} occurs twice, with two values")
     return values
 

@@ -113,6 +113,7 @@ def test_other_plain_forms_count_where_the_asked_form_is_missing(
         ("Rating: [[7]]\nScore: 8", Unrated.AMBIGUOUS),
         ('{"rating": 6}\nRating: [[7]]', Unrated.AMBIGUOUS),
         ("\\boxed{3} [[7]]", Unrated.AMBIGUOUS),
+        ('[[7]] {"b": {"rating": 1, "rating": 2}, X', Unrated.AMBIGUOUS),
         ("Score: 8, \\boxed{9}", Unrated.AMBIGUOUS),
         # The same rating twice, and sub-scores before the rating, leave nothing open.
         ("Overall: [[4]]\nRealism: [[4]]", 4),
@@ -132,7 +133,19 @@ def test_ratings_that_contradict_each_other_are_none(text: str, rating: float | 
 
 @pytest.mark.parametrize(
     "piece",
-    ["\n", "w", "w ", "[[1]] ", "[[1]]\n#w ", "Score: 1\n", "[1]", '{"a":1}', "(", "<think>"],
+    [
+        "\n",
+        "w",
+        "w ",
+        "[[1]] ",
+        "[[1]]\n#w ",
+        "Score: 1\n",
+        "[1]",
+        '{"a":1}',
+        "(",
+        "<think>",
+        "the\n",
+    ],
 )
 def test_no_answer_takes_long(piece: str) -> None:
     started = time.thread_time()

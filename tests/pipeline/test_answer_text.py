@@ -77,6 +77,15 @@ def test_a_key_with_two_values_is_refused(text: str) -> None:
         answer_value(text)
     assert answer_value('{"a": 1, "a": 1.0}') == '{"a": 1, "a": 1.0}'
     assert answer_value(text + ' {"c": 3}') == '{"c": 3}'
+    assert answer_value('{"a": NaN}') == '{"a": NaN}'
+
+
+def test_a_repeated_key_in_a_broken_value_does_not_stop_the_reading() -> None:
+    broken = '{"c": 3} {"b": {"a": 1, "a": 2}'
+    assert answer_value(broken + ', "c": ' + "[" * 100_000) == '{"c": 3}'
+    assert answer_value(broken + ', X} {"c": 4}') == '{"c": 4}'
+    with pytest.raises(RepeatedKeyError, match="'a' occurs twice"):
+        answer_value(broken + ", X")
 
 
 @pytest.mark.parametrize(
@@ -106,6 +115,8 @@ def test_a_cut_note_is_left_out(text: str, rest: str | None) -> None:
         "<think>" * 50_000,
         "</think>{" * 50_000,
         '{"a":' + "9" * 300_000 + "}",
+        '{"a":"' * 160_000,
+        ('{"a":' * 900 + "x") * 200,
     ],
     ids=lambda text: text[:9],
 )
