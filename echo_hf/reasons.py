@@ -358,7 +358,10 @@ class Failed(Reason):
 
     NEEDS_MODEL = "needs_model", "an engine without a model has no answer; run it with one"
     NOT_ANSWERED = "not_answered", "no answer is stored, and none was asked for"
-    DAMAGED = "damaged_answer", "the stored answer was damaged since; a run with its model asks again"
+    DAMAGED_ANSWER = (
+        "damaged_answer",
+        "the stored answer was damaged since; a run with its model asks again",
+    )
     ENGINE_ERROR = "engine_error", "the engine reported an error"
     REFUSED = "refused", "the model declined to answer"
     CUT = "cut", "the answer ended at the token limit"

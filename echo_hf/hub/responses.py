@@ -77,7 +77,7 @@ def finish_of(completion: Completion) -> Finish:
 
 def is_recordable(completion: Completion) -> bool:
     """Whether what came back can be written down and will be read again."""
-    if completion.error == Failed.DAMAGED:
+    if completion.error == Failed.DAMAGED_ANSWER:
         return False
     text = (completion.text or "") if completion.is_answer else ""
     # Half of a surrogate pair is no text that a file could hold.

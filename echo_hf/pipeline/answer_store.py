@@ -71,7 +71,7 @@ create table if not exists sources (
 
 DIGEST_BYTES = 8  # against damage: who writes the text can write its digest as well
 TEXT_DIGEST = "text_digest(cast(answers.text as blob))"
-DAMAGED = Completion(None, error=Failed.DAMAGED.value, finish_reason="error")
+DAMAGED = Completion(None, error=Failed.DAMAGED_ANSWER.value, finish_reason="error")
 
 
 def text_digest(text: str | bytes) -> bytes:

@@ -111,7 +111,7 @@ def parse(request: Request, completion: Completion | None, key: bytes) -> BaseMo
         return failed(Failed.NOT_ANSWERED, "no stored answer")
     text, finish = completion.text, completion.finish_reason
     if text is None or not completion.is_answer:
-        for reason in (Failed.NEEDS_MODEL, Failed.NOT_ANSWERED, Failed.DAMAGED):
+        for reason in (Failed.NEEDS_MODEL, Failed.NOT_ANSWERED, Failed.DAMAGED_ANSWER):
             if completion.error == reason:
                 return failed(reason, reason.meaning)
         reason = {"length": Failed.CUT, "refusal": Failed.REFUSED}.get(finish, Failed.ENGINE_ERROR)

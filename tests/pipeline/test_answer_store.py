@@ -236,7 +236,7 @@ def test_an_answer_whose_text_was_damaged_is_none_and_is_asked_for_again(
     key, other = _put(store, RED), _put(store, request("blue"))
     _changed(store, key, change)
     found = store.get([key, other])
-    assert (found[key].text, found[key].error, found[other]) == (None, "damaged", ANSWER)
+    assert (found[key].text, found[key].error, found[other]) == (None, "damaged_answer", ANSWER)
     records = store.records([key, other])
     assert records[key] == Record(0, False, ANSWER.usage, ANSWER.cost_usd, damaged=True)
     assert not records[key].settled
@@ -255,7 +255,7 @@ def test_a_store_of_before_there_were_digests_gets_them(store: Store) -> None:
     assert store.get([key, other]) == {key: ANSWER, other: half}
     for one in (key, other):
         _changed(store, one, "x'7b7d'")
-        assert store.get([one])[one].error == "damaged"
+        assert store.get([one])[one].error == "damaged_answer"
     assert len(store) == 2
 
 
@@ -289,7 +289,7 @@ def test_a_store_takes_no_damaged_answer_and_gives_its_own_for_a_whole_one(
     assert store.get([_key(ours)]) == {_key(ours): ANSWER}
     assert store.get([_key(theirs)]) == ({_key(theirs): ANSWER} if is_before else {})
     _changed(store, _key(ours), "'{}'")
-    assert store.get([_key(ours)])[_key(ours)].error == "damaged"
+    assert store.get([_key(ours)])[_key(ours)].error == "damaged_answer"
 
 
 def test_a_pickled_store_opens_the_same_file(store: Store) -> None:

@@ -120,7 +120,11 @@ def test_without_a_declared_shape_the_text_is_the_answer(
         (Completion("I will not.", None, "refusal"), Failed.REFUSED, "I will not."),
         (Completion(None, "needs_model", "error"), Failed.NEEDS_MODEL, NO_MODEL),
         (Completion(None, "not_answered", "error"), Failed.NOT_ANSWERED, NOT_ASKED),
-        (Completion(None, "damaged_answer", "error"), Failed.DAMAGED, Failed.DAMAGED.meaning),
+        (
+            Completion(None, "damaged_answer", "error"),
+            Failed.DAMAGED_ANSWER,
+            Failed.DAMAGED_ANSWER.meaning,
+        ),
         (None, Failed.NOT_ANSWERED, "no stored answer"),
     ],
 )
