@@ -39,6 +39,7 @@ WORD = 2  # the width of a word; a character of a script without spaces is half 
 CLOSE, FAR = 1 * WORD, 12 * WORD
 FEW = 6 * WORD  # which tell of nothing yet
 MOST_TOKENS = 400  # of a clause: a longer one, without a stop, is cut
+MOST_CHARACTERS = 20_000  # that are looked at: a prompt has at most 12,000
 
 
 class Token(NamedTuple):
@@ -462,7 +463,7 @@ def mentions_image(prompt: str) -> bool:
 @lru_cache(maxsize=2048)  # of a batch: what a stage asks about a row, its outcome asks again
 def _clauses(text: str) -> tuple[Clause, ...]:
     clauses, words = list[Clause](), 0
-    for piece in CLAUSE_END.split(LETTERED.sub(r"\1 1", text)):
+    for piece in CLAUSE_END.split(LETTERED.sub(r"\1 1", text[:MOST_CHARACTERS])):
         if not (tokens := _tokens(JOINED.sub(" ", _plain(piece)))):
             continue
         for first in range(0, len(tokens), MOST_TOKENS):

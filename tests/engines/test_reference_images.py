@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -156,3 +157,11 @@ def test_each_group_of_words_has_each_language_that_is_told_apart() -> None:
     groups = yaml.safe_load(WORDS.read_text("utf-8"))
     for group in ("image", "who", "sent", "use", "edit", "keep", "match", "upload", "need"):
         assert set(groups[group]) >= LANGUAGES, group
+
+
+@pytest.mark.parametrize("piece", ["image 1 ", "use image ", "\n", "参考这张图", '"', "a."])
+def test_a_very_long_text_takes_no_longer_than_a_long_one(piece: str) -> None:
+    started = time.thread_time()
+    needs_image(piece * 200_000)
+    asks_for_image(piece * 200_000)
+    assert time.thread_time() - started < 3
