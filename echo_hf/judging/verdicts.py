@@ -32,8 +32,9 @@ KEYS = ("rating", "score")
 
 DECISIVE = frozenset({"final", "overall", "total", "verdict", "conclusion"})
 NEUTRAL = frozenset("rating score grade answer my the so thus therefore hence result".split())  # noqa: SIM905
-LABEL = re.compile(r"(?:^|[\n.,;(|])\W*?((?:[^\W\d_][\w'/&]*\s*){1,4})[^\w\[]*[:=|–—-][^\w\[]*\Z")
-HEADING = re.compile(r"(?:^|\n)(?:#+|\*\*)\W*((?:[^\W\d_][\w'/&]*\s*){1,4})\W*\Z")
+WORDS = r"((?:[^\W\d_][\w'/&]*+\s*+){1,4}+)"  # possessive: a run of letters is one word
+LABEL = re.compile(rf"(?:^|[\n.,;(|])\W*?{WORDS}[^\w\[]*[:=|–—-][^\w\[]*\Z")
+HEADING = re.compile(rf"(?:^|\n)(?:#+|\*\*)\W*{WORDS}\W*\Z")
 LONGEST_LABEL = 100
 BEFORE_EXAMPLE = re.compile(
     r"\b(?:e\.?\s?g\.?|example|instance|such as|like|where|if|of|not|than|to|from|between|and)"
@@ -99,7 +100,9 @@ def _asked_verdict(text: str, asked: Sequence[re.Match[str]]) -> WrittenNumber |
         words = set(label[1].casefold().split())
         return numbers[-1] if words & DECISIVE or words <= NEUTRAL else None
     is_aside = before.count("(") > before.count(")")
-    is_example = BEFORE_EXAMPLE.search(nearest) or AFTER_EXAMPLE.match(text, last.end())
+    is_example = BEFORE_EXAMPLE.search(nearest) or AFTER_EXAMPLE.match(
+        text, last.end(), last.end() + LONGEST_LABEL
+    )
     return None if is_aside or is_example else numbers[-1]
 
 

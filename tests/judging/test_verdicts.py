@@ -134,23 +134,25 @@ def test_ratings_that_contradict_each_other_are_none(text: str, rating: float | 
 @pytest.mark.parametrize(
     "piece",
     [
-        "\n",
-        "w",
-        "w ",
-        "[[1]] ",
-        "[[1]]\n#w ",
-        "Score: 1\n",
-        "[1]",
-        '{"a":1}',
-        "(",
-        "<think>",
-        "the\n",
+        *("\n", " ", "-", "w", "w ", "the\n", "my final\n", "(", "[1]", "[[1]] ", "[[1]]\n#w "),
+        *("Score: 1\n", '{"a":1}', "<think>"),
     ],
 )
 def test_no_answer_takes_long(piece: str) -> None:
     started = time.thread_time()
     read_rating(f"[[2]]{piece * 50_000}[[3]]", TEN, "corrected")
+    read_rating(f"[[2]] x [[3]]{piece * 50_000}", TEN, "corrected")
     read_rating(piece * 50_000, TEN, "corrected")
+    assert time.thread_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    "between", ["|" * 19 + "a" * 42 + " " * 37, "." * 28 + "b" * 70, "\n#" + "a" * 50 + " " * 48]
+)
+def test_no_label_takes_long(between: str) -> None:
+    started = time.thread_time()
+    for _ in range(10):
+        read_rating(f"[[3]] {between}[[4]]", TEN, "corrected")
     assert time.thread_time() - started < 5
 
 
