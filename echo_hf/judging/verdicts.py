@@ -31,9 +31,13 @@ BRACKETED = re.compile(rf"(?:^|(?<=[.!?:])\s)[^\S\n]*\[\s*{NUMBER}\s*\]\W*\Z", r
 KEYS = ("rating", "score")
 
 DECISIVE = frozenset({"final", "overall", "total", "verdict", "conclusion"})
-NEUTRAL = frozenset("rating score grade answer my the so thus therefore hence result".split())  # noqa: SIM905
+NEUTRAL = frozenset(  # noqa: SIM905
+    "rating score grade answer my the so thus therefore hence result is it this that i say think "
+    "image output picture and but".split()
+)
 WORDS = r"((?:[^\W\d_][\w'/&]*+\s*+){1,4}+)"  # possessive: a run of letters is one word
 LABEL = re.compile(rf"(?:^|[\n.,;(|])\W*?{WORDS}[^\w\[]*[:=|–—-][^\w\[]*\Z")
+SUBJECT = re.compile(rf"(?:^|[\n.,;(|])\W*?{WORDS}(?<=\bis )[^\w\[]*\Z")
 HEADING = re.compile(rf"(?:^|\n)(?:#+|\*\*)\W*{WORDS}\W*\Z")
 LONGEST_LABEL = 100
 BEFORE_EXAMPLE = re.compile(
@@ -95,7 +99,7 @@ def _asked_verdict(text: str, asked: Sequence[re.Match[str]]) -> WrittenNumber |
         return numbers[-1]
     last, before = asked[-1], text[asked[-2].end() : asked[-1].start()]
     nearest = before[-LONGEST_LABEL:]
-    label = LABEL.search(nearest) or HEADING.search(nearest)
+    label = LABEL.search(nearest) or HEADING.search(nearest) or SUBJECT.search(nearest)
     if label:
         words = set(label[1].casefold().split())
         return numbers[-1] if words & DECISIVE or words <= NEUTRAL else None

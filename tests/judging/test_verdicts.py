@@ -106,6 +106,7 @@ def test_other_plain_forms_count_where_the_asked_form_is_missing(
         ("**Overall:** [[6]], **Realism** - [[4]]", Unrated.AMBIGUOUS),
         ("## Overall\n[[6]]\n## Realism\n[[4]]", Unrated.AMBIGUOUS),
         ("| Overall | [[6]] |\n| Realism | [[4]] |", Unrated.AMBIGUOUS),
+        ("Rating [[6]], though realism is [[3]].", Unrated.AMBIGUOUS),
         ("[[7]] (where [[10]] is best)", Unrated.AMBIGUOUS),
         ("[[7]], on a scale from [[1]] to [[10]]", Unrated.AMBIGUOUS),
         ("[[7]]. [[10]] would be perfect", Unrated.AMBIGUOUS),
@@ -125,6 +126,9 @@ def test_other_plain_forms_count_where_the_asked_form_is_missing(
         ("Score: 7\nRating: [[7]]", 7),
         ("I gave [[3]] at first, and after a second look I say: [[8]]", 8),
         ("The text [2] is blurred. [[7]]", 7),
+        ("[[3]] for a start, but it is [[8]]", 8),
+        ("[[3]] for a start. My rating is [[8]]", 8),
+        ("[[3]] for a start. The overall impression is [[8]]", 8),
     ],
 )
 def test_ratings_that_contradict_each_other_are_none(text: str, rating: float | Unrated) -> None:
