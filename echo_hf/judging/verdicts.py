@@ -31,9 +31,32 @@ BRACKETED = re.compile(rf"(?:^|(?<=[.!?:])\s)[^\S\n]*\[\s*{NUMBER}\s*\]\W*\Z", r
 KEYS = ("rating", "score")
 
 DECISIVE = frozenset({"final", "overall", "total", "verdict", "conclusion"})
-NEUTRAL = frozenset(  # noqa: SIM905
-    "rating score grade answer my the so thus therefore hence result is it this that i say think "
-    "image output picture and but".split()
+NEUTRAL = frozenset(
+    [
+        "rating",
+        "score",
+        "grade",
+        "answer",
+        "my",
+        "the",
+        "so",
+        "thus",
+        "therefore",
+        "hence",
+        "result",
+        "is",
+        "it",
+        "this",
+        "that",
+        "i",
+        "say",
+        "think",
+        "image",
+        "output",
+        "picture",
+        "and",
+        "but",
+    ]
 )
 WORDS = r"((?:[^\W\d_][\w'/&]*+\s*+){1,4}+)"  # possessive: a run of letters is one word
 LABEL = re.compile(rf"(?:^|[\n.,;(|])\W*?{WORDS}[^\w\[]*[:=|–—-][^\w\[]*\Z")
