@@ -31,33 +31,9 @@ BRACKETED = re.compile(rf"(?:^|(?<=[.!?:])\s)[^\S\n]*\[\s*{NUMBER}\s*\]\W*\Z", r
 KEYS = ("rating", "score")
 
 DECISIVE = frozenset({"final", "overall", "total", "verdict", "conclusion"})
-NEUTRAL = frozenset(
-    [
-        "rating",
-        "score",
-        "grade",
-        "answer",
-        "my",
-        "the",
-        "so",
-        "thus",
-        "therefore",
-        "hence",
-        "result",
-        "is",
-        "it",
-        "this",
-        "that",
-        "i",
-        "say",
-        "think",
-        "image",
-        "output",
-        "picture",
-        "and",
-        "but",
-    ]
-)
+OF_A_RATING = "rating score grade answer result so thus therefore hence and but"
+OF_THE_WHOLE = "my the it is this that i say think image output picture"
+NEUTRAL = frozenset(f"{OF_A_RATING} {OF_THE_WHOLE}".split())
 WORDS = r"((?:[^\W\d_][\w'/&]*+\s*+){1,4}+)"  # possessive: a run of letters is one word
 LABEL = re.compile(rf"(?:^|[\n.,;(|])\W*?{WORDS}[^\w\[]*[:=|–—-][^\w\[]*\Z")
 SUBJECT = re.compile(rf"(?:^|[\n.,;(|])\W*?{WORDS}(?<=\bis )[^\w\[]*\Z")
