@@ -24,6 +24,7 @@ from echo_hf.builder.review import (
     boxes_changes,
     doubts_in,
     made_decision,
+    may_read_boxes,
     read_cases,
     triage,
 )
@@ -112,13 +113,6 @@ def not_overruled(events: Sequence[Event], about: Sequence[Decision]) -> Sequenc
 
 def is_settled(last: Decision | None, row: Row) -> bool:
     return last is not None and last.decision in SETTLED and last.is_about(row)
-
-
-def may_read_boxes(row: Row, decided: Mapping[str, Decision], person: str) -> bool:
-    """Whether nobody settled a sample, or changed it but this person."""
-    last = decided.get(row["id"])
-    is_mine = last is not None and last.decision == "edit" and last.reviewer == person
-    return last is None or last.decision == "withdraw" or not last.is_about(row) or is_mine
 
 
 def waits(row: Row, last: Decision | None, person: str, own: Collection[str]) -> bool:
@@ -282,8 +276,9 @@ class ReviewController:
         if convention not in [one.convention for one in now.readings]:
             return now
         cut, decided = 0, self.decided().by_id
-        mine = [one for one in self.held if may_read_boxes(one.row, decided, now.person)]
-        for case in mine:
+        for case in self.held:
+            if not may_read_boxes(case.row, decided.get(case.row["id"]), now.person):
+                continue
             try:
                 changes = boxes_changes(case, Convention(convention), self.images)
             except ReviewError:  # it stays open, and doubtful

@@ -246,6 +246,13 @@ def decide(
     return made
 
 
+def may_read_boxes(row: Row, last: Decision | None, reviewer: str | None) -> bool:
+    """Whether a sample is undecided, or changed by nobody but the same person."""
+    if last is None or last.decision == "withdraw" or not last.is_about(row):
+        return True
+    return last.decision == "edit" and last.reviewer == reviewer
+
+
 def _boxes_decided(
     run: BuildRun,
     cases: Mapping[str, Case],
@@ -254,7 +261,7 @@ def _boxes_decided(
     note: str | None,
     reviewer: str | None,
 ) -> list[Decision]:
-    """An edit of each sample whose held boxes can be read so, and that nobody has settled."""
+    """An edit of each sample whose held boxes can be read so, and that nobody else decided on."""
     if boxes not in [str(one) for one in Convention]:
         raise ReviewError(unknown("convention", boxes, [str(one) for one in Convention]))
     waiting = [case for case in cases.values() if HeldBoxes.of(case.row)]
@@ -262,14 +269,19 @@ def _boxes_decided(
         raise ReviewError("no boxes wait for a convention: there is nothing to read")
     made = []
     for case in waiting:
-        last = before.by_id.get(case.row["id"])
-        if last and last.decision in ("keep", "remove") and last.is_about(case.row):
+        if not may_read_boxes(case.row, before.by_id.get(case.row["id"]), reviewer):
             continue
         with suppress(ReviewError):  # it stays open, and doubtful
             changes = boxes_changes(case, Convention(boxes), run.folder.images)
             made.append(
                 made_decision(case.row, "edit", note=note, reviewer=reviewer, changes=changes)
             )
+    if not made:
+        raise ReviewError(
+            f"of {counted(len(waiting), 'sample')} with boxes that wait, none can be cut as "
+            f"{boxes}: somebody decided on it, or its boxes cannot be right; `echo-hf review "
+            "--app` shows them"
+        )
     return made
 
 

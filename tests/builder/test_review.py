@@ -25,6 +25,7 @@ from echo_hf.builder.review import (
 )
 from echo_hf.builder.update import why
 from echo_hf.cli.build_view import show_open
+from echo_hf.curate.decisions import FILE
 from echo_hf.curate.edits import Edit
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ReviewError, RunError
@@ -160,6 +161,15 @@ def test_one_decision_reads_the_boxes_of_a_model_whose_convention_was_assumed(
     assert not any("assumed_boxes" in one.reasons for one in open_reviews(held, runs=runs).open)
     with pytest.raises(ReviewError, match="'rel_100'; did you mean 'rel_1000'"):
         decide(held, boxes="rel_100", runs=runs)
+    (first, *others), (file,) = sorted(waiting), runs.rglob(FILE)
+    decide(held, flag=[first], reviewer="mira", runs=runs)
+    again = decide(held, boxes="rel_1000", runs=runs)
+    assert {one.id for one in again} <= set(others)  # hers is not undone
+    decide(held, flag=others, reviewer="mira", runs=runs)
+    kept = file.read_bytes()
+    with pytest.raises(ReviewError, match="none can be cut as rel_1000: somebody decided"):
+        decide(held, boxes="rel_1000", runs=runs)
+    assert file.read_bytes() == kept
     with pytest.raises(ReviewError, match="no boxes wait"):
         decide(known, boxes="rel_1000", runs=tmp_path / "known/runs")
 
