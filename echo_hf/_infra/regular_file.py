@@ -27,6 +27,8 @@ def place_inside(path: Path, folder: Path | None) -> Path:
     """Where a path ends, its links followed; links of huggingface_hub's cache stay in theirs."""
     try:
         place = path.resolve()
+        if place.is_symlink():  # from Python 3.13 on, a circle of links stays as it is
+            raise RuntimeError
         if folder is not None and not any(map(place.is_relative_to, _roots(folder.resolve()))):
             raise RefusedFileError("outside", "it leads out of its folder")
     except (RuntimeError, ValueError) as error:  # a circle of links, a NUL
