@@ -74,7 +74,9 @@ class ParquetRows:
         rows, size = max(1, min(rows, AT_ONCE_BYTES // max(_widest(self.metadata), 1))), 0
         # One row group after the other: of a list or struct Arrow joins no two dictionaries.
         groups = range(self.metadata.num_row_groups) if groups is None else groups
-        read = (self.file.iter_batches(rows, [one], columns, use_threads=False) for one in groups)
+        read = (
+            self.file.iter_batches(rows, [group], columns, use_threads=False) for group in groups
+        )
         for batch in chain.from_iterable(read):
             for part in _parts(batch):
                 plain = [column.cast(_plain(column.type)) for column in part.columns]
@@ -108,10 +110,10 @@ def read_parquet(
         names = file.schema.names if columns is None else columns
         kept = [name for name in names if name in file.schema.names]
         fields = [file.schema.field(name) for name in kept]
-        schema = pa.schema([one.with_type(_plain(one.type)) for one in fields])
+        schema = pa.schema([field.with_type(_plain(field.type)) for field in fields])
         # Without a column Arrow gives no row, and without a list of columns all of them.
         batches = file.batches(kept) if kept else iter(())
-        return pa.Table.from_batches((one.cast(schema) for one in batches), schema)
+        return pa.Table.from_batches((batch.cast(schema) for batch in batches), schema)
 
 
 def schema_of(metadata: pq.FileMetaData) -> pa.Schema:
@@ -175,7 +177,7 @@ def _widest(metadata: pq.FileMetaData) -> int:
     """The most bytes of a value of which Arrow makes no dictionary."""
     deltas = {leaf for leaf, is_text in _byte_leaves(metadata).items() if not is_text}
     fixed = [metadata.schema.column(at) for at in range(metadata.num_columns)]
-    widest = max((one.length or 0 for one in fixed), default=0)
+    widest = max((column.length or 0 for column in fixed), default=0)
     for number in range(metadata.num_row_groups if deltas else 0):
         group = metadata.row_group(number)
         for chunk in map(group.column, range(group.num_columns)):

@@ -132,7 +132,7 @@ class Database:
         read = 0
         with self.opened() as connection:
             for row in connection.execute(query):
-                read += sum(len(one) if isinstance(one, str | bytes) else 1 for one in row)
+                read += sum(len(cell) if isinstance(cell, str | bytes) else 1 for cell in row)
                 if read > most:  # its pages lead back into each other
                     raise StoreError(
                         f"{str(self.path)!r} is not a readable {self.name} (it has more rows than "

@@ -161,8 +161,8 @@ def with_sources(sample: Sample, context: Sequence[Sample]) -> dict[str, Any]:
     for source in every:
         by_post.setdefault(source.post_url, []).append(source)
     comments = [
-        _feedback(said, by_post.get(said["post_url"], []), every)
-        for said in sample["community_feedback"]
+        _feedback(comment, by_post.get(comment["post_url"], []), every)
+        for comment in sample["community_feedback"]
     ]
     return {
         **sample,

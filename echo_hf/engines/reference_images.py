@@ -127,15 +127,15 @@ def _tokens(clause: str) -> list[Token]:
         elif at in of_word:
             first = of_word[at]
             begins = words[first].group() in known.beginnings
-            some = words[first : first + (MOST_WORDS if begins else 1)]
-            for count in range(len(some), 1, -1):
-                text = clause[at : some[count - 1].end()]
-                names = known.spaced.get(" ".join(word.group() for word in some[:count]), NONE)
+            phrase = words[first : first + (MOST_WORDS if begins else 1)]
+            for count in range(len(phrase), 1, -1):
+                text = clause[at : phrase[count - 1].end()]
+                names = known.spaced.get(" ".join(word.group() for word in phrase[:count]), NONE)
                 if names and not re.search(r"[^\w\s'-]", text):
                     add(text, names, WORD * count)
                     break
             else:
-                text = some[0].group()
+                text = phrase[0].group()
                 add(text, _groups_of(text), WORD)
         elif clause[at].isspace():
             at += 1
@@ -467,7 +467,7 @@ def _clauses(text: str) -> tuple[Clause, ...]:
         if not (tokens := _tokens(JOINED.sub(" ", _plain(piece)))):
             continue
         for first in range(0, len(tokens), MOST_TOKENS):
-            some = tokens[first : first + MOST_TOKENS]
-            clauses.append(Clause(some, is_first=words + some[0].start <= FEW))
+            part = tokens[first : first + MOST_TOKENS]
+            clauses.append(Clause(part, is_first=words + part[0].start <= FEW))
         words += tokens[-1].end
     return tuple(clauses)

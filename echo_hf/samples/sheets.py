@@ -24,14 +24,14 @@ def without_sheets(
 
     All are doubted where no model was asked: `screenshots` then has none to ask either.
     """
-    sheets = {one: layout for one in row["output_images"] if (layout := _layout(images, one))}
+    sheets = {image: layout for image in row["output_images"] if (layout := _layout(images, image))}
     if not sheets:
         return row
-    findings += [(Notice.SEVERAL_IMAGES, f"{layout}: {one}") for one, layout in sheets.items()]
+    findings += [(Notice.SEVERAL_IMAGES, f"{layout}: {image}") for image, layout in sheets.items()]
     if row["screenshot"] is None and not abstains(made_by["engine"]):
         sheet = next(iter(sheets))
         del sheets[sheet]
-        outputs = [one for one in row["output_images"] if one != sheet]
+        outputs = [image for image in row["output_images"] if image != sheet]
         of_roles = {**provenance_of(row, "roles"), SHEET: sheet}
         row |= {"screenshot": sheet, "output_images": outputs}
         row["provenance"] = provenance_with(row, "roles", of_roles)

@@ -32,18 +32,18 @@ class Mastodon(Pages):
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         """One status a record, with the address of what it answers where the file has that."""
-        every = list(lines) if not isinstance(lines, io.TextIOBase) else lines
+        text_lines = lines if isinstance(lines, io.TextIOBase) else list(lines)
         known: dict[str, str | None] = {}
         status: Any
-        for _, text in json_documents(every):
+        for _, text in json_documents(text_lines):
             status = read_json(text) if '"uri"' in text else None
             if number := _number(status):
                 address = _address(status)
                 # Of two servers that give one number nothing is known of what a number means.
                 known[number] = address if known.get(number, address) == address else None
-        if isinstance(every, io.TextIOBase):
-            every.seek(0)
-        for place, record in super().split(every):
+        if isinstance(text_lines, io.TextIOBase):
+            text_lines.seek(0)
+        for place, record in super().split(text_lines):
             status = read_json(record) if known else None
             answers = name_of(status.get("in_reply_to_id")) if _number(status) else None
             if answers is not None and "_parent" not in status and known.get(answers):
@@ -183,19 +183,19 @@ def _exported_author(account: str | None) -> str | None:
 
 
 def _attached(note: Fields) -> list[Fields]:
-    return [one for one in note.parts("attachment") if _is_image(one.record.get("mediaType"))]
+    return [part for part in note.parts("attachment") if _is_image(part.record.get("mediaType"))]
 
 
 def _is_image(kind: Any) -> bool:
     return isinstance(kind, str) and kind.startswith("image/")
 
 
-def _exported_image(one: Fields) -> PostImage:
+def _exported_image(attached: Fields) -> PostImage:
     """An image beside the export, or on the server."""
-    given, alt_text = one.text("url") or "", one.text("name")
-    if web_url(given):
-        return PostImage(url=given, alt_text=alt_text)
-    return PostImage(path=given.lstrip("/"), alt_text=alt_text)
+    address, alt_text = attached.text("url") or "", attached.text("name")
+    if web_url(address):
+        return PostImage(url=address, alt_text=alt_text)
+    return PostImage(path=address.lstrip("/"), alt_text=alt_text)
 
 
 def _records(page: Json) -> Iterator[Any]:

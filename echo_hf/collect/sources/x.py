@@ -341,11 +341,11 @@ class XArchive(Pages):
             images = _archived_images(fields)
             links = {
                 short: long
-                for one in fields.part("entities").parts("urls")
-                if (short := one.text("url")) and (long := one.text("expanded_url"))
+                for link in fields.part("entities").parts("urls")
+                if (short := link.text("url")) and (long := link.text("expanded_url"))
             }
             own = fields.part("entities").parts("media")
-            links |= {short: "" for one in own if (short := one.text("url"))}
+            links |= {short: "" for media in own if (short := media.text("url"))}
             yield Post(
                 url=url,
                 platform="x",
@@ -388,7 +388,7 @@ def _archived_images(fields: Fields) -> list[PostImage]:
     """All photos of a post; without an extended list, the first."""
     name = "extended_entities" if fields.record.get("extended_entities") else "entities"
     return [
-        PostImage(url=url, alt_text=one.text("ext_alt_text"))
-        for one in fields.part(name).parts("media")
-        if one.record.get("type") == "photo" and (url := one.link("media_url_https"))
+        PostImage(url=url, alt_text=media.text("ext_alt_text"))
+        for media in fields.part(name).parts("media")
+        if media.record.get("type") == "photo" and (url := media.link("media_url_https"))
     ]
