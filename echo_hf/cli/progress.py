@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from echo_hf._infra.console import say
-from echo_hf._infra.text import plain
+from echo_hf._infra.text import counted, plain
 from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.pipeline.progress import TOLD, ProgressListener
 from echo_hf.reasons import Doubt, Failed, Notice, Reject, Unfetched
@@ -99,6 +99,9 @@ class Watch(ProgressListener):
                 say(self.console, loss, "dim")
         if cause := commonest_failure(stats, aside[1]):
             say(self.console, f"{'':<12}{cause}", "yellow")
+        if unusable := stats.unusable:
+            said = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
+            say(self.console, f"{'':<12}{said}", "yellow")
 
     def headlines(self) -> list[str]:
         """The paper's figures for the run: what each stage says of itself."""
