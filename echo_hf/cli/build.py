@@ -103,6 +103,12 @@ def build(
     keep_going: KeepGoing = False,
     runner: Runner = None,
     dry_run: bool = flag("--dry-run", "Only show what would be asked, the cost and the time."),
+    try_: str | None = choice(
+        None,
+        "Send the first request of this stage, show it with its answer, and keep nothing.",
+        "--try",
+        metavar="STAGE",
+    ),
     shard: str | None = choice(
         None, "Build part I, from 0, of N, and no release: `merge` writes it.", metavar="I/N"
     ),
@@ -112,15 +118,19 @@ def build(
 
     if shard is not None:
         others = until or offline or responses or with_responses or allow_empty or dry_run
-        if others or again or keep_going:
+        if others or again or keep_going or try_:
             raise ConfigError("--shard goes with --runs and --runner: leave other options out")
         return _build_shard(config, shard, runs, runner)
     if dry_run:
-        if until is not None or responses or offline or again:
+        if until is not None or responses or offline or again or try_:
             raise ConfigError(
-                "--dry-run asks nobody: leave out --until, --responses, --offline, --again"
+                "--dry-run asks nobody: leave out --until, --responses, --offline, --again, --try"
             )
         return _show_planned(config, runs)
+    if try_ is not None:
+        if until or offline or responses or with_responses or allow_empty or again or keep_going:
+            raise ConfigError("--try goes with --runs alone: it builds nothing")
+        return _show_trial(config, try_, runs)
     if until is not None and (with_responses or allow_empty):
         raise ConfigError("--until writes no release: leave out --with-responses and --allow-empty")
     if again and (offline or responses):
@@ -149,6 +159,15 @@ def _build_shard(config: Path, part: str, runs: Path, runner: str | None) -> Tol
     given = "" if runs == DEFAULT_RUNS else f" --runs {runs}"
     say(watch.console, f"when all parts are done: echo-hf merge {every}{given}")
     return _told(watch)
+
+
+def _show_trial(config: Path, stage: str, runs: Path) -> Told:
+    from echo_hf.builder.update import try_stage
+    from echo_hf.cli.trial_view import show_trials, trials_json
+
+    trials = trials_json([try_stage(config, stage, runs=runs)])
+    show_trials(terminal(), trials)
+    return {"path": None, "trials": trials}
 
 
 def _told(watch: Watch) -> Told:

@@ -305,6 +305,37 @@ def test_a_model_that_only_chats_ends_the_build_and_is_asked_again_once_mended(
     assert not rows(tmp_path / "runs" / "quickstart", "relevance", "quarantine")
 
 
+def test_a_trial_of_a_stage_asks_once_and_builds_nothing(tmp_path: Path) -> None:
+    engine = {"kind": "openai", "model": "tiny", "api_key_env": None}
+
+    def called(*options: str) -> Result:
+        known = ["build", str(config), "--runs", str(tmp_path / "runs")]
+        return CliRunner().invoke(app, [*known, *options], env={"COLUMNS": "200"})
+
+    with running() as server:
+        server.behave = lambda _: completion('Sure: {"note": "About it.", "score": 9}')
+        engines = {"text": {**engine, "base_url": server.url}}
+        config = config_over(tmp_path, bundled_posts()[:20], engines=engines)
+        early = called("--try", "relevance")
+        assert "run `echo-hf build` with --until collect on this config first" in str(
+            early.exception
+        )
+        assert "stage 'threads' asks no model" in str(called("--try", "threads").exception)
+        assert server.asked == []
+        assert called("--until", "collect").exit_code == 0
+        stages = tmp_path / "runs" / "quickstart" / "stages"
+        before = sorted(stages.rglob("*"))
+        done = called("--try", "relevance")
+        assert done.exit_code == 0
+        (asked,) = server.asked
+    told = [one["content"] for one in asked.body["messages"]]
+    assert {line for text in told for line in text.splitlines()} <= set(done.output.splitlines())
+    assert "nothing, off_schema: score: Input should be less than or equal to 5" in done.output
+    assert "no price known for tiny" in done.output
+    assert sorted(stages.rglob("*")) == before
+    assert not (tmp_path / "runs" / "quickstart" / "answers.sqlite").exists()
+
+
 def test_a_missing_package_is_told_before_a_post_is_read(tmp_path: Path) -> None:
     engine = RecordedAsModel().use()
     config, runs = config_over(tmp_path, bundled_posts()[:5]), tmp_path / "runs"
