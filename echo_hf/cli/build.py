@@ -38,7 +38,7 @@ WithResponses = Annotated[
     bool, option("--with-responses", "Let the release carry the answers, for replay.")
 ]
 AllowEmpty = Annotated[
-    bool, option("--allow-empty", "Write the release even where it has no sample.")
+    bool, option("--allow-empty", "Write the release even where the benchmark has no sample.")
 ]
 Names = list[str] | None
 MOST_HOURS = 1_000_000.0  # a century; there is no time before the year 1
@@ -256,14 +256,13 @@ def _show_release(watch: Watch, release: Release, config: Path, *lines: str) -> 
 
     configs = release.manifest.configs.items()
     rows = {name: entry.rows for name, entry in configs if name in SAMPLE_CONFIGS}
-    hint = "; it has no sample: the reasons stand above and in the stages' rejects"
     watch.funnel()
     if unlike := differences(load_config(config)):
         say(watch.console, "\nunlike the paper", "bold")
     for one in unlike:
         say(watch.console, one.what)
         watch.console.print(Padding(Text(one.why, "dim"), (0, 0, 0, 4)))
-    for line in (*lines, f"\nrelease: {release.path}{'' if any(rows.values()) else hint}"):
+    for line in (*lines, f"\nrelease: {release.path}"):
         say(watch.console, line)
     told = [one._asdict() for one in unlike]
     return {"path": release.path, "stages": watch.stats, "samples": rows, "unlike_paper": told}
