@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -378,6 +379,11 @@ UNUSABLE = frozenset(
         *(Unrated.NO_CHOICE, Unrated.TWO_CHOICES),
     }
 )
+
+
+def unusable_in(counts: Mapping[str, int]) -> int:
+    """How many of what is counted by reason are answers that cannot be used."""
+    return sum(counts.get(reason, 0) for reason in UNUSABLE)
 
 
 class Notice(Reason):

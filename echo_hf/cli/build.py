@@ -27,7 +27,7 @@ from echo_hf.cli.verb import (
     watching,
 )
 from echo_hf.errors import ConfigError, ReviewError, RunError
-from echo_hf.reasons import Failed
+from echo_hf.reasons import Failed, unusable_in
 
 if TYPE_CHECKING:
     from echo_hf.cli.progress import Watch
@@ -198,7 +198,7 @@ def merge(
     )
     said = f"\n{len(shards):,} runs merged, no model asked"
     if waiting:
-        again = " --again" if any(one.unusable for one in watch.stats) else ""
+        again = " --again" if any(unusable_in(one.quarantined) for one in watch.stats) else ""
         said += f"; {waiting:,} rows lack an answer, which `echo-hf build {config}{again}` asks for"
     return {**_show_release(watch, release, config, said), "not_answered": waiting}
 

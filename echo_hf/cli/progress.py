@@ -18,7 +18,7 @@ from echo_hf._infra.console import say
 from echo_hf._infra.text import counted, plain
 from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.pipeline.progress import TOLD, ProgressListener
-from echo_hf.reasons import Doubt, Failed, Notice, Reject, Unfetched
+from echo_hf.reasons import Doubt, Failed, Notice, Reject, Unfetched, unusable_in
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
@@ -99,7 +99,7 @@ class Watch(ProgressListener):
                 say(self.console, loss, "dim")
         if cause := commonest_failure(stats, aside[1]):
             say(self.console, f"{'':<12}{cause}", "yellow")
-        if unusable := stats.unusable:
+        if unusable := unusable_in(stats.quarantined):
             said = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
             say(self.console, f"{'':<12}{said}", "yellow")
 

@@ -34,7 +34,7 @@ from echo_hf.judging import rate, session
 from echo_hf.judging.applicability import Fitting, to_classify
 from echo_hf.judging.compare import PAIRWISE, Compare, to_compare
 from echo_hf.judging.rate import Rate, ToRate
-from echo_hf.judging.run_tables import read_table
+from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.session import HERE, Answered, JudgeTask, JudgingPlan, JudgingResult, Planned
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import ProgressListener
@@ -43,7 +43,6 @@ from echo_hf.scores.estimate import t_quantile
 from echo_hf.scores.votes import Protocol
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
-from echo_hf.tables import APPLICABILITY as FITS
 from echo_hf.tables import OUTPUTS
 
 RUBRICS: tuple[str, ...] = get_args(Rubric)
@@ -194,7 +193,7 @@ def judge(
     sent, engines, write = SentImages(folder.images), engines_of(chosen), session.write_ratings
 
     def questions(_: SentImages) -> Iterator[JudgeTask]:
-        fits = read_table(folder.root, FITS)
+        fits, _from = read_applicability(benchmark_of(config, folder), folder)
         return rating_questions(config, chosen, wanted, outputs, fits, sent)
 
     done = run_judges(folder, engines, questions, write, outputs, config.runner, **limits)

@@ -45,7 +45,7 @@ from echo_hf.pipeline.runner import LOCAL, Runner, runner_of
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.pipeline.trial import Trial, first_requests, tried
-from echo_hf.reasons import UNUSABLE, Failed, Reason
+from echo_hf.reasons import Failed, Reason
 from echo_hf.scores.sequential import Decisions
 from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table, arrow_rows
 
@@ -97,11 +97,6 @@ class Answered:
     outcomes: Mapping[str, int]
     fill: FillStats
     stopped: str | None
-
-    @property
-    def unusable(self) -> int:
-        """How many answers came and cannot be used."""
-        return sum(self.outcomes.get(reason, 0) for reason in UNUSABLE)
 
 
 @dataclass(frozen=True)
