@@ -223,6 +223,6 @@ def _planned(
             found,
             usd=found.usd and found.usd.widened(TWICE),
             seconds=found.seconds and found.seconds.widened(TWICE),
-            basis=f"{BY_SHARE}; {found.basis}",
+            basis="; ".join(filter(None, (BY_SHARE, found.basis))),
         )
     return PlannedStage(name, calls, 0, False, found)

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.padding import Padding
-from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STAGES
@@ -54,7 +52,7 @@ def collect(
     """Ask platforms for posts, read files, merge duplicates."""
     from echo_hf.builder import build as run
     from echo_hf.builder.search_yield import write_yields
-    from echo_hf.cli.build_view import show_crawled, show_plan, show_yields
+    from echo_hf.cli.build_view import show_crawled, show_plan, show_until, show_yields
     from echo_hf.collect.crawl import as_json, crawl_posts, planned_queries, searches
     from echo_hf.config.loading import load_config
     from echo_hf.pipeline.run_folder import RunFolder
@@ -80,6 +78,7 @@ def collect(
             if asked and not offline:
                 show_crawled(watch.console, crawl_posts(loaded, RunFolder(folder), watch))
             run.run_until(loaded, "collect", runs=runs, offline=offline, watch=watch)
+            show_until(watch)
             return {"path": None, "stages": watch.stats}
     show_plan(watch.console, queries, asked, every=every)
     return {"queries": list(map(as_json, queries))}
@@ -105,6 +104,7 @@ def build(
 ) -> Told:
     """Run every stage that is not up to date; write the release."""
     from echo_hf.builder import build as run
+    from echo_hf.cli.build_view import show_until
 
     if shard is not None:
         if until or offline or responses or with_responses or allow_empty or dry_run:
@@ -120,6 +120,7 @@ def build(
     with watching() as watch:
         if until is not None:
             run.run_until(config, until, **how, watch=watch)
+            show_until(watch)
             return _told(watch)
         how |= {"with_responses": with_responses, "allow_empty": allow_empty}
         release = run.build(config, **how, watch=watch)
@@ -167,7 +168,7 @@ def merge(
         for reason, count in one.quarantined.items()
         if reason != Failed.NEEDS_MODEL
     )
-    said = f"\n{len(shards):,} runs merged, no model asked"
+    said = f"{len(shards):,} runs merged, no model asked"
     if waiting:
         said += f"; {waiting:,} rows lack an answer, which `echo-hf build {config}` asks for"
     return {**_show_release(watch, release, config, said), "not_answered": waiting}
@@ -204,7 +205,7 @@ def update(
     with watching() as watch:
         done = updates.update(config, **how, with_responses=with_responses, watch=watch)
     calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"
-    told = _show_release(watch, done.release, config, f"\nanswers: {calls}")
+    told = _show_release(watch, done.release, config, f"answers: {calls}")
     difference = compared(done.previous, done.release.path) if done.previous else None
     if difference is not None:
         say(watch.console, f"the one before: {done.previous}\n")
@@ -217,6 +218,7 @@ def update(
 
 
 def _show_release(watch: Watch, release: Release, config: Path, *lines: str) -> Told:
+    from echo_hf.cli.build_view import show_built
     from echo_hf.config.loading import load_config
     from echo_hf.config.paper import differences
     from echo_hf.hub.facts import SAMPLE_CONFIGS
@@ -224,13 +226,9 @@ def _show_release(watch: Watch, release: Release, config: Path, *lines: str) -> 
     configs = release.manifest.configs.items()
     rows = {name: entry.rows for name, entry in configs if name in SAMPLE_CONFIGS}
     hint = "; it has no sample: the reasons stand above and in the stages' rejects"
-    watch.funnel()
-    if unlike := differences(load_config(config)):
-        say(watch.console, "\nunlike the paper", "bold")
-    for one in unlike:
-        say(watch.console, one.what)
-        watch.console.print(Padding(Text(one.why, "dim"), (0, 0, 0, 4)))
-    for line in (*lines, f"\nrelease: {release.path}{'' if any(rows.values()) else hint}"):
+    unlike = differences(load_config(config))
+    show_built(watch, rows, unlike, config)
+    for line in (*lines, f"release: {release.path}{'' if any(rows.values()) else hint}"):
         say(watch.console, line)
     told = [one._asdict() for one in unlike]
     return {"path": release.path, "stages": watch.stats, "samples": rows, "unlike_paper": told}
@@ -246,15 +244,12 @@ def why(
     """Show which stages would run again, and why."""
     from echo_hf.builder import update as reasons
     from echo_hf.builder.build import opened
+    from echo_hf.cli.build_view import show_changes
 
     console = terminal()
     with opened(config, runs, writes=False) as run:
         changes = reasons.why(run, stage)
-    for change in changes:
-        say(console, change.sentence, "bold")
-        for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
-            if text:
-                say(console, f"  {sign} {text}", style)
+    show_changes(console, changes)
     if not changes:
         console.print("every result is up to date: nothing would run")
     return {"changes": [{**one._asdict(), "sentence": one.sentence} for one in changes]}

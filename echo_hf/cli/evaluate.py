@@ -59,8 +59,8 @@ def eval_(
 
     The same command resumes after a stop.
     """
-    from echo_hf.cli.evaluation_view import SPENT, show_planned
-    from echo_hf.judging.board import show_scores
+    from echo_hf.cli.evaluation_view import SPENT, say_cost, show_planned
+    from echo_hf.judging.board import show_board, show_scores
     from echo_hf.report.evaluation import evaluate_systems
     from echo_hf.systems.benchmark import load_evaluation
 
@@ -77,14 +77,14 @@ def eval_(
         how: Told = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
         how |= {"budget_usd": budget, "dry_run": dry_run, "before": agreed, "watch": watch}
         done = evaluate_systems(load_evaluation(config).run_by(runner), **how)
-    console = watch.console
+    console = terminal()
     if done.results is None:
         say(console, "nothing was asked: leave out --dry-run to begin")
     else:
-        console.print()
-        show_scores(console, done.results.path)
+        (show_scores if console.details else show_board)(console, done.results.path)
         say(console, f"report: {done.report}")
-        say(console, f"cost, as far as it is known: ${done.cost_usd:.2f}")
+        unpriced = (one.who for one in done.plan if one.todo and one.cost_usd is None)
+        say_cost(console, done.cost_usd, unpriced)
     if done.spent:
         say(console, SPENT, "yellow")
     told = {"board": done.board.to_list(), "results": done.results and done.results.path}
@@ -108,7 +108,7 @@ def generate(
     runs: Runs = DEFAULT_RUNS,
 ) -> Told:
     """Generate the outputs of systems; existing ones are kept."""
-    from echo_hf.cli.evaluation_view import outcome_table, say_expected
+    from echo_hf.cli.evaluation_view import outcome_table, say_cost, say_expected
     from echo_hf.systems.benchmark import load_evaluation
     from echo_hf.systems.generate import generate as drawn
 
@@ -126,9 +126,8 @@ def generate(
     console.print(outcome_table(made))
     if any(counts.get(Outcome.FAILED) for counts in made.outcomes.values()):
         say(console, "\nwhat failed is tried again by the same command", "yellow")
-    if made.cost_usd is not None:
-        say(console, f"\ncost, as far as it is known: ${made.cost_usd:.2f}")
-    say(console, f"\noutputs: {made.path}")
+    say_cost(console, made.cost_usd, (one.system for one in made.plans if one.cost_usd is None))
+    say(console, f"outputs: {made.path}")
     return told
 
 
@@ -243,11 +242,11 @@ def audit(
 
 def score(config: Evaluation, protocol: Protocol = None, runs: Runs = DEFAULT_RUNS) -> Told:
     """Compute win rates and the four metrics. They go into the run's results.json."""
-    from echo_hf.judging.board import show_scores
+    from echo_hf.judging.board import show_board, show_scores
     from echo_hf.judging.score import score as scored
 
-    path = scored(config, runs=runs, protocol=protocol).path
-    show_scores(terminal(), path)
+    path, console = scored(config, runs=runs, protocol=protocol).path, terminal()
+    (show_scores if console.details else show_board)(console, path)
     return _written(path)
 
 

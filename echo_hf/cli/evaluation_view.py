@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say, show_table
+from echo_hf._infra.console import plain_table, say, say_under, show_table
 from echo_hf._infra.text import counted, disarmed, escaped, in_place, percent, plain, rounded
 from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.planner import UNKNOWN, Expected, Range, shown_dollars, shown_time
@@ -39,6 +39,8 @@ MEANINGS = {
     str(reason): reason.meaning for kind in (Failed, Unrated, NotAudited) for reason in kind
 }
 LONGEST_REASON = 300
+PRICED = "write `price` for a system, and usd_per_million_prompt_tokens and "
+PRICED += "usd_per_million_completion_tokens for an engine, into the config"
 Rows = list[tuple[str | Text, ...]]
 
 
@@ -86,11 +88,22 @@ def outcome_table(generated: Generated) -> Table:
 
 def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
     rows: Rows = [
-        (Text(one.who, "bold"), one.about, f"{one.todo:,}", f"{one.stored:,}", *_takes(one))
+        (
+            Text(one.who, "bold"),
+            one.about,
+            f"{'up to ' if one.at_most else ''}{one.todo:,}",
+            f"{one.stored:,}",
+            *_takes(one),
+        )
         for one in plan
+        if one.todo
     ]
     heads = ("", "about", "to ask", "stored", *TAKES)
-    console.print(plain_table(*heads, left=ABOUT, rows=rows))
+    if rows:
+        console.print(plain_table(*heads, left=ABOUT, rows=rows))
+    else:
+        stored = sum(one.stored for one in plan)
+        say(console, f"nothing is left to ask: {stored:,} outputs and answers are stored", "dim")
     places = (in_place(one.who, one.in_place_of) for one in plan if one.in_place_of)
     for said in dict.fromkeys(places):
         say(console, said, "dim")
@@ -118,19 +131,26 @@ def say_expected(console: Console, every: Sequence[tuple[str, Expected]]) -> Non
     """What the work of all takes together, and what that rests on."""
     unpriced = dict.fromkeys(who for who, one in every if one.usd is None)
     untimed = dict.fromkeys(who for who, one in every if one.seconds is None)
-    usd = shown_dollars(Range.total(one.usd for _, one in every if one.usd))
+    dollars = Range.total(one.usd for _, one in every if one.usd)
     times = [(one.seconds, one.gpu) for _, one in every if one.seconds]
-    seconds = shown_time(Range.total(one for one, _ in times))
+    time = Range.total(one for one, _ in times)
+    usd, seconds = shown_dollars(dollars), shown_time(time)
     on_gpu = Range.total(one for one, gpu in times if gpu)
     own = f", of that {shown_time(on_gpu)} of your own GPU" if on_gpu.high else ""
-    least = ["at least " if missing else "about " for missing in (unpriced, untimed)]
-    say(console, f"in all {least[0]}{usd}; {least[1]}{seconds} one after the other{own}")
+    parts = [
+        f"{'at least' if unknown else 'about'} {amount}"
+        for amount, unknown, likely in (
+            (usd, unpriced, dollars.likely),
+            (f"{seconds} one after the other{own}", untimed, time.likely),
+        )
+        if likely
+    ]
+    if parts:
+        say(console, f"in all {'; '.join(parts)}")
     if unpriced:
-        names = ", ".join(unpriced)
-        say(console, f"no price is known of {names}: give a system `price`, an engine", "yellow")
-        say(console, "usd_per_million_prompt_tokens and usd_per_million_completion_tokens")
+        say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICED}", "yellow")
     if untimed:
-        say(console, f"how long {', '.join(untimed)} will take is not known", "yellow")
+        say(console, f"how long {', '.join(untimed)} will take is not known", "dim")
     for basis in dict.fromkeys(one.basis for _, one in every if one.basis):
         names = ", ".join(dict.fromkeys(who for who, one in every if one.basis == basis))
         say(console, f"{names}: {basis}", "dim")
@@ -175,9 +195,16 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
         say(console, f"saved: {calls:,} calls{priced}")
     if judged.spent:
         say(console, SPENT, "yellow")
-    if judged.cost_usd is not None:
-        say(console, f"cost, as far as it is known: ${judged.cost_usd:.2f}")
+    say_cost(console, judged.cost_usd, (one.who for one in judged.answered if one.unpriced))
     say(console, f"{judged.path.stem}: {judged.path}")
+
+
+def say_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str]) -> None:
+    """What calls have cost, and of whom nobody knows it; nothing where nobody was paid."""
+    if cost_usd:
+        say(console, f"cost: ${cost_usd:,.2f}")
+    if names := ", ".join(dict.fromkeys(unpriced)):
+        say_under(console, "no price", f"known for {names}: {PRICED}", "yellow")
 
 
 def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:

@@ -57,6 +57,7 @@ class PlannedWork:
         who: The system or judge.
         about: What for: `images`, a rubric, or `applicability`.
         todo: Calls to make; of judges also about images that are yet to be drawn.
+        at_most: Whether it may become fewer: of equal images, drawn or not, one is asked about.
         stored: What is there already, and not asked again.
         expected: What the calls are expected to cost and how long they take, with what that
             rests on: three numbers are the least, the likely and the most.
@@ -69,6 +70,7 @@ class PlannedWork:
     stored: int
     expected: Expected
     in_place_of: str | None = None
+    at_most: bool = False
 
     @property
     def cost_usd(self) -> float | None:
@@ -226,9 +228,13 @@ def _planned(
             ):
                 one = asking.plan(question)
                 calls, place = one.plan, places.get(one.who)
-                planned.append(
-                    PlannedWork(one.who, one.rubric, calls.calls, calls.stored, one.expected, place)
+                is_open = (
+                    bool(calls.calls)
+                    and one.who != FITTING
+                    and any(system.todo for system in made.plans)
                 )
+                counts = calls.calls, calls.stored, one.expected, place, is_open
+                planned.append(PlannedWork(one.who, one.rubric, *counts))
     return tuple(planned)
 
 
