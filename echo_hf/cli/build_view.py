@@ -15,7 +15,7 @@ from rich.text import Text
 from echo_hf._infra.console import MORE, plain_table, say, say_under
 from echo_hf._infra.text import counted, percent, plain
 from echo_hf.cli.progress import LONGEST_REMARK, MEANINGS, Watch
-from echo_hf.reasons import Doubt, RefreshEnd
+from echo_hf.reasons import Doubt, Failed, RefreshEnd
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -41,6 +41,8 @@ MOST_TERMS = 40
 LONGEST_TERM = 24
 MOST_NAMED = 10
 MOST_REASONS = 5
+FEW_KEPT = 0.1  # samples of posts: what rules read of posts that people write as they like
+TO_MODELS = "`echo-hf engines` says what there is, and what installs it"
 BENCHMARKS = ("image_to_image", "text_to_image")  # of curate.splits, without what that loads
 
 
@@ -66,6 +68,11 @@ def show_built(
             say(console, f"{held}: echo-hf review {config}", "yellow")
         if doubts := sum(stage.noted.get(doubt, 0) for doubt in Doubt):
             say(console, f"{counted(doubts, 'doubt')} to review: echo-hf review {config}", "dim")
+    posts = sum(stage.kept for stage in stats if stage.stage == "collect")
+    needy = sum(stage.quarantined.get(Failed.NEEDS_MODEL, 0) for stage in stats)
+    if needy and rows.get("analysis", 0) < FEW_KEPT * posts:
+        said = f"{needy:,} rows wait for a model, which `engines` in {config} names: {TO_MODELS}"
+        say_under(console, "rules read few of these posts:", said, "yellow")
     if unlike:
         say(console, f"unlike the paper in {counted(len(unlike), 'choice')}: {MORE}", "dim")
 

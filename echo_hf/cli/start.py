@@ -33,8 +33,9 @@ CHOICES = {
 }
 EXAMPLE_SERVER = "http://127.0.0.1:8000/v1"
 REMARKS = {
-    "benchmark": "no GPU and no server was found: rules read the posts, which is good for a trial; "
-    "the file has other engines",
+    "benchmark": "no GPU and no server was found: rules read what posts mark, such as "
+    '"Prompt: a fox" or an ALT text "output: a fox", and leave the rest to a model; the file has '
+    "other engines",
     "comparison": "no GPU and no server was found, so no judge is named: metrics need none, win "
     "rates need one; the file has three to choose from",
 }
