@@ -24,11 +24,11 @@ from rich.tree import Tree
 
 from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES
+from echo_hf.config.runs import runs_folder
 from echo_hf.config.systems import shipped_config
 from echo_hf.judging.board import show_scores
 from echo_hf.pipeline.progress import LOG, ProgressListener
 
-RUNS = Path("runs")
 RECORD = "quickstart.json"
 # What reading alone changes.
 PASSING = {"__pycache__", "cache", ".lock", "answers.sqlite", "fetched.sqlite", RECORD}
@@ -60,13 +60,14 @@ class Screen(Protocol):
     def headlines(self) -> list[str]: ...
 
 
-def show(screen: Screen, runs: Path) -> None:
+def show(screen: Screen, runs: Path | None = None) -> None:
     """Builds the bundled benchmark and shows what happened; an unchanged run from its files."""
-    console, run = screen.console, runs / shipped_config().stem
+    place = runs_folder(None, runs)
+    console, run = screen.console, place / shipped_config().stem
     if made := _unchanged(run):
         _show_stages(screen, run)
     else:
-        made = _made(screen, runs)
+        made = _made(screen, place)
     console.print()
     for sentence in made["headlines"]:
         console.print(Text(sentence))
@@ -82,7 +83,7 @@ def show(screen: Screen, runs: Path) -> None:
     console.print(rating_note(pq.ParquetFile(run / "ratings.parquet").read()), soft_wrap=True)
     console.print(f"report: {run / 'report' / 'index.html'} ({made['report']})", soft_wrap=True)
     why = ["echo-hf", "why", str(_short(shipped_config()))]
-    why += [] if runs == RUNS else ["--runs", str(runs)]
+    why += [] if runs is None else ["--runs", str(runs)]
     said = NEXT.format(release=_short(run.resolve() / "release"), why=shlex.join(why))
     console.print(said, soft_wrap=True)
 

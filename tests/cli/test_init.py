@@ -114,6 +114,16 @@ def test_a_benchmark_is_built_as_it_was_written() -> None:
     assert len(sample["input_images"]) == 1
 
 
+def test_a_run_is_named_by_the_folder_of_its_config(images: Path) -> None:
+    """Of a benchmark and a comparison in one folder, each has a run of its own."""
+    init("benchmark", "mine")
+    init("benchmark")
+    assert load_config("mine/benchmark.yaml").name == "mine"
+    assert load_config("benchmark.yaml").name == "lumen-2026-03"
+    assert compared(f"lumen={images}").exit_code == 0
+    assert load_evaluation("mine/comparison.yaml").name == "mine-comparison"
+
+
 def commented(text: str, *first: str) -> str:
     return "\n".join(
         line[2:] if line.startswith("#") and line[2:].strip().startswith(first) else line
