@@ -27,7 +27,7 @@ from cli_reference import cli_page
 from config_reference import reference_page, schema_text
 from rich.console import Console
 
-from echo_hf.builder.build import RUNS, build
+from echo_hf.builder.build import build
 from echo_hf.builder.gold.check import check_engine
 from echo_hf.cli.build_view import show_check
 from echo_hf.cli.progress import Watch
@@ -175,10 +175,10 @@ def quickstart_pages() -> dict[Path, str]:
     """The pages with what the quickstart and `check-engine` print, and the card of the first."""
     # From inside the folder, so that commands are printed as for whoever changes no option.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        out, runs = io.StringIO(), RUNS
+        out, runs = io.StringIO(), Path("runs")
         # Before there are results, whose bytes depend on what is installed here.
         card = (build(shipped_config(), runs=runs).path / "README.md").read_text("utf-8")
-        show(Watch(Console(file=out, width=WIDTH, force_terminal=False)), runs)
+        show(Watch(Console(file=out, width=WIDTH, force_terminal=False)))
         checked = check_printed(runs)
         printed = out.getvalue().replace(f"{ROOT}/", "")
     printed = re.sub(r" +\d+\.\d s$", "", printed, flags=re.MULTILINE)

@@ -11,17 +11,7 @@ import typer
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STAGES
-from echo_hf.cli.verb import (
-    DEFAULT_RUNS,
-    ConfigFile,
-    Runner,
-    Runs,
-    Told,
-    choice,
-    flag,
-    option,
-    watching,
-)
+from echo_hf.cli.verb import ConfigFile, Runner, Runs, Told, choice, flag, option, watching
 from echo_hf.errors import ConfigError, ReviewError, RunError
 from echo_hf.reasons import Failed
 
@@ -42,7 +32,7 @@ MOST_HOURS = 1_000_000.0  # a century; there is no time before the year 1
 
 def collect(
     config: ConfigFile,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
     offline: bool = flag("--offline", "Make no requests: read what is there already."),
     plan: bool = flag("--plan", "Only print what would be asked, and what it costs."),
     every: bool = flag("--all", "With --plan: each query on a line of its own."),
@@ -55,7 +45,7 @@ def collect(
     from echo_hf.cli.build_view import show_crawled, show_plan, show_until, show_yields
     from echo_hf.collect.crawl import as_json, crawl_posts, planned_queries, searches
     from echo_hf.config.loading import load_config
-    from echo_hf.pipeline.run_folder import RunFolder
+    from echo_hf.pipeline.runs import run_folder
 
     if (every or estimate) and not plan:
         raise ConfigError("--all and --estimate go with --plan: add it")
@@ -67,16 +57,18 @@ def collect(
         figures = json.loads(written.figures.read_bytes())
         return {"path": written.figures, "plot": written.plot, **figures}
     loaded = load_config(config)
-    asked, folder = searches(loaded), Path(runs) / loaded.name
+    asked, folder = searches(loaded), run_folder(loaded, runs)
     if plan and not asked:
         raise ConfigError(f"{str(config)!r} has no search among its posts: nobody would be asked")
     with watching() as watch:
         if plan:
             now, noticed = datetime.datetime.now(datetime.UTC), watch.noticed
-            queries = list(planned_queries(loaded, folder, now, estimate=estimate, noticed=noticed))
+            queries = list(
+                planned_queries(loaded, folder.root, now, estimate=estimate, noticed=noticed)
+            )
         else:
             if asked and not offline:
-                show_crawled(watch.console, crawl_posts(loaded, RunFolder(folder), watch))
+                show_crawled(watch.console, crawl_posts(loaded, folder, watch))
             run.run_until(loaded, "collect", runs=runs, offline=offline, watch=watch)
             show_until(watch)
             return {"path": None, "stages": watch.stats}
@@ -89,7 +81,7 @@ def build(
     until: str | None = choice(
         None, f"Stop after this stage: {', '.join(STAGES)}.", metavar="STAGE"
     ),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
     offline: Offline = False,
     responses: str | None = choice(
         None, "Folder of a release, or ORG/NAME@TAG: read the answers it carries, ask no model."
@@ -127,7 +119,7 @@ def build(
     return _show_release(watch, release, config)
 
 
-def _build_shard(config: Path, part: str, runs: Path, runner: str | None) -> Told:
+def _build_shard(config: Path, part: str, runs: Path | None, runner: str | None) -> Told:
     from echo_hf.builder.shards import build_shard
 
     with watching() as watch:
@@ -137,8 +129,7 @@ def _build_shard(config: Path, part: str, runs: Path, runner: str | None) -> Tol
     posts = f"{tally['posts']:,} of {tally['posts'] + tally['in_other_shards']:,} posts"
     every = folder.root.with_name(folder.root.name.replace(f"-{index}-of-", "-*-of-"))
     say(watch.console, f"\npart {index} of {count}: {posts}, in {folder.root}")
-    given = "" if runs == DEFAULT_RUNS else f" --runs {runs}"
-    say(watch.console, f"when all parts are done: echo-hf merge {every}{given}")
+    say(watch.console, f"when all parts are done: echo-hf merge {every}")
     return _told(watch)
 
 
@@ -150,7 +141,7 @@ def merge(
     shards: Annotated[
         list[Path], typer.Argument(help="The run folders of all parts, in any order.")
     ],
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
     with_responses: WithResponses = False,
     allow_empty: AllowEmpty = False,
 ) -> Told:
@@ -174,7 +165,7 @@ def merge(
     return {**_show_release(watch, release, config, said), "not_answered": waiting}
 
 
-def _show_planned(config: Path, runs: Path) -> Told:
+def _show_planned(config: Path, runs: Path | None) -> Told:
     from echo_hf.builder.update import planned_build
     from echo_hf.cli.evaluation_view import show_stages
 
@@ -190,7 +181,7 @@ def _show_planned(config: Path, runs: Path) -> Told:
 
 def update(
     config: ConfigFile,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
     offline: Offline = False,
     with_responses: WithResponses = False,
     allow_empty: AllowEmpty = False,
@@ -239,7 +230,7 @@ def why(
     stage: Annotated[
         str | None, typer.Argument(help=f"Only this stage: {', '.join(STAGES)}.")
     ] = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Show which stages would run again, and why."""
     from echo_hf.builder import update as reasons
@@ -266,7 +257,7 @@ def check_engine(
     ),
     half: str = choice("held_out", "held_out, tune or all."),
     stage: Names = choice(None, "Only this stage.", "--stage"),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
     offline: Offline = False,
     errors: bool = flag("--errors", "Show what was wrong; with --half tune only."),
     boxes: bool = flag("--boxes", "Find out how its model names places in an image; nothing else."),
@@ -327,7 +318,7 @@ def review(
     gold: Path | None = choice(
         None, "Write what was kept into this folder, for `check-engine --gold`."
     ),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """List samples that need a decision, or decide. --app: in a browser."""
     from echo_hf.builder import review as reviews
@@ -395,7 +386,7 @@ def refresh(
     ),
     budget: float = choice(0.0, "USD: most that platforms may charge for it.", min=0),
     however_many: bool = flag("--however-many", "With --apply: even when most of them are gone."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Ask platforms which posts no longer exist. --apply forgets those."""
     from echo_hf.apps.takedown import forget

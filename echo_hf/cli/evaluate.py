@@ -14,7 +14,6 @@ from rich.text import Text
 from echo_hf._infra.console import say, terminal
 from echo_hf._infra.text import counted
 from echo_hf.cli.verb import (
-    DEFAULT_RUNS,
     PartlyDoneError,
     Runner,
     Runs,
@@ -53,7 +52,7 @@ def eval_(
     yes: bool = flag("--yes", "Go on without asking, whatever it costs."),
     dry_run: DryRun = False,
     runner: Runner = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Generate, judge, score and report in one.
 
@@ -105,7 +104,7 @@ def generate(
     limit: Limit = None,
     dry_run: bool = flag("--dry-run", "Only show what would be generated, and the cost."),
     runner: Runner = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Generate the outputs of systems; existing ones are kept."""
     from echo_hf.cli.evaluation_view import outcome_table, say_cost, say_expected
@@ -162,7 +161,7 @@ def judge(
     budget: Budget = None,
     dry_run: DryRun = False,
     runner: Runner = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Have models rate outputs; stored answers are reused."""
     from echo_hf.cli.evaluation_view import show_imported, show_judged
@@ -227,7 +226,7 @@ def audit(
     again: bool = flag("--again", "Show the same once more: has a judge changed?"),
     budget: Budget = None,
     dry_run: DryRun = False,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Report whether judges notice blank or shuffled images. Unchanged and renamed ones, too."""
     from echo_hf.cli.evaluation_view import show_audited
@@ -240,7 +239,7 @@ def audit(
     return {**_judged(done.asked), "judges": done.judges}
 
 
-def score(config: Evaluation, protocol: Protocol = None, runs: Runs = DEFAULT_RUNS) -> Told:
+def score(config: Evaluation, protocol: Protocol = None, runs: Runs = None) -> Told:
     """Compute win rates and the four metrics. They go into the run's results.json."""
     from echo_hf.judging.board import show_board, show_scores
     from echo_hf.judging.score import score as scored
@@ -268,7 +267,7 @@ def compare(
     confidence: float = choice(0.95, "Of each end of the interval."),
     split: str | None = choice(None, "Only this split."),
     markdown: Path | None = choice(None, "Write the table to this file, too."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Say whether a new system is worse than a base. Exit code 1 if so, 3 if undecided."""
     from echo_hf._infra.atomic import replaced_file
@@ -293,7 +292,7 @@ def agree(
     config: Evaluation,
     human: Path | None = choice(None, "Ranks (.jsonl or .csv) instead of the run's human.parquet."),
     protocol: Protocol = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Measure how far judges agree with people. Figures go into the run's agreement.json."""
     from echo_hf.judging.board import show_agreement
@@ -320,7 +319,7 @@ def rank(
     host: str = choice("127.0.0.1", "Address to listen on."),
     port: int = choice(7860, "0: any that is free.", min=0, max=65535),
     anyone: bool = flag("--anyone", "Allow ranking without passwords on another HOST."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> None:
     """Have people rank outputs in their browsers. The systems' names stay hidden."""
     from echo_hf.apps.page import Place, check_installed
@@ -349,7 +348,7 @@ def rank(
 def report(
     config: Evaluation,
     single_file: bool = flag("--single-file", "Put the images into the page; up to 200 samples."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> None:
     """Write an HTML page with all results. It opens without a server."""
     from echo_hf.cli.evaluation_view import show_report
@@ -365,7 +364,7 @@ def export(
         str, option("--to", "every-eval-ever, inspect, hub-eval, lmms-eval or croissant.")
     ],
     organization: str | None = choice(None, "Who ran it, as every-eval-ever names it."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Write figures, ratings and outputs in formats of others."""
     from echo_hf.report.export import export as written
@@ -383,7 +382,7 @@ def analyze(
     config: Annotated[
         str, typer.Argument(help="The YAML file; or the folder of a release, or ORG/NAME@TAG.")
     ],
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Analyze prompts, feedback and activity. Figures go into the run's analysis.json."""
     from echo_hf.cli.evaluation_view import show_analysis

@@ -11,7 +11,6 @@ import typer
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.cli.verb import (
-    DEFAULT_RUNS,
     ConfigFile,
     PartlyDoneError,
     Runs,
@@ -103,7 +102,7 @@ def schedule(
         None, "With --once: folder where runs are kept between turns, such as a mounted bucket."
     ),
     dry_run: bool = flag("--dry-run", "With --once: only show each step, its cost and its time."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Keep a benchmark current: collect, build, evaluate, propose."""
     from echo_hf.schedule import turn as loop
@@ -133,7 +132,7 @@ def schedule(
     return vars(done)
 
 
-def _planned_turn(config: Path, runs: Path) -> Told:
+def _planned_turn(config: Path, runs: Path | None) -> Told:
     from echo_hf.cli.build import build, collect
     from echo_hf.cli.evaluate import eval_
     from echo_hf.collect.crawl import searches
@@ -182,7 +181,7 @@ def forget(
     urls: Annotated[list[str], typer.Argument(help="Addresses of posts.")],
     repo_id: str | None = choice(None, "ORG/NAME on the Hub: say which tags still hold them."),
     delete_tags: bool = flag("--delete-tags", "Delete those tags, with --repo-id."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> None:
     """Permanently remove posts from a run, and all made of them."""
     from echo_hf.apps.takedown import forget as forgotten

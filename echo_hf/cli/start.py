@@ -19,7 +19,7 @@ import yaml
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told, choice, watching
+from echo_hf.cli.verb import PartlyDoneError, Runs, Told, choice, watching
 from echo_hf.errors import ConfigError, UnknownSizeError, install_command, unknown
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ FLAT = "ID.png, named by sample id, with any suffix of an image"
 TABLE = "a CSV with the columns id and path, below its own folder"
 
 
-def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
+def quickstart(runs: Runs = None) -> None:
     """Build and evaluate the bundled benchmark, without a model."""
     from echo_hf.quickstart.run import show
 
@@ -210,6 +210,7 @@ def init(
     fields, remarks = _machine(what)
     fields |= {"file": shlex.quote(str(config)), "schema": _schema()}
     if what == "benchmark":
+        fields["name"] = _name_of(folder, what, "lumen-2026-03")
         following, written = f"build {fields['file']}", dict(_example_posts(folder))
     else:
         following = f"eval {fields['file']}{'' if from_images else f' --limit {EXAMPLES}'}"
@@ -285,6 +286,16 @@ def _free(path: Path) -> Path:
     return path
 
 
+def _name_of(folder: Path, what: str, other: str) -> str:
+    """What a config calls its run: as its folder, if that names a run and no run beside it."""
+    from echo_hf.config.checks import FOLDER_AND_TAG
+
+    own = folder.resolve().name if folder != Path() else ""
+    if any((folder / f"{name}.yaml").exists() for name in CHOICES if name != what):
+        own = f"{own}-{what}"
+    return _quoted(own if FOLDER_AND_TAG.fullmatch(own) else other)
+
+
 def _quoted(text: str) -> str:
     return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=inf).strip()
 
@@ -331,12 +342,11 @@ def _compared(
     folder: Path, given: Sequence[str], benchmark: str | None
 ) -> tuple[dict[str, str], dict[Path, bytes], list[str]]:
     """The systems of a comparison, images to go with them, and what to say of both."""
-    from echo_hf.builder.build import RUNS
-    from echo_hf.config.checks import FOLDER_AND_TAG
+    from echo_hf.config.runs import runs_folder
     from echo_hf.curate.splits import BENCHMARKS
     from echo_hf.systems.benchmark import ON_HUB, Benchmark
 
-    place = benchmark or str(RUNS / "quickstart" / "release")
+    place = benchmark or str(runs_folder() / "quickstart" / "release")
     is_here = Path(place).exists()
     if not is_here and not (benchmark and ON_HUB.fullmatch(benchmark)):
         raise ConfigError(
@@ -360,9 +370,8 @@ def _compared(
         said.append(f"{posted} holds what was posted of {len(written)} samples")
     if len(entries) == 1:
         said.append("win rates compare systems: add a second one")
-    own = folder.resolve().name if folder != Path() else ""
     fields = {
-        "name": _quoted(own if FOLDER_AND_TAG.fullmatch(own) else "comparison"),
+        "name": _name_of(folder, "comparison", "comparison"),
         "benchmark": _quoted(_from(folder, Path(place)) if is_here else place),
         "systems": "".join(entries.values()).rstrip(),
     }

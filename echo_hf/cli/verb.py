@@ -47,8 +47,9 @@ def choice(default: Any, said: str, *names: str, **limits: Any) -> Any:
 
 
 ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
-Runs = Annotated[Path, option(None, "Folder of runs; this one is named by its config.")]
-DEFAULT_RUNS = Path("runs")
+Runs = Annotated[
+    Path | None, option(None, "Folder of runs, instead of the config's or `runs` beside it.")
+]
 Runner = Annotated[
     str | None, option(None, "local or ray, instead of the config's: where the work is done.")
 ]

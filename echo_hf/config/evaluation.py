@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 from echo_hf.config.checks import (
     AnsweredBy,
@@ -393,6 +400,8 @@ class Evaluated(Section):
 
     Attributes:
         name: Names the run's folder and, for a benchmark, the release's tag.
+        runs: Folder of runs, relative to the config; null for `runs` beside it. `--runs` and
+            ECHO_HF_RUNS come first.
         systems: The systems under test: files of `eval_configs/systems`, or their content.
         judges: Who rates their outputs: files of `eval_configs/judges`, or their content.
         applicability: Who says which metric fits which sample; null where nobody is asked.
@@ -406,6 +415,8 @@ class Evaluated(Section):
     """
 
     name: Name
+    # A run is found where it lies, and not by what it once was told.
+    runs: Annotated[File | None, Field(exclude=True)] = None
     systems: tuple[SystemConfig, ...] = ()
     judges: tuple[JudgeConfig, ...] = ()
     applicability: ApplicabilityConfig | None = None
@@ -414,6 +425,26 @@ class Evaluated(Section):
     protocol: Literal["published", "corrected"] = "corrected"
     anchors: Words | None = None
     runner: RunnerOptions = RunnerOptions()
+    _file: Path | None = PrivateAttr(None)
+
+    @property
+    def file(self) -> Path | None:
+        """The file that it was read from; null for one that was made in Python."""
+        return self._file
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, wherever they were read from."""
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def read_from(self, path: Path) -> Self:
+        """The same, with its file and what is relative to it."""
+        path = path.resolve()
+        runs = self.runs and (path.parent / self.runs).resolve()
+        placed = self.model_copy(update={"runs": runs})
+        placed._file = path
+        return placed
 
     @field_validator("systems", "judges")
     @classmethod

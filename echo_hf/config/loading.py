@@ -76,7 +76,8 @@ def load_config(config: Config | Path | str) -> Config:
     path = config_place(Path(config))
     data = read_yaml(path, "config", "eval_configs/quickstart.yaml")
     folder = path.resolve().parent
-    return located(parse_config(with_files(data, folder), str(path)), folder)
+    read = parse_config(with_files(data, folder), str(path))
+    return located(read, folder).read_from(path)
 
 
 def parse_config(data: Any, place: str) -> Config:

@@ -333,7 +333,8 @@ def roles(inputs: Inputs) -> Answer | None:
     """What the images of a sample are, where descriptions or captions say it of each of them.
 
     The only image of a post with one labelled prompt is assumed to be its output, where no word
-    speaks of an input. Asked for an image that is not there, that there is one, where words point at it.
+    speaks of an input. Asked for an image that is not there, that there is one, where words point
+    at it.
     """
     if "placeholders" not in inputs:
         return {"needs_absent_image": True} if _lacks_image(inputs) else None

@@ -25,11 +25,11 @@ from rich.tree import Tree
 from echo_hf._infra.console import MORE, say
 from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES
+from echo_hf.config.runs import runs_folder
 from echo_hf.config.systems import shipped_config
 from echo_hf.judging.board import show_scores, show_win_rates
 from echo_hf.pipeline.progress import LOG, ProgressListener
 
-RUNS = Path("runs")
 RECORD = "quickstart.json"
 # What reading alone changes.
 PASSING = {"__pycache__", "cache", ".lock", "answers.sqlite", "fetched.sqlite", RECORD}
@@ -62,12 +62,13 @@ class Screen(Protocol):
     def headlines(self) -> list[str]: ...
 
 
-def show(screen: Screen, runs: Path) -> None:
+def show(screen: Screen, runs: Path | None = None) -> None:
     """Builds the bundled benchmark and shows what happened; an unchanged run from its files."""
-    console, run = screen.console, runs / shipped_config().stem
+    place = runs_folder(None, runs)
+    console, run = screen.console, place / shipped_config().stem
     made = _unchanged(run)
     if made is None:
-        made = _made(screen, runs)
+        made = _made(screen, place)
     elif screen.details:
         _show_stages(screen, run)
     if not screen.details:
@@ -88,7 +89,7 @@ def show(screen: Screen, runs: Path) -> None:
     console.print(rating_note(pq.ParquetFile(run / "ratings.parquet").read()), soft_wrap=True)
     console.print(f"report: {run / 'report' / 'index.html'} ({made['report']})", soft_wrap=True)
     why = ["echo-hf", "why", str(_short(shipped_config()))]
-    why += [] if runs == RUNS else ["--runs", str(runs)]
+    why += [] if runs is None else ["--runs", str(runs)]
     said = NEXT.format(release=_short(run.resolve() / "release"), why=shlex.join(why))
     console.print(said, soft_wrap=True)
 

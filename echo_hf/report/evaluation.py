@@ -12,7 +12,6 @@ from typing import Any, get_args
 import pyarrow as pa
 from datasets import Dataset
 
-from echo_hf.builder.build import RUNS
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import Evaluated, ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, check_installed
@@ -36,6 +35,7 @@ from echo_hf.judging.session import Asking, JudgeTask, JudgingResult
 from echo_hf.metrics import METRICS
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import Outcome
 from echo_hf.report.report import report
 from echo_hf.scores.win_rate import board_of
@@ -105,7 +105,7 @@ class Evaluation:
 def evaluate_systems(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
     judges: Sequence[str] | None = None,
     limit: int | None = None,
@@ -121,7 +121,8 @@ def evaluate_systems(
 
     Args:
         config: The YAML file that names systems and a benchmark or posts, or what it holds.
-        runs: Folder of runs; this one is named by its config.
+        runs: Folder of runs; this one is named by its config. Null for ECHO_HF_RUNS, the config's
+            `runs`, or `runs` beside its file.
         systems: Names of those that draw; null for all. Judges rate whatever the run holds.
         judges: Names of those that are asked; null for all.
         limit: Most samples of each split, the first of its random order; null for all.
@@ -146,7 +147,8 @@ def evaluate_systems(
     watch, engines = watch or NullProgress(), _engines(config, chosen)
     check_fit(engines, estimates=dry_run)
     made = drawn_outputs(config, runs, systems, limit, dry_run=True, budget_usd=budget_usd)
-    plan = _planned(config, Path(runs) / config.name, made, chosen, limit, budget_usd, watch)
+    root = run_folder(config, runs).root
+    plan = _planned(config, root, made, chosen, limit, budget_usd, watch)
     for said in made.stopped:
         watch.noticed(said)
     if not chosen:

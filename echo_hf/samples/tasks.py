@@ -67,12 +67,10 @@ class RolesSample(BaseModel):
 
 
 class RolesAnswer(BaseModel):
-    """What the pictures of a sample are; no sample where no coherent task can be made out.
-
-    No model is asked for `assumed`: it is of an engine without one, which has seen no image.
-    """
+    """What the pictures of a sample are; no sample where no coherent task can be made out."""
 
     samples: Annotated[list[RolesSample], Field(max_length=MOST_IMAGES)]
+    # No model is asked for it: of an engine without one, which has seen no image.
     assumed: SkipJsonSchema[bool] = False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from importlib.resources import files
@@ -12,13 +13,13 @@ from typing import Literal, get_args
 import echo_hf
 from echo_hf._infra.atomic import replaced_file
 from echo_hf.config.loading import load_config
+from echo_hf.config.runs import runs_folder
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.schedule.turn import schedule_of
 
 Where = Literal["github", "hf"]
 MOUNT = "/state"
 OURS = "echo-hf schedule"
-LEFT_OUT = ("--exclude", "runs/*", "--exclude", ".*")
 
 
 def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str]]:
@@ -78,7 +79,11 @@ def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str
         )
     else:
         path = to or Path(f"echo_hf_{re.sub('[-.]', '_', loaded.name)}.py")
-        bucket = f"hf://buckets/{options.state}"
+        bucket, folder = f"hf://buckets/{options.state}", config.resolve().parent
+        run = os.path.relpath((runs_folder(loaded) / loaded.name).resolve(), folder)
+        named = [] if run.startswith(("runs", "..")) else ["--exclude", f"{run}/*"]
+        # Neither runs nor files such as .env.
+        left_out = ["--exclude", "runs/*", *named, "--exclude", ".*"]
         job = ["hf", "jobs", "scheduled", "uv", "run", "--name", f"echo-hf-{loaded.name}"]
         job += ["--flavor", options.flavor, "--timeout", f"{minutes}m", "--no-concurrency"]
         job += ["--volume", f"{bucket}:{MOUNT}"]
@@ -88,8 +93,7 @@ def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str
             "job.py.txt",
             [
                 f"hf buckets create {options.state} --private",
-                # Neither runs nor files such as .env.
-                shlex.join(["hf", "sync", str(config.parent), f"{bucket}/config", *LEFT_OUT]),
+                shlex.join(["hf", "sync", str(config.parent), f"{bucket}/config", *left_out]),
                 shlex.join([*job, options.cron, str(path)]),
             ],
         )

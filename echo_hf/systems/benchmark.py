@@ -26,6 +26,7 @@ from echo_hf.hub.release import rows_in
 from echo_hf.images.embedded import embedded_bytes
 from echo_hf.images.store import ImageStore, check_image
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import NoTask
 from echo_hf.samples.sample import sample_digest
 from echo_hf.systems.base import Task
@@ -147,14 +148,15 @@ def load_evaluation(config: Evaluated | Path | str) -> Evaluated:
         )
     if not isinstance(data, dict) or BENCHMARK not in data:
         built = located(parse_config(data, str(path)), folder)
-        return built.model_copy(update={"anchors": _placed(built, "anchors", folder)})
+        placed = {"anchors": _placed(built, "anchors", folder)}
+        return built.model_copy(update=placed).read_from(path)
     try:
         read = Evaluation.model_validate(data)
     except ValidationError as error:
         raise ConfigError(first_error(error, str(path), Evaluation)) from None
     here = {"metrics": read.metrics.located(folder), "analysis": read.analysis.located(folder)}
     places = {key: _placed(read, key, folder) for key in (BENCHMARK, "anchors")}
-    return read.model_copy(update={**here, **places})
+    return read.model_copy(update={**here, **places}).read_from(path)
 
 
 def _placed(config: Evaluated, key: str, folder: Path) -> str | None:
@@ -188,8 +190,8 @@ def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
     return Benchmark(str(folder.release), cache=folder.cache)
 
 
-def evaluation_folder(config: Evaluated, runs: Path | str) -> RunFolder:
-    folder = RunFolder(Path(runs) / config.name)
+def evaluation_folder(config: Evaluated, runs: Path | str | None) -> RunFolder:
+    folder = run_folder(config, runs)
     if isinstance(config, Evaluation):
         folder.root.mkdir(parents=True, exist_ok=True)
         benchmark_of(config, folder)

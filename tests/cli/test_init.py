@@ -101,7 +101,7 @@ def test_a_benchmark_is_built_as_it_was_written() -> None:
     done = init("benchmark", "mine")
     assert done.exit_code == 0, done.output
     assert done.output.splitlines()[-1] == "next: echo-hf build mine/benchmark.yaml"
-    assert "good for a trial" in done.output
+    assert "rules read what posts mark" in done.output
     assert faults("mine/benchmark.yaml") == []
     assert len(Path("mine/benchmark.yaml").read_text("utf-8").splitlines()) <= 45
     posts = [json.loads(one) for one in Path("mine/posts.jsonl").read_text("utf-8").splitlines()]
@@ -112,6 +112,16 @@ def test_a_benchmark_is_built_as_it_was_written() -> None:
     (sample, *_) = load_benchmark(release, "image_to_image")
     assert sample["prompt"].startswith("Turn this photo into a night scene")
     assert len(sample["input_images"]) == 1
+
+
+def test_a_run_is_named_by_the_folder_of_its_config(images: Path) -> None:
+    """Of a benchmark and a comparison in one folder, each has a run of its own."""
+    init("benchmark", "mine")
+    init("benchmark")
+    assert load_config("mine/benchmark.yaml").name == "mine"
+    assert load_config("benchmark.yaml").name == "lumen-2026-03"
+    assert compared(f"lumen={images}").exit_code == 0
+    assert load_evaluation("mine/comparison.yaml").name == "mine-comparison"
 
 
 def commented(text: str, *first: str) -> str:

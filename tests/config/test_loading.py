@@ -27,7 +27,7 @@ LEAST: dict[str, Any] = {
 }
 TOP = (
     "analysis, anchors, applicability, engines, judges, metrics, name, paper, posts, protocol, "
-    "release, rights, runner, schedule, shard, splits, stages, systems, target"
+    "release, rights, runner, runs, schedule, shard, splits, stages, systems, target"
 )
 RELEASED = datetime.date(2026, 3, 2)
 PHASE = {"window": "1d", "terms": ["a"]}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,19 @@ def test_a_job_is_one_script_and_the_command_that_plans_it(
     )
     assert done.returncode == 2
     assert f"{tmp_path}/config/benchmark.yaml" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("runs", "excluded"), [("runs", ["runs/*"]), ("kept", ["runs/*", f"kept/{NAME}/*"])]
+)
+def test_runs_are_not_sent_along_with_the_config(
+    mine: Path, runs: str, excluded: list[str]
+) -> None:
+    change(mine, runs=runs)
+    _, todo = write(mine, "hf")
+    command = shlex.split(todo[1])
+    given = [after for before, after in pairwise(command) if before == "--exclude"]
+    assert given == [*excluded, ".*"]
 
 
 def test_a_path_that_a_shell_would_read_is_refused(mine: Path) -> None:

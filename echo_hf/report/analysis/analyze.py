@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import complete, write_json
-from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import OWN, AnalysisOptions, Evaluated
+from echo_hf.config.runs import runs_folder
 from echo_hf.config.sections import Target
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS
 from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunError
@@ -81,7 +81,7 @@ class Examined(NamedTuple):
 
 
 def analyze(
-    config: Evaluated | Path | str, *, runs: Path | str = RUNS, say: Say = lambda _: None
+    config: Evaluated | Path | str, *, runs: Path | str | None = None, say: Say = lambda _: None
 ) -> Analyzed:
     """Analyzes a benchmark, and writes `analysis.json` into its run's folder."""
     options = AnalysisOptions()
@@ -96,7 +96,7 @@ def analyze(
         reference = str(config)
         manifest = _manifest(reference)
         name = manifest.name if manifest else reference.partition("@")[0].rpartition("/")[2]
-        folder = RunFolder(Path(runs) / name)
+        folder = RunFolder(runs_folder(None, runs) / name)
         is_own = Path(reference).resolve() == folder.release.resolve()
         if (folder.root / CONFIG).exists() and not is_own:
             raise RunError(
