@@ -14,7 +14,7 @@ from rich.text import Text
 
 from echo_hf._infra.console import MORE, plain_table, say, say_under
 from echo_hf._infra.text import counted, percent, plain
-from echo_hf.cli.progress import LONGEST_REMARK, MEANINGS, Watch
+from echo_hf.cli.progress import LONGEST_REMARK, MEANINGS, Loss, Watch
 from echo_hf.reasons import Doubt, Failed, RefreshEnd
 
 if TYPE_CHECKING:
@@ -88,8 +88,12 @@ def show_until(watch: Watch) -> None:
 
 def show_losses(watch: Watch) -> None:
     """The commonest reasons why rows do not go on; what failed comes first, and is yellow."""
-    console = watch.console
-    losses = sorted(watch.losses, key=lambda loss: (not loss.failed, -loss.number))
+    console, by_reason = watch.console, dict[tuple[str, str], Loss]()
+    for loss in watch.losses:
+        before = by_reason.get((loss.reason, loss.rows))
+        total = loss.number + (before.number if before else 0)
+        by_reason[loss.reason, loss.rows] = (before or loss)._replace(number=total)
+    losses = sorted(by_reason.values(), key=lambda loss: (not loss.failed, -loss.number))
     for loss in losses[:MOST_REASONS]:
         said = f"{loss.reason}: {MEANINGS.get(loss.reason, '')}{loss.places}"
         style = "yellow" if loss.failed else "dim"

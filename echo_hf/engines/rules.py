@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from echo_hf.engines.base import ABSTAINED, Completion, ModelFree, Request, register
 from echo_hf.engines.phrases import Phrases, lower_words, one_of, read_words, straight
-from echo_hf.engines.reference_images import QUOTED, asks_for_image, mentions_image, needs_image
+from echo_hf.engines.reference_images import QUOTED, asks_for_image, needs_image
 from echo_hf.images.loader import BadImageError, open_image
 from echo_hf.images.panes import runs
 
@@ -377,12 +377,12 @@ def _is_output(inputs: Inputs) -> bool:
     (image,) = inputs["pictures"]
     post = next(post for post in inputs["posts"] if post["number"] == image["post"])
     prompts = labelled_prompts(post["text"] or "") or labelled_prompts(image["alt_text"] or "")
-    beside = (_beside(post["text"] or "", prompts) for post in inputs["posts"] if post["own"])
+    beside = [_beside(post["text"] or "", prompts) for post in inputs["posts"] if post["own"]]
     return (
         len(prompts) == 1
-        and not mentions_image(inputs["prompt"])
         and not _lacks_image(inputs)
-        and not any(_says(text, "caption", "input") or _says(text, "given") for text in beside)
+        and not any(_says(text, "given") for text in (inputs["prompt"], *beside))
+        and not any(_says(text, "caption", "input") for text in beside)
     )
 
 
