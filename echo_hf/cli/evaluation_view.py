@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say, say_under, show_table
+from echo_hf._infra.console import MORE, plain_table, say, say_under, show_table
 from echo_hf._infra.text import counted, disarmed, escaped, in_place, percent, plain, rounded
 from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.planner import UNKNOWN, Expected, Range, shown_dollars, shown_time
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from echo_hf.judging.gate import Compared
     from echo_hf.judging.imports import Imported
     from echo_hf.report.analysis.analyze import Analyzed
+    from echo_hf.report.analysis.result import Analysis, Estimate
     from echo_hf.report.evaluation import PlannedWork
     from echo_hf.report.report import Report
 
@@ -39,6 +41,7 @@ MEANINGS = {
     str(reason): reason.meaning for kind in (Failed, Unrated, NotAudited) for reason in kind
 }
 LONGEST_REASON = 300
+MOST_FOUND = 5
 PRICED = "write `price` for a system, and usd_per_million_prompt_tokens and "
 PRICED += "usd_per_million_completion_tokens for an engine, into the config"
 Rows = list[tuple[str | Text, ...]]
@@ -366,16 +369,58 @@ def show_report(console: Console, written: Report) -> None:
 
 
 def show_analysis(console: Console, done: Analyzed) -> None:
-    found, lacks = done.analysis, dict[str, str | None]()
-    lacks |= {f"not fetched: {name}": why for name, why in found.not_fetched.items()}
-    for name, part in found.parts.items():
-        if part.reason is not None:
-            lacks[f"no {name}, {part.reason}"] = part.detail
+    """What people complain of and ask for, in which languages; then what could not be found."""
+    found = done.analysis
+    say(console, f"{found.name}: {counted(found.samples, 'sample')}", "bold")
+    for name, said in findings(found):
+        say_under(console, f"{name:<16}", said)
+    for name, why in found.not_fetched.items():
+        say_under(console, f"not fetched: {plain(name)}:", plain(why, LONGEST_REASON), "yellow")
+    lacks: dict[str, str | None] = {
+        f"no {name}, {part.reason}": part.detail
+        for name, part in found.parts.items()
+        if part.reason
+    }
     if found.tasks.found and found.tasks.found.no_references:
         lacks["no tasks of references"] = found.tasks.found.no_references
     for one in found.open_tasks.found.compared if found.open_tasks.found else ():
         if one.untold:
             lacks[f"no new tasks beside {plain(one.name)}"] = one.untold
-    for what, why in lacks.items():
-        say(console, f"{what}: {plain(why, LONGEST_REASON)}", "yellow")
+    if getattr(console, "details", True):
+        for what, detail in lacks.items():
+            say_under(console, f"{what}:", plain(detail, LONGEST_REASON), "dim")
+    elif lacks:
+        say(console, f"{counted(len(lacks), 'part')} not computed: {MORE}", "dim")
     say(console, f"analysis: {done.path}; `echo-hf report` shows it")
+
+
+def findings(found: Analysis) -> Iterator[tuple[str, str]]:
+    """The findings of an analysis that a line can hold, each with its name."""
+    if failures := found.failures.found:
+        most = (f"{one.keyword} {one.comments:,}" for one in failures.keywords[:MOST_FOUND])
+        yield "failures named", ", ".join(map(plain, most)) or "none"
+    if tasks := found.tasks.found:
+        most = (f"{one.task} {one.samples:,} ({percent(one.share)})" for one in tasks.counts)
+        yield "tasks", ", ".join(islice(map(plain, most), MOST_FOUND))
+    if phrased := found.open_tasks.found:
+        most = (f"{one.phrase} {one.samples:,}" for one in phrased.groups[:MOST_FOUND])
+        yield "in own words", ", ".join(map(plain, most)) or "none"
+    for spoken in (found.languages.found or ())[:1]:
+        counts = Counter(spoken.prompts).most_common(MOST_FOUND)
+        yield "languages", ", ".join(f"{plain(name)} {count:,}" for name, count in counts)
+    for one in found.diversity.found or ():
+        beside = "" if one.ratio is None else f", the benchmark has {_ratio(one.ratio)} as many"
+        expected = rounded(one.expected.value, 0)
+        said = f"{expected} different ones in {one.at:,} prompts of {plain(one.name)}{beside}"
+        yield "first bigrams", said
+    for alike in (found.near_duplicates.found or ())[:1]:
+        said = f"{alike.in_clusters:,} of {alike.prompts:,} prompts, in {alike.clusters:,} groups"
+        yield "near-duplicates", said
+    if since := found.since.found:
+        moved = (f"{one.name} {100 * one.change:+.1f} points" for one in since.tasks.moved)
+        said = ", ".join(islice(map(plain, moved), MOST_FOUND)) or "nothing"
+        yield f"since {plain(since.name)}", said
+
+
+def _ratio(ratio: Estimate) -> str:
+    return NOTHING if ratio.value is None else f"{ratio.value:.2f} times"
