@@ -370,6 +370,17 @@ class Failed(Reason):
     OFF_SCHEMA = "off_schema", "the answer's JSON does not fit the declared schema"
 
 
+# Answers that came and cannot be used: the same would come of asking by itself, so nobody is asked
+# once more before somebody says so.
+UNUSABLE = frozenset(
+    {
+        *(Failed.REFUSED, Failed.CUT, Failed.UNREADABLE, Failed.OFF_SCHEMA),
+        *(Unrated.NO_RATING, Unrated.BEYOND_SCALE, Unrated.AMBIGUOUS),
+        *(Unrated.NO_CHOICE, Unrated.TWO_CHOICES),
+    }
+)
+
+
 class Notice(Reason):
     """What was noticed about a row that goes on."""
 

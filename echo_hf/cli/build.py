@@ -11,7 +11,18 @@ import typer
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STAGES
-from echo_hf.cli.verb import ConfigFile, Runner, Runs, Told, choice, flag, option, watching
+from echo_hf.cli.verb import (
+    Again,
+    ConfigFile,
+    KeepGoing,
+    Runner,
+    Runs,
+    Told,
+    choice,
+    flag,
+    option,
+    watching,
+)
 from echo_hf.errors import ConfigError, ReviewError, RunError
 from echo_hf.reasons import Failed
 
@@ -88,6 +99,8 @@ def build(
     ),
     with_responses: WithResponses = False,
     allow_empty: AllowEmpty = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
     runner: Runner = None,
     dry_run: bool = flag("--dry-run", "Only show what would be asked, the cost and the time."),
     shard: str | None = choice(
@@ -99,16 +112,22 @@ def build(
     from echo_hf.cli.build_view import show_until
 
     if shard is not None:
-        if until or offline or responses or with_responses or allow_empty or dry_run:
+        others = until or offline or responses or with_responses or allow_empty or dry_run
+        if others or again or keep_going:
             raise ConfigError("--shard goes with --runs and --runner: leave other options out")
         return _build_shard(config, shard, runs, runner)
     if dry_run:
-        if until is not None or responses or offline:
-            raise ConfigError("--dry-run asks nobody: leave out --until, --responses, --offline")
+        if until is not None or responses or offline or again:
+            raise ConfigError(
+                "--dry-run asks nobody: leave out --until, --responses, --offline, --again"
+            )
         return _show_planned(config, runs)
     if until is not None and (with_responses or allow_empty):
         raise ConfigError("--until writes no release: leave out --with-responses and --allow-empty")
+    if again and (offline or responses):
+        raise ConfigError("--again asks a model: leave out --offline and --responses")
     how: Told = {"runs": runs, "offline": offline, "responses": responses, "runner": runner}
+    how |= {"again": again, "keep_going": keep_going}
     with watching() as watch:
         if until is not None:
             run.run_until(config, until, **how, watch=watch)
@@ -161,7 +180,8 @@ def merge(
     )
     said = f"{len(shards):,} runs merged, no model asked"
     if waiting:
-        said += f"; {waiting:,} rows lack an answer, which `echo-hf build {config}` asks for"
+        again = " --again" if any(one.unusable for one in watch.stats) else ""
+        said += f"; {waiting:,} rows lack an answer, which `echo-hf build {config}{again}` asks for"
     return {**_show_release(watch, release, config, said), "not_answered": waiting}
 
 
@@ -185,6 +205,8 @@ def update(
     offline: Offline = False,
     with_responses: WithResponses = False,
     allow_empty: AllowEmpty = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
     runner: Runner = None,
 ) -> Told:
     """Build from the posts there are now. Compare with the release before."""
@@ -193,6 +215,7 @@ def update(
     from echo_hf.hub.diff import diff as compared
 
     how: Told = {"runs": runs, "offline": offline, "runner": runner, "allow_empty": allow_empty}
+    how |= {"again": again, "keep_going": keep_going}
     with watching() as watch:
         done = updates.update(config, **how, with_responses=with_responses, watch=watch)
     calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"

@@ -14,6 +14,8 @@ from rich.text import Text
 from echo_hf._infra.console import say, terminal
 from echo_hf._infra.text import counted
 from echo_hf.cli.verb import (
+    Again,
+    KeepGoing,
     PartlyDoneError,
     Runner,
     Runs,
@@ -51,6 +53,8 @@ def eval_(
     budget: Budget = None,
     yes: bool = flag("--yes", "Go on without asking, whatever it costs."),
     dry_run: DryRun = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
     runner: Runner = None,
     runs: Runs = None,
 ) -> Told:
@@ -75,6 +79,7 @@ def eval_(
     with watching() as watch:
         how: Told = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
         how |= {"budget_usd": budget, "dry_run": dry_run, "before": agreed, "watch": watch}
+        how |= {"again": again, "keep_going": keep_going}
         done = evaluate_systems(load_evaluation(config).run_by(runner), **how)
     console = terminal()
     if done.results is None:
@@ -103,6 +108,7 @@ def generate(
     systems: Systems = None,
     limit: Limit = None,
     dry_run: bool = flag("--dry-run", "Only show what would be generated, and the cost."),
+    again: bool = flag("--again", "Ask again where no image came, and nowhere else."),
     runner: Runner = None,
     runs: Runs = None,
 ) -> Told:
@@ -113,7 +119,8 @@ def generate(
 
     asked = load_evaluation(config).run_by(runner)
     with watching() as watch:
-        made = drawn(asked, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
+        how: Told = {"runs": runs, "systems": systems, "limit": limit, "dry_run": dry_run}
+        made = drawn(asked, **how, again=again, watch=watch)
     console = watch.console
     plans = [{**_planned(one), "todo": len(one.todo)} for one in made.plans]
     told = {**vars(made), "plans": plans}
@@ -125,6 +132,8 @@ def generate(
     console.print(outcome_table(made))
     if any(counts.get(Outcome.FAILED) for counts in made.outcomes.values()):
         say(console, "\nwhat failed is tried again by the same command", "yellow")
+    if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in made.outcomes.values()):
+        say(console, f"{counted(empty, 'answer')} without an image: --again asks anew", "yellow")
     say_cost(console, made.cost_usd, (one.system for one in made.plans if one.cost_usd is None))
     say(console, f"outputs: {made.path}")
     return told
@@ -160,6 +169,8 @@ def judge(
     limit: Limit = None,
     budget: Budget = None,
     dry_run: DryRun = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
     runner: Runner = None,
     runs: Runs = None,
 ) -> Told:
@@ -190,7 +201,8 @@ def judge(
     verb = judging.applicability if applicability else asking
     if import_ or format_:
         others = judges or rubric or applicability or pairwise or until or chosen
-        if import_ is None or format_ is None or others or limit or budget or runner:
+        asked = limit or budget or runner or again or keep_going
+        if import_ is None or format_ is None or others or asked:
             raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
         from echo_hf.judging.imports import import_judgements
 
@@ -198,6 +210,7 @@ def judge(
         show_imported(terminal(), taken)
         return vars(taken)
     how: Told = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
+    how |= {"again": again, "keep_going": keep_going}
     with watching() as watch:
         done = verb(load_evaluation(config).run_by(runner), **how, watch=watch)
     show_judged(watch.console, done)
@@ -226,6 +239,7 @@ def audit(
     again: bool = flag("--again", "Show the same once more: has a judge changed?"),
     budget: Budget = None,
     dry_run: DryRun = False,
+    keep_going: KeepGoing = False,
     runs: Runs = None,
 ) -> Told:
     """Report whether judges notice blank or shuffled images. Unchanged and renamed ones, too."""
@@ -233,6 +247,7 @@ def audit(
     from echo_hf.judging.audit import audit as audited
 
     how: Told = {"samples": samples, "again": again, "dry_run": dry_run, "budget_usd": budget}
+    how |= {"keep_going": keep_going}
     with watching() as watch:
         done = audited(config, runs=runs, judges=judges, watch=watch, **how)
     show_audited(watch.console, done)

@@ -186,6 +186,9 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
             if outcome != Outcome.OK:
                 line = f"{one.who} {one.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
                 say(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
+        if one.unusable:
+            said = f"{counted(one.unusable, 'answer')} cannot be used: --again asks anew"
+            say(console, f"{one.who} {one.rubric}: {said}", "yellow")
     for split, found in judged.decisions.items():
         say(console, f"{split}: {found.said}")
         if found.undecided:

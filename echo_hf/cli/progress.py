@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from echo_hf._infra.console import say, say_under
-from echo_hf._infra.text import plain
+from echo_hf._infra.text import counted, plain
 from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.pipeline.progress import TOLD, ProgressListener
 from echo_hf.reasons import Doubt, Failed, Notice, Reject, Unfetched
@@ -104,8 +104,8 @@ class Watch(ProgressListener):
         self.show_stage(result.stats, tables)
 
     def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
-        cause = commonest_failure(stats, aside[1])
-        if not (self.details or cause or stats.fill.calls):
+        cause, unusable = commonest_failure(stats, aside[1]), stats.unusable
+        if not (self.details or cause or unusable or stats.fill.calls):
             return
         self.show_line(stats)
         for counts in (stats.rejected, stats.quarantined, stats.noted) if self.details else ():
@@ -116,6 +116,9 @@ class Watch(ProgressListener):
                 say_under(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
         if cause:
             say_under(self.console, f"{'':<11}", cause, "yellow")
+        if unusable:
+            said = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
+            say(self.console, f"{'':<12}{said}", "yellow")
 
     def show_line(self, stats: StageStats) -> None:
         line = Text.assemble(

@@ -53,6 +53,12 @@ Runs = Annotated[
 Runner = Annotated[
     str | None, option(None, "local or ray, instead of the config's: where the work is done.")
 ]
+Again = Annotated[
+    bool, option("--again", "Ask again where an answer came that cannot be used, and nowhere else.")
+]
+KeepGoing = Annotated[
+    bool, option("--keep-going", "Go on where none of a model's answers can be used.")
+]
 Told = dict[str, Any]
 Verbose = Annotated[
     int,

@@ -201,7 +201,11 @@ def show_scores(console: Console, path: Path) -> None:
     show_left_out(console, found["left_out"].items())
     systems, by_judge = _models(found)
     for name, split in found["details"].items():
-        if rated := split["win_rate"]:
+        rated = split["win_rate"]
+        if rated and set(rated[found["protocol"]]["reasons"].values()) == {Unscored.NOT_RATED}:
+            said = "nothing was rated, since no answer holds a rating: `echo-hf judge` with --again"
+            say(console, f"{name}: {said}, once the judge is mended\n", "yellow")
+        elif rated:
             rates = rated[found["protocol"]]
             judges = ", ".join(judge_names(rates["per_judge"], found["failed_audit"], by_judge))
             title = f"{name}: win rate ({found['protocol']}), judged by {judges}"

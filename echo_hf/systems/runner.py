@@ -38,7 +38,7 @@ from echo_hf.systems.base import (
     may_fit_now,
     without_secrets,
 )
-from echo_hf.systems.journal import SETTLED, Journal, JournalEntry, digest_of
+from echo_hf.systems.journal import SETTLED, UNUSABLE, Journal, JournalEntry, digest_of
 from echo_hf.systems.registry import expected_images
 
 logger = logging.getLogger(__name__)
@@ -134,12 +134,18 @@ def failed_by(error: BaseException) -> GenerationResult:
 
 class SystemRun:
     def __init__(
-        self, config: SystemConfig, system: System, folder: RunFolder, tasks: Sequence[Task]
+        self,
+        config: SystemConfig,
+        system: System,
+        folder: RunFolder,
+        tasks: Sequence[Task],
+        *,
+        again: bool = False,
     ) -> None:
         self.config, self.system, self.images = config, system, folder.images
         self.journal = Journal(folder.root, config.name)
         self.concurrency = config.limits.concurrency or system.concurrency
-        self.plan = self._planned(tasks, digest_of(system.signature()))
+        self.plan = self._planned(tasks, digest_of(system.signature()), anew=again)
         self.given = Generations(config.name)
         self.watch: ProgressListener = NullProgress()
         self.stopped: str | None = None
@@ -148,7 +154,9 @@ class SystemRun:
         self._signature, self._failed = "", 0
         self._limiter, self._stop = RateLimiter(config.limits.per_minute), Event()
 
-    def _planned(self, tasks: Sequence[Task], signature: str) -> GenerationPlan:
+    def _planned(
+        self, tasks: Sequence[Task], signature: str, *, anew: bool = False
+    ) -> GenerationPlan:
         """What is left of tasks; those that failed before come last."""
         config, entries = self.config, self.journal.entries
         todo, again, stale = list[Task](), list[Task](), 0
@@ -157,6 +165,7 @@ class SystemRun:
             if entry is not None:
                 is_same = entry.signature == signature
                 is_done = is_same and is_settled(task, entry, self.images)
+                is_done = is_done and not (anew and entry.outcome in UNUSABLE)
                 if is_done and not may_fit_now(entry.details, config):
                     continue
                 stale += entry.outcome in SETTLED

@@ -171,6 +171,7 @@ def test_a_stage_tells_every_loss_with_its_meaning() -> None:
         "2 no_sample: the model found no sample in the thread",
         "1 cut: the answer ended at the token limit",
         "3 cycle: replies form a circle; it is cut at its earliest post",
+        "1 answer cannot be used: --again asks anew",
     ]
 
 
