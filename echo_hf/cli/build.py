@@ -349,8 +349,6 @@ def review(
     from echo_hf.cli.build_view import show_open
 
     console = terminal()
-    if config.is_dir():  # a release: its run has the config that made it
-        config, runs = config.resolve().parent / "config.yaml", config.resolve().parent.parent
     named = {"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw}
     decided: Told = {**named, "boxes": boxes}
     asked = [f"--{name}" for name, value in {**decided, "app": app, "gold": gold}.items() if value]

@@ -15,6 +15,9 @@ from echo_hf._infra.console import say, terminal
 from echo_hf._infra.text import counted
 from echo_hf.cli.verb import (
     Again,
+    Images,
+    JudgeAt,
+    JudgedBy,
     KeepGoing,
     PartlyDoneError,
     Runner,
@@ -46,7 +49,13 @@ Protocol = Annotated[str | None, option(None, "published or corrected, instead o
 
 
 def eval_(
-    config: Evaluation,
+    config: Annotated[
+        Path,
+        typer.Argument(help="The YAML file, or a run; with --images a release or ORG/NAME@TAG."),
+    ],
+    images: Images = None,
+    judge: JudgeAt = None,
+    model: JudgedBy = None,
     systems: Systems = None,
     judges: Judges = None,
     limit: Limit = None,
@@ -60,10 +69,12 @@ def eval_(
 ) -> Told:
     """Generate, judge, score and report in one.
 
-    The same command resumes after a stop.
+    The same command resumes after a stop. RELEASE --images NAME=FOLDER compares images, by a
+    config that it writes here.
     """
     from echo_hf.cli.evaluation_view import SPENT, say_cost, show_planned
     from echo_hf.judging.board import show_board, show_scores
+    from echo_hf.report.analysis.analyze import names_release
     from echo_hf.report.evaluation import evaluate_systems
     from echo_hf.systems.benchmark import load_evaluation
 
@@ -76,6 +87,18 @@ def eval_(
         if not typer.confirm("go on?", err=True):
             raise typer.Exit(130)
 
+    if images:
+        from echo_hf.cli.eval_images import written_config
+
+        if model and not judge:
+            raise ConfigError("--model goes with --judge URL: add it")
+        config = written_config(str(config), images, judge, model)
+    elif judge or model:
+        raise ConfigError("--judge and --model go with --images: a config names its own judges")
+    elif names_release(str(config), runs):
+        raise ConfigError(
+            f"{str(config)!r} is a release: add --images NAME=FOLDER, or name a config"
+        )
     with watching() as watch:
         how: Told = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
         how |= {"budget_usd": budget, "dry_run": dry_run, "before": agreed, "watch": watch}

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from echo_hf.cli.progress import Watch
 
 
+LOCAL_SERVER = "http://127.0.0.1:8000/v1"
+
+
 def option(name: str | None, said: str, **limits: Any) -> Any:
     """An option that several verbs have; a flag and a list are named, so that neither has two."""
     return typer.Option(*([name] if name else []), help=said, **limits)
@@ -58,6 +61,21 @@ Again = Annotated[
 ]
 KeepGoing = Annotated[
     bool, option("--keep-going", "Go on where none of a model's answers can be used.")
+]
+Images = Annotated[
+    list[str] | None,
+    option(
+        "--images",
+        "NAME=FOLDER with an image for each sample, named by its id, such as ID.png; or "
+        "NAME=FILE.csv with the columns id and path. May be repeated.",
+    ),
+]
+JudgeAt = Annotated[
+    str | None,
+    option("--judge", "With --images: the server of a model that judges, such as " + LOCAL_SERVER),
+]
+JudgedBy = Annotated[
+    str | None, option("--model", "With --judge: its model; else the only one that it has.")
 ]
 Told = dict[str, Any]
 Verbose = Annotated[

@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from echo_hf.config.checks import (
+    UNKNOWN,
     AnsweredBy,
     File,
     Name,
@@ -242,7 +243,8 @@ class JudgeConfig(Section):
 
     Attributes:
         name: What the table of ratings calls it.
-        developer: Who made its model; systems of the same developer are looked at with care.
+        developer: Who made its model; systems of the same developer are looked at with care, not
+            those of an `unknown` one.
         status: `as_published`: the paper's own, still to be had; `substitute`: stands in for one
             that is gone; `current`: none of the paper's.
         stands_for: The paper's judge that it is, or stands in for.
@@ -269,8 +271,8 @@ class JudgeConfig(Section):
     """
 
     name: Name
-    developer: Words
-    status: Literal["as_published", "substitute", "current"]
+    developer: Words = UNKNOWN
+    status: Literal["as_published", "substitute", "current"] = "current"
     stands_for: Words | None = None
     note: Statement | None = None
     engine: StoredEngine
@@ -426,11 +428,17 @@ class Evaluated(Section):
     anchors: Words | None = None
     runner: RunnerOptions = RunnerOptions()
     _file: Path | None = PrivateAttr(None)
+    _name: str = PrivateAttr("")
 
     @property
     def file(self) -> Path | None:
         """The file that it was read from; null for one that was made in Python."""
         return self._file
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether it has another name than in its file, as a part of it has."""
+        return self._file is not None and self.name != self._name
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same, wherever they were read from."""
@@ -443,7 +451,7 @@ class Evaluated(Section):
         path = path.resolve()
         runs = self.runs and (path.parent / self.runs).resolve()
         placed = self.model_copy(update={"runs": runs})
-        placed._file = path
+        placed._file, placed._name = path, self.name
         return placed
 
     @field_validator("systems", "judges")

@@ -65,9 +65,8 @@ def show_board(console: Console, path: Path) -> None:
     show_left_out(console, found["left_out"].items())
     notes, splits = _show_win_rates(console, found), _with_samples(found)
     for name, split in splits.items():
-        if not split["win_rate"]:
-            said = f"{name}: no win rates, since no judge has rated an output of it"
-            say(console, said, "yellow")
+        if why := _without_rates(split, found):
+            say(console, f"{name}: {why}", "yellow")
             continue
         for one in split["win_rate"].get("uneven_coverage", ()):  # files of before have none
             beside = f"{percent(one['coverage'])} beside {percent(one['of_neighbor'])}"
@@ -89,17 +88,40 @@ def show_win_rates(console: Console, path: Path) -> str:
 def _show_win_rates(console: Console, found: Part) -> int:
     """The win rates of both splits; returns how many notes there are on them."""
     systems, by_judge = _models(found)
-    rated = {name: one["win_rate"] for name, one in _with_samples(found).items() if one["win_rate"]}
+    rated = {
+        name: split["win_rate"]
+        for name, split in _with_samples(found).items()
+        if not _without_rates(split, found)
+    }
     boards = {name: rates[found["protocol"]] for name, rates in rated.items()}
     notes = sum(one["reason"] is None for one in found.get("trust", ()))  # files of before lack it
     if boards:
         judges = dict.fromkeys(judge for rates in boards.values() for judge in rates["per_judge"])
         names = ", ".join(judge_names(judges, found["failed_audit"], by_judge))
         title = f"win rate ({found['protocol']}), judged by {names}"
-        show_table(console, title, _win_rates_of_splits(boards, rated, systems))
+        whys = [
+            f"{name}: {why}"
+            for name, rates in boards.items()
+            for why in (() if any(rates["interval"].values()) else _why_not(rates))
+        ]
+        show_table(console, title, _win_rates_of_splits(boards, rated, systems), whys)
     for rates in boards.values():
-        notes += len([*voted_on(rates.get("definition", {})), *_why_not(rates)])
+        told = [] if not any(rates["interval"].values()) else [*_why_not(rates)]
+        notes += len([*told, *voted_on(rates.get("definition", {}))])
     return notes
+
+
+def _without_rates(split: Part, found: Part) -> str | None:
+    """Why a split has no board, in a line; null where it has one, or no sample."""
+    rated = split["win_rate"]
+    if not rated:
+        return (
+            "no win rates, since no judge has rated an output of it" if split["samples"] else None
+        )
+    if set(rated[found["protocol"]]["reasons"].values()) == {Unscored.NOT_RATED}:
+        said = "nothing was rated, since no answer holds a rating: `echo-hf judge` with --again"
+        return f"{said}, once the judge is mended"
+    return None
 
 
 def _with_samples(found: Part) -> dict[str, Part]:
@@ -202,9 +224,8 @@ def show_scores(console: Console, path: Path) -> None:
     systems, by_judge = _models(found)
     for name, split in found["details"].items():
         rated = split["win_rate"]
-        if rated and set(rated[found["protocol"]]["reasons"].values()) == {Unscored.NOT_RATED}:
-            said = "nothing was rated, since no answer holds a rating: `echo-hf judge` with --again"
-            say(console, f"{name}: {said}, once the judge is mended\n", "yellow")
+        if why := _without_rates(split, found):
+            say(console, f"{name}: {why}\n", "yellow")
         elif rated:
             rates = rated[found["protocol"]]
             judges = ", ".join(judge_names(rates["per_judge"], found["failed_audit"], by_judge))
@@ -219,9 +240,6 @@ def show_scores(console: Console, path: Path) -> None:
             if anchors := rated.get("anchors"):
                 title = f"{name}: Bradley-Terry strengths, where anchors stay as they are"
                 show_table(console, title, _strengths(rated["bradley_terry"], anchors, systems))
-        elif split["samples"]:
-            title = f"{name}: no win rates, since no judge has rated an output of it\n"
-            say(console, title, "yellow")
         if people := split.get("by_people"):  # files of before have none
             said = plain(people["said"], LONGEST_LINE)
             if result := people["result"]:

@@ -58,9 +58,8 @@ class Side:
     @classmethod
     def opened(cls, place: Path | str, runs: Path | str | None) -> Self:
         """A run by its config or its folder; which system is yet to be said."""
-        path = Path(place)
-        config = load_evaluation(path / "config.yaml" if path.is_dir() else path)
-        folder = RunFolder(path) if path.is_dir() else run_folder(config, runs)
+        config = load_evaluation(place)
+        folder = run_folder(config, None if Path(place).is_dir() else runs)  # of two places
         tables = read_run(benchmark_of(config, folder), folder)
         return cls(config, folder, tables, frozenset(models_of(config, tables).systems))
 

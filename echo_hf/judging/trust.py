@@ -88,7 +88,7 @@ class Trust:
         anchors: Anchors | None = None,
     ) -> Trust:
         judges, systems = (
-            {name: known.get(name, AnsweredBy()).developer for name in names}
+            {name: known.get(name, AnsweredBy()).maker for name in names}
             for known, names in ((models.judges, table.judges), (models.systems, table.systems))
         )
         left_out = scores.leave_one_judge_out(table, protocol=protocol)

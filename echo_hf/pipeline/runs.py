@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from echo_hf.config.checks import read_yaml
 from echo_hf.config.evaluation import Evaluated
-from echo_hf.config.runs import CONFIG, RUNS, is_run, runs_folder, runs_of, shown
+from echo_hf.config.runs import CONFIG, RUNS, is_run, keeper, runs_folder, runs_of, shown
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.pipeline.run_folder import RunFolder
 
@@ -27,6 +28,9 @@ def run_folder(config: Evaluated, runs: Path | str | None = None) -> RunFolder:
     Raises:
         RunError: The run there is that of another config of the same name.
     """
+    run = None if config.is_renamed else keeper(config)
+    if run and (runs is None or Path(runs).resolve() == run.parent):
+        return RunFolder(shown(run))
     folder = RunFolder(runs_folder(config, runs) / config.name)
     if (folder.root / CONFIG).exists():
         _check_own(config, folder)
@@ -79,4 +83,9 @@ def _elsewhere(config: Evaluated, root: Path) -> Iterator[Path]:
 
 @cache  # once: verbs are made of several
 def _tell(run: Path) -> None:
-    logger.warning("a run of this config is in %s: --runs %s uses it", run, shown(run.parent))
+    said = f"a run of this config is in {run}: --runs {shown(run.parent)} uses it"
+    handlers = (*logging.getLogger("echo_hf").handlers, *logging.getLogger().handlers)
+    if all(isinstance(one, logging.NullHandler) for one in handlers):
+        warnings.warn(said, stacklevel=2)  # in Python, where nobody would hear of it
+    else:
+        logger.warning("%s", said)

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from echo_hf.config.checks import first_error, read_yaml, secrets_in, shown_value
 from echo_hf.config.evaluation import Evaluated, Evaluation, with_files
 from echo_hf.config.loading import located, parse_config
+from echo_hf.config.runs import EXAMPLE, config_file, is_run
 from echo_hf.config.systems import config_place
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.engines.base import ImageRef
@@ -129,7 +130,6 @@ def _task(row: Mapping[str, Any], split: str, images: ImageStore | None) -> Task
 
 
 BENCHMARK, POSTS = "benchmark", "posts"
-EXAMPLE = "eval_configs/quickstart.yaml"
 ON_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]*)?")
 
 
@@ -137,7 +137,7 @@ def load_evaluation(config: Evaluated | Path | str) -> Evaluated:
     """Reads a config of a benchmark that is there already, or of one to build, if it is a path."""
     if isinstance(config, Evaluated):
         return config
-    path = config_place(Path(config))
+    path = config_file(config)
     folder = path.resolve().parent
     data = with_files(read_yaml(path, "config", EXAMPLE), folder)
     if isinstance(data, dict) and (BENCHMARK in data) == (POSTS in data):
@@ -157,6 +157,14 @@ def load_evaluation(config: Evaluated | Path | str) -> Evaluated:
     here = {"metrics": read.metrics.located(folder), "analysis": read.analysis.located(folder)}
     places = {key: _placed(read, key, folder) for key in (BENCHMARK, "anchors")}
     return read.model_copy(update={**here, **places}).read_from(path)
+
+
+def release_of(place: Path | str) -> Path:
+    """The folder of a release: itself, or that of a run, by its folder or by its config."""
+    path = config_place(Path(place))
+    if is_run(path) or (path.suffix in (".yaml", ".yml") and path.is_file()):
+        return run_folder(load_evaluation(path)).release
+    return Path(place)
 
 
 def _placed(config: Evaluated, key: str, folder: Path) -> str | None:

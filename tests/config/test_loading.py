@@ -247,7 +247,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("analysis.embedding.modle", 1, "unknown key in analysis.embedding 'modle'; did you mean 'mod"),
     ("rights.twitter", "a", "rights: unknown platform 'twitter'; known: bluesky, discord, hackern"),
     ("rights.x", "", "rights.x is '': string should have at least 1 character"),
-    ("target", {"name": "L"}, "target.developer is missing: field required"),
+    ("target", {"name": "L"}, "target.developer and target.released are missing: fields required"),
     ("target.aliases", "lumen", "target.aliases is 'lumen': input should be a list"),
     ("posts.0.path", "a\x07", "posts.0.path is 'a\\x07': expected the name of a file"),
     ("engines.reader", {"model": "m"}, "engines.reader.kind is missing: field required"),
@@ -353,11 +353,9 @@ def test_a_tag_runs_nothing(file: Path, tmp_path: Path) -> None:
 
 def test_what_is_no_text_file_is_named(file: Path, tmp_path: Path) -> None:
     absent = tmp_path / "none.yaml"
-    example = "expected a YAML file, for example eval_configs/quickstart.yaml"
-    assert _refused(absent) == f"no config {str(absent)!r}: {example}"
-    assert _refused(tmp_path).startswith(
-        f"cannot read config {str(tmp_path)!r} (not a regular file): "
-    )
+    example = "expected a YAML file, for example eval_configs/quickstart.yaml, or the folder of "
+    assert _refused(absent) == f"no config {str(absent)!r}: {example}a run or of its release"
+    assert _refused(tmp_path) == f"{str(tmp_path)!r} is no run: {example}a run or of its release"
     file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
     assert _refused(file).startswith(f"cannot read config {str(file)!r} ('utf-8' codec can't")
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import complete, write_json
 from echo_hf.config.evaluation import OWN, AnalysisOptions, Evaluated
-from echo_hf.config.runs import runs_folder
+from echo_hf.config.runs import RELEASE, is_run, runs_folder
 from echo_hf.config.sections import Target
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS
 from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunError
@@ -86,7 +86,7 @@ def analyze(
     """Analyzes a benchmark, and writes `analysis.json` into its run's folder."""
     options = AnalysisOptions()
     protocol: Protocol = "corrected"
-    if isinstance(config, Evaluated) or not _names_release(str(config)):
+    if isinstance(config, Evaluated) or not names_release(str(config), runs):
         config = load_evaluation(config)
         folder, name = evaluation_folder(config, runs), config.name
         benchmark = benchmark_of(config, folder)
@@ -111,9 +111,14 @@ def analyze(
     return Analyzed(path, found)
 
 
-def _names_release(given: str) -> bool:
-    if Path(given).exists():
-        return Path(given).is_dir()
+def names_release(given: str, runs: Path | str | None = None) -> bool:
+    """Whether a release is meant, and no config: neither a file nor one of the runs."""
+    place = Path(given)
+    if place.exists():
+        folder = place.resolve()
+        run = folder.parent if folder.name == RELEASE else folder
+        is_there = runs is None or Path(runs).resolve() == run.parent
+        return place.is_dir() and not (is_run(run) and is_there)
     # A misspelt config is not asked for on the Hub.
     return Path(given).suffix not in {".yaml", ".yml"} and bool(ON_HUB.fullmatch(given))
 
