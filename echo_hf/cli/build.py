@@ -13,7 +13,7 @@ from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STAGES
-from echo_hf.cli.verb import ConfigFile, Runner, Runs, Told, choice, flag, option, watching
+from echo_hf.cli.verb import ConfigFile, Runner, Runs, Told, choice, flag, option, placed, watching
 from echo_hf.errors import ConfigError, ReviewError, RunError
 from echo_hf.reasons import Failed
 
@@ -350,7 +350,7 @@ def review(
         made = reviews.decide(config, **about, **said, runs=runs)
         for one in made:
             say(console, f"{one.decision}  {one.id}")
-        say(console, f"written down; what makes it count: echo-hf build {config}")
+        say(console, f"written down; what makes it count: echo-hf build {placed(config, runs)}")
         return {"decisions": [one.model_dump(mode="json") for one in made]}
     if app:
         from echo_hf.apps.page import Place, check_installed
@@ -368,7 +368,7 @@ def review(
             place = Place(host, port)
             reviewed(desk, place=place, people=people or (), anyone=anyone, ready=ready)
         finally:
-            say(console, f"what makes it count: echo-hf build {config}")
+            say(console, f"what makes it count: echo-hf build {placed(config, runs)}")
         return {}
     if gold is not None:
         exported = export_gold(config, gold, runs=runs)
@@ -376,7 +376,7 @@ def review(
             say(console, line)
         return {"path": gold, **vars(exported)}
     found = reviews.open_reviews(config, runs=runs)
-    show_open(console, found, config)
+    show_open(console, found, placed(config, runs))
     return {"path": found.file, "open": found.open}
 
 
@@ -414,8 +414,9 @@ def refresh(
         )
     removal = forget(done.gone, config, runs=runs) if apply and done.gone else None
     if removal is not None:
-        show_removal(watch.console, removal, config)
+        show_removal(watch.console, removal, placed(config, runs))
     elif done.gone:
-        said = f"next: echo-hf refresh {config} --apply takes {len(done.gone):,} posts out for good"
+        command = f"echo-hf refresh {placed(config, runs)} --apply"
+        said = f"next: {command} takes {len(done.gone):,} posts out for good"
         watch.console.print(said, soft_wrap=True)
     return {"platforms": done.platforms, "unasked": done.unasked, "forgotten": removal}

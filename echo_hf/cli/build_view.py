@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -197,7 +196,7 @@ def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
         yield f"  {refreshed.left:,} left: {refreshed.end.meaning}"
 
 
-def show_removal(console: Console, taken: Removal, config: Path) -> None:
+def show_removal(console: Console, taken: Removal, config: str) -> None:
     import datasets
 
     lines = [
@@ -448,7 +447,7 @@ def as_json(result: CheckResult) -> dict[str, Any]:
     return {**told, "notes": list(result.notes)}
 
 
-def show_open(console: Console, reviews: Reviews, config: Path) -> None:
+def show_open(console: Console, reviews: Reviews, config: str) -> None:
     for number in reviews.cut:
         say(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
     for one in reviews.open:
