@@ -45,6 +45,10 @@ class EngineError(EchoError):
     """A model engine is unknown, unreachable, or cannot do what was asked."""
 
 
+class UnusableAnswersError(EngineError):
+    """A model answers, and none of its answers to a question can be used."""
+
+
 class UnknownSizeError(EngineError):
     """How much memory an engine takes is not known here; nothing need be wrong with it."""
 

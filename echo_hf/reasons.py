@@ -316,6 +316,7 @@ class Doubt(Reason):
 
     LACKS_INPUT = "lacks_input", "it starts from an image that came with it; none is there"
     ROLES_CONTRADICT = "roles_contradict", "it lacks an image that the model gave it and elsewhere"
+    ROLES_ASSUMED = "roles_assumed", "no model saw its image: beside a labelled prompt, an output"
     SCREENSHOT_WHOLE = "screenshot_whole", "its images stand in a screenshot nobody has taken apart"
     ASSUMED_BOXES = "assumed_boxes", "nobody has said how its model names places: nothing was cut"
     COLLAGE = "collage", "an output looks like a sheet of several images, or like a window"
@@ -367,6 +368,17 @@ class Failed(Reason):
     CUT = "cut", "the answer ended at the token limit"
     UNREADABLE = "unreadable", "the answer holds no JSON object, or is none of those that may be"
     OFF_SCHEMA = "off_schema", "the answer's JSON does not fit the declared schema"
+
+
+# Answers that came and cannot be used: the same would come of asking by itself, so nobody is asked
+# once more before somebody says so.
+UNUSABLE = frozenset(
+    {
+        *(Failed.REFUSED, Failed.CUT, Failed.UNREADABLE, Failed.OFF_SCHEMA),
+        *(Unrated.NO_RATING, Unrated.BEYOND_SCALE, Unrated.AMBIGUOUS),
+        *(Unrated.NO_CHOICE, Unrated.TWO_CHOICES),
+    }
+)
 
 
 class Notice(Reason):

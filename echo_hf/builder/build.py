@@ -75,6 +75,8 @@ class BuildRun:
     watch: ProgressListener = field(default_factory=NullProgress)
     replay: Replay | None = None
     runner: Runner = LOCAL
+    again: bool = False  # asks also where a stored answer cannot be used
+    keep_going: bool = False  # where none can
 
     def results(self, until: str) -> Iterator[StageResult]:
         """Runs the stages in order, each saved before the next begins."""
@@ -280,8 +282,8 @@ class BuildRun:
                     recalled = import_answers(stage, dataset, engine, store, self.replay.recorded)
                 record = self.folder.record(name)
                 made_from = (record.describe, record.input) if record else None
-                if asks and made_from != (described, dataset._fingerprint):
-                    planned = plan(stage, dataset, engine, store)
+                if asks and (self.again or made_from != (described, dataset._fingerprint)):
+                    planned = plan(stage, dataset, engine, store, again=self.again)
                     self.watch.started(name, planned.calls, planned)
             result = run_stage(
                 stage,
@@ -290,6 +292,8 @@ class BuildRun:
                 store=store,
                 cache_dir=self.folder.cache,
                 offline=not asks,
+                again=self.again,
+                keep_going=self.keep_going or self.replay is not None,
                 progress=lambda stats: self.watch.advanced(
                     name, stats.calls, self.runner.told(stats)
                 ),
@@ -456,6 +460,8 @@ def build(
     responses: Path | str | None = None,
     with_responses: bool = False,
     allow_empty: bool = False,
+    again: bool = False,
+    keep_going: bool = False,
     runner: str | None = None,
     watch: ProgressListener | None = None,
 ) -> Release:
@@ -470,6 +476,8 @@ def build(
             read in place of asking a model: the same posts give the same tables.
         with_responses: Whether the release carries the stored answers that it was made from.
         allow_empty: Whether a release without a sample is written.
+        again: Whether a model is asked again where its stored answer cannot be used.
+        keep_going: Whether it is asked on where none of its answers to a stage can be used.
         runner: `local` or `ray`, instead of the config's: where the work is done.
         watch: Told of each plan, call and result.
 
@@ -480,9 +488,9 @@ def build(
         EchoError: The config, a source, an engine or the recorded answers are not usable, or no
             post became a sample; the message says how to go on.
     """
-    with opened(
-        config, runs, offline=offline, responses=responses, runner=runner, watch=watch
-    ) as run:
+    how: dict[str, Any] = {"offline": offline, "responses": responses, "runner": runner}
+    how |= {"again": again, "keep_going": keep_going, "watch": watch}
+    with opened(config, runs, **how) as run:
         results = list(run.results(STAGES[-1]))
         return run.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
@@ -505,6 +513,8 @@ def opened(
     writes: bool = True,
     responses: Path | str | None = None,
     runner: str | None = None,
+    again: bool = False,
+    keep_going: bool = False,
     watch: ProgressListener | None = None,
 ) -> Iterator[BuildRun]:
     """A run over a config, with its run folder locked and its engines freed at the end."""
@@ -519,4 +529,5 @@ def opened(
     ):
         if writes:
             folder.save_config(config)
-        yield BuildRun(config, folder, engines, offline, watch, replay, place)
+        given = (config, folder, engines, offline, watch, replay, place)
+        yield BuildRun(*given, again=again, keep_going=keep_going)

@@ -359,7 +359,8 @@ def triage(
     if row["quality"] != "Benchmark" and not open_reasons:
         return Triage(Fitness.DISCARD, ("for analysis only: not in the benchmark", *look_at))
     verdict = Fitness.MANUAL if look_at else Fitness.BENCHMARK
-    return Triage(verdict, look_at, bool(doubts), Doubt.ASSUMED_BOXES in doubts)
+    assumed = not {Doubt.ASSUMED_BOXES, Doubt.ROLES_ASSUMED}.isdisjoint(doubts)
+    return Triage(verdict, look_at, bool(doubts), assumed)
 
 
 def _to_see(row: Row) -> list[str]:

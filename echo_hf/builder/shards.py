@@ -119,7 +119,8 @@ def merge(
             "--runs in which one the whole goes"
         )
     signatures = _signatures(config, folders)
-    with opened(config, runs, offline=True, runner="local", watch=watch) as run:
+    how: dict[str, Any] = {"offline": True, "keep_going": True, "runner": "local"}
+    with opened(config, runs, **how, watch=watch) as run:
         run.folder.save_config(config)  # where a build goes on, it is asked as before
         known = read_tombstones(run.folder.root / TOMBSTONES).hashes
         for folder in folders:

@@ -59,11 +59,14 @@ def update(
     offline: bool = False,
     with_responses: bool = False,
     allow_empty: bool = False,
+    again: bool = False,
+    keep_going: bool = False,
     runner: str | None = None,
     watch: ProgressListener | None = None,
 ) -> Updated:
     """Builds a benchmark from the posts that are there now, and keeps the release before it."""
-    with opened(config, runs, offline=offline, runner=runner, watch=watch) as run:
+    how: dict[str, Any] = {"offline": offline, "again": again, "keep_going": keep_going}
+    with opened(config, runs, **how, runner=runner, watch=watch) as run:
         results, folder = list(run.results(STAGES[-1])), run.folder
         # What a killed update left there is what its release took the place of.
         aside, previous = folder.cache / ASIDE, None
@@ -223,6 +226,6 @@ def _planned(
             found,
             usd=found.usd and found.usd.widened(TWICE),
             seconds=found.seconds and found.seconds.widened(TWICE),
-            basis=f"{BY_SHARE}; {found.basis}",
+            basis="; ".join(filter(None, (BY_SHARE, found.basis))),
         )
     return PlannedStage(name, calls, 0, False, found)

@@ -8,12 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.padding import Padding
-from rich.text import Text
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.builder.steps import STAGES
-from echo_hf.cli.verb import ConfigFile, Runner, Runs, Told, choice, flag, option, placed, watching
+from echo_hf.cli.verb import (
+    Again,
+    ConfigFile,
+    KeepGoing,
+    Runner,
+    Runs,
+    Told,
+    choice,
+    flag,
+    option,
+    placed,
+    watching,
+)
 from echo_hf.errors import ConfigError, ReviewError, RunError
 from echo_hf.reasons import Failed
 
@@ -44,7 +54,7 @@ def collect(
     """Ask platforms for posts, read files, merge duplicates."""
     from echo_hf.builder import build as run
     from echo_hf.builder.search_yield import write_yields
-    from echo_hf.cli.build_view import show_crawled, show_plan, show_yields
+    from echo_hf.cli.build_view import show_crawled, show_plan, show_until, show_yields
     from echo_hf.collect.crawl import as_json, crawl_posts, planned_queries, searches
     from echo_hf.config.loading import load_config
     from echo_hf.pipeline.runs import run_folder
@@ -72,6 +82,7 @@ def collect(
             if asked and not offline:
                 show_crawled(watch.console, crawl_posts(loaded, folder, watch))
             run.run_until(loaded, "collect", runs=runs, offline=offline, watch=watch)
+            show_until(watch)
             return {"path": None, "stages": watch.stats}
     show_plan(watch.console, queries, asked, every=every)
     return {"queries": list(map(as_json, queries))}
@@ -89,6 +100,8 @@ def build(
     ),
     with_responses: WithResponses = False,
     allow_empty: AllowEmpty = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
     runner: Runner = None,
     dry_run: bool = flag("--dry-run", "Only show what would be asked, the cost and the time."),
     shard: str | None = choice(
@@ -97,21 +110,29 @@ def build(
 ) -> Told:
     """Run every stage that is not up to date; write the release."""
     from echo_hf.builder import build as run
+    from echo_hf.cli.build_view import show_until
 
     if shard is not None:
-        if until or offline or responses or with_responses or allow_empty or dry_run:
+        others = until or offline or responses or with_responses or allow_empty or dry_run
+        if others or again or keep_going:
             raise ConfigError("--shard goes with --runs and --runner: leave other options out")
         return _build_shard(config, shard, runs, runner)
     if dry_run:
-        if until is not None or responses or offline:
-            raise ConfigError("--dry-run asks nobody: leave out --until, --responses, --offline")
+        if until is not None or responses or offline or again:
+            raise ConfigError(
+                "--dry-run asks nobody: leave out --until, --responses, --offline, --again"
+            )
         return _show_planned(config, runs)
     if until is not None and (with_responses or allow_empty):
         raise ConfigError("--until writes no release: leave out --with-responses and --allow-empty")
+    if again and (offline or responses):
+        raise ConfigError("--again asks a model: leave out --offline and --responses")
     how: Told = {"runs": runs, "offline": offline, "responses": responses, "runner": runner}
+    how |= {"again": again, "keep_going": keep_going}
     with watching() as watch:
         if until is not None:
             run.run_until(config, until, **how, watch=watch)
+            show_until(watch)
             return _told(watch)
         how |= {"with_responses": with_responses, "allow_empty": allow_empty}
         release = run.build(config, **how, watch=watch)
@@ -158,9 +179,10 @@ def merge(
         for reason, count in one.quarantined.items()
         if reason != Failed.NEEDS_MODEL
     )
-    said = f"\n{len(shards):,} runs merged, no model asked"
+    said = f"{len(shards):,} runs merged, no model asked"
     if waiting:
-        said += f"; {waiting:,} rows lack an answer, which `echo-hf build {config}` asks for"
+        again = " --again" if any(one.unusable for one in watch.stats) else ""
+        said += f"; {waiting:,} rows lack an answer, which `echo-hf build {config}{again}` asks for"
     return {**_show_release(watch, release, config, said), "not_answered": waiting}
 
 
@@ -184,6 +206,8 @@ def update(
     offline: Offline = False,
     with_responses: WithResponses = False,
     allow_empty: AllowEmpty = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
     runner: Runner = None,
 ) -> Told:
     """Build from the posts there are now. Compare with the release before."""
@@ -192,10 +216,11 @@ def update(
     from echo_hf.hub.diff import diff as compared
 
     how: Told = {"runs": runs, "offline": offline, "runner": runner, "allow_empty": allow_empty}
+    how |= {"again": again, "keep_going": keep_going}
     with watching() as watch:
         done = updates.update(config, **how, with_responses=with_responses, watch=watch)
     calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"
-    told = _show_release(watch, done.release, config, f"\nanswers: {calls}")
+    told = _show_release(watch, done.release, config, f"answers: {calls}")
     difference = compared(done.previous, done.release.path) if done.previous else None
     if difference is not None:
         say(watch.console, f"the one before: {done.previous}\n")
@@ -208,6 +233,7 @@ def update(
 
 
 def _show_release(watch: Watch, release: Release, config: Path, *lines: str) -> Told:
+    from echo_hf.cli.build_view import show_built
     from echo_hf.config.loading import load_config
     from echo_hf.config.paper import differences
     from echo_hf.hub.facts import SAMPLE_CONFIGS
@@ -215,13 +241,9 @@ def _show_release(watch: Watch, release: Release, config: Path, *lines: str) -> 
     configs = release.manifest.configs.items()
     rows = {name: entry.rows for name, entry in configs if name in SAMPLE_CONFIGS}
     hint = "; it has no sample: the reasons stand above and in the stages' rejects"
-    watch.funnel()
-    if unlike := differences(load_config(config)):
-        say(watch.console, "\nunlike the paper", "bold")
-    for one in unlike:
-        say(watch.console, one.what)
-        watch.console.print(Padding(Text(one.why, "dim"), (0, 0, 0, 4)))
-    for line in (*lines, f"\nrelease: {release.path}{'' if any(rows.values()) else hint}"):
+    unlike = differences(load_config(config))
+    show_built(watch, rows, unlike, config)
+    for line in (*lines, f"release: {release.path}{'' if any(rows.values()) else hint}"):
         say(watch.console, line)
     told = [one._asdict() for one in unlike]
     return {"path": release.path, "stages": watch.stats, "samples": rows, "unlike_paper": told}
@@ -237,15 +259,12 @@ def why(
     """Show which stages would run again, and why."""
     from echo_hf.builder import update as reasons
     from echo_hf.builder.build import opened
+    from echo_hf.cli.build_view import show_changes
 
     console = terminal()
     with opened(config, runs, writes=False) as run:
         changes = reasons.why(run, stage)
-    for change in changes:
-        say(console, change.sentence, "bold")
-        for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
-            if text:
-                say(console, f"  {sign} {text}", style)
+    show_changes(console, changes)
     if not changes:
         console.print("every result is up to date: nothing would run")
     return {"changes": [{**one._asdict(), "sentence": one.sentence} for one in changes]}

@@ -14,9 +14,11 @@ from rich.text import Text
 from echo_hf._infra.console import say, terminal
 from echo_hf._infra.text import counted
 from echo_hf.cli.verb import (
+    Again,
     Images,
     JudgeAt,
     JudgedBy,
+    KeepGoing,
     PartlyDoneError,
     Runner,
     Runs,
@@ -60,6 +62,8 @@ def eval_(
     budget: Budget = None,
     yes: bool = flag("--yes", "Go on without asking, whatever it costs."),
     dry_run: DryRun = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
     runner: Runner = None,
     runs: Runs = None,
 ) -> Told:
@@ -68,8 +72,8 @@ def eval_(
     The same command resumes after a stop. RELEASE --images NAME=FOLDER compares images, by a
     config that it writes here.
     """
-    from echo_hf.cli.evaluation_view import SPENT, show_planned
-    from echo_hf.judging.board import show_scores
+    from echo_hf.cli.evaluation_view import SPENT, say_cost, show_planned
+    from echo_hf.judging.board import show_board, show_scores
     from echo_hf.report.analysis.analyze import names_release
     from echo_hf.report.evaluation import evaluate_systems
     from echo_hf.systems.benchmark import load_evaluation
@@ -98,15 +102,16 @@ def eval_(
     with watching() as watch:
         how: Told = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
         how |= {"budget_usd": budget, "dry_run": dry_run, "before": agreed, "watch": watch}
+        how |= {"again": again, "keep_going": keep_going}
         done = evaluate_systems(load_evaluation(config).run_by(runner), **how)
-    console = watch.console
+    console = terminal()
     if done.results is None:
         say(console, "nothing was asked: leave out --dry-run to begin")
     else:
-        console.print()
-        show_scores(console, done.results.path)
+        (show_scores if console.details else show_board)(console, done.results.path)
         say(console, f"report: {done.report}")
-        say(console, f"cost, as far as it is known: ${done.cost_usd:.2f}")
+        unpriced = (one.who for one in done.plan if one.todo and one.cost_usd is None)
+        say_cost(console, done.cost_usd, unpriced)
     if done.spent:
         say(console, SPENT, "yellow")
     told = {"board": done.board.to_list(), "results": done.results and done.results.path}
@@ -126,17 +131,19 @@ def generate(
     systems: Systems = None,
     limit: Limit = None,
     dry_run: bool = flag("--dry-run", "Only show what would be generated, and the cost."),
+    again: bool = flag("--again", "Ask again where no image came, and nowhere else."),
     runner: Runner = None,
     runs: Runs = None,
 ) -> Told:
     """Generate the outputs of systems; existing ones are kept."""
-    from echo_hf.cli.evaluation_view import outcome_table, say_expected
+    from echo_hf.cli.evaluation_view import outcome_table, say_cost, say_expected
     from echo_hf.systems.benchmark import load_evaluation
     from echo_hf.systems.generate import generate as drawn
 
     asked = load_evaluation(config).run_by(runner)
     with watching() as watch:
-        made = drawn(asked, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
+        how: Told = {"runs": runs, "systems": systems, "limit": limit, "dry_run": dry_run}
+        made = drawn(asked, **how, again=again, watch=watch)
     console = watch.console
     plans = [{**_planned(one), "todo": len(one.todo)} for one in made.plans]
     told = {**vars(made), "plans": plans}
@@ -148,9 +155,10 @@ def generate(
     console.print(outcome_table(made))
     if any(counts.get(Outcome.FAILED) for counts in made.outcomes.values()):
         say(console, "\nwhat failed is tried again by the same command", "yellow")
-    if made.cost_usd is not None:
-        say(console, f"\ncost, as far as it is known: ${made.cost_usd:.2f}")
-    say(console, f"\noutputs: {made.path}")
+    if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in made.outcomes.values()):
+        say(console, f"{counted(empty, 'answer')} without an image: --again asks anew", "yellow")
+    say_cost(console, made.cost_usd, (one.system for one in made.plans if one.cost_usd is None))
+    say(console, f"outputs: {made.path}")
     return told
 
 
@@ -184,6 +192,8 @@ def judge(
     limit: Limit = None,
     budget: Budget = None,
     dry_run: DryRun = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
     runner: Runner = None,
     runs: Runs = None,
 ) -> Told:
@@ -214,7 +224,8 @@ def judge(
     verb = judging.applicability if applicability else asking
     if import_ or format_:
         others = judges or rubric or applicability or pairwise or until or chosen
-        if import_ is None or format_ is None or others or limit or budget or runner:
+        asked = limit or budget or runner or again or keep_going
+        if import_ is None or format_ is None or others or asked:
             raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
         from echo_hf.judging.imports import import_judgements
 
@@ -222,6 +233,7 @@ def judge(
         show_imported(terminal(), taken)
         return vars(taken)
     how: Told = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
+    how |= {"again": again, "keep_going": keep_going}
     with watching() as watch:
         done = verb(load_evaluation(config).run_by(runner), **how, watch=watch)
     show_judged(watch.console, done)
@@ -250,6 +262,7 @@ def audit(
     again: bool = flag("--again", "Show the same once more: has a judge changed?"),
     budget: Budget = None,
     dry_run: DryRun = False,
+    keep_going: KeepGoing = False,
     runs: Runs = None,
 ) -> Told:
     """Report whether judges notice blank or shuffled images. Unchanged and renamed ones, too."""
@@ -257,6 +270,7 @@ def audit(
     from echo_hf.judging.audit import audit as audited
 
     how: Told = {"samples": samples, "again": again, "dry_run": dry_run, "budget_usd": budget}
+    how |= {"keep_going": keep_going}
     with watching() as watch:
         done = audited(config, runs=runs, judges=judges, watch=watch, **how)
     show_audited(watch.console, done)
@@ -265,11 +279,11 @@ def audit(
 
 def score(config: Evaluation, protocol: Protocol = None, runs: Runs = None) -> Told:
     """Compute win rates and the four metrics. They go into the run's results.json."""
-    from echo_hf.judging.board import show_scores
+    from echo_hf.judging.board import show_board, show_scores
     from echo_hf.judging.score import score as scored
 
-    path = scored(config, runs=runs, protocol=protocol).path
-    show_scores(terminal(), path)
+    path, console = scored(config, runs=runs, protocol=protocol).path, terminal()
+    (show_scores if console.details else show_board)(console, path)
     return _written(path)
 
 

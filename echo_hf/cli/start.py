@@ -34,8 +34,9 @@ CHOICES = {
 EXAMPLE_MODEL = "Qwen/Qwen2.5-VL-32B-Instruct"
 MOST_NAMED = 10
 REMARKS = {
-    "benchmark": "no GPU and no server was found: rules read the posts, which is good for a trial; "
-    "the file has other engines",
+    "benchmark": "no GPU and no server was found: rules read what posts mark, such as "
+    '"Prompt: a fox" or an ALT text "output: a fox", and leave the rest to a model; the file has '
+    "other engines",
     "comparison": "no GPU and no server was found, so no judge is named: metrics need none, win "
     "rates need one; the file has three to choose from",
 }

@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 from typer.models import ParameterInfo
 
 from echo_hf import __version__
-from echo_hf._infra.console import say_json, terminal
+from echo_hf._infra.console import DETAILS, say_json, terminal
 from echo_hf._infra.text import disarmed, plain
 from echo_hf.builder.steps import STAGES
 from echo_hf.errors import EchoError, GenerationError, unknown
@@ -72,6 +72,12 @@ JudgeAt = Annotated[
 JudgedBy = Annotated[
     str | None, option("--model", "With --judge: its model; else the only one that it has.")
 ]
+Again = Annotated[
+    bool, option("--again", "Ask again where an answer came that cannot be used, and nowhere else.")
+]
+KeepGoing = Annotated[
+    bool, option("--keep-going", "Go on where none of a model's answers can be used.")
+]
 Told = dict[str, Any]
 Verbose = Annotated[
     int,
@@ -80,7 +86,7 @@ Verbose = Annotated[
         "-v",
         count=True,
         show_default=False,
-        help="Tell of retries and first errors; -vv: each call.",
+        help="Print details: each stage, all figures, retries; -vv: each call.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
@@ -142,7 +148,8 @@ def placed(config: Path, runs: Path | None) -> str:
 def watching() -> Watch:
     from echo_hf.cli.progress import Watch  # which loads the tables
 
-    return Watch(terminal())
+    console = terminal()
+    return Watch(console, details=console.details)
 
 
 def name_of(function: Callable[..., object]) -> str:
@@ -170,6 +177,7 @@ def verb(function: Callable[..., Told | None]) -> Callable[..., None]:
         quiet, verbose = quiet or before["quiet"], verbose + before["verbose"]
         level = logging.ERROR if quiet else max(logging.WARNING - 10 * verbose, logging.DEBUG)
         told: Told | None = None
+        details = DETAILS.set(verbose > 0)
         try:
             with _printing(quiet=quiet, json=json), logged(name_of(function), level):
                 told = function(**given) or {}
@@ -177,6 +185,7 @@ def verb(function: Callable[..., Told | None]) -> Callable[..., None]:
             told = error.told
             raise
         finally:
+            DETAILS.reset(details)
             if json and told is not None:
                 say_json({"verb": name_of(function), **told})
 

@@ -201,6 +201,12 @@ def _ratings(sides: Sequence[Side], splits: Sequence[str], rubric: str) -> pa.Ta
             f"{second}: expected the same judges; run `echo-hf judge` on both"
         )
     rows = pa.concat_tables(both)
+    if rows["rating"].null_count == rows.num_rows:
+        raise ScoreError(
+            f"nothing was rated: of {rows.num_rows:,} outputs of {sides[0].label} and "
+            f"{sides[1].label} none has a rating by {', '.join(first)}: mend the judge, then run "
+            "`echo-hf judge` with --again"
+        )
     made_by = pc.struct_field(pc.extract_regex(rows["provenance"], MADE_BY), "digest")
     rows = rows.append_column("made_by", made_by)
     for column, said in SAME.items():

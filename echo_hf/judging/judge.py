@@ -78,7 +78,14 @@ class Limits(TypedDict, total=False):
 
     dry_run: bool
     budget_usd: float | None
+    keep_going: bool
     watch: ProgressListener | None
+
+
+class Asked(Limits, total=False):
+    """The same, and whether to ask also where a stored answer cannot be used."""
+
+    again: bool
 
 
 def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeConfig]:
@@ -162,7 +169,7 @@ def judge(
     judges: Sequence[str] | None = None,
     rubrics: Sequence[str] | None = None,
     limit: int | None = None,
-    **limits: Unpack[Limits],
+    **limits: Unpack[Asked],
 ) -> JudgingResult:
     """Has judges rate the outputs of a run; what one has answered is not asked again."""
     config = load_evaluation(config)
@@ -207,7 +214,7 @@ def pairwise(
     runs: Path | str | None = None,
     judges: Sequence[str] | None = None,
     limit: int | None = None,
-    **limits: Unpack[Limits],
+    **limits: Unpack[Asked],
 ) -> JudgingResult:
     """Has judges choose between two outputs of a sample; what one has said is not asked again."""
     config = load_evaluation(config)
@@ -230,7 +237,7 @@ def applicability(
     *,
     runs: Path | str | None = None,
     limit: int | None = None,
-    **limits: Unpack[Limits],
+    **limits: Unpack[Asked],
 ) -> JudgingResult:
     """Has a model say which specialised metrics fit the samples of a benchmark."""
     config = load_evaluation(config)
@@ -267,12 +274,13 @@ def run_judges(
     dry_run: bool = False,
     budget_usd: float | None = None,
     watch: ProgressListener | None = None,
+    **how: bool,
 ) -> JudgingResult:
     """Asks judges in a run's folder, or says what they would be asked."""
     runner = HERE if dry_run else runner
     if runner.kind == "local":
         check_fit(engines, estimates=dry_run)
-    with session.asking_in(folder, engines, budget_usd, watch, runner) as asking:
+    with session.asking_in(folder, engines, budget_usd, watch, runner, **how) as asking:
         asked = list(questions(SentImages(folder.images)))
         if dry_run:
             return JudgingResult(None, tuple(map(asking.plan, asked)), left_out=about.left_out)

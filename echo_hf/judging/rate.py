@@ -267,8 +267,17 @@ class JudgingStage(ModelStage):
         """What is known of a row before anybody has answered."""
 
     @abstractmethod
+    def _verdict(self, given: BaseModel) -> tuple[Any, str]:
+        """The verdict of an answer, or why it has none, and its reasons."""
+
+    @abstractmethod
     def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
         """What an answer comes to."""
+
+    def unusable(self, answer: BaseModel) -> Reason | None:
+        """Why an answer holds no verdict; null where it does."""
+        verdict, _ = self._verdict(answer)
+        return verdict if isinstance(verdict, Unrated) else None
 
     def _provenance(self, row: Row) -> dict[str, Any]:
         """What an answer is about, beside the columns of its row."""
@@ -432,10 +441,21 @@ class Rate(JudgingStage):
         same = {name: row[name] for name in ("sample_id", "system", "repeat", "sample_digest")}
         return {**same, "rubric": self.rubric, "output_sha256": row["output"]}
 
+    def wanted_form(self, request: Request) -> str:
+        """The form in which a rating is wanted."""
+        lowest, highest = self.judge.scale
+        number = f"{'a number' if self.judge.decimals else 'a whole number'} from {lowest:g}"
+        if request.answer is not None:
+            return f"{super().wanted_form(request)}, {number} to {highest:g},"
+        return f"[[rating]] at the end, {number} to {highest:g},"
+
+    def _verdict(self, given: BaseModel) -> tuple[float | Unrated, str]:
+        read = partial(read_rating, judge=self.judge, protocol=self.protocol)
+        return said_in(given, "rating", read)
+
     def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
         del row  # a rating reads the same whatever it is about
-        read = partial(read_rating, judge=self.judge, protocol=self.protocol)
-        rating, text = said_in(given, "rating", read)
+        rating, text = self._verdict(given)
         if isinstance(rating, Unrated):
             return {"explanation": text, "outcome": rating.value}
         return {"rating": float(rating), "explanation": text, "outcome": Outcome.OK.value}

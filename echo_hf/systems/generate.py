@@ -9,6 +9,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from echo_hf.config.evaluation import Evaluated, Evaluation
 from echo_hf.config.systems import OWN_FOLDER, SystemConfig, read_system, shipped_systems
@@ -51,10 +52,12 @@ def generate(
     systems: Sequence[str] | None = None,
     limit: int | None = None,
     dry_run: bool = False,
+    again: bool = False,
     watch: ProgressListener | None = None,
 ) -> Generated:
     """Has systems draw the tasks of a benchmark; what is drawn already is not drawn again."""
-    made = drawn_outputs(config, runs, systems, limit, dry_run=dry_run, watch=watch)
+    how: dict[str, Any] = {"dry_run": dry_run, "again": again, "watch": watch}
+    made = drawn_outputs(config, runs, systems, limit, **how)
     if made.stopped:
         raise GenerationError("; ".join(made.stopped))
     return made
@@ -68,6 +71,7 @@ def drawn_outputs(
     *,
     dry_run: bool = False,
     budget_usd: float | None = None,
+    again: bool = False,
     watch: ProgressListener | None = None,
 ) -> Generated:
     """Has systems draw; what stopped one of them stands beside what the others made."""
@@ -96,7 +100,7 @@ def drawn_outputs(
         works = list[SystemRun]()
         for one, system in made:
             try:
-                works.append(SystemRun(one, system, folder, tasks.tasks))
+                works.append(SystemRun(one, system, folder, tasks.tasks, again=again))
             except GenerationError as error:  # its files cannot be read: the others go on
                 missing[one.name] = str(error)
         for work in works:

@@ -103,7 +103,7 @@ def test_a_benchmark_is_built_as_it_was_written() -> None:
     done = init("benchmark", "mine")
     assert done.exit_code == 0, done.output
     assert done.output.splitlines()[-1] == "next: echo-hf build mine/benchmark.yaml"
-    assert "good for a trial" in done.output
+    assert "rules read what posts mark" in done.output
     assert faults("mine/benchmark.yaml") == []
     assert len(Path("mine/benchmark.yaml").read_text("utf-8").splitlines()) <= 45
     posts = [json.loads(one) for one in Path("mine/posts.jsonl").read_text("utf-8").splitlines()]

@@ -78,7 +78,7 @@ def test_all_may_be_asked_of_all(folder: Path) -> None:
 )
 def test_a_failure_is_null_and_no_flag(folder: Path, given: str | Completion, outcome: str) -> None:
     ScriptedJudge(lambda _: given).use()
-    done = said(folder, limit=1)
+    done = said(folder, limit=1, keep_going=True)
     assert flags_of(folder) == dict.fromkeys(("lamp", "boat"), (None,) * 4)
     assert done.answered[0].outcomes["ok"] == 0
     assert scripted.rows_of(folder, "applicability")[1]["outcome"] == outcome
