@@ -136,7 +136,7 @@ def build(
             return _told(watch)
         how |= {"with_responses": with_responses, "allow_empty": allow_empty}
         release = run.build(config, **how, watch=watch)
-    return _show_release(watch, release, config)
+    return _show_release(watch, release, config, runs=runs)
 
 
 def _build_shard(config: Path, part: str, runs: Path | None, runner: str | None) -> Told:
@@ -220,7 +220,7 @@ def update(
     with watching() as watch:
         done = updates.update(config, **how, with_responses=with_responses, watch=watch)
     calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"
-    told = _show_release(watch, done.release, config, f"answers: {calls}")
+    told = _show_release(watch, done.release, config, f"answers: {calls}", runs=runs)
     difference = compared(done.previous, done.release.path) if done.previous else None
     if difference is not None:
         say(watch.console, f"the one before: {done.previous}\n")
@@ -232,7 +232,9 @@ def update(
     return {**told, **counts, "previous": done.previous, "diff": diff}
 
 
-def _show_release(watch: Watch, release: Release, config: Path, *lines: str) -> Told:
+def _show_release(
+    watch: Watch, release: Release, config: Path, *lines: str, runs: Path | None = None
+) -> Told:
     from echo_hf.cli.build_view import show_built
     from echo_hf.config.loading import load_config
     from echo_hf.config.paper import differences
@@ -242,7 +244,7 @@ def _show_release(watch: Watch, release: Release, config: Path, *lines: str) -> 
     rows = {name: entry.rows for name, entry in configs if name in SAMPLE_CONFIGS}
     hint = "; it has no sample: the reasons stand above and in the stages' rejects"
     unlike = differences(load_config(config))
-    show_built(watch, rows, unlike, config)
+    show_built(watch, rows, unlike, config, placed(config, runs))
     for line in (*lines, f"release: {release.path}{'' if any(rows.values()) else hint}"):
         say(watch.console, line)
     told = [one._asdict() for one in unlike]
