@@ -21,6 +21,7 @@ from echo_hf.cli.verb import (
     choice,
     flag,
     option,
+    placed,
     watching,
 )
 from echo_hf.errors import ConfigError, ReviewError, RunError
@@ -135,7 +136,7 @@ def build(
             return _told(watch)
         how |= {"with_responses": with_responses, "allow_empty": allow_empty}
         release = run.build(config, **how, watch=watch)
-    return _show_release(watch, release, config)
+    return _show_release(watch, release, config, runs=runs)
 
 
 def _build_shard(config: Path, part: str, runs: Path | None, runner: str | None) -> Told:
@@ -219,7 +220,7 @@ def update(
     with watching() as watch:
         done = updates.update(config, **how, with_responses=with_responses, watch=watch)
     calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"
-    told = _show_release(watch, done.release, config, f"answers: {calls}")
+    told = _show_release(watch, done.release, config, f"answers: {calls}", runs=runs)
     difference = compared(done.previous, done.release.path) if done.previous else None
     if difference is not None:
         say(watch.console, f"the one before: {done.previous}\n")
@@ -231,7 +232,9 @@ def update(
     return {**told, **counts, "previous": done.previous, "diff": diff}
 
 
-def _show_release(watch: Watch, release: Release, config: Path, *lines: str) -> Told:
+def _show_release(
+    watch: Watch, release: Release, config: Path, *lines: str, runs: Path | None = None
+) -> Told:
     from echo_hf.cli.build_view import show_built
     from echo_hf.config.loading import load_config
     from echo_hf.config.paper import differences
@@ -241,7 +244,7 @@ def _show_release(watch: Watch, release: Release, config: Path, *lines: str) -> 
     rows = {name: entry.rows for name, entry in configs if name in SAMPLE_CONFIGS}
     hint = "; it has no sample: the reasons stand above and in the stages' rejects"
     unlike = differences(load_config(config))
-    show_built(watch, rows, unlike, config)
+    show_built(watch, rows, unlike, config, placed(config, runs))
     for line in (*lines, f"release: {release.path}{'' if any(rows.values()) else hint}"):
         say(watch.console, line)
     told = [one._asdict() for one in unlike]
@@ -368,7 +371,7 @@ def review(
         made = reviews.decide(config, **about, **said, runs=runs)
         for one in made:
             say(console, f"{one.decision}  {one.id}")
-        say(console, f"written down; what makes it count: echo-hf build {config}")
+        say(console, f"written down; what makes it count: echo-hf build {placed(config, runs)}")
         return {"decisions": [one.model_dump(mode="json") for one in made]}
     if app:
         from echo_hf.apps.page import Place, check_installed
@@ -386,7 +389,7 @@ def review(
             place = Place(host, port)
             reviewed(desk, place=place, people=people or (), anyone=anyone, ready=ready)
         finally:
-            say(console, f"what makes it count: echo-hf build {config}")
+            say(console, f"what makes it count: echo-hf build {placed(config, runs)}")
         return {}
     if gold is not None:
         exported = export_gold(config, gold, runs=runs)
@@ -394,7 +397,7 @@ def review(
             say(console, line)
         return {"path": gold, **vars(exported)}
     found = reviews.open_reviews(config, runs=runs)
-    show_open(console, found, config)
+    show_open(console, found, placed(config, runs))
     return {"path": found.file, "open": found.open}
 
 
@@ -432,8 +435,9 @@ def refresh(
         )
     removal = forget(done.gone, config, runs=runs) if apply and done.gone else None
     if removal is not None:
-        show_removal(watch.console, removal, config)
+        show_removal(watch.console, removal, placed(config, runs))
     elif done.gone:
-        said = f"next: echo-hf refresh {config} --apply takes {len(done.gone):,} posts out for good"
+        command = f"echo-hf refresh {placed(config, runs)} --apply"
+        said = f"next: {command} takes {len(done.gone):,} posts out for good"
         watch.console.print(said, soft_wrap=True)
     return {"platforms": done.platforms, "unasked": done.unasked, "forgotten": removal}

@@ -47,7 +47,7 @@ BENCHMARKS = ("image_to_image", "text_to_image")  # of curate.splits, without wh
 
 
 def show_built(
-    watch: Watch, rows: Mapping[str, int], unlike: Sequence[Difference], config: Path
+    watch: Watch, rows: Mapping[str, int], unlike: Sequence[Difference], config: Path, command: str
 ) -> None:
     """How posts became samples, what was left out, what failed, and what people have to see."""
     console, stats = watch.console, watch.stats
@@ -65,9 +65,9 @@ def show_built(
     for stage in stats:
         if stage.stage == "splits" and (waiting := stage.tally.get("to_review", 0)):
             held = f"{counted(waiting, 'sample')} with personal data to review"
-            say(console, f"{held}: echo-hf review {config}", "yellow")
+            say(console, f"{held}: echo-hf review {command}", "yellow")
         if doubts := sum(stage.noted.get(doubt, 0) for doubt in Doubt):
-            say(console, f"{counted(doubts, 'doubt')} to review: echo-hf review {config}", "dim")
+            say(console, f"{counted(doubts, 'doubt')} to review: echo-hf review {command}", "dim")
     posts = sum(stage.kept for stage in stats if stage.stage == "collect")
     needy = sum(stage.quarantined.get(Failed.NEEDS_MODEL, 0) for stage in stats)
     if needy and rows.get("analysis", 0) < FEW_KEPT * posts:
@@ -300,7 +300,7 @@ def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
         yield f"  {refreshed.left:,} left: {refreshed.end.meaning}"
 
 
-def show_removal(console: Console, taken: Removal, config: Path) -> None:
+def show_removal(console: Console, taken: Removal, config: str) -> None:
     import datasets
 
     lines = [
@@ -551,7 +551,7 @@ def as_json(result: CheckResult) -> dict[str, Any]:
     return {**told, "notes": list(result.notes)}
 
 
-def show_open(console: Console, reviews: Reviews, config: Path) -> None:
+def show_open(console: Console, reviews: Reviews, config: str) -> None:
     for number in reviews.cut:
         say(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
     for one in reviews.open:

@@ -97,7 +97,8 @@ def eval_(
         raise ConfigError("--judge and --model go with --images: a config names its own judges")
     elif names_release(str(config), runs):
         raise ConfigError(
-            f"{str(config)!r} is a release: add --images NAME=FOLDER, or name a config"
+            f"{str(config)!r} is no config: expected its file or its run, or a release with "
+            "--images NAME=FOLDER"
         )
     with watching() as watch:
         how: Told = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}

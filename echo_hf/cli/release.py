@@ -19,13 +19,16 @@ from echo_hf.cli.verb import (
     choice,
     flag,
     option,
+    placed,
     watching,
 )
 from echo_hf.errors import ConfigError, EchoError, HubError
 
 
 def publish(
-    release: Annotated[Path, typer.Argument(help="Folder of a release, as `build` writes it.")],
+    release: Annotated[
+        Path, typer.Argument(help="Folder of a release, as `build` writes it; or a run or config.")
+    ],
     repo_id: Annotated[str, option(None, "Dataset repository: ORGANISATION/NAME.")],
     tag: Annotated[str, option(None, "Names the revision: one target at one time.")],
     previous: str | None = choice(
@@ -41,25 +44,27 @@ def publish(
 ) -> Told:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
     from echo_hf.hub import publish as hub
+    from echo_hf.systems.benchmark import release_of
 
     console = terminal()
     how: Told = {"previous": previous, "create_pr": create_pr, "private": private}
     how |= {"message": message, "allow_rules": allow_rules, "allow_unscreened": allow_unscreened}
     told = partial(say, console, style="dim")
-    published = hub.publish(release, repo_id, tag, **how, progress=told)
+    published = hub.publish(release_of(release), repo_id, tag, **how, progress=told)
     say(console, hub.summary(published))
     return vars(published)
 
 
 def diff(
-    a: Annotated[str, typer.Argument(help="The first release: folder or ORG/NAME@TAG.")],
+    a: Annotated[str, typer.Argument(help="The first release: folder, run or ORG/NAME@TAG.")],
     b: Annotated[str, typer.Argument(help="Another one.")],
 ) -> Told:
     """Compare two releases: samples, causes, drift, scores."""
     from echo_hf.cli.build_view import show_diff
     from echo_hf.hub import diff as releases
+    from echo_hf.systems.benchmark import release_of
 
-    found = releases.diff(a, b)
+    found = releases.diff(release_of(a), release_of(b))
     show_diff(terminal(), found)
     return found.as_json()
 
@@ -77,12 +82,13 @@ def hydrate(
     from echo_hf.config.sections import Posts
     from echo_hf.hub import hydrate as hydrating
     from echo_hf.hub.hydrate import show_hydration
+    from echo_hf.systems.benchmark import release_of
 
     paths: list[Path | None] = [*posts] if posts else [None]
     files = [Posts.model_construct(source=source, path=path) for path in paths]
     with watching() as watch:
         hydration = hydrating.hydrate(
-            release,
+            release_of(release),
             to,
             files,
             images=pictures,
@@ -191,6 +197,6 @@ def forget(
         raise HubError("--delete-tags needs --repo-id ORG/NAME: whose tags?")
     console = terminal()
     taken = forgotten(urls, config, runs=runs)
-    show_removal(console, taken, config)
+    show_removal(console, taken, placed(config, runs))
     if repo_id:
         show_holding(console, repo_id, taken.urls, delete=delete_tags)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -137,6 +138,11 @@ class Verbs(TyperGroup):
                 raise EchoError(f"unknown command {cmd_name!r}: {hint}")
             raise EchoError(unknown("command", cmd_name, self.commands))
         return found
+
+
+def placed(config: Path, runs: Path | None) -> str:
+    """A config as a command names it that finds the same run."""
+    return shlex.quote(str(config)) + (f" --runs {shlex.quote(str(runs))}" if runs else "")
 
 
 def watching() -> Watch:

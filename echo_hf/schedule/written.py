@@ -13,7 +13,7 @@ from typing import Literal, get_args
 import echo_hf
 from echo_hf._infra.atomic import replaced_file
 from echo_hf.config.loading import load_config
-from echo_hf.config.runs import runs_folder
+from echo_hf.config.runs import keeper, runs_folder
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.schedule.turn import schedule_of
 
@@ -31,6 +31,11 @@ def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str
         raise ConfigError(unknown("place", on, get_args(Where), "--on"))
     loaded = load_config(config)
     options = schedule_of(loaded)
+    if keeper(loaded):
+        raise ConfigError(
+            f"{str(config)!r} is what a run keeps, and no turn finds a run there: expected the "
+            "file that it was read from"
+        )
     if options.state is None:
         kind = "private dataset" if on == "github" else "bucket"
         raise ConfigError(

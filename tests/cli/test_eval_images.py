@@ -146,7 +146,7 @@ def test_a_server_that_is_not_there_is_one_line() -> None:
         (["--model", "m"], "red", "--model goes with --judge"),
         (["--judge", "http://127.0.0.1:9/v1"], "", "--judge and --model go with --images"),
         (["--judge", "http://a:b@127.0.0.1:9/v1", "--model", "m"], "red", "holds no secret"),
-        ([], "", "is a release: add --images"),
+        ([], "", "or a release with --images"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(

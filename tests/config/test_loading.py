@@ -307,6 +307,26 @@ def test_what_is_wrong_is_named(path: str, value: Any, said: str) -> None:
     assert "hidden" not in message
 
 
+def test_all_keys_that_are_missing_are_named_at_once() -> None:
+    target = {"name": "L", "developer": "N"}
+    told = "name, target.released and engines are missing: fields required"
+    assert _refused({"target": target, "posts": LEAST["posts"]}) == told
+
+
+def test_a_name_and_an_adapter_or_engine_are_a_system_or_judge() -> None:
+    """What nobody said is said to be unknown, and none of the paper's."""
+    data = _with("systems", [{"name": "mine", "adapter": "files"}])
+    data["judges"] = [{"name": "ours", "engine": {"kind": "vllm", "model": "m"}}]
+    config = parse_config(data, "here")
+    told = [(one.developer, one.status, one.note) for one in (*config.systems, *config.judges)]
+    assert told == [("unknown", "current", None)] * 2
+    for key, given in (("systems", {"name": "mine"}), ("judges", {"engine": {"kind": "vllm"}})):
+        lacks = {"systems": "systems.0.adapter", "judges": "judges.0.name"}[key]
+        assert _refused(_with(key, [given])) == f"{lacks} is missing: field required"
+    said = _refused(_with("systems", [{}]))
+    assert said == "systems.0.name and systems.0.adapter are missing: fields required"
+
+
 def test_a_missing_key_is_named_unless_another_is_misspelt() -> None:
     for key in ("engines", "name"):
         assert _refused(_without(key)) == f"{key} is missing: field required"

@@ -86,6 +86,18 @@ def test_each_measure_is_a_line_with_its_meaning(folder: Path) -> None:
     assert {"bradley_terry", "gap"}.isdisjoint(words)
 
 
+def test_of_two_unknown_developers_nobody_says_that_they_are_one(folder: Path) -> None:
+    path = folder / "evaluation.yaml"
+    known = yaml.safe_load(path.read_text("utf-8"))
+    for one in (known["systems"][0], known["judges"][0]):
+        del one["developer"]
+    path.write_text(yaml.safe_dump(known), "utf-8")
+    said = {(one["measure"], one["split"]): one["said"] for one in results_of(folder)["trust"]}
+    told = said["self_preference", "text_to_image"]
+    assert "jay" not in told.partition(";")[0]
+    assert told.endswith("developer unknown of jay, lark, ash")
+
+
 @pytest.mark.parametrize(
     ("won", "of_cedar", "lead", "beside"),
     [
