@@ -317,6 +317,7 @@ class Doubt(Reason):
 
     LACKS_INPUT = "lacks_input", "it starts from an image that came with it; none is there"
     ROLES_CONTRADICT = "roles_contradict", "it lacks an image that the model gave it and elsewhere"
+    ROLES_ASSUMED = "roles_assumed", "no model saw its image: beside a labelled prompt, an output"
     SCREENSHOT_WHOLE = "screenshot_whole", "its images stand in a screenshot nobody has taken apart"
     ASSUMED_BOXES = "assumed_boxes", "nobody has said how its model names places: nothing was cut"
     COLLAGE = "collage", "an output looks like a sheet of several images, or like a window"

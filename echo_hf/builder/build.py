@@ -48,6 +48,7 @@ from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.result import SAID, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.runner import LOCAL, Runner, runner_of
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.pipeline.stage import (
     ModelStage,
     Stage,
@@ -481,13 +482,10 @@ def stage_table(
         ) from error
 
 
-RUNS = Path("runs")
-
-
 def build(
     config: Config | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     offline: bool = False,
     responses: Path | str | None = None,
     with_responses: bool = False,
@@ -501,7 +499,8 @@ def build(
 
     Args:
         config: The config, or the path of its file.
-        runs: Folder of runs; this one goes into the sub-folder of the config's name.
+        runs: Folder of runs; this one goes into the sub-folder of the config's name. Null for
+            ECHO_HF_RUNS, the config's `runs`, or `runs` beside its file.
         offline: Ask nobody: answer from the store alone, and fetch no image.
         responses: Folder of a release, or `ORG/NAME@TAG` on the Hub, that carries the answers to
             read in place of asking a model: the same posts give the same tables.
@@ -527,7 +526,7 @@ def build(
 
 
 def run_until(
-    config: Config | Path | str, until: str, *, runs: Path | str = RUNS, **options: Any
+    config: Config | Path | str, until: str, *, runs: Path | str | None = None, **options: Any
 ) -> list[StageResult]:
     """Runs the stages up to one of them.
 
@@ -550,7 +549,7 @@ def run_until(
 @contextmanager
 def opened(
     config: Config | Path | str,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     *,
     offline: bool = False,
     writes: bool = True,
@@ -562,7 +561,7 @@ def opened(
 ) -> Iterator[BuildRun]:
     """A run over a config, with its run folder locked and its engines freed at the end."""
     config = load_config(config).run_by(runner)
-    folder = RunFolder(Path(runs) / config.name)
+    folder = run_folder(config, runs)
     watch = watch or NullProgress()
     with (
         replay_of(responses) as replay,

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from datasets import Dataset
 
 from echo_hf._infra.atomic import complete, replaced_whole
-from echo_hf.builder.build import RUNS, BuildRun, last_asking, opened
+from echo_hf.builder.build import BuildRun, last_asking, opened
 from echo_hf.builder.steps import STAGES, up_to
 from echo_hf.collect.crawl_ledger import LEDGER
 from echo_hf.collect.records import read_records
@@ -57,7 +57,7 @@ class Updated:
 def update(
     config: Config | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     offline: bool = False,
     with_responses: bool = False,
     allow_empty: bool = False,
@@ -179,7 +179,7 @@ class PlannedStage:
 
 
 def planned_build(
-    config: Config | Path | str, *, runs: Path | str = RUNS
+    config: Config | Path | str, *, runs: Path | str | None = None
 ) -> tuple[int, tuple[PlannedStage, ...]]:
     """The number of posts of a build, and what each stage with a model would ask."""
     with opened(config, runs, writes=False) as run:
@@ -228,12 +228,12 @@ def _planned(
             found,
             usd=found.usd and found.usd.widened(TWICE),
             seconds=found.seconds and found.seconds.widened(TWICE),
-            basis=f"{BY_SHARE}; {found.basis}",
+            basis="; ".join(filter(None, (BY_SHARE, found.basis))),
         )
     return PlannedStage(name, calls, 0, False, found)
 
 
-def try_stage(config: Config | Path | str, name: str, *, runs: Path | str = RUNS) -> Trial:
+def try_stage(config: Config | Path | str, name: str, *, runs: Path | str | None = None) -> Trial:
     """Sends the first request of a stage, and keeps nothing of it."""
     earlier = up_to(name)[:-1]
     with opened(config, runs, writes=False) as run:

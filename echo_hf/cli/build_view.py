@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say
+from echo_hf._infra.console import MORE, plain_table, say, say_under
 from echo_hf._infra.text import counted, percent, plain
-from echo_hf.cli.progress import LONGEST_REMARK
-from echo_hf.reasons import Doubt, RefreshEnd
+from echo_hf.cli.progress import LONGEST_REMARK, MEANINGS, Loss, Watch
+from echo_hf.reasons import Doubt, Failed, RefreshEnd
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
     from echo_hf.builder.refresh import Refresh, Refreshed
     from echo_hf.builder.review import Reviews
     from echo_hf.builder.search_yield import WrittenYields, Yield
+    from echo_hf.builder.update import Change
     from echo_hf.collect.crawl import PlannedQuery
     from echo_hf.collect.crawl_ledger import CrawlStats
     from echo_hf.config.collection import Search
+    from echo_hf.config.paper import Difference
     from echo_hf.hub.diff import ReleaseDiff, StageChange
+    from echo_hf.pipeline.result import StageStats
 
 NUMBERS = ("queries", "done", "posts", "requests", "cost")
 FIGURES = ("posts", "scored", "on topic", "share", "95 %")
@@ -36,6 +40,105 @@ NOTHING = "-"
 MOST_TERMS = 40
 LONGEST_TERM = 24
 MOST_NAMED = 10
+MOST_REASONS = 5
+FEW_KEPT = 0.1  # samples of posts: what rules read of posts that people write as they like
+TO_MODELS = "`echo-hf engines` says what there is, and what installs it"
+BENCHMARKS = ("image_to_image", "text_to_image")  # of curate.splits, without what that loads
+
+
+def show_built(
+    watch: Watch, rows: Mapping[str, int], unlike: Sequence[Difference], config: Path, command: str
+) -> None:
+    """How posts became samples, what was left out, what failed, and what people have to see."""
+    console, stats = watch.console, watch.stats
+    if watch.details:
+        for sentence in watch.headlines():
+            say(console, sentence)
+        if unlike:
+            say(console, "unlike the paper", "bold")
+        for difference in unlike:
+            say(console, difference.what)
+            console.print(Padding(Text(difference.why, "dim"), (0, 0, 0, 4)))
+        return
+    say(console, funnel(stats, rows), "bold")
+    show_losses(watch)
+    for stage in stats:
+        if stage.stage == "splits" and (waiting := stage.tally.get("to_review", 0)):
+            held = f"{counted(waiting, 'sample')} with personal data to review"
+            say(console, f"{held}: echo-hf review {command}", "yellow")
+        if doubts := sum(stage.noted.get(doubt, 0) for doubt in Doubt):
+            say(console, f"{counted(doubts, 'doubt')} to review: echo-hf review {command}", "dim")
+    posts = sum(stage.kept for stage in stats if stage.stage == "collect")
+    needy = sum(stage.quarantined.get(Failed.NEEDS_MODEL, 0) for stage in stats)
+    if needy and rows.get("analysis", 0) < FEW_KEPT * posts:
+        said = f"{needy:,} rows wait for a model, which `engines` in {config} names: {TO_MODELS}"
+        say_under(console, "rules read few of these posts:", said, "yellow")
+    if unlike:
+        say(console, f"unlike the paper in {counted(len(unlike), 'choice')}: {MORE}", "dim")
+
+
+def show_until(watch: Watch) -> None:
+    """A line for each stage of a build that ends before its release, and what they left out."""
+    if watch.details:
+        return  # each was shown as it ended
+    for stage in watch.stats:
+        watch.show_line(stage)
+    show_losses(watch)
+
+
+def show_losses(watch: Watch) -> None:
+    """The commonest reasons why rows do not go on; what failed comes first, and is yellow."""
+    console, by_reason = watch.console, dict[tuple[str, str], Loss]()
+    for loss in watch.losses:
+        before = by_reason.get((loss.reason, loss.rows))
+        total = loss.number + (before.number if before else 0)
+        by_reason[loss.reason, loss.rows] = (before or loss)._replace(number=total)
+    losses = sorted(by_reason.values(), key=lambda loss: (not loss.failed, -loss.number))
+    for loss in losses[:MOST_REASONS]:
+        said = f"{loss.reason}: {MEANINGS.get(loss.reason, '')}{loss.places}"
+        style = "yellow" if loss.failed else "dim"
+        say_under(console, f"{loss.number:>9,} {loss.rows:<8}", said, style)
+    if others := losses[MOST_REASONS:]:
+        rest = sum(loss.number for loss in others)
+        say(console, f"{rest:>9,} more, for {counted(len(others), 'other reason')}: {MORE}", "dim")
+
+
+def funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
+    """What became of the posts of a build, from the first stage to the release.
+
+    Examples:
+        >>> from echo_hf.pipeline.result import StageStats
+        >>> stats = [StageStats("collect", 9, 8, makes="posts"), StageStats("splits", 3, 2)]
+        >>> funnel(stats, {"image_to_image": 0, "text_to_image": 1, "analysis": 2})
+        '8 posts → 0 image_to_image and 1 text_to_image, of 2 samples'
+    """
+    shown = [
+        f"{stage.kept:,} {stage.makes}" for stage in stats if stage.stage in ("collect", "threads")
+    ]
+    tasks = " and ".join(f"{rows.get(name, 0):,} {name}" for name in BENCHMARKS)
+    shown.append(f"{tasks}, of {counted(rows.get('analysis', 0), 'sample')}")
+    return " → ".join(shown)
+
+
+def show_changes(console: Console, changes: Sequence[Change]) -> None:
+    """What changed since stages ran, once for all stages that it changed in."""
+    stages: dict[tuple[str, str, str], list[Change]] = {}
+    for change in changes:
+        stages.setdefault(change[1:], []).append(change)
+    together: dict[tuple[str, ...], list[Change]] = {}
+    for alike in stages.values():
+        together.setdefault(tuple(change.stage for change in alike), []).append(alike[0])
+    for names, fields in together.items():
+        if len(names) > 1:
+            parts = ", ".join(change.field for change in fields)
+            shown = fields[0]._replace(field=f"{parts} ({', '.join(names)})")
+            say(console, shown.sentence, "bold")
+        for change in fields:
+            if len(names) == 1:
+                say(console, change.sentence, "bold")
+            for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
+                if text:
+                    say_under(console, f"  {sign}", text, style)
 
 
 def show_plan(
@@ -197,7 +300,7 @@ def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
         yield f"  {refreshed.left:,} left: {refreshed.end.meaning}"
 
 
-def show_removal(console: Console, taken: Removal, config: Path) -> None:
+def show_removal(console: Console, taken: Removal, config: str) -> None:
     import datasets
 
     lines = [
@@ -448,7 +551,7 @@ def as_json(result: CheckResult) -> dict[str, Any]:
     return {**told, "notes": list(result.notes)}
 
 
-def show_open(console: Console, reviews: Reviews, config: Path) -> None:
+def show_open(console: Console, reviews: Reviews, config: str) -> None:
     for number in reviews.cut:
         say(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
     for one in reviews.open:

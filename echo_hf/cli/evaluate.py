@@ -14,8 +14,10 @@ from rich.text import Text
 from echo_hf._infra.console import say, terminal
 from echo_hf._infra.text import counted
 from echo_hf.cli.verb import (
-    DEFAULT_RUNS,
     Again,
+    Images,
+    JudgeAt,
+    JudgedBy,
     KeepGoing,
     PartlyDoneError,
     Runner,
@@ -47,7 +49,13 @@ Protocol = Annotated[str | None, option(None, "published or corrected, instead o
 
 
 def eval_(
-    config: Evaluation,
+    config: Annotated[
+        Path,
+        typer.Argument(help="The YAML file, or a run; with --images a release or ORG/NAME@TAG."),
+    ],
+    images: Images = None,
+    judge: JudgeAt = None,
+    model: JudgedBy = None,
     systems: Systems = None,
     judges: Judges = None,
     limit: Limit = None,
@@ -57,14 +65,16 @@ def eval_(
     again: Again = False,
     keep_going: KeepGoing = False,
     runner: Runner = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Generate, judge, score and report in one.
 
-    The same command resumes after a stop.
+    The same command resumes after a stop. RELEASE --images NAME=FOLDER compares images, by a
+    config that it writes here.
     """
-    from echo_hf.cli.evaluation_view import SPENT, show_planned
-    from echo_hf.judging.board import show_scores
+    from echo_hf.cli.evaluation_view import SPENT, say_cost, show_planned
+    from echo_hf.judging.board import show_board, show_scores
+    from echo_hf.report.analysis.analyze import names_release
     from echo_hf.report.evaluation import evaluate_systems
     from echo_hf.systems.benchmark import load_evaluation
 
@@ -77,19 +87,32 @@ def eval_(
         if not typer.confirm("go on?", err=True):
             raise typer.Exit(130)
 
+    if images:
+        from echo_hf.cli.eval_images import written_config
+
+        if model and not judge:
+            raise ConfigError("--model goes with --judge URL: add it")
+        config = written_config(str(config), images, judge, model)
+    elif judge or model:
+        raise ConfigError("--judge and --model go with --images: a config names its own judges")
+    elif names_release(str(config), runs):
+        raise ConfigError(
+            f"{str(config)!r} is no config: expected its file or its run, or a release with "
+            "--images NAME=FOLDER"
+        )
     with watching() as watch:
         how: Told = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
         how |= {"budget_usd": budget, "dry_run": dry_run, "before": agreed, "watch": watch}
         how |= {"again": again, "keep_going": keep_going}
         done = evaluate_systems(load_evaluation(config).run_by(runner), **how)
-    console = watch.console
+    console = terminal()
     if done.results is None:
         say(console, "nothing was asked: leave out --dry-run to begin")
     else:
-        console.print()
-        show_scores(console, done.results.path)
+        (show_scores if console.details else show_board)(console, done.results.path)
         say(console, f"report: {done.report}")
-        say(console, f"cost, as far as it is known: ${done.cost_usd:.2f}")
+        unpriced = (one.who for one in done.plan if one.todo and one.cost_usd is None)
+        say_cost(console, done.cost_usd, unpriced)
     if done.spent:
         say(console, SPENT, "yellow")
     told = {"board": done.board.to_list(), "results": done.results and done.results.path}
@@ -111,10 +134,10 @@ def generate(
     dry_run: bool = flag("--dry-run", "Only show what would be generated, and the cost."),
     again: bool = flag("--again", "Ask again where no image came, and nowhere else."),
     runner: Runner = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Generate the outputs of systems; existing ones are kept."""
-    from echo_hf.cli.evaluation_view import outcome_table, say_expected
+    from echo_hf.cli.evaluation_view import outcome_table, say_cost, say_expected
     from echo_hf.systems.benchmark import load_evaluation
     from echo_hf.systems.generate import generate as drawn
 
@@ -134,11 +157,9 @@ def generate(
     if any(counts.get(Outcome.FAILED) for counts in made.outcomes.values()):
         say(console, "\nwhat failed is tried again by the same command", "yellow")
     if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in made.outcomes.values()):
-        said = f"{counted(empty, 'answer')} without an image: --again asks anew"
-        say(console, f"\n{said}", "yellow")
-    if made.cost_usd is not None:
-        say(console, f"\ncost, as far as it is known: ${made.cost_usd:.2f}")
-    say(console, f"\noutputs: {made.path}")
+        say(console, f"{counted(empty, 'answer')} without an image: --again asks anew", "yellow")
+    say_cost(console, made.cost_usd, (one.system for one in made.plans if one.cost_usd is None))
+    say(console, f"outputs: {made.path}")
     return told
 
 
@@ -178,7 +199,7 @@ def judge(
     again: Again = False,
     keep_going: KeepGoing = False,
     runner: Runner = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Have models rate outputs; stored answers are reused."""
     from echo_hf.cli.evaluation_view import show_imported, show_judged
@@ -255,7 +276,7 @@ def audit(
     budget: Budget = None,
     dry_run: DryRun = False,
     keep_going: KeepGoing = False,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Report whether judges notice blank or shuffled images. Unchanged and renamed ones, too."""
     from echo_hf.cli.evaluation_view import show_audited
@@ -269,13 +290,13 @@ def audit(
     return {**_judged(done.asked), "judges": done.judges}
 
 
-def score(config: Evaluation, protocol: Protocol = None, runs: Runs = DEFAULT_RUNS) -> Told:
+def score(config: Evaluation, protocol: Protocol = None, runs: Runs = None) -> Told:
     """Compute win rates and the four metrics. They go into the run's results.json."""
-    from echo_hf.judging.board import show_scores
+    from echo_hf.judging.board import show_board, show_scores
     from echo_hf.judging.score import score as scored
 
-    path = scored(config, runs=runs, protocol=protocol).path
-    show_scores(terminal(), path)
+    path, console = scored(config, runs=runs, protocol=protocol).path, terminal()
+    (show_scores if console.details else show_board)(console, path)
     return _written(path)
 
 
@@ -297,7 +318,7 @@ def compare(
     confidence: float = choice(0.95, "Of each end of the interval."),
     split: str | None = choice(None, "Only this split."),
     markdown: Path | None = choice(None, "Write the table to this file, too."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Say whether a new system is worse than a base. Exit code 1 if so, 3 if undecided."""
     from echo_hf._infra.atomic import replaced_file
@@ -322,7 +343,7 @@ def agree(
     config: Evaluation,
     human: Path | None = choice(None, "Ranks (.jsonl or .csv) instead of the run's human.parquet."),
     protocol: Protocol = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Measure how far judges agree with people. Figures go into the run's agreement.json."""
     from echo_hf.judging.board import show_agreement
@@ -349,7 +370,7 @@ def rank(
     host: str = choice("127.0.0.1", "Address to listen on."),
     port: int = choice(7860, "0: any that is free.", min=0, max=65535),
     anyone: bool = flag("--anyone", "Allow ranking without passwords on another HOST."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> None:
     """Have people rank outputs in their browsers. The systems' names stay hidden."""
     from echo_hf.apps.page import Place, check_installed
@@ -378,7 +399,7 @@ def rank(
 def report(
     config: Evaluation,
     single_file: bool = flag("--single-file", "Put the images into the page; up to 200 samples."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> None:
     """Write an HTML page with all results. It opens without a server."""
     from echo_hf.cli.evaluation_view import show_report
@@ -394,7 +415,7 @@ def export(
         str, option("--to", "every-eval-ever, inspect, hub-eval, lmms-eval or croissant.")
     ],
     organization: str | None = choice(None, "Who ran it, as every-eval-ever names it."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Write figures, ratings and outputs in formats of others."""
     from echo_hf.report.export import export as written
@@ -412,7 +433,7 @@ def analyze(
     config: Annotated[
         str, typer.Argument(help="The YAML file; or the folder of a release, or ORG/NAME@TAG.")
     ],
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Analyze prompts, feedback and activity. Figures go into the run's analysis.json."""
     from echo_hf.cli.evaluation_view import show_analysis

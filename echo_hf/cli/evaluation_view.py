@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say, show_table
+from echo_hf._infra.console import MORE, plain_table, say, say_under, show_table
 from echo_hf._infra.text import counted, disarmed, escaped, in_place, percent, plain, rounded
 from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.planner import UNKNOWN, Expected, Range, shown_dollars, shown_time
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from echo_hf.judging.gate import Compared
     from echo_hf.judging.imports import Imported
     from echo_hf.report.analysis.analyze import Analyzed
+    from echo_hf.report.analysis.result import Analysis, Estimate
     from echo_hf.report.evaluation import PlannedWork
     from echo_hf.report.report import Report
 
@@ -39,6 +41,9 @@ MEANINGS = {
     str(reason): reason.meaning for kind in (Failed, Unrated, NotAudited) for reason in kind
 }
 LONGEST_REASON = 300
+MOST_FOUND = 5
+PRICED = "write `price` for a system, and usd_per_million_prompt_tokens and "
+PRICED += "usd_per_million_completion_tokens for an engine, into the config"
 Rows = list[tuple[str | Text, ...]]
 
 
@@ -86,11 +91,22 @@ def outcome_table(generated: Generated) -> Table:
 
 def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
     rows: Rows = [
-        (Text(one.who, "bold"), one.about, f"{one.todo:,}", f"{one.stored:,}", *_takes(one))
+        (
+            Text(one.who, "bold"),
+            one.about,
+            f"{'up to ' if one.at_most else ''}{one.todo:,}",
+            f"{one.stored:,}",
+            *_takes(one),
+        )
         for one in plan
+        if one.todo
     ]
     heads = ("", "about", "to ask", "stored", *TAKES)
-    console.print(plain_table(*heads, left=ABOUT, rows=rows))
+    if rows:
+        console.print(plain_table(*heads, left=ABOUT, rows=rows))
+    else:
+        stored = sum(one.stored for one in plan)
+        say(console, f"nothing is left to ask: {stored:,} outputs and answers are stored", "dim")
     places = (in_place(one.who, one.in_place_of) for one in plan if one.in_place_of)
     for said in dict.fromkeys(places):
         say(console, said, "dim")
@@ -118,19 +134,26 @@ def say_expected(console: Console, every: Sequence[tuple[str, Expected]]) -> Non
     """What the work of all takes together, and what that rests on."""
     unpriced = dict.fromkeys(who for who, one in every if one.usd is None)
     untimed = dict.fromkeys(who for who, one in every if one.seconds is None)
-    usd = shown_dollars(Range.total(one.usd for _, one in every if one.usd))
+    dollars = Range.total(one.usd for _, one in every if one.usd)
     times = [(one.seconds, one.gpu) for _, one in every if one.seconds]
-    seconds = shown_time(Range.total(one for one, _ in times))
+    time = Range.total(one for one, _ in times)
+    usd, seconds = shown_dollars(dollars), shown_time(time)
     on_gpu = Range.total(one for one, gpu in times if gpu)
     own = f", of that {shown_time(on_gpu)} of your own GPU" if on_gpu.high else ""
-    least = ["at least " if missing else "about " for missing in (unpriced, untimed)]
-    say(console, f"in all {least[0]}{usd}; {least[1]}{seconds} one after the other{own}")
+    parts = [
+        f"{'at least' if unknown else 'about'} {amount}"
+        for amount, unknown, likely in (
+            (usd, unpriced, dollars.likely),
+            (f"{seconds} one after the other{own}", untimed, time.likely),
+        )
+        if likely
+    ]
+    if parts:
+        say(console, f"in all {'; '.join(parts)}")
     if unpriced:
-        names = ", ".join(unpriced)
-        say(console, f"no price is known of {names}: give a system `price`, an engine", "yellow")
-        say(console, "usd_per_million_prompt_tokens and usd_per_million_completion_tokens")
+        say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICED}", "yellow")
     if untimed:
-        say(console, f"how long {', '.join(untimed)} will take is not known", "yellow")
+        say(console, f"how long {', '.join(untimed)} will take is not known", "dim")
     for basis in dict.fromkeys(one.basis for _, one in every if one.basis):
         names = ", ".join(dict.fromkeys(who for who, one in every if one.basis == basis))
         say(console, f"{names}: {basis}", "dim")
@@ -178,9 +201,16 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
         say(console, f"saved: {calls:,} calls{priced}")
     if judged.spent:
         say(console, SPENT, "yellow")
-    if judged.cost_usd is not None:
-        say(console, f"cost, as far as it is known: ${judged.cost_usd:.2f}")
+    say_cost(console, judged.cost_usd, (one.who for one in judged.answered if one.unpriced))
     say(console, f"{judged.path.stem}: {judged.path}")
+
+
+def say_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str]) -> None:
+    """What calls have cost, and of whom nobody knows it; nothing where nobody was paid."""
+    if cost_usd:
+        say(console, f"cost: ${cost_usd:,.2f}")
+    if names := ", ".join(dict.fromkeys(unpriced)):
+        say_under(console, "no price", f"known for {names}: {PRICED}", "yellow")
 
 
 def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
@@ -342,16 +372,58 @@ def show_report(console: Console, written: Report) -> None:
 
 
 def show_analysis(console: Console, done: Analyzed) -> None:
-    found, lacks = done.analysis, dict[str, str | None]()
-    lacks |= {f"not fetched: {name}": why for name, why in found.not_fetched.items()}
-    for name, part in found.parts.items():
-        if part.reason is not None:
-            lacks[f"no {name}, {part.reason}"] = part.detail
+    """What people complain of and ask for, in which languages; then what could not be found."""
+    found = done.analysis
+    say(console, f"{found.name}: {counted(found.samples, 'sample')}", "bold")
+    for name, said in findings(found):
+        say_under(console, f"{name:<16}", said)
+    for name, why in found.not_fetched.items():
+        say_under(console, f"not fetched: {plain(name)}:", plain(why, LONGEST_REASON), "yellow")
+    lacks: dict[str, str | None] = {
+        f"no {name}, {part.reason}": part.detail
+        for name, part in found.parts.items()
+        if part.reason
+    }
     if found.tasks.found and found.tasks.found.no_references:
         lacks["no tasks of references"] = found.tasks.found.no_references
     for one in found.open_tasks.found.compared if found.open_tasks.found else ():
         if one.untold:
             lacks[f"no new tasks beside {plain(one.name)}"] = one.untold
-    for what, why in lacks.items():
-        say(console, f"{what}: {plain(why, LONGEST_REASON)}", "yellow")
+    if getattr(console, "details", True):
+        for what, detail in lacks.items():
+            say_under(console, f"{what}:", plain(detail, LONGEST_REASON), "dim")
+    elif lacks:
+        say(console, f"{counted(len(lacks), 'part')} not computed: {MORE}", "dim")
     say(console, f"analysis: {done.path}; `echo-hf report` shows it")
+
+
+def findings(found: Analysis) -> Iterator[tuple[str, str]]:
+    """The findings of an analysis that a line can hold, each with its name."""
+    if failures := found.failures.found:
+        most = (f"{one.keyword} {one.comments:,}" for one in failures.keywords[:MOST_FOUND])
+        yield "failures named", ", ".join(map(plain, most)) or "none"
+    if tasks := found.tasks.found:
+        most = (f"{one.task} {one.samples:,} ({percent(one.share)})" for one in tasks.counts)
+        yield "tasks", ", ".join(islice(map(plain, most), MOST_FOUND))
+    if phrased := found.open_tasks.found:
+        most = (f"{one.phrase} {one.samples:,}" for one in phrased.groups[:MOST_FOUND])
+        yield "in own words", ", ".join(map(plain, most)) or "none"
+    for spoken in (found.languages.found or ())[:1]:
+        counts = Counter(spoken.prompts).most_common(MOST_FOUND)
+        yield "languages", ", ".join(f"{plain(name)} {count:,}" for name, count in counts)
+    for one in found.diversity.found or ():
+        beside = "" if one.ratio is None else f", the benchmark has {_ratio(one.ratio)} as many"
+        expected = rounded(one.expected.value, 0)
+        said = f"{expected} different ones in {one.at:,} prompts of {plain(one.name)}{beside}"
+        yield "first bigrams", said
+    for alike in (found.near_duplicates.found or ())[:1]:
+        said = f"{alike.in_clusters:,} of {alike.prompts:,} prompts, in {alike.clusters:,} groups"
+        yield "near-duplicates", said
+    if since := found.since.found:
+        moved = (f"{one.name} {100 * one.change:+.1f} points" for one in since.tasks.moved)
+        said = ", ".join(islice(map(plain, moved), MOST_FOUND)) or "nothing"
+        yield f"since {plain(since.name)}", said
+
+
+def _ratio(ratio: Estimate) -> str:
+    return NOTHING if ratio.value is None else f"{ratio.value:.2f} times"

@@ -6,7 +6,7 @@ import datetime
 import logging
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from echo_hf._infra.console import say
+from echo_hf._infra.console import say, say_under
 from echo_hf._infra.text import counted, plain
 from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.pipeline.progress import TOLD, ProgressListener
@@ -28,6 +28,7 @@ LONGEST_REMARK = 400
 LONGEST_ANSWER = 160
 MOST_PLACES = 2
 MOST_FAILED = 0.2  # a share of a stage's requests
+FAILURES = frozenset(map(str, Failed))
 NOT_A_FAILURE = frozenset({Failed.NEEDS_MODEL, Failed.NOT_ANSWERED})
 SECONDS_BETWEEN_LINES = 30
 KINDS = (Reject, Failed, Notice, Doubt, Unfetched)
@@ -36,12 +37,29 @@ MEANINGS = {str(reason): reason.meaning for kind in KINDS for reason in kind}
 logger = logging.getLogger(__name__)
 
 
-class Watch(ProgressListener):
-    """Shows a run while it goes on; to be left as a context, so that the cursor comes back."""
+class Loss(NamedTuple):
+    """How many rows of a stage do not go on, or are damaged, and where first."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    number: int
+    rows: str
+    reason: str
+    places: str
+
+    @property
+    def failed(self) -> bool:
+        return self.reason in FAILURES and self.reason not in NOT_A_FAILURE
+
+
+class Watch(ProgressListener):
+    """Shows a run while it goes on; to be left as a context, so that the cursor comes back.
+
+    Without details, of all stages only those are shown that called a model, or failed.
+    """
+
+    def __init__(self, console: Console, *, details: bool = True) -> None:
+        self.console, self.details = console, details
         self.stats: list[StageStats] = []
+        self.losses: list[Loss] = []
         self._totals: dict[str, int] = {}
         self._bar: Progress | None = None
         self._last_line = time.monotonic()
@@ -69,7 +87,7 @@ class Watch(ProgressListener):
     def noticed(self, remark: str) -> None:
         self._stop()
         logger.info("note: %s", remark, extra=TOLD)
-        say(self.console, f"note: {plain(remark, LONGEST_REMARK)}", "yellow")
+        say_under(self.console, "note:", plain(remark, LONGEST_REMARK), "yellow")
 
     def finished(self, result: object) -> None:
         from echo_hf.pipeline.result import StageResult
@@ -81,9 +99,29 @@ class Watch(ProgressListener):
             return
         self.stats.append(result.stats)
         aside = (result.rejects, result.quarantine, result.notices)
-        self.show_stage(result.stats, [arrow_rows(rows) for rows in aside])
+        tables = [arrow_rows(rows) for rows in aside]
+        self.losses += losses_of(result.stats, tables)
+        self.show_stage(result.stats, tables)
 
     def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
+        cause = commonest_failure(stats, aside[1])
+        unusable = unusable_in(stats.quarantined)
+        if not (self.details or cause or unusable or stats.fill.calls):
+            return
+        self.show_line(stats)
+        for counts in (stats.rejected, stats.quarantined, stats.noted) if self.details else ():
+            for reason, count in counts.items():
+                rows = len(keys_noted(aside, reason)) or count
+                times = f" ({count:,} times)" if rows < count else ""
+                meaning = f"{reason}: {MEANINGS.get(reason, '')}{times}{places(aside, reason)}"
+                say_under(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
+        if cause:
+            say_under(self.console, f"{'':<11}", cause, "yellow")
+        if unusable:
+            said = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
+            say(self.console, f"{'':<12}{said}", "yellow")
+
+    def show_line(self, stats: StageStats) -> None:
         line = Text.assemble(
             (f"{stats.stage:<12}", "bold"),
             f"{stats.rows_in:>9,} {stats.reads:<8} → {stats.kept:>9,} {stats.makes:<8}",
@@ -92,27 +130,12 @@ class Watch(ProgressListener):
         if stats.fill.requests:
             line.append(f"   {stats.fill}", "dim")
         self.console.print(line, soft_wrap=True)
-        for counts in (stats.rejected, stats.quarantined, stats.noted):
-            for reason, count in counts.items():
-                meaning = MEANINGS.get(reason, "")
-                loss = f"{'':<12}{count:>9,} {reason}: {meaning}{places(aside, reason)}"
-                say(self.console, loss, "dim")
-        if cause := commonest_failure(stats, aside[1]):
-            say(self.console, f"{'':<12}{cause}", "yellow")
-        if unusable := unusable_in(stats.quarantined):
-            said = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
-            say(self.console, f"{'':<12}{said}", "yellow")
 
     def headlines(self) -> list[str]:
         """The paper's figures for the run: what each stage says of itself."""
         by_name = {one.stage: one for one in self.stats}
         said = (stage_class(name).headline(by_name) for name in STAGES if name in by_name)
         return [sentence for sentence in said if sentence]
-
-    def funnel(self) -> None:
-        self.console.print()
-        for sentence in self.headlines():
-            say(self.console, sentence)
 
     def __enter__(self) -> Self:
         return self
@@ -144,6 +167,13 @@ class Watch(ProgressListener):
             bar.stop()
 
 
+def losses_of(stats: StageStats, aside: Sequence[pa.Table]) -> list[Loss]:
+    """What a stage rejected or failed on, and what was wrong in the records that are taken in."""
+    lost = {**stats.rejected, **stats.quarantined}
+    lost |= stats.noted if stats.stage == STAGES[0] else {}
+    return [Loss(count, stats.reads, name, places(aside, name)) for name, count in lost.items()]
+
+
 def commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | None:
     """Why most of a stage's calls failed, and an example, where more than a fifth of them did."""
     counts = {name: n for name, n in stats.quarantined.items() if name not in NOT_A_FAILURE}
@@ -157,17 +187,22 @@ def commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | None:
     return f"{failed:,} failed, {counts[name]:,} of them {name} ({MEANINGS[name]}){such}"
 
 
+def keys_noted(aside: Sequence[pa.Table], reason: str) -> list[str]:
+    """The keys of the rows that a stage met a reason in, each once."""
+    rejects, quarantine, _ = aside
+    columns = (rejects.column_names[0], quarantine.column_names[0], "_parent")
+    keys: dict[str, None] = {}
+    for rows, column in zip(aside, columns, strict=True):
+        of_reason = rows[column].filter(pc.equal(rows["_reason"], reason))
+        if pa.types.is_list(of_reason.type):
+            of_reason = pc.list_flatten(of_reason)
+        keys |= dict.fromkeys(pc.unique(of_reason).to_pylist())
+    return list(keys)
+
+
 def places(aside: Sequence[pa.Table], reason: str) -> str:
     """Where a stage met a reason: the first places, so that a user knows where to look."""
-    rejects, quarantine, _ = aside
-    keys = (rejects.column_names[0], quarantine.column_names[0], "_parent")
-    every: dict[str, None] = {}
-    for rows, key in zip(aside, keys, strict=True):
-        found = rows[key].filter(pc.equal(rows["_reason"], reason))
-        if pa.types.is_list(found.type):
-            found = pc.list_flatten(found)
-        # Several remarks about one place are one place: cut the list only after that.
-        every |= dict.fromkeys(pc.unique(found).slice(0, MOST_PLACES + 1).to_pylist())
-    shown = [plain(place, LONGEST_PLACE) for place in list(every)[:MOST_PLACES]]
-    more = ", ..." if len(every) > MOST_PLACES else ""
+    keys = keys_noted(aside, reason)
+    shown = [plain(key, LONGEST_PLACE) for key in keys[:MOST_PLACES]]
+    more = ", ..." if len(keys) > MOST_PLACES else ""
     return f" ({', '.join(shown)}{more})" if shown else ""

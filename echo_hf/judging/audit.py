@@ -22,7 +22,6 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.text import one_line
-from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated, JudgeConfig
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.images.store import ImageStore
@@ -91,7 +90,7 @@ class Audited:
 def audit(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     judges: Sequence[str] | None = None,
     samples: int = SAMPLES,
     again: bool = False,

@@ -22,7 +22,6 @@ from pydantic import Field, ValidationError
 from echo_hf._infra.registry import Needs, Registry
 from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.text import one_line
-from echo_hf.builder.build import RUNS
 from echo_hf.config.checks import ANSWERED_BY, IMPORTED, AnsweredBy, Section, Words
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import ConfigError, ImageError, RunError
@@ -132,7 +131,7 @@ def import_judgements(
     config: Evaluated | Path | str,
     place: Path,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     format: str,
     dry_run: bool = False,
 ) -> Imported:

@@ -14,7 +14,6 @@ from datasets import Dataset
 
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES, LEVEL
 from echo_hf._infra.text import percent
-from echo_hf.builder.build import RUNS
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import (
     ApplicabilityConfig,
@@ -170,7 +169,7 @@ def _size(judge: JudgeConfig, protocol: Protocol) -> ImageSize:
 def judge(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     judges: Sequence[str] | None = None,
     rubrics: Sequence[str] | None = None,
     limit: int | None = None,
@@ -216,7 +215,7 @@ def judge(
 def pairwise(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     judges: Sequence[str] | None = None,
     limit: int | None = None,
     **limits: Unpack[Asked],
@@ -240,7 +239,7 @@ def pairwise(
 def applicability(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     limit: int | None = None,
     **limits: Unpack[Asked],
 ) -> JudgingResult:

@@ -28,6 +28,7 @@ from echo_hf.hub.manifest import UNREADABLE
 from echo_hf.hub.run_tables import DIGEST, SAMPLE, left_out_reasons
 from echo_hf.metrics import METRICS
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
 from echo_hf.scores.rating_table import read_outputs
 from echo_hf.scores.votes import PROTOCOLS
@@ -138,7 +139,7 @@ class RunTables:
 
 
 def opened(
-    config: Evaluated | Path | str, runs: Path | str, protocol: str | None = None
+    config: Evaluated | Path | str, runs: Path | str | None, protocol: str | None = None
 ) -> tuple[Evaluated, RunFolder, Benchmark]:
     """A run to be scored, perhaps by another protocol than its config's."""
     config = load_evaluation(config)
@@ -146,7 +147,7 @@ def opened(
         if protocol not in PROTOCOLS:
             raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
         config = config.model_copy(update={"protocol": protocol})
-    folder = RunFolder(Path(runs) / config.name)
+    folder = run_folder(config, runs)
     return config, folder, benchmark_of(config, folder)
 
 

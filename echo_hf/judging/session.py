@@ -97,6 +97,7 @@ class Answered:
     outcomes: Mapping[str, int]
     fill: FillStats
     stopped: str | None
+    unpriced: bool = False  # it was called, and nobody knows what for
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,8 @@ class Asking:
     def answered(
         self, question: JudgeTask, found: pa.Table, so_far: FillStats, stopped: str | None
     ) -> Answered:
-        answers = answers_of(self.engine(question.who), self.store)
+        engine = self.engine(question.who)
+        answers = answers_of(engine, self.store)
         return Answered(
             question.who,
             question.rubric,
@@ -232,6 +234,7 @@ class Asking:
             Counter(found["outcome"].to_pylist()),
             so_far,
             stopped,
+            unpriced=bool(so_far.calls) and so_far.cost_usd is None and None in prices_of(engine),
         )
 
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf._infra.text import plain
-from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.engines.memory import check_fit
 from echo_hf.errors import JudgeError
@@ -94,7 +93,7 @@ class Race:
 def judge_until_decided(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     judges: Sequence[str] | None = None,
     limit: int | None = None,
     alpha: float = ALPHA,

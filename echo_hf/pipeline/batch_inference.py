@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from datasets import Dataset
 from pydantic import BaseModel
 
+from echo_hf._infra.text import counted, pace
 from echo_hf.engines.base import (
     Completion,
     Engine,
@@ -80,14 +81,11 @@ class FillStats:
 
     def __str__(self) -> str:
         usage = self.usage
-        rate = self.calls / self.seconds if self.seconds else 0.0
-        parts = [
-            f"{self.calls:,} calls ({rate:.0f}/s)",
-            f"{self.store_hits:,} answered before",
-            f"{usage.prompt + usage.completion:,} tokens",
-        ]
-        if self.damaged:
-            parts.insert(2, f"{self.damaged:,} damaged since and asked again")
+        tokens = usage.prompt + usage.completion
+        parts = [f"{counted(self.calls, 'call')}{pace(self.calls, self.seconds)}"]
+        parts += [f"{self.store_hits:,} answered before"] if self.store_hits else []
+        parts += [f"{self.damaged:,} damaged since and asked again"] if self.damaged else []
+        parts += [f"{tokens:,} tokens"] if tokens else []
         if usage.cached and usage.prompt:
             parts.append(f"{100 * usage.cached / usage.prompt:.0f} % of prompts from cache")
         if self.cost_usd is not None:

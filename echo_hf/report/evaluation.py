@@ -12,7 +12,6 @@ from typing import Any, get_args
 import pyarrow as pa
 from datasets import Dataset
 
-from echo_hf.builder.build import RUNS
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import Evaluated, ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, check_installed
@@ -36,6 +35,7 @@ from echo_hf.judging.session import Asking, JudgeTask, JudgingResult
 from echo_hf.metrics import METRICS
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import Outcome, unusable_in
 from echo_hf.report.report import report
 from echo_hf.scores.win_rate import board_of
@@ -57,6 +57,7 @@ class PlannedWork:
         who: The system or judge.
         about: What for: `images`, a rubric, or `applicability`.
         todo: Calls to make; of judges also about images that are yet to be drawn.
+        at_most: Whether it may become fewer: of equal images, drawn or not, one is asked about.
         stored: What is there already, and not asked again.
         expected: What the calls are expected to cost and how long they take, with what that
             rests on: three numbers are the least, the likely and the most.
@@ -69,6 +70,7 @@ class PlannedWork:
     stored: int
     expected: Expected
     in_place_of: str | None = None
+    at_most: bool = False
 
     @property
     def cost_usd(self) -> float | None:
@@ -103,7 +105,7 @@ class Evaluation:
 def evaluate_systems(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
     judges: Sequence[str] | None = None,
     limit: int | None = None,
@@ -121,7 +123,8 @@ def evaluate_systems(
 
     Args:
         config: The YAML file that names systems and a benchmark or posts, or what it holds.
-        runs: Folder of runs; this one is named by its config.
+        runs: Folder of runs; this one is named by its config. Null for ECHO_HF_RUNS, the config's
+            `runs`, or `runs` beside its file.
         systems: Names of those that draw; null for all. Judges rate whatever the run holds.
         judges: Names of those that are asked; null for all.
         limit: Most samples of each split, the first of its random order; null for all.
@@ -151,7 +154,7 @@ def evaluate_systems(
     check_fit(engines, estimates=dry_run)
     drawing: Any = {"budget_usd": budget_usd, "again": again}
     made = drawn_outputs(config, runs, systems, limit, dry_run=True, **drawing)
-    root, limits = Path(runs) / config.name, (limit, budget_usd)
+    root, limits = run_folder(config, runs).root, (limit, budget_usd)
     plan = _planned(config, root, made, chosen, *limits, watch, again=again)
     for said in made.stopped:
         watch.noticed(said)
@@ -243,9 +246,13 @@ def _planned(
             ):
                 one = asking.plan(question)
                 calls, place = one.plan, places.get(one.who)
-                planned.append(
-                    PlannedWork(one.who, one.rubric, calls.calls, calls.stored, one.expected, place)
+                is_open = (
+                    bool(calls.calls)
+                    and one.who != FITTING
+                    and any(system.todo for system in made.plans)
                 )
+                counts = calls.calls, calls.stored, one.expected, place, is_open
+                planned.append(PlannedWork(one.who, one.rubric, *counts))
     return tuple(planned)
 
 

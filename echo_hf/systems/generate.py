@@ -11,14 +11,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated, Evaluation
 from echo_hf.config.systems import OWN_FOLDER, SystemConfig, read_system, shipped_systems
 from echo_hf.engines.planner import Expected
 from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
-from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runner import runner_of
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import System, Task
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
@@ -49,7 +48,7 @@ class Generated:
 def generate(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
     limit: int | None = None,
     dry_run: bool = False,
@@ -66,7 +65,7 @@ def generate(
 
 def drawn_outputs(
     config: Evaluated | Path | str,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
     limit: int | None = None,
     *,
@@ -82,7 +81,7 @@ def drawn_outputs(
     made, missing = _made(config, systems)
     if not made and not dry_run:
         raise GenerationError("; ".join(missing.values()))
-    watch, folder = watch or NullProgress(), RunFolder(Path(runs) / config.name)
+    watch, folder = watch or NullProgress(), run_folder(config, runs)
     benchmark = benchmark_of(config, folder)
     with ExitStack() as stack:
         if not dry_run:

@@ -18,6 +18,7 @@ from tenacity import sleep_using_event
 
 from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf._infra.retry import RequestError, RetryPolicy
+from echo_hf._infra.text import pace
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.engines.planner import Expected, Range, measured, shown_dollars, shown_time
@@ -66,10 +67,16 @@ class GenerationPlan:
         return self.expected.cost_usd
 
     def __str__(self) -> str:
-        return (
-            f"{len(self.todo):>9,} to draw, {self.stale:,} of them again, {self.stored:,} kept; "
-            f"price {shown_dollars(self.expected.usd)}, time {shown_time(self.expected.seconds)}"
+        if not self.todo:
+            return ""
+        known, parts = self.expected, [f"{len(self.todo):>9,} to draw"]
+        parts += [f"{self.stale:,} of them again"] if self.stale else []
+        parts += [f"{self.stored:,} kept"] if self.stored else []
+        parts += [f"price {shown_dollars(known.usd)}"] if known.cost_usd else []
+        parts += (
+            [f"time {shown_time(known.seconds)}"] if known.seconds and known.seconds.likely else []
         )
+        return ", ".join(parts)
 
 
 @dataclass
@@ -83,10 +90,13 @@ class Generations:
     def __str__(self) -> str:
         counts = Counter(one.outcome for one in self.entries)
         outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items()))
-        per_minute = 60 * len(self.entries) / max(time.monotonic() - self.began, 1e-9)
         dollars = sum(one.cost_usd or 0.0 for one in self.entries)
         cost = f", ${dollars:.2f}" if dollars else ""
-        return f"{self.system}: {outcomes} ({per_minute:.0f} a minute){cost}"
+        return f"{self.system}: {outcomes}{pace(len(self.entries), self.seconds)}{cost}"
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
 
     def failures(self) -> Iterator[str]:
         """How many failed, by their codes, with an example each."""
@@ -190,7 +200,10 @@ class SystemRun:
             seconds = Range(*(max(slowest, one / self.concurrency) for one in seconds))
         if paid or took:
             basis = f"measured in this run: {len(paid)} prices, {len(took)} times"
-            listed = replace(listed, basis=basis if paid and took else f"{basis}; {listed.basis}")
+            listed = replace(
+                listed,
+                basis=basis if paid and took else "; ".join(filter(None, (basis, listed.basis))),
+            )
         return replace(listed, usd=usd, seconds=seconds)
 
     def preflight(self) -> Retired | None:

@@ -152,7 +152,7 @@ def test_boards_compare_systems_on_the_samples_that_all_share(whole: Whole) -> N
     assert decided["pairs"]["birch"] == {"amber": 20, "cedar": 90}
     assert split.win_rates.tiers[0] == ("amber",)
     assert "sequence" in split.win_rates.details["tiers"]["definition"]["test"]
-    shown = called(folder, "score")
+    shown = called(folder, "score", "-v")
     assert shown.exit_code == 0, shown.output
     every = "200 of 270 ratings, 2 of 3 pairs decided", "win rates are of the 20 of 90 samples"
     for said in every:
