@@ -190,7 +190,7 @@ def test_bad_input_is_told_with_its_place_and_costs_nothing_else(tmp_path: Path)
     config = answered(tmp_path, config, first, "a red fox on a hill", *others)
     config = config.replace("source: quickstart", "{source: jsonl, path: posts.jsonl}")
     (tmp_path / "config.yaml").write_text(config, "utf-8")
-    done = echo_hf("build", "config.yaml", "-v", cwd=tmp_path)
+    done = echo_hf("build", "config.yaml", "-v", "--allow-empty", cwd=tmp_path)
     told = {
         words[1].rstrip(":"): line.rpartition("(")[2].rstrip(")")
         for line in done.stdout.splitlines()

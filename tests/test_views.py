@@ -56,8 +56,20 @@ SAMPLE = {
     "prompt": HOSTILE, "quality": HOSTILE, "prompt_modified": True, "input_images": [],
     "output_images": [], "community_feedback": [{"feedback": HOSTILE}], "id": HOSTILE,
 }  # fmt: skip
+TRIAL = {
+    **dict.fromkeys(("who", "answer", "wanted", "finish_reason", "regex", "problem"), HOSTILE),
+    "engine": {"model": HOSTILE},
+    "messages": [{"role": HOSTILE, "parts": [{"text": HOSTILE}, {"image": HOSTILE}]}],
+    "schema": {HOSTILE: HOSTILE},
+    "max_tokens": 1,
+    "usage": {"prompt": 1, "completion": 1},
+    "seconds": 0.5,
+    "cost_usd": None,
+}
 OURS: dict[str, Any] = {
     "Audited.judges": {HOSTILE: AUDIT},
+    "JudgingResult.trials": (),
+    "show_trials.trials": [TRIAL],
     "check_table.audit": AUDIT,
     "CheckResult.half": "all",
     "Change.stage": "roles",

@@ -45,7 +45,9 @@ def show_trials(console: Console, trials: Iterable[dict[str, Any]]) -> None:
 
 def _image(part: dict[str, Any]) -> str:
     size = (
-        f"{part['width']} x {part['height']}, {part['bytes']:,} bytes, " if "bytes" in part else ""
+        f"{part['width']} x {part['height']}, {part['size_bytes']:,} bytes, "
+        if "size_bytes" in part
+        else ""
     )
     return f"[image: {size}sha256 {part['image']}]"
 

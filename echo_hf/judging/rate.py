@@ -451,10 +451,11 @@ class Rate(JudgingStage):
     def wanted_form(self, request: Request) -> str:
         """The form in which a rating is wanted."""
         lowest, highest = self.judge.scale
-        number = f"{'a number' if self.judge.decimals else 'a whole number'} from {lowest:g}"
+        number = "a number" if self.judge.decimals else "a whole number"
+        scale = f"{number} from {lowest:g} to {highest:g}"
         if request.answer is not None:
-            return f"{super().wanted_form(request)}, {number} to {highest:g},"
-        return f"[[rating]] at the end, {number} to {highest:g},"
+            return f"{super().wanted_form(request)} ({scale})"
+        return f"{scale} as [[rating]] at the end"
 
     def _verdict(self, given: BaseModel) -> tuple[float | Unrated, str]:
         read = partial(read_rating, judge=self.judge, protocol=self.protocol)

@@ -107,5 +107,5 @@ def _part(part: Text | ImageRef) -> dict[str, Any]:
     if part.file is not None:
         with open_image(part.file) as image:
             found |= {"width": image.size[0], "height": image.size[1]}
-        found["bytes"] = part.file.stat().st_size
+        found["size_bytes"] = part.file.stat().st_size
     return found

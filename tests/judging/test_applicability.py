@@ -127,7 +127,7 @@ def test_what_the_release_says_counts_until_the_run_asks_anew(tmp_path: Path) ->
     assert called(tmp_path, "judge").exit_code == 0
     assert {prompt_of(one) for one in engine.asked} == {"draw fox"}
     assert fitting(path) == ("release", {*EDITED[:3]})
-    shown = called(tmp_path, "score").output
+    shown = called(tmp_path, "score", "-v").output
     assert "which metrics fit a sample: as the release says" in shown
     assert re.search(r"color_shift.*\n(.* of 3\b.*\n){2}face", shown), shown
 
@@ -135,7 +135,7 @@ def test_what_the_release_says_counts_until_the_run_asks_anew(tmp_path: Path) ->
     assert fitting(path) == ("release", {*EDITED[:3]})  # nobody has answered yet
     write(tmp_path, APPLICABILITY, [fits(name, color_shift=name != "edit0") for name in EDITED])
     assert fitting(path) == ("run", {*EDITED[1:]})
-    shown = called(tmp_path, "score").output
+    shown = called(tmp_path, "score", "-v").output
     assert "which metrics fit a sample: as was asked in this run" in shown
 
 

@@ -209,7 +209,7 @@ def test_a_judge_that_never_rates_ends_the_evaluation(
     said = str(done.exception)
     assert isinstance(done.exception, UnusableAnswersError)
     assert said.startswith(f"mira overall: none of 10 answers can be used, such as {VAGUE!r} (no_")
-    assert "where [[rating]] at the end, a whole number from 1 to 10, is wanted" in said
+    assert "where a whole number from 1 to 10 as [[rating]] at the end is wanted" in said
     assert len(server.asked) == 10
     assert not (run / "results.json").exists()
 
