@@ -21,7 +21,7 @@ from echo_hf.judging.board import judge_names
 from echo_hf.judging.judge import BASIS
 from echo_hf.judging.session import Answered, JudgingPlan, JudgingResult
 from echo_hf.judging.trust import drift_said
-from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated, Unscored
+from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated, Unscored, unusable_in
 from echo_hf.systems.generate import Generated, SystemListing
 
 if TYPE_CHECKING:
@@ -186,8 +186,8 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
             if outcome != Outcome.OK:
                 line = f"{one.who} {one.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
                 say(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
-        if one.unusable:
-            said = f"{counted(one.unusable, 'answer')} cannot be used: --again asks anew"
+        if unusable := unusable_in(one.outcomes):
+            said = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
             say(console, f"{one.who} {one.rubric}: {said}", "yellow")
     for split, found in judged.decisions.items():
         say(console, f"{split}: {found.said}")

@@ -18,7 +18,7 @@ from echo_hf._infra.console import say, say_under
 from echo_hf._infra.text import counted, plain
 from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.pipeline.progress import TOLD, ProgressListener
-from echo_hf.reasons import Doubt, Failed, Notice, Reject, Unfetched
+from echo_hf.reasons import Doubt, Failed, Notice, Reject, Unfetched, unusable_in
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
@@ -104,7 +104,8 @@ class Watch(ProgressListener):
         self.show_stage(result.stats, tables)
 
     def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
-        cause, unusable = commonest_failure(stats, aside[1]), stats.unusable
+        cause = commonest_failure(stats, aside[1])
+        unusable = unusable_in(stats.quarantined)
         if not (self.details or cause or unusable or stats.fill.calls):
             return
         self.show_line(stats)

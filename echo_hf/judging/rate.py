@@ -253,6 +253,8 @@ Explanation = Annotated[str, Field(max_length=LONGEST_EXPLANATION)]
 class JudgingStage(ModelStage):
     """One call of a judge for each row whose images can be shown; a row for each answer."""
 
+    field: ClassVar[str]  # of an answer, where the verdict stands
+
     judge: JudgeConfig = dataclasses.field(metadata={"digest": False})
     how: ImageSize
     shown: Mapping[str, ImageRef] = dataclasses.field(metadata={"digest": False}, repr=False)
@@ -280,6 +282,10 @@ class JudgingStage(ModelStage):
         """Why an answer holds no verdict; null where it does."""
         verdict, _ = self._verdict(answer)
         return verdict if isinstance(verdict, Unrated) else None
+
+    def reading(self, answer: BaseModel) -> Mapping[str, Any]:
+        """The verdict of an answer."""
+        return {self.field: self._verdict(answer)[0]}
 
     def _provenance(self, row: Row) -> dict[str, Any]:
         """What an answer is about, beside the columns of its row."""
@@ -404,6 +410,7 @@ class Rate(JudgingStage):
     inputs: ClassVar[Table] = TO_RATE
     outputs: ClassVar[Table] = RATINGS
     answer: ClassVar[type[BaseModel]] = RatingAnswer
+    field: ClassVar[str] = "rating"
 
     rubric: str
     instructions: Prompt = dataclasses.field(metadata={"digest": False})
@@ -454,7 +461,7 @@ class Rate(JudgingStage):
 
     def _verdict(self, given: BaseModel) -> tuple[float | Unrated, str]:
         read = partial(read_rating, judge=self.judge, protocol=self.protocol)
-        return said_in(given, "rating", read)
+        return said_in(given, self.field, read)
 
     def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
         del row  # a rating reads the same whatever it is about
