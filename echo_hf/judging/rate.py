@@ -62,6 +62,7 @@ TO_RATE = Table(
         "system": Column(STRING, "the system whose output is rated"),
         "repeat": Column(INTEGER, "number of the repetition, from 0"),
         **SAMPLE_COLUMNS,
+        "split": Column(STRING, "the split of the sample"),
         "output": Column(STRING, "digest of the output"),
         "spared": Column(BOOLEAN, "true where the judge is not asked: its sample was not drawn"),
     },
@@ -129,6 +130,7 @@ def task_row(task: Task) -> dict[str, Any]:
         "post_urls": list(task.sources),
         "prompt": task.prompt,
         "inputs": [image.sha256 for image in task.inputs],
+        "split": task.split,
     }
 
 
@@ -445,7 +447,8 @@ class Rate(JudgingStage):
         return {"protocol": self.protocol, "scale": list(self.judge.scale), "shown": shown}
 
     def _known(self, row: Row) -> dict[str, Any]:
-        same = {name: row[name] for name in ("sample_id", "system", "repeat", "sample_digest")}
+        names = ("sample_id", "system", "repeat", "sample_digest", "split")
+        same = {name: row[name] for name in names}
         return {**same, "rubric": self.rubric, "output_sha256": row["output"]}
 
     def wanted_form(self, request: Request) -> str:

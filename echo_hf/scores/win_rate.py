@@ -99,8 +99,9 @@ def win_rate(
         ratings: Rows with sample_id, system, judge and rating: a finite number, higher is better,
             null or NaN where there is none. Ratings of different judges are never compared, as
             each has a scale of its own. Of other columns rubric, repeat (averaged first),
-            sample_digest and outcome (`not_needed`: what a judge was spared) count. A
-            datasets.Dataset, a pyarrow Table, a data frame, a list of dicts or a dict of columns.
+            sample_digest, outcome (`not_needed`: what a judge was spared) and split (several
+            together are warned of: boards are of one) count. A datasets.Dataset, a pyarrow Table,
+            a data frame, a list of dicts or a dict of columns.
         outputs: Rows with sample_id, system, outcome and, where there is one, sample_digest. They
             say which samples and systems there are, and ratings of anything else are ignored.
         protocol: `corrected` or `published`.
