@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from echo_hf._infra.console import say, terminal
+from echo_hf._infra.text import counted
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli.verb import (
     Again,
@@ -82,7 +84,7 @@ def collect(
             if asked and not offline:
                 show_crawled(watch.console, crawl_posts(loaded, folder, watch))
             run.run_until(loaded, "collect", runs=runs, offline=offline, watch=watch)
-            show_until(watch)
+            show_until(watch, placed(config, runs))
             return {"path": None, "stages": watch.stats}
     show_plan(watch.console, queries, asked, every=every)
     return {"queries": list(map(as_json, queries))}
@@ -132,7 +134,7 @@ def build(
     with watching() as watch:
         if until is not None:
             run.run_until(config, until, **how, watch=watch)
-            show_until(watch)
+            show_until(watch, placed(config, runs))
             return _told(watch)
         how |= {"with_responses": with_responses, "allow_empty": allow_empty}
         release = run.build(config, **how, watch=watch)
@@ -192,9 +194,11 @@ def _show_planned(config: Path, runs: Path | None) -> Told:
 
     console = terminal()
     posts, planned = planned_build(config, runs=runs)
-    say(console, f"{posts:,} posts{'' if posts else ': run `echo-hf collect` first'}")
+    say(console, f"{counted(posts, 'post')}{'' if posts else ': run `echo-hf collect` first'}")
     if planned:
         show_stages(console, planned)
+    elif posts:
+        console.print("nothing is left to ask a model")
     console.print("nothing was asked: leave out --dry-run to build")
     plans = [{**vars(one), "cost_usd": one.expected.cost_usd} for one in planned]
     return {"path": None, "posts": posts, "plans": plans}
@@ -212,19 +216,25 @@ def update(
 ) -> Told:
     """Build from the posts there are now. Compare with the release before."""
     from echo_hf.builder import update as updates
-    from echo_hf.cli.build_view import show_diff
+    from echo_hf.cli.build_view import show_change, show_diff
     from echo_hf.hub.diff import diff as compared
 
     how: Told = {"runs": runs, "offline": offline, "runner": runner, "allow_empty": allow_empty}
     how |= {"again": again, "keep_going": keep_going}
     with watching() as watch:
         done = updates.update(config, **how, with_responses=with_responses, watch=watch)
-    calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"
-    told = _show_release(watch, done.release, config, f"answers: {calls}", runs=runs)
+    calls = [f"{counted(done.asked, 'call')} made"] if done.asked else []
+    calls += [f"{done.reused:,} answers of earlier runs used again"] if done.reused else []
+    said = [", ".join(calls)] if calls else []
+    told = _show_release(watch, done.release, config, *said, runs=runs)
     difference = compared(done.previous, done.release.path) if done.previous else None
     if difference is not None:
-        say(watch.console, f"the one before: {done.previous}\n")
-        show_diff(watch.console, difference)
+        say(watch.console, f"the one before: {done.previous}")
+        if watch.details:
+            watch.console.print()
+            show_diff(watch.console, difference)
+        else:
+            show_change(watch.console, difference)
     elif not done.changed:
         watch.console.print("nothing changed: it is the one that was there")
     counts = {"calls": done.asked, "reused": done.reused, "changed": done.changed}
@@ -235,9 +245,10 @@ def update(
 def _show_release(
     watch: Watch, release: Release, config: Path, *lines: str, runs: Path | None = None
 ) -> Told:
-    from echo_hf.cli.build_view import show_built
+    from echo_hf.cli.build_view import BENCHMARKS, show_built
     from echo_hf.config.loading import load_config
     from echo_hf.config.paper import differences
+    from echo_hf.config.runs import shown
     from echo_hf.hub.facts import SAMPLE_CONFIGS
 
     configs = release.manifest.configs.items()
@@ -245,8 +256,11 @@ def _show_release(
     hint = "; it has no sample: the reasons stand above and in the stages' rejects"
     unlike = differences(load_config(config))
     show_built(watch, rows, unlike, config, placed(config, runs))
-    for line in (*lines, f"release: {release.path}{'' if any(rows.values()) else hint}"):
+    for line in (*lines, f"release: {shown(release.path)}{'' if any(rows.values()) else hint}"):
         say(watch.console, line)
+    if any(rows.get(name) for name in BENCHMARKS):
+        run = shlex.quote(str(shown(release.path.parent)))
+        say(watch.console, f"next: echo-hf eval {run} --images NAME=FOLDER")
     told = [one._asdict() for one in unlike]
     return {"path": release.path, "stages": watch.stats, "samples": rows, "unlike_paper": told}
 

@@ -180,7 +180,7 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, s
             patch.setattr(huggingface_hub.constants, name, True)
         for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "ECHO_HF_RUNS", "HTTP_PROXY"):
             patch.delenv(name, raising=False)
-        given = {"COLUMNS": WIDTH, "FORCE_COLOR": 1, "TERM": "dumb", "CUDA_VISIBLE_DEVICES": "", "HF_TOKEN": WRITER}
+        given = {"COLUMNS": WIDTH, "CUDA_VISIBLE_DEVICES": "", "HF_TOKEN": WRITER}
         for name, value in given.items():
             patch.setenv(name, str(value))
         server.behave = rated
@@ -190,7 +190,7 @@ def screens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, s
                 changed = config.replace("keep: [4, 5]", "keep: [5]")
                 changed = changed.replace("path: posts", "path: mine/posts")
                 (folder / "changed.yaml").write_text(changed, "utf-8")
-                loop = "schedule: {repo_id: pixel-lab/mine, budget_usd: 20}\n"
+                loop = "schedule: {repo_id: pixel-lab/mine, state: pixel-lab/state, budget_usd: 20}\n"
                 (folder / "kept.yaml").write_text(config.replace("path: posts", "path: mine/posts") + loop, "utf-8")
                 dehydrate(folder / "runs" / "quickstart" / "release", folder / "dry")
                 write_posts(folder / "free", config, POSTS)
