@@ -138,7 +138,9 @@ def build(
             return _told(watch)
         how |= {"with_responses": with_responses, "allow_empty": allow_empty}
         release = run.build(config, **how, watch=watch)
-    return _show_release(watch, release, config, runs=runs)
+    told = _show_release(watch, release, config, runs=runs)
+    _say_next(watch, release)
+    return told
 
 
 def _build_shard(config: Path, part: str, runs: Path | None, runner: str | None) -> Told:
@@ -169,11 +171,12 @@ def merge(
 ) -> Told:
     """Merge what `build --shard` built, and write the release."""
     from echo_hf.builder.shards import merge as merged
+    from echo_hf.config.runs import shown
 
     with watching() as watch:
         wanted = {"with_responses": with_responses, "allow_empty": allow_empty}
         release = merged(shards, runs=runs, watch=watch, **wanted)
-    config = release.path.parent / "config.yaml"
+    config = shown(release.path.parent / "config.yaml")
     # What rules abstain from no call could mend.
     waiting = sum(
         count
@@ -185,7 +188,9 @@ def merge(
     if waiting:
         again = " --again" if any(one.unusable for one in watch.stats) else ""
         said += f"; {waiting:,} rows lack an answer, which `echo-hf build {config}{again}` asks for"
-    return {**_show_release(watch, release, config, said), "not_answered": waiting}
+    told = _show_release(watch, release, config, said)
+    _say_next(watch, release)
+    return {**told, "not_answered": waiting}
 
 
 def _show_planned(config: Path, runs: Path | None) -> Told:
@@ -194,11 +199,11 @@ def _show_planned(config: Path, runs: Path | None) -> Told:
 
     console = terminal()
     posts, planned = planned_build(config, runs=runs)
-    say(console, f"{counted(posts, 'post')}{'' if posts else ': run `echo-hf collect` first'}")
+    asked = "; nothing is left to ask a model" if posts and not planned else ""
+    said = asked if posts else ": run `echo-hf collect` first"
+    say(console, f"{counted(posts, 'post')}{said}")
     if planned:
         show_stages(console, planned)
-    elif posts:
-        console.print("nothing is left to ask a model")
     console.print("nothing was asked: leave out --dry-run to build")
     plans = [{**vars(one), "cost_usd": one.expected.cost_usd} for one in planned]
     return {"path": None, "posts": posts, "plans": plans}
@@ -245,7 +250,7 @@ def update(
 def _show_release(
     watch: Watch, release: Release, config: Path, *lines: str, runs: Path | None = None
 ) -> Told:
-    from echo_hf.cli.build_view import BENCHMARKS, show_built
+    from echo_hf.cli.build_view import show_built
     from echo_hf.config.loading import load_config
     from echo_hf.config.paper import differences
     from echo_hf.config.runs import shown
@@ -258,11 +263,18 @@ def _show_release(
     show_built(watch, rows, unlike, config, placed(config, runs))
     for line in (*lines, f"release: {shown(release.path)}{'' if any(rows.values()) else hint}"):
         say(watch.console, line)
-    if any(rows.get(name) for name in BENCHMARKS):
-        run = shlex.quote(str(shown(release.path.parent)))
-        say(watch.console, f"next: echo-hf eval {run} --images NAME=FOLDER")
     told = [one._asdict() for one in unlike]
     return {"path": release.path, "stages": watch.stats, "samples": rows, "unlike_paper": told}
+
+
+def _say_next(watch: Watch, release: Release) -> None:
+    from echo_hf.cli.build_view import BENCHMARKS
+    from echo_hf.config.runs import shown
+
+    configs = release.manifest.configs
+    if any(configs[name].rows for name in BENCHMARKS if name in configs):
+        run = shlex.quote(str(shown(release.path.parent)))
+        say(watch.console, f"next: echo-hf eval {run} --images NAME=FOLDER")
 
 
 def why(

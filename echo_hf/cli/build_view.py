@@ -41,7 +41,7 @@ MOST_TERMS = 40
 LONGEST_TERM = 24
 MOST_NAMED = 10
 FEW_KEPT = 0.1  # samples of posts: what rules read of posts that people write as they like
-TO_MODELS = "names one, `echo-hf engines` lists what there is"
+TO_MODELS = "names one, `echo-hf engines` lists all"
 BENCHMARKS = ("image_to_image", "text_to_image")  # of curate.splits, without what that loads
 
 
@@ -71,9 +71,10 @@ def show_built(
     posts = sum(stage.kept for stage in stats if stage.stage == "collect")
     if needy := ", ".join(str(loss) for loss in losses if loss.reason == Failed.NEEDS_MODEL):
         few = rows.get("analysis", 0) < FEW_KEPT * posts
-        why = " (rules read few of these posts)" if few else ""
-        said = f"{needy}{why}: `engines` in {config} {TO_MODELS}"
-        say_under(console, "left for a model:", said, "yellow" if few else "dim")
+        if few:
+            say(console, "rules read few of these posts: most need a model", "yellow")
+        said = f"questions about {needy}; `engines` in {config} {TO_MODELS}"
+        say_under(console, "for a model:", said, "dim")
     if unlike:
         say(console, f"unlike the paper in {counted(len(unlike), 'choice')}: {MORE}", "dim")
 

@@ -42,7 +42,7 @@ MEANINGS = {
 }
 LONGEST_REASON = 300
 MOST_FOUND = 5
-PRICED = "its config takes `price` for a system, usd_per_million_*_tokens for an engine"
+PRICED = "`price` of a system, usd_per_million_*_tokens of an engine"
 Rows = list[tuple[str | Text, ...]]
 
 
@@ -151,8 +151,9 @@ def say_expected(console: Console, every: Sequence[tuple[str, Expected]]) -> Non
         say(console, f"in all {'; '.join(parts)}")
     if unpriced:
         say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICED}")
-    for basis in dict.fromkeys(one.basis for _, one in every if one.basis):
-        names = ", ".join(dict.fromkeys(who for who, one in every if one.basis == basis))
+    known = [(who, one) for who, one in every if one.usd or one.seconds]
+    for basis in dict.fromkeys(one.basis for _, one in known if one.basis):
+        names = ", ".join(dict.fromkeys(who for who, one in known if one.basis == basis))
         say(console, f"{names}: {basis}", "dim")
 
 
@@ -264,7 +265,7 @@ def show_audited(console: Console, audited: Audited) -> None:
             say(
                 console,
                 f"its {use['ratings']:,} ratings: {percent(use['at_ceiling'])} at the top of the "
-                f"scale, {rounded(use['entropy'], 2)} bits, {percent(use['ties'])} of "
+                f"scale, {rounded(use['entropy'], 2)} bits of entropy, {percent(use['ties'])} of "
                 f"{use['pairs']:,} pairs tied",
             )
         console.print()

@@ -123,9 +123,7 @@ def _without_rates(split: Part, found: Part) -> str | None:
     """Why a split has no board, in a line; null where it has one, or no sample."""
     rated = split["win_rate"]
     if not rated:
-        return (
-            "no win rates, since no judge has rated an output" if split["samples"] else None
-        )
+        return "no win rates, since no judge has rated an output" if split["samples"] else None
     if set(rated[found["protocol"]]["reasons"].values()) == {Unscored.NOT_RATED}:
         said = "nothing was rated, since no answer holds a rating: `echo-hf judge` with --again"
         return f"{said}, once the judge is mended"
@@ -478,7 +476,8 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
         )
         say(
             console,
-            f"{differ} of {counted(len(tests), 'pair')} differ; Kendall's W within samples "
+            f"{differ} of {counted(len(tests), 'pair')} {'differs' if differ == 1 else 'differ'}; "
+            "Kendall's W within samples "
             f"{rounded(people.kendalls_w.value)}",
         )
     rated = merged.judges.with_consensus
