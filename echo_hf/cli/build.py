@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from echo_hf._infra.console import say, terminal
+from echo_hf._infra.text import counted
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli.verb import (
     Again,
@@ -82,7 +84,7 @@ def collect(
             if asked and not offline:
                 show_crawled(watch.console, crawl_posts(loaded, folder, watch))
             run.run_until(loaded, "collect", runs=runs, offline=offline, watch=watch)
-            show_until(watch)
+            show_until(watch, placed(config, runs))
             return {"path": None, "stages": watch.stats}
     show_plan(watch.console, queries, asked, every=every)
     return {"queries": list(map(as_json, queries))}
@@ -142,11 +144,13 @@ def build(
     with watching() as watch:
         if until is not None:
             run.run_until(config, until, **how, watch=watch)
-            show_until(watch)
+            show_until(watch, placed(config, runs))
             return _told(watch)
         how |= {"with_responses": with_responses, "allow_empty": allow_empty}
         release = run.build(config, **how, watch=watch)
-    return _show_release(watch, release, config, runs=runs)
+    told = _show_release(watch, release, config, runs=runs)
+    _say_next(watch, release)
+    return told
 
 
 def _build_shard(config: Path, part: str, runs: Path | None, runner: str | None) -> Told:
@@ -186,11 +190,12 @@ def merge(
 ) -> Told:
     """Merge what `build --shard` built, and write the release."""
     from echo_hf.builder.shards import merge as merged
+    from echo_hf.config.runs import shown
 
     with watching() as watch:
         wanted = {"with_responses": with_responses, "allow_empty": allow_empty}
         release = merged(shards, runs=runs, watch=watch, **wanted)
-    config = release.path.parent / "config.yaml"
+    config = shown(release.path.parent / "config.yaml")
     # What rules abstain from no call could mend.
     waiting = sum(
         count
@@ -202,7 +207,9 @@ def merge(
     if waiting:
         again = " --again" if any(unusable_in(one.quarantined) for one in watch.stats) else ""
         said += f"; {waiting:,} rows lack an answer, which `echo-hf build {config}{again}` asks for"
-    return {**_show_release(watch, release, config, said), "not_answered": waiting}
+    told = _show_release(watch, release, config, said)
+    _say_next(watch, release)
+    return {**told, "not_answered": waiting}
 
 
 def _show_planned(config: Path, runs: Path | None) -> Told:
@@ -211,7 +218,9 @@ def _show_planned(config: Path, runs: Path | None) -> Told:
 
     console = terminal()
     posts, planned = planned_build(config, runs=runs)
-    say(console, f"{posts:,} posts{'' if posts else ': run `echo-hf collect` first'}")
+    asked = "; nothing is left to ask a model" if posts and not planned else ""
+    said = asked if posts else ": run `echo-hf collect` first"
+    say(console, f"{counted(posts, 'post')}{said}")
     if planned:
         show_stages(console, planned)
     console.print("nothing was asked: leave out --dry-run to build")
@@ -231,19 +240,25 @@ def update(
 ) -> Told:
     """Build from the posts there are now. Compare with the release before."""
     from echo_hf.builder import update as updates
-    from echo_hf.cli.build_view import show_diff
+    from echo_hf.cli.build_view import show_change, show_diff
     from echo_hf.hub.diff import diff as compared
 
     how: Told = {"runs": runs, "offline": offline, "runner": runner, "allow_empty": allow_empty}
     how |= {"again": again, "keep_going": keep_going}
     with watching() as watch:
         done = updates.update(config, **how, with_responses=with_responses, watch=watch)
-    calls = f"{done.asked:,} calls made, {done.reused:,} answers of earlier runs used again"
-    told = _show_release(watch, done.release, config, f"answers: {calls}", runs=runs)
+    calls = [f"{counted(done.asked, 'call')} made"] if done.asked else []
+    calls += [f"{done.reused:,} answers of earlier runs used again"] if done.reused else []
+    said = [", ".join(calls)] if calls else []
+    told = _show_release(watch, done.release, config, *said, runs=runs)
     difference = compared(done.previous, done.release.path) if done.previous else None
     if difference is not None:
-        say(watch.console, f"the one before: {done.previous}\n")
-        show_diff(watch.console, difference)
+        say(watch.console, f"the one before: {done.previous}")
+        if watch.details:
+            watch.console.print()
+            show_diff(watch.console, difference)
+        else:
+            show_change(watch.console, difference)
     elif not done.changed:
         watch.console.print("nothing changed: it is the one that was there")
     counts = {"calls": done.asked, "reused": done.reused, "changed": done.changed}
@@ -257,16 +272,27 @@ def _show_release(
     from echo_hf.cli.build_view import show_built
     from echo_hf.config.loading import load_config
     from echo_hf.config.paper import differences
+    from echo_hf.config.runs import shown
     from echo_hf.hub.facts import SAMPLE_CONFIGS
 
     configs = release.manifest.configs.items()
     rows = {name: entry.rows for name, entry in configs if name in SAMPLE_CONFIGS}
     unlike = differences(load_config(config))
     show_built(watch, rows, unlike, config, placed(config, runs))
-    for line in (*lines, f"release: {release.path}"):
+    for line in (*lines, f"release: {shown(release.path)}"):
         say(watch.console, line)
     told = [one._asdict() for one in unlike]
     return {"path": release.path, "stages": watch.stats, "samples": rows, "unlike_paper": told}
+
+
+def _say_next(watch: Watch, release: Release) -> None:
+    from echo_hf.cli.build_view import BENCHMARKS
+    from echo_hf.config.runs import shown
+
+    configs = release.manifest.configs
+    if any(configs[name].rows for name in BENCHMARKS if name in configs):
+        run = shlex.quote(str(shown(release.path.parent)))
+        say(watch.console, f"next: echo-hf eval {run} --images NAME=FOLDER")
 
 
 def why(

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from echo_hf._infra.console import MORE, plain_table, say, say_under
 from echo_hf._infra.text import counted, percent, plain
-from echo_hf.cli.progress import LONGEST_REMARK, MEANINGS, Loss, Watch
+from echo_hf.cli.progress import LONGEST_REMARK, Watch
 from echo_hf.reasons import Doubt, Failed, RefreshEnd
 
 if TYPE_CHECKING:
@@ -41,9 +41,8 @@ NOTHING = "-"
 MOST_TERMS = 40
 LONGEST_TERM = 24
 MOST_NAMED = 10
-MOST_REASONS = 5
 FEW_KEPT = 0.1  # samples of posts: what rules read of posts that people write as they like
-TO_MODELS = "`echo-hf engines` says what there is, and what installs it"
+TO_MODELS = "names one, `echo-hf engines` lists all"
 BENCHMARKS = ("image_to_image", "text_to_image")  # of curate.splits, without what that loads
 
 
@@ -62,7 +61,8 @@ def show_built(
             console.print(Padding(Text(difference.why, "dim"), (0, 0, 0, 4)))
         return
     say(console, funnel(stats, rows), "bold")
-    show_losses(watch)
+    losses = watch.losses()
+    watch.show_losses([loss for loss in losses if loss.reason != Failed.NEEDS_MODEL])
     for stage in stats:
         if stage.stage == "splits" and (waiting := stage.tally.get("to_review", 0)):
             held = f"{counted(waiting, 'sample')} with personal data to review"
@@ -70,38 +70,23 @@ def show_built(
         if doubts := sum(stage.noted.get(doubt, 0) for doubt in Doubt):
             say(console, f"{counted(doubts, 'doubt')} to review: echo-hf review {command}", "dim")
     posts = sum(stage.kept for stage in stats if stage.stage == "collect")
-    needy = sum(stage.quarantined.get(Failed.NEEDS_MODEL, 0) for stage in stats)
-    if needy and rows.get("analysis", 0) < FEW_KEPT * posts:
-        said = f"{needy:,} rows wait for a model, which `engines` in {config} names: {TO_MODELS}"
-        say_under(console, "rules read few of these posts:", said, "yellow")
+    if needy := ", ".join(str(loss) for loss in losses if loss.reason == Failed.NEEDS_MODEL):
+        few = rows.get("analysis", 0) < FEW_KEPT * posts
+        if few:
+            say(console, "rules read few of these posts: most need a model", "yellow")
+        said = f"questions about {needy}; `engines` in {config} {TO_MODELS}"
+        say_under(console, "for a model:", said, "dim")
     if unlike:
         say(console, f"unlike the paper in {counted(len(unlike), 'choice')}: {MORE}", "dim")
 
 
-def show_until(watch: Watch) -> None:
+def show_until(watch: Watch, command: str) -> None:
     """A line for each stage of a build that ends before its release, and what they left out."""
-    if watch.details:
-        return  # each was shown as it ended
-    for stage in watch.stats:
-        watch.show_line(stage)
-    show_losses(watch)
-
-
-def show_losses(watch: Watch) -> None:
-    """The commonest reasons why rows do not go on; what failed comes first, and is yellow."""
-    console, by_reason = watch.console, dict[tuple[str, str], Loss]()
-    for loss in watch.losses:
-        before = by_reason.get((loss.reason, loss.rows))
-        total = loss.number + (before.number if before else 0)
-        by_reason[loss.reason, loss.rows] = (before or loss)._replace(number=total)
-    losses = sorted(by_reason.values(), key=lambda loss: (not loss.failed, -loss.number))
-    for loss in losses[:MOST_REASONS]:
-        said = f"{loss.reason}: {MEANINGS.get(loss.reason, '')}{loss.places}"
-        style = "yellow" if loss.failed else "dim"
-        say_under(console, f"{loss.number:>9,} {loss.rows:<8}", said, style)
-    if others := losses[MOST_REASONS:]:
-        rest = sum(loss.number for loss in others)
-        say(console, f"{rest:>9,} more, for {counted(len(others), 'other reason')}: {MORE}", "dim")
+    if not watch.details:  # with them, each was shown as it ended
+        for stage in watch.stats:
+            watch.show_line(stage)
+        watch.show_losses(watch.losses())
+    say(watch.console, f"next: echo-hf build {command}")
 
 
 def funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
@@ -111,14 +96,18 @@ def funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
         >>> from echo_hf.pipeline.result import StageStats
         >>> stats = [StageStats("collect", 9, 8, makes="posts"), StageStats("splits", 3, 2)]
         >>> funnel(stats, {"image_to_image": 0, "text_to_image": 1, "analysis": 2})
-        '8 posts → 0 image_to_image and 1 text_to_image, of 2 samples'
+        '8 posts → 2 samples → 1 text_to_image task'
     """
     shown = [
-        f"{stage.kept:,} {stage.makes}" for stage in stats if stage.stage in ("collect", "threads")
+        counted(stage.kept, stage.makes.removesuffix("s"))
+        for stage in stats
+        if stage.stage in ("collect", "threads")
     ]
-    tasks = " and ".join(f"{rows.get(name, 0):,} {name}" for name in BENCHMARKS)
-    shown.append(f"{tasks}, of {counted(rows.get('analysis', 0), 'sample')}")
-    return " → ".join(shown)
+    shown.append(counted(rows.get("analysis", 0), "sample"))
+    tasks = {name: rows[name] for name in BENCHMARKS if rows.get(name)}
+    named = " and ".join(f"{count:,} {name}" for name, count in tasks.items())
+    noun = "task" if sum(tasks.values()) == 1 else "tasks"
+    return " → ".join([*shown, f"{named} {noun}" if named else "no task of the benchmark"])
 
 
 def show_changes(console: Console, changes: Sequence[Change]) -> None:
@@ -304,11 +293,12 @@ def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
 def show_removal(console: Console, taken: Removal, config: str) -> None:
     import datasets
 
-    lines = [
-        f"forgotten: {taken.posts} of {len(taken.urls)} posts were here; {len(taken.samples)} "
-        f"samples, {taken.images} images and {taken.answers} stored answers went with them; "
-        f"{taken.pages} stored pages of platforms lost their content"
-    ]
+    parts = {"sample": len(taken.samples), "image": taken.images, "stored answer": taken.answers}
+    went = ", ".join(counted(count, noun) for noun, count in parts.items() if count)
+    wanted = "" if taken.posts == len(taken.urls) else f" of {len(taken.urls):,}"
+    lines = [f"forgotten: {counted(taken.posts, 'post')}{wanted}{f', with {went}' if went else ''}"]
+    if taken.pages:
+        lines.append(f"{counted(taken.pages, 'stored page')} of platforms lost their content")
     hint = "is that how your posts spell it? It will not be collected"
     lines += [f"nothing here was at {url}: {hint}" for url in taken.unknown]
     lines += [f"still in {place}: edit that file, it is yours" for place in taken.left_in]
@@ -331,6 +321,16 @@ REACHABLE = (
 )
 
 
+def show_change(console: Console, difference: ReleaseDiff) -> None:
+    """How many samples came, went and changed since a release, and what shows them."""
+    changed = sum(bool(sample.columns) for sample in difference.changed)
+    counts = {"added": len(difference.added), "removed": len(difference.removed)}
+    counts |= {"changed": changed, "equal": difference.equal}
+    said = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    causes = ", ".join(f"{count:,} {cause}" for cause, count in difference.causes.items())
+    say(console, f"samples: {said}{f' (why: {causes})' if causes else ''}: {MORE}")
+
+
 def show_diff(console: Console, difference: ReleaseDiff) -> None:
     console.print(
         Text.assemble((plain(difference.a), "bold"), " → ", (plain(difference.b), "bold"))
@@ -348,7 +348,8 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
     moved = [one.id for one in difference.changed if not one.columns]
     named = {"added": difference.added, "removed": difference.removed}
     for kind, ids in {**named, "changed": changed, "moved": moved}.items():
-        samples.add_row(Text(kind, COLORS[kind]), f"{len(ids):,}", _some(ids))
+        if ids:
+            samples.add_row(Text(kind, COLORS[kind]), f"{len(ids):,}", _some(ids))
     anew = f"of them {difference.remade:,} made again" if difference.remade else ""
     samples.add_row("equal", f"{difference.equal:,}", Text(anew, "dim"))
     causes = plain_table("cause", "samples", "meaning", left=["meaning"])
@@ -359,6 +360,8 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
         stages.add_row(Text(plain(stage.stage)), Text(_stage(stage)))
     drift = plain_table("of", "distance", "before", "now", MOVED, left=[MOVED])
     for name, one in difference.drift.items():
+        if not one.a and not one.b:
+            continue
         distance = "not counted" if one.distance is None else f"{one.distance:.3f}"
         movers = [
             Text(f"{plain(mover.name)} {100 * mover.change:+.1f}", _color(mover.change))

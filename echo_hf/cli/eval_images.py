@@ -36,7 +36,7 @@ def written_config(
     fields |= {"file": shlex.quote(str(path)), "schema": schema()}
     text = Template(template(WHAT)).substitute(fields)
     for line in said:
-        say(terminal(), line, "yellow")
+        say(terminal(), line)
     if before is None:
         path.write_text(text, "utf-8")
         say(terminal(), f"wrote {path}: `echo-hf eval {fields['file']}` does the same")

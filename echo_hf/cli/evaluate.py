@@ -27,6 +27,7 @@ from echo_hf.cli.verb import (
     choice,
     flag,
     option,
+    placed,
     watching,
 )
 from echo_hf.errors import ConfigError, unknown
@@ -100,7 +101,7 @@ def eval_(
             f"{str(config)!r} is no config: expected its file or its run, or a release with "
             "--images NAME=FOLDER"
         )
-    with watching() as watch:
+    with watching(sums_up_calls=True) as watch:
         how: Told = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
         how |= {"budget_usd": budget, "dry_run": dry_run, "before": agreed, "watch": watch}
         how |= {"again": again, "keep_going": keep_going}
@@ -111,8 +112,7 @@ def eval_(
     else:
         (show_scores if console.details else show_board)(console, done.results.path)
         say(console, f"report: {done.report}")
-        unpriced = (one.who for one in done.plan if one.todo and one.cost_usd is None)
-        say_cost(console, done.cost_usd, unpriced)
+        say_cost(console, done.cost_usd)  # of whom nobody knows it, the plan has said
     if done.spent:
         say(console, SPENT, "yellow")
     told = {"board": done.board.to_list(), "results": done.results and done.results.path}
@@ -149,10 +149,11 @@ def generate(
     plans = [{**_planned(one), "todo": len(one.todo)} for one in made.plans]
     told = {**vars(made), "plans": plans}
     if made.path is None:
+        for one in () if watch.details else made.plans:
+            say(console, f"{one.system:<12}{one}", "dim")
         say_expected(console, [(one.system, one.expected) for one in made.plans])
         console.print("nothing was asked: leave out --dry-run to draw")
         return told
-    console.print()
     console.print(outcome_table(made))
     if any(counts.get(Outcome.FAILED) for counts in made.outcomes.values()):
         say(console, "\nwhat failed is tried again by the same command", "yellow")
@@ -160,6 +161,7 @@ def generate(
         say(console, f"{counted(empty, 'answer')} without an image: --again asks anew", "yellow")
     say_cost(console, made.cost_usd, (one.system for one in made.plans if one.cost_usd is None))
     say(console, f"outputs: {made.path}")
+    say(console, f"next: echo-hf {'judge' if asked.judges else 'score'} {placed(config, runs)}")
     return told
 
 
@@ -243,13 +245,15 @@ def judge(
         )
     how: Told = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     how |= {"again": again, "keep_going": keep_going, "tries": try_}
-    with watching() as watch:
+    with watching(sums_up_calls=True) as watch:
         done = verb(load_evaluation(config).run_by(runner), **how, watch=watch)
     if try_:
         trials = trials_json(done.trials)
         show_trials(watch.console, trials)
         return {"path": None, "trials": trials}
     show_judged(watch.console, done)
+    if done.path is not None:
+        say(watch.console, f"next: echo-hf score {placed(config, runs)}")
     if until and dry_run:
         say(watch.console, "this is the most: --until decided can only stop earlier")
     return _judged(done)
@@ -284,7 +288,7 @@ def audit(
 
     how: Told = {"samples": samples, "again": again, "dry_run": dry_run, "budget_usd": budget}
     how |= {"keep_going": keep_going}
-    with watching() as watch:
+    with watching(sums_up_calls=True) as watch:
         done = audited(config, runs=runs, judges=judges, watch=watch, **how)
     show_audited(watch.console, done)
     return {**_judged(done.asked), "judges": done.judges}
@@ -297,6 +301,9 @@ def score(config: Evaluation, protocol: Protocol = None, runs: Runs = None) -> T
 
     path, console = scored(config, runs=runs, protocol=protocol).path, terminal()
     (show_scores if console.details else show_board)(console, path)
+    if not console.details:
+        say(console, f"results: {path}")
+        say(console, f"next: echo-hf report {placed(config, runs)}")
     return _written(path)
 
 

@@ -42,8 +42,7 @@ MEANINGS = {
 }
 LONGEST_REASON = 300
 MOST_FOUND = 5
-PRICED = "write `price` for a system, and usd_per_million_prompt_tokens and "
-PRICED += "usd_per_million_completion_tokens for an engine, into the config"
+PRICED = "`price` of a system, usd_per_million_*_tokens of an engine"
 Rows = list[tuple[str | Text, ...]]
 
 
@@ -133,7 +132,7 @@ def _takes(one: Any) -> tuple[str, str]:
 def say_expected(console: Console, every: Sequence[tuple[str, Expected]]) -> None:
     """What the work of all takes together, and what that rests on."""
     unpriced = dict.fromkeys(who for who, one in every if one.usd is None)
-    untimed = dict.fromkeys(who for who, one in every if one.seconds is None)
+    is_untimed = any(one.seconds is None for _, one in every)
     dollars = Range.total(one.usd for _, one in every if one.usd)
     times = [(one.seconds, one.gpu) for _, one in every if one.seconds]
     time = Range.total(one for one, _ in times)
@@ -144,18 +143,17 @@ def say_expected(console: Console, every: Sequence[tuple[str, Expected]]) -> Non
         f"{'at least' if unknown else 'about'} {amount}"
         for amount, unknown, likely in (
             (usd, unpriced, dollars.likely),
-            (f"{seconds} one after the other{own}", untimed, time.likely),
+            (f"{seconds} one after the other{own}", is_untimed, time.likely),
         )
         if likely
     ]
     if parts:
         say(console, f"in all {'; '.join(parts)}")
     if unpriced:
-        say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICED}", "yellow")
-    if untimed:
-        say(console, f"how long {', '.join(untimed)} will take is not known", "dim")
-    for basis in dict.fromkeys(one.basis for _, one in every if one.basis):
-        names = ", ".join(dict.fromkeys(who for who, one in every if one.basis == basis))
+        say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICED}")
+    known = [(who, one) for who, one in every if one.usd or one.seconds]
+    for basis in dict.fromkeys(one.basis for _, one in known if one.basis):
+        names = ", ".join(dict.fromkeys(who for who, one in known if one.basis == basis))
         say(console, f"{names}: {basis}", "dim")
 
 
@@ -205,12 +203,12 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
     say(console, f"{judged.path.stem}: {judged.path}")
 
 
-def say_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str]) -> None:
+def say_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str] = ()) -> None:
     """What calls have cost, and of whom nobody knows it; nothing where nobody was paid."""
     if cost_usd:
         say(console, f"cost: ${cost_usd:,.2f}")
     if names := ", ".join(dict.fromkeys(unpriced)):
-        say_under(console, "no price", f"known for {names}: {PRICED}", "yellow")
+        say_under(console, "no price", f"known for {names}: {PRICED}")
 
 
 def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
@@ -259,7 +257,7 @@ PASSED: Mapping[bool | None, tuple[str, str]] = {
 def show_audited(console: Console, audited: Audited) -> None:
     for judge, audit in audited.judges.items():
         mean = rounded(audit["mean_of_real_outputs"], 2)
-        say(console, f"{judge}, by {audit['rubric']}: real outputs {mean}", "bold")
+        say(console, f"{judge}, by {audit['rubric']}: mean of real outputs {mean}", "bold")
         console.print(check_table(audit))
         noise, use = audit["noise"], audit["scale_use"]
         alike = f"{percent(noise['equal'])} of {noise['samples']} rated alike"
@@ -270,7 +268,7 @@ def show_audited(console: Console, audited: Audited) -> None:
             say(
                 console,
                 f"its {use['ratings']:,} ratings: {percent(use['at_ceiling'])} at the top of the "
-                f"scale, {rounded(use['entropy'], 2)} bits, {percent(use['ties'])} of "
+                f"scale, {rounded(use['entropy'], 2)} bits of entropy, {percent(use['ties'])} of "
                 f"{use['pairs']:,} pairs tied",
             )
         console.print()
@@ -316,7 +314,8 @@ def compared_parts(done: Compared) -> tuple[str, str, dict[str, str], list[str]]
         "margin": f"{found.margin:g}",
     }
     there = f"{found.base_n:,} of {done.base}, {found.new_n:,} of {done.new}"
-    notes = [f"of {counted(done.prompts, 'prompt')} there are {there}"]
+    is_whole = found.base_n == found.new_n == done.prompts
+    notes = [] if is_whole else [f"of {counted(done.prompts, 'prompt')} there are {there}"]
     if done.judges:
         notes.append(f"judged by {', '.join(judge_names(done.judges, done.failed))}")
     if found.reason:

@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from echo_hf._infra.console import say, say_under
+from echo_hf._infra.console import MORE, say, say_under
 from echo_hf._infra.text import counted, plain
 from echo_hf.builder.steps import STAGES, stage_class
+from echo_hf.errors import ReleaseError
 from echo_hf.pipeline.progress import TOLD, ProgressListener
-from echo_hf.reasons import Doubt, Failed, Notice, Reject, Unfetched, unusable_in
+from echo_hf.reasons import Doubt, Failed, Notice, Outcome, Reject, Unfetched, unusable_in
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
@@ -27,6 +28,7 @@ LONGEST_PLACE = 60
 LONGEST_REMARK = 400
 LONGEST_ANSWER = 160
 MOST_PLACES = 2
+MOST_REASONS = 5
 MOST_FAILED = 0.2  # a share of a stage's requests
 FAILURES = frozenset(map(str, Failed))
 NOT_A_FAILURE = frozenset({Failed.NEEDS_MODEL, Failed.NOT_ANSWERED})
@@ -38,35 +40,40 @@ logger = logging.getLogger(__name__)
 
 
 class Loss(NamedTuple):
-    """How many rows of a stage do not go on, or are damaged, and where first."""
+    """The rows that do not go on, or are damaged, for a reason: each counts once."""
 
-    number: int
     rows: str
     reason: str
-    places: str
+    keys: Sequence[str]
 
     @property
     def failed(self) -> bool:
         return self.reason in FAILURES and self.reason not in NOT_A_FAILURE
 
+    def __str__(self) -> str:
+        return counted(len(self.keys), self.rows.removesuffix("s"))
+
 
 class Watch(ProgressListener):
     """Shows a run while it goes on; to be left as a context, so that the cursor comes back.
 
-    Without details, of all stages only those are shown that called a model, or failed.
+    Without details, of all stages only those are shown that failed, or called a model; the second
+    not where a verb sums up the calls itself.
     """
 
-    def __init__(self, console: Console, *, details: bool = True) -> None:
-        self.console, self.details = console, details
+    def __init__(
+        self, console: Console, *, details: bool = True, sums_up_calls: bool = False
+    ) -> None:
+        self.console, self.details, self._sums_up_calls = console, details, sums_up_calls
         self.stats: list[StageStats] = []
-        self.losses: list[Loss] = []
+        self._losses: list[Loss] = []
         self._totals: dict[str, int] = {}
         self._bar: Progress | None = None
         self._last_line = time.monotonic()
 
     def started(self, what: str, total: int, plan: object) -> None:
         self._totals[what] = total
-        if said := str(plan):
+        if self.details and (said := str(plan)):
             say(self.console, f"{what:<12}{said}", "dim")
 
     def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
@@ -95,18 +102,20 @@ class Watch(ProgressListener):
 
         self._stop()
         if not isinstance(result, StageResult):
-            say(self.console, str(result))
+            entries = getattr(result, "entries", ())  # of a system: what became of each task
+            if self.details or not entries or any(one.outcome != Outcome.OK for one in entries):
+                say(self.console, str(result))
             return
         self.stats.append(result.stats)
         aside = (result.rejects, result.quarantine, result.notices)
         tables = [arrow_rows(rows) for rows in aside]
-        self.losses += losses_of(result.stats, tables)
+        self._losses += losses_of(result.stats, tables)
         self.show_stage(result.stats, tables)
 
     def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
-        cause = commonest_failure(stats, aside[1])
-        unusable = unusable_in(stats.quarantined)
-        if not (self.details or cause or unusable or stats.fill.calls):
+        cause, unusable = commonest_failure(stats, aside[1]), unusable_in(stats.quarantined)
+        calls = 0 if self._sums_up_calls else stats.fill.calls
+        if not (self.details or cause or unusable or calls):
             return
         self.show_line(stats)
         for counts in (stats.rejected, stats.quarantined, stats.noted) if self.details else ():
@@ -131,6 +140,26 @@ class Watch(ProgressListener):
             line.append(f"   {stats.fill}", "dim")
         self.console.print(line, soft_wrap=True)
 
+    def losses(self) -> list[Loss]:
+        """The rows that do not go on, by reason; what failed first, then the commonest."""
+        keys: dict[tuple[str, str], dict[str, None]] = {}
+        for loss in self._losses:
+            keys.setdefault((loss.rows, loss.reason), {}).update(dict.fromkeys(loss.keys))
+        losses = [Loss(*named, list(every)) for named, every in keys.items()]
+        return sorted(losses, key=lambda loss: (not loss.failed, -len(loss.keys)))
+
+    def show_losses(self, losses: Sequence[Loss]) -> None:
+        """The first reasons why rows do not go on; what failed is yellow."""
+        for loss in losses[:MOST_REASONS]:
+            number, _, rows = str(loss).partition(" ")
+            said = f"{loss.reason}: {MEANINGS.get(loss.reason, '')}{shown_places(loss.keys)}"
+            style = "yellow" if loss.failed else "dim"
+            say_under(self.console, f"{number:>9} {rows:<8}", said, style)
+        if others := losses[MOST_REASONS:]:
+            rest = sum(len(loss.keys) for loss in others)
+            reasons = counted(len(others), "other reason")
+            say(self.console, f"{rest:>9,} more, for {reasons}: {MORE}", "dim")
+
     def headlines(self) -> list[str]:
         """The paper's figures for the run: what each stage says of itself."""
         by_name = {one.stage: one for one in self.stats}
@@ -140,8 +169,10 @@ class Watch(ProgressListener):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._stop()
+        if kind is not None and issubclass(kind, ReleaseError) and not self.details:
+            self.show_losses(self.losses())  # which the error speaks of
 
     def _show_bar(self, what: str, done: int, total: int, said: str) -> None:
         bar = self._bar  # which a lost node, noticed in another thread, may take away meanwhile
@@ -171,7 +202,7 @@ def losses_of(stats: StageStats, aside: Sequence[pa.Table]) -> list[Loss]:
     """What a stage rejected or failed on, and what was wrong in the records that are taken in."""
     lost = {**stats.rejected, **stats.quarantined}
     lost |= stats.noted if stats.stage == STAGES[0] else {}
-    return [Loss(count, stats.reads, name, places(aside, name)) for name, count in lost.items()]
+    return [Loss(stats.reads, name, keys_noted(aside, name)) for name in lost]
 
 
 def commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | None:
@@ -202,7 +233,10 @@ def keys_noted(aside: Sequence[pa.Table], reason: str) -> list[str]:
 
 def places(aside: Sequence[pa.Table], reason: str) -> str:
     """Where a stage met a reason: the first places, so that a user knows where to look."""
-    keys = keys_noted(aside, reason)
+    return shown_places(keys_noted(aside, reason))
+
+
+def shown_places(keys: Sequence[str]) -> str:
     shown = [plain(key, LONGEST_PLACE) for key in keys[:MOST_PLACES]]
     more = ", ..." if len(keys) > MOST_PLACES else ""
     return f" ({', '.join(shown)}{more})" if shown else ""

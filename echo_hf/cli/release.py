@@ -93,6 +93,8 @@ def hydrate(
     from echo_hf.hub.hydrate import show_hydration
     from echo_hf.systems.benchmark import release_of
 
+    if not posts and source == "jsonl":
+        raise ConfigError("nothing says where the posts are: name their file with --posts")
     paths: list[Path | None] = [*posts] if posts else [None]
     files = [Posts.model_construct(source=source, path=path) for path in paths]
     with watching() as watch:

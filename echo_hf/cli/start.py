@@ -18,7 +18,7 @@ import typer
 import yaml
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say, terminal
+from echo_hf._infra.console import plain_table, say, say_under, terminal
 from echo_hf.cli.verb import LOCAL_SERVER, PartlyDoneError, Runs, Told, choice, watching
 from echo_hf.errors import ConfigError, EngineError, UnknownSizeError, install_command, unknown
 
@@ -89,10 +89,10 @@ def engines(
         state = Text("ready", "green")
         if needs.chooses:
             one["takes"] = taken = needs.chooses()
-            state = Text(f"takes {taken}", "green") if taken else Text("finds neither", "yellow")
+            state = Text(f"takes {taken}", "green") if taken else Text("finds neither", "dim")
         elif needs.missing:
             install = install_command(str(needs.extra))
-            state = Text(f"{', '.join(needs.missing)} missing: {install}", "yellow")
+            state = Text(f"{', '.join(needs.missing)} missing: {install}", "dim")
         table.add_row(Text(name, "bold"), Text(needs.about), state)
         told.append(one)
     terminal().print(table)
@@ -248,7 +248,7 @@ def _write(
     for place in dict.fromkeys(one if one.parent == folder else one.parent for one in written):
         say(console, f"wrote {place}")
     for line in remarks:
-        say(console, line, "yellow")
+        say_under(console, "-", line)
     say(console, f"next: echo-hf {following}")
 
 
@@ -414,7 +414,7 @@ def compared(
         if not written:
             raise ConfigError(f"{place!r} shows no posted images: name yours with --images")
         entries["posted"] = _entry("posted", {"folder": posted, "layout": "flat"}, folder)
-        said.append(f"{posted} holds what was posted of {len(written)} samples")
+        said.append(f"system posted: what people posted, of {len(written)} samples")
     if len(entries) == 1:
         said.append("win rates compare systems: add a second one")
     fields = {

@@ -145,11 +145,11 @@ def placed(config: Path, runs: Path | None) -> str:
     return shlex.quote(str(config)) + (f" --runs {shlex.quote(str(runs))}" if runs else "")
 
 
-def watching() -> Watch:
+def watching(*, sums_up_calls: bool = False) -> Watch:
     from echo_hf.cli.progress import Watch  # which loads the tables
 
     console = terminal()
-    return Watch(console, details=console.details)
+    return Watch(console, details=console.details, sums_up_calls=sums_up_calls)
 
 
 def name_of(function: Callable[..., object]) -> str:

@@ -65,19 +65,27 @@ def show_board(console: Console, path: Path) -> None:
     found = json.loads(path.read_bytes())
     show_left_out(console, found["left_out"].items())
     notes, splits = _show_win_rates(console, found), _with_samples(found)
+    lacks = dict[str, list[str]]()
     for name, split in splits.items():
         if why := _without_rates(split, found):
-            say(console, f"{name}: {why}", "yellow")
+            lacks.setdefault(why, []).append(name)
             continue
         for one in split["win_rate"].get("uneven_coverage", ()):  # files of before have none
             beside = f"{percent(one['coverage'])} beside {percent(one['of_neighbor'])}"
             said = f"{name}: {plain(one['system'])} rests on {beside} of {plain(one['neighbor'])}"
             say(console, said, "yellow")
-    known, lacks = _measured(splits)
-    _show_metrics_of_splits(console, known, _models(found)[0])
-    if more := _more(notes, lacks):
+    for why, names in lacks.items():
+        place = "" if len(names) == len(splits) else f"{' and '.join(names)}: "
+        is_wrong = any(splits[name]["win_rate"] for name in names)
+        say(console, f"{place}{why}", "yellow" if is_wrong else "")
+    if lacks:
+        console.print()
+    known, without = _measured(splits)
+    boards = (split["win_rate"] for split in splits.values() if split["win_rate"])
+    named = {judge for rated in boards for judge in rated[found["protocol"]]["per_judge"]}
+    _show_metrics_of_splits(console, known, _models(found)[0], named)
+    if more := _more(notes, without):
         say(console, f"{more}: {MORE}, or the report", "dim")
-    say(console, f"results: {path}")
 
 
 def show_win_rates(console: Console, path: Path) -> str:
@@ -101,9 +109,9 @@ def _show_win_rates(console: Console, found: Part) -> int:
         names = ", ".join(judge_names(judges, found["failed_audit"], by_judge))
         title = f"win rate ({found['protocol']}), judged by {names}"
         whys = [
-            f"{name}: {why}"
+            f"{name}: no intervals: {why}"
             for name, rates in boards.items()
-            for why in (() if any(rates["interval"].values()) else _why_not(rates))
+            for why in (() if any(rates["interval"].values()) else _meanings(rates))
         ]
         show_table(console, title, _win_rates_of_splits(boards, rated, systems), whys)
     for rates in boards.values():
@@ -116,9 +124,7 @@ def _without_rates(split: Part, found: Part) -> str | None:
     """Why a split has no board, in a line; null where it has one, or no sample."""
     rated = split["win_rate"]
     if not rated:
-        return (
-            "no win rates, since no judge has rated an output of it" if split["samples"] else None
-        )
+        return "no win rates, since no judge has rated an output" if split["samples"] else None
     if set(rated[found["protocol"]]["reasons"].values()) == {Unscored.NOT_RATED}:
         said = "nothing was rated, since no answer holds a rating: `echo-hf judge` with --again"
         return f"{said}, once the judge is mended"
@@ -131,7 +137,7 @@ def _with_samples(found: Part) -> dict[str, Part]:
 
 def _more(notes: int, lacks: int) -> str:
     parts = [counted(notes, "note")] if notes else []
-    return ", ".join([*parts, *([f"{counted(lacks, 'metric')} without a value"] if lacks else [])])
+    return ", ".join([*parts, *([f"{counted(lacks, 'metric')} not measured"] if lacks else [])])
 
 
 def _models(found: Part) -> tuple[Named, Named]:
@@ -188,27 +194,34 @@ def _measured(splits: Mapping[str, Part]) -> tuple[Columns, int]:
     return known, len(columns) - len(known)
 
 
-def _show_metrics_of_splits(console: Console, columns: Columns, systems: Named) -> None:
-    """A column for each metric, with the number of samples where it is not all of them."""
+def _show_metrics_of_splits(
+    console: Console, columns: Columns, systems: Named, named: Collection[str]
+) -> None:
+    """A column for each metric, with the number of samples where it is not all of them.
+
+    Of judges that failed their audit, those are named that no board above has named.
+    """
     several = Counter(metric for metric, _ in columns)
     heads = [
         f"{metric} {BETTER[metric]}{f' ({split})' if several[metric] > 1 else ''}"
         for metric, split in columns
     ]
     table = plain_table("system", *heads)
-    failed: dict[str, Sequence[str]] = {}
+    failed, is_part = dict[str, Sequence[str]](), False
     for system in dict.fromkeys(name for by_system in columns.values() for name in by_system):
         cells = list[str]()
         for by_system in columns.values():
             one = by_system.get(system, NOT_MEASURED)
             result, (measured, there) = one["result"] or {}, _covered(one)
             failed |= result.get("definition", {}).get(FAILED_AUDIT, {})
+            is_part |= measured < there
             part = f" ({measured} of {there})" if measured < there else ""
             cells.append(f"{rounded(result.get('value'))}{part}")
         table.add_row(Text(_shown(system, systems), "bold"), *cells)
     if columns:
-        show_table(console, "what people complain about", table)
-    for judge in judge_names(failed, failed):
+        notes = ["(of how many samples, where not all)"] if is_part else []
+        show_table(console, "what people complain about", table, notes)
+    for judge in judge_names((judge for judge in failed if judge not in named), failed):
         say(console, judge, "yellow")
 
 
@@ -375,6 +388,15 @@ def voted_on(definition: Part) -> Iterator[str]:
         yield f"win rates are of the {on} of which every rating was asked for"
 
 
+def _meanings(rates: Part) -> Iterator[str]:
+    """Why systems have no figure; each reason once where it is that of all."""
+    reasons = set(rates["reasons"].values())
+    if len(reasons) == 1 and len(rates["reasons"]) == len(rates["win_rate"]):
+        yield MEANINGS[reasons.pop()]
+    else:
+        yield from _why_not(rates)
+
+
 def _why_not(rates: Part) -> Iterator[str]:
     for reason in dict.fromkeys(rates["reasons"].values()):
         named = [plain(name, LONGEST) for name, why in rates["reasons"].items() if why == reason]
@@ -451,9 +473,14 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
     else:
         say(
             console,
-            f"Friedman's test: chi-square {rounded(test.statistic, 1)}, {test.degrees} degrees of "
-            f"freedom, p {_p_value(test.p_value)}, {test.blocks} blocks; {differ} of "
-            f"{len(tests)} pairs differ; Kendall's W within samples "
+            f"Friedman's test: chi-square {rounded(test.statistic, 1)}, "
+            f"{counted(test.degrees, 'degree')} of freedom, p {_p_value(test.p_value)}, "
+            f"{test.blocks} blocks",
+        )
+        say(
+            console,
+            f"{differ} of {counted(len(tests), 'pair')} {'differs' if differ == 1 else 'differ'}; "
+            "Kendall's W within samples "
             f"{rounded(people.kendalls_w.value)}",
         )
     rated = merged.judges.with_consensus

@@ -25,7 +25,7 @@ from rich.tree import Tree
 from echo_hf._infra.console import MORE, say
 from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES
-from echo_hf.config.runs import runs_folder
+from echo_hf.config.runs import runs_folder, shown
 from echo_hf.config.systems import shipped_config
 from echo_hf.judging.board import show_scores, show_win_rates
 from echo_hf.pipeline.progress import LOG, ProgressListener
@@ -88,9 +88,9 @@ def show(screen: Screen, runs: Path | None = None) -> None:
     show_scores(console, run / "results.json")
     console.print(rating_note(pq.ParquetFile(run / "ratings.parquet").read()), soft_wrap=True)
     console.print(f"report: {run / 'report' / 'index.html'} ({made['report']})", soft_wrap=True)
-    why = ["echo-hf", "why", str(_short(shipped_config()))]
+    why = ["echo-hf", "why", str(shown(shipped_config()))]
     why += [] if runs is None else ["--runs", str(runs)]
-    said = NEXT.format(release=_short(run.resolve() / "release"), why=shlex.join(why))
+    said = NEXT.format(release=shown(run.resolve() / "release"), why=shlex.join(why))
     console.print(said, soft_wrap=True)
 
 
@@ -107,9 +107,9 @@ def _show_shortly(console: Console, run: Path, made: Mapping[str, Any]) -> None:
     console.print()
     thread, samples = telling_thread(run)
     sample = next(one for one in samples if len(one["post_urls"]) > 1)
-    shown = [post for post in thread["posts"] if post["url"] in sample["post_urls"]]
-    shown = sorted(shown, key=lambda post: post["depth"])
-    parts = {("reply" if post["depth"] else "post"): _post(post) for post in shown}
+    posts = [post for post in thread["posts"] if post["url"] in sample["post_urls"]]
+    posts = sorted(posts, key=lambda post: post["depth"])
+    parts = {("reply" if post["depth"] else "post"): _post(post) for post in posts}
     parts |= {"prompt": Text(plain(sample["prompt"], 400), "bold")}
     for name, text in parts.items():
         line = Text.assemble((f"{name:<8}", "dim"), text)
@@ -198,11 +198,6 @@ def rating_note(ratings: pa.Table) -> str:
     reasons = [f"{one} ({UNRATED[one]})" if one in UNRATED else one for one in sorted(outcomes)]
     unrated = f"not rated: {', '.join(reasons)}; " if reasons else ""
     return f"{unrated}{JUDGE} only knows these posts"
-
-
-def _short(path: Path) -> Path:
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def telling_thread(run: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
