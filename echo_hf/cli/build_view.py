@@ -42,7 +42,7 @@ MOST_TERMS = 40
 LONGEST_TERM = 24
 MOST_NAMED = 10
 FEW_KEPT = 0.1  # samples of posts: what rules read of posts that people write as they like
-TO_MODELS = "names one, `echo-hf engines` lists all"
+TO_MODELS = "names one: `echo-hf engines`"
 BENCHMARKS = ("image_to_image", "text_to_image")  # of curate.splits, without what that loads
 
 
@@ -74,7 +74,7 @@ def show_built(
         few = rows.get("analysis", 0) < FEW_KEPT * posts
         if few:
             say(console, "rules read few of these posts: most need a model", "yellow")
-        said = f"questions about {needy}; `engines` in {config} {TO_MODELS}"
+        said = f"questions on {needy}; `engines` in {config} {TO_MODELS}"
         say_under(console, "for a model:", said, "dim")
     if unlike:
         say(console, f"unlike the paper in {counted(len(unlike), 'choice')}: {MORE}", "dim")
