@@ -84,7 +84,7 @@ OURS: dict[str, Any] = {
 # They read a file, ask the Hub, build, or write the ranks of people, and print what is our own;
 # or they make an empty table.
 ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
-ASK |= {"show_board", "show_table", "show_win_rates", "show_written"}
+ASK |= {"show_board", "show_change", "show_table", "show_win_rates", "show_written"}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
 

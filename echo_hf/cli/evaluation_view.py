@@ -41,7 +41,7 @@ MEANINGS = {
     str(reason): reason.meaning for kind in (Failed, Unrated, NotAudited) for reason in kind
 }
 LONGEST_REASON = 300
-MOST_FOUND = 5
+MOST_FOUND = 4
 PRICED = "give `price` (a system) or usd_per_million_*_tokens (an engine)"
 Rows = list[tuple[str | Text, ...]]
 
@@ -203,7 +203,7 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
     say(console, f"{judged.path.stem}: {judged.path}")
 
 
-def say_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str] = ()) -> None:
+def say_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str]) -> None:
     """What calls have cost, and of whom nobody knows it; nothing where nobody was paid."""
     if cost_usd:
         say(console, f"cost: ${cost_usd:,.2f}")

@@ -283,7 +283,7 @@ def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict
     given = given[~np.isnan(given)]
     _, counts = np.unique(given, return_counts=True)
     shares, there = counts / max(len(given), 1), len(given) > 0
-    verdicts = verdicts_of(compare(rows.drop_columns(["split"]), rubric=rubric).margins)
+    verdicts = verdicts_of(compare(rows, rubric=rubric).margins)
     said = verdicts[~np.isnan(verdicts)]
     return {
         "ratings": len(given),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES, KIND
-from echo_hf.errors import MixedSplitsWarning, ScoreError, unknown
+from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores.estimate import Estimate, estimated
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divided, read_ratings
@@ -355,11 +354,4 @@ def compare(
         )
     if not is_read:
         ratings = read_ratings(ratings, outputs, rubric=rubric, judges=judges)
-        if len(ratings.splits) > 1:
-            warnings.warn(
-                f"these ratings are of {' and '.join(ratings.splits)} together, and no board is: "
-                "keep the rows of one `split`",
-                MixedSplitsWarning,
-                stacklevel=3,
-            )
     return Compared(ratings, protocol, missing, rubric)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -11,6 +12,7 @@ import numpy as np
 from echo_hf._infra.bootstrap import LEVEL, Interval, drawn_weights, percentiles
 from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.config.checks import AnsweredBy
+from echo_hf.errors import MixedSplitsWarning
 from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.estimate import Estimate
@@ -128,6 +130,13 @@ def win_rate(
     compared = votes.compare(
         ratings, outputs, protocol=protocol, missing=missing, rubric=rubric, judges=judges
     )
+    if len(splits := compared.given.splits) > 1:
+        warnings.warn(
+            f"these ratings are of {' and '.join(splits)} together, and no board is: keep the rows "
+            "of one `split`",
+            MixedSplitsWarning,
+            stacklevel=2,
+        )
     table, systems, points = compared.table, compared.table.systems, compared.points
     interval: dict[str, Any] = {"kind": compared.rule.interval, "level": LEVEL}
     estimate, known = compared.estimate, dict[str, Any]()
