@@ -12,6 +12,7 @@ from typing import Any, get_args
 import pyarrow as pa
 from datasets import Dataset
 
+from echo_hf._infra.summary import Summarized
 from echo_hf.builder.build import RUNS
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import Evaluated, ImageSize, JudgeConfig
@@ -76,8 +77,8 @@ class PlannedWork:
         return self.expected.cost_usd
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Summarized):
     """What an evaluation came to.
 
     Attributes:
@@ -98,6 +99,10 @@ class Evaluation:
     cost_usd: float = 0.0
     spent: bool = False
     stopped: tuple[str, ...] = ()
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.board.with_format(None).to_list()
+        return rows
 
 
 def evaluate_systems(
