@@ -221,13 +221,13 @@ def test_an_update_says_what_it_cost_and_what_it_changed(tmp_path: Path) -> None
     config_over(tmp_path, bundled_posts()[:15], "recorded")
     fewer = echo_hf("update", config, cwd=tmp_path)
     assert [one.returncode for one in (first, same, fewer)] == [0, 0, 0], fewer.stderr
-    assert "answers: 0 calls made, 0 answers of earlier runs used again" in first.stdout
+    assert "answers" not in first.stdout
     assert first.stdout.splitlines()[-1].startswith("release: ")
     assert same.stdout.splitlines()[-1] == "nothing changed: it is the one that was there"
     told = fewer.stdout.partition("the one before: ")[2]
     assert told.splitlines()[0] == "runs/quickstart/previous"
-    assert re.search(r"removed +[1-9]", told)
-    assert re.search(r"added +0", told)
+    assert re.search(r"[1-9]\d* removed", told)
+    assert "added" not in told
 
 
 @pytest.mark.parametrize("both", [False, pytest.param(True, marks=pytest.mark.slow)])

@@ -73,6 +73,7 @@ OURS: dict[str, Any] = {
 # or they make an empty table.
 ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
 ASK |= {"show_board", "show_table", "show_win_rates", "show_written"}
+ASK |= {"show_change"}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
 

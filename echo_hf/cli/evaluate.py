@@ -112,7 +112,7 @@ def eval_(
     else:
         (show_scores if console.details else show_board)(console, done.results.path)
         say(console, f"report: {done.report}")
-        say_cost(console, done.cost_usd)  # of whom nobody knows it, the plan has said
+        say_cost(console, done.cost_usd, ())  # of whom nobody knows it, the plan has said
     if done.spent:
         say(console, SPENT, "yellow")
     told = {"board": done.board.to_list(), "results": done.results and done.results.path}

@@ -200,7 +200,7 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
     say(console, f"{judged.path.stem}: {judged.path}")
 
 
-def say_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str] = ()) -> None:
+def say_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str]) -> None:
     """What calls have cost, and of whom nobody knows it; nothing where nobody was paid."""
     if cost_usd:
         say(console, f"cost: ${cost_usd:,.2f}")
@@ -399,7 +399,7 @@ def findings(found: Analysis) -> Iterator[tuple[str, str]]:
         most = (f"{one.keyword} {one.comments:,}" for one in failures.keywords[:MOST_FOUND])
         yield "failures named", ", ".join(map(plain, most)) or "none"
     if tasks := found.tasks.found:
-        most = (f"{one.task} {percent(one.share)}" for one in tasks.counts)
+        most = (f"{one.task} {one.samples:,}" for one in tasks.counts)
         yield "tasks", ", ".join(islice(map(plain, most), MOST_FOUND))
     if phrased := found.open_tasks.found:
         most = (f"{one.phrase} {one.samples:,}" for one in phrased.groups[:MOST_FOUND])
