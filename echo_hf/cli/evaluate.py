@@ -149,7 +149,7 @@ def generate(
     plans = [{**_planned(one), "todo": len(one.todo)} for one in made.plans]
     told = {**vars(made), "plans": plans}
     if made.path is None:
-        for one in () if console.details else made.plans:
+        for one in () if watch.details else made.plans:
             say(console, f"{one.system:<12}{one}", "dim")
         say_expected(console, [(one.system, one.expected) for one in made.plans])
         console.print("nothing was asked: leave out --dry-run to draw")

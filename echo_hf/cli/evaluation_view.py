@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from echo_hf.report.report import Report
 
 NOTHING = "-"
+IF_ANY, NONE = ("others", "from cache", "$"), ("0", "0 %", NOTHING)
 ABOUT, TAKES = ("about",), ("price", "time")
 SPENT = "the budget is spent: a larger one, and the same command, resume from here"
 MEANINGS = {
@@ -240,7 +241,13 @@ def answer_table(answered: Sequence[Answered]) -> Table:
         figures = (*(f"{count:,}" for count in counts), cached, rounded(fill.cost_usd, 2))
         rows.append((Text(one.who, "bold"), one.rubric, *figures))
     heads = ("judge", "about", "ok", "others", "calls", "tokens", "from cache", "$")
-    return plain_table(*heads, left=ABOUT, rows=rows)
+    shown = [
+        at
+        for at, head in enumerate(heads)
+        if head not in IF_ANY or any(row[at] not in NONE for row in rows)
+    ]
+    cells = ([row[at] for at in shown] for row in rows)
+    return plain_table(*(heads[at] for at in shown), left=ABOUT, rows=cells)
 
 
 VERDICTS = {"non_inferior": "green", "worse": "red", "undecided": "yellow"}
