@@ -131,10 +131,12 @@ class BuildRun:
             said = f"no post became a sample{found}"
             why = commonest_reasons(results)
             if not allow_empty:
+                mend = "Fix the posts, their `source` or the engine"
+                if any(Failed.NEEDS_MODEL in result.stats.quarantined for result in results):
+                    mend = "Name a model under `engines`: `echo-hf engines` lists what there is"
                 raise ReleaseError(
-                    f"{said}, so no release is written, and one that is there stays: {why}. Fix "
-                    f"the posts, their `source` or the engine{_first_error(results)}; "
-                    "--allow-empty writes one all the same"
+                    f"{said}, so no release is written, and one that is there stays: {why}. "
+                    f"{mend}{_first_error(results)}; --allow-empty writes one all the same"
                 )
             self.watch.noticed(f"{said}: {why}")
         left_out: dict[str, Mapping[str, int]] = {}

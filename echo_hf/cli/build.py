@@ -243,6 +243,8 @@ def update(
     from echo_hf.cli.build_view import show_change, show_diff
     from echo_hf.hub.diff import diff as compared
 
+    if again and offline:
+        raise ConfigError("--again asks a model: leave out --offline")
     how: Told = {"runs": runs, "offline": offline, "runner": runner, "allow_empty": allow_empty}
     how |= {"again": again, "keep_going": keep_going}
     with watching() as watch:

@@ -42,6 +42,7 @@ MEANINGS = {
     str(reason): reason.meaning for kind in (Failed, Unrated, NotAudited) for reason in kind
 }
 LONGEST_REASON = 300
+SHORTEST, CHEAPEST = 0.05, 0.005  # seconds and dollars that are not shown as none
 MOST_FOUND = 4
 PRICED = "give `price` (a system) or usd_per_million_*_tokens (an engine)"
 Rows = list[tuple[str | Text, ...]]
@@ -126,7 +127,7 @@ def _takes(one: Any) -> tuple[str, str]:
     """The price and the time of work that is expected."""
     found: Expected = one.expected
     usd = NOTHING if found.cost_usd == 0 else shown_dollars(found.usd)
-    if found.seconds is not None and not found.seconds.likely:
+    if found.seconds is not None and found.seconds.likely < SHORTEST:
         return usd, NOTHING
     return usd, f"{shown_time(found.seconds)}{' GPU' if found.gpu and found.seconds else ''}"
 
@@ -143,11 +144,11 @@ def say_expected(console: Console, every: Sequence[tuple[str, Expected]]) -> Non
     own = f", of that {shown_time(on_gpu)} of your own GPU" if on_gpu.high else ""
     parts = [
         f"{'at least' if unknown else 'about'} {amount}"
-        for amount, unknown, likely in (
-            (usd, unpriced, dollars.likely),
-            (f"{seconds} one after the other{own}", is_untimed, time.likely),
+        for amount, unknown, is_something in (
+            (usd, unpriced, dollars.likely >= CHEAPEST),
+            (f"{seconds} one after the other{own}", is_untimed, time.likely >= SHORTEST),
         )
-        if likely
+        if is_something
     ]
     if parts:
         say(console, f"in all {'; '.join(parts)}")

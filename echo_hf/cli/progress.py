@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import pyarrow as pa
@@ -44,7 +44,7 @@ class Loss(NamedTuple):
 
     rows: str
     reason: str
-    keys: Sequence[str]
+    keys: pa.Array  # which is a tenth of what Python's own texts take
 
     @property
     def failed(self) -> bool:
@@ -142,10 +142,10 @@ class Watch(ProgressListener):
 
     def losses(self) -> list[Loss]:
         """The rows that do not go on, by reason; what failed first, then the commonest."""
-        keys: dict[tuple[str, str], dict[str, None]] = {}
+        keys: dict[tuple[str, str], list[pa.Array]] = {}
         for loss in self._losses:
-            keys.setdefault((loss.rows, loss.reason), {}).update(dict.fromkeys(loss.keys))
-        losses = [Loss(*named, list(every)) for named, every in keys.items()]
+            keys.setdefault((loss.rows, loss.reason), []).append(loss.keys)
+        losses = [Loss(*named, unique_keys(parts)) for named, parts in keys.items()]
         return sorted(losses, key=lambda loss: (not loss.failed, -len(loss.keys)))
 
     def show_losses(self, losses: Sequence[Loss]) -> None:
@@ -218,17 +218,24 @@ def commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | None:
     return f"{failed:,} failed, {counts[name]:,} of them {name} ({MEANINGS[name]}){such}"
 
 
-def keys_noted(aside: Sequence[pa.Table], reason: str) -> list[str]:
+def keys_noted(aside: Sequence[pa.Table], reason: str) -> pa.Array:
     """The keys of the rows that a stage met a reason in, each once."""
     rejects, quarantine, _ = aside
     columns = (rejects.column_names[0], quarantine.column_names[0], "_parent")
-    keys: dict[str, None] = {}
+    keys = []
     for rows, column in zip(aside, columns, strict=True):
         of_reason = rows[column].filter(pc.equal(rows["_reason"], reason))
-        if pa.types.is_list(of_reason.type):
-            of_reason = pc.list_flatten(of_reason)
-        keys |= dict.fromkeys(pc.unique(of_reason).to_pylist())
-    return list(keys)
+        is_list = pa.types.is_list(of_reason.type)
+        keys.append(pc.list_flatten(of_reason) if is_list else of_reason)
+    return unique_keys(keys)
+
+
+def unique_keys(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
+    """Each key of several columns once, in the order in which they come."""
+    columns = [part if isinstance(part, pa.Array) else part.combine_chunks() for part in parts]
+    return pc.unique(
+        pa.chunked_array([column.cast(pa.string()) for column in columns], pa.string())
+    )
 
 
 def places(aside: Sequence[pa.Table], reason: str) -> str:
@@ -236,7 +243,7 @@ def places(aside: Sequence[pa.Table], reason: str) -> str:
     return shown_places(keys_noted(aside, reason))
 
 
-def shown_places(keys: Sequence[str]) -> str:
-    shown = [plain(key, LONGEST_PLACE) for key in keys[:MOST_PLACES]]
+def shown_places(keys: pa.Array) -> str:
+    shown = [plain(key, LONGEST_PLACE) for key in keys[:MOST_PLACES].to_pylist()]
     more = ", ..." if len(keys) > MOST_PLACES else ""
     return f" ({', '.join(shown)}{more})" if shown else ""

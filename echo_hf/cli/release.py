@@ -56,7 +56,7 @@ def publish(
 
         for name in ("create_pr", "private", "message"):  # of what is sent, which is nothing
             del how[name]
-        planned = hub.plan_publication(release, repo_id, tag, **how, progress=told)
+        planned = hub.plan_publication(release_of(release), repo_id, tag, **how, progress=told)
         show_publication(console, planned)
         return vars(planned)
     published = hub.publish(release_of(release), repo_id, tag, **how, progress=told)

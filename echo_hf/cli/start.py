@@ -202,6 +202,8 @@ def init(
     if (images or benchmark or judge) and (is_next or what == "benchmark"):
         raise ConfigError("--images, --benchmark and --judge go with `echo-hf init comparison`")
     if is_next:
+        if server_model is not None:
+            raise ConfigError("--model is of a server, and --next names the new one: leave it out")
         if what not in (None, "benchmark"):
             if folder != Path() or what == "comparison":
                 raise ConfigError(f"init {what!r} with --next: expected [FOLDER] alone")

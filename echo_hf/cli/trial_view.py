@@ -15,9 +15,21 @@ from echo_hf.systems.base import without_secrets
 
 def trials_json(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     """Trials as plain values, without what is secret here."""
-    text = json.dumps([trial.as_json() for trial in trials], default=str)
-    found: list[dict[str, Any]] = json.loads(without_secrets(text))
-    return found
+    values: list[dict[str, Any]] = json.loads(
+        json.dumps([trial.as_json() for trial in trials], default=str)
+    )
+    return [_masked(value) for value in values]
+
+
+def _masked(value: Any) -> Any:
+    """A value of JSON, of whose texts each is without what is secret."""
+    if isinstance(value, str):
+        return without_secrets(value)
+    if isinstance(value, list):
+        return [_masked(item) for item in value]
+    return (
+        {name: _masked(item) for name, item in value.items()} if isinstance(value, dict) else value
+    )
 
 
 def show_trials(console: Console, trials: Iterable[dict[str, Any]]) -> None:

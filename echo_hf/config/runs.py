@@ -6,6 +6,10 @@ import os
 from importlib.resources import files
 from pathlib import Path
 
+import yaml
+
+from echo_hf._infra.regular_file import read_regular
+from echo_hf.config.checks import MOST_YAML_BYTES
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.systems import config_place, shipped_configs
 from echo_hf.errors import ConfigError
@@ -15,8 +19,8 @@ RUNS = "runs"
 CONFIG = "config.yaml"  # the one that a run has kept
 ORIGIN = "origin.json"  # the file that it was read from
 RELEASE = "release"
-# The first was not written by older versions.
-OURS = (ORIGIN, "stages", "answers.sqlite", "outputs.parquet", "ratings.parquet", "results.json")
+# What a run of an older version has in place of that file.
+OLDER = ("stages", "answers.sqlite", "outputs.parquet", "ratings.parquet", "results.json")
 EXAMPLE = "eval_configs/quickstart.yaml"
 
 
@@ -56,7 +60,21 @@ def shown(path: Path) -> Path:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is that of a run, and its config the one that the run has kept."""
-    return (folder / CONFIG).exists() and any((folder / name).exists() for name in OURS)
+    kept, there = folder / CONFIG, os.path.exists  # which says no of a folder closed to the user
+    if not there(kept):
+        return False
+    return there(folder / ORIGIN) or (
+        any(there(folder / name) for name in OLDER) and _is_dumped(kept)
+    )
+
+
+def _is_dumped(config: Path) -> bool:
+    """Whether a file is as a run writes its config, and not as a person does."""
+    try:
+        text = read_regular(config, most_bytes=MOST_YAML_BYTES).decode()
+        return text == yaml.safe_dump(yaml.safe_load(text), sort_keys=False, allow_unicode=True)
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+        return False
 
 
 def keeper(config: Evaluated) -> Path | None:

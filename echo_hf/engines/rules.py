@@ -373,7 +373,7 @@ def roles(inputs: Inputs) -> Answer | None:
 
 
 def _is_output(inputs: Inputs) -> bool:
-    """Whether an image that nobody describes stands beside one labelled prompt and no input."""
+    """Whether words speak of one labelled prompt beside an image, and of nothing else in it."""
     (image,) = inputs["pictures"]
     post = next(post for post in inputs["posts"] if post["number"] == image["post"])
     prompts = labelled_prompts(post["text"] or "") or labelled_prompts(image["alt_text"] or "")
@@ -382,7 +382,8 @@ def _is_output(inputs: Inputs) -> bool:
         len(prompts) == 1
         and not _lacks_image(inputs)
         and not any(_says(text, "given") for text in (inputs["prompt"], *beside))
-        and not any(_says(text, "caption", "input") for text in beside)
+        and not any(_says(text, "caption", "input") or _says(text, "several") for text in beside)
+        and not any(_names(*inputs["target"]["others"]).are_in(text) for text in beside)
     )
 
 

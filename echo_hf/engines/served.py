@@ -14,6 +14,7 @@ from echo_hf.engines.server import Server
 from echo_hf.errors import EngineError
 
 LONGEST_WAIT_S = 5.0
+LONGEST_NAME = 200
 MOST_BYTES = 1 << 22
 EXPECTED = "start it, or name another address, mostly one that ends in /v1"
 
@@ -46,6 +47,8 @@ def served_models(base_url: str) -> list[str]:
         names = [one["id"] for one in json.loads(data)["data"]]
         if not names or not all(isinstance(name, str) and name.isprintable() for name in names):
             raise ValueError("it names none")
+        if (longest := max(map(len, names))) > LONGEST_NAME:
+            raise ValueError(f"a name of {longest:,} characters")
     except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError) as error:
         why = one_line(error) or type(error).__name__
         raise EngineError(f"no server answers at {address!r} ({why}): {EXPECTED}") from error

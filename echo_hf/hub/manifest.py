@@ -154,13 +154,17 @@ def make_manifest(
     )
 
 
+class NoManifestError(ReleaseError):
+    """There is no manifest, as in the dataset of ECHO's authors."""
+
+
 def read_manifest(folder: Path) -> Manifest:
     """Reads a release's manifest, which is checked as something that may come from anywhere."""
     path = folder / MANIFEST
     try:
         with readable(path, "download the release again"):
             if not path.parent.is_dir() or not os.path.lexists(path):
-                raise ReleaseError(
+                raise NoManifestError(
                     f"no release in {str(folder)!r}: expected a folder with {MANIFEST}, as `build` "
                     "writes"
                 )

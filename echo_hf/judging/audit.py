@@ -110,14 +110,14 @@ def audit(
         for name, audit in read_audits(folder.root).items()
     }
     outputs = judging.rated_outputs(config, folder)
+    applicability, _ = read_applicability(benchmark_of(config, folder), folder)
 
     def questions(shown: judging.SentImages) -> Iterator[JudgeTask]:
         for judge in chosen:
             judging.check_scale(judge, config.protocol)
             # The rubric that win rates are made of, if the judge has it.
             rubric = OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
-            told, _ = read_applicability(benchmark_of(config, folder), folder)
-            fits = fitting(judge, rubric, told)
+            fits = fitting(judge, rubric, applicability)
             drawn = _drawn(outputs, [task for task in outputs.tasks if fits(task)], samples)
             if not drawn:
                 raise RunError(

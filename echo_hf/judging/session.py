@@ -268,11 +268,15 @@ def asking_in(
     store: Store | None = None,
 ) -> Iterator[Asking]:
     """What asks judges in a run's folder, with its store open and other processes kept out."""
-    kept = folder.store() if store is None else store
     lock = alone_in(folder.root)
     watch = watch or NullProgress()
     place = runner_of(runner, folder.root, watch)
-    with lock, place, Engines(engines, place.engine) as loaded, closing(kept):
+    with (
+        lock,
+        place,
+        Engines(engines, place.engine) as loaded,
+        closing(folder.store() if store is None else store) as kept,
+    ):
         how: Any = {"runner": place, "again": again, "keep_going": keep_going}
         asking = Asking(folder, loaded, kept, watch, budget_usd, **how)
         for who in engines:  # what is wrong with one is said before any is asked

@@ -203,6 +203,7 @@ class Store:
         self.path = Path(path)
         self._file = _Answers(self.path)
         self._last_model: tuple[Mapping[str, Any], str] | None = None
+        self.proven: set[str] = set()  # signatures of engines with an answer that can be used
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
         """What is known of requests, by their keys: their answers, or else their last failure.

@@ -26,7 +26,7 @@ from echo_hf.pipeline.batch_inference import (
 from echo_hf.pipeline.result import StageResult, keys_in, sort_rows
 from echo_hf.pipeline.runner import LOCAL, Runner
 from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
-from echo_hf.pipeline.usable_answers import UsableAnswers
+from echo_hf.pipeline.usable_answers import UsableAnswers, signature_of
 from echo_hf.reasons import UNUSABLE, Failed, Reason, Status
 from echo_hf.tables import Table, arrow_rows
 
@@ -93,6 +93,8 @@ def run_stage(
     wanted = failed if mapped is None or again else _failed_rows(stage, dataset, mapped, UNUSABLE)
     asked = len(wanted) > 0 and not offline
     if isinstance(stage, ModelStage) and engine is not None and store is not None:
+        if mapped is not None and len(failed) < len(dataset):
+            store.proven.add(signature_of(stage))
         try:
             if asked:
                 how: dict[str, Any] = {"again": again, "keep_going": keep_going, "whole": dataset}

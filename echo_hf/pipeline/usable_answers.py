@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,9 +26,17 @@ LONGEST_QUOTED = 160
 NOT_GIVEN = frozenset({Failed.NEEDS_MODEL, Failed.NOT_ANSWERED, Failed.DAMAGED_ANSWER})
 
 
+def signature_of(stage: ModelStage) -> str:
+    answers = stage.answers or NoAnswers()
+    return json.dumps(answers.signature, sort_keys=True, default=str)
+
+
 @dataclass
 class UsableAnswers:
     """Looks at the answers to a stage's question until one of them can be used.
+
+    Of fewer than `ENOUGH` answers none need be of use where the engine has answered another
+    question in this run.
 
     Args:
         stage: The stage, which reads its stored answers.
@@ -56,6 +65,8 @@ class UsableAnswers:
         if reason in NOT_GIVEN:
             return
         self.is_usable = reason is None
+        if self.is_usable:
+            self.store.proven.add(signature_of(self.stage))
         if reason is not None:
             self.unusable += 1
             self.given_up += last or failure is None
@@ -74,6 +85,9 @@ class UsableAnswers:
             UnusableAnswersError: It quotes one, and says which form is wanted.
         """
         if self.is_usable or self._has_stored() or not self.unusable:
+            return
+        # Few may be refused or cut by chance, of an engine that answers other questions.
+        if self.unusable < ENOUGH and signature_of(self.stage) in self.store.proven:
             return
         counted = f"none of {self.unusable:,} answers can be used"
         if self.unusable == 1:

@@ -189,7 +189,7 @@ def _show_stages(screen: Screen, run: Path) -> None:
         stats["fill"] = SimpleNamespace(**stats["fill"])
         parts = ("rejects", "quarantine", "notices")
         aside = [pq.ParquetFile(folder / f"{part}.parquet").read() for part in parts]
-        screen.show_stage(SimpleNamespace(**stats, unusable=0), aside)
+        screen.show_stage(SimpleNamespace(**stats), aside)
 
 
 def rating_note(ratings: pa.Table) -> str:

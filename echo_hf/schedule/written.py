@@ -86,7 +86,7 @@ def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str
         path = to or Path(f"echo_hf_{re.sub('[-.]', '_', loaded.name)}.py")
         bucket, folder = f"hf://buckets/{options.state}", config.resolve().parent
         run = os.path.relpath((runs_folder(loaded) / loaded.name).resolve(), folder)
-        named = [] if run.startswith(("runs", "..")) else ["--exclude", f"{run}/*"]
+        named = [] if Path(run).parts[0] in ("runs", "..") else ["--exclude", f"{run}/*"]
         # Neither runs nor files such as .env.
         left_out = ["--exclude", "runs/*", *named, "--exclude", ".*"]
         job = ["hf", "jobs", "scheduled", "uv", "run", "--name", f"echo-hf-{loaded.name}"]

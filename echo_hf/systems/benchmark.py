@@ -24,6 +24,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ConfigError, HubError, ImageError, ReleaseError, RunError
 from echo_hf.hub.load import load_benchmark, load_manifest
+from echo_hf.hub.manifest import NoManifestError
 from echo_hf.hub.release import rows_in
 from echo_hf.images.embedded import embedded_bytes
 from echo_hf.images.store import ImageStore, check_image
@@ -94,7 +95,7 @@ class Benchmark:
         repo, revision = self._place
         try:
             known = load_manifest(repo, revision=revision).configs
-        except ReleaseError:  # the dataset of ECHO's authors has no manifest
+        except NoManifestError:
             return None
         return arrow_rows(self.load(name)) if name in known else None
 

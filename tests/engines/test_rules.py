@@ -215,6 +215,8 @@ def test_roles(text: str, alt_texts: list[str | None], expected: Any) -> None:
         ("Prompt: make this photo brighter", "make this photo brighter", [None], None),
         ("from my photo!\n\nPrompt: a fox in the snow", "a fox in the snow", [None], None),
         ("Prompt: a [PET] in the snow", "a [PET] in the snow", [None], None),
+        ("4 variations in one grid\n\nPrompt: a fox", "a fox", [None], None),
+        ("from Paintbox, for once\n\nPrompt: a fox", "a fox", [None], None),
         ("Prompt 1: a fox\n\nPrompt 2: an owl", "a fox", [None], None),
     ],
 )

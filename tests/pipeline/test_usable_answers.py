@@ -84,6 +84,14 @@ def test_all_count_where_there_are_fewer_than_ten(store: Store) -> None:
         filled(store, Scripted(), "refuse red")
 
 
+def test_few_may_be_of_no_use_where_the_engine_answers_another_question(store: Store) -> None:
+    """One refused sample ends no run; ten of them do, whatever else was answered."""
+    filled(store, Scripted(), "red")
+    filled(store, Scripted(), "refuse blue")
+    with pytest.raises(UnusableAnswersError, match=r"^none of 10 answers can be used"):
+        filled(store, Scripted(), *numbered("refuse", 10))
+
+
 def test_answers_of_before_count_as_well(store: Store) -> None:
     """For a question, where one can be used, and against it where none can."""
     filled(store, Scripted(), "red")
@@ -93,6 +101,7 @@ def test_answers_of_before_count_as_well(store: Store) -> None:
     fill(Guess(), part, Scripted(), store, keep_going=False, whole=whole)
     bad, engine = numbered("babble", 3), Scripted()
     filled(store, engine, *bad, keep_going=True)
+    store.proven.clear()  # of another run
     asked = len(engine.asked)
     with pytest.raises(UnusableAnswersError, match=r"none of 3 answers .*'Hm\.'.*--again"):
         filled(store, engine, *bad)
