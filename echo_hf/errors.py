@@ -45,6 +45,10 @@ class EngineError(EchoError):
     """A model engine is unknown, unreachable, or cannot do what was asked."""
 
 
+class UnusableAnswersError(EngineError):
+    """A model answers, and none of its answers to a question can be used."""
+
+
 class UnknownSizeError(EngineError):
     """How much memory an engine takes is not known here; nothing need be wrong with it."""
 
@@ -104,6 +108,10 @@ def install_command(extra: str) -> str:
     """What brings the packages of an extra; the same on every machine, since results quote it."""
     # Until an index has the name, it is anybody's to take there.
     return f'pip install "echo-hf[{extra}]", or ".[{extra}]" in a checkout'
+
+
+class MixedSplitsWarning(UserWarning):
+    """Ratings of several splits are counted together: figures that no board shows."""
 
 
 def unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> str:

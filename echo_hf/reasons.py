@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -316,6 +317,7 @@ class Doubt(Reason):
 
     LACKS_INPUT = "lacks_input", "it starts from an image that came with it; none is there"
     ROLES_CONTRADICT = "roles_contradict", "it lacks an image that the model gave it and elsewhere"
+    ROLES_ASSUMED = "roles_assumed", "no model saw its image: beside a labelled prompt, an output"
     SCREENSHOT_WHOLE = "screenshot_whole", "its images stand in a screenshot nobody has taken apart"
     ASSUMED_BOXES = "assumed_boxes", "nobody has said how its model names places: nothing was cut"
     COLLAGE = "collage", "an output looks like a sheet of several images, or like a window"
@@ -367,6 +369,22 @@ class Failed(Reason):
     CUT = "cut", "the answer ended at the token limit"
     UNREADABLE = "unreadable", "the answer holds no JSON object, or is none of those that may be"
     OFF_SCHEMA = "off_schema", "the answer's JSON does not fit the declared schema"
+
+
+# Answers that came and cannot be used: the same would come of asking by itself, so nobody is asked
+# once more before somebody says so.
+UNUSABLE = frozenset(
+    {
+        *(Failed.REFUSED, Failed.CUT, Failed.UNREADABLE, Failed.OFF_SCHEMA),
+        *(Unrated.NO_RATING, Unrated.BEYOND_SCALE, Unrated.AMBIGUOUS),
+        *(Unrated.NO_CHOICE, Unrated.TWO_CHOICES),
+    }
+)
+
+
+def unusable_in(counts: Mapping[str, int]) -> int:
+    """How many of what is counted by reason are answers that cannot be used."""
+    return sum(counts.get(reason, 0) for reason in UNUSABLE)
 
 
 class Notice(Reason):
@@ -450,3 +468,12 @@ class Notice(Reason):
     PERSONAL_DATA_IN_PROMPT = "personal_data_in_prompt", "it stays; a person has to look at it"
     EDITED_IN_REVIEW = "edited_in_review", "a reviewer changed it; the detail names what"
     EDIT_NOT_APPLIED = "edit_not_applied", "it is about an image that is gone, or of another sample"
+
+
+# What was noticed of a sample that is for analysis alone because of it.
+FOR_ANALYSIS = frozenset(
+    {
+        *(Notice.NO_TASK, Notice.BLANK_LEFT, Notice.TEMPLATE_LEFT, Notice.IMAGE_NOT_THERE),
+        *(Notice.SHORTENED_PROMPT, *Doubt),
+    }
+)

@@ -7,7 +7,7 @@ table D.1 and by the official dataset; `config.md` every key of a config, which
 `echo_hf/config/config.schema.json` tells to editors; `cli.md` the verbs as `--help` does; and
 `api.md` what Python imports. `gold.md` and `metrics` are copies of pages that the package brings.
 `dataset_card/README.md` is the card of the bundled benchmark. The README shows
-the funnel and a board of the quickstart, `docs/how-to/check_engine.md` what `check-engine` does.
+what the quickstart prints, `docs/how-to/check_engine.md` what `check-engine` does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from cli_reference import cli_page
 from config_reference import reference_page, schema_text
 from rich.console import Console
 
-from echo_hf.builder.build import RUNS, build
+from echo_hf.builder.build import build
 from echo_hf.builder.gold.check import check_engine
 from echo_hf.cli.build_view import show_check
 from echo_hf.cli.progress import Watch
@@ -208,27 +208,19 @@ def quickstart_pages() -> dict[Path, str]:
     """The pages with what the quickstart and `check-engine` print, and the card of the first."""
     # From inside the folder, so that commands are printed as for whoever changes no option.
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        out, runs = io.StringIO(), RUNS
+        out, runs = io.StringIO(), Path("runs")
         # Before there are results, whose bytes depend on what is installed here.
         card = (build(shipped_config(), runs=runs).path / "README.md").read_text("utf-8")
-        show(Watch(Console(file=out, width=WIDTH, force_terminal=False)), runs)
+        console = Console(file=out, width=WIDTH, force_terminal=False)
+        show(Watch(console, details=False))
         checked = check_printed(runs)
         printed = out.getvalue().replace(f"{ROOT}/", "")
-    printed = re.sub(r" +\d+\.\d s$", "", printed, flags=re.MULTILINE)
     printed = "\n".join(line.rstrip() for line in printed.splitlines()).strip()
     return {
-        ROOT / "README.md": with_output(ROOT / "README.md", "quickstart", at_a_glance(printed)),
+        ROOT / "README.md": with_output(ROOT / "README.md", "quickstart", printed),
         CHECK_ENGINE: with_output(CHECK_ENGINE, "check-engine", checked),
         ROOT / "dataset_card" / "README.md": card,
     }
-
-
-def at_a_glance(printed: str) -> str:
-    """Of what the quickstart prints: the funnel, a board, and where the report is."""
-    parts = printed.split("\n\n")
-    board = next(one for one in parts if one.startswith("text_to_image: win rate"))
-    report = next(line for line in printed.splitlines() if line.startswith("report: "))
-    return "\n...\n".join((parts[1], board, report))
 
 
 def with_output(page: Path, name: str, text: str) -> str:

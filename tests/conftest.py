@@ -31,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--slow", action="store_true", help="run the slow tests too, with many examples a law"
     )
+    parser.addoption("--refreeze", action="store_true", help="write frozen files and screens anew")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -96,7 +96,7 @@ def test_a_config_of_the_paper_runs_from_posts_to_report(
 ) -> None:
     """The report and the build name every difference; every system gets its place on the board."""
     config = rehearsed(name, tmp_path, server.url)
-    verbs = [("build",), ("eval", "--yes", "--limit", "2"), ("analyze",), ("report",)]
+    verbs = [("build", "-v"), ("eval", "--yes", "--limit", "2"), ("analyze",), ("report",)]
     said = {}
     for verb, *options in verbs:
         done = echo_hf(verb, config.name, *options, cwd=tmp_path)

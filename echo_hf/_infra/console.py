@@ -8,21 +8,31 @@ import math
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from echo_hf._infra.text import disarmed, plain
 
+DETAILS: ContextVar[bool] = ContextVar("details", default=False)  # whether `-v` asks for them
+MORE = "-v"
+
 
 class Terminal(Console):
-    """Prints what posts and models wrote as it stands: what they write as markup is text."""
+    """Prints what posts and models wrote as it stands: what they write as markup is text.
+
+    Attributes:
+        details: Whether all is printed, and not only what answers the question of a verb.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{**options, "markup": False, "emoji": False, "highlight": False})
+        self.details = DETAILS.get()
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -54,6 +64,22 @@ def terminal() -> Terminal:
 def say(console: Console, line: str, style: str = "") -> None:
     """Prints a line as it stands, and leaves its wrapping to the terminal."""
     console.print(Text(line, style), soft_wrap=True)
+
+
+def say_under(console: Console, mark: str, line: str, style: str = "") -> None:
+    """Prints a mark and a line, which wraps under its own first word.
+
+    What goes into a file or a pipe stays in one line, so that it can be searched.
+    """
+    text = Text.assemble((f"{mark} ", style), (line, style))
+    if not console.is_terminal or text.cell_len <= console.width:
+        console.print(text, soft_wrap=True)
+        return
+    indent = Text(f"{mark} ").cell_len
+    first, *others = Text(line, style).wrap(console, max(console.width - indent, 1))
+    console.print(Text.assemble((f"{mark} ", style), first), soft_wrap=True)
+    for other in others:
+        console.print(Padding(other, (0, 0, 0, indent)))
 
 
 def plain_table(

@@ -60,6 +60,22 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+FEWEST_SECONDS = 2.0
+
+
+def pace(number: int, seconds: float) -> str:
+    """So many in so long as a rate, in parentheses; nothing where too little time went by.
+
+    Examples:
+        >>> pace(120, 10), pace(2, 30), pace(500, 0.1)
+        (' (12/s)', ' (4 a minute)', '')
+    """
+    if seconds < FEWEST_SECONDS or not number:
+        return ""
+    rate = number / seconds
+    return f" ({rate:,.0f}/s)" if rate >= 1 else f" ({60 * rate:.0f} a minute)"
+
+
 def share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "-"
 

@@ -23,7 +23,6 @@ from echo_hf._infra.atomic import held, replaced_file
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES
 from echo_hf.apps.events import EVENTS_FILE, UNDO, Event, EventLog, by_person, standing
 from echo_hf.apps.page import Address, AskedPage, Place, ShownImages, rendered, serve
-from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, ScoreError, unknown
@@ -31,6 +30,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.rate import outputs_to_rate
 from echo_hf.judging.run_tables import RunTables, read_run, read_table
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import LeftOut, NotRanked, Reason
 from echo_hf.scores.human_corrected import EXPECTED_SPREAD, human_corrected, ranked_needed
 from echo_hf.scores.rating_table import read_ratings
@@ -400,7 +400,7 @@ def board(view: View, address: Address, answer: int = 0) -> str:
 def ranks_of(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     draw: int = DRAW,
     width: float | None = None,
     seed: int = 0,
@@ -411,7 +411,7 @@ def ranks_of(
         if name not in BENCHMARKS:
             raise RunError(unknown("split", name, BENCHMARKS))
     config = load_evaluation(config)
-    folder = RunFolder(Path(runs) / config.name)
+    folder = run_folder(config, runs)
     benchmark = benchmark_of(config, folder)
     outputs = read_table(folder.root, OUTPUTS)
     if outputs is None:

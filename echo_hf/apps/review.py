@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from echo_hf._infra.atomic import complete, held
 from echo_hf.apps.events import EVENTS_FILE, Event, EventLog, Lease, Leases, decisions, standing
 from echo_hf.apps.page import Address, AskedPage, Place, ShownImages, rendered, serve
-from echo_hf.builder.build import RUNS, opened
+from echo_hf.builder.build import opened
 from echo_hf.builder.review import (
     Case,
     Triage,
@@ -335,7 +335,7 @@ class ReviewController:
         return found
 
 
-def desk_of(config: Config | Path | str, *, runs: Path | str = RUNS) -> ReviewController:
+def desk_of(config: Config | Path | str, *, runs: Path | str | None = None) -> ReviewController:
     with opened(config, runs, writes=False) as pipeline:
         root, cases = pipeline.folder.root, read_cases(pipeline)
         if not cases:

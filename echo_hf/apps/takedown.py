@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import complete, replaced_file
 from echo_hf.apps.events import EVENTS_FILE, EventLog
-from echo_hf.builder.build import RUNS
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import LEDGER as COLLECTED
 from echo_hf.collect.crawl_ledger import forget_answers
@@ -45,6 +44,7 @@ from echo_hf.judging.audit import drop_audited
 from echo_hf.judging.score import AGREEMENT_FILE
 from echo_hf.pipeline.progress import LOG
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Notice
 from echo_hf.report.analysis.result import FILE as ANALYSIS_FILE
@@ -109,7 +109,9 @@ class Removal:
     pages: int = 0
 
 
-def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str = RUNS) -> Removal:
+def forget(
+    urls: Iterable[str], config: Config | Path | str, *, runs: Path | str | None = None
+) -> Removal:
     """Takes posts out of a run: their text, samples, images, and all answers they went into."""
     config = load_config(config)
     given_urls = {url: canonical_url(url, fragment=True) for url in urls}
@@ -117,7 +119,7 @@ def forget(urls: Iterable[str], config: Config | Path | str, *, runs: Path | str
         if found is None:
             raise RunError(f"{url!r} is not an address of a post: expected one such as https://...")
     forgotten = tuple(dict.fromkeys(filter(None, given_urls.values())))
-    folder = RunFolder(Path(runs) / config.name)
+    folder = run_folder(config, runs)
     root, collected = folder.root, folder.root / COLLECTED
     systems = [system.name for system in config.systems]
     with folder.locked(), locked_all(root, systems):

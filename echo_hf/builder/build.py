@@ -8,6 +8,7 @@ import json
 import logging
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ from echo_hf.collect.takedown import HASH, ORIGINS, STAND_IN, Tombstones, hashed
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Shard
-from echo_hf.curate.splits import CONFIGS
+from echo_hf.curate.splits import ANALYSIS, BENCHMARKS, CONFIGS
 from echo_hf.engines.base import Engine, Engines, abstains, check_installed, check_sees_images
 from echo_hf.engines.memory import check_fit
 from echo_hf.engines.pooled import PooledEngine
@@ -47,6 +48,7 @@ from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
 from echo_hf.pipeline.result import SAID, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.runner import LOCAL, Runner, runner_of
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.pipeline.stage import (
     ModelStage,
     Stage,
@@ -55,12 +57,16 @@ from echo_hf.pipeline.stage import (
     table_bytes,
 )
 from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
-from echo_hf.reasons import Failed, LeftOut
+from echo_hf.reasons import FOR_ANALYSIS, Doubt, Failed, LeftOut, Notice, Reject
 from echo_hf.samples.threads import tree_roots
 from echo_hf.tables import OF_POST, SAMPLES, arrow_rows, unread
 
 logger = logging.getLogger(__name__)
 FETCHES = "download"
+MOST_REASONS = 3
+MEANINGS = {
+    str(reason): reason.meaning for kind in (Reject, Failed, Notice, Doubt) for reason in kind
+}
 
 
 @dataclass
@@ -74,6 +80,8 @@ class BuildRun:
     watch: ProgressListener = field(default_factory=NullProgress)
     replay: Replay | None = None
     runner: Runner = LOCAL
+    again: bool = False  # asks also where a stored answer cannot be used
+    keep_going: bool = False  # where none can
 
     def results(self, until: str) -> Iterator[StageResult]:
         """Runs the stages in order, each saved before the next begins."""
@@ -117,12 +125,18 @@ class BuildRun:
         """Writes the release from the results of all stages, unless it is there already."""
         split = with_posts(results[-1].dataset, results[0].dataset)
         samples = parts(split)
-        if not allow_empty and not any(map(len, samples.values())):
-            raise ReleaseError(
-                "no post became a sample, so no release is written, and one that is there stays: "
-                "fix the posts, their `source` or the engine, as the reasons of the stages say"
-                f"{_first_error(results)}; --allow-empty writes one all the same"
-            )
+        if not any(len(samples[name]) for name in BENCHMARKS):
+            other = len(samples[ANALYSIS])
+            found = f" of the benchmark, {other:,} are for analysis alone" if other else ""
+            said = f"no post became a sample{found}"
+            why = commonest_reasons(results)
+            if not allow_empty:
+                raise ReleaseError(
+                    f"{said}, so no release is written, and one that is there stays: {why}. Fix "
+                    f"the posts, their `source` or the engine{_first_error(results)}; "
+                    "--allow-empty writes one all the same"
+                )
+            self.watch.noticed(f"{said}: {why}")
         left_out: dict[str, Mapping[str, int]] = {}
         if with_responses:
             left_out = self._write_responses(results)
@@ -279,8 +293,8 @@ class BuildRun:
                     recalled = import_answers(stage, dataset, engine, store, self.replay.recorded)
                 record = self.folder.record(name)
                 made_from = (record.describe, record.input) if record else None
-                if asks and made_from != (described, dataset._fingerprint):
-                    planned = plan(stage, dataset, engine, store)
+                if asks and (self.again or made_from != (described, dataset._fingerprint)):
+                    planned = plan(stage, dataset, engine, store, again=self.again)
                     self.watch.started(name, planned.calls, planned)
             result = run_stage(
                 stage,
@@ -289,6 +303,8 @@ class BuildRun:
                 store=store,
                 cache_dir=self.folder.cache,
                 offline=not asks,
+                again=self.again,
+                keep_going=self.keep_going or self.replay is not None,
                 progress=lambda stats: self.watch.advanced(
                     name, stats.calls, self.runner.told(stats)
                 ),
@@ -409,6 +425,25 @@ def _records_of(
         yield {**record, **{name: post[name] for name in SAID}}
 
 
+def commonest_reasons(results: Sequence[StageResult]) -> str:
+    """Why most rows did not go on into the benchmark, with counts, in a sentence."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for result in results:
+        stage = result.stats.stage
+        for said in (result.stats.rejected, result.stats.quarantined):
+            counts.update({(stage, reason): count for reason, count in said.items()})
+        notices = arrow_rows(result.notices, ["_parent", "_reason"])
+        of_rows = zip(*(notices[name].to_pylist() for name in notices.column_names), strict=True)
+        # Several remarks about one row are one row.
+        rows = {(reason, tuple(parents)) for parents, reason in of_rows if reason in FOR_ANALYSIS}
+        counts.update((stage, reason) for reason, _ in rows)
+    told = [
+        f"{count:,} {reason} in {stage} ({MEANINGS.get(reason, reason)})"
+        for (stage, reason), count in counts.most_common(MOST_REASONS)
+    ]
+    return "; ".join(told) or "no row was left out"
+
+
 def _first_error(results: Sequence[StageResult]) -> str:
     for result in results:
         rows = arrow_rows(result.quarantine, ["_reason", "_detail"])
@@ -447,17 +482,16 @@ def stage_table(
         ) from error
 
 
-RUNS = Path("runs")
-
-
 def build(
     config: Config | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     offline: bool = False,
     responses: Path | str | None = None,
     with_responses: bool = False,
     allow_empty: bool = False,
+    again: bool = False,
+    keep_going: bool = False,
     runner: str | None = None,
     watch: ProgressListener | None = None,
 ) -> Release:
@@ -465,12 +499,15 @@ def build(
 
     Args:
         config: The config, or the path of its file.
-        runs: Folder of runs; this one goes into the sub-folder of the config's name.
+        runs: Folder of runs; this one goes into the sub-folder of the config's name. Null for
+            ECHO_HF_RUNS, the config's `runs`, or `runs` beside its file.
         offline: Ask nobody: answer from the store alone, and fetch no image.
         responses: Folder of a release, or `ORG/NAME@TAG` on the Hub, that carries the answers to
             read in place of asking a model: the same posts give the same tables.
         with_responses: Whether the release carries the stored answers that it was made from.
-        allow_empty: Whether a release without a sample is written.
+        allow_empty: Whether a release without a sample of the benchmark is written.
+        again: Whether a model is asked again where its stored answer cannot be used.
+        keep_going: Whether it is asked on where none of its answers to a stage can be used.
         runner: `local` or `ray`, instead of the config's: where the work is done.
         watch: Told of each plan, call and result.
 
@@ -479,38 +516,52 @@ def build(
 
     Raises:
         EchoError: The config, a source, an engine or the recorded answers are not usable, or no
-            post became a sample; the message says how to go on.
+            post became a sample of the benchmark; the message says how to go on.
     """
-    with opened(
-        config, runs, offline=offline, responses=responses, runner=runner, watch=watch
-    ) as run:
+    how: dict[str, Any] = {"offline": offline, "responses": responses, "runner": runner}
+    how |= {"again": again, "keep_going": keep_going, "watch": watch}
+    with opened(config, runs, **how) as run:
         results = list(run.results(STAGES[-1]))
         return run.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
 
 def run_until(
-    config: Config | Path | str, until: str, *, runs: Path | str = RUNS, **options: Any
+    config: Config | Path | str, until: str, *, runs: Path | str | None = None, **options: Any
 ) -> list[StageResult]:
-    """Runs the stages up to one of them."""
+    """Runs the stages up to one of them.
+
+    Raises:
+        SourceError: No record is a post.
+    """
     up_to(until)
     with opened(config, runs, **options) as run:
-        return list(run.results(until))
+        results = list(run.results(until))
+        collected = results[0]
+        if not len(collected.dataset):
+            why = commonest_reasons(results[:1])
+            raise SourceError(
+                f"no post in {collected.stats.rows_in:,} records: {why}. "
+                f"Fix the posts or their `source`; {str(run.folder.stage(STAGES[0]))!r} holds all"
+            )
+        return results
 
 
 @contextmanager
 def opened(
     config: Config | Path | str,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     *,
     offline: bool = False,
     writes: bool = True,
     responses: Path | str | None = None,
     runner: str | None = None,
+    again: bool = False,
+    keep_going: bool = False,
     watch: ProgressListener | None = None,
 ) -> Iterator[BuildRun]:
     """A run over a config, with its run folder locked and its engines freed at the end."""
     config = load_config(config).run_by(runner)
-    folder = RunFolder(Path(runs) / config.name)
+    folder = run_folder(config, runs)
     watch = watch or NullProgress()
     with (
         replay_of(responses) as replay,
@@ -520,4 +571,5 @@ def opened(
     ):
         if writes:
             folder.save_config(config)
-        yield BuildRun(config, folder, engines, offline, watch, replay, place)
+        given = (config, folder, engines, offline, watch, replay, place)
+        yield BuildRun(*given, again=again, keep_going=keep_going)

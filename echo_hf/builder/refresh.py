@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from echo_hf._infra.sqlite import Database
-from echo_hf.builder.build import RUNS, stage_table
+from echo_hf.builder.build import stage_table
 from echo_hf.collect.crawl import LongWaitError, Patience
 from echo_hf.collect.platforms.base import make_platform
 from echo_hf.collect.takedown import STAND_IN, hashed
@@ -24,6 +24,7 @@ from echo_hf.config.loading import Config, load_config
 from echo_hf.errors import PlatformError
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import Missing, RefreshEnd
 
 RECORD = "refreshed.sqlite"
@@ -109,7 +110,7 @@ def refresh(
     config: Config | Path | str,
     watch: ProgressListener,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     only: Collection[str] = (),
     older_than: datetime.timedelta = ONE_DAY,
     budget_usd: float = 0.0,
@@ -118,7 +119,7 @@ def refresh(
 ) -> Refresh:
     """Asks platforms which posts of a run are gone; ended at any moment, it goes on from there."""
     config = load_config(config)
-    folder = RunFolder(Path(runs) / config.name)
+    folder = run_folder(config, runs)
     for name in only:
         PLATFORMS.check(name)
     groups = _by_platform(folder)

@@ -64,7 +64,8 @@ def import_answers(
             new = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen}
             seen.update(new)
             known = store.records(list(new))
-            answered = {key for key, record in known.items() if record.tries}
+            said = store.get(list(new))
+            answered = {key for key, one in said.items() if one.is_answer or known[key].readable}
             wanted = [key for key in new if key not in answered]
             for key, completion in recorded.get(wanted).items():
                 # How a call failed is told once; that it did is no reason to leave its answer out.

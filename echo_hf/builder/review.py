@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from echo_hf._infra.atomic import complete
 from echo_hf._infra.text import MARK, counted
-from echo_hf.builder.build import RUNS, BuildRun, opened
+from echo_hf.builder.build import BuildRun, opened
 from echo_hf.config.checks import first_error
 from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import (
@@ -183,7 +183,7 @@ class Reviews:
     cut: tuple[int, ...]
 
 
-def open_reviews(config: Config | Path | str, *, runs: Path | str = RUNS) -> Reviews:
+def open_reviews(config: Config | Path | str, *, runs: Path | str | None = None) -> Reviews:
     with opened(config, runs, writes=False) as run:
         root = run.folder.root
         placed = Splits.from_config(run.config, run.folder.images).in_run(root)
@@ -214,7 +214,7 @@ def decide(
     boxes: str | None = None,
     note: str | None = None,
     reviewer: str | None = None,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
 ) -> list[Decision]:
     edits, given = dict(edits or {}), dict[str, str]()
     asked = {"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw}
@@ -359,7 +359,8 @@ def triage(
     if row["quality"] != "Benchmark" and not open_reasons:
         return Triage(Fitness.DISCARD, ("for analysis only: not in the benchmark", *look_at))
     verdict = Fitness.MANUAL if look_at else Fitness.BENCHMARK
-    return Triage(verdict, look_at, bool(doubts), Doubt.ASSUMED_BOXES in doubts)
+    assumed = not {Doubt.ASSUMED_BOXES, Doubt.ROLES_ASSUMED}.isdisjoint(doubts)
+    return Triage(verdict, look_at, bool(doubts), assumed)
 
 
 def _to_see(row: Row) -> list[str]:

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf._infra.text import percent, plain
-from echo_hf.builder.build import RUNS, stage_table
+from echo_hf.builder.build import stage_table
 from echo_hf.builder.gold.measures import wilson
 from echo_hf.config.collection import Search, phase_spans
 from echo_hf.config.loading import Config, load_config
-from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 
 DAILY = 14  # days, as in the paper; weeks follow
 WEEK = 7
@@ -190,9 +190,9 @@ class WrittenYields:
     plot: Path
 
 
-def write_yields(config: Config | Path | str, *, runs: Path | str = RUNS) -> WrittenYields:
+def write_yields(config: Config | Path | str, *, runs: Path | str | None = None) -> WrittenYields:
     config = load_config(config)
-    folder = RunFolder(Path(runs) / config.name)
+    folder = run_folder(config, runs)
     posts = stage_table(folder, "relevance", COLUMNS, "scored", "build CONFIG --until relevance")
     released = config.target.released
     days = days_since(posts["timestamp"].combine_chunks(), released)

@@ -13,7 +13,7 @@ from datasets import Dataset
 
 from echo_hf._infra.atomic import replaced_file
 from echo_hf._infra.sqlite import check_settled
-from echo_hf.builder.build import FETCHES, RUNS, BuildRun, last_asking, opened
+from echo_hf.builder.build import FETCHES, BuildRun, last_asking, opened
 from echo_hf.builder.replay import ReplayEngine
 from echo_hf.builder.steps import STAGES, up_to
 from echo_hf.collect.crawl_ledger import LEDGER as COLLECTED
@@ -38,7 +38,7 @@ def build_shard(
     config: Config | Path | str,
     part: str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     runner: str | None = None,
     watch: ProgressListener | None = None,
 ) -> tuple[RunFolder, list[StageResult]]:
@@ -49,7 +49,7 @@ def build_shard(
     config = load_config(config)
     config = as_shard(whole_of(config), part)
     with opened(config, runs, runner=runner, watch=watch) as run:
-        done, whole = run.folder.root / DONE, Path(runs) / whole_of(config).name
+        done, whole = run.folder.root / DONE, run.folder.root.with_name(whole_of(config).name)
         done.unlink(missing_ok=True)
         if (found := whole / COLLECTED).exists():
             check_settled(found)
@@ -75,13 +75,14 @@ def as_shard(config: Config, part: str) -> Config:
         raise ConfigError(f"--shard {part!r}: expected I/N, I from 0 to N - 1, such as 0/4")
     named = {"name": f"{config.name}.shard-{index}-of-{count}"}
     shard = {"of": config.name, "index": index, "count": count}
-    return parse_config({**config.model_dump(mode="json"), **named, "shard": shard}, "--shard")
+    checked = parse_config({**config.model_dump(mode="json"), **named, "shard": shard}, "--shard")
+    return config.model_copy(update={"name": checked.name, "shard": checked.shard})
 
 
 def merge(
     shards: Sequence[Path | str],
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     with_responses: bool = False,
     allow_empty: bool = False,
     watch: ProgressListener | None = None,
@@ -112,8 +113,14 @@ def merge(
             f"--shard {min(missing)}/{first.count}`, and name all parts"
         )
     folders = [folder for *_, folder in found]
+    if runs is None and len({one.root.resolve().parent for one in folders}) > 1:
+        raise RunError(
+            f"{str(folder.root)!r} and the other parts lie in several folders of runs: say with "
+            "--runs in which one the whole goes"
+        )
     signatures = _signatures(config, folders)
-    with opened(config, runs, offline=True, runner="local", watch=watch) as run:
+    how: dict[str, Any] = {"offline": True, "keep_going": True, "runner": "local"}
+    with opened(config, runs, **how, watch=watch) as run:
         run.folder.save_config(config)  # where a build goes on, it is asked as before
         known = read_tombstones(run.folder.root / TOMBSTONES).hashes
         for folder in folders:

@@ -15,21 +15,23 @@ import pyarrow.parquet as pq
 from datasets import Dataset
 
 from echo_hf._infra.atomic import complete, replaced_whole
-from echo_hf.builder.build import RUNS, BuildRun, last_asking, opened
+from echo_hf.builder.build import BuildRun, last_asking, opened
 from echo_hf.builder.steps import STAGES, up_to
 from echo_hf.collect.crawl_ledger import LEDGER
 from echo_hf.collect.records import read_records
 from echo_hf.config.loading import Config
-from echo_hf.engines.base import Engine
+from echo_hf.engines.base import Engine, check_installed, check_sees_images
 from echo_hf.engines.memory import check_fit
 from echo_hf.engines.planner import NO_WORK, TOKENS_PER_IMAGE, Expected, RequestPlan, expected_calls
 from echo_hf.engines.prices import price_list
+from echo_hf.errors import RunError, StageError
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release, is_complete
 from echo_hf.pipeline.batch_inference import plan
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import ModelStage
+from echo_hf.pipeline.trial import Trial, first_requests, tried
 
 ASIDE = "release-before"
 
@@ -55,15 +57,18 @@ class Updated:
 def update(
     config: Config | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     offline: bool = False,
     with_responses: bool = False,
     allow_empty: bool = False,
+    again: bool = False,
+    keep_going: bool = False,
     runner: str | None = None,
     watch: ProgressListener | None = None,
 ) -> Updated:
     """Builds a benchmark from the posts that are there now, and keeps the release before it."""
-    with opened(config, runs, offline=offline, runner=runner, watch=watch) as run:
+    how: dict[str, Any] = {"offline": offline, "again": again, "keep_going": keep_going}
+    with opened(config, runs, **how, runner=runner, watch=watch) as run:
         results, folder = list(run.results(STAGES[-1])), run.folder
         # What a killed update left there is what its release took the place of.
         aside, previous = folder.cache / ASIDE, None
@@ -174,7 +179,7 @@ class PlannedStage:
 
 
 def planned_build(
-    config: Config | Path | str, *, runs: Path | str = RUNS
+    config: Config | Path | str, *, runs: Path | str | None = None
 ) -> tuple[int, tuple[PlannedStage, ...]]:
     """The number of posts of a build, and what each stage with a model would ask."""
     with opened(config, runs, writes=False) as run:
@@ -223,6 +228,32 @@ def _planned(
             found,
             usd=found.usd and found.usd.widened(TWICE),
             seconds=found.seconds and found.seconds.widened(TWICE),
-            basis=f"{BY_SHARE}; {found.basis}",
+            basis="; ".join(filter(None, (BY_SHARE, found.basis))),
         )
     return PlannedStage(name, calls, 0, False, found)
+
+
+def try_stage(config: Config | Path | str, name: str, *, runs: Path | str | None = None) -> Trial:
+    """Sends the first request of a stage, and keeps nothing of it."""
+    earlier = up_to(name)[:-1]
+    with opened(config, runs, writes=False) as run:
+        stage, engine = run.stage(name), run.engine(name)
+        if not isinstance(stage, ModelStage) or engine is None:
+            asking = [one for one in STAGES if run.config.stages.engine_of(one)]
+            raise StageError(f"stage {name!r} asks no model: expected {', '.join(asking)}")
+        check_installed(run.config.engines[str(run.config.stages.engine_of(name))].kind)
+        if stage.sends_images:
+            check_sees_images(engine, f"stage {name!r}")
+        before = earlier[-1]
+        first = f"run `echo-hf build` with --until {before} on this config first"
+        if not Path(_kept(run, before)).exists():
+            raise RunError(f"nothing in {str(run.folder.root)!r} to ask {name!r} about: {first}")
+        dataset = Dataset.from_parquet(_kept(run, before), cache_dir=str(run.folder.cache))
+        stage = stage.prepared(dataset, offline=True, watch=run.watch)
+        requests = first_requests(stage, dataset, engine, 1)
+        if not requests:
+            raise RunError(
+                f"of {len(dataset):,} rows that {before!r} kept, {name!r} asks about none: "
+                "expected one to try it on"
+            )
+        return tried(stage, requests[0], engine, f"stage {name!r}")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say
+from echo_hf._infra.console import MORE, plain_table, say, say_under
 from echo_hf._infra.text import counted, percent, plain
-from echo_hf.cli.progress import LONGEST_REMARK
-from echo_hf.reasons import Doubt, RefreshEnd
+from echo_hf.cli.progress import LONGEST_REMARK, Watch
+from echo_hf.reasons import Doubt, Failed, RefreshEnd
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -25,10 +26,14 @@ if TYPE_CHECKING:
     from echo_hf.builder.refresh import Refresh, Refreshed
     from echo_hf.builder.review import Reviews
     from echo_hf.builder.search_yield import WrittenYields, Yield
+    from echo_hf.builder.update import Change
     from echo_hf.collect.crawl import PlannedQuery
     from echo_hf.collect.crawl_ledger import CrawlStats
     from echo_hf.config.collection import Search
+    from echo_hf.config.paper import Difference
     from echo_hf.hub.diff import ReleaseDiff, StageChange
+    from echo_hf.hub.publish import Publication
+    from echo_hf.pipeline.result import StageStats
 
 NUMBERS = ("queries", "done", "posts", "requests", "cost")
 FIGURES = ("posts", "scored", "on topic", "share", "95 %")
@@ -36,6 +41,94 @@ NOTHING = "-"
 MOST_TERMS = 40
 LONGEST_TERM = 24
 MOST_NAMED = 10
+FEW_KEPT = 0.1  # samples of posts: what rules read of posts that people write as they like
+TO_MODELS = "names one: `echo-hf engines`"
+BENCHMARKS = ("image_to_image", "text_to_image")  # of curate.splits, without what that loads
+
+
+def show_built(
+    watch: Watch, rows: Mapping[str, int], unlike: Sequence[Difference], config: Path, command: str
+) -> None:
+    """How posts became samples, what was left out, what failed, and what people have to see."""
+    console, stats = watch.console, watch.stats
+    if watch.details:
+        for sentence in watch.headlines():
+            say(console, sentence)
+        if unlike:
+            say(console, "unlike the paper", "bold")
+        for difference in unlike:
+            say(console, difference.what)
+            console.print(Padding(Text(difference.why, "dim"), (0, 0, 0, 4)))
+        return
+    say(console, funnel(stats, rows), "bold")
+    losses = watch.losses()
+    watch.show_losses([loss for loss in losses if loss.reason != Failed.NEEDS_MODEL])
+    for stage in stats:
+        if stage.stage == "splits" and (waiting := stage.tally.get("to_review", 0)):
+            held = f"{counted(waiting, 'sample')} with personal data to review"
+            say(console, f"{held}: echo-hf review {command}", "yellow")
+        if doubts := sum(stage.noted.get(doubt, 0) for doubt in Doubt):
+            say(console, f"{counted(doubts, 'doubt')} to review: echo-hf review {command}", "dim")
+    posts = sum(stage.kept for stage in stats if stage.stage == "collect")
+    if needy := ", ".join(str(loss) for loss in losses if loss.reason == Failed.NEEDS_MODEL):
+        few = rows.get("analysis", 0) < FEW_KEPT * posts
+        if few:
+            say(console, "rules read few of these posts: most need a model", "yellow")
+        said = f"questions on {needy}; `engines` in {config} {TO_MODELS}"
+        say_under(console, "for a model:", said, "dim")
+    if unlike:
+        say(console, f"unlike the paper in {counted(len(unlike), 'choice')}: {MORE}", "dim")
+
+
+def show_until(watch: Watch, command: str) -> None:
+    """A line for each stage of a build that ends before its release, and what they left out."""
+    if not watch.details:  # with them, each was shown as it ended
+        for stage in watch.stats:
+            watch.show_line(stage)
+        watch.show_losses(watch.losses())
+    say(watch.console, f"next: echo-hf build {command}")
+
+
+def funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
+    """What became of the posts of a build, from the first stage to the release.
+
+    Examples:
+        >>> from echo_hf.pipeline.result import StageStats
+        >>> stats = [StageStats("collect", 9, 8, makes="posts"), StageStats("splits", 3, 2)]
+        >>> funnel(stats, {"image_to_image": 0, "text_to_image": 1, "analysis": 2})
+        '8 posts → 2 samples → 1 text_to_image task'
+    """
+    shown = [
+        counted(stage.kept, stage.makes.removesuffix("s"))
+        for stage in stats
+        if stage.stage in ("collect", "threads")
+    ]
+    shown.append(counted(rows.get("analysis", 0), "sample"))
+    tasks = {name: rows[name] for name in BENCHMARKS if rows.get(name)}
+    named = " and ".join(f"{count:,} {name}" for name, count in tasks.items())
+    noun = "task" if sum(tasks.values()) == 1 else "tasks"
+    return " → ".join([*shown, f"{named} {noun}" if named else "no task of the benchmark"])
+
+
+def show_changes(console: Console, changes: Sequence[Change]) -> None:
+    """What changed since stages ran, once for all stages that it changed in."""
+    stages: dict[tuple[str, str, str], list[Change]] = {}
+    for change in changes:
+        stages.setdefault(change[1:], []).append(change)
+    together: dict[tuple[str, ...], list[Change]] = {}
+    for alike in stages.values():
+        together.setdefault(tuple(change.stage for change in alike), []).append(alike[0])
+    for names, fields in together.items():
+        if len(names) > 1:
+            parts = ", ".join(change.field for change in fields)
+            shown = fields[0]._replace(field=f"{parts} ({', '.join(names)})")
+            say(console, shown.sentence, "bold")
+        for change in fields:
+            if len(names) == 1:
+                say(console, change.sentence, "bold")
+            for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
+                if text:
+                    say_under(console, f"  {sign}", text, style)
 
 
 def show_plan(
@@ -197,14 +290,15 @@ def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
         yield f"  {refreshed.left:,} left: {refreshed.end.meaning}"
 
 
-def show_removal(console: Console, taken: Removal, config: Path) -> None:
+def show_removal(console: Console, taken: Removal, config: str) -> None:
     import datasets
 
-    lines = [
-        f"forgotten: {taken.posts} of {len(taken.urls)} posts were here; {len(taken.samples)} "
-        f"samples, {taken.images} images and {taken.answers} stored answers went with them; "
-        f"{taken.pages} stored pages of platforms lost their content"
-    ]
+    parts = {"sample": len(taken.samples), "image": taken.images, "stored answer": taken.answers}
+    went = ", ".join(counted(count, noun) for noun, count in parts.items() if count)
+    wanted = "" if taken.posts == len(taken.urls) else f" of {len(taken.urls):,}"
+    lines = [f"forgotten: {counted(taken.posts, 'post')}{wanted}{f', with {went}' if went else ''}"]
+    if taken.pages:
+        lines.append(f"{counted(taken.pages, 'stored page')} of platforms lost their content")
     hint = "is that how your posts spell it? It will not be collected"
     lines += [f"nothing here was at {url}: {hint}" for url in taken.unknown]
     lines += [f"still in {place}: edit that file, it is yours" for place in taken.left_in]
@@ -227,6 +321,16 @@ REACHABLE = (
 )
 
 
+def show_change(console: Console, difference: ReleaseDiff) -> None:
+    """How many samples came, went and changed since a release, and what shows them."""
+    changed = sum(bool(sample.columns) for sample in difference.changed)
+    counts = {"added": len(difference.added), "removed": len(difference.removed)}
+    counts |= {"changed": changed, "equal": difference.equal}
+    said = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    causes = ", ".join(f"{count:,} {cause}" for cause, count in difference.causes.items())
+    say(console, f"samples: {said}{f' (why: {causes})' if causes else ''}: {MORE}")
+
+
 def show_diff(console: Console, difference: ReleaseDiff) -> None:
     console.print(
         Text.assemble((plain(difference.a), "bold"), " → ", (plain(difference.b), "bold"))
@@ -244,7 +348,8 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
     moved = [one.id for one in difference.changed if not one.columns]
     named = {"added": difference.added, "removed": difference.removed}
     for kind, ids in {**named, "changed": changed, "moved": moved}.items():
-        samples.add_row(Text(kind, COLORS[kind]), f"{len(ids):,}", _some(ids))
+        if ids:
+            samples.add_row(Text(kind, COLORS[kind]), f"{len(ids):,}", _some(ids))
     anew = f"of them {difference.remade:,} made again" if difference.remade else ""
     samples.add_row("equal", f"{difference.equal:,}", Text(anew, "dim"))
     causes = plain_table("cause", "samples", "meaning", left=["meaning"])
@@ -255,6 +360,8 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
         stages.add_row(Text(plain(stage.stage)), Text(_stage(stage)))
     drift = plain_table("of", "distance", "before", "now", MOVED, left=[MOVED])
     for name, one in difference.drift.items():
+        if not one.a and not one.b:
+            continue
         distance = "not counted" if one.distance is None else f"{one.distance:.3f}"
         movers = [
             Text(f"{plain(mover.name)} {100 * mover.change:+.1f}", _color(mover.change))
@@ -292,6 +399,29 @@ def _stage(change: StageChange) -> str:
     names = [(origin.engine or {}).get("model") for origin in (change.a, change.b)]
     shown = " → ".join(plain(str(name)) for name in names)
     return f"{said}: {shown}" if Cause.MODEL in change.causes and names[0] != names[1] else said
+
+
+def show_publication(console: Console, planned: Publication) -> None:
+    """The files of a release with their sizes, and what becomes of them on the Hub."""
+    rows = [
+        (path, f"{size / 1e6:,.2f} MB", "new or changed" if path in planned.upload else "the same")
+        for path, size in planned.files.items()
+    ]
+    console.print(plain_table("file", "size", "on the Hub", left=("on the Hub",), rows=rows))
+    for path in planned.delete:
+        say(console, f"deleted there: {plain(path)}", "yellow")
+    sent = sum(planned.files[path] for path in planned.upload)
+    place = f"{planned.repo_id}{', which is yet to be made' if planned.new else ''}"
+    files = counted(len(planned.upload), "file")
+    say(console, f"{files}, {sent / 1e6:,.1f} MB, would be uploaded to {place}")
+    if planned.tagged is None:
+        say(console, f"tag {planned.tag} would be set there")
+    elif planned.upload or planned.delete:
+        said = f"tag {planned.tag} is on another commit ({planned.tagged[:10]}), and stays"
+        say(console, f"{said}: choose another --tag", "yellow")
+    else:
+        say(console, f"tag {planned.tag} is there already ({planned.tagged[:10]})")
+    console.print("nothing was sent: leave out --dry-run to publish")
 
 
 def show_holding(
@@ -448,7 +578,7 @@ def as_json(result: CheckResult) -> dict[str, Any]:
     return {**told, "notes": list(result.notes)}
 
 
-def show_open(console: Console, reviews: Reviews, config: Path) -> None:
+def show_open(console: Console, reviews: Reviews, config: str) -> None:
     for number in reviews.cut:
         say(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
     for one in reviews.open:

@@ -14,7 +14,11 @@ from rich.text import Text
 from echo_hf._infra.console import say, terminal
 from echo_hf._infra.text import counted
 from echo_hf.cli.verb import (
-    DEFAULT_RUNS,
+    Again,
+    Images,
+    JudgeAt,
+    JudgedBy,
+    KeepGoing,
     PartlyDoneError,
     Runner,
     Runs,
@@ -23,6 +27,7 @@ from echo_hf.cli.verb import (
     choice,
     flag,
     option,
+    placed,
     watching,
 )
 from echo_hf.errors import ConfigError, unknown
@@ -45,22 +50,32 @@ Protocol = Annotated[str | None, option(None, "published or corrected, instead o
 
 
 def eval_(
-    config: Evaluation,
+    config: Annotated[
+        Path,
+        typer.Argument(help="The YAML file, or a run; with --images a release or ORG/NAME@TAG."),
+    ],
+    images: Images = None,
+    judge: JudgeAt = None,
+    model: JudgedBy = None,
     systems: Systems = None,
     judges: Judges = None,
     limit: Limit = None,
     budget: Budget = None,
     yes: bool = flag("--yes", "Go on without asking, whatever it costs."),
     dry_run: DryRun = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
     runner: Runner = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Generate, judge, score and report in one.
 
-    The same command resumes after a stop.
+    The same command resumes after a stop. RELEASE --images NAME=FOLDER compares images, by a
+    config that it writes here.
     """
-    from echo_hf.cli.evaluation_view import SPENT, show_planned
-    from echo_hf.judging.board import show_scores
+    from echo_hf.cli.evaluation_view import SPENT, say_cost, show_planned
+    from echo_hf.judging.board import show_board, show_scores
+    from echo_hf.report.analysis.analyze import names_release
     from echo_hf.report.evaluation import evaluate_systems
     from echo_hf.systems.benchmark import load_evaluation
 
@@ -73,18 +88,31 @@ def eval_(
         if not typer.confirm("go on?", err=True):
             raise typer.Exit(130)
 
-    with watching() as watch:
+    if images:
+        from echo_hf.cli.eval_images import written_config
+
+        if model and not judge:
+            raise ConfigError("--model goes with --judge URL: add it")
+        config = written_config(str(config), images, judge, model)
+    elif judge or model:
+        raise ConfigError("--judge and --model go with --images: a config names its own judges")
+    elif names_release(str(config), runs):
+        raise ConfigError(
+            f"{str(config)!r} is no config: expected its file or its run, or a release with "
+            "--images NAME=FOLDER"
+        )
+    with watching(sums_up_calls=True) as watch:
         how: Told = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
         how |= {"budget_usd": budget, "dry_run": dry_run, "before": agreed, "watch": watch}
+        how |= {"again": again, "keep_going": keep_going}
         done = evaluate_systems(load_evaluation(config).run_by(runner), **how)
-    console = watch.console
+    console = terminal()
     if done.results is None:
         say(console, "nothing was asked: leave out --dry-run to begin")
     else:
-        console.print()
-        show_scores(console, done.results.path)
+        (show_scores if console.details else show_board)(console, done.results.path)
         say(console, f"report: {done.report}")
-        say(console, f"cost, as far as it is known: ${done.cost_usd:.2f}")
+        say_cost(console, done.cost_usd, ())  # of whom nobody knows it, the plan has said
     if done.spent:
         say(console, SPENT, "yellow")
     told = {"board": done.board.to_list(), "results": done.results and done.results.path}
@@ -104,31 +132,36 @@ def generate(
     systems: Systems = None,
     limit: Limit = None,
     dry_run: bool = flag("--dry-run", "Only show what would be generated, and the cost."),
+    again: bool = flag("--again", "Ask again where no image came, and nowhere else."),
     runner: Runner = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Generate the outputs of systems; existing ones are kept."""
-    from echo_hf.cli.evaluation_view import outcome_table, say_expected
+    from echo_hf.cli.evaluation_view import outcome_table, say_cost, say_expected
     from echo_hf.systems.benchmark import load_evaluation
     from echo_hf.systems.generate import generate as drawn
 
     asked = load_evaluation(config).run_by(runner)
     with watching() as watch:
-        made = drawn(asked, runs=runs, systems=systems, limit=limit, dry_run=dry_run, watch=watch)
+        how: Told = {"runs": runs, "systems": systems, "limit": limit, "dry_run": dry_run}
+        made = drawn(asked, **how, again=again, watch=watch)
     console = watch.console
     plans = [{**_planned(one), "todo": len(one.todo)} for one in made.plans]
     told = {**vars(made), "plans": plans}
     if made.path is None:
+        for one in () if watch.details else made.plans:
+            say(console, f"{one.system:<12}{one}", "dim")
         say_expected(console, [(one.system, one.expected) for one in made.plans])
         console.print("nothing was asked: leave out --dry-run to draw")
         return told
-    console.print()
     console.print(outcome_table(made))
     if any(counts.get(Outcome.FAILED) for counts in made.outcomes.values()):
         say(console, "\nwhat failed is tried again by the same command", "yellow")
-    if made.cost_usd is not None:
-        say(console, f"\ncost, as far as it is known: ${made.cost_usd:.2f}")
-    say(console, f"\noutputs: {made.path}")
+    if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in made.outcomes.values()):
+        say(console, f"{counted(empty, 'answer')} without an image: --again asks anew", "yellow")
+    say_cost(console, made.cost_usd, (one.system for one in made.plans if one.cost_usd is None))
+    say(console, f"outputs: {made.path}")
+    say(console, f"next: echo-hf {'judge' if asked.judges else 'score'} {placed(config, runs)}")
     return told
 
 
@@ -151,6 +184,9 @@ def judge(
         "With --until: alpha holds over all pairs (bonferroni, unless given) or for each pair.",
     ),
     batch: int | None = choice(None, "With --until: samples a batch; 50 unless given.", min=1),
+    try_: int = choice(
+        0, "Send so many requests, show each with its answer, and keep nothing.", "--try", min=0
+    ),
     import_: Path | None = choice(
         None, "Ask nobody: take in what others have measured, a file or a folder.", "--import"
     ),
@@ -162,11 +198,14 @@ def judge(
     limit: Limit = None,
     budget: Budget = None,
     dry_run: DryRun = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
     runner: Runner = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Have models rate outputs; stored answers are reused."""
     from echo_hf.cli.evaluation_view import show_imported, show_judged
+    from echo_hf.cli.trial_view import show_trials, trials_json
     from echo_hf.judging import judge as judging
     from echo_hf.systems.benchmark import load_evaluation
 
@@ -192,17 +231,29 @@ def judge(
     verb = judging.applicability if applicability else asking
     if import_ or format_:
         others = judges or rubric or applicability or pairwise or until or chosen
-        if import_ is None or format_ is None or others or limit or budget or runner:
+        asked = limit or budget or runner or again or keep_going or try_
+        if import_ is None or format_ is None or others or asked:
             raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
         from echo_hf.judging.imports import import_judgements
 
         taken = import_judgements(config, import_, runs=runs, format=format_, dry_run=dry_run)
         show_imported(terminal(), taken)
         return vars(taken)
+    if try_ and (until or dry_run or budget is not None or again or keep_going):
+        raise ConfigError(
+            "--try keeps nothing: leave out --until, --dry-run, --budget, --again, --keep-going"
+        )
     how: Told = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
-    with watching() as watch:
+    how |= {"again": again, "keep_going": keep_going, "tries": try_}
+    with watching(sums_up_calls=True) as watch:
         done = verb(load_evaluation(config).run_by(runner), **how, watch=watch)
+    if try_:
+        trials = trials_json(done.trials)
+        show_trials(watch.console, trials)
+        return {"path": None, "trials": trials}
     show_judged(watch.console, done)
+    if done.path is not None:
+        say(watch.console, f"next: echo-hf score {placed(config, runs)}")
     if until and dry_run:
         say(watch.console, "this is the most: --until decided can only stop earlier")
     return _judged(done)
@@ -228,26 +279,31 @@ def audit(
     again: bool = flag("--again", "Show the same once more: has a judge changed?"),
     budget: Budget = None,
     dry_run: DryRun = False,
-    runs: Runs = DEFAULT_RUNS,
+    keep_going: KeepGoing = False,
+    runs: Runs = None,
 ) -> Told:
     """Report whether judges notice blank or shuffled images. Unchanged and renamed ones, too."""
     from echo_hf.cli.evaluation_view import show_audited
     from echo_hf.judging.audit import audit as audited
 
     how: Told = {"samples": samples, "again": again, "dry_run": dry_run, "budget_usd": budget}
-    with watching() as watch:
+    how |= {"keep_going": keep_going}
+    with watching(sums_up_calls=True) as watch:
         done = audited(config, runs=runs, judges=judges, watch=watch, **how)
     show_audited(watch.console, done)
     return {**_judged(done.asked), "judges": done.judges}
 
 
-def score(config: Evaluation, protocol: Protocol = None, runs: Runs = DEFAULT_RUNS) -> Told:
+def score(config: Evaluation, protocol: Protocol = None, runs: Runs = None) -> Told:
     """Compute win rates and the four metrics. They go into the run's results.json."""
-    from echo_hf.judging.board import show_scores
+    from echo_hf.judging.board import show_board, show_scores
     from echo_hf.judging.score import score as scored
 
-    path = scored(config, runs=runs, protocol=protocol).path
-    show_scores(terminal(), path)
+    path, console = scored(config, runs=runs, protocol=protocol).path, terminal()
+    (show_scores if console.details else show_board)(console, path)
+    if not console.details:
+        say(console, f"results: {path}")
+        say(console, f"next: echo-hf report {placed(config, runs)}")
     return _written(path)
 
 
@@ -269,7 +325,7 @@ def compare(
     confidence: float = choice(0.95, "Of each end of the interval."),
     split: str | None = choice(None, "Only this split."),
     markdown: Path | None = choice(None, "Write the table to this file, too."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Say whether a new system is worse than a base. Exit code 1 if so, 3 if undecided."""
     from echo_hf._infra.atomic import replaced_file
@@ -294,7 +350,7 @@ def agree(
     config: Evaluation,
     human: Path | None = choice(None, "Ranks (.jsonl or .csv) instead of the run's human.parquet."),
     protocol: Protocol = None,
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Measure how far judges agree with people. Figures go into the run's agreement.json."""
     from echo_hf.judging.board import show_agreement
@@ -321,7 +377,7 @@ def rank(
     host: str = choice("127.0.0.1", "Address to listen on."),
     port: int = choice(7860, "0: any that is free.", min=0, max=65535),
     anyone: bool = flag("--anyone", "Allow ranking without passwords on another HOST."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> None:
     """Have people rank outputs in their browsers. The systems' names stay hidden."""
     from echo_hf.apps.page import Place, check_installed
@@ -350,7 +406,7 @@ def rank(
 def report(
     config: Evaluation,
     single_file: bool = flag("--single-file", "Put the images into the page; up to 200 samples."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> None:
     """Write an HTML page with all results. It opens without a server."""
     from echo_hf.cli.evaluation_view import show_report
@@ -366,7 +422,7 @@ def export(
         str, option("--to", "csv, every-eval-ever, inspect, hub-eval, lmms-eval or croissant.")
     ],
     organization: str | None = choice(None, "Who ran it, as every-eval-ever names it."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Write figures, ratings and outputs in formats of others."""
     from echo_hf.report.export import export as written
@@ -384,7 +440,7 @@ def analyze(
     config: Annotated[
         str, typer.Argument(help="The YAML file; or the folder of a release, or ORG/NAME@TAG.")
     ],
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Analyze prompts, feedback and activity. Figures go into the run's analysis.json."""
     from echo_hf.cli.evaluation_view import show_analysis

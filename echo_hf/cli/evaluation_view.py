@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say, show_table
+from echo_hf._infra.console import MORE, plain_table, say, say_under, show_table
 from echo_hf._infra.text import counted, disarmed, escaped, in_place, percent, plain, rounded
 from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.planner import UNKNOWN, Expected, Range, shown_dollars, shown_time
@@ -20,7 +21,7 @@ from echo_hf.judging.board import judge_names
 from echo_hf.judging.judge import BASIS
 from echo_hf.judging.session import Answered, JudgingPlan, JudgingResult
 from echo_hf.judging.trust import drift_said
-from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated, Unscored
+from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated, Unscored, unusable_in
 from echo_hf.systems.generate import Generated, SystemListing
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from echo_hf.judging.gate import Compared
     from echo_hf.judging.imports import Imported
     from echo_hf.report.analysis.analyze import Analyzed
+    from echo_hf.report.analysis.result import Analysis, Estimate
     from echo_hf.report.evaluation import PlannedWork
     from echo_hf.report.report import Report
 
@@ -39,6 +41,8 @@ MEANINGS = {
     str(reason): reason.meaning for kind in (Failed, Unrated, NotAudited) for reason in kind
 }
 LONGEST_REASON = 300
+MOST_FOUND = 4
+PRICED = "give `price` (a system) or usd_per_million_*_tokens (an engine)"
 Rows = list[tuple[str | Text, ...]]
 
 
@@ -86,11 +90,22 @@ def outcome_table(generated: Generated) -> Table:
 
 def show_planned(console: Console, plan: Sequence[PlannedWork]) -> None:
     rows: Rows = [
-        (Text(one.who, "bold"), one.about, f"{one.todo:,}", f"{one.stored:,}", *_takes(one))
+        (
+            Text(one.who, "bold"),
+            one.about,
+            f"{'up to ' if one.at_most else ''}{one.todo:,}",
+            f"{one.stored:,}",
+            *_takes(one),
+        )
         for one in plan
+        if one.todo
     ]
     heads = ("", "about", "to ask", "stored", *TAKES)
-    console.print(plain_table(*heads, left=ABOUT, rows=rows))
+    if rows:
+        console.print(plain_table(*heads, left=ABOUT, rows=rows))
+    else:
+        stored = sum(one.stored for one in plan)
+        say(console, f"nothing is left to ask: {stored:,} outputs and answers are stored", "dim")
     places = (in_place(one.who, one.in_place_of) for one in plan if one.in_place_of)
     for said in dict.fromkeys(places):
         say(console, said, "dim")
@@ -109,30 +124,37 @@ def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
 def _takes(one: Any) -> tuple[str, str]:
     """The price and the time of work that is expected."""
     found: Expected = one.expected
-    is_bare = found.gpu and found.cost_usd == 0  # whatever the GPU costs
-    usd = NOTHING if is_bare else shown_dollars(found.usd)
+    usd = NOTHING if found.cost_usd == 0 else shown_dollars(found.usd)
+    if found.seconds is not None and not found.seconds.likely:
+        return usd, NOTHING
     return usd, f"{shown_time(found.seconds)}{' GPU' if found.gpu and found.seconds else ''}"
 
 
 def say_expected(console: Console, every: Sequence[tuple[str, Expected]]) -> None:
     """What the work of all takes together, and what that rests on."""
     unpriced = dict.fromkeys(who for who, one in every if one.usd is None)
-    untimed = dict.fromkeys(who for who, one in every if one.seconds is None)
-    usd = shown_dollars(Range.total(one.usd for _, one in every if one.usd))
+    is_untimed = any(one.seconds is None for _, one in every)
+    dollars = Range.total(one.usd for _, one in every if one.usd)
     times = [(one.seconds, one.gpu) for _, one in every if one.seconds]
-    seconds = shown_time(Range.total(one for one, _ in times))
+    time = Range.total(one for one, _ in times)
+    usd, seconds = shown_dollars(dollars), shown_time(time)
     on_gpu = Range.total(one for one, gpu in times if gpu)
     own = f", of that {shown_time(on_gpu)} of your own GPU" if on_gpu.high else ""
-    least = ["at least " if missing else "about " for missing in (unpriced, untimed)]
-    say(console, f"in all {least[0]}{usd}; {least[1]}{seconds} one after the other{own}")
+    parts = [
+        f"{'at least' if unknown else 'about'} {amount}"
+        for amount, unknown, likely in (
+            (usd, unpriced, dollars.likely),
+            (f"{seconds} one after the other{own}", is_untimed, time.likely),
+        )
+        if likely
+    ]
+    if parts:
+        say(console, f"in all {'; '.join(parts)}")
     if unpriced:
-        names = ", ".join(unpriced)
-        say(console, f"no price is known of {names}: give a system `price`, an engine", "yellow")
-        say(console, "usd_per_million_prompt_tokens and usd_per_million_completion_tokens")
-    if untimed:
-        say(console, f"how long {', '.join(untimed)} will take is not known", "yellow")
-    for basis in dict.fromkeys(one.basis for _, one in every if one.basis):
-        names = ", ".join(dict.fromkeys(who for who, one in every if one.basis == basis))
+        say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICED}")
+    known = [(who, one) for who, one in every if one.usd or one.seconds]
+    for basis in dict.fromkeys(one.basis for _, one in known if one.basis):
+        names = ", ".join(dict.fromkeys(who for who, one in known if one.basis == basis))
         say(console, f"{names}: {basis}", "dim")
 
 
@@ -163,6 +185,9 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
             if outcome != Outcome.OK:
                 line = f"{one.who} {one.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
                 say(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
+        if unusable := unusable_in(one.outcomes):
+            said = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
+            say(console, f"{one.who} {one.rubric}: {said}", "yellow")
     for split, found in judged.decisions.items():
         say(console, f"{split}: {found.said}")
         if found.undecided:
@@ -175,9 +200,16 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
         say(console, f"saved: {calls:,} calls{priced}")
     if judged.spent:
         say(console, SPENT, "yellow")
-    if judged.cost_usd is not None:
-        say(console, f"cost, as far as it is known: ${judged.cost_usd:.2f}")
+    say_cost(console, judged.cost_usd, (one.who for one in judged.answered if one.unpriced))
     say(console, f"{judged.path.stem}: {judged.path}")
+
+
+def say_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str]) -> None:
+    """What calls have cost, and of whom nobody knows it; nothing where nobody was paid."""
+    if cost_usd:
+        say(console, f"cost: ${cost_usd:,.2f}")
+    if names := ", ".join(dict.fromkeys(unpriced)):
+        say_under(console, "no price", f"known for {names}: {PRICED}")
 
 
 def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
@@ -226,7 +258,7 @@ PASSED: Mapping[bool | None, tuple[str, str]] = {
 def show_audited(console: Console, audited: Audited) -> None:
     for judge, audit in audited.judges.items():
         mean = rounded(audit["mean_of_real_outputs"], 2)
-        say(console, f"{judge}, by {audit['rubric']}: real outputs {mean}", "bold")
+        say(console, f"{judge}, by {audit['rubric']}: mean of real outputs {mean}", "bold")
         console.print(check_table(audit))
         noise, use = audit["noise"], audit["scale_use"]
         alike = f"{percent(noise['equal'])} of {noise['samples']} rated alike"
@@ -237,7 +269,7 @@ def show_audited(console: Console, audited: Audited) -> None:
             say(
                 console,
                 f"its {use['ratings']:,} ratings: {percent(use['at_ceiling'])} at the top of the "
-                f"scale, {rounded(use['entropy'], 2)} bits, {percent(use['ties'])} of "
+                f"scale, {rounded(use['entropy'], 2)} bits of entropy, {percent(use['ties'])} of "
                 f"{use['pairs']:,} pairs tied",
             )
         console.print()
@@ -283,7 +315,8 @@ def compared_parts(done: Compared) -> tuple[str, str, dict[str, str], list[str]]
         "margin": f"{found.margin:g}",
     }
     there = f"{found.base_n:,} of {done.base}, {found.new_n:,} of {done.new}"
-    notes = [f"of {counted(done.prompts, 'prompt')} there are {there}"]
+    is_whole = found.base_n == found.new_n == done.prompts
+    notes = [] if is_whole else [f"of {counted(done.prompts, 'prompt')} there are {there}"]
     if done.judges:
         notes.append(f"judged by {', '.join(judge_names(done.judges, done.failed))}")
     if found.reason:
@@ -339,16 +372,58 @@ def show_report(console: Console, written: Report) -> None:
 
 
 def show_analysis(console: Console, done: Analyzed) -> None:
-    found, lacks = done.analysis, dict[str, str | None]()
-    lacks |= {f"not fetched: {name}": why for name, why in found.not_fetched.items()}
-    for name, part in found.parts.items():
-        if part.reason is not None:
-            lacks[f"no {name}, {part.reason}"] = part.detail
+    """What people complain of and ask for, in which languages; then what could not be found."""
+    found = done.analysis
+    say(console, f"{found.name}: {counted(found.samples, 'sample')}", "bold")
+    for name, said in findings(found):
+        say_under(console, f"{name:<16}", said)
+    for name, why in found.not_fetched.items():
+        say_under(console, f"not fetched: {plain(name)}:", plain(why, LONGEST_REASON), "yellow")
+    lacks: dict[str, str | None] = {
+        f"no {name}, {part.reason}": part.detail
+        for name, part in found.parts.items()
+        if part.reason
+    }
     if found.tasks.found and found.tasks.found.no_references:
         lacks["no tasks of references"] = found.tasks.found.no_references
     for one in found.open_tasks.found.compared if found.open_tasks.found else ():
         if one.untold:
             lacks[f"no new tasks beside {plain(one.name)}"] = one.untold
-    for what, why in lacks.items():
-        say(console, f"{what}: {plain(why, LONGEST_REASON)}", "yellow")
+    if getattr(console, "details", True):
+        for what, detail in lacks.items():
+            say_under(console, f"{what}:", plain(detail, LONGEST_REASON), "dim")
+    elif lacks:
+        say(console, f"{counted(len(lacks), 'part')} not computed: {MORE}", "dim")
     say(console, f"analysis: {done.path}; `echo-hf report` shows it")
+
+
+def findings(found: Analysis) -> Iterator[tuple[str, str]]:
+    """The findings of an analysis that a line can hold, each with its name."""
+    if failures := found.failures.found:
+        most = (f"{one.keyword} {one.comments:,}" for one in failures.keywords[:MOST_FOUND])
+        yield "failures named", ", ".join(map(plain, most)) or "none"
+    if tasks := found.tasks.found:
+        most = (f"{one.task} {percent(one.share)}" for one in tasks.counts)
+        yield "tasks", ", ".join(islice(map(plain, most), MOST_FOUND))
+    if phrased := found.open_tasks.found:
+        most = (f"{one.phrase} {one.samples:,}" for one in phrased.groups[:MOST_FOUND])
+        yield "in own words", ", ".join(map(plain, most)) or "none"
+    for spoken in (found.languages.found or ())[:1]:
+        counts = Counter(spoken.prompts).most_common(MOST_FOUND)
+        yield "languages", ", ".join(f"{plain(name)} {count:,}" for name, count in counts)
+    for one in found.diversity.found or ():
+        beside = "" if one.ratio is None else f", the benchmark has {_ratio(one.ratio)} as many"
+        expected = rounded(one.expected.value, 0)
+        said = f"{expected} different ones in {one.at:,} prompts of {plain(one.name)}{beside}"
+        yield "first bigrams", said
+    for alike in (found.near_duplicates.found or ())[:1]:
+        said = f"{alike.in_clusters:,} of {alike.prompts:,} prompts, in {alike.clusters:,} groups"
+        yield "near-duplicates", said
+    if since := found.since.found:
+        moved = (f"{one.name} {100 * one.change:+.1f} points" for one in since.tasks.moved)
+        said = ", ".join(islice(map(plain, moved), MOST_FOUND)) or "nothing"
+        yield f"since {plain(since.name)}", said
+
+
+def _ratio(ratio: Estimate) -> str:
+    return NOTHING if ratio.value is None else f"{ratio.value:.2f} times"

@@ -6,7 +6,7 @@ import datetime
 import logging
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from echo_hf._infra.console import say
-from echo_hf._infra.text import plain
+from echo_hf._infra.console import MORE, say, say_under
+from echo_hf._infra.text import counted, plain
 from echo_hf.builder.steps import STAGES, stage_class
+from echo_hf.errors import ReleaseError
 from echo_hf.pipeline.progress import TOLD, ProgressListener
-from echo_hf.reasons import Doubt, Failed, Notice, Reject, Unfetched
+from echo_hf.reasons import Doubt, Failed, Notice, Outcome, Reject, Unfetched, unusable_in
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
@@ -27,7 +28,9 @@ LONGEST_PLACE = 60
 LONGEST_REMARK = 400
 LONGEST_ANSWER = 160
 MOST_PLACES = 2
+MOST_REASONS = 5
 MOST_FAILED = 0.2  # a share of a stage's requests
+FAILURES = frozenset(map(str, Failed))
 NOT_A_FAILURE = frozenset({Failed.NEEDS_MODEL, Failed.NOT_ANSWERED})
 SECONDS_BETWEEN_LINES = 30
 KINDS = (Reject, Failed, Notice, Doubt, Unfetched)
@@ -36,19 +39,41 @@ MEANINGS = {str(reason): reason.meaning for kind in KINDS for reason in kind}
 logger = logging.getLogger(__name__)
 
 
-class Watch(ProgressListener):
-    """Shows a run while it goes on; to be left as a context, so that the cursor comes back."""
+class Loss(NamedTuple):
+    """The rows that do not go on, or are damaged, for a reason: each counts once."""
 
-    def __init__(self, console: Console) -> None:
-        self.console = console
+    rows: str
+    reason: str
+    keys: Sequence[str]
+
+    @property
+    def failed(self) -> bool:
+        return self.reason in FAILURES and self.reason not in NOT_A_FAILURE
+
+    def __str__(self) -> str:
+        return counted(len(self.keys), self.rows.removesuffix("s"))
+
+
+class Watch(ProgressListener):
+    """Shows a run while it goes on; to be left as a context, so that the cursor comes back.
+
+    Without details, of all stages only those are shown that failed, or called a model; the second
+    not where a verb sums up the calls itself.
+    """
+
+    def __init__(
+        self, console: Console, *, details: bool = True, sums_up_calls: bool = False
+    ) -> None:
+        self.console, self.details, self._sums_up_calls = console, details, sums_up_calls
         self.stats: list[StageStats] = []
+        self._losses: list[Loss] = []
         self._totals: dict[str, int] = {}
         self._bar: Progress | None = None
         self._last_line = time.monotonic()
 
     def started(self, what: str, total: int, plan: object) -> None:
         self._totals[what] = total
-        if said := str(plan):
+        if self.details and (said := str(plan)):
             say(self.console, f"{what:<12}{said}", "dim")
 
     def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
@@ -69,7 +94,7 @@ class Watch(ProgressListener):
     def noticed(self, remark: str) -> None:
         self._stop()
         logger.info("note: %s", remark, extra=TOLD)
-        say(self.console, f"note: {plain(remark, LONGEST_REMARK)}", "yellow")
+        say_under(self.console, "note:", plain(remark, LONGEST_REMARK), "yellow")
 
     def finished(self, result: object) -> None:
         from echo_hf.pipeline.result import StageResult
@@ -77,13 +102,35 @@ class Watch(ProgressListener):
 
         self._stop()
         if not isinstance(result, StageResult):
-            say(self.console, str(result))
+            entries = getattr(result, "entries", ())  # of a system: what became of each task
+            if self.details or not entries or any(one.outcome != Outcome.OK for one in entries):
+                say(self.console, str(result))
             return
         self.stats.append(result.stats)
         aside = (result.rejects, result.quarantine, result.notices)
-        self.show_stage(result.stats, [arrow_rows(rows) for rows in aside])
+        tables = [arrow_rows(rows) for rows in aside]
+        self._losses += losses_of(result.stats, tables)
+        self.show_stage(result.stats, tables)
 
     def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
+        cause, unusable = commonest_failure(stats, aside[1]), unusable_in(stats.quarantined)
+        calls = 0 if self._sums_up_calls else stats.fill.calls
+        if not (self.details or cause or unusable or calls):
+            return
+        self.show_line(stats)
+        for counts in (stats.rejected, stats.quarantined, stats.noted) if self.details else ():
+            for reason, count in counts.items():
+                rows = len(keys_noted(aside, reason)) or count
+                times = f" ({count:,} times)" if rows < count else ""
+                meaning = f"{reason}: {MEANINGS.get(reason, '')}{times}{places(aside, reason)}"
+                say_under(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
+        if cause:
+            say_under(self.console, f"{'':<11}", cause, "yellow")
+        if unusable:
+            said = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
+            say(self.console, f"{'':<12}{said}", "yellow")
+
+    def show_line(self, stats: StageStats) -> None:
         line = Text.assemble(
             (f"{stats.stage:<12}", "bold"),
             f"{stats.rows_in:>9,} {stats.reads:<8} → {stats.kept:>9,} {stats.makes:<8}",
@@ -92,13 +139,26 @@ class Watch(ProgressListener):
         if stats.fill.requests:
             line.append(f"   {stats.fill}", "dim")
         self.console.print(line, soft_wrap=True)
-        for counts in (stats.rejected, stats.quarantined, stats.noted):
-            for reason, count in counts.items():
-                meaning = MEANINGS.get(reason, "")
-                loss = f"{'':<12}{count:>9,} {reason}: {meaning}{places(aside, reason)}"
-                say(self.console, loss, "dim")
-        if cause := commonest_failure(stats, aside[1]):
-            say(self.console, f"{'':<12}{cause}", "yellow")
+
+    def losses(self) -> list[Loss]:
+        """The rows that do not go on, by reason; what failed first, then the commonest."""
+        keys: dict[tuple[str, str], dict[str, None]] = {}
+        for loss in self._losses:
+            keys.setdefault((loss.rows, loss.reason), {}).update(dict.fromkeys(loss.keys))
+        losses = [Loss(*named, list(every)) for named, every in keys.items()]
+        return sorted(losses, key=lambda loss: (not loss.failed, -len(loss.keys)))
+
+    def show_losses(self, losses: Sequence[Loss]) -> None:
+        """The first reasons why rows do not go on; what failed is yellow."""
+        for loss in losses[:MOST_REASONS]:
+            number, _, rows = str(loss).partition(" ")
+            said = f"{loss.reason}: {MEANINGS.get(loss.reason, '')}{shown_places(loss.keys)}"
+            style = "yellow" if loss.failed else "dim"
+            say_under(self.console, f"{number:>9} {rows:<8}", said, style)
+        if others := losses[MOST_REASONS:]:
+            rest = sum(len(loss.keys) for loss in others)
+            reasons = counted(len(others), "other reason")
+            say(self.console, f"{rest:>9,} more, for {reasons}: {MORE}", "dim")
 
     def headlines(self) -> list[str]:
         """The paper's figures for the run: what each stage says of itself."""
@@ -106,16 +166,13 @@ class Watch(ProgressListener):
         said = (stage_class(name).headline(by_name) for name in STAGES if name in by_name)
         return [sentence for sentence in said if sentence]
 
-    def funnel(self) -> None:
-        self.console.print()
-        for sentence in self.headlines():
-            say(self.console, sentence)
-
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._stop()
+        if kind is not None and issubclass(kind, ReleaseError) and not self.details:
+            self.show_losses(self.losses())  # which the error speaks of
 
     def _show_bar(self, what: str, done: int, total: int, said: str) -> None:
         bar = self._bar  # which a lost node, noticed in another thread, may take away meanwhile
@@ -141,6 +198,13 @@ class Watch(ProgressListener):
             bar.stop()
 
 
+def losses_of(stats: StageStats, aside: Sequence[pa.Table]) -> list[Loss]:
+    """What a stage rejected or failed on, and what was wrong in the records that are taken in."""
+    lost = {**stats.rejected, **stats.quarantined}
+    lost |= stats.noted if stats.stage == STAGES[0] else {}
+    return [Loss(stats.reads, name, keys_noted(aside, name)) for name in lost]
+
+
 def commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | None:
     """Why most of a stage's calls failed, and an example, where more than a fifth of them did."""
     counts = {name: n for name, n in stats.quarantined.items() if name not in NOT_A_FAILURE}
@@ -154,17 +218,25 @@ def commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | None:
     return f"{failed:,} failed, {counts[name]:,} of them {name} ({MEANINGS[name]}){such}"
 
 
+def keys_noted(aside: Sequence[pa.Table], reason: str) -> list[str]:
+    """The keys of the rows that a stage met a reason in, each once."""
+    rejects, quarantine, _ = aside
+    columns = (rejects.column_names[0], quarantine.column_names[0], "_parent")
+    keys: dict[str, None] = {}
+    for rows, column in zip(aside, columns, strict=True):
+        of_reason = rows[column].filter(pc.equal(rows["_reason"], reason))
+        if pa.types.is_list(of_reason.type):
+            of_reason = pc.list_flatten(of_reason)
+        keys |= dict.fromkeys(pc.unique(of_reason).to_pylist())
+    return list(keys)
+
+
 def places(aside: Sequence[pa.Table], reason: str) -> str:
     """Where a stage met a reason: the first places, so that a user knows where to look."""
-    rejects, quarantine, _ = aside
-    keys = (rejects.column_names[0], quarantine.column_names[0], "_parent")
-    every: dict[str, None] = {}
-    for rows, key in zip(aside, keys, strict=True):
-        found = rows[key].filter(pc.equal(rows["_reason"], reason))
-        if pa.types.is_list(found.type):
-            found = pc.list_flatten(found)
-        # Several remarks about one place are one place: cut the list only after that.
-        every |= dict.fromkeys(pc.unique(found).slice(0, MOST_PLACES + 1).to_pylist())
-    shown = [plain(place, LONGEST_PLACE) for place in list(every)[:MOST_PLACES]]
-    more = ", ..." if len(every) > MOST_PLACES else ""
+    return shown_places(keys_noted(aside, reason))
+
+
+def shown_places(keys: Sequence[str]) -> str:
+    shown = [plain(key, LONGEST_PLACE) for key in keys[:MOST_PLACES]]
+    more = ", ..." if len(keys) > MOST_PLACES else ""
     return f" ({', '.join(shown)}{more})" if shown else ""

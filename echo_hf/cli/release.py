@@ -11,7 +11,6 @@ import typer
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.cli.verb import (
-    DEFAULT_RUNS,
     ConfigFile,
     PartlyDoneError,
     Runs,
@@ -20,13 +19,16 @@ from echo_hf.cli.verb import (
     choice,
     flag,
     option,
+    placed,
     watching,
 )
 from echo_hf.errors import ConfigError, EchoError, HubError
 
 
 def publish(
-    release: Annotated[Path, typer.Argument(help="Folder of a release, as `build` writes it.")],
+    release: Annotated[
+        Path, typer.Argument(help="Folder of a release, as `build` writes it; or a run or config.")
+    ],
     repo_id: Annotated[str, option(None, "Dataset repository: ORGANISATION/NAME.")],
     tag: Annotated[str, option(None, "Names the revision: one target at one time.")],
     previous: str | None = choice(
@@ -39,28 +41,39 @@ def publish(
     allow_unscreened: bool = flag(
         "--allow-unscreened", "Publish samples that no safety model saw."
     ),
+    dry_run: bool = flag("--dry-run", "Only list the files, and what would change on the Hub."),
 ) -> Told:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
     from echo_hf.hub import publish as hub
+    from echo_hf.systems.benchmark import release_of
 
     console = terminal()
     how: Told = {"previous": previous, "create_pr": create_pr, "private": private}
     how |= {"message": message, "allow_rules": allow_rules, "allow_unscreened": allow_unscreened}
     told = partial(say, console, style="dim")
-    published = hub.publish(release, repo_id, tag, **how, progress=told)
+    if dry_run:
+        from echo_hf.cli.build_view import show_publication
+
+        for name in ("create_pr", "private", "message"):  # of what is sent, which is nothing
+            del how[name]
+        planned = hub.plan_publication(release, repo_id, tag, **how, progress=told)
+        show_publication(console, planned)
+        return vars(planned)
+    published = hub.publish(release_of(release), repo_id, tag, **how, progress=told)
     say(console, hub.summary(published))
     return vars(published)
 
 
 def diff(
-    a: Annotated[str, typer.Argument(help="The first release: folder or ORG/NAME@TAG.")],
+    a: Annotated[str, typer.Argument(help="The first release: folder, run or ORG/NAME@TAG.")],
     b: Annotated[str, typer.Argument(help="Another one.")],
 ) -> Told:
     """Compare two releases: samples, causes, drift, scores."""
     from echo_hf.cli.build_view import show_diff
     from echo_hf.hub import diff as releases
+    from echo_hf.systems.benchmark import release_of
 
-    found = releases.diff(a, b)
+    found = releases.diff(release_of(a), release_of(b))
     show_diff(terminal(), found)
     return found.as_json()
 
@@ -78,12 +91,15 @@ def hydrate(
     from echo_hf.config.sections import Posts
     from echo_hf.hub import hydrate as hydrating
     from echo_hf.hub.hydrate import show_hydration
+    from echo_hf.systems.benchmark import release_of
 
+    if not posts and source == "jsonl":
+        raise ConfigError("nothing says where the posts are: name their file with --posts")
     paths: list[Path | None] = [*posts] if posts else [None]
     files = [Posts.model_construct(source=source, path=path) for path in paths]
     with watching() as watch:
         hydration = hydrating.hydrate(
-            release,
+            release_of(release),
             to,
             files,
             images=pictures,
@@ -103,7 +119,7 @@ def schedule(
         None, "With --once: folder where runs are kept between turns, such as a mounted bucket."
     ),
     dry_run: bool = flag("--dry-run", "With --once: only show each step, its cost and its time."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> Told:
     """Keep a benchmark current: collect, build, evaluate, propose."""
     from echo_hf.schedule import turn as loop
@@ -133,7 +149,7 @@ def schedule(
     return vars(done)
 
 
-def _planned_turn(config: Path, runs: Path) -> Told:
+def _planned_turn(config: Path, runs: Path | None) -> Told:
     from echo_hf.cli.build import build, collect
     from echo_hf.cli.evaluate import eval_
     from echo_hf.collect.crawl import searches
@@ -182,7 +198,7 @@ def forget(
     urls: Annotated[list[str], typer.Argument(help="Addresses of posts.")],
     repo_id: str | None = choice(None, "ORG/NAME on the Hub: say which tags still hold them."),
     delete_tags: bool = flag("--delete-tags", "Delete those tags, with --repo-id."),
-    runs: Runs = DEFAULT_RUNS,
+    runs: Runs = None,
 ) -> None:
     """Permanently remove posts from a run, and all made of them."""
     from echo_hf.apps.takedown import forget as forgotten
@@ -192,6 +208,6 @@ def forget(
         raise HubError("--delete-tags needs --repo-id ORG/NAME: whose tags?")
     console = terminal()
     taken = forgotten(urls, config, runs=runs)
-    show_removal(console, taken, config)
+    show_removal(console, taken, placed(config, runs))
     if repo_id:
         show_holding(console, repo_id, taken.urls, delete=delete_tags)

@@ -18,9 +18,9 @@ import typer
 import yaml
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say, terminal
-from echo_hf.cli.verb import DEFAULT_RUNS, PartlyDoneError, Runs, Told, choice, watching
-from echo_hf.errors import ConfigError, UnknownSizeError, install_command, unknown
+from echo_hf._infra.console import plain_table, say, say_under, terminal
+from echo_hf.cli.verb import LOCAL_SERVER, PartlyDoneError, Runs, Told, choice, watching
+from echo_hf.errors import ConfigError, EngineError, UnknownSizeError, install_command, unknown
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -31,10 +31,12 @@ CHOICES = {
     "benchmark": "a config that builds a benchmark from posts, and a few posts to try it on",
     "comparison": "a config that compares image systems on a benchmark, with images you have",
 }
-EXAMPLE_SERVER = "http://127.0.0.1:8000/v1"
+EXAMPLE_MODEL = "Qwen/Qwen2.5-VL-32B-Instruct"
+MOST_NAMED = 10
 REMARKS = {
-    "benchmark": "no GPU and no server was found: rules read the posts, which is good for a trial; "
-    "the file has other engines",
+    "benchmark": "no GPU and no server was found: rules read what posts mark, such as "
+    '"Prompt: a fox" or an ALT text "output: a fox", and leave the rest to a model; the file has '
+    "other engines",
     "comparison": "no GPU and no server was found, so no judge is named: metrics need none, win "
     "rates need one; the file has three to choose from",
 }
@@ -58,7 +60,7 @@ FLAT = "ID.png, named by sample id, with any suffix of an image"
 TABLE = "a CSV with the columns id and path, below its own folder"
 
 
-def quickstart(runs: Runs = DEFAULT_RUNS) -> None:
+def quickstart(runs: Runs = None) -> None:
     """Build and evaluate the bundled benchmark, without a model."""
     from echo_hf.quickstart.run import show
 
@@ -87,10 +89,10 @@ def engines(
         state = Text("ready", "green")
         if needs.chooses:
             one["takes"] = taken = needs.chooses()
-            state = Text(f"takes {taken}", "green") if taken else Text("finds neither", "yellow")
+            state = Text(f"takes {taken}", "green") if taken else Text("finds neither", "dim")
         elif needs.missing:
             install = install_command(str(needs.extra))
-            state = Text(f"{', '.join(needs.missing)} missing: {install}", "yellow")
+            state = Text(f"{', '.join(needs.missing)} missing: {install}", "dim")
         table.add_row(Text(name, "bold"), Text(needs.about), state)
         told.append(one)
     terminal().print(table)
@@ -165,14 +167,21 @@ def systems(
 def init(
     what: Annotated[str | None, typer.Argument(help=f"{' or '.join(CHOICES)}.")] = None,
     folder: Annotated[Path, typer.Argument(help="Where to write; made if need be.")] = Path(),
-    from_images: list[str] | None = choice(
+    images: list[str] | None = choice(
         None,
         "NAME=FOLDER with an image for each sample, named by its id, such as ID.png; or "
         "NAME=FILE.csv with the columns id and path. For a comparison; may be repeated.",
+        "--images",
         "--from-images",
     ),
     benchmark: str | None = choice(
-        None, "Folder of a release, or ORG/NAME@TAG; else the quickstart's release."
+        None, "Folder of a release or run, or ORG/NAME@TAG; else the quickstart's release."
+    ),
+    judge: str | None = choice(
+        None, "Server of a model that judges, instead of OPENAI_BASE_URL. For a comparison."
+    ),
+    server_model: str | None = choice(
+        None, "Model of the server; else the only one that it has.", "--model"
     ),
     model: str | None = choice(
         None, "Name of a new model: the config of its release, from that --from.", "--next"
@@ -190,8 +199,8 @@ def init(
     release, from that of the last one.
     """
     is_next = model is not None or last is not None or released is not None
-    if (from_images or benchmark) and (is_next or what == "benchmark"):
-        raise ConfigError("--from-images and --benchmark go with `echo-hf init comparison`")
+    if (images or benchmark or judge) and (is_next or what == "benchmark"):
+        raise ConfigError("--images, --benchmark and --judge go with `echo-hf init comparison`")
     if is_next:
         if what not in (None, "benchmark"):
             if folder != Path() or what == "comparison":
@@ -206,23 +215,24 @@ def init(
     if what not in CHOICES:
         raise ConfigError(unknown("config", what, CHOICES, "init"))
     config = _free(folder / f"{what}.yaml")
-    fields, remarks = _machine(what)
-    fields |= {"file": shlex.quote(str(config)), "schema": _schema()}
+    fields, remarks = machine(what, judge, server_model)
+    fields |= {"file": shlex.quote(str(config)), "schema": schema()}
     if what == "benchmark":
+        fields["name"] = _name_of(folder, what, "lumen-2026-03")
         following, written = f"build {fields['file']}", dict(_example_posts(folder))
     else:
-        following = f"eval {fields['file']}{'' if from_images else f' --limit {EXAMPLES}'}"
-        more, written, said = _compared(folder, from_images or (), benchmark)
+        following = f"eval {fields['file']}{'' if images else f' --limit {EXAMPLES}'}"
+        more, written, said = compared(folder, images or (), benchmark)
         fields, remarks = fields | more, [*said, *remarks]
-    text = Template(_template(what)).substitute(fields)
+    text = Template(template(what)).substitute(fields)
     _write({config: text.encode(), **written}, folder, remarks, following)
 
 
-def _template(name: str) -> str:
+def template(name: str) -> str:
     return files("echo_hf.cli").joinpath(f"templates/{name}.yaml").read_text("utf-8")
 
 
-def _schema() -> str:
+def schema() -> str:
     return (Path(str(files("echo_hf.config"))) / "config.schema.json").as_uri()
 
 
@@ -238,7 +248,7 @@ def _write(
     for place in dict.fromkeys(one if one.parent == folder else one.parent for one in written):
         say(console, f"wrote {place}")
     for line in remarks:
-        say(console, line, "yellow")
+        say_under(console, "-", line)
     say(console, f"next: echo-hf {following}")
 
 
@@ -260,16 +270,16 @@ def _write_next(folder: Path, model: str | None, last: str | None, released: str
         raise ConfigError(told) from None
     found = successor(last, model.strip(), day)
     path, remarks = folder / f"{found.sections['name']}.yaml", list(found.remarks)
-    head = f"# yaml-language-server: $schema={_schema()}\n# {model}, after {found.last.name}"
+    head = f"# yaml-language-server: $schema={schema()}\n# {model}, after {found.last.name}"
     text = "".join(
         yaml.safe_dump({name: value}, sort_keys=False, allow_unicode=True, width=inf)
         for name, value in found.sections.items()
     ).replace("\n  aliases: []\n", f"\n  aliases: []  # {ALIASES}\n", 1)
     verb = "collect" if "\n  search:" in text else "build"
     if not found.engines:
-        fields, more = _machine("benchmark")
-        template = _template("benchmark")
-        text += Template(template[template.index("engines:") :]).substitute(fields)
+        fields, more = machine("benchmark")
+        whole = template("benchmark")
+        text += Template(whole[whole.index("engines:") :]).substitute(fields)
         remarks += more
     written = {path: f"{head}: made from {last}\n{text}".encode()}
     _write(written, folder, remarks, f"{verb} {shlex.quote(str(path))}")
@@ -284,33 +294,82 @@ def _free(path: Path) -> Path:
     return path
 
 
+def _name_of(folder: Path, what: str, other: str) -> str:
+    """What a config calls its run: as its folder, if that names a run and no run beside it."""
+    from echo_hf.config.checks import FOLDER_AND_TAG
+
+    own = folder.resolve().name if folder != Path() else ""
+    if any((folder / f"{name}.yaml").exists() for name in CHOICES if name != what):
+        own = f"{own}-{what}"
+    return _quoted(own if FOLDER_AND_TAG.fullmatch(own) else other)
+
+
 def _quoted(text: str) -> str:
     return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=inf).strip()
 
 
-def _machine(what: str) -> tuple[dict[str, str], list[str]]:
-    from echo_hf.config.checks import secrets_in
+def machine(
+    what: str, judge: str | None = None, model: str | None = None
+) -> tuple[dict[str, str], list[str]]:
+    """Who answers, by what this machine has or the judge that is named, and what to do first."""
     from echo_hf.engines.base import KEY, SERVER, engine_needs, has_gpu
+    from echo_hf.engines.server import Server
 
-    url = os.environ.get(SERVER)
-    if secret := next(secrets_in({SERVER: url}), None):
-        raise ConfigError(f"{secret}: a config holds no secret; set OPENAI_API_KEY to it instead")
-    there = {"vllm": has_gpu(), "server": url, "provider": os.environ.get(KEY), "rules": True}
+    url = _address("--judge", judge) or _address(SERVER, os.environ.get(SERVER))
+    if model and not url:
+        raise ConfigError(f"--model is of a server: add --judge URL, or set {SERVER}")
+    if judge:
+        Server(judge).check()
+    at_server = bool(judge or model)
+    there = {"vllm": not at_server and has_gpu(), "server": url}
+    there |= {"provider": os.environ.get(KEY), "rules": True}
     kind = next(name for name, is_there in there.items() if is_there)
-    used = {name: name == kind for name in there}
-    used |= {"openai": kind in ("server", "provider"), "some": kind != "rules"}
-    address, model = _quoted(url or EXAMPLE_SERVER), "Qwen/Qwen2.5-VL-32B-Instruct"
-    own = f"{{kind: openai, model: {model}, base_url: {address}}}"
-    hosted = "{kind: openai, model: gpt-6-luna, temperature: null}"
-    fields = {name: "" if is_used else "# " for name, is_used in used.items()}
-    fields |= {"own_server": own, "engine": hosted if kind == "provider" else own}
     if kind == "rules":
-        return fields, [REMARKS[what]]
+        return choices(kind), [REMARKS[what]]
     needs = engine_needs()["vllm" if kind == "vllm" else "openai"]
     remarks = [f"first: {install_command(str(needs.extra))}"] if needs.missing else []
-    if kind == "server":
-        remarks.append(f"model: write what {url!r} calls its own, which has to see images")
-    return fields, remarks
+    if kind != "server" or url is None:
+        return choices(kind), remarks
+    try:
+        name, said = served(url, model)
+    except (ConfigError, EngineError) as error:
+        if judge:
+            raise
+        return choices(kind, url), [*remarks, f"write its model into the file: {error}"]
+    return choices(kind, url, name), [*remarks, *said]
+
+
+def _address(where: str, url: str | None) -> str | None:
+    from echo_hf.config.checks import secrets_in
+
+    if secret := next(secrets_in({where: url}), None):
+        raise ConfigError(f"{secret}: a config holds no secret; set OPENAI_API_KEY to it instead")
+    return url
+
+
+def choices(kind: str, url: str = LOCAL_SERVER, model: str = EXAMPLE_MODEL) -> dict[str, str]:
+    """What the template of a config is filled in with: one of its choices, others as comments."""
+    used = {name: name == kind for name in ("vllm", "server", "provider", "rules")}
+    used |= {"openai": kind in ("server", "provider"), "some": kind != "rules"}
+    shown = model if model == EXAMPLE_MODEL else _quoted(model)
+    own = f"{{kind: openai, model: {shown}, base_url: {_quoted(url)}}}"
+    hosted = "{kind: openai, model: gpt-6-luna, temperature: null}"
+    fields = {name: "" if is_used else "# " for name, is_used in used.items()}
+    return fields | {"own_server": own, "engine": hosted if kind == "provider" else own}
+
+
+def served(url: str, model: str | None = None) -> tuple[str, list[str]]:
+    """The model that a server is asked for, which is its only one unless it is named."""
+    from echo_hf.engines.served import served_models
+
+    if model:
+        return model, []
+    only, *others = names = served_models(url)
+    if others:
+        listed = ", ".join(map(repr, names[:MOST_NAMED]))
+        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        raise ConfigError(f"{url!r} has the models {listed}{more}: choose one with --model NAME")
+    return only, [f"model: {only!r}, the only one of {url}; it has to see images"]
 
 
 def _example_posts(folder: Path) -> Iterator[tuple[Path, bytes]]:
@@ -326,16 +385,15 @@ def _example_posts(folder: Path) -> Iterator[tuple[Path, bytes]]:
     yield folder / "posts.jsonl", "".join(lines).encode()
 
 
-def _compared(
+def compared(
     folder: Path, given: Sequence[str], benchmark: str | None
 ) -> tuple[dict[str, str], dict[Path, bytes], list[str]]:
     """The systems of a comparison, images to go with them, and what to say of both."""
-    from echo_hf.builder.build import RUNS
-    from echo_hf.config.checks import FOLDER_AND_TAG
+    from echo_hf.config.runs import runs_folder
     from echo_hf.curate.splits import BENCHMARKS
-    from echo_hf.systems.benchmark import ON_HUB, Benchmark
+    from echo_hf.systems.benchmark import ON_HUB, Benchmark, release_of
 
-    place = benchmark or str(RUNS / "quickstart" / "release")
+    place = str(release_of(benchmark or runs_folder() / "quickstart" / "release"))
     is_here = Path(place).exists()
     if not is_here and not (benchmark and ON_HUB.fullmatch(benchmark)):
         raise ConfigError(
@@ -347,21 +405,20 @@ def _compared(
     for one in given:
         system = _source(one)
         if system.name in entries:
-            raise ConfigError(f"--from-images: two are called {system.name!r}: name each once")
+            raise ConfigError(f"--images: two are called {system.name!r}: name each once")
         said.append(_found(system, samples))
         entries[system.name] = _entry(system.name, system.parameters, folder)
     if not given:
         posted = folder / IMAGES / "posted"
         written = dict(_posted(samples, posted))
         if not written:
-            raise ConfigError(f"{place!r} shows no posted images: name yours with --from-images")
+            raise ConfigError(f"{place!r} shows no posted images: name yours with --images")
         entries["posted"] = _entry("posted", {"folder": posted, "layout": "flat"}, folder)
-        said.append(f"{posted} holds what was posted of {len(written)} samples")
+        said.append(f"system posted: what people posted, of {len(written)} samples")
     if len(entries) == 1:
         said.append("win rates compare systems: add a second one")
-    own = folder.resolve().name if folder != Path() else ""
     fields = {
-        "name": _quoted(own if FOLDER_AND_TAG.fullmatch(own) else "comparison"),
+        "name": _name_of(folder, "comparison", "comparison"),
         "benchmark": _quoted(_from(folder, Path(place)) if is_here else place),
         "systems": "".join(entries.values()).rstrip(),
     }
@@ -379,7 +436,7 @@ def _source(given: str) -> SystemConfig:
     is_table = path.suffix == ".csv" and path.is_file()
     if not place or not (is_table or path.is_dir()):
         raise ConfigError(
-            f"--from-images is {given!r}: expected NAME=FOLDER, with images named by sample id, or "
+            f"--images is {given!r}: expected NAME=FOLDER, with images named by sample id, or "
             "NAME=FILE.csv, with the columns id and path"
         )
     parameters = {"folder": str(path.parent if is_table else path), "layout": "flat"}
@@ -389,7 +446,7 @@ def _source(given: str) -> SystemConfig:
     try:
         return SystemConfig.model_validate({**known, "parameters": parameters})
     except ValidationError as error:
-        raise ConfigError(first_error(error, f"--from-images {given!r}", SystemConfig)) from None
+        raise ConfigError(first_error(error, f"--images {given!r}", SystemConfig)) from None
 
 
 def _entry(name: str, parameters: Mapping[str, Any], folder: Path) -> str:
@@ -422,7 +479,7 @@ def _found(config: SystemConfig, samples: Mapping[str, Dataset]) -> str:
     if lacks:
         said += f"; none of {', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}"
     if len(lacks) == len(every):
-        raise ConfigError(f"--from-images {said}")
+        raise ConfigError(f"--images {said}")
     return said
 
 

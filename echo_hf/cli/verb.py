@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from typer.core import TyperGroup
 from typer.models import ParameterInfo
 
 from echo_hf import __version__
-from echo_hf._infra.console import say_json, terminal
+from echo_hf._infra.console import DETAILS, say_json, terminal
 from echo_hf._infra.text import disarmed, plain
 from echo_hf.builder.steps import STAGES
 from echo_hf.errors import EchoError, GenerationError, unknown
@@ -29,6 +30,9 @@ from echo_hf.pipeline.progress import LOG, RUN_FOLDER, TOLD
 
 if TYPE_CHECKING:
     from echo_hf.cli.progress import Watch
+
+
+LOCAL_SERVER = "http://127.0.0.1:8000/v1"
 
 
 def option(name: str | None, said: str, **limits: Any) -> Any:
@@ -47,10 +51,32 @@ def choice(default: Any, said: str, *names: str, **limits: Any) -> Any:
 
 
 ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
-Runs = Annotated[Path, option(None, "Folder of runs; this one is named by its config.")]
-DEFAULT_RUNS = Path("runs")
+Runs = Annotated[
+    Path | None, option(None, "Folder of runs, instead of the config's or `runs` beside it.")
+]
 Runner = Annotated[
     str | None, option(None, "local or ray, instead of the config's: where the work is done.")
+]
+Again = Annotated[
+    bool, option("--again", "Ask again where an answer came that cannot be used, and nowhere else.")
+]
+KeepGoing = Annotated[
+    bool, option("--keep-going", "Go on where none of a model's answers can be used.")
+]
+Images = Annotated[
+    list[str] | None,
+    option(
+        "--images",
+        "NAME=FOLDER with an image for each sample, named by its id, such as ID.png; or "
+        "NAME=FILE.csv with the columns id and path. May be repeated.",
+    ),
+]
+JudgeAt = Annotated[
+    str | None,
+    option("--judge", "With --images: the server of a model that judges, such as " + LOCAL_SERVER),
+]
+JudgedBy = Annotated[
+    str | None, option("--model", "With --judge: its model; else the only one that it has.")
 ]
 Told = dict[str, Any]
 Verbose = Annotated[
@@ -60,7 +86,7 @@ Verbose = Annotated[
         "-v",
         count=True,
         show_default=False,
-        help="Tell of retries and first errors; -vv: each call.",
+        help="Print details: each stage, all figures, retries; -vv: each call.",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
@@ -114,10 +140,16 @@ class Verbs(TyperGroup):
         return found
 
 
-def watching() -> Watch:
+def placed(config: Path, runs: Path | None) -> str:
+    """A config as a command names it that finds the same run."""
+    return shlex.quote(str(config)) + (f" --runs {shlex.quote(str(runs))}" if runs else "")
+
+
+def watching(*, sums_up_calls: bool = False) -> Watch:
     from echo_hf.cli.progress import Watch  # which loads the tables
 
-    return Watch(terminal())
+    console = terminal()
+    return Watch(console, details=console.details, sums_up_calls=sums_up_calls)
 
 
 def name_of(function: Callable[..., object]) -> str:
@@ -145,6 +177,7 @@ def verb(function: Callable[..., Told | None]) -> Callable[..., None]:
         quiet, verbose = quiet or before["quiet"], verbose + before["verbose"]
         level = logging.ERROR if quiet else max(logging.WARNING - 10 * verbose, logging.DEBUG)
         told: Told | None = None
+        details = DETAILS.set(verbose > 0)
         try:
             with _printing(quiet=quiet, json=json), logged(name_of(function), level):
                 told = function(**given) or {}
@@ -152,6 +185,7 @@ def verb(function: Callable[..., Told | None]) -> Callable[..., None]:
             told = error.told
             raise
         finally:
+            DETAILS.reset(details)
             if json and told is not None:
                 say_json({"verb": name_of(function), **told})
 

@@ -70,7 +70,7 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
         kind = f"key in {parent}" if parent else "key"
         return unknown(kind, key, _known_keys(root, first["loc"][:-1]), place)
     if first["type"] == "missing":
-        return f"{place}: {where} is missing: field required"
+        return f"{place}: {_missing(every)}"
     said = _expected(first["type"], first["msg"])
     shown = first["input"]
     if not where:
@@ -80,6 +80,16 @@ def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> st
     is_whole = first["type"] == "value_error" and len(repr(shown)) > LONGEST_VALUE
     value = "" if is_secret or is_whole else f" is {shown_value(shown)}"
     return f"{place}: {where}{value}: {said}"
+
+
+def _missing(errors: Sequence[Any]) -> str:
+    """All keys that are missing, since who adds one of them has to add the others too."""
+    keys = (error["loc"] for error in errors if error["type"] == "missing")
+    names = [".".join(str(part) for part in key if part != "") for key in keys]
+    *others, last = dict.fromkeys(names)
+    if others:
+        return f"{', '.join(others)} and {last} are missing: fields required"
+    return f"{last} is missing: field required"
 
 
 def shown_value(value: Any) -> str:
@@ -250,6 +260,7 @@ StoredEngine = Annotated[EngineChoice, AfterValidator(_stored)]
 
 
 SUBSTITUTE = "substitute"
+UNKNOWN = "unknown"  # the developer of whom nobody said who it is
 ANSWERED_BY = "answered_by"  # in the provenance of outputs and ratings
 IMPORTED = "imported"  # the status of what was not asked here
 
@@ -263,6 +274,11 @@ class AnsweredBy(BaseModel):
     developer: str | None = None
     status: str | None = None
     stands_for: str | None = None
+
+    @property
+    def maker(self) -> str | None:
+        """Who made it, null where nobody says."""
+        return None if (self.developer or UNKNOWN).casefold() == UNKNOWN else self.developer
 
     @property
     def in_place_of(self) -> str | None:

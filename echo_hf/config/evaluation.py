@@ -5,9 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 from echo_hf.config.checks import (
+    UNKNOWN,
     AnsweredBy,
     File,
     Name,
@@ -235,7 +243,8 @@ class JudgeConfig(Section):
 
     Attributes:
         name: What the table of ratings calls it.
-        developer: Who made its model; systems of the same developer are looked at with care.
+        developer: Who made its model; systems of the same developer are looked at with care, not
+            those of an `unknown` one.
         status: `as_published`: the paper's own, still to be had; `substitute`: stands in for one
             that is gone; `current`: none of the paper's.
         stands_for: The paper's judge that it is, or stands in for.
@@ -262,8 +271,8 @@ class JudgeConfig(Section):
     """
 
     name: Name
-    developer: Words
-    status: Literal["as_published", "substitute", "current"]
+    developer: Words = UNKNOWN
+    status: Literal["as_published", "substitute", "current"] = "current"
     stands_for: Words | None = None
     note: Statement | None = None
     engine: StoredEngine
@@ -393,6 +402,8 @@ class Evaluated(Section):
 
     Attributes:
         name: Names the run's folder and, for a benchmark, the release's tag.
+        runs: Folder of runs, relative to the config; null for `runs` beside it. `--runs` and
+            ECHO_HF_RUNS come first.
         systems: The systems under test: files of `eval_configs/systems`, or their content.
         judges: Who rates their outputs: files of `eval_configs/judges`, or their content.
         applicability: Who says which metric fits which sample; null where nobody is asked.
@@ -406,6 +417,8 @@ class Evaluated(Section):
     """
 
     name: Name
+    # A run is found where it lies, and not by what it once was told.
+    runs: Annotated[File | None, Field(exclude=True)] = None
     systems: tuple[SystemConfig, ...] = ()
     judges: tuple[JudgeConfig, ...] = ()
     applicability: ApplicabilityConfig | None = None
@@ -414,6 +427,32 @@ class Evaluated(Section):
     protocol: Literal["published", "corrected"] = "corrected"
     anchors: Words | None = None
     runner: RunnerOptions = RunnerOptions()
+    _file: Path | None = PrivateAttr(None)
+    _name: str = PrivateAttr("")
+
+    @property
+    def file(self) -> Path | None:
+        """The file that it was read from; null for one that was made in Python."""
+        return self._file
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether it has another name than in its file, as a part of it has."""
+        return self._file is not None and self.name != self._name
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, wherever they were read from."""
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def read_from(self, path: Path) -> Self:
+        """The same, with its file and what is relative to it."""
+        path = path.resolve()
+        runs = self.runs and (path.parent / self.runs).resolve()
+        placed = self.model_copy(update={"runs": runs})
+        placed._file, placed._name = path, self.name
+        return placed
 
     @field_validator("systems", "judges")
     @classmethod

@@ -12,6 +12,7 @@ from echo_hf.config.checks import Statement, StoredEngine, first_error, read_yam
 from echo_hf.config.collection import HOMES, PLATFORMS, phase_spans
 from echo_hf.config.evaluation import Evaluated, with_files
 from echo_hf.config.paper import PaperOptions, differences
+from echo_hf.config.runs import EXAMPLE, config_file
 from echo_hf.config.sections import (
     READER,
     ModelOptions,
@@ -24,7 +25,6 @@ from echo_hf.config.sections import (
     Target,
     form_of,
 )
-from echo_hf.config.systems import config_place
 from echo_hf.errors import ConfigError, unknown
 
 
@@ -63,7 +63,7 @@ def load_config(config: Config | Path | str) -> Config:
 
     Args:
         config: A YAML file; the paths in it are relative to its folder. `eval_configs/...` that is
-            not there is the one that echo-hf brings.
+            not there is the one that echo-hf brings. Or the folder of a run, or of its release.
 
     Returns:
         The config, its paths made absolute.
@@ -73,10 +73,11 @@ def load_config(config: Config | Path | str) -> Config:
     """
     if isinstance(config, Config):
         return config
-    path = config_place(Path(config))
-    data = read_yaml(path, "config", "eval_configs/quickstart.yaml")
+    path = config_file(config)
+    data = read_yaml(path, "config", EXAMPLE)
     folder = path.resolve().parent
-    return located(parse_config(with_files(data, folder), str(path)), folder)
+    read = parse_config(with_files(data, folder), str(path))
+    return located(read, folder).read_from(path)
 
 
 def parse_config(data: Any, place: str) -> Config:

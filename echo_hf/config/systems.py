@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import Field, ValidationError, model_validator
 
 from echo_hf.config.checks import (
+    UNKNOWN,
     AnsweredBy,
     Devices,
     Name,
@@ -95,7 +96,8 @@ class SystemConfig(Section):
         name: What tables and folders call it.
         adapter: How it is run; `echo-hf systems` lists the adapters.
         model: Its model, as the adapter names one.
-        developer: Who made it; judges of the same developer are looked at with care.
+        developer: Who made it; judges of the same developer are looked at with care, those of an
+            `unknown` one cannot be.
         status: `as_published`: the paper's own, still to be had; `substitute`: stands in for one
             that is gone; `replay`: outputs that somebody made before; `current`: none of the
             paper's.
@@ -112,8 +114,8 @@ class SystemConfig(Section):
     name: Name
     adapter: Words
     model: Words | None = None
-    developer: Words
-    status: Literal["as_published", "substitute", "replay", "current"]
+    developer: Words = UNKNOWN
+    status: Literal["as_published", "substitute", "replay", "current"] = "current"
     stands_for: Words | None = None
     note: Statement | None = None
     parameters: Mapping[str, Any] = {}

@@ -169,15 +169,14 @@ class Privacy(Stage):
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """How many samples have an author, what was removed, and what a person has to see."""
+        """How many samples have an author, and what was masked or removed."""
         one = stats["privacy"]
         masks = sum(one.noted.get(notice, 0) for notice in MASKED.values())
         found = {kind: one.noted.get(notice, 0) for kind, notice in REMOVED.items()}
         removed = ", ".join(f"{count:,} {kind}" for kind, count in found.items() if count)
         return (
             f"{one.tally.get('authors', 0):,} of {one.kept:,} samples have a hashed author; "
-            f"{masks:,} places masked; metadata removed from images: {removed or 'none'}; "
-            f"{one.tally.get('to_review', 0):,} samples with personal data to review"
+            f"{masks:,} places masked; metadata removed from images: {removed or 'none'}"
         )
 
     def describe(self) -> dict[str, Any]:

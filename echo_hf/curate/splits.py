@@ -182,13 +182,18 @@ class Splits(Stage):
         one = stats["splits"]
         counts = [f"{one.tally.get(name, 0):,} {name}" for name in CONFIGS]
         doubts = sum(one.noted.get(doubt, 0) for doubt in Doubt)
-        open_ones = f"; doubts to review: {doubts:,}" if doubts else ""
-        return f"{', '.join(counts)} samples released{open_ones}"
+        waiting = {"doubts": doubts, "personal data": one.tally.get("to_review", 0)}
+        to_review = "".join(
+            f"; {what} to review: {count:,}" for what, count in waiting.items() if count
+        )
+        return f"{', '.join(counts)} samples released{to_review}"
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many samples each part of the release has."""
+        """How many samples each part of the release has, and of how many personal data are open."""
         counts = pc.value_counts(pc.list_flatten(kept["splits"])).to_pylist()
-        return {count["values"]: count["counts"] for count in counts}
+        parts = {count["values"]: count["counts"] for count in counts}
+        waiting = pc.sum(pc.greater(pc.list_value_length(kept["review"]), 0)).as_py()
+        return parts | ({"to_review": waiting} if waiting else {})
 
     def _decided(self, table: pa.Table) -> list[dict[str, Any]]:
         ids = pa.array(list(self.decisions.by_id), pa.string())

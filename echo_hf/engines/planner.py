@@ -253,7 +253,7 @@ def expected_calls(engine: Engine, plan: RequestPlan) -> Expected:
         asked = Range.total([text, image.times(plan.images)]).times(prompt / MILLION)
         usd = Range.total([asked, answer.times(plan.calls).times(completion / MILLION)])
     if row is None:
-        return Expected(usd, basis="tokens of a model that is not in the list: a wide estimate")
+        return Expected(usd, basis="a wide estimate: how many tokens its model takes is not known")
     at_a_time = getattr(options, "concurrency", 1)
     if row.gpu:
         gpus = process_count(getattr(options, "devices", None) or 1)

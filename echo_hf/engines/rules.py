@@ -332,7 +332,9 @@ PLACES: tuple[Any, ...] = (1, 2, 3, 4, *SIDES)
 def roles(inputs: Inputs) -> Answer | None:
     """What the images of a sample are, where descriptions or captions say it of each of them.
 
-    Asked for an image that is not there, that there is one, where words point at it.
+    The only image of a post with one labelled prompt is assumed to be its output, where no word
+    speaks of an input. Asked for an image that is not there, that there is one, where words point
+    at it.
     """
     if "placeholders" not in inputs:
         return {"needs_absent_image": True} if _lacks_image(inputs) else None
@@ -353,6 +355,9 @@ def roles(inputs: Inputs) -> Answer | None:
             for place, number in enumerate(own, 1):
                 agree = said[number] in (None, captions[str(place)])
                 said[number] = captions[str(place)] if agree else "unclear"
+    assumed = [*said.values()] == [None] and _is_output(inputs)
+    if assumed:
+        said = dict.fromkeys(said, "output")
     of = {role: [n for n, one in said.items() if one == role] for role in set(said.values())}
     screens = max(len(of.get(one, [])) for one in ("conversation", "collage"))
     if {None, "unclear"} & set(of) or screens > 1:
@@ -364,7 +369,21 @@ def roles(inputs: Inputs) -> Answer | None:
         "conversation": next(iter(of.get("conversation", [])), None),
         "collage": collage,
     }
-    return {"samples": [sample]}
+    return {"samples": [sample], **({"assumed": True} if assumed else {})}
+
+
+def _is_output(inputs: Inputs) -> bool:
+    """Whether an image that nobody describes stands beside one labelled prompt and no input."""
+    (image,) = inputs["pictures"]
+    post = next(post for post in inputs["posts"] if post["number"] == image["post"])
+    prompts = labelled_prompts(post["text"] or "") or labelled_prompts(image["alt_text"] or "")
+    beside = [_beside(post["text"] or "", prompts) for post in inputs["posts"] if post["own"]]
+    return (
+        len(prompts) == 1
+        and not _lacks_image(inputs)
+        and not any(_says(text, "given") for text in (inputs["prompt"], *beside))
+        and not any(_says(text, "caption", "input") for text in beside)
+    )
 
 
 def _lacks_image(inputs: Inputs) -> bool:

@@ -9,6 +9,7 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
+from echo_hf.config.runs import release_in
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.authors_dataset import OfficialImages, read_official
 from echo_hf.hub.manifest import CARD, MANIFEST, Manifest, read_manifest
@@ -102,7 +103,7 @@ def _folder(
         raise HubError(
             f"{str(path_or_repo)!r} is a folder, which has no revision {revision!r}: leave it out"
         )
-    return Path(path_or_repo), True
+    return release_in(Path(path_or_repo)), True
 
 
 def downloaded(

@@ -23,6 +23,7 @@ from datasets.table import Table as DatasetsTable
 from echo_hf._infra.atomic import complete, few_collections, replaced_whole, stored_rows
 from echo_hf._infra.parquet import opened_parquet, read_footer, schema_of
 from echo_hf._infra.summary import Summarized
+from echo_hf.config.runs import release_in
 from echo_hf.errors import ImageError, ReleaseError, unknown
 from echo_hf.hub.card import eval_file, render_card, searches_in
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts
@@ -199,13 +200,13 @@ def check_ids(path: Path, names: Iterable[Any], known: set[Any]) -> None:
 
 def read_release(path: Path, cache: Path | None = None) -> Release:
     """Opens a release, without reading its rows."""
-    path = complete(path.resolve())
+    path = complete(release_in(path.resolve()))
     return Release(path, read_manifest(path), cache)
 
 
 def is_complete(path: Path) -> bool:
     """Whether each file that the manifest lists is there with its size; contents are not read."""
-    folder = complete(path.resolve())
+    folder = complete(release_in(path.resolve()))
     try:
         listed = read_manifest(folder).files
         return all((folder / entry.path).stat().st_size == entry.bytes for entry in listed)
@@ -215,7 +216,7 @@ def is_complete(path: Path) -> bool:
 
 def verify_release(path: Path, config: str | None = None) -> None:
     """Compares every file with the manifest; hidden files, which tools leave, are not looked at."""
-    folder = complete(path.resolve())
+    folder = complete(release_in(path.resolve()))
     manifest = read_manifest(folder)
     place = f"release {str(folder)!r}"
     if config is not None and config not in manifest.configs:

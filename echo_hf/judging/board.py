@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -13,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say, show_table
-from echo_hf._infra.text import in_place, percent, plain, rounded, rounded_interval
+from echo_hf._infra.console import MORE, plain_table, say, show_table
+from echo_hf._infra.text import counted, in_place, percent, plain, rounded, rounded_interval
 from echo_hf.config.checks import IMPORTED, AnsweredBy
 from echo_hf.metrics import BETTER, HIGHER, LOWER
 from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
@@ -41,6 +42,7 @@ PAIRWISE = {
     "follows_position": "the place decides",
     "agreement": "agrees with its ratings",
 }
+FITS_FROM = {"run": "as was asked in this run", "release": "as the release says"}
 PEOPLE = ("people alone", "judges alone")
 Part = Mapping[str, Any]  # of the file, which `score` has written
 Named = Mapping[str, AnsweredBy]
@@ -58,15 +60,187 @@ def judge_names(
         yield plain(judge, LONGEST) + (f" ({'; '.join(said)})" if said else "")
 
 
-def show_scores(console: Console, path: Path) -> None:
+def show_board(console: Console, path: Path) -> None:
+    """The win rates of both splits beside each other, then the metrics, and what went wrong."""
     found = json.loads(path.read_bytes())
     show_left_out(console, found["left_out"].items())
-    systems, by_judge = (
+    notes, splits = _show_win_rates(console, found), _with_samples(found)
+    lacks = dict[str, list[str]]()
+    for name, split in splits.items():
+        if why := _without_rates(split, found):
+            lacks.setdefault(why, []).append(name)
+            continue
+        for one in split["win_rate"].get("uneven_coverage", ()):  # files of before have none
+            beside = f"{percent(one['coverage'])} beside {percent(one['of_neighbor'])}"
+            said = f"{name}: {plain(one['system'])} rests on {beside} of {plain(one['neighbor'])}"
+            say(console, said, "yellow")
+    for why, names in lacks.items():
+        place = "" if len(names) == len(splits) else f"{' and '.join(names)}: "
+        is_wrong = any(splits[name]["win_rate"] for name in names)
+        say(console, f"{place}{why}", "yellow" if is_wrong else "")
+    if lacks:
+        console.print()
+    known, without = _measured(splits)
+    boards = (split["win_rate"] for split in splits.values() if split["win_rate"])
+    named = {judge for rated in boards for judge in rated[found["protocol"]]["per_judge"]}
+    _show_metrics_of_splits(console, known, _models(found)[0], named)
+    if more := _more(notes, without):
+        say(console, f"{more}: {MORE}, or the report", "dim")
+
+
+def show_win_rates(console: Console, path: Path) -> str:
+    """The win rates of both splits beside each other; returns what else there is, in words."""
+    found = json.loads(path.read_bytes())
+    return _more(_show_win_rates(console, found), _measured(_with_samples(found))[1])
+
+
+def _show_win_rates(console: Console, found: Part) -> int:
+    """The win rates of both splits; returns how many notes there are on them."""
+    systems, by_judge = _models(found)
+    rated = {
+        name: split["win_rate"]
+        for name, split in _with_samples(found).items()
+        if not _without_rates(split, found)
+    }
+    boards = {name: rates[found["protocol"]] for name, rates in rated.items()}
+    notes = sum(one["reason"] is None for one in found.get("trust", ()))  # files of before lack it
+    if boards:
+        judges = dict.fromkeys(judge for rates in boards.values() for judge in rates["per_judge"])
+        names = ", ".join(judge_names(judges, found["failed_audit"], by_judge))
+        title = f"win rate ({found['protocol']}), judged by {names}"
+        whys = [
+            f"{name}: no intervals: {why}"
+            for name, rates in boards.items()
+            for why in (() if any(rates["interval"].values()) else _meanings(rates))
+        ]
+        show_table(console, title, _win_rates_of_splits(boards, rated, systems), whys)
+    for rates in boards.values():
+        told = [] if not any(rates["interval"].values()) else [*_why_not(rates)]
+        notes += len([*told, *voted_on(rates.get("definition", {}))])
+    return notes
+
+
+def _without_rates(split: Part, found: Part) -> str | None:
+    """Why a split has no board, in a line; null where it has one, or no sample."""
+    rated = split["win_rate"]
+    if not rated:
+        return "no win rates, since no judge has rated an output" if split["samples"] else None
+    if set(rated[found["protocol"]]["reasons"].values()) == {Unscored.NOT_RATED}:
+        said = "nothing was rated, since no answer holds a rating: `echo-hf judge` with --again"
+        return f"{said}, once the judge is mended"
+    return None
+
+
+def _with_samples(found: Part) -> dict[str, Part]:
+    return {name: split for name, split in found["details"].items() if split["samples"]}
+
+
+def _more(notes: int, lacks: int) -> str:
+    parts = [counted(notes, "note")] if notes else []
+    return ", ".join([*parts, *([f"{counted(lacks, 'metric')} not measured"] if lacks else [])])
+
+
+def _models(found: Part) -> tuple[Named, Named]:
+    """Who answered for each system and each judge; files of before do not say it."""
+    systems, judges = (
         {name: AnsweredBy.model_validate(one) for name, one in found.get(kind, {}).items()}
         for kind in ("systems", "judges")
     )
+    return systems, judges
+
+
+def _win_rates_of_splits(
+    boards: Mapping[str, Part], rated: Mapping[str, Part], systems: Named
+) -> Table:
+    table = plain_table("system", *(head for name in boards for head in (name, "95 %", "tier")))
+    highest = dict[str, float]()
+    for rates in boards.values():
+        for system, rate in rates["win_rate"].items():
+            highest[system] = max(highest.get(system, -1.0), -1.0 if rate is None else rate)
+    tiers = {
+        name: {
+            system: str(at)
+            for at, tier in enumerate(rated[name]["tiers"]["tiers"], 1)
+            for system in tier
+        }
+        for name, rates in boards.items()
+        if any(rates["interval"].values())
+    }
+    for system in sorted(highest, key=lambda name: (-highest[name], name)):
+        cells = list[str]()
+        for name, rates in boards.items():
+            cells += [rounded(rates["win_rate"].get(system))]
+            cells += [rounded_interval(rates["interval"].get(system))]
+            cells += [tiers.get(name, {}).get(system, NOTHING)]
+        table.add_row(Text(_shown(system, systems), "bold"), *cells)
+    return table
+
+
+NOT_MEASURED: Part = {"result": None, "samples": (), "counts": {}}
+Columns = dict[tuple[str, str], dict[str, Part]]  # by metric and split, then by system
+
+
+def _measured(splits: Mapping[str, Part]) -> tuple[Columns, int]:
+    """The metrics that have a value, and how many have none."""
+    columns = Columns()
+    for name, split in splits.items():
+        for one in split["metrics"]:
+            columns.setdefault((one["metric"], name), {})[one["system"]] = one
+    known = {
+        key: by_system
+        for key, by_system in columns.items()
+        if any((one["result"] or {}).get("value") is not None for one in by_system.values())
+    }
+    return known, len(columns) - len(known)
+
+
+def _show_metrics_of_splits(
+    console: Console, columns: Columns, systems: Named, named: Collection[str]
+) -> None:
+    """A column for each metric, with the number of samples where it is not all of them.
+
+    Of judges that failed their audit, those are named that no board above has named.
+    """
+    several = Counter(metric for metric, _ in columns)
+    heads = [
+        f"{metric} {BETTER[metric]}{f' ({split})' if several[metric] > 1 else ''}"
+        for metric, split in columns
+    ]
+    table = plain_table("system", *heads)
+    failed, is_part = dict[str, Sequence[str]](), False
+    for system in dict.fromkeys(name for by_system in columns.values() for name in by_system):
+        cells = list[str]()
+        for by_system in columns.values():
+            one = by_system.get(system, NOT_MEASURED)
+            result, (measured, there) = one["result"] or {}, _covered(one)
+            failed |= result.get("definition", {}).get(FAILED_AUDIT, {})
+            is_part |= measured < there
+            part = f" ({measured} of {there})" if measured < there else ""
+            cells.append(f"{rounded(result.get('value'))}{part}")
+        table.add_row(Text(_shown(system, systems), "bold"), *cells)
+    if columns:
+        notes = ["(of how many samples, where not all)"] if is_part else []
+        show_table(console, "what people complain about", table, notes)
+    for judge in judge_names((judge for judge in failed if judge not in named), failed):
+        say(console, judge, "yellow")
+
+
+def _covered(one: Part) -> tuple[int, int]:
+    """The samples that a metric's value rests on, and those that it might have."""
+    return (one["result"] or {}).get("n", 0), len(one["samples"]) + one["counts"].get(
+        "not_asked", 0
+    )
+
+
+def show_scores(console: Console, path: Path) -> None:
+    found = json.loads(path.read_bytes())
+    show_left_out(console, found["left_out"].items())
+    systems, by_judge = _models(found)
     for name, split in found["details"].items():
-        if rated := split["win_rate"]:
+        rated = split["win_rate"]
+        if why := _without_rates(split, found):
+            say(console, f"{name}: {why}\n", "yellow")
+        elif rated:
             rates = rated[found["protocol"]]
             judges = ", ".join(judge_names(rates["per_judge"], found["failed_audit"], by_judge))
             title = f"{name}: win rate ({found['protocol']}), judged by {judges}"
@@ -80,9 +254,6 @@ def show_scores(console: Console, path: Path) -> None:
             if anchors := rated.get("anchors"):
                 title = f"{name}: Bradley-Terry strengths, where anchors stay as they are"
                 show_table(console, title, _strengths(rated["bradley_terry"], anchors, systems))
-        elif split["samples"]:
-            title = f"{name}: no win rates, since no judge has rated an output of it\n"
-            say(console, title, "yellow")
         if people := split.get("by_people"):  # files of before have none
             said = plain(people["said"], LONGEST_LINE)
             if result := people["result"]:
@@ -104,6 +275,8 @@ def show_scores(console: Console, path: Path) -> None:
             show_table(console, f"{name}: what people complain about", table)
     if lines := found.get("trust"):  # files of before have none
         _say_trust(console, lines)
+    if told := found.get("applicability"):  # files of before have none
+        say(console, f"which metrics fit a sample: {FITS_FROM[told]}", "dim")
     say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
     say(console, f"results: {path}")
 
@@ -215,6 +388,15 @@ def voted_on(definition: Part) -> Iterator[str]:
         yield f"win rates are of the {on} of which every rating was asked for"
 
 
+def _meanings(rates: Part) -> Iterator[str]:
+    """Why systems have no figure; each reason once where it is that of all."""
+    reasons = set(rates["reasons"].values())
+    if len(reasons) == 1 and len(rates["reasons"]) == len(rates["win_rate"]):
+        yield MEANINGS[reasons.pop()]
+    else:
+        yield from _why_not(rates)
+
+
 def _why_not(rates: Part) -> Iterator[str]:
     for reason in dict.fromkeys(rates["reasons"].values()):
         named = [plain(name, LONGEST) for name, why in rates["reasons"].items() if why == reason]
@@ -260,7 +442,7 @@ def _cells(one: Part) -> tuple[Text | str, ...]:
     beside = "" if tint is None else f"{abs(tint):.1f} {'yellower' if tint >= 0 else 'bluer'}"
     reasons = ", ".join(f"{count} {reason}" for reason, count in counts.items())
     said = "; ".join(filter(None, (one["missing"], beside, reasons)))
-    covered = f"{result.get('n', 0)} of {len(one['samples']) + counts.get('not_asked', 0)}"
+    covered = "{} of {}".format(*_covered(one))
     value, interval = rounded(result.get("value")), rounded_interval(result.get("interval"))
     return value, interval, covered, Text(said, "yellow" if one["missing"] else "")
 
@@ -291,9 +473,14 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
     else:
         say(
             console,
-            f"Friedman's test: chi-square {rounded(test.statistic, 1)}, {test.degrees} degrees of "
-            f"freedom, p {_p_value(test.p_value)}, {test.blocks} blocks; {differ} of "
-            f"{len(tests)} pairs differ; Kendall's W within samples "
+            f"Friedman's test: chi-square {rounded(test.statistic, 1)}, "
+            f"{counted(test.degrees, 'degree')} of freedom, p {_p_value(test.p_value)}, "
+            f"{test.blocks} blocks",
+        )
+        say(
+            console,
+            f"{differ} of {counted(len(tests), 'pair')} {'differs' if differ == 1 else 'differ'}; "
+            "Kendall's W within samples "
             f"{rounded(people.kendalls_w.value)}",
         )
     rated = merged.judges.with_consensus

@@ -12,7 +12,7 @@ from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, create_model
 
 from echo_hf.config.evaluation import JudgeConfig
-from echo_hf.engines.base import Text
+from echo_hf.engines.base import Request, Text
 from echo_hf.judging import rate
 from echo_hf.judging.rate import Explanation, JudgingStage, Row, ToRate
 from echo_hf.judging.verdicts import read_choice
@@ -86,6 +86,7 @@ class Compare(JudgingStage):
     inputs: ClassVar[Table] = TO_COMPARE
     outputs: ClassVar[Table] = COMPARISONS
     answer: ClassVar[type[BaseModel]] = ChoiceAnswer
+    field: ClassVar[str] = "choice"
 
     @property
     def prompt(self) -> Prompt:
@@ -112,8 +113,17 @@ class Compare(JudgingStage):
         outputs = {"output_a_sha256": row["output_a"], "output_b_sha256": row["output_b"]}
         return {**{name: row[name] for name in names}, **outputs}
 
+    def wanted_form(self, request: Request) -> str:
+        """The form in which a choice is wanted."""
+        if request.answer is not None:
+            return super().wanted_form(request)
+        return "[[first]], [[second]] or [[tie]] at the end"
+
+    def _verdict(self, given: BaseModel) -> tuple[str | Unrated, str]:
+        return rate.said_in(given, self.field, read_choice)
+
     def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
-        choice, text = rate.said_in(given, "choice", read_choice)
+        choice, text = self._verdict(given)
         if isinstance(choice, Unrated):
             return {"explanation": text, "outcome": choice.value}
         if choice != "tie":

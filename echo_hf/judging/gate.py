@@ -10,7 +10,6 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
@@ -19,6 +18,7 @@ from echo_hf.judging.run_tables import RunTables, models_of, read_run
 from echo_hf.judging.score import FITS_NONE, Run, image_metrics
 from echo_hf.metrics import BETTER, LOWER, METRICS, TEXT_RENDERING
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import MetricReason, Reason
 from echo_hf.scores import NonInferiority, non_inferiority
 from echo_hf.scores.non_inferiority import Verdict, paired_non_inferiority
@@ -56,11 +56,10 @@ class Side:
     label: str = ""
 
     @classmethod
-    def opened(cls, place: Path | str, runs: Path | str) -> Self:
+    def opened(cls, place: Path | str, runs: Path | str | None) -> Self:
         """A run by its config or its folder; which system is yet to be said."""
-        path = Path(place)
-        config = load_evaluation(path / "config.yaml" if path.is_dir() else path)
-        folder = RunFolder(path if path.is_dir() else Path(runs) / config.name)
+        config = load_evaluation(place)
+        folder = run_folder(config, None if Path(place).is_dir() else runs)  # of two places
         tables = read_run(benchmark_of(config, folder), folder)
         return cls(config, folder, tables, frozenset(models_of(config, tables).systems))
 
@@ -99,7 +98,7 @@ def sides(
     new: str | None = None,
     *,
     system: str | None = None,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
 ) -> tuple[Side, Side]:
     """Two systems of one run; or, without `new`, the system that two runs share."""
     first = Side.opened(config, runs)
@@ -202,6 +201,12 @@ def _ratings(sides: Sequence[Side], splits: Sequence[str], rubric: str) -> pa.Ta
             f"{second}: expected the same judges; run `echo-hf judge` on both"
         )
     rows = pa.concat_tables(both)
+    if rows["rating"].null_count == rows.num_rows:
+        raise ScoreError(
+            f"nothing was rated: of {rows.num_rows:,} outputs of {sides[0].label} and "
+            f"{sides[1].label} none has a rating by {', '.join(first)}: mend the judge, then run "
+            "`echo-hf judge` with --again"
+        )
     made_by = pc.struct_field(pc.extract_regex(rows["provenance"], MADE_BY), "digest")
     rows = rows.append_column("made_by", made_by)
     for column, said in SAME.items():

@@ -22,7 +22,6 @@ from pydantic import Field, ValidationError
 from echo_hf._infra.registry import Needs, Registry
 from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.text import one_line
-from echo_hf.builder.build import RUNS
 from echo_hf.config.checks import ANSWERED_BY, IMPORTED, AnsweredBy, Section, Words
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import ConfigError, ImageError, RunError
@@ -132,7 +131,7 @@ def import_judgements(
     config: Evaluated | Path | str,
     place: Path,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     format: str,
     dry_run: bool = False,
 ) -> Imported:
@@ -196,6 +195,7 @@ class Import:
 
     def __post_init__(self) -> None:
         self.digests = {task.sample_id: task.sample_digest for task in self.tasks}
+        self.splits = {task.sample_id: task.split for task in self.tasks}
         self.by_prompt: dict[str, list[str]] = {}
         for task in self.tasks:
             self.by_prompt.setdefault(one_line(task.prompt), []).append(task.sample_id)
@@ -237,6 +237,7 @@ class Import:
         if table is OUTPUTS and row["system"] in self.drawing:
             return NotImported.TAKEN
         known = {"sample_digest": self.digests[sample], "provenance": self.provenance}
+        known["split"] = self.splits[sample]
         if table.name in SAID:
             verdict, missing = SAID[table.name]
             known["outcome"] = str(missing if row[verdict] is None else Outcome.OK)

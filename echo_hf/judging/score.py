@@ -16,7 +16,6 @@ from echo_hf import metrics, scores
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.bootstrap import Interval
 from echo_hf._infra.text import counted, percent
-from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ImageError, MissingExtraError, RunError, ScoreError, WeightsError
@@ -166,7 +165,7 @@ class Scores:
 def score(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     protocol: str | None = None,
     n_boot: int = DRAWS,
 ) -> Scores:
@@ -189,6 +188,7 @@ def score(
         "protocol": done.protocol,
         "left_out": done.left_out,
         "failed_audit": failed,
+        "applicability": tables.fits_from,
         "systems": {name: one.model_dump() for name, one in models.systems.items()},
         "judges": {name: one.model_dump() for name, one in models.judges.items()},
         "trust": [{**asdict(one), "meaning": one.meaning} for one in lines],
@@ -420,7 +420,7 @@ class RunAgreement:
 def agree(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     human: Path | None = None,
     protocol: str | None = None,
     n_boot: int = DRAWS,

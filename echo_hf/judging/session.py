@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,13 @@ from echo_hf.engines.base import Engine, Engines, abstains, check_installed, che
 from echo_hf.engines.planner import Expected, Range, RequestPlan, expected_calls, prices_of
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.engines.prices import MILLION
-from echo_hf.errors import EngineError, JudgeError, MissingExtraError, RunError
+from echo_hf.errors import (
+    EngineError,
+    JudgeError,
+    MissingExtraError,
+    RunError,
+    UnusableAnswersError,
+)
 from echo_hf.judging.rate import STAGE
 from echo_hf.judging.run_tables import read_table
 from echo_hf.pipeline.answer_store import Store
@@ -36,6 +44,7 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runner import LOCAL, Runner, runner_of
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
+from echo_hf.pipeline.trial import Trial, first_requests, tried
 from echo_hf.reasons import Failed, Reason
 from echo_hf.scores.sequential import Decisions
 from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table, arrow_rows
@@ -52,6 +61,7 @@ class JudgeTask:
     stage: ModelStage
     rows: Dataset
     part: str = ""  # which of the rows, where they are asked about in parts
+    whole: Dataset | None = None  # all rows then
 
     @property
     def label(self) -> str:
@@ -87,6 +97,7 @@ class Answered:
     outcomes: Mapping[str, int]
     fill: FillStats
     stopped: str | None
+    unpriced: bool = False  # it was called, and nobody knows what for
 
 
 @dataclass(frozen=True)
@@ -99,6 +110,7 @@ class JudgingResult:
     answered: tuple[Answered, ...] = ()
     left_out: Mapping[Reason, int] = field(default_factory=dict)
     cost_usd: float | None = None  # as far as it is known
+    trials: tuple[Trial, ...] = ()  # of requests that were only tried
     spent: bool = False  # whether a budget ended it before all was asked
     saved: tuple[Planned, ...] = ()  # what nobody had to be asked
     decisions: Mapping[str, Decisions] = field(default_factory=dict)  # by split
@@ -129,6 +141,8 @@ class Asking:
     budget_usd: float | None = None
     spent_usd: float = 0.0
     runner: Runner = LOCAL
+    again: bool = False  # asks also where a stored answer cannot be used
+    keep_going: bool = False  # where none can
 
     def engine(self, who: str) -> Engine:
         """Who answers for a judge; another one's model is freed first."""
@@ -154,7 +168,7 @@ class Asking:
         except MissingExtraError as error:  # it costs the same before anything is installed for it
             self.watch.noticed(f"judge {question.who!r}: {error}")
             engine = NotInstalled(self.engines.use(question.who))
-        planned = plan(question.stage, question.rows, engine, self.store)
+        planned = plan(question.stage, question.rows, engine, self.store, again=self.again)
         expected = expected_calls(engine, planned)
         return Planned(question.who, question.rubric, planned, expected)
 
@@ -178,7 +192,7 @@ class Asking:
         """Asks a judge what is not stored, and reads all that is."""
         engine, label = self.engine(question.who), question.label
         stage, rows, so_far, stopped = question.stage, question.rows, FillStats(), None
-        asked = plan(stage, rows, engine, self.store)
+        asked = plan(stage, rows, engine, self.store, again=self.again)
         logger.info("judge %s: %d calls to make", label, asked.calls, extra=TOLD)
         self.watch.started(label, asked.calls, "" if question.part else asked)
 
@@ -192,8 +206,11 @@ class Asking:
                 return False
             return self.spent_usd + _spent_usd(stats, engine) >= self.budget_usd
 
+        how: Any = {"again": self.again, "keep_going": self.keep_going, "whole": question.whole}
         try:
-            so_far = fill(stage, rows, engine, self.store, progress=progress, enough=enough)
+            so_far = fill(stage, rows, engine, self.store, progress=progress, enough=enough, **how)
+        except UnusableAnswersError as error:  # nor would another judge make up for it
+            raise UnusableAnswersError(f"{label}: {error}") from None
         except EngineError as error:
             stopped = f"{label}: {error}"
         self.spent_usd += _spent_usd(so_far, engine)
@@ -207,7 +224,8 @@ class Asking:
     def answered(
         self, question: JudgeTask, found: pa.Table, so_far: FillStats, stopped: str | None
     ) -> Answered:
-        answers = answers_of(self.engine(question.who), self.store)
+        engine = self.engine(question.who)
+        answers = answers_of(engine, self.store)
         return Answered(
             question.who,
             question.rubric,
@@ -216,6 +234,7 @@ class Asking:
             Counter(found["outcome"].to_pylist()),
             so_far,
             stopped,
+            unpriced=bool(so_far.calls) and so_far.cost_usd is None and None in prices_of(engine),
         )
 
 
@@ -243,13 +262,19 @@ def asking_in(
     budget_usd: float | None,
     watch: ProgressListener | None,
     runner: RunnerOptions = HERE,
+    *,
+    again: bool = False,
+    keep_going: bool = False,
+    store: Store | None = None,
 ) -> Iterator[Asking]:
     """What asks judges in a run's folder, with its store open and other processes kept out."""
+    kept = folder.store() if store is None else store
     lock = alone_in(folder.root)
     watch = watch or NullProgress()
     place = runner_of(runner, folder.root, watch)
-    with lock, place, Engines(engines, place.engine) as loaded, closing(folder.store()) as store:
-        asking = Asking(folder, loaded, store, watch, budget_usd, runner=place)
+    with lock, place, Engines(engines, place.engine) as loaded, closing(kept):
+        how: Any = {"runner": place, "again": again, "keep_going": keep_going}
+        asking = Asking(folder, loaded, kept, watch, budget_usd, **how)
         for who in engines:  # what is wrong with one is said before any is asked
             with suppress(MissingExtraError):  # a plan does without, and asking looks for itself
                 asking.engine(who)
@@ -270,6 +295,30 @@ def ask_judges(
         answered.append(asking.ask(question))
         path = write(answered[-1], samples)
     return result_of(asking, path, answered, left_out)
+
+
+def try_judges(asking: Asking, questions: Sequence[JudgeTask], count: int) -> JudgingResult:
+    """Sends some requests, of each question in turn, and keeps nothing of them."""
+    by_question = [
+        first_requests(one.stage, one.rows, asking.engine(one.who), count) for one in questions
+    ]
+    in_turn = (
+        (number, requests[at])
+        for at in range(count)
+        for number, requests in enumerate(by_question)
+        if at < len(requests)
+    )
+    chosen = sorted(islice(in_turn, count), key=itemgetter(0))
+    if not chosen:
+        raise JudgeError(
+            f"there is nothing to ask in {str(asking.folder.root)!r}: expected outputs of samples "
+            "of the benchmark, which `echo-hf generate` makes"
+        )
+    trials = []
+    for number, request in chosen:
+        one = questions[number]
+        trials.append(tried(one.stage, request, asking.engine(one.who), one.label))
+    return JudgingResult(None, trials=tuple(trials))
 
 
 def result_of(

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf._infra.text import plain
-from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.engines.memory import check_fit
 from echo_hf.errors import JudgeError
@@ -94,13 +93,13 @@ class Race:
 def judge_until_decided(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     judges: Sequence[str] | None = None,
     limit: int | None = None,
     alpha: float = ALPHA,
     family: Family = "bonferroni",
     batch: int = BATCH,
-    **limits: Unpack[judging.Limits],
+    **limits: Unpack[judging.Asked],
 ) -> JudgingResult:
     """Has judges rate outputs until each two systems are told apart, or no sample is left.
 
@@ -136,7 +135,8 @@ def judge_until_decided(
     if config.runner.kind == "local":
         check_fit(engines, estimates=False)
     budget, watch = limits.get("budget_usd"), limits.get("watch")
-    with session.asking_in(folder, engines, budget, watch, config.runner) as asking:
+    how: Any = {name: limits.get(name, False) for name in ("again", "keep_going")}
+    with session.asking_in(folder, engines, budget, watch, config.runner, **how) as asking:
         shown = judging.SentImages(folder.images)
         questions = [*judging.rating_questions(config, chosen, [OVERALL], about, None, shown)]
         asking.begin(engines)
@@ -149,7 +149,7 @@ def judge_until_decided(
             samples = {task.sample_id for task in about.tasks}
             path = session.write_ratings(folder.root, answered[-1], samples)
         rated = pa.concat_tables([one.rows for one in answered])
-        how: Any = {"alpha": alpha, "family": family, "protocol": protocol}
+        how = {"alpha": alpha, "family": family, "protocol": protocol}
         told = [race for race in races if len(race.undecided)]
         found = {race.split: decisions(race.own(rated), race.outputs, **how) for race in told}
         more = {"saved": tuple(saved), "decisions": found}
@@ -184,7 +184,7 @@ def _rounds(
 def _only(question: JudgeTask, keys: Keys, part: str = "") -> JudgeTask:
     columns = arrow_rows(question.rows, ["sample_id", "system"]).to_pydict().values()
     at = [number for number, key in enumerate(zip(*columns, strict=True)) if key in keys]
-    return replace(question, rows=question.rows.select(at), part=part)
+    return replace(question, rows=question.rows.select(at), part=part, whole=question.rows)
 
 
 def _answered(

@@ -10,7 +10,7 @@ from typing import Any
 
 from echo_hf import scores
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval
-from echo_hf._infra.text import percent
+from echo_hf._infra.text import percent, rounded
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.judging.anchors import Anchors, fit
@@ -88,7 +88,7 @@ class Trust:
         anchors: Anchors | None = None,
     ) -> Trust:
         judges, systems = (
-            {name: known.get(name, AnsweredBy()).developer for name in names}
+            {name: known.get(name, AnsweredBy()).maker for name in names}
             for known, names in ((models.judges, table.judges), (models.systems, table.systems))
         )
         left_out = scores.leave_one_judge_out(table, protocol=protocol)
@@ -105,7 +105,8 @@ class Trust:
         yield TrustLine("self_preference", split, *self._favors())
         yield TrustLine("leave_one_judge_out", split, *self._turns())
         yield TrustLine("samples_needed", split, *self._needs())
-        yield TrustLine("bradley_terry", split, *self._explains())
+        if len(self.order) > 2:  # of two, win rates alone decide
+            yield TrustLine("bradley_terry", split, *self._explains())
         if self.uneven_coverage:
             beside = (
                 f"{one.system} {percent(one.coverage)} beside {one.neighbor} "
@@ -113,12 +114,11 @@ class Trust:
                 for one in self.uneven_coverage
             )
             yield TrustLine("coverage", split, "; ".join(beside))
-        gap = self.gap
-        leads = f"{gap.first} is {percent(gap.gap)} ahead of {gap.second}", None
-        yield TrustLine("gap", split, *(_nothing(gap.reason) if gap.reason else leads))
+        if len(self.order) > 2:
+            yield TrustLine("gap", split, *self._leads())
 
     @property
-    def _order(self) -> list[str]:
+    def order(self) -> list[str]:
         rates = self.leave_one_judge_out.win_rate
         return [name for name, rate in rates.items() if rate is not None]
 
@@ -147,7 +147,7 @@ class Trust:
 
     def _needs(self) -> Said:
         pairs, there = self.samples_needed.pairs, self.samples_needed.definition["samples"]
-        found = [(one, other, pairs[one][other]) for one, other in pairwise(self._order)]
+        found = [(one, other, pairs[one][other]) for one, other in pairwise(self.order)]
         counts = [(at.needed, f"{one} and {other}") for one, other, at in found if at.needed]
         if not counts:
             return _nothing(next((at.reason for *_, at in found), Unscored.ONE_SYSTEM))
@@ -157,6 +157,15 @@ class Trust:
         said += [f"no number for {lacking} more"] if lacking else []
         return f"{_listed(said)}; there are {there:,}", None
 
+    def _leads(self) -> Said:
+        gap, rates = self.gap, self.leave_one_judge_out.win_rate
+        if gap.first is None or gap.second is None or gap.gap is None:
+            return _nothing(gap.reason)
+        if gap.gap <= 1:
+            return f"{gap.first} is {percent(gap.gap)} ahead of {gap.second}", None
+        shown = (f"{rounded(rates[name])} of {name}" for name in (gap.first, gap.second))
+        return f"more than twice: {' beside '.join(shown)}", None
+
     def _explains(self) -> Said:
         strength, reasons = self.bradley_terry.strength, self.bradley_terry.reasons
         known = {name: value for name, value in strength.items() if value is not None}
@@ -164,7 +173,7 @@ class Trust:
             return _nothing(next(iter(reasons.values()), Unscored.ONE_SYSTEM))
         turned = [
             f"{one} above {other}"
-            for one, other in pairwise(name for name in self._order if name in known)
+            for one, other in pairwise(name for name in self.order if name in known)
             if known[one] < known[other] - SAME
         ]
         first, second = list(known)[:2]
@@ -186,7 +195,7 @@ def uneven_coverage(
 
 def _nothing(reason: Unscored | None) -> Said:
     why = reason or Unscored.NOTHING_IN_COMMON
-    return f"nothing, {why}: {why.meaning}", why
+    return why.meaning, why
 
 
 def _ends(interval: Interval | None) -> str:
@@ -235,10 +244,11 @@ def trust_lines(
     said = [one for split, trust in found.items() for one in trust.lines(split)]
     said += [TrustLine("pairwise", name, *_which(one)) for name, one in compared.items()]
     if len(found) == len(BENCHMARKS):
-        here, there = (found[name].gap.gap for name in BENCHMARKS)
-        if here is not None and there:
-            times = f"{here / there:.1f} times as large in {BENCHMARKS[0]} as in {BENCHMARKS[1]}"
-            said.append(TrustLine("gap", None, times))
+        gaps = [found[name].gap.gap for name in BENCHMARKS if len(found[name].order) > 2]
+        if len(gaps) == len(BENCHMARKS) and all(gap is not None and gap <= 1 for gap in gaps):
+            shares = zip(map(percent, gaps), BENCHMARKS, strict=True)
+            beside = " beside ".join(f"{share} in {name}" for share, name in shares)
+            said.append(TrustLine("gap", None, beside))
     for judge, one in drifts.items():
         why = Unscored.NOTHING_IN_COMMON if one["difference"] is None else None
         said.append(TrustLine("judge_drift", None, f"{judge} {drift_said(one)}", why))

@@ -168,6 +168,7 @@ def _schema_digest(answer: type[BaseModel] | None) -> bytes:
 
 
 MOST_TRIES = 2
+CUT, REFUSED = "length", "refusal"  # how completions end that are no answers
 LONGEST_CAUSE = 300
 
 
@@ -180,11 +181,12 @@ class Record:
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = None
     damaged: bool = False
+    refused: bool = False
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is left to ask: it was readable, or had its two tries."""
-        return self.readable or self.tries >= MOST_TRIES
+        """Whether nothing is left to ask: it was readable, had its two tries, or was refused."""
+        return self.readable or self.refused or self.tries >= MOST_TRIES
 
 
 class Store:
@@ -209,9 +211,12 @@ class Store:
         was damaged is a failure.
         """
         known: dict[bytes, Completion] = {}
-        for key, text, error, finish, *paid, _, _, digest in self._calls(keys):
+        for key, text, error, finish, *paid, readable, _, digest in self._calls(keys):
             if text is not None and is_damaged(text, digest):
                 known[key] = DAMAGED
+            elif text is not None and finish == CUT and not readable:
+                usage, cost = Usage(*paid[:3]), paid[3]
+                known[key] = Completion(None, _whole(text) or None, finish, usage, cost)
             elif text is not None or known.get(key, DAMAGED) is DAMAGED:
                 usage, cost = Usage(*paid[:3]), paid[3]
                 known[key] = Completion(_whole(text), _whole(error), finish, usage, cost)
@@ -220,7 +225,7 @@ class Store:
     def records(self, keys: Sequence[bytes]) -> dict[bytes, Record]:
         """What is known of each request that was ever answered or failed, without its text."""
         known: dict[bytes, Record] = {}
-        for key, text, _, _, *paid, readable, tries, digest in self._calls(keys):
+        for key, text, _, finish, *paid, readable, tries, digest in self._calls(keys):
             record, cost = known.get(key, Record()), paid[3]
             damaged = text is not None and is_damaged(text, digest)
             known[key] = Record(
@@ -229,6 +234,7 @@ class Store:
                 record.usage + Usage(*paid[:3]),
                 record.cost_usd if cost is None else (record.cost_usd or 0.0) + cost,
                 record.damaged or damaged,
+                record.refused or finish == REFUSED,
             )
         return known
 
@@ -247,7 +253,8 @@ class Store:
         Args:
             key: Key of the request.
             request: The request; `add_sources` notes its posts, before.
-            completion: What came back; anything but an answer is remembered as a failure.
+            completion: What came back; anything but an answer is remembered as a failure, a cut
+                one by its beginning.
             signature: Signature of the engine.
             readable: Whether the answer has the declared shape, a cut one in all that counts; by
                 default each that is whole has it.
@@ -257,12 +264,15 @@ class Store:
         paid = (usage.prompt, usage.completion, usage.cached, completion.cost_usd)
         if readable is None:
             readable = completion.is_answer
-        if completion.is_answer or readable:
-            model, text = self._model(signature), _storable(completion.text)
+        if completion.is_answer or readable or ended == CUT:
+            said = completion.text or ""
+            if ended == CUT and not readable:  # its beginning tells what went wrong
+                said = (completion.error or said)[:LONGEST_CAUSE]
+            model, text = self._model(signature), _storable(said)
             digest = text_digest(text or b"")
             row = (key, request.task, model, text, ended, *paid, readable, tries, digest)
             self._file.execute(INSERT_ANSWER, *row)
-        else:  # of a cut answer, its beginning tells what went wrong
+        else:
             why = completion.error or (completion.text or "")[:LONGEST_CAUSE] or None
             self._file.execute(INSERT_FAILURE, key, _storable(why), ended, *paid)
 
@@ -330,7 +340,8 @@ class Store:
         return deleted["answers"]
 
     def __len__(self) -> int:
-        return int(self._file.execute("select count(*) from answers")[0][0])
+        query = "select count(*) from answers where readable or finish_reason != ?"
+        return int(self._file.execute(query, CUT)[0][0])
 
     def close(self) -> None:
         """Closes the file; it opens again when used."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from datasets import Dataset
 from pydantic import BaseModel
 
+from echo_hf._infra.text import counted, pace
 from echo_hf.engines.base import (
     Completion,
     Engine,
@@ -26,7 +27,8 @@ from echo_hf.engines.planner import RequestPlan, extended, plan_order
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import MOST_TRIES, Store, request_keys
 from echo_hf.pipeline.answers import Failure, StoredAnswers, answers_of, parse
-from echo_hf.reasons import Failed
+from echo_hf.pipeline.usable_answers import UsableAnswers
+from echo_hf.reasons import Failed, Reason
 from echo_hf.tables import arrow_batches
 
 if TYPE_CHECKING:
@@ -79,14 +81,11 @@ class FillStats:
 
     def __str__(self) -> str:
         usage = self.usage
-        rate = self.calls / self.seconds if self.seconds else 0.0
-        parts = [
-            f"{self.calls:,} calls ({rate:.0f}/s)",
-            f"{self.store_hits:,} answered before",
-            f"{usage.prompt + usage.completion:,} tokens",
-        ]
-        if self.damaged:
-            parts.insert(2, f"{self.damaged:,} damaged since and asked again")
+        tokens = usage.prompt + usage.completion
+        parts = [f"{counted(self.calls, 'call')}{pace(self.calls, self.seconds)}"]
+        parts += [f"{self.store_hits:,} answered before"] if self.store_hits else []
+        parts += [f"{self.damaged:,} damaged since and asked again"] if self.damaged else []
+        parts += [f"{tokens:,} tokens"] if tokens else []
         if usage.cached and usage.prompt:
             parts.append(f"{100 * usage.cached / usage.prompt:.0f} % of prompts from cache")
         if self.cost_usd is not None:
@@ -128,6 +127,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 Progress = Callable[[FillStats], None]
 Enough = Callable[[FillStats], bool]
+Unusable = Callable[[BaseModel], Reason | None]
 
 
 def fill(
@@ -137,6 +137,8 @@ def fill(
     store: Store,
     *,
     again: bool = False,
+    keep_going: bool = True,
+    whole: Dataset | None = None,
     progress: Progress | None = None,
     enough: Enough | None = None,
 ) -> FillStats:
@@ -144,14 +146,18 @@ def fill(
 
     A call that fails, is cut, or cannot be read is made once more: a cut one with twice the room,
     an unreadable one with its answer and what was wrong with it. Refusals are final. The second
-    try of an unreadable answer is still made by a later run where this one was killed before it.
+    try of a cut or unreadable answer is still made by a later run where this one was killed before
+    it. A later run asks again where a call failed without an answer; where an answer came that
+    cannot be used it asks only when told to.
 
     Args:
         stage: The stage.
         dataset: Its input rows.
         engine: Who is asked; one whose answers are not kept is asked nothing here.
         store: Where the answers go.
-        again: Ask also where the stored answer cannot be read after two tries.
+        again: Ask also where the stored answer cannot be used.
+        keep_going: Whether to ask on where no answer can be used.
+        whole: All rows of the question, where these are a part: an answer to any of them counts.
         progress: Called after each answer with the stats so far.
         enough: Whether to ask nothing more, given the stats so far; what is under way then is
             waited for and kept.
@@ -162,6 +168,8 @@ def fill(
     Raises:
         EngineError: The engine gives nothing but errors, or breaks its contract; what it answered
             before is kept. The stage sends images, and the model reads text alone.
+        UnusableAnswersError: None of the first ten answers can be used, or of all where there are
+            fewer; they are kept. Only where it is not to keep going.
     """
     stats, started = FillStats(), time.perf_counter()
     if stage.sends_images:
@@ -169,14 +177,20 @@ def fill(
     if engine.stored:
         # What a stage asks may depend on who answers.
         asking = stage.answered_by(answers_of(engine, store))
-        window = _Window(engine, store, stats, progress, enough)
+        usable = UsableAnswers(asking, dataset if whole is None else whole, store)
+        guard = None if keep_going else usable
+        window = _Window(engine, store, stats, progress, enough, asking.unusable, guard)
         for _ in range(stage.rounds):
             window.ask(request_segments(asking, dataset), again=again)
+        if guard is not None:
+            guard.check()
     stats.seconds = time.perf_counter() - started
     return stats
 
 
-def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> RequestPlan:
+def plan(
+    stage: ModelStage, dataset: Dataset, engine: Engine, store: Store, *, again: bool = False
+) -> RequestPlan:
     """What `fill` would ask: a pass over the rows that calls no model."""
     price = getattr(engine, "usd_per_million_prompt_tokens", None)
     planned, signature = RequestPlan(usd_per_million_prompt_tokens=price), engine.signature()
@@ -187,11 +201,25 @@ def plan(stage: ModelStage, dataset: Dataset, engine: Engine, store: Store) -> R
         seen.update(first)
         new: list[Request] = []
         if engine.stored:
-            records = store.records(list(first))
-            settled = {key for key, record in records.items() if record.settled}
+            settled = settled_keys(store, signature, first, stage.unusable if again else None)
             new = [request for key, request in first.items() if key not in settled]
         planned = extended(planned, new, len(first) - len(new), len(requests) - len(first))
     return planned
+
+
+def settled_keys(
+    store: Store,
+    signature: Mapping[str, Any],
+    requests: Mapping[bytes, Request],
+    unusable: Unusable | None = None,
+) -> set[bytes]:
+    """The keys of requests that need not be asked; given what is unusable, of usable answers."""
+    if unusable is None:
+        records = store.records(list(requests))
+        return {key for key, record in records.items() if record.settled}
+    answers = StoredAnswers(store, signature).read(list(requests.values()))
+    pairs = zip(requests, answers, strict=True)
+    return {key for key, one in pairs if not isinstance(one, Failure) and unusable(one) is None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +239,12 @@ class _Window:
         stats: FillStats,
         progress: Progress | None = None,
         enough: Enough | None = None,
+        unusable: Unusable = lambda _: None,
+        guard: UsableAnswers | None = None,
     ) -> None:
         self.engine, self.store, self.stats = engine, store, stats
         self.progress, self.enough = progress, enough
+        self.unusable, self.guard = unusable, guard
         self.signature, self.started = engine.signature(), time.perf_counter()
         self.again: deque[_Asked] = deque()
         self.seen: set[bytes] = set()
@@ -246,12 +277,9 @@ class _Window:
         earlier = frozenset(seen)
         for segment in segments:
             requests, keys = unseen(segment, self.signature, earlier)
-            records = store.records([key for key in dict.fromkeys(keys) if key not in seen])
-            known = {key for key, record in records.items() if record.settled}
-            if again:
-                given = StoredAnswers(store, self.signature).read(requests)
-                readable = zip(keys, given, strict=True)
-                known = {key for key, one in readable if not isinstance(one, Failure)}
+            new = {k: r for k, r in zip(keys, requests, strict=True) if k not in seen}
+            records = store.records(list(new))
+            known = settled_keys(store, self.signature, new, self.unusable if again else None)
             stats.requests += len(requests)
             for record in records.values():
                 stats.damaged += record.damaged
@@ -282,6 +310,8 @@ class _Window:
             asked = self._next(wanted)
 
     def _next(self, wanted: Iterator[_Asked]) -> _Asked | None:
+        if self.guard is not None and self.guard.is_hopeless():
+            return None  # what is under way may still prove the contrary
         if self.enough is not None and self.enough(self.stats):
             return None
         return self.again.popleft() if self.again else next(wanted, None)
@@ -301,6 +331,9 @@ class _Window:
         self.stats.seconds = time.perf_counter() - self.started
         if self.progress is not None:
             self.progress(self.stats)
+        if self.guard is not None:
+            last = isinstance(answer, Failure) and self._is_final(asked, answer)
+            self.guard.add(asked.request, completion, answer, last=last)
         if isinstance(answer, Failure):
             self._failed(asked, completion, answer)
         # Errors of single requests differ in what they say; a dead server repeats itself.
@@ -317,12 +350,15 @@ class _Window:
                 "here"
             )
 
+    def _is_final(self, asked: _Asked, failure: Failure) -> bool:
+        return failure.reason in NOT_AGAIN or asked.tries >= MOST_TRIES
+
     def _failed(self, asked: _Asked, completion: Completion | None, failure: Failure) -> None:
         if failure.reason != Failed.NEEDS_MODEL and self.logged < FEW:
             self.logged += 1
             who = f"{asked.request.task}, {self.signature.get('kind')}"
             logger.info("%s: %s: %s", who, failure.reason, failure.detail)
-        if failure.reason in NOT_AGAIN or asked.tries >= MOST_TRIES:
+        if self._is_final(asked, failure):
             self.failures[str(failure.reason)] += 1
         else:
             request = second_request(asked.request, completion, failure)

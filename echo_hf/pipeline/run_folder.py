@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,9 +18,11 @@ import pyarrow.parquet as pq
 import yaml
 from datasets import Dataset
 
-from echo_hf._infra.atomic import held, replaced_whole, restore
+from echo_hf._infra.atomic import held, replaced_whole, restore, write_json
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.evaluation import Evaluated
+from echo_hf.config.runs import CONFIG, ORIGIN, is_run
+from echo_hf.config.systems import shipped_configs
 from echo_hf.errors import RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
@@ -97,7 +100,34 @@ class RunFolder:
 
     def save_config(self, config: Evaluated) -> None:
         text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
-        (self.root / "config.yaml").write_text(text, "utf-8")
+        origin = config.file
+        if origin and origin.name == CONFIG and is_run(origin.parent):
+            origin = RunFolder(origin.parent).made_from
+        (self.root / CONFIG).write_text(text, "utf-8")
+        if origin or not (self.root / ORIGIN).exists():
+            write_json(self.root / ORIGIN, {"config": origin and self._named(origin)})
+
+    def _named(self, origin: Path) -> str:
+        """A config's file as it is found again after it was moved together with its runs."""
+        root, brought = self.root.resolve(), shipped_configs().resolve()
+        if origin.is_relative_to(brought):
+            return str(origin.relative_to(brought.parent))
+        try:
+            return os.path.relpath(origin, root)
+        except ValueError:  # on another drive
+            return str(origin)
+
+    @property
+    def made_from(self) -> Path | None:
+        """The file whose config this run has; null where nobody knows."""
+        try:
+            named = json.loads(read_regular(self.root / ORIGIN, most_bytes=MOST_RECORD_BYTES))
+            place = Path(named["config"])
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):
+            return None
+        brought = shipped_configs()
+        start = brought.parent if place.parts[:1] == (brought.name,) else self.root
+        return (start / place).resolve()
 
     def record(self, name: str) -> StageRecord | None:
         try:

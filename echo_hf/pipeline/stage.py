@@ -234,6 +234,20 @@ class ModelStage(Stage):
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """Computes the output rows from the rows and the answers to their requests."""
 
+    def unusable(self, answer: BaseModel) -> Reason | None:
+        """Why an answer of the declared shape says nothing that counts; null where it does."""
+        return None
+
+    def reading(self, answer: BaseModel) -> Mapping[str, Any]:
+        """What is read from an answer that can be used."""
+        return answer.model_dump(mode="json")
+
+    def wanted_form(self, request: Request) -> str:
+        """The form in which an answer is wanted, in a few words."""
+        if request.answer is not None:
+            return f"a JSON object with {', '.join(request.answer.model_fields)}"
+        return f"a text that {request.regex} matches" if request.regex else "another text"
+
     def __call__(self, table: pa.Table) -> pa.Table:
         """Computes the output rows of a batch."""
         if not isinstance(table, pa.Table):

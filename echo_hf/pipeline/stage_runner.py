@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from datasets import Dataset
 
 from echo_hf.engines.base import Engine, Request
-from echo_hf.errors import TableError
+from echo_hf.errors import TableError, UnusableAnswersError
 from echo_hf.pipeline.answer_store import Store, request_keys
 from echo_hf.pipeline.answers import answers_of
 from echo_hf.pipeline.batch_inference import (
@@ -25,7 +26,8 @@ from echo_hf.pipeline.batch_inference import (
 from echo_hf.pipeline.result import StageResult, keys_in, sort_rows
 from echo_hf.pipeline.runner import LOCAL, Runner
 from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
-from echo_hf.reasons import Failed, Status
+from echo_hf.pipeline.usable_answers import UsableAnswers
+from echo_hf.reasons import UNUSABLE, Failed, Reason, Status
 from echo_hf.tables import Table, arrow_rows
 
 
@@ -38,6 +40,8 @@ def run_stage(
     cache_dir: Path | None = None,
     offline: bool = False,
     anew: bool = False,
+    again: bool = False,
+    keep_going: bool = True,
     progress: Progress | None = None,
     runner: Runner = LOCAL,
 ) -> StageResult:
@@ -45,7 +49,8 @@ def run_stage(
 
     The engine is asked in one window over all rows. A map that asks for itself, batch by batch,
     gives the same rows, and reached 0.42 of the throughput. A result that is already in `cache_dir`
-    is read back; of one with quarantined rows only those are asked again.
+    is read back; of one with quarantined rows only those are asked again whose call failed without
+    an answer.
 
     Args:
         stage: The stage.
@@ -55,6 +60,8 @@ def run_stage(
         cache_dir: Folder for the mapped Arrow files; in memory when null.
         offline: Ask nothing; what no stored answer covers goes to the quarantine.
         anew: Compute even what `cache_dir` holds, for stages that read files.
+        again: Ask again also where an answer came that cannot be used.
+        keep_going: Whether to ask on, and to give a result, where no answer can be used.
         progress: Called after each model call.
         runner: Where the stage is called; the rows are the same.
 
@@ -63,6 +70,8 @@ def run_stage(
 
     Raises:
         TableError: A declared column is missing or has another type, or the stage lost a row.
+        UnusableAnswersError: There are answers, none of them can be used, and it is not to keep
+            going; it quotes one.
     """
     started, filled = time.perf_counter(), FillStats()
     check_columns(stage.inputs, dataset, stage.name)
@@ -80,11 +89,19 @@ def run_stage(
         fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest(), made)
         file = cache_dir / f"{stage.name}-{fingerprint}.arrow"
     mapped = None if anew else _cached(runner, stage, dataset, file)
-    wanted = dataset if mapped is None else _to_retry(stage, dataset, mapped)
+    failed = dataset if mapped is None else _failed_rows(stage, dataset, mapped)
+    wanted = failed if mapped is None or again else _failed_rows(stage, dataset, mapped, UNUSABLE)
     asked = len(wanted) > 0 and not offline
-    if asked and isinstance(stage, ModelStage) and engine is not None and store is not None:
-        filled = fill(stage, wanted, engine, store, again=mapped is not None, progress=progress)
-    if mapped is None or len(wanted):
+    if isinstance(stage, ModelStage) and engine is not None and store is not None:
+        try:
+            if asked:
+                how: dict[str, Any] = {"again": again, "keep_going": keep_going, "whole": dataset}
+                filled = fill(stage, wanted, engine, store, progress=progress, **how)
+            elif not keep_going and engine.stored and len(failed):
+                UsableAnswers(stage, dataset, store).check()
+        except UnusableAnswersError as error:
+            raise UnusableAnswersError(f"stage {stage.name!r}: {error}") from None
+    if mapped is None or len(failed):
         # No digest tells which answers a store holds, so what was read from one is read again.
         mapped = _map(runner, stage, dataset, file, anew=anew or isinstance(stage, ModelStage))
     result = sort_rows(stage, dataset, mapped, file)
@@ -156,10 +173,14 @@ def _map(
     return mapped
 
 
-def _to_retry(stage: Stage, dataset: Dataset, mapped: Dataset) -> Dataset:
+def _failed_rows(
+    stage: Stage, dataset: Dataset, mapped: Dataset, settled: Collection[Reason] = ()
+) -> Dataset:
+    """The rows whose model call failed, for another reason than those that are settled."""
     table = arrow_rows(mapped, ["_parent", "_status", "_reason"])
     failed = table.filter(pc.equal(table["_status"], Status.QUARANTINED.value))
-    hopeful = failed.filter(pc.not_equal(failed["_reason"], Failed.NEEDS_MODEL.value))
+    known = pa.array([Failed.NEEDS_MODEL, *settled], pa.string())
+    hopeful = failed.filter(pc.invert(pc.is_in(failed["_reason"], known)))
     wanted = pc.unique(pc.list_flatten(hopeful["_parent"]).combine_chunks())
     if not len(wanted):
         return dataset.select([])

@@ -22,13 +22,14 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from echo_hf._infra.console import MORE, say
 from echo_hf._infra.text import plain
 from echo_hf.builder.steps import STAGES
+from echo_hf.config.runs import runs_folder, shown
 from echo_hf.config.systems import shipped_config
-from echo_hf.judging.board import show_scores
+from echo_hf.judging.board import show_scores, show_win_rates
 from echo_hf.pipeline.progress import LOG, ProgressListener
 
-RUNS = Path("runs")
 RECORD = "quickstart.json"
 # What reading alone changes.
 PASSING = {"__pycache__", "cache", ".lock", "answers.sqlite", "fetched.sqlite", RECORD}
@@ -54,19 +55,25 @@ class Screen(Protocol):
     """A progress listener that shows a build in a terminal."""
 
     console: Console
+    details: bool
 
     def show_stage(self, stats: Any, aside: Sequence[pa.Table]) -> None: ...
 
     def headlines(self) -> list[str]: ...
 
 
-def show(screen: Screen, runs: Path) -> None:
+def show(screen: Screen, runs: Path | None = None) -> None:
     """Builds the bundled benchmark and shows what happened; an unchanged run from its files."""
-    console, run = screen.console, runs / shipped_config().stem
-    if made := _unchanged(run):
+    place = runs_folder(None, runs)
+    console, run = screen.console, place / shipped_config().stem
+    made = _unchanged(run)
+    if made is None:
+        made = _made(screen, place)
+    elif screen.details:
         _show_stages(screen, run)
-    else:
-        made = _made(screen, runs)
+    if not screen.details:
+        _show_shortly(console, run, made)
+        return
     console.print()
     for sentence in made["headlines"]:
         console.print(Text(sentence))
@@ -81,10 +88,50 @@ def show(screen: Screen, runs: Path) -> None:
     show_scores(console, run / "results.json")
     console.print(rating_note(pq.ParquetFile(run / "ratings.parquet").read()), soft_wrap=True)
     console.print(f"report: {run / 'report' / 'index.html'} ({made['report']})", soft_wrap=True)
-    why = ["echo-hf", "why", str(_short(shipped_config()))]
-    why += [] if runs == RUNS else ["--runs", str(runs)]
-    said = NEXT.format(release=_short(run.resolve() / "release"), why=shlex.join(why))
+    why = ["echo-hf", "why", str(shown(shipped_config()))]
+    why += [] if runs is None else ["--runs", str(runs)]
+    said = NEXT.format(release=shown(run.resolve() / "release"), why=shlex.join(why))
     console.print(said, soft_wrap=True)
+
+
+def _show_shortly(console: Console, run: Path, made: Mapping[str, Any]) -> None:
+    """Posts and what became of them, one task beside the posts it is made of, boards, what next."""
+    counts = {name: _stats(run, name)["kept"] for name in ("collect", "threads", "splits")}
+    tasks = " and ".join(f"{rows} {config}" for config, rows in made["loaded"].items())
+    say(
+        console,
+        f"{counts['collect']} invented posts → {counts['threads']} threads → "
+        f"{counts['splits']} samples → {tasks} tasks",
+        "bold",
+    )
+    console.print()
+    thread, samples = telling_thread(run)
+    sample = next(one for one in samples if len(one["post_urls"]) > 1)
+    posts = [post for post in thread["posts"] if post["url"] in sample["post_urls"]]
+    posts = sorted(posts, key=lambda post: post["depth"])
+    parts = {("reply" if post["depth"] else "post"): _post(post) for post in posts}
+    parts |= {"prompt": Text(plain(sample["prompt"], 400), "bold")}
+    for name, text in parts.items():
+        line = Text.assemble((f"{name:<8}", "dim"), text)
+        line.truncate(console.width, overflow="ellipsis")
+        console.print(line)
+    console.print()
+    lacks = show_win_rates(console, run / "results.json")
+    say(
+        console,
+        f"the systems are drawings with known faults; {JUDGE} rates by what is known",
+        "dim",
+    )
+    console.print()
+    say(console, f"open    {run / 'report' / 'index.html'}")
+    say(console, "next    echo-hf init benchmark mine     a config for your own posts and engine")
+    say(console, "        echo-hf init comparison mine    a config that compares your own images")
+    say(console, f"{lacks}: {MORE}", "dim")
+
+
+def _stats(run: Path, stage: str) -> dict[str, Any]:
+    stats: dict[str, Any] = json.loads((run / "stages" / stage / "stats.json").read_text("utf-8"))
+    return stats
 
 
 def _made(screen: Screen, runs: Path) -> dict[str, Any]:
@@ -138,12 +185,11 @@ def _state(run: Path) -> str:
 
 def _show_stages(screen: Screen, run: Path) -> None:
     for name in STAGES:
-        folder = run / "stages" / name
-        stats = json.loads((folder / "stats.json").read_text("utf-8"))
+        folder, stats = run / "stages" / name, _stats(run, name)
         stats["fill"] = SimpleNamespace(**stats["fill"])
         parts = ("rejects", "quarantine", "notices")
         aside = [pq.ParquetFile(folder / f"{part}.parquet").read() for part in parts]
-        screen.show_stage(SimpleNamespace(**stats), aside)
+        screen.show_stage(SimpleNamespace(**stats, unusable=0), aside)
 
 
 def rating_note(ratings: pa.Table) -> str:
@@ -152,11 +198,6 @@ def rating_note(ratings: pa.Table) -> str:
     reasons = [f"{one} ({UNRATED[one]})" if one in UNRATED else one for one in sorted(outcomes)]
     unrated = f"not rated: {', '.join(reasons)}; " if reasons else ""
     return f"{unrated}{JUDGE} only knows these posts"
-
-
-def _short(path: Path) -> Path:
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def telling_thread(run: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:

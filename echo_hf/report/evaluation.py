@@ -13,7 +13,6 @@ import pyarrow as pa
 from datasets import Dataset
 
 from echo_hf._infra.summary import Summarized
-from echo_hf.builder.build import RUNS
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import Evaluated, ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, check_installed
@@ -31,19 +30,20 @@ from echo_hf.judging.judge import (
     rating_questions,
 )
 from echo_hf.judging.rate import ToRate, outputs_to_rate
-from echo_hf.judging.run_tables import read_table
+from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.score import Scores, score
 from echo_hf.judging.session import Asking, JudgeTask, JudgingResult
 from echo_hf.metrics import METRICS
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.reasons import Outcome
+from echo_hf.pipeline.runs import run_folder
+from echo_hf.reasons import Outcome, unusable_in
 from echo_hf.report.report import report
 from echo_hf.scores.win_rate import board_of
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks, benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.systems.generate import Generated, drawn_outputs
-from echo_hf.tables import APPLICABILITY, OUTPUTS
+from echo_hf.tables import OUTPUTS
 
 NUMBERS = ("win_rate", "low", "high", "coverage", *METRICS)
 TEXTS = {"split": pa.string(), "system": pa.string(), "in_place_of": pa.string()}
@@ -58,6 +58,7 @@ class PlannedWork:
         who: The system or judge.
         about: What for: `images`, a rubric, or `applicability`.
         todo: Calls to make; of judges also about images that are yet to be drawn.
+        at_most: Whether it may become fewer: of equal images, drawn or not, one is asked about.
         stored: What is there already, and not asked again.
         expected: What the calls are expected to cost and how long they take, with what that
             rests on: three numbers are the least, the likely and the most.
@@ -70,6 +71,7 @@ class PlannedWork:
     stored: int
     expected: Expected
     in_place_of: str | None = None
+    at_most: bool = False
 
     @property
     def cost_usd(self) -> float | None:
@@ -108,12 +110,14 @@ class Evaluation(Summarized):
 def evaluate_systems(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
     judges: Sequence[str] | None = None,
     limit: int | None = None,
     budget_usd: float | None = None,
     dry_run: bool = False,
+    again: bool = False,
+    keep_going: bool = False,
     before: Callable[[tuple[PlannedWork, ...]], None] | None = None,
     watch: ProgressListener | None = None,
 ) -> Evaluation:
@@ -124,13 +128,17 @@ def evaluate_systems(
 
     Args:
         config: The YAML file that names systems and a benchmark or posts, or what it holds.
-        runs: Folder of runs; this one is named by its config.
+        runs: Folder of runs; this one is named by its config. Null for ECHO_HF_RUNS, the config's
+            `runs`, or `runs` beside its file.
         systems: Names of those that draw; null for all. Judges rate whatever the run holds.
         judges: Names of those that are asked; null for all.
         limit: Most samples of each split, the first of its random order; null for all.
         budget_usd: US dollars after which neither systems nor judges are asked any more; what is
             under way then is waited for. Null for no limit.
         dry_run: Only plan: nobody is asked, and no table changes.
+        again: Judges are asked again where their stored answer cannot be used, and systems where
+            no image came.
+        keep_going: A judge is asked on where none of its answers can be used.
         before: Is given the plan before anybody is asked; what it raises ends the call.
         watch: Is told of progress.
 
@@ -142,14 +150,17 @@ def evaluate_systems(
         EngineError: A judge's model does not fit on the GPU that is here, or that its engine names.
         GenerationError: No system could draw; or one has no known price, and there is a budget.
         JudgeError: A judge has no known price, and there is a budget; or it is no model.
+        UnusableAnswersError: None of a judge's answers can be used, and it is not to keep going.
         MissingExtraError: Packages of a judge are missing.
     """
     config = load_evaluation(config)
     chosen = chosen_judges(config, judges) if config.judges or judges else []
     watch, engines = watch or NullProgress(), _engines(config, chosen)
     check_fit(engines, estimates=dry_run)
-    made = drawn_outputs(config, runs, systems, limit, dry_run=True, budget_usd=budget_usd)
-    plan = _planned(config, Path(runs) / config.name, made, chosen, limit, budget_usd, watch)
+    drawing: Any = {"budget_usd": budget_usd, "again": again}
+    made = drawn_outputs(config, runs, systems, limit, dry_run=True, **drawing)
+    root, limits = run_folder(config, runs).root, (limit, budget_usd)
+    plan = _planned(config, root, made, chosen, *limits, watch, again=again)
     for said in made.stopped:
         watch.noticed(said)
     if not chosen:
@@ -166,14 +177,18 @@ def evaluate_systems(
         return Evaluation(Dataset(BOARD.empty_table()), None, None, plan, stopped=made.stopped)
     for who, engine in engines.items() if config.runner.kind == "local" else ():
         check_installed(engine.kind, f"judge {who!r}")  # before anything is spent
-    made = drawn_outputs(config, runs, systems, limit, budget_usd=budget_usd, watch=watch)
+    made = drawn_outputs(config, runs, systems, limit, **drawing, watch=watch)
     if made.stopped and not any(counts.get(Outcome.OK) for counts in made.outcomes.values()):
         raise GenerationError("; ".join(made.stopped))
+    for name, counts in made.outcomes.items():
+        if empty := counts.get(Outcome.NO_IMAGE, 0):
+            watch.noticed(f"{name}: {empty:,} no_image; --again asks anew")
     cost_usd, spent, stopped = made.cost_usd or 0.0, made.spent, [*made.stopped]
     if engines:
         left = None if budget_usd is None else max(budget_usd - cost_usd, 0.0)
         folder = evaluation_folder(config, runs)
-        with session.asking_in(folder, engines, left, watch, config.runner) as asking:
+        how: Any = {"again": again, "keep_going": keep_going}
+        with session.asking_in(folder, engines, left, watch, config.runner, **how) as asking:
             for done in _judged(asking, config, chosen, limit):
                 if isinstance(done, JudgeError):
                     stopped.append(str(done))
@@ -184,7 +199,10 @@ def evaluate_systems(
                     if others:
                         told = ", ".join(f"{n:,} {name}" for name, n in sorted(others.items()))
                         asked = sum(one.outcomes.values())
-                        watch.noticed(f"{one.who}, {one.rubric}: {told}, of {asked:,}")
+                        told = f"{one.who}, {one.rubric}: {told}, of {asked:,}"
+                        if anew := unusable_in(one.outcomes):
+                            told += f"; --again asks for {anew:,} of them anew"
+                        watch.noticed(told)
         cost_usd += asking.spent_usd
     scores = score(config, runs=runs)
     page, board = report(config, runs=runs).path, _board(scores)
@@ -205,6 +223,8 @@ def _planned(
     limit: int | None,
     budget_usd: float | None,
     watch: ProgressListener,
+    *,
+    again: bool,
 ) -> tuple[PlannedWork, ...]:
     places = {one.name: one.answered_by.in_place_of for one in config.systems}
     planned = [
@@ -223,17 +243,21 @@ def _planned(
         to_rate = _with_pending(folder, tasks, made, limit)
         pending = {one.system: ImageRef(one.system) for one in made.plans}
         shown = SentImages(folder.images, {how: dict(pending) for how in get_args(ImageSize)})
-        fits = read_table(folder.root, APPLICABILITY)
-        with session.asking_in(folder, engines, budget_usd, watch) as asking:
+        fits, _ = read_applicability(benchmark, folder)
+        with session.asking_in(folder, engines, budget_usd, watch, again=again) as asking:
             for question in (
                 *_fitting(config, to_rate.tasks, shown),
                 *rating_questions(config, judges, RUBRICS, to_rate, fits, shown),
             ):
                 one = asking.plan(question)
                 calls, place = one.plan, places.get(one.who)
-                planned.append(
-                    PlannedWork(one.who, one.rubric, calls.calls, calls.stored, one.expected, place)
+                is_open = (
+                    bool(calls.calls)
+                    and one.who != FITTING
+                    and any(system.todo for system in made.plans)
                 )
+                counts = calls.calls, calls.stored, one.expected, place, is_open
+                planned.append(PlannedWork(one.who, one.rubric, *counts))
     return tuple(planned)
 
 
@@ -264,7 +288,7 @@ def _judged(
     samples = {task.sample_id for task in to_rate.tasks}
 
     def ratings() -> Iterator[JudgeTask]:
-        fits = read_table(root, APPLICABILITY)
+        fits, _ = read_applicability(benchmark_of(config, asking.folder), asking.folder)
         return rating_questions(config, judges, RUBRICS, to_rate, fits, shown)
 
     for questions, write in (

@@ -21,7 +21,6 @@ import yaml
 from echo_hf._infra.atomic import replaced_whole
 from echo_hf._infra.registry import Needs, Registry
 from echo_hf._infra.text import escaped
-from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.config.loading import Config
 from echo_hf.curate.splits import BENCHMARKS
@@ -30,7 +29,7 @@ from echo_hf.hub.card import eval_file
 from echo_hf.hub.manifest import BENCHMARK, SPLIT, Manifest, toolkit_version
 from echo_hf.hub.redistribution import restricted_posts
 from echo_hf.images.loader import format_of
-from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import Review
 from echo_hf.report.report import eval_entries
 from echo_hf.report.run_data import Output, ReportSample, RunData, manifest_of, read_run_data
@@ -97,7 +96,7 @@ def export(
     folder: Path,
     *,
     to: str,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     organization: str | None = None,
 ) -> Exported:
     """Writes a run into a new folder, whole or not at all."""
@@ -115,7 +114,7 @@ def export(
             f"the figures of {config.name!r} are of other samples than its benchmark has now: run "
             "`echo-hf score` with this config first"
         )
-    reference = benchmark_of(config, RunFolder(Path(runs) / config.name)).reference
+    reference = benchmark_of(config, run_folder(config, runs)).reference
     try:
         manifest = manifest_of(reference)
     except ReleaseError:

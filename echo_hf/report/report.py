@@ -20,7 +20,6 @@ from markupsafe import Markup
 
 from echo_hf._infra.atomic import held, replaced_whole
 from echo_hf._infra.text import escaped, in_place, table_row
-from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.errors import RunError
 from echo_hf.judging.board import judge_names
@@ -79,7 +78,7 @@ class Report:
 
 
 def report(
-    config: Evaluated | Path | str, *, runs: Path | str = RUNS, single_file: bool = False
+    config: Evaluated | Path | str, *, runs: Path | str | None = None, single_file: bool = False
 ) -> Report:
     """Writes the report of a run: `report/` in its folder, in place of the one before."""
     data = read_run_data(config, runs)

@@ -38,7 +38,7 @@ from echo_hf.metrics.color_shift import CHANNELS, LEVELS, Floats, Integers, hist
 from echo_hf.metrics.image_features import in_order
 from echo_hf.metrics.result import MetricResult
 from echo_hf.metrics.text_rendering import TextRenderingResult
-from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import Unrated
 from echo_hf.report.analysis.result import FILE as ANALYSIS_FILE
 from echo_hf.report.analysis.result import Analysis, Figures, read_analysis, read_figures
@@ -225,9 +225,9 @@ class RunData:
         return tuple(dict.fromkeys(shown))
 
 
-def read_run_data(config: Evaluated | Path | str, runs: Path | str) -> RunData:
+def read_run_data(config: Evaluated | Path | str, runs: Path | str | None) -> RunData:
     config = load_evaluation(config)
-    folder = RunFolder(Path(runs) / config.name)
+    folder = run_folder(config, runs)
     results = read_figures(folder.root / RESULTS_FILE, Results, "score")
     if results is None:
         raise RunError(

@@ -58,6 +58,8 @@ class Roles(SampleStage):
     A candidate of the benchmark that has a task without inputs, and whose words mention an image,
     is asked about once more: whether it needs an image that is not there (doubt `lacks_input`).
     Words decide where that call failed, which is quarantined beside the row, or nobody answers it.
+    Where an engine without a model takes the one image beside a labelled prompt for its output, the
+    sample has a doubt (`roles_assumed`).
 
     Attributes:
         target: The model that people talk about.
@@ -66,7 +68,7 @@ class Roles(SampleStage):
     """
 
     name: ClassVar[str] = "roles"
-    version: ClassVar[int] = 7
+    version: ClassVar[int] = 8
     answer: ClassVar[type[BaseModel]] = RolesAnswer
     rounds: ClassVar[int] = 2
     absent_tokens: ClassVar[int] = 64
@@ -180,6 +182,8 @@ class Roles(SampleStage):
             if tasks:
                 rows = rows_of(row, tasks, made_by, assigned.may_show_minor)
                 made = [without_sheets(one, self.images, made_by, findings) for one in rows]
+                assumed = [Doubt.ROLES_ASSUMED.value] if assigned.assumed else []
+                made = [{**one, "doubts": [*one["doubts"], *assumed]} for one in made]
             else:
                 findings.append((Notice.NO_TASK, None))
                 made = [without_task(row, made_by)]

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from echo_hf._infra.text import MARK, shortened
 from echo_hf.engines.reference_images import asks_for_image, needs_image
@@ -32,7 +33,7 @@ MOST_POSTS = 64  # likewise
 MOST_BLANKS = 32
 LONGEST_VALUE = 1000
 
-OF_ROLES = (Doubt.ROLES_CONTRADICT, Doubt.COLLAGE)
+OF_ROLES = (Doubt.ROLES_CONTRADICT, Doubt.ROLES_ASSUMED, Doubt.COLLAGE)
 
 Number = Annotated[int, Field(ge=0, le=999_999)]
 ImageNumbers = Annotated[list[Number], Field(max_length=MOST_IMAGES)]
@@ -69,6 +70,8 @@ class RolesAnswer(BaseModel):
     """What the pictures of a sample are; no sample where no coherent task can be made out."""
 
     samples: Annotated[list[RolesSample], Field(max_length=MOST_IMAGES)]
+    # No model is asked for it: of an engine without one, which has seen no image.
+    assumed: SkipJsonSchema[bool] = False
 
 
 class AbsentImageAnswer(BaseModel):
@@ -264,12 +267,14 @@ class Assigned:
     may_abstain: bool = False
     findings: list[Finding] = field(default_factory=list)
     may_show_minor: set[str] = field(default_factory=set)
+    assumed: bool = False  # nobody has said or seen what its images are
     _tasks: list[Task] = field(default_factory=list)
     _screenshots: set[str] = field(default_factory=set)
 
     def add(self, answer: RolesAnswer, part: RequestPart) -> None:
         """Takes over the answer about one part of the sample."""
         images = [one.sha256 for one in part.images]
+        self.assumed = self.assumed or (answer.assumed and self.may_abstain)
         for sample in answer.samples:
             named = (one for one in (sample.conversation, sample.collage) if one is not None)
             shots = self._known(named, images)

@@ -23,7 +23,6 @@ from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import escaped, one_line
 from echo_hf.apps.takedown import forget
 from echo_hf.builder import build, update
-from echo_hf.builder.build import RUNS
 from echo_hf.builder.refresh import refresh
 from echo_hf.collect.crawl import crawl_posts, searches
 from echo_hf.collect.takedown import TOMBSTONES, read_tombstones
@@ -35,6 +34,7 @@ from echo_hf.hub.release import read_release
 from echo_hf.hub.remote import Remote, Request
 from echo_hf.pipeline.progress import LOG, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import CrawlEnd, Failed
 from echo_hf.report.evaluation import evaluate_systems
 from echo_hf.schedule.lease import Lease
@@ -74,7 +74,7 @@ def schedule_of(config: Config) -> ScheduleOptions:
 def turn(
     config: Config | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     state: Path | str | None = None,
     watch: ProgressListener | None = None,
     told: Callable[[str, str], None] | None = None,
@@ -88,9 +88,10 @@ def turn(
     """
     config = load_config(config)
     options = schedule_of(config)
-    kept = KeptRun(Path(runs) / config.name, Path(state) / config.name if state else None)
+    run = run_folder(config, runs)
+    kept = KeptRun(run.root, Path(state) / config.name if state else None)
     watch = Keeping(kept, watch or NullProgress())
-    loop = Loop(config, options, Path(runs), watch, Remote(api or HfApi(), options.repo_id))
+    loop = Loop(config, options, run.root.parent, watch, Remote(api or HfApi(), options.repo_id))
     tell = told or (lambda *_: None)
     with kept.leased():
         steps = {"fetch": kept.fetch()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from importlib.resources import files
@@ -12,13 +13,13 @@ from typing import Literal, get_args
 import echo_hf
 from echo_hf._infra.atomic import replaced_file
 from echo_hf.config.loading import load_config
+from echo_hf.config.runs import keeper, runs_folder
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.schedule.turn import schedule_of
 
 Where = Literal["github", "hf"]
 MOUNT = "/state"
 OURS = "echo-hf schedule"
-LEFT_OUT = ("--exclude", "runs/*", "--exclude", ".*")
 
 
 def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str]]:
@@ -30,6 +31,11 @@ def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str
         raise ConfigError(unknown("place", on, get_args(Where), "--on"))
     loaded = load_config(config)
     options = schedule_of(loaded)
+    if keeper(loaded):
+        raise ConfigError(
+            f"{str(config)!r} is what a run keeps, and no turn finds a run there: expected the "
+            "file that it was read from"
+        )
     if options.state is None:
         kind = "private dataset" if on == "github" else "bucket"
         raise ConfigError(
@@ -78,7 +84,11 @@ def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str
         )
     else:
         path = to or Path(f"echo_hf_{re.sub('[-.]', '_', loaded.name)}.py")
-        bucket = f"hf://buckets/{options.state}"
+        bucket, folder = f"hf://buckets/{options.state}", config.resolve().parent
+        run = os.path.relpath((runs_folder(loaded) / loaded.name).resolve(), folder)
+        named = [] if run.startswith(("runs", "..")) else ["--exclude", f"{run}/*"]
+        # Neither runs nor files such as .env.
+        left_out = ["--exclude", "runs/*", *named, "--exclude", ".*"]
         job = ["hf", "jobs", "scheduled", "uv", "run", "--name", f"echo-hf-{loaded.name}"]
         job += ["--flavor", options.flavor, "--timeout", f"{minutes}m", "--no-concurrency"]
         job += ["--volume", f"{bucket}:{MOUNT}"]
@@ -88,8 +98,7 @@ def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str
             "job.py.txt",
             [
                 f"hf buckets create {options.state} --private",
-                # Neither runs nor files such as .env.
-                shlex.join(["hf", "sync", str(config.parent), f"{bucket}/config", *LEFT_OUT]),
+                shlex.join(["hf", "sync", str(config.parent), f"{bucket}/config", *left_out]),
                 shlex.join([*job, options.cron, str(path)]),
             ],
         )

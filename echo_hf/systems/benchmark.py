@@ -11,12 +11,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from datasets import Dataset
 from pydantic import ValidationError
 
 from echo_hf.config.checks import first_error, read_yaml, secrets_in, shown_value
 from echo_hf.config.evaluation import Evaluated, Evaluation, with_files
 from echo_hf.config.loading import located, parse_config
+from echo_hf.config.runs import EXAMPLE, config_file, is_run
 from echo_hf.config.systems import config_place
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.engines.base import ImageRef
@@ -26,9 +28,11 @@ from echo_hf.hub.release import rows_in
 from echo_hf.images.embedded import embedded_bytes
 from echo_hf.images.store import ImageStore, check_image
 from echo_hf.pipeline.run_folder import RunFolder
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import NoTask
 from echo_hf.samples.sample import sample_digest
 from echo_hf.systems.base import Task
+from echo_hf.tables import arrow_rows
 
 COLUMNS = (
     *("id", "prompt", "sample_digest", "input_images"),
@@ -85,6 +89,15 @@ class Benchmark:
                     left_out[task] += 1
         return Tasks(tuple(tasks), left_out)
 
+    def table(self, name: str) -> pa.Table | None:
+        """What the benchmark carries beside its samples under this name; null where it does not."""
+        repo, revision = self._place
+        try:
+            known = load_manifest(repo, revision=revision).configs
+        except ReleaseError:  # the dataset of ECHO's authors has no manifest
+            return None
+        return arrow_rows(self.load(name)) if name in known else None
+
     def load(self, split: str) -> Dataset:
         repo, revision = self._place
         try:
@@ -128,7 +141,6 @@ def _task(row: Mapping[str, Any], split: str, images: ImageStore | None) -> Task
 
 
 BENCHMARK, POSTS = "benchmark", "posts"
-EXAMPLE = "eval_configs/quickstart.yaml"
 ON_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]*)?")
 
 
@@ -136,7 +148,7 @@ def load_evaluation(config: Evaluated | Path | str) -> Evaluated:
     """Reads a config of a benchmark that is there already, or of one to build, if it is a path."""
     if isinstance(config, Evaluated):
         return config
-    path = config_place(Path(config))
+    path = config_file(config)
     folder = path.resolve().parent
     data = with_files(read_yaml(path, "config", EXAMPLE), folder)
     if isinstance(data, dict) and (BENCHMARK in data) == (POSTS in data):
@@ -147,14 +159,23 @@ def load_evaluation(config: Evaluated | Path | str) -> Evaluated:
         )
     if not isinstance(data, dict) or BENCHMARK not in data:
         built = located(parse_config(data, str(path)), folder)
-        return built.model_copy(update={"anchors": _placed(built, "anchors", folder)})
+        placed = {"anchors": _placed(built, "anchors", folder)}
+        return built.model_copy(update=placed).read_from(path)
     try:
         read = Evaluation.model_validate(data)
     except ValidationError as error:
         raise ConfigError(first_error(error, str(path), Evaluation)) from None
     here = {"metrics": read.metrics.located(folder), "analysis": read.analysis.located(folder)}
     places = {key: _placed(read, key, folder) for key in (BENCHMARK, "anchors")}
-    return read.model_copy(update={**here, **places})
+    return read.model_copy(update={**here, **places}).read_from(path)
+
+
+def release_of(place: Path | str) -> Path:
+    """The folder of a release: itself, or that of a run, by its folder or by its config."""
+    path = config_place(Path(place))
+    if is_run(path) or (path.suffix in (".yaml", ".yml") and path.is_file()):
+        return run_folder(load_evaluation(path)).release
+    return Path(place)
 
 
 def _placed(config: Evaluated, key: str, folder: Path) -> str | None:
@@ -188,8 +209,8 @@ def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
     return Benchmark(str(folder.release), cache=folder.cache)
 
 
-def evaluation_folder(config: Evaluated, runs: Path | str) -> RunFolder:
-    folder = RunFolder(Path(runs) / config.name)
+def evaluation_folder(config: Evaluated, runs: Path | str | None) -> RunFolder:
+    folder = run_folder(config, runs)
     if isinstance(config, Evaluation):
         folder.root.mkdir(parents=True, exist_ok=True)
         benchmark_of(config, folder)

@@ -9,15 +9,15 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import Evaluated, Evaluation
 from echo_hf.config.systems import OWN_FOLDER, SystemConfig, read_system, shipped_systems
 from echo_hf.engines.planner import Expected
 from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
-from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runner import runner_of
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import System, Task
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
@@ -48,14 +48,16 @@ class Generated:
 def generate(
     config: Evaluated | Path | str,
     *,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
     limit: int | None = None,
     dry_run: bool = False,
+    again: bool = False,
     watch: ProgressListener | None = None,
 ) -> Generated:
     """Has systems draw the tasks of a benchmark; what is drawn already is not drawn again."""
-    made = drawn_outputs(config, runs, systems, limit, dry_run=dry_run, watch=watch)
+    how: dict[str, Any] = {"dry_run": dry_run, "again": again, "watch": watch}
+    made = drawn_outputs(config, runs, systems, limit, **how)
     if made.stopped:
         raise GenerationError("; ".join(made.stopped))
     return made
@@ -63,12 +65,13 @@ def generate(
 
 def drawn_outputs(
     config: Evaluated | Path | str,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
     limit: int | None = None,
     *,
     dry_run: bool = False,
     budget_usd: float | None = None,
+    again: bool = False,
     watch: ProgressListener | None = None,
 ) -> Generated:
     """Has systems draw; what stopped one of them stands beside what the others made."""
@@ -78,7 +81,7 @@ def drawn_outputs(
     made, missing = _made(config, systems)
     if not made and not dry_run:
         raise GenerationError("; ".join(missing.values()))
-    watch, folder = watch or NullProgress(), RunFolder(Path(runs) / config.name)
+    watch, folder = watch or NullProgress(), run_folder(config, runs)
     benchmark = benchmark_of(config, folder)
     with ExitStack() as stack:
         if not dry_run:
@@ -97,7 +100,7 @@ def drawn_outputs(
         works = list[SystemRun]()
         for one, system in made:
             try:
-                works.append(SystemRun(one, system, folder, tasks.tasks))
+                works.append(SystemRun(one, system, folder, tasks.tasks, again=again))
             except GenerationError as error:  # its files cannot be read: the others go on
                 missing[one.name] = str(error)
         for work in works:

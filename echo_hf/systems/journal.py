@@ -30,6 +30,8 @@ FILE = "outputs.parquet"
 LONGEST_WAIT_S = 60
 # What asking again would not change: the others are asked again.
 SETTLED = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.NO_IMAGE, Outcome.UNSUPPORTED})
+# An answer came, with no image in it: it is asked again only where that is wanted.
+UNUSABLE = frozenset({Outcome.NO_IMAGE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

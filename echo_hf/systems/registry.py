@@ -200,7 +200,8 @@ def expected_images(config: SystemConfig, tasks: Sequence[Task]) -> Expected:
         seconds = row.seconds.times(len(tasks))
         known = Expected(None, seconds, row.gpu, row.rests_on)
     if config.price is not None:
-        known = replace(known, basis=f"price of {config.price.as_of} in the config; {known.basis}")
+        basis = f"price of {config.price.as_of} in the config"
+        known = replace(known, basis=f"{basis}; {known.basis}" if row is not None else basis)
     if price is None:
         return known
     if price.usd_per_image is not None:

@@ -18,6 +18,7 @@ from tenacity import sleep_using_event
 
 from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf._infra.retry import RequestError, RetryPolicy
+from echo_hf._infra.text import pace
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.engines.planner import Expected, Range, measured, shown_dollars, shown_time
@@ -37,7 +38,7 @@ from echo_hf.systems.base import (
     may_fit_now,
     without_secrets,
 )
-from echo_hf.systems.journal import SETTLED, Journal, JournalEntry, digest_of
+from echo_hf.systems.journal import SETTLED, UNUSABLE, Journal, JournalEntry, digest_of
 from echo_hf.systems.registry import expected_images
 
 logger = logging.getLogger(__name__)
@@ -66,10 +67,16 @@ class GenerationPlan:
         return self.expected.cost_usd
 
     def __str__(self) -> str:
-        return (
-            f"{len(self.todo):>9,} to draw, {self.stale:,} of them again, {self.stored:,} kept; "
-            f"price {shown_dollars(self.expected.usd)}, time {shown_time(self.expected.seconds)}"
+        if not self.todo:
+            return ""
+        known, parts = self.expected, [f"{len(self.todo):>9,} to draw"]
+        parts += [f"{self.stale:,} of them again"] if self.stale else []
+        parts += [f"{self.stored:,} kept"] if self.stored else []
+        parts += [f"price {shown_dollars(known.usd)}"] if known.cost_usd else []
+        parts += (
+            [f"time {shown_time(known.seconds)}"] if known.seconds and known.seconds.likely else []
         )
+        return ", ".join(parts)
 
 
 @dataclass
@@ -83,10 +90,13 @@ class Generations:
     def __str__(self) -> str:
         counts = Counter(one.outcome for one in self.entries)
         outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items()))
-        per_minute = 60 * len(self.entries) / max(time.monotonic() - self.began, 1e-9)
         dollars = sum(one.cost_usd or 0.0 for one in self.entries)
         cost = f", ${dollars:.2f}" if dollars else ""
-        return f"{self.system}: {outcomes} ({per_minute:.0f} a minute){cost}"
+        return f"{self.system}: {outcomes}{pace(len(self.entries), self.seconds)}{cost}"
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
 
     def failures(self) -> Iterator[str]:
         """How many failed, by their codes, with an example each."""
@@ -124,12 +134,18 @@ def failed_by(error: BaseException) -> GenerationResult:
 
 class SystemRun:
     def __init__(
-        self, config: SystemConfig, system: System, folder: RunFolder, tasks: Sequence[Task]
+        self,
+        config: SystemConfig,
+        system: System,
+        folder: RunFolder,
+        tasks: Sequence[Task],
+        *,
+        again: bool = False,
     ) -> None:
         self.config, self.system, self.images = config, system, folder.images
         self.journal = Journal(folder.root, config.name)
         self.concurrency = config.limits.concurrency or system.concurrency
-        self.plan = self._planned(tasks, digest_of(system.signature()))
+        self.plan = self._planned(tasks, digest_of(system.signature()), anew=again)
         self.given = Generations(config.name)
         self.watch: ProgressListener = NullProgress()
         self.stopped: str | None = None
@@ -138,7 +154,9 @@ class SystemRun:
         self._signature, self._failed = "", 0
         self._limiter, self._stop = RateLimiter(config.limits.per_minute), Event()
 
-    def _planned(self, tasks: Sequence[Task], signature: str) -> GenerationPlan:
+    def _planned(
+        self, tasks: Sequence[Task], signature: str, *, anew: bool = False
+    ) -> GenerationPlan:
         """What is left of tasks; those that failed before come last."""
         config, entries = self.config, self.journal.entries
         todo, again, stale = list[Task](), list[Task](), 0
@@ -147,6 +165,7 @@ class SystemRun:
             if entry is not None:
                 is_same = entry.signature == signature
                 is_done = is_same and is_settled(task, entry, self.images)
+                is_done = is_done and not (anew and entry.outcome in UNUSABLE)
                 if is_done and not may_fit_now(entry.details, config):
                     continue
                 stale += entry.outcome in SETTLED
@@ -181,7 +200,10 @@ class SystemRun:
             seconds = Range(*(max(slowest, one / self.concurrency) for one in seconds))
         if paid or took:
             basis = f"measured in this run: {len(paid)} prices, {len(took)} times"
-            listed = replace(listed, basis=basis if paid and took else f"{basis}; {listed.basis}")
+            listed = replace(
+                listed,
+                basis=basis if paid and took else "; ".join(filter(None, (basis, listed.basis))),
+            )
         return replace(listed, usd=usd, seconds=seconds)
 
     def preflight(self) -> Retired | None:

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from datasets import Image, load_dataset
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from echo_hf import tables as declared
 from echo_hf.builder.build import build, opened, run_until
@@ -34,12 +34,19 @@ from echo_hf.cli import app
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, register
 from echo_hf.engines.planner import NO_WORK
-from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunError, SourceError
+from echo_hf.errors import (
+    EngineError,
+    MissingExtraError,
+    ReleaseError,
+    RunError,
+    SourceError,
+    UnusableAnswersError,
+)
 from echo_hf.hub.release import Release, read_release, verify_release
 from echo_hf.pipeline import stage as stages
 from echo_hf.samples.threads import Threads
 from echo_hf.tables import OUTPUTS
-from tests.engines.openai.loopback_server import Answer, closed_port, running
+from tests.engines.openai.loopback_server import Answer, closed_port, completion, running
 from tests.paced_plugin import PacedEngine, answered
 from tests.progress_for_tests import Heard
 from tests.recorded_as_model import (
@@ -227,9 +234,46 @@ def test_posts_without_a_sample_write_no_release(tmp_path: Path, quickstart: Pat
     release = tmp_path / "runs" / "quickstart" / "release"
     shutil.copytree(quickstart / "release", release)
     before = contents(release)
-    with pytest.raises(ReleaseError, match=r"no post became a sample, .*--allow-empty writes"):
+    with pytest.raises(SourceError, match=r"no post in 20 records: 20 not_a_post in collect \("):
+        run_until(config, "collect", runs=tmp_path / "runs")
+    with pytest.raises(ReleaseError) as raised:
         build(config, runs=tmp_path / "runs")
     assert contents(release) == before
+    said = "no post became a sample, so no release is written, and one that is there stays: "
+    assert str(raised.value).startswith(f"{said}20 not_a_post in collect (")
+    assert "--allow-empty writes one all the same" in str(raised.value)
+    assert len(rows(tmp_path / "runs" / "quickstart", "collect", "rejects")) == 20
+
+
+def test_samples_for_analysis_alone_are_no_benchmark(tmp_path: Path) -> None:
+    """It says why, and keeps what it built; who wants the release all the same gets it."""
+    config, runs, engine = config_over(tmp_path, POSTS), tmp_path / "runs", RecordedAsModel()
+    engine.use()
+    release, run = build(config, runs=runs).path, runs / "quickstart"
+    before = contents(release)
+    for path in run.glob("cache/*"):
+        path.unlink()
+    with closing(sqlite3.connect(run / "answers.sqlite")) as file, file:
+        told = "update answers set digest = null, text = replace(text, 'Benchmark', 'Analysis')"
+        file.execute(f"{told} where task = 'extract'")
+    with pytest.raises(ReleaseError) as raised:
+        build(config, runs=runs)
+    assert contents(release) == before
+    samples = rows(run, "splits")
+    assert samples
+    assert {tuple(one["splits"]) for one in samples} == {("analysis",)}
+    said = f"no post became a sample of the benchmark, {len(samples)} are for analysis alone"
+    assert str(raised.value).startswith(f"{said}, so no release is written")
+    counts: Counter[tuple[str, str]] = Counter()
+    for stage in STAGES:
+        for part in ("rejects", "quarantine"):
+            counts.update((one["_reason"], stage) for one in rows(run, stage, part))
+    first, stage = max(counts, key=counts.__getitem__)
+    assert f"{counts[first, stage]:,} {first} in {stage} (" in str(raised.value)
+    heard = Heard()
+    written = build(config, runs=runs, allow_empty=True, watch=heard)
+    assert [len(written.datasets[name]) for name in ("image_to_image", "text_to_image")] == [0, 0]
+    assert any(one.startswith(f"{said}: ") for one in heard.remarks)
 
 
 def failing(folder: Path, url: str) -> Path:
@@ -252,12 +296,81 @@ def test_an_engine_that_only_fails_is_quoted(tmp_path: Path) -> None:
     with running() as server:
         server.behave = lambda _: Answer(b"Bad Gateway", 502)
         config = failing(tmp_path, server.url)
-        with pytest.raises(ReleaseError) as raised:
+        with pytest.raises(UnusableAnswersError, match=r"'relevance'.*'status 502: Bad Gateway'"):
             build(config, runs=tmp_path / "runs")
+        with pytest.raises(ReleaseError) as raised:
+            build(config, runs=tmp_path / "runs", keep_going=True)
     failed = re.search(r"in 'relevance' the engine failed on (\d+) rows", str(raised.value))
     assert failed
     assert int(failed[1]) == len(rows(tmp_path / "runs" / "quickstart", "relevance", "quarantine"))
     assert "'status 502: Bad Gateway'" in str(raised.value)
+
+
+def test_a_model_that_only_chats_ends_the_build_and_is_asked_again_once_mended(
+    tmp_path: Path,
+) -> None:
+    """What it answered well is never asked for twice, and an unchanged build asks nothing."""
+    engine = {"kind": "openai", "model": "tiny", "api_key_env": None, "concurrency": 1}
+
+    def called(*options: str) -> Result:
+        known = ["build", str(config), "--runs", str(tmp_path / "runs")]
+        return CliRunner().invoke(app, [*known, "--until", "relevance", *options])
+
+    with running() as server:
+        server.behave = lambda _: completion("I would keep this one.")
+        engines = {"text": {**engine, "base_url": server.url}}
+        config = config_over(tmp_path, bundled_posts()[:20], engines=engines)
+        stopped = called()
+        assert isinstance(stopped.exception, UnusableAnswersError)
+        said = "stage 'relevance': none of 10 answers can be used, such as 'I would keep this one.'"
+        assert said in str(stopped.exception)
+        assert len(server.asked) == 10
+        server.behave = lambda _: completion('{"note": "About it.", "score": 4}')
+        mended = called()
+        assert mended.exit_code == 0
+        posts = len(server.asked) - 10 + 5  # of five, both answers were prose
+        assert "5 answers cannot be used: --again asks anew" in mended.output
+        assert called().exit_code == 0
+        assert len(server.asked) == posts + 5
+        assert called("--again").exit_code == 0
+        assert len(server.asked) == posts + 10
+        assert len({json.dumps(one.body) for one in server.asked[10:]}) == posts
+        again = called("--again")
+        assert again.exit_code == 0
+        assert "cannot be used" not in again.output
+        assert len(server.asked) == posts + 10
+    assert not rows(tmp_path / "runs" / "quickstart", "relevance", "quarantine")
+
+
+def test_a_trial_of_a_stage_asks_once_and_builds_nothing(tmp_path: Path) -> None:
+    engine = {"kind": "openai", "model": "tiny", "api_key_env": None}
+
+    def called(*options: str) -> Result:
+        known = ["build", str(config), "--runs", str(tmp_path / "runs")]
+        return CliRunner().invoke(app, [*known, *options], env={"COLUMNS": "200"})
+
+    with running() as server:
+        server.behave = lambda _: completion('Sure: {"note": "About it.", "score": 9}')
+        engines = {"text": {**engine, "base_url": server.url}}
+        config = config_over(tmp_path, bundled_posts()[:20], engines=engines)
+        early = called("--try", "relevance")
+        assert "run `echo-hf build` with --until collect on this config first" in str(
+            early.exception
+        )
+        assert "stage 'threads' asks no model" in str(called("--try", "threads").exception)
+        assert server.asked == []
+        assert called("--until", "collect").exit_code == 0
+        stages = tmp_path / "runs" / "quickstart" / "stages"
+        before = sorted(stages.rglob("*"))
+        done = called("--try", "relevance")
+        assert done.exit_code == 0
+        (asked,) = server.asked
+    told = [one["content"] for one in asked.body["messages"]]
+    assert {line for text in told for line in text.splitlines()} <= set(done.output.splitlines())
+    assert "nothing, off_schema: score: Input should be less than or equal to 5" in done.output
+    assert "no price known for tiny" in done.output
+    assert sorted(stages.rglob("*")) == before
+    assert not (tmp_path / "runs" / "quickstart" / "answers.sqlite").exists()
 
 
 def test_a_missing_package_is_told_before_a_post_is_read(tmp_path: Path) -> None:
@@ -308,7 +421,8 @@ def test_other_answers_reach_what_follows(tmp_path: Path) -> None:
 def test_of_what_failed_the_release_tells_kinds_and_keys(tmp_path: Path) -> None:
     refused = Completion("I would rather not.", None, "refusal")
     RecordedAsModel(fails=lambda one: refused if one.task == "roles" else None).use()
-    release = build(config_over(tmp_path, bundled_posts()[:25]), runs=tmp_path)
+    how = {"runs": tmp_path, "keep_going": True, "allow_empty": True}
+    release = build(config_over(tmp_path, bundled_posts()[:25]), **how)
     told = json.loads((release.path / "stats.json").read_text("utf-8"))["failed"]
     waiting = {name: rows(release.path.parent, name, "quarantine") for name in STAGES}
     assert {name: sum(one["rows"] for one in by.values()) for name, by in told.items()} == {

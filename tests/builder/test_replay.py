@@ -62,7 +62,8 @@ def config(tmp_path: Path) -> Path:
 
 def recorded(config: Path, engine: RecordedAsModel, watch: Heard | None = None) -> Release:
     engine.use()
-    release = build(config, runs=config.parent / "first", with_responses=True, watch=watch)
+    how = {"with_responses": True, "keep_going": True, "watch": watch}
+    release = build(config, runs=config.parent / "first", **how)
     no_engine()
     return release
 

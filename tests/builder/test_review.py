@@ -152,7 +152,7 @@ def test_one_decision_reads_the_boxes_of_a_model_whose_convention_was_assumed(
     assert "assumed_boxes" in open_reviews(held, runs=runs).open[0].reasons
 
     told = io.StringIO()
-    show_open(Console(file=told, width=300), open_reviews(held, runs=runs), held)
+    show_open(Console(file=told, width=300), open_reviews(held, runs=runs), str(held))
     assert "wait for a convention: echo-hf review" in (told.getvalue())
 
     decide(held, boxes="rel_1000", runs=runs)  # which is wrong, and can be corrected
@@ -211,7 +211,7 @@ def test_a_hostile_prompt_is_only_text() -> None:
     one = OpenReview("an-id", ("personal_data",), prompt, (Path("runs/cards/pictures/aa/aab"),))
     out = io.StringIO()
     reviews = Reviews((one,), Path("review.jsonl"), (3,))
-    show_open(Console(file=out, width=60), reviews, Path("c.yaml"))
+    show_open(Console(file=out, width=60), reviews, "c.yaml")
     lines = out.getvalue().splitlines()
     assert lines[0] == "review.jsonl:3 was cut short and does not count: decide again"
     assert lines[1] == "an-id  personal_data"

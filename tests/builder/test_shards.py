@@ -172,6 +172,16 @@ def test_merged_in_any_order_they_are_the_whole_and_no_model_is_asked(built: Pat
     assert (engine.asked, tables(built / "merged" / WHOLE)) == ([], whole)
 
 
+def test_the_whole_goes_beside_its_parts_or_where_it_is_said(copied: Path) -> None:
+    no_engine()
+    first, *others = shards_in(copied / "runs")
+    assert merge([first, *others]).path.parent == copied / "runs" / WHOLE
+    moved = shutil.copytree(first, copied / "apart" / first.name)
+    with pytest.raises(RunError, match="several folders of runs"):
+        merge([moved, *others])
+    merge([moved, *others], runs=copied / "chosen")
+
+
 @pytest.mark.slow
 def test_shards_of_a_whole_that_is_there_ask_for_what_is_new(copied: Path) -> None:
     config = config_over(copied, [*posts(copied), NEW_POST])

@@ -104,7 +104,7 @@ def test_a_mistake_is_one_line(tmp_path: Path) -> None:
     fitted(error=EngineError, engines={"reader": {**READER, "max_model_len": "many"}})
     pair = {"name": "pair", "developer": "Northlight", "status": "current", "adapter": "rewrite"}
     done = fitted(error=GenerationError, systems=[{**pair, "parameters": {"writer": {}}}])
-    assert "system 'pair': parameters: writer.kind is missing" in str(done.exception)
+    assert "system 'pair': parameters: writer.kind and artist are missing" in str(done.exception)
     (tmp_path / "release").mkdir()
     done = fitted(error=ConfigError, **EVALUATION)
     assert "names no engine and no judge" in str(done.exception)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -23,6 +24,7 @@ from echo_hf.errors import EchoError
 from echo_hf.hub.load import load_benchmark
 from echo_hf.images.store import ImageStore
 from echo_hf.systems.benchmark import load_evaluation
+from tests.engines.openai.loopback_server import Answer, LoopbackServer, closed_port, running
 from tests.systems.runs_for_tests import benchmark, png, sample, written
 from tests.test_cli import echo_hf
 
@@ -63,7 +65,7 @@ def images(tmp_path: Path) -> Path:
 
 
 def compared(*sources: str) -> Result:
-    given = [part for source in sources for part in ("--from-images", source)]
+    given = [part for source in sources for part in ("--images", source)]
     return init("comparison", "mine", "--benchmark", "release", *given)
 
 
@@ -101,7 +103,7 @@ def test_a_benchmark_is_built_as_it_was_written() -> None:
     done = init("benchmark", "mine")
     assert done.exit_code == 0, done.output
     assert done.output.splitlines()[-1] == "next: echo-hf build mine/benchmark.yaml"
-    assert "good for a trial" in done.output
+    assert "rules read what posts mark" in done.output
     assert faults("mine/benchmark.yaml") == []
     assert len(Path("mine/benchmark.yaml").read_text("utf-8").splitlines()) <= 45
     posts = [json.loads(one) for one in Path("mine/posts.jsonl").read_text("utf-8").splitlines()]
@@ -112,6 +114,16 @@ def test_a_benchmark_is_built_as_it_was_written() -> None:
     (sample, *_) = load_benchmark(release, "image_to_image")
     assert sample["prompt"].startswith("Turn this photo into a night scene")
     assert len(sample["input_images"]) == 1
+
+
+def test_a_run_is_named_by_the_folder_of_its_config(images: Path) -> None:
+    """Of a benchmark and a comparison in one folder, each has a run of its own."""
+    init("benchmark", "mine")
+    init("benchmark")
+    assert load_config("mine/benchmark.yaml").name == "mine"
+    assert load_config("benchmark.yaml").name == "lumen-2026-03"
+    assert compared(f"lumen={images}").exit_code == 0
+    assert load_evaluation("mine/comparison.yaml").name == "mine-comparison"
 
 
 def commented(text: str, *first: str) -> str:
@@ -182,9 +194,9 @@ def test_a_comparison_takes_images_that_are_there(images: Path) -> None:
     for one in config.systems:
         assert Path(one.parameters["folder"]).resolve() == images
     # What is commented is right as well.
-    judges = ("judges:", "- judges/", "- name: server", "developer: A", "engine:", "rubrics:")
+    judges = ("judges:", "- judges/", "- name: server", "engine:", "rubrics:")
     own = re.sub(r"(?m)^  # (- name|  \w)", r"  \1", text)
-    own = commented(own, *judges, "status: current", "applicability:")
+    own = commented(own, *judges, "applicability:")
     Path("mine/all.yaml").write_text(own, "utf-8")
     every = load_evaluation("mine/all.yaml")
     assert [one.name for one in every.systems] == ["lumen", "umbra", "my_system"]
@@ -216,9 +228,9 @@ def test_what_cannot_be_used_is_counted_and_named(images: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("drawn", "--from-images is 'drawn': expected NAME=FOLDER"),
+        ("drawn", "--images is 'drawn': expected NAME=FOLDER"),
         ("lumen=nowhere.csv", "expected NAME=FOLDER"),
-        ("lu men=drawn", "--from-images 'lu men=drawn': name is 'lu men'"),
+        ("lu men=drawn", "--images 'lu men=drawn': name is 'lu men'"),
         ("lumen=empty", "no file 'ID.png'"),
         ("lumen=others", "images of 0 of 3 samples; none of 'e0' (no_file), 't0' (no_file), "),
         ("lumen=bad.csv", "or a CSV with the columns id and path"),
@@ -239,7 +251,7 @@ def test_a_comparison_needs_a_benchmark_and_names(images: Path) -> None:
     twice, release = ["--from-images", "lumen=drawn"] * 2, ["--benchmark", "release"]
     for given, said in (
         ([*release, *twice], "two are called 'lumen'"),
-        (["mine", *release], "'release' shows no posted images: name yours with --from-images"),
+        (["mine", *release], "'release' shows no posted images: name yours with --images"),
         ([], "run `echo-hf quickstart` first"),
         (["--benchmark", "runs/none/release"], "there is no benchmark in 'runs/none/release'"),
     ):
@@ -271,3 +283,63 @@ def test_no_file_is_overwritten(there: str, tmp_path: Path) -> None:
     assert f"'mine/{there}' is there already" in refused("benchmark", "mine")
     assert [one for one in (tmp_path / "mine").rglob("*") if one.is_file()] == [path]
     assert path.read_text() == "mine"
+
+
+@pytest.fixture
+def served() -> Iterator[LoopbackServer]:
+    with running() as loopback:
+        loopback.behave = lambda _: Answer({"data": [{"id": "tiny-vl"}]})
+        yield loopback
+
+
+def test_the_only_model_of_a_server_is_taken(
+    images: Path, served: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = init("comparison", "at", "--benchmark", "release", "--judge", served.url)
+    assert "posted images" in str(done.exception)  # nothing else is in the way
+    given = ["--benchmark", "release", "--images", f"lumen={images}"]
+    done = init("comparison", "named", *given, "--judge", served.url)
+    assert "model: 'tiny-vl', the only one of" in done.output
+    monkeypatch.setenv("OPENAI_BASE_URL", served.url)
+    assert init("comparison", "there", *given).exit_code == 0
+    assert init("benchmark", "built").exit_code == 0
+    for folder in ("named", "there"):
+        (judge,) = load_evaluation(f"{folder}/comparison.yaml").judges
+        assert judge.engine.options == {"model": "tiny-vl", "base_url": served.url}
+    assert load_config("built/benchmark.yaml").engines["reader"].options["model"] == "tiny-vl"
+
+
+def test_of_several_models_one_is_named_or_left_to_fill_in(
+    images: Path, served: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"m{number}" for number in range(12)]
+    served.behave = lambda _: Answer({"data": [{"id": name} for name in names]})
+    given = ["--benchmark", "release", "--images", f"lumen={images}"]
+    said = refused("comparison", "a", *given, "--judge", served.url)
+    assert "'m0', 'm1'," in said
+    assert "'m9' and 2 more: choose one with --model NAME" in said
+    monkeypatch.setenv("OPENAI_BASE_URL", served.url)
+    assert "write its model into the file" in init("comparison", "a", *given).output
+    asked = len(served.asked)
+    assert init("comparison", "b", *given, "--model", "m3").exit_code == 0
+    assert load_evaluation("b/comparison.yaml").judges[0].model == "m3"
+    assert len(served.asked) == asked
+
+
+def test_a_server_that_is_not_there_is_one_line(
+    images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ["--benchmark", "release", "--images", f"lumen={images}"]
+    nobody = closed_port()
+    assert "no server answers" in refused("comparison", "a", *given, "--judge", nobody)
+    monkeypatch.setenv("OPENAI_BASE_URL", nobody)
+    done = init("comparison", "a", *given)
+    assert "write its model into the file: no server answers" in done.output
+    assert load_evaluation("a/comparison.yaml").judges[0].engine.options["base_url"] == nobody
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    assert "--model is of a server" in refused("benchmark", "b", "--model", "m")
+
+
+def test_images_have_their_old_name_too(images: Path) -> None:
+    given = ["--benchmark", "release", "--from-images", f"lumen={images}"]
+    assert init("comparison", "a", *given).exit_code == 0

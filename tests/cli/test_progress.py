@@ -58,15 +58,15 @@ def lines(one: Console) -> list[str]:
     [
         (
             FillStats(calls=1, seconds=1.0, cost_usd=0.5, stage_cost_usd=2.0),
-            "1 calls (1/s), 0 answered before, 0 tokens, $0.50, $2.00 with earlier runs",
+            "1 call, $0.50, $2.00 with earlier runs",
         ),
-        (FILLED, "2 calls (0/s), 0 answered before, 120 tokens, 75 % of prompts from cache, $0.50"),
+        (FILLED, "2 calls (30 a minute), 120 tokens, 75 % of prompts from cache, $0.50"),
         (FETCHED, "1,000 images (20/s), 7 known before, 2 gone"),
         (
             HARBOR,
-            "1,500 to draw, 3 of them again, 20 kept; price $61.50 (41.00 to 123.00), time 62 min",
+            "1,500 to draw, 3 of them again, 20 kept, price $61.50 (41.00 to 123.00), time 62 min",
         ),
-        (UNKNOWN, "0 to draw, 0 of them again, 0 kept; price unknown, time unknown"),
+        (UNKNOWN, ""),
         (
             CALLS,
             "10 calls to make, 2 answered before; about 3,000,000 prompt tokens, 0 images, $1.50 "
@@ -171,6 +171,7 @@ def test_a_stage_tells_every_loss_with_its_meaning() -> None:
         "2 no_sample: the model found no sample in the thread",
         "1 cut: the answer ended at the token limit",
         "3 cycle: replies form a circle; it is cut at its earliest post",
+        "1 answer cannot be used: --again asks anew",
     ]
 
 

@@ -27,7 +27,7 @@ LEAST: dict[str, Any] = {
 }
 TOP = (
     "analysis, anchors, applicability, engines, judges, metrics, name, paper, posts, protocol, "
-    "release, rights, runner, schedule, shard, splits, stages, systems, target"
+    "release, rights, runner, runs, schedule, shard, splits, stages, systems, target"
 )
 RELEASED = datetime.date(2026, 3, 2)
 PHASE = {"window": "1d", "terms": ["a"]}
@@ -247,7 +247,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("analysis.embedding.modle", 1, "unknown key in analysis.embedding 'modle'; did you mean 'mod"),
     ("rights.twitter", "a", "rights: unknown platform 'twitter'; known: bluesky, discord, hackern"),
     ("rights.x", "", "rights.x is '': string should have at least 1 character"),
-    ("target", {"name": "L"}, "target.developer is missing: field required"),
+    ("target", {"name": "L"}, "target.developer and target.released are missing: fields required"),
     ("target.aliases", "lumen", "target.aliases is 'lumen': input should be a list"),
     ("posts.0.path", "a\x07", "posts.0.path is 'a\\x07': expected the name of a file"),
     ("engines.reader", {"model": "m"}, "engines.reader.kind is missing: field required"),
@@ -307,6 +307,26 @@ def test_what_is_wrong_is_named(path: str, value: Any, said: str) -> None:
     assert "hidden" not in message
 
 
+def test_all_keys_that_are_missing_are_named_at_once() -> None:
+    target = {"name": "L", "developer": "N"}
+    told = "name, target.released and engines are missing: fields required"
+    assert _refused({"target": target, "posts": LEAST["posts"]}) == told
+
+
+def test_a_name_and_an_adapter_or_engine_are_a_system_or_judge() -> None:
+    """What nobody said is said to be unknown, and none of the paper's."""
+    data = _with("systems", [{"name": "mine", "adapter": "files"}])
+    data["judges"] = [{"name": "ours", "engine": {"kind": "vllm", "model": "m"}}]
+    config = parse_config(data, "here")
+    told = [(one.developer, one.status, one.note) for one in (*config.systems, *config.judges)]
+    assert told == [("unknown", "current", None)] * 2
+    for key, given in (("systems", {"name": "mine"}), ("judges", {"engine": {"kind": "vllm"}})):
+        lacks = {"systems": "systems.0.adapter", "judges": "judges.0.name"}[key]
+        assert _refused(_with(key, [given])) == f"{lacks} is missing: field required"
+    said = _refused(_with("systems", [{}]))
+    assert said == "systems.0.name and systems.0.adapter are missing: fields required"
+
+
 def test_a_missing_key_is_named_unless_another_is_misspelt() -> None:
     for key in ("engines", "name"):
         assert _refused(_without(key)) == f"{key} is missing: field required"
@@ -353,11 +373,9 @@ def test_a_tag_runs_nothing(file: Path, tmp_path: Path) -> None:
 
 def test_what_is_no_text_file_is_named(file: Path, tmp_path: Path) -> None:
     absent = tmp_path / "none.yaml"
-    example = "expected a YAML file, for example eval_configs/quickstart.yaml"
-    assert _refused(absent) == f"no config {str(absent)!r}: {example}"
-    assert _refused(tmp_path).startswith(
-        f"cannot read config {str(tmp_path)!r} (not a regular file): "
-    )
+    example = "expected a YAML file, for example eval_configs/quickstart.yaml, or the folder of "
+    assert _refused(absent) == f"no config {str(absent)!r}: {example}a run or of its release"
+    assert _refused(tmp_path) == f"{str(tmp_path)!r} is no run: {example}a run or of its release"
     file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
     assert _refused(file).startswith(f"cannot read config {str(file)!r} ('utf-8' codec can't")
 

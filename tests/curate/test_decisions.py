@@ -74,7 +74,7 @@ EMPTY_CROP = {"role": "input", "box": [5, 0, 5, 9], "sha256": A}
     [
         ('["one", "keep"]', "expected a mapping"),
         ('{"id": "one",, "decision": "remove"}', "invalid JSON: "),
-        ('{"id": "one"}', "is missing"),
+        ('{"id": "one"}', "are missing"),
         (_line(decision="drop"), "decision is 'drop'"),
         (_line(notes="x"), "unknown key 'notes'"),
         (_line(note="x\x00"), "control character"),

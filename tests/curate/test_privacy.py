@@ -178,8 +178,7 @@ def test_the_counts_by_hand() -> None:
     assert stats.tally == {"authors": 3, "to_review": 1}
     assert stats.noted == {"masked_e_mail": 3, "masked_handle": 3, "personal_data_in_prompt": 2}
     assert Privacy.headline({"privacy": stats}) == (
-        "3 of 4 samples have a hashed author; 6 places masked; metadata removed from images: none; "
-        "1 samples with personal data to review"
+        "3 of 4 samples have a hashed author; 6 places masked; metadata removed from images: none"
     )
 
 

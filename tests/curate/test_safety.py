@@ -88,12 +88,17 @@ def safety(row: Row) -> tuple[bool | None, list[str] | None]:
 
 
 def ran(
-    folder: Path, says: Callable[[Request], Any], *rows: Row, stage: Safety = STAGE
+    folder: Path,
+    says: Callable[[Request], Any],
+    *rows: Row,
+    stage: Safety = STAGE,
+    again: bool = False,
 ) -> tuple[StageResult, Guard]:
     engine, cache = Guard(says), folder / "cache"
     with closing(Store(folder / "answers.sqlite")) as store:
         given_ = dataset(*rows)
-        return run_stage(stage, given_, engine=engine, store=store, cache_dir=cache), engine
+        options: dict[str, Any] = {"store": store, "cache_dir": cache, "again": again}
+        return run_stage(stage, given_, engine=engine, **options), engine
 
 
 def shown(request: Request) -> tuple[list[str], list[str]]:
@@ -192,7 +197,7 @@ def test_an_answer_that_is_no_verdict_is_a_failed_look(tmp_path: Path) -> None:
     alone = [one for one in engine.asked if shown(one) == ([A], [])]
     (key,) = set(request_keys(engine.signature(), alone))
     said = "safe"
-    second, again = ran(tmp_path, says, SAMPLE)
+    second, again = ran(tmp_path, says, SAMPLE, again=True)
 
     assert (row["_reason"], row["_request"]) == ("unreadable", key.hex())
     assert row["_detail"] == f"none of the answers that may be given: {hostile[:80]!r}"

@@ -204,6 +204,38 @@ def test_roles(text: str, alt_texts: list[str | None], expected: Any) -> None:
         assert found["collage"] is found["conversation"] is None
 
 
+@pytest.mark.parametrize(
+    ("text", "prompt", "alt_texts", "expected"),
+    [
+        ("Prompt: a fox in the snow", "a fox in the snow", [None], [1]),
+        ("look at it 🦊\n提示词：雪中的狐狸", "雪中的狐狸", ["a fox in the snow"], [1]),
+        ("so good", "a fox", ["Prompt: a fox"], [1]),
+        ("Prompt: a fox in the snow", "a fox in the snow", [None, None], None),  # which one?
+        ("a fox, so good", "a fox", [None], None),  # no label: is it of this image?
+        ("Prompt: make this photo brighter", "make this photo brighter", [None], None),
+        ("from my photo!\n\nPrompt: a fox in the snow", "a fox in the snow", [None], None),
+        ("Prompt: a [PET] in the snow", "a [PET] in the snow", [None], None),
+        ("Prompt 1: a fox\n\nPrompt 2: an owl", "a fox", [None], None),
+    ],
+)
+def test_the_only_image_beside_a_labelled_prompt_is_assumed_to_be_its_output(
+    text: str, prompt: str, alt_texts: list[str | None], expected: list[int] | None
+) -> None:
+    images = [{"number": n, "post": 0, "alt_text": alt} for n, alt in enumerate(alt_texts, 1)]
+    own = post(0, text, pictures=[one["number"] for one in images], own=True)
+    blanks = placeholders(prompt)
+    answer = said("roles", prompt=prompt, placeholders=blanks, posts=[own], pictures=images)
+    assert (answer and answer["samples"][0]["outputs"]) == expected
+    assert bool(answer and answer["assumed"]) == bool(expected)
+
+
+def test_what_a_description_says_is_not_assumed() -> None:
+    images = [{"number": 1, "post": 0, "alt_text": "Output Result"}]
+    own = post(0, "Prompt: a fox", pictures=[1], own=True)
+    answer = said("roles", prompt="a fox", placeholders=[], posts=[own], pictures=images)
+    assert (answer["samples"][0]["outputs"], answer["assumed"]) == ([1], False)
+
+
 def test_screenshots_and_blanks() -> None:
     chat = roles("look", "Screenshot of Lumen Chat with an image of a fox")
     assert (chat["conversation"], chat["outputs"]) == (1, [])

@@ -12,17 +12,13 @@ import pytest
 HOW = "what users meet has changed: if it is meant, run `python -m pytest tests/frozen --refreeze`"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--refreeze", action="store_true", help="write the frozen files anew")
-
-
 @pytest.fixture
 def frozen(request: pytest.FixtureRequest) -> Callable[[str, Any], None]:
 
     def compare(name: str, found: Any) -> None:
         file = Path(__file__).with_name(f"{name}.json")
         text = json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-        if request.config.getoption("--refreeze", default=False):
+        if request.config.getoption("--refreeze"):
             file.write_text(text, "utf-8")
         assert json.loads(text) == json.loads(file.read_text("utf-8")), HOW
 

@@ -60,7 +60,7 @@ def test_the_notebook_runs_and_shows_what_it_stores(place: Path, request: Any) -
     found = nbformat.read(TOUR, as_version=4)
     found.cells.append(nbformat.v4.new_code_cell(FRAME))
     shown = pd.read_json(io.StringIO(run(found, place).cells.pop().outputs[0].text))
-    if request.config.getoption("--refreeze", default=False):
+    if request.config.getoption("--refreeze"):
         for cell, ran in zip(stored.cells, found.cells, strict=True):
             if cell.cell_type == "code":
                 cell.execution_count = ran.execution_count

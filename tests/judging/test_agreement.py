@@ -120,7 +120,7 @@ def test_the_terminal_shows_order_test_and_agreement(
 ) -> None:
     shown = called(folder, "agree", "--protocol", protocol, "--json")
     assert shown.exit_code == 0, shown.output
-    expected = ["3 people ranked 14 samples: 42 rankings", protocol, f"{blocks} blocks; "]
+    expected = ["3 people ranked 14 samples: 42 rankings", protocol, f"{blocks} blocks\n"]
     expected += ["ash", "mira", "nils", "-1.000", "people"]
     for said in expected:
         assert said in shown.stderr

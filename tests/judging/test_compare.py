@@ -96,7 +96,7 @@ def test_no_verdict_is_null_with_a_reason(
     folder: Path, said: Completion | str, outcome: str
 ) -> None:
     ScriptedJudge(lambda _: said).use()
-    done = compared(folder, limit=1)
+    done = compared(folder, limit=1, keep_going=True)
     assert {(row["winner"], row["outcome"]) for row in choices(folder)} == {(None, outcome)}
     assert done.answered[0].outcomes == {outcome: 4}
 

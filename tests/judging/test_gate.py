@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def rows(system: str, *counts: tuple[int, float], **values: Any) -> list[Row]:
+def rows(system: str, *counts: tuple[int, float | None], **values: Any) -> list[Row]:
     """Ratings of a system by mira: so many of each, sample by sample."""
     given = [value for count, value in counts for _ in range(count)]
     return [rating(name, system, value, **values) for name, value in zip(WORDS, given, strict=True)]
@@ -98,6 +98,19 @@ def test_an_output_that_is_missing_loses(folder: Path) -> None:
     found = told(held(folder, "--json", "-q"))
     assert (found["losses"], found["ties"], found["base_n"], found["new_n"]) == (20, 40, 60, 40)
     assert (found["verdict"], found["coverage"]) == ("worse", 40 / 60)
+
+
+def test_without_a_rating_nothing_is_compared(folder: Path) -> None:
+    """No number of prompts would do: the judge has to be mended; nor has the board a number."""
+    rate(folder, *(rows(name, (60, None), outcome="no_rating") for name in ("a", "b")))
+    done = held(folder)
+    assert done.exit_code != 0
+    assert "nothing was rated: of 120 outputs of a and b none has a rating by mira" in str(
+        done.exception
+    )
+    shown = small.called(folder, "score")
+    assert "text_to_image: nothing was rated" in shown.output
+    assert "not_rated" not in shown.output
 
 
 def test_half_of_the_ratings_is_too_few_for_a_pass(folder: Path) -> None:

@@ -150,19 +150,26 @@ FAILURES: dict[str, tuple[Completion | str, float | None, int]] = {
 
 @pytest.mark.parametrize("outcome", FAILURES)
 def test_what_is_no_rating_has_a_reason_and_no_number(folder: Path, outcome: str) -> None:
-    """Null and why, never 0; what is no answer is asked again by the next run."""
+    """Null and why, never 0.
+
+    A call that failed is made again by the next run, an answer that cannot be used is asked for
+    anew where that is wanted.
+    """
     said, expected, calls = FAILURES[outcome]
     engine = ScriptedJudge(lambda _: said).use()
-    done = judged(folder, limit=1)
+    done = judged(folder, limit=1, keep_going=True)
 
     rows = rows_of(folder)
     assert {(row["outcome"], row["rating"]) for row in rows} == {(outcome, expected)}
     assert done.answered[0].outcomes == {outcome: 2 * len(SYSTEMS)}
     assert len(engine.asked) == calls * len(rows)
-    if outcome in ("refused", "cut", "engine_error"):
-        engine.says = lambda _: rated(8)
-        judged(folder, limit=1)
-        assert {row["rating"] for row in rows_of(folder)} == {8}
+    asked, engine.says = len(engine.asked), lambda _: rated(8)
+    judged(folder, limit=1, keep_going=True)
+    assert len(engine.asked) - asked == (len(rows) if outcome == "engine_error" else 0)
+    judged(folder, limit=1, again=True)
+    assert len(engine.asked) - asked == (0 if outcome == "ok" else len(rows))
+    ratings = {row["rating"] for row in rows_of(folder)}
+    assert ratings == ({4} if outcome == "ok" else {8})
 
 
 def test_structured_judges_explain_first(folder: Path) -> None:
@@ -182,7 +189,7 @@ def test_structured_judges_explain_first(folder: Path) -> None:
 def test_a_structured_rating_stays_on_the_scale(folder: Path, decimals: bool, said: float) -> None:
     config_of(folder, [judge_of(mode="structured", decimals=decimals)])
     engine = ScriptedJudge(lambda _: f'{{"explanation": "So.", "rating": {said}}}').use()
-    judged(folder, limit=1)
+    judged(folder, limit=1, keep_going=True)
     expected = (None, "off_schema") if said > 10 else (said, "ok")
     assert {(row["rating"], row["outcome"]) for row in rows_of(folder)} == {expected}
     assert len(engine.asked) == (2 if said > 10 else 1) * len(rows_of(folder))

@@ -116,7 +116,7 @@ def test_a_judge_with_a_share_is_asked_about_the_part(
 def test_a_board_says_what_it_rests_on(folder: Path) -> None:
     path = config(folder, SHARES)
     judged(folder)
-    done = called(folder, "score")
+    done = called(folder, "score", "-v")
     assert done.exit_code == 0, done.output
     found = score(path, runs=folder / "runs").splits[1].win_rates
     assert found is not None

@@ -155,7 +155,7 @@ def test_a_metric_without_its_packages_says_what_to_install(folder: Path) -> Non
     if find_spec("torch"):
         pytest.skip("torch is here: nothing is missing")
     write(folder, OUTPUTS, drawn(folder))
-    told = called(folder, "score")
+    told = called(folder, "score", "-v")
     assert told.exit_code == 0, told.output
     (line,) = [one for one in told.output.splitlines() if one.startswith("structure_distance ↓")]
     assert "0 of 2" in line

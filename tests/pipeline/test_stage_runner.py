@@ -175,7 +175,9 @@ def test_an_unchanged_run_asks_nothing_and_reads_back_the_same(store: Store, cac
     assert (second.stats.kept, second.stats.tally) == (first.stats.kept, first.stats.tally)
 
 
-def test_only_quarantined_rows_are_tried_again(store: Store, cache: Path) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_only_quarantined_rows_are_tried_again(store: Store, cache: Path, again: bool) -> None:
+    """Where no answer came, by itself; where one cannot be used, only if that is wanted."""
     rows = posts("red", "short blue", "silent green", "refuse pink")
     first = run_stage(Guess(), rows, engine=Scripted(), store=store, cache_dir=cache)
     assert _reasons(first) == {url(1): "cut", url(2): "not_answered", url(3): "refused"}
@@ -183,9 +185,10 @@ def test_only_quarantined_rows_are_tried_again(store: Store, cache: Path) -> Non
     patient = request("short blue")
     [key] = request_keys(engine.signature(), [patient])
     store.put(key, patient, Scripted()._completion(request("blue")), engine.signature())
-    second = run_stage(Guess(), rows, engine=engine, store=store, cache_dir=cache)
-    assert second.stats.fill.requests == 3
-    assert set(engine.lines()) == {"silent green", "refuse pink"}
+    how = {"engine": engine, "store": store, "cache_dir": cache, "again": again}
+    second = run_stage(Guess(), rows, **how)
+    assert second.stats.fill.requests == (3 if again else 1)
+    assert set(engine.lines()) == {"silent green", *(["refuse pink"] if again else [])}
     assert _names(second) == {url(0): ["red"], url(1): ["blue"]}
     assert _reasons(second) == {url(2): "not_answered", url(3): "refused"}
     assert second.dataset._fingerprint != first.dataset._fingerprint

@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 from collections.abc import Iterator
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,12 @@ import pytest
 import yaml
 from PIL import Image
 from rich.console import Console
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import echo_hf
 from echo_hf.cli import app
 from echo_hf.cli.evaluation_view import show_planned
-from echo_hf.errors import ConfigError, EngineError, GenerationError
+from echo_hf.errors import ConfigError, EngineError, GenerationError, UnusableAnswersError
 from echo_hf.reasons import Outcome
 from echo_hf.report.evaluation import Evaluation, PlannedWork
 from echo_hf.systems.base import GenerationResult, Task
@@ -175,7 +176,7 @@ def test_whose_place_is_taken_is_said_before_and_after(
     systems = [system("warm", **place, stands_for="Old Warm"), system("cold")]
     judge = {**judge_at(server), **place, "stands_for": "Old Mira"}
     config, sink, heard = config_of(folder, [judge], *systems), io.StringIO(), Heard()
-    done = evaluated(config, watch=heard)
+    done = evaluated(config, keep_going=True, watch=heard)
     assert [one.in_place_of for one in done.plan] == ["Old Warm", None, "Old Mira"]
     show_planned(Console(file=sink, width=120), done.plan)
     assert "warm, in place of Old Warm" in sink.getvalue()
@@ -185,7 +186,121 @@ def test_whose_place_is_taken_is_said_before_and_after(
     rows = pq.read_table(folder / "runs" / "measured" / "outputs.parquet").to_pylist()
     told = {row["system"]: json.loads(row["provenance"])["answered_by"] for row in rows}
     assert {name: one["stands_for"] for name, one in told.items()} == expected
-    assert "mira, overall: 24 no_rating, of 24" in heard.remarks
+    assert "mira, overall: 24 no_rating, of 24; --again asks for 24 of them anew" in heard.remarks
+
+
+VAGUE = "It is a boat, maybe 7 out of 10"
+
+
+def evaluated_by_command(config: Path, *options: str) -> Result:
+    known = ["eval", str(config), "--runs", str(config.parent / "runs"), "--yes"]
+    return CliRunner().invoke(app, [*known, *options], env={"COLUMNS": "200"})
+
+
+def test_a_judge_that_never_rates_ends_the_evaluation(
+    folder: Path, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After ten answers, before another is asked; once it rates, those alone are asked anew."""
+    server.behave = lambda _: completion(VAGUE, usage=USAGE)
+    broken = judge_at(server, concurrency=1)
+    config = config_of(folder, [broken, {**judge_at(server), "name": "dora"}])
+    run = folder / "runs" / "measured"
+    done = evaluated_by_command(config)
+    said = str(done.exception)
+    assert isinstance(done.exception, UnusableAnswersError)
+    assert said.startswith(f"mira overall: none of 10 answers can be used, such as {VAGUE!r} (no_")
+    assert "where a whole number from 1 to 10 as [[rating]] at the end is wanted" in said
+    assert len(server.asked) == 10
+    assert not (run / "results.json").exists()
+
+    monkeypatch.setattr(server, "behave", by_color)
+    config_of(folder, [broken])
+    assert evaluated_by_command(config).exit_code == 0
+    assert len(server.asked) == 24
+    rated = pq.read_table(run / "ratings.parquet").to_pylist()
+    assert sorted(row["outcome"] for row in rated) == ["no_rating"] * 10 + ["ok"] * 14
+    assert evaluated_by_command(config).exit_code == 0
+    assert len(server.asked) == 24
+    vague = {body_of(one) for one in server.asked[:10]}
+    assert evaluated_by_command(config, "--again").exit_code == 0
+    assert {body_of(one) for one in server.asked[24:]} == vague
+    assert len(server.asked) == 34
+    rated = pq.read_table(run / "ratings.parquet").to_pylist()
+    assert {row["outcome"] for row in rated} == {"ok"}
+    assert evaluated_by_command(config, "--again").exit_code == 0
+    assert len(server.asked) == 34
+
+
+def body_of(asked: Asked) -> str:
+    return json.dumps(asked.body, sort_keys=True)
+
+
+def test_whoever_keeps_going_is_told_how_to_ask_again(folder: Path, server: LoopbackServer) -> None:
+    server.behave = lambda _: completion(VAGUE, usage=USAGE)
+    config = config_of(folder, [judge_at(server)])
+    done = evaluated_by_command(config, "--keep-going")
+    assert done.exit_code == 0
+    assert "mira, overall: 24 no_rating, of 24; --again asks for 24 of them anew" in done.output
+    asked = len(server.asked)
+    again = evaluated_by_command(config)
+    assert isinstance(again.exception, UnusableAnswersError)
+    assert "none of 24 answers can be used" in str(again.exception)
+    assert len(server.asked) == asked == 24
+
+
+SECRET = "sk-trial-0123456789abcdef"  # noqa: S105 - invented
+
+
+def test_a_trial_shows_a_request_and_its_answer_and_keeps_nothing(
+    folder: Path, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is kept of another run, one request is sent; a secret is not shown."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    config_of(folder, [judge_at(server)])
+    saved = folder / "runs" / "measured" / "config.yaml"  # as whoever opens a run leaves it
+    for verb in ("generate", "judge"):
+        assert called(folder, verb).exit_code == 0
+    before, asked = contents(folder / "runs"), len(server.asked)
+    done = called(folder, "judge", "--try", "1")
+    assert done.exit_code == 0
+    sent = server.asked[asked:]
+    assert len(sent) == 1
+    system, user = sent[0].body["messages"]
+    shown = done.output.splitlines()
+    for said in (system["content"], *(one["text"] for one in user["content"] if "text" in one)):
+        assert set(said.splitlines()) <= set(shown)
+    image = (folder / "cold" / "e0.png").read_bytes()
+    lines = [line for line in shown if line.startswith("[image: ")]
+    assert len(lines) == sum(one["type"] == "image_url" for one in user["content"])
+    assert f"[image: 16 x 16, {len(image)} bytes, sha256 {sha256(image).hexdigest()}]" in lines
+    assert {"I looked at it. [[3]]", '{"rating": 3.0}'} <= set(shown)
+    assert "1,000 tokens asked, 100 answered; " in shown[-1]
+    assert shown[-1].endswith(" s; $0.010000")
+    assert contents(folder / "runs") == before
+
+    server.behave = lambda _: completion(f"Maybe 7 out of 10, said {SECRET}", usage=USAGE)
+    free = dict.fromkeys(PRICES)
+    config_of(folder, [judge_at(server, **free), {**judge_at(server), "name": "dora"}])
+    done = called(folder, "judge", "--try", "3", "--json")
+    trials = json.loads(done.stdout)["trials"]
+    assert [one["who"] for one in trials] == ["mira overall", "mira overall", "dora overall"]
+    assert len(server.asked) == asked + 4
+    assert {one["answer"] for one in trials} == {"Maybe 7 out of 10, said [hidden]"}
+    assert all(one["problem"].startswith("no_rating: ") for one in trials)
+    assert [one["cost_usd"] for one in trials] == [None, None, CENT]
+    assert SECRET not in done.output
+    assert "no price known for tiny" in done.stderr
+    after = contents(folder / "runs")
+    assert {path for path in after if after[path] != before.get(path)} == {saved}
+
+
+def called(folder: Path, verb: str, *options: str) -> Result:
+    known = [verb, str(folder / "comparison.yaml"), "--runs", str(folder / "runs")]
+    return CliRunner().invoke(app, [*known, *options], env={"COLUMNS": "200"})
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")
@@ -351,7 +466,11 @@ def test_a_script_says_yes_to_costs(folder: Path, server: LoopbackServer) -> Non
     assert "judge mira" in (folder / "runs" / "measured" / "echo-hf.log").read_text("utf-8")
     again = ran(config)  # all of it is stored
     assert again.exit_code == 0, again.output
-    for words in ("judged by mira", "warm       0.900", f"report: {page}"):
+    for words in (
+        "judged by mira",
+        "warm             1.000     -     -          0.900",
+        f"report: {page}",
+    ):
         assert words in " ".join(again.output.splitlines()), again.output
 
 

@@ -127,7 +127,7 @@ def test_how_far_to_trust_a_run(tmp_path: Path) -> None:
     }
     data = run_data(tmp_path, SAMPLES, ratings=ratings)
     page = words(sections.trust(data))
-    for title in ("Self-preference", "Without each judge", "Samples needed", "Bradley-Terry"):
+    for title in ("Self-preference", "Without each judge", "Samples needed"):
         assert title in page
     for line in data.results.trust:
         assert f"{line.said}" in page

@@ -582,3 +582,13 @@ def test_words_of_posts_and_images_cannot_pass_for_the_last_question(tmp_path: P
     assert request.messages[0].parts == (Text(stage.absent_prompt.text),)
     assert request.sources == (url(0),)
     assert stage.absent_prompt.text in stage.describe()["prompt"]
+
+
+def test_an_output_that_nobody_saw_is_doubtful() -> None:
+    """What a model writes as `assumed` counts for nothing: it has seen the image."""
+    row = sample([post(0, -1, "Prompt: a fox in the snow", "a")], prompt="a fox in the snow")
+    (assumed,) = kept(Roles(TARGET, STORE, engine=make_engine("rules"))(table(row)).to_pylist())
+    told = RolesAnswer.model_validate({**samples_told(one([], [1])), "assumed": True})
+    (seen,) = made_with([told], row)
+    assert assumed["output_images"] == seen["output_images"] == row["output_images"]
+    assert (assumed["doubts"], seen["doubts"]) == (["roles_assumed"], [])

@@ -17,7 +17,7 @@ from tests.hub.conftest import hub as hub
 from tests.local_hub import LocalHub
 
 REPO = "pixel-lab/echo"
-NAME = "lumen-2026-03"
+NAME = "mine"  # of the folder in which `init` writes it
 SCHEDULE = {"repo_id": REPO, "budget_usd": 0, "allow_rules": True, "allow_unscreened": True}
 Take = Callable[..., Turn]
 

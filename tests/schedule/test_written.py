@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
 
 import echo_hf
+from echo_hf.config.loading import load_config
 from echo_hf.errors import ConfigError
+from echo_hf.pipeline.runs import run_folder
 from echo_hf.schedule.written import write
 from tests.schedule.conftest import NAME, REPO, SCHEDULE, change
 from tests.stages_for_tests import ROOT
@@ -81,6 +85,27 @@ def test_a_job_is_one_script_and_the_command_that_plans_it(
     )
     assert done.returncode == 2
     assert f"{tmp_path}/config/benchmark.yaml" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("runs", "excluded"), [("runs", ["runs/*"]), ("kept", ["runs/*", f"kept/{NAME}/*"])]
+)
+def test_runs_are_not_sent_along_with_the_config(
+    mine: Path, runs: str, excluded: list[str]
+) -> None:
+    change(mine, runs=runs)
+    _, todo = write(mine, "hf")
+    command = shlex.split(todo[1])
+    given = [after for before, after in pairwise(command) if before == "--exclude"]
+    assert given == [*excluded, ".*"]
+
+
+def test_the_config_that_a_run_keeps_is_refused(mine: Path) -> None:
+    config = load_config(mine)
+    run_folder(config).root.mkdir(parents=True)
+    run_folder(config).save_config(config)
+    with pytest.raises(ConfigError, match="what a run keeps"):
+        write(run_folder(config).root, "github")
 
 
 def test_a_path_that_a_shell_would_read_is_refused(mine: Path) -> None:

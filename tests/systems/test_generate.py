@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import random
@@ -36,7 +37,7 @@ from echo_hf.systems.google_images import HELD_BACK, UNDRAWN
 from echo_hf.systems.journal import SETTLED, Journal, locked
 from echo_hf.systems.registry import register
 from echo_hf.tables import OUTPUTS
-from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer
+from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion
 from tests.hub.quickstart_release import built
 from tests.package.blocks import blocks
 from tests.stages_for_tests import ROOT
@@ -272,11 +273,12 @@ def test_the_command_says_what_it_does(tmp_path: Path, release: Path, acting: Ac
     told = ["generate", str(tmp_path / "config.yaml"), "--runs", str(tmp_path), "--limit", "1"]
     dry = CliRunner().invoke(app, [*told, "--dry-run", "--systems", "mine"])
     assert (dry.exit_code, acting.asked) == (0, []), dry.output
-    assert "2 to draw, 0 of them again, 0 kept; price unknown" in dry.output
+    assert "2 to draw\n" in dry.output
+    assert "no price known for mine" in dry.output
     assert dry.output.endswith("nothing was asked: leave out --dry-run to draw\n")
     done = CliRunner().invoke(app, told)
     assert done.exit_code == 0, done.output
-    assert "cost, as far as it is known: $1.00" in done.output
+    assert "cost: $1.00" in done.output
     assert "outputs.parquet" in done.output
 
 
@@ -388,10 +390,13 @@ COMMAND = "from echo_hf.cli import main; main()"
 CONCURRENCY, SAMPLES, KILLS = 4, 200, 5
 
 
-def saved(folder: Path, server: LoopbackServer, samples: int) -> Path:
+REFUSAL = {"refusal": "No."}
+
+
+def saved(folder: Path, server: LoopbackServer, samples: int, **more: str) -> Path:
     release = written(folder, [sample(f"t{number}") for number in range(samples)])
     limits = {"concurrency": CONCURRENCY, "attempts": 1}
-    system = hosted_config("openai_images", {"base_url": server.url}, limits=limits)
+    system = hosted_config("openai_images", {"base_url": server.url, **more}, limits=limits)
     systems = [system.model_dump(mode="json")]
     text = yaml.safe_dump({"name": "run", "benchmark": str(release), "systems": systems})
     (folder / "config.yaml").write_text(text, "utf-8")
@@ -410,6 +415,42 @@ def drawing(config: Path) -> Iterator[subprocess.Popen[str]]:
         env={**os.environ, **cache},
     ) as process:
         yield process
+
+
+def test_again_asks_where_no_image_came_and_nowhere_else(
+    tmp_path: Path, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refusal stays, which scores count; a failure is tried again by itself."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    says = {"t0": completion("I only describe."), "t1": completion(None, message=REFUSAL)}
+
+    def behave(asked: Asked) -> Answer:
+        text = json.dumps(asked.body)
+        url = {"url": f"data:image/png;base64,{base64.b64encode(png(text)).decode()}"}
+        drawn = completion("", message={"images": [{"type": "image_url", "image_url": url}]})
+        return next((answer for name, answer in says.items() if name in text), drawn)
+
+    def called(*options: str) -> tuple[str, list[str]]:
+        before = len(server.asked)
+        given = ["generate", str(path), "--runs", str(tmp_path), *options]
+        done = CliRunner().invoke(app, given, catch_exceptions=False)
+        asked = [json.dumps(one.body) for one in server.asked[before:] if one.body]
+        names = (f"t{number}" for number in range(4))
+        return done.output, sorted(name for name in names for text in asked if name in text)
+
+    server.behave = behave
+    path = saved(tmp_path, server, 4, mode="chat")
+    said, asked = called()
+    assert asked == ["t0", "t1", "t2", "t3"]
+    assert "1 answer without an image: --again asks anew" in said
+    assert called()[1] == []
+    del says["t0"], says["t1"]
+    assert called()[1] == []
+    said, asked = called("--again")
+    assert (asked, "without an image" in said) == (["t0"], False)
+    assert called("--again")[1] == []
+    rows = pq.read_table(tmp_path / "run" / "outputs.parquet").to_pylist()
+    assert [row["outcome"] for row in rows] == ["ok", "refused", "ok", "ok"]
 
 
 def image_for(asked: Asked) -> Answer:

@@ -12,11 +12,11 @@ from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 
-from echo_hf.builder.build import RUNS
 from echo_hf.builder.gold.check import FOLDER, advanced, setting_of
 from echo_hf.builder.gold.posts import dataset
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config
+from echo_hf.config.runs import runs_folder
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import Engines, abstains
 from echo_hf.errors import ConfigError
@@ -71,14 +71,14 @@ def check_boxes(
     config: Config | Path | str | None = None,
     *,
     engine: EngineChoice | None = None,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     offline: bool = False,
     watch: ProgressListener | None = None,
 ) -> BoxesCheck:
     """Asks an engine about drawn screenshots as `screenshots` would, and compares its boxes."""
     setting, watch = setting_of(config, engine, None)[0], watch or NullProgress()
     name = str(setting.stages.engine_of(STAGE))
-    folder = RunFolder(Path(runs) / FOLDER / setting.name)
+    folder = RunFolder(runs_folder(setting, runs) / FOLDER / setting.name)
     with folder.locked(), Engines(setting.engines) as engines, closing(folder.store()) as store:
         answering = engines.use(name)
         if abstains(answering.signature()):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from echo_hf._infra.summary import Summarized
-from echo_hf.builder.build import RUNS, description
+from echo_hf.builder.build import description
 from echo_hf.builder.gold.folder import HALVES, POSTS_FILE, read_gold
 from echo_hf.builder.gold.measures import Measure
 from echo_hf.builder.gold.posts import check_agreement, dataset, read_posts
@@ -20,6 +20,7 @@ from echo_hf.builder.gold.stages import CHECKED, Material, chosen_stages, of_hal
 from echo_hf.builder.steps import stage_class
 from echo_hf.config.checks import EngineChoice, shown_value
 from echo_hf.config.loading import Config, load_config
+from echo_hf.config.runs import runs_folder
 from echo_hf.config.sections import Posts
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Engines
@@ -109,7 +110,7 @@ def check_engine(
     half: str = "held_out",
     stages: Sequence[str] | None = None,
     errors: bool = False,
-    runs: Path | str = RUNS,
+    runs: Path | str | None = None,
     offline: bool = False,
     watch: ProgressListener | None = None,
 ) -> CheckResult:
@@ -123,7 +124,8 @@ def check_engine(
         half: `held_out`, `tune` or `all`.
         stages: Only these; those that there is gold for when null.
         errors: Keep what was not right in `Measure.errors`; only of the half `tune`.
-        runs: Folder of runs; answers are kept in `check-engine/<name of the config>` there.
+        runs: Folder of runs, null for that of the config; answers are kept in
+            `check-engine/<name of the config>` there.
         offline: Ask no model: what no stored answer covers lowers the coverage.
         watch: Told of each plan and call, and of results by their counts.
 
@@ -149,7 +151,7 @@ def check_engine(
             '\'held_out\' unless it says "half": "tune"'
         )
     chosen, notes = chosen_stages(lines, half, stages)
-    folder = RunFolder(Path(runs) / FOLDER / given.name)
+    folder = RunFolder(runs_folder(given, runs) / FOLDER / given.name)
     with folder.locked(), Engines(given.engines) as engines, closing(folder.store()) as store:
         for name in chosen:
             kind = str(given.stages.engine_of(name))

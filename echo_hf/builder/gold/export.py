@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from echo_hf._infra.atomic import replaced_whole
-from echo_hf.builder.build import RUNS, opened
+from echo_hf.builder.build import opened
 from echo_hf.builder.gold.folder import read_gold
 from echo_hf.builder.gold.posts import GoldPosts, Row, check_agreement, read_posts, written_in
 from echo_hf.builder.review import samples_of
@@ -95,7 +95,7 @@ class ExportedGold:
 
 
 def export_gold(
-    config: Config | Path | str, folder: Path, *, runs: Path | str = RUNS
+    config: Config | Path | str, folder: Path, *, runs: Path | str | None = None
 ) -> ExportedGold:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise GoldError(f"{str(folder)!r} is not empty: name a new folder")

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import complete, write_json
-from echo_hf.builder.build import RUNS
 from echo_hf.config.evaluation import OWN, AnalysisOptions, Evaluated
+from echo_hf.config.runs import RELEASE, is_run, runs_folder
 from echo_hf.config.sections import Target
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS
 from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunError
@@ -81,12 +81,12 @@ class Examined(NamedTuple):
 
 
 def analyze(
-    config: Evaluated | Path | str, *, runs: Path | str = RUNS, say: Say = lambda _: None
+    config: Evaluated | Path | str, *, runs: Path | str | None = None, say: Say = lambda _: None
 ) -> Analyzed:
     """Analyzes a benchmark, and writes `analysis.json` into its run's folder."""
     options = AnalysisOptions()
     protocol: Protocol = "corrected"
-    if isinstance(config, Evaluated) or not _names_release(str(config)):
+    if isinstance(config, Evaluated) or not names_release(str(config), runs):
         config = load_evaluation(config)
         folder, name = evaluation_folder(config, runs), config.name
         benchmark = benchmark_of(config, folder)
@@ -96,7 +96,7 @@ def analyze(
         reference = str(config)
         manifest = _manifest(reference)
         name = manifest.name if manifest else reference.partition("@")[0].rpartition("/")[2]
-        folder = RunFolder(Path(runs) / name)
+        folder = RunFolder(runs_folder(None, runs) / name)
         is_own = Path(reference).resolve() == folder.release.resolve()
         if (folder.root / CONFIG).exists() and not is_own:
             raise RunError(
@@ -111,9 +111,14 @@ def analyze(
     return Analyzed(path, found)
 
 
-def _names_release(given: str) -> bool:
-    if Path(given).exists():
-        return Path(given).is_dir()
+def names_release(given: str, runs: Path | str | None = None) -> bool:
+    """Whether a release is meant, and no config: neither a file nor one of the runs."""
+    place = Path(given)
+    if place.exists():
+        folder = place.resolve()
+        run = folder.parent if folder.name == RELEASE else folder
+        is_there = runs is None or Path(runs).resolve() == run.parent
+        return place.is_dir() and not (is_run(run) and is_there)
     # A misspelt config is not asked for on the Hub.
     return Path(given).suffix not in {".yaml", ".yml"} and bool(ON_HUB.fullmatch(given))
 

@@ -123,7 +123,9 @@ def test_the_counts_are_those_of_the_build(done: Analyzed) -> None:
 
 def test_the_same_run_gives_the_same_bytes(built: Path, done: Analyzed) -> None:
     before = done.path.read_bytes()
-    shown = CliRunner().invoke(app, ["analyze", str(built), "--runs", str(built.parent / "runs")])
+    shown = CliRunner().invoke(
+        app, ["analyze", "-v", str(built), "--runs", str(built.parent / "runs")]
+    )
     assert shown.exit_code == 0, shown.output
     assert "no perplexity, not_configured" in shown.output
     assert done.path.read_bytes() == before

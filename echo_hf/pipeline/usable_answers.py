@@ -1,0 +1,115 @@
+"""Whether any answer to a question can be used: where none can, asking on only costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from datasets import Dataset
+from pydantic import BaseModel
+
+from echo_hf._infra.text import plain
+from echo_hf.engines.base import Completion, Request
+from echo_hf.errors import UnusableAnswersError
+from echo_hf.pipeline.answer_store import MOST_TRIES, Store, request_keys
+from echo_hf.pipeline.answers import Failure, NoAnswers, parse
+from echo_hf.reasons import Failed, Reason
+from echo_hf.tables import arrow_batches
+
+if TYPE_CHECKING:
+    from echo_hf.pipeline.stage import ModelStage
+
+ENOUGH = 10  # answers, none of which can be used, after which a question is asked no more
+ROWS = 100  # whose stored answers are read at once, until one can be used
+LONGEST_QUOTED = 160
+NOT_GIVEN = frozenset({Failed.NEEDS_MODEL, Failed.NOT_ANSWERED, Failed.DAMAGED_ANSWER})
+
+
+@dataclass
+class UsableAnswers:
+    """Looks at the answers to a stage's question until one of them can be used.
+
+    Args:
+        stage: The stage, which reads its stored answers.
+        dataset: All its rows, of which a run may ask about some.
+        store: Where its answers are kept.
+    """
+
+    stage: ModelStage
+    dataset: Dataset
+    store: Store
+    is_usable: bool = False
+    unusable: int = 0
+    given_up: int = 0
+    first: str = ""
+    is_searched: bool = False  # what was stored before this run, which does not change
+
+    def add(
+        self, request: Request, completion: Completion, answer: BaseModel | Failure, *, last: bool
+    ) -> None:
+        """Counts an answer that arrived; the last is the one after which a request is given up."""
+        if self.is_usable:
+            return
+        failure = answer if isinstance(answer, Failure) else None
+        reason: Reason | None
+        reason = answer.reason if isinstance(answer, Failure) else self.stage.unusable(answer)
+        if reason in NOT_GIVEN:
+            return
+        self.is_usable = reason is None
+        if reason is not None:
+            self.unusable += 1
+            self.given_up += last or failure is None
+            self.first = self.first or self._described(request, completion, reason, failure)
+
+    def is_hopeless(self) -> bool:
+        """Whether enough has arrived to be asked no more, and nothing stored speaks against it."""
+        # Of calls that are under way together, the second tries have yet to come.
+        enough = self.unusable >= ENOUGH and self.given_up >= ENOUGH // MOST_TRIES
+        return enough and not self._has_stored()
+
+    def check(self) -> None:
+        """Refuses to go on where there are answers, and none that can be used.
+
+        Raises:
+            UnusableAnswersError: It quotes one, and says which form is wanted.
+        """
+        if self.is_usable or self._has_stored() or not self.unusable:
+            return
+        counted = f"none of {self.unusable:,} answers can be used"
+        if self.unusable == 1:
+            counted = "the only answer cannot be used"
+        raise UnusableAnswersError(
+            f"{counted}, {self.first}: mend the model, the prompt or the config, and add --again "
+            "to ask these anew; or go on with --keep-going"
+        )
+
+    def _has_stored(self) -> bool:
+        """Whether an answer of an earlier run can be used; this one adds its own as they come."""
+        if self.is_searched:
+            return self.is_usable
+        self.is_searched = True
+        counted = UsableAnswers(self.stage, self.dataset, self.store)
+        answers = self.stage.answers or NoAnswers()
+        for rows in arrow_batches(self.dataset, ROWS):
+            requests = [request for row in self.stage.requests(rows) for request in row]
+            keys = request_keys(answers.signature, requests)
+            known = self.store.get(keys)
+            for key, request in dict(zip(keys, requests, strict=True)).items():
+                if (completion := known.get(key)) is not None:
+                    answer = parse(request, completion, key)
+                    counted.add(request, completion, answer, last=True)
+            if counted.is_usable:
+                self.is_usable = True
+                return True
+        self.unusable = max(self.unusable, counted.unusable)
+        self.first = self.first or counted.first
+        return False
+
+    def _described(
+        self, request: Request, completion: Completion, reason: Reason, failure: Failure | None
+    ) -> str:
+        text = completion.text or completion.error or completion.finish_reason
+        why = failure.detail if failure and reason == Failed.OFF_SCHEMA else reason.meaning
+        form = self.stage.wanted_form(request)
+        quoted = plain(text, LONGEST_QUOTED)
+        return f"such as {quoted!r} ({reason}: {plain(why)}), where {form} is wanted"
