@@ -254,11 +254,7 @@ def update(
     difference = compared(done.previous, done.release.path) if done.previous else None
     if difference is not None:
         say(watch.console, f"the one before: {done.previous}")
-        if watch.details:
-            watch.console.print()
-            show_diff(watch.console, difference)
-        else:
-            show_change(watch.console, difference)
+        (show_diff if watch.details else show_change)(watch.console, difference)
     elif not done.changed:
         watch.console.print("nothing changed: it is the one that was there")
     counts = {"calls": done.asked, "reused": done.reused, "changed": done.changed}

@@ -322,13 +322,13 @@ REACHABLE = (
 
 
 def show_change(console: Console, difference: ReleaseDiff) -> None:
-    """How many samples came, went and changed since a release, and what shows them."""
+    """How many samples came, went and changed since another release, and why."""
     changed = sum(bool(sample.columns) for sample in difference.changed)
     counts = {"added": len(difference.added), "removed": len(difference.removed)}
     counts |= {"changed": changed, "equal": difference.equal}
     said = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
-    causes = ", ".join(f"{count:,} {cause}" for cause, count in difference.causes.items())
-    say(console, f"samples: {said}{f' (why: {causes})' if causes else ''}: {MORE}")
+    causes = ", ".join(f"{count:,} by {cause}" for cause, count in difference.causes.items())
+    say(console, f"samples: {said}{f' ({causes})' if causes else ''}: {MORE}")
 
 
 def show_diff(console: Console, difference: ReleaseDiff) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from echo_hf.report.report import Report
 
 NOTHING = "-"
+IF_ANY, NONE = ("others", "from cache", "$"), ("0", "0 %", NOTHING)
 ABOUT, TAKES = ("about",), ("price", "time")
 SPENT = "the budget is spent: a larger one, and the same command, resume from here"
 MEANINGS = {
@@ -244,7 +245,13 @@ def answer_table(answered: Sequence[Answered]) -> Table:
         figures = (*(f"{count:,}" for count in counts), cached, rounded(fill.cost_usd, 2))
         rows.append((Text(one.who, "bold"), one.rubric, *figures))
     heads = ("judge", "about", "ok", "others", "calls", "tokens", "from cache", "$")
-    return plain_table(*heads, left=ABOUT, rows=rows)
+    shown = [
+        at
+        for at, head in enumerate(heads)
+        if head not in IF_ANY or any(row[at] not in NONE for row in rows)
+    ]
+    cells = ([row[at] for at in shown] for row in rows)
+    return plain_table(*(heads[at] for at in shown), left=ABOUT, rows=cells)
 
 
 VERDICTS = {"non_inferior": "green", "worse": "red", "undecided": "yellow"}
@@ -403,7 +410,7 @@ def findings(found: Analysis) -> Iterator[tuple[str, str]]:
         most = (f"{one.keyword} {one.comments:,}" for one in failures.keywords[:MOST_FOUND])
         yield "failures named", ", ".join(map(plain, most)) or "none"
     if tasks := found.tasks.found:
-        most = (f"{one.task} {percent(one.share)}" for one in tasks.counts)
+        most = (f"{one.task} {one.samples:,}" for one in tasks.counts)
         yield "tasks", ", ".join(islice(map(plain, most), MOST_FOUND))
     if phrased := found.open_tasks.found:
         most = (f"{one.phrase} {one.samples:,}" for one in phrased.groups[:MOST_FOUND])

@@ -126,8 +126,6 @@ def show_hydration(console: Console, hydration: Hydration) -> None:
     table = Table(*("", *counts, "meaning"), box=None, pad_edge=False)
     for match in Match:
         numbers = [f"{each[match.value]:,}" for each in counts.values()]
-        if not any(each[match.value] for each in counts.values()):
-            continue
         table.add_row(Text(match.value, "bold"), *numbers, match.meaning)
     console.print(table)
     parts = (one for sample in hydration.samples for one in sample.parts.values() if one.detail)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from datasets import Features
+from datasets import Dataset, Features, Value
 from rich.console import Console
 
 from echo_hf._infra.console import say_json
@@ -26,9 +26,9 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import Usage
 from echo_hf.engines.planner import Expected, Range, RequestPlan
 from echo_hf.pipeline.batch_inference import FillStats
-from echo_hf.pipeline.result import StageStats
+from echo_hf.pipeline.result import StageResult, StageStats
 from echo_hf.pipeline.stage import CONTROL
-from echo_hf.reasons import Outcome, Unfetched
+from echo_hf.reasons import Failed, Outcome, Unfetched
 from echo_hf.systems.generate import Generated, SystemListing, list_systems
 from echo_hf.systems.runner import GenerationPlan, Generations
 from echo_hf.tables import POSTS
@@ -364,3 +364,21 @@ def test_json_has_the_figures_and_no_words(capsys: pytest.CaptureFixture[str]) -
     found = stage["measures"][0]
     assert (found["value"], found["n"], found["coverage"], found["strict"]) == (0.75, 4, 0.8, 0.6)
     assert "wrong" not in text
+
+
+def test_a_row_that_several_stages_lose_counts_once() -> None:
+    names = ("id", "_reason", "_detail")
+    features = Features(dict.fromkeys(names, Value("string")))
+    of_stage = {name: {"id": [name], "_reason": [Failed.REFUSED]} for name in ("a", "b")}
+    of_stage["c"] = {"id": ["a", "d"], "_reason": [Failed.REFUSED, Failed.NEEDS_MODEL]}
+    with Watch(console(), details=False) as watch:
+        for name, rows in of_stage.items():
+            lost = Dataset.from_dict({**rows, "_detail": [""] * len(rows["id"])}, features)
+            counts = dict(Counter(rows["_reason"]))
+            nothing = Dataset.from_dict({"_parent": [], "_reason": []})
+            stats = StageStats(name, 2, 0, quarantined=counts, reads="samples")
+            watch.finished(StageResult(lost, lost.select([]), lost, nothing, stats))
+    assert [(str(loss), loss.reason) for loss in watch.losses()] == [
+        ("2 samples", "refused"),
+        ("1 sample", "needs_model"),
+    ]
