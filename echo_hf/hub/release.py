@@ -73,6 +73,10 @@ class Release(Summarized):
     manifest: Manifest
     cache: Path | None = field(default=None, compare=False)
 
+    def _facts(self) -> dict[str, Any]:
+        rows = {name: entry.rows for name, entry in self.manifest.configs.items()}
+        return {"name": self.manifest.name, "path": self.path, **rows}
+
     @cached_property
     def datasets(self) -> Mapping[str, Dataset]:
         """The datasets by config, images as `Image`; each is read when it is asked for."""

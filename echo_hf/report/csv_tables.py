@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -49,10 +50,11 @@ def rating_rows(run: ExportedRun) -> Iterator[Row]:
 
 
 def _write(path: Path, columns: list[str], rows: Iterable[Row]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(map(_cell, row) for row in rows)
+    sink = io.StringIO()
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(map(_cell, row) for row in rows)
+    path.write_text(sink.getvalue(), "utf-8", newline="")
 
 
 def _cell(value: Any) -> Any:

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import random
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import echo_hf
 from echo_hf import metrics, scores
 from echo_hf._infra.summary import Summarized, brief
 from echo_hf.hub.manifest import Manifest
+from echo_hf.hub.release import read_release
 from echo_hf.metrics import MetricResult, Unmeasured
 from echo_hf.reasons import MetricReason
 from echo_hf.report.analysis.result import Analysis
@@ -85,6 +87,13 @@ def test_a_system_stands_with_its_value_and_interval() -> None:
     known = dataclasses.replace(result, interval={"a": (0.25, 0.875), "b": None})
     assert repr(known) == "WinRate('a': 0.6667 (0.25 to 0.875), 'b': 0.3333)"
     assert "0.6667" in Cells(result._repr_html_()).texts
+
+
+def test_a_release_says_how_many_rows_it_has(quickstart_run: Path) -> None:
+    release = read_release(quickstart_run / "release")
+    said = repr(release)
+    assert said.startswith("Release(name='quickstart', path=")
+    assert f"image_to_image={len(release.datasets['image_to_image'])}" in said
 
 
 def test_a_metric_of_many_samples_is_counted() -> None:
