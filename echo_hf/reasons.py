@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -381,6 +382,11 @@ UNUSABLE = frozenset(
 )
 
 
+def unusable_in(counts: Mapping[str, int]) -> int:
+    """How many of what is counted by reason are answers that cannot be used."""
+    return sum(counts.get(reason, 0) for reason in UNUSABLE)
+
+
 class Notice(Reason):
     """What was noticed about a row that goes on."""
 
@@ -462,3 +468,12 @@ class Notice(Reason):
     PERSONAL_DATA_IN_PROMPT = "personal_data_in_prompt", "it stays; a person has to look at it"
     EDITED_IN_REVIEW = "edited_in_review", "a reviewer changed it; the detail names what"
     EDIT_NOT_APPLIED = "edit_not_applied", "it is about an image that is gone, or of another sample"
+
+
+# What was noticed of a sample that is for analysis alone because of it.
+FOR_ANALYSIS = frozenset(
+    {
+        *(Notice.NO_TASK, Notice.BLANK_LEFT, Notice.TEMPLATE_LEFT, Notice.IMAGE_NOT_THERE),
+        *(Notice.SHORTENED_PROMPT, *Doubt),
+    }
+)

@@ -351,6 +351,11 @@ RATINGS = Table(
         "usage": Column(USAGE, "tokens"),
         "cost_usd": Column(FLOAT, "price in US dollars, null when unknown"),
         "provenance": Column(STRING, "JSON: what made the row"),
+        "split": Column(
+            STRING,
+            "the split of the sample: a board is of one, and rates over both pooled are on none; "
+            "null when it is not known",
+        ),
     },
 )
 

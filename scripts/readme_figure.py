@@ -28,7 +28,7 @@ from echo_hf.quickstart.run import show
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {ROOT / "docs" / "figure.svg": LIGHT, ROOT / "docs" / "figure_dark.svg": DARK}
-WIDTH, HEIGHT = 1200, 676
+WIDTH, HEIGHT = 1200, 728
 TOP, MARGIN, ACROSS, BETWEEN = 84, 22, 354, 47
 HEADINGS = (
     ("What people post", "a reply tree, images and all"),
@@ -44,7 +44,7 @@ def figure(story: Story, theme: Theme) -> str:
         Box(MARGIN + at * (ACROSS + BETWEEN), TOP, ACROSS, HEIGHT - TOP - MARGIN) for at in range(3)
     ]
     for box, (heading, below) in zip(columns, HEADINGS, strict=True):
-        canvas.word(heading, box.x, 42, size=21, fill=theme.ink, kind="b")
+        canvas.word(heading, box.x, 42, size=20, fill=theme.ink, kind="b")
         canvas.word(below, box.x, 66, size=16, fill=theme.quiet)
     starts = thread_panel(canvas, story, columns[0])
     ends = row_panel(canvas, story, columns[1])

@@ -2,10 +2,11 @@
 
     python scripts/write_docs.py [--check]
 
-`dataset_card/tables.md` lists every table and column, with the names used by the paper's table D.1
-and by the official dataset. `docs/reference/config.md` lists every key of a config, and
-`echo_hf/config/config.schema.json` tells them to editors; `docs/reference/cli.md` lists the verbs
-as `--help` does. `dataset_card/README.md` is the card of the bundled benchmark. The README shows
+In `docs/reference`, `tables.md` lists every table and column, with the names used by the paper's
+table D.1 and by the official dataset; `config.md` every key of a config, which
+`echo_hf/config/config.schema.json` tells to editors; `cli.md` the verbs as `--help` does; and
+`api.md` what Python imports. `gold.md` and `metrics` are copies of pages that the package brings.
+`dataset_card/README.md` is the card of the bundled benchmark. The README shows
 what the quickstart prints, `docs/how-to/check_engine.md` what `check-engine` does.
 """
 
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+from api_reference import api_page
 from cli_reference import cli_page
 from config_reference import reference_page, schema_text
 from rich.console import Console
@@ -38,21 +40,30 @@ from echo_hf.curate.privacy import VARIABLE
 from echo_hf.curate.splits import SPLIT_SAMPLES
 from echo_hf.quickstart.run import show
 from echo_hf.reasons import (
+    BadImage,
     CrawlEnd,
     Doubt,
     Failed,
     IgnoredRating,
+    ImageNotice,
     LeftOut,
     Match,
     MetricReason,
     Missing,
     NotAnalyzed,
+    NoTask,
+    NotAudited,
     NotGold,
     Notice,
     NotImported,
+    NotJudged,
+    NotRanked,
+    NotTabled,
     OutcomeStage,
+    RefreshEnd,
     Reject,
     Review,
+    Unfetched,
     Unrated,
     Unscored,
 )
@@ -66,6 +77,7 @@ from echo_hf.tables import (
 )
 
 ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference"
 CHECK_ENGINE = ROOT / "docs" / "how-to" / "check_engine.md"
 WIDTH = 110
 INTRODUCTION = """# Tables
@@ -141,6 +153,15 @@ def reason_lines() -> Iterator[str]:
         "left out of a release": LeftOut,
         "`hydration.json`": Match,
         "no gold": NotGold,
+        "an image that was not fetched": Unfetched,
+        "what cannot be shown as an image": BadImage,
+        "noticed about an image": ImageNotice,
+        "end of a refresh": RefreshEnd,
+        "no task for a system": NoTask,
+        "an output that is in no table": NotTabled,
+        "an output that no judge is asked about": NotJudged,
+        "not ranked by people": NotRanked,
+        "neither passed nor failed an audit": NotAudited,
     }
     for where, kind in kinds.items():
         yield f"| {where} | meaning |"
@@ -169,6 +190,18 @@ def tables_page() -> str:
         else:
             lines.extend(table_lines(table))
     return "\n".join([*lines, *name_lines(), *hazard_lines(), *reason_lines()]).rstrip() + "\n"
+
+
+def copied_pages() -> dict[Path, str]:
+    """Pages that the package brings, where readers of the documentation look for them."""
+    package = ROOT / "echo_hf"
+    pages = {REFERENCE / "metrics" / card.name: card for card in package.glob("metrics/cards/*.md")}
+    pages[REFERENCE / "gold.md"] = package / "quickstart" / "gold" / "README.md"
+    note = "<!-- A copy of {}: change that. -->\n\n"
+    return {
+        page: note.format(path.relative_to(ROOT)) + path.read_text("utf-8")
+        for page, path in pages.items()
+    }
 
 
 def quickstart_pages() -> dict[Path, str]:
@@ -223,10 +256,12 @@ def main() -> None:
     datasets.disable_progress_bars()
     os.environ.pop(VARIABLE, None)  # the pages are those of whoever has no key
     pages = {
-        ROOT / "dataset_card" / "tables.md": tables_page(),
-        ROOT / "docs" / "reference" / "config.md": reference_page(),
+        REFERENCE / "tables.md": tables_page(),
+        REFERENCE / "config.md": reference_page(),
         ROOT / "echo_hf" / "config" / "config.schema.json": schema_text(),
-        ROOT / "docs" / "reference" / "cli.md": cli_page(),
+        REFERENCE / "cli.md": cli_page(),
+        REFERENCE / "api.md": api_page(),
+        **copied_pages(),
         **quickstart_pages(),
     }
     stale = [path for path, text in pages.items() if not _is_current(path, text)]

@@ -56,8 +56,20 @@ SAMPLE = {
     "prompt": HOSTILE, "quality": HOSTILE, "prompt_modified": True, "input_images": [],
     "output_images": [], "community_feedback": [{"feedback": HOSTILE}], "id": HOSTILE,
 }  # fmt: skip
+TRIAL = {
+    **dict.fromkeys(("who", "answer", "wanted", "finish_reason", "regex", "problem"), HOSTILE),
+    "engine": {"model": HOSTILE},
+    "messages": [{"role": HOSTILE, "parts": [{"text": HOSTILE}, {"image": HOSTILE}]}],
+    "schema": {HOSTILE: HOSTILE},
+    "max_tokens": 1,
+    "usage": {"prompt": 1, "completion": 1},
+    "seconds": 0.5,
+    "cost_usd": None,
+}
 OURS: dict[str, Any] = {
     "Audited.judges": {HOSTILE: AUDIT},
+    "JudgingResult.trials": (),
+    "show_trials.trials": [TRIAL],
     "check_table.audit": AUDIT,
     "CheckResult.half": "all",
     "Change.stage": "roles",
@@ -72,8 +84,7 @@ OURS: dict[str, Any] = {
 # They read a file, ask the Hub, build, or write the ranks of people, and print what is our own;
 # or they make an empty table.
 ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
-ASK |= {"show_board", "show_table", "show_win_rates", "show_written"}
-ASK |= {"show_change"}
+ASK |= {"show_board", "show_change", "show_table", "show_win_rates", "show_written"}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
 

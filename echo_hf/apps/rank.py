@@ -240,7 +240,7 @@ class View:
 
     @property
     def saved(self) -> datetime | None:
-        return self.events[-1].at if self.events else None
+        return next((one.at for one in reversed(self.events) if one.action != OPEN), None)
 
     @cached_property
     def rankings(self) -> Mapping[str, Event]:

@@ -8,6 +8,7 @@ import json
 import logging
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -30,7 +31,7 @@ from echo_hf.collect.takedown import HASH, ORIGINS, STAND_IN, Tombstones, hashed
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Shard
-from echo_hf.curate.splits import CONFIGS
+from echo_hf.curate.splits import ANALYSIS, BENCHMARKS, CONFIGS
 from echo_hf.engines.base import Engine, Engines, abstains, check_installed, check_sees_images
 from echo_hf.engines.memory import check_fit
 from echo_hf.engines.pooled import PooledEngine
@@ -56,12 +57,16 @@ from echo_hf.pipeline.stage import (
     table_bytes,
 )
 from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
-from echo_hf.reasons import Failed, LeftOut
+from echo_hf.reasons import FOR_ANALYSIS, Doubt, Failed, LeftOut, Notice, Reject
 from echo_hf.samples.threads import tree_roots
 from echo_hf.tables import OF_POST, SAMPLES, arrow_rows, unread
 
 logger = logging.getLogger(__name__)
 FETCHES = "download"
+MOST_REASONS = 3
+MEANINGS = {
+    str(reason): reason.meaning for kind in (Reject, Failed, Notice, Doubt) for reason in kind
+}
 
 
 @dataclass
@@ -120,12 +125,18 @@ class BuildRun:
         """Writes the release from the results of all stages, unless it is there already."""
         split = with_posts(results[-1].dataset, results[0].dataset)
         samples = parts(split)
-        if not allow_empty and not any(map(len, samples.values())):
-            raise ReleaseError(
-                "no post became a sample, so no release is written, and one that is there stays: "
-                "fix the posts, their `source` or the engine, as the reasons of the stages say"
-                f"{_first_error(results)}; --allow-empty writes one all the same"
-            )
+        if not any(len(samples[name]) for name in BENCHMARKS):
+            other = len(samples[ANALYSIS])
+            found = f" of the benchmark, {other:,} are for analysis alone" if other else ""
+            said = f"no post became a sample{found}"
+            why = commonest_reasons(results)
+            if not allow_empty:
+                raise ReleaseError(
+                    f"{said}, so no release is written, and one that is there stays: {why}. Fix "
+                    f"the posts, their `source` or the engine{_first_error(results)}; "
+                    "--allow-empty writes one all the same"
+                )
+            self.watch.noticed(f"{said}: {why}")
         left_out: dict[str, Mapping[str, int]] = {}
         if with_responses:
             left_out = self._write_responses(results)
@@ -414,6 +425,25 @@ def _records_of(
         yield {**record, **{name: post[name] for name in SAID}}
 
 
+def commonest_reasons(results: Sequence[StageResult]) -> str:
+    """Why most rows did not go on into the benchmark, with counts, in a sentence."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for result in results:
+        stage = result.stats.stage
+        for said in (result.stats.rejected, result.stats.quarantined):
+            counts.update({(stage, reason): count for reason, count in said.items()})
+        notices = arrow_rows(result.notices, ["_parent", "_reason"])
+        of_rows = zip(*(notices[name].to_pylist() for name in notices.column_names), strict=True)
+        # Several remarks about one row are one row.
+        rows = {(reason, tuple(parents)) for parents, reason in of_rows if reason in FOR_ANALYSIS}
+        counts.update((stage, reason) for reason, _ in rows)
+    told = [
+        f"{count:,} {reason} in {stage} ({MEANINGS.get(reason, reason)})"
+        for (stage, reason), count in counts.most_common(MOST_REASONS)
+    ]
+    return "; ".join(told) or "no row was left out"
+
+
 def _first_error(results: Sequence[StageResult]) -> str:
     for result in results:
         rows = arrow_rows(result.quarantine, ["_reason", "_detail"])
@@ -475,7 +505,7 @@ def build(
         responses: Folder of a release, or `ORG/NAME@TAG` on the Hub, that carries the answers to
             read in place of asking a model: the same posts give the same tables.
         with_responses: Whether the release carries the stored answers that it was made from.
-        allow_empty: Whether a release without a sample is written.
+        allow_empty: Whether a release without a sample of the benchmark is written.
         again: Whether a model is asked again where its stored answer cannot be used.
         keep_going: Whether it is asked on where none of its answers to a stage can be used.
         runner: `local` or `ray`, instead of the config's: where the work is done.
@@ -486,7 +516,7 @@ def build(
 
     Raises:
         EchoError: The config, a source, an engine or the recorded answers are not usable, or no
-            post became a sample; the message says how to go on.
+            post became a sample of the benchmark; the message says how to go on.
     """
     how: dict[str, Any] = {"offline": offline, "responses": responses, "runner": runner}
     how |= {"again": again, "keep_going": keep_going, "watch": watch}
@@ -498,10 +528,22 @@ def build(
 def run_until(
     config: Config | Path | str, until: str, *, runs: Path | str | None = None, **options: Any
 ) -> list[StageResult]:
-    """Runs the stages up to one of them."""
+    """Runs the stages up to one of them.
+
+    Raises:
+        SourceError: No record is a post.
+    """
     up_to(until)
     with opened(config, runs, **options) as run:
-        return list(run.results(until))
+        results = list(run.results(until))
+        collected = results[0]
+        if not len(collected.dataset):
+            why = commonest_reasons(results[:1])
+            raise SourceError(
+                f"no post in {collected.stats.rows_in:,} records: {why}. "
+                f"Fix the posts or their `source`; {str(run.folder.stage(STAGES[0]))!r} holds all"
+            )
+        return results
 
 
 @contextmanager

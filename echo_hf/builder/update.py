@@ -20,16 +20,18 @@ from echo_hf.builder.steps import STAGES, up_to
 from echo_hf.collect.crawl_ledger import LEDGER
 from echo_hf.collect.records import read_records
 from echo_hf.config.loading import Config
-from echo_hf.engines.base import Engine
+from echo_hf.engines.base import Engine, check_installed, check_sees_images
 from echo_hf.engines.memory import check_fit
 from echo_hf.engines.planner import NO_WORK, TOKENS_PER_IMAGE, Expected, RequestPlan, expected_calls
 from echo_hf.engines.prices import price_list
+from echo_hf.errors import RunError, StageError
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release, is_complete
 from echo_hf.pipeline.batch_inference import plan
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import ModelStage
+from echo_hf.pipeline.trial import Trial, first_requests, tried
 
 ASIDE = "release-before"
 
@@ -229,3 +231,29 @@ def _planned(
             basis="; ".join(filter(None, (BY_SHARE, found.basis))),
         )
     return PlannedStage(name, calls, 0, False, found)
+
+
+def try_stage(config: Config | Path | str, name: str, *, runs: Path | str | None = None) -> Trial:
+    """Sends the first request of a stage, and keeps nothing of it."""
+    earlier = up_to(name)[:-1]
+    with opened(config, runs, writes=False) as run:
+        stage, engine = run.stage(name), run.engine(name)
+        if not isinstance(stage, ModelStage) or engine is None:
+            asking = [one for one in STAGES if run.config.stages.engine_of(one)]
+            raise StageError(f"stage {name!r} asks no model: expected {', '.join(asking)}")
+        check_installed(run.config.engines[str(run.config.stages.engine_of(name))].kind)
+        if stage.sends_images:
+            check_sees_images(engine, f"stage {name!r}")
+        before = earlier[-1]
+        first = f"run `echo-hf build` with --until {before} on this config first"
+        if not Path(_kept(run, before)).exists():
+            raise RunError(f"nothing in {str(run.folder.root)!r} to ask {name!r} about: {first}")
+        dataset = Dataset.from_parquet(_kept(run, before), cache_dir=str(run.folder.cache))
+        stage = stage.prepared(dataset, offline=True, watch=run.watch)
+        requests = first_requests(stage, dataset, engine, 1)
+        if not requests:
+            raise RunError(
+                f"of {len(dataset):,} rows that {before!r} kept, {name!r} asks about none: "
+                "expected one to try it on"
+            )
+        return tried(stage, requests[0], engine, f"stage {name!r}")

@@ -27,7 +27,7 @@ from echo_hf.cli.verb import (
     watching,
 )
 from echo_hf.errors import ConfigError, ReviewError, RunError
-from echo_hf.reasons import Failed
+from echo_hf.reasons import Failed, unusable_in
 
 if TYPE_CHECKING:
     from echo_hf.cli.progress import Watch
@@ -38,7 +38,7 @@ WithResponses = Annotated[
     bool, option("--with-responses", "Let the release carry the answers, for replay.")
 ]
 AllowEmpty = Annotated[
-    bool, option("--allow-empty", "Write the release even where it has no sample.")
+    bool, option("--allow-empty", "Write the release even where the benchmark has no sample.")
 ]
 Names = list[str] | None
 MOST_HOURS = 1_000_000.0  # a century; there is no time before the year 1
@@ -106,6 +106,12 @@ def build(
     keep_going: KeepGoing = False,
     runner: Runner = None,
     dry_run: bool = flag("--dry-run", "Only show what would be asked, the cost and the time."),
+    try_: str | None = choice(
+        None,
+        "Send the first request of this stage, show it with its answer, and keep nothing.",
+        "--try",
+        metavar="STAGE",
+    ),
     shard: str | None = choice(
         None, "Build part I, from 0, of N, and no release: `merge` writes it.", metavar="I/N"
     ),
@@ -116,15 +122,19 @@ def build(
 
     if shard is not None:
         others = until or offline or responses or with_responses or allow_empty or dry_run
-        if others or again or keep_going:
+        if others or again or keep_going or try_:
             raise ConfigError("--shard goes with --runs and --runner: leave other options out")
         return _build_shard(config, shard, runs, runner)
     if dry_run:
-        if until is not None or responses or offline or again:
+        if until is not None or responses or offline or again or try_:
             raise ConfigError(
-                "--dry-run asks nobody: leave out --until, --responses, --offline, --again"
+                "--dry-run asks nobody: leave out --until, --responses, --offline, --again, --try"
             )
         return _show_planned(config, runs)
+    if try_ is not None:
+        if until or offline or responses or with_responses or allow_empty or again or keep_going:
+            raise ConfigError("--try goes with --runs alone: it builds nothing")
+        return _show_trial(config, try_, runs)
     if until is not None and (with_responses or allow_empty):
         raise ConfigError("--until writes no release: leave out --with-responses and --allow-empty")
     if again and (offline or responses):
@@ -157,6 +167,15 @@ def _build_shard(config: Path, part: str, runs: Path | None, runner: str | None)
     return _told(watch)
 
 
+def _show_trial(config: Path, stage: str, runs: Path | None) -> Told:
+    from echo_hf.builder.update import try_stage
+    from echo_hf.cli.trial_view import show_trials, trials_json
+
+    trials = trials_json([try_stage(config, stage, runs=runs)])
+    show_trials(terminal(), trials)
+    return {"path": None, "trials": trials}
+
+
 def _told(watch: Watch) -> Told:
     return {"path": None, "stages": watch.stats, "samples": None, "unlike_paper": None}
 
@@ -186,7 +205,7 @@ def merge(
     )
     said = f"{len(shards):,} runs merged, no model asked"
     if waiting:
-        again = " --again" if any(one.unusable for one in watch.stats) else ""
+        again = " --again" if any(unusable_in(one.quarantined) for one in watch.stats) else ""
         said += f"; {waiting:,} rows lack an answer, which `echo-hf build {config}{again}` asks for"
     told = _show_release(watch, release, config, said)
     _say_next(watch, release)
@@ -254,10 +273,9 @@ def _show_release(
 
     configs = release.manifest.configs.items()
     rows = {name: entry.rows for name, entry in configs if name in SAMPLE_CONFIGS}
-    hint = "; it has no sample: the reasons stand above and in the stages' rejects"
     unlike = differences(load_config(config))
     show_built(watch, rows, unlike, config, placed(config, runs))
-    for line in (*lines, f"release: {shown(release.path)}{'' if any(rows.values()) else hint}"):
+    for line in (*lines, f"release: {shown(release.path)}"):
         say(watch.console, line)
     told = [one._asdict() for one in unlike]
     return {"path": release.path, "stages": watch.stats, "samples": rows, "unlike_paper": told}

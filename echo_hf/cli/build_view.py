@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from echo_hf.config.collection import Search
     from echo_hf.config.paper import Difference
     from echo_hf.hub.diff import ReleaseDiff, StageChange
+    from echo_hf.hub.publish import Publication
     from echo_hf.pipeline.result import StageStats
 
 NUMBERS = ("queries", "done", "posts", "requests", "cost")
@@ -398,6 +399,29 @@ def _stage(change: StageChange) -> str:
     names = [(origin.engine or {}).get("model") for origin in (change.a, change.b)]
     shown = " → ".join(plain(str(name)) for name in names)
     return f"{said}: {shown}" if Cause.MODEL in change.causes and names[0] != names[1] else said
+
+
+def show_publication(console: Console, planned: Publication) -> None:
+    """The files of a release with their sizes, and what becomes of them on the Hub."""
+    rows = [
+        (path, f"{size / 1e6:,.2f} MB", "new or changed" if path in planned.upload else "the same")
+        for path, size in planned.files.items()
+    ]
+    console.print(plain_table("file", "size", "on the Hub", left=("on the Hub",), rows=rows))
+    for path in planned.delete:
+        say(console, f"deleted there: {plain(path)}", "yellow")
+    sent = sum(planned.files[path] for path in planned.upload)
+    place = f"{planned.repo_id}{', which is yet to be made' if planned.new else ''}"
+    files = counted(len(planned.upload), "file")
+    say(console, f"{files}, {sent / 1e6:,.1f} MB, would be uploaded to {place}")
+    if planned.tagged is None:
+        say(console, f"tag {planned.tag} would be set there")
+    elif planned.upload or planned.delete:
+        said = f"tag {planned.tag} is on another commit ({planned.tagged[:10]}), and stays"
+        say(console, f"{said}: choose another --tag", "yellow")
+    else:
+        say(console, f"tag {planned.tag} is there already ({planned.tagged[:10]})")
+    console.print("nothing was sent: leave out --dry-run to publish")
 
 
 def show_holding(

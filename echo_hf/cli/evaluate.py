@@ -184,6 +184,9 @@ def judge(
         "With --until: alpha holds over all pairs (bonferroni, unless given) or for each pair.",
     ),
     batch: int | None = choice(None, "With --until: samples a batch; 50 unless given.", min=1),
+    try_: int = choice(
+        0, "Send so many requests, show each with its answer, and keep nothing.", "--try", min=0
+    ),
     import_: Path | None = choice(
         None, "Ask nobody: take in what others have measured, a file or a folder.", "--import"
     ),
@@ -202,6 +205,7 @@ def judge(
 ) -> Told:
     """Have models rate outputs; stored answers are reused."""
     from echo_hf.cli.evaluation_view import show_imported, show_judged
+    from echo_hf.cli.trial_view import show_trials, trials_json
     from echo_hf.judging import judge as judging
     from echo_hf.systems.benchmark import load_evaluation
 
@@ -227,7 +231,7 @@ def judge(
     verb = judging.applicability if applicability else asking
     if import_ or format_:
         others = judges or rubric or applicability or pairwise or until or chosen
-        asked = limit or budget or runner or again or keep_going
+        asked = limit or budget or runner or again or keep_going or try_
         if import_ is None or format_ is None or others or asked:
             raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
         from echo_hf.judging.imports import import_judgements
@@ -235,10 +239,18 @@ def judge(
         taken = import_judgements(config, import_, runs=runs, format=format_, dry_run=dry_run)
         show_imported(terminal(), taken)
         return vars(taken)
+    if try_ and (until or dry_run or budget is not None or again or keep_going):
+        raise ConfigError(
+            "--try keeps nothing: leave out --until, --dry-run, --budget, --again, --keep-going"
+        )
     how: Told = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
-    how |= {"again": again, "keep_going": keep_going}
+    how |= {"again": again, "keep_going": keep_going, "tries": try_}
     with watching(sums_up_calls=True) as watch:
         done = verb(load_evaluation(config).run_by(runner), **how, watch=watch)
+    if try_:
+        trials = trials_json(done.trials)
+        show_trials(watch.console, trials)
+        return {"path": None, "trials": trials}
     show_judged(watch.console, done)
     if done.path is not None:
         say(watch.console, f"next: echo-hf score {placed(config, runs)}")

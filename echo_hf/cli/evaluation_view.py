@@ -21,7 +21,7 @@ from echo_hf.judging.board import judge_names
 from echo_hf.judging.judge import BASIS
 from echo_hf.judging.session import Answered, JudgingPlan, JudgingResult
 from echo_hf.judging.trust import drift_said
-from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated, Unscored
+from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated, Unscored, unusable_in
 from echo_hf.systems.generate import Generated, SystemListing
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ MEANINGS = {
     str(reason): reason.meaning for kind in (Failed, Unrated, NotAudited) for reason in kind
 }
 LONGEST_REASON = 300
-MOST_FOUND = 5
+MOST_FOUND = 4
 PRICED = "give `price` (a system) or usd_per_million_*_tokens (an engine)"
 Rows = list[tuple[str | Text, ...]]
 
@@ -185,6 +185,9 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
             if outcome != Outcome.OK:
                 line = f"{one.who} {one.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
                 say(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
+        if unusable := unusable_in(one.outcomes):
+            said = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
+            say(console, f"{one.who} {one.rubric}: {said}", "yellow")
     for split, found in judged.decisions.items():
         say(console, f"{split}: {found.said}")
         if found.undecided:
@@ -406,7 +409,7 @@ def findings(found: Analysis) -> Iterator[tuple[str, str]]:
         most = (f"{one.keyword} {one.comments:,}" for one in failures.keywords[:MOST_FOUND])
         yield "failures named", ", ".join(map(plain, most)) or "none"
     if tasks := found.tasks.found:
-        most = (f"{one.task} {one.samples:,}" for one in tasks.counts)
+        most = (f"{one.task} {percent(one.share)}" for one in tasks.counts)
         yield "tasks", ", ".join(islice(map(plain, most), MOST_FOUND))
     if phrased := found.open_tasks.found:
         most = (f"{one.phrase} {one.samples:,}" for one in phrased.groups[:MOST_FOUND])

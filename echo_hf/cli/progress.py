@@ -17,9 +17,8 @@ from rich.text import Text
 from echo_hf._infra.console import MORE, say, say_under
 from echo_hf._infra.text import counted, plain
 from echo_hf.builder.steps import STAGES, stage_class
-from echo_hf.errors import ReleaseError
 from echo_hf.pipeline.progress import TOLD, ProgressListener
-from echo_hf.reasons import Doubt, Failed, Notice, Outcome, Reject, Unfetched
+from echo_hf.reasons import Doubt, Failed, Notice, Outcome, Reject, Unfetched, unusable_in
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
@@ -113,7 +112,7 @@ class Watch(ProgressListener):
         self.show_stage(result.stats, tables)
 
     def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
-        cause, unusable = commonest_failure(stats, aside[1]), stats.unusable
+        cause, unusable = commonest_failure(stats, aside[1]), unusable_in(stats.quarantined)
         calls = 0 if self._sums_up_calls else stats.fill.calls
         if not (self.details or cause or unusable or calls):
             return
@@ -169,10 +168,8 @@ class Watch(ProgressListener):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
-        if kind is not None and issubclass(kind, ReleaseError) and not self.details:
-            self.show_losses(self.losses())  # which the error speaks of
 
     def _show_bar(self, what: str, done: int, total: int, said: str) -> None:
         bar = self._bar  # which a lost node, noticed in another thread, may take away meanwhile

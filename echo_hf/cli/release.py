@@ -41,6 +41,7 @@ def publish(
     allow_unscreened: bool = flag(
         "--allow-unscreened", "Publish samples that no safety model saw."
     ),
+    dry_run: bool = flag("--dry-run", "Only list the files, and what would change on the Hub."),
 ) -> Told:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
     from echo_hf.hub import publish as hub
@@ -50,6 +51,14 @@ def publish(
     how: Told = {"previous": previous, "create_pr": create_pr, "private": private}
     how |= {"message": message, "allow_rules": allow_rules, "allow_unscreened": allow_unscreened}
     told = partial(say, console, style="dim")
+    if dry_run:
+        from echo_hf.cli.build_view import show_publication
+
+        for name in ("create_pr", "private", "message"):  # of what is sent, which is nothing
+            del how[name]
+        planned = hub.plan_publication(release, repo_id, tag, **how, progress=told)
+        show_publication(console, planned)
+        return vars(planned)
     published = hub.publish(release_of(release), repo_id, tag, **how, progress=told)
     say(console, hub.summary(published))
     return vars(published)

@@ -114,15 +114,7 @@ def publish(
             )
         check_ours(remote.files(state.head), repr(repo_id))
     say = progress or (lambda _: None)
-    if previous is not None and not isinstance(previous, Release):
-        previous = release_at(previous, remote.api)
-    # The revision before as it was passed on, too.
-    before = passed_on(previous) if previous else nullcontext()
-    with before as old, passed_on(release, say) as copy:
-        since = changes_text(compare(old, copy)) if old else None
-        say(f"checking {copy.path}")
-        verify_release(copy.path)
-        contents = release_contents(copy, repo_id, tag, since)
+    with _prepared(release, remote, tag, previous, say) as (copy, contents, since):
         state = state or remote.create(private)
         there = remote.files(state.head)
         commit, page = state.tags.get(tag, state.head), f"{remote.page}/tree/{tag}"
@@ -158,6 +150,83 @@ def publish(
         say(f"tagging {commit[:10]} as {tag}")
         remote.tag(tag, commit)
         return Published(page, commit, tag, unchanged)
+
+
+@contextmanager
+def _prepared(
+    release: Release, remote: Remote, tag: str, previous: Release | Path | str | None, say: Say
+) -> Iterator[tuple[Release, Mapping[str, Content], str | None]]:
+    """The release as it is passed on, its files, and what changed since the one before."""
+    if previous is not None and not isinstance(previous, Release):
+        previous = release_at(previous, remote.api)
+    # The revision before as it was passed on, too.
+    before = passed_on(previous) if previous else nullcontext()
+    with before as old, passed_on(release, say) as copy:
+        since = changes_text(compare(old, copy)) if old else None
+        say(f"checking {copy.path}")
+        verify_release(copy.path)
+        yield copy, release_contents(copy, remote.repo_id, tag, since), since
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What publishing a release would do, before it is done.
+
+    Attributes:
+        repo_id: The repository.
+        tag: The name of the revision.
+        files: Bytes of each file of the release, by its path.
+        new: Whether there is no such repository yet.
+        upload: The files that it lacks, or has with other content.
+        delete: The files that it has, and the release has not.
+        tagged: The commit that the tag names already; null for none.
+    """
+
+    repo_id: str
+    tag: str
+    files: Mapping[str, int]
+    new: bool
+    upload: tuple[str, ...]
+    delete: tuple[str, ...]
+    tagged: str | None
+
+
+def plan_publication(
+    release: Release | Path | str,
+    repo_id: str,
+    tag: str,
+    *,
+    previous: Release | Path | str | None = None,
+    allow_rules: bool = False,
+    allow_unscreened: bool = False,
+    progress: Say | None = None,
+    api: HfApi | None = None,
+) -> Publication:
+    """Says what `publish` would do with the same arguments; nothing is sent, no token is needed.
+
+    Returns:
+        The files with their sizes, and what would change on the Hub.
+
+    Raises:
+        ReleaseError: The folder is not what was written, or may not be published.
+        HubError: The repository is another's kind, or the Hub is out of reach.
+    """
+    release = release if isinstance(release, Release) else read_release(Path(release))
+    check_names(repo_id, tag)
+    check_publishable(release, allow_rules=allow_rules, allow_unscreened=allow_unscreened)
+    remote = Remote(api or HfApi(), repo_id)
+    state = remote.state()
+    tagged = state.tags.get(tag) if state else None
+    commit = state and (tagged or state.head)
+    there = remote.files(commit) if commit else {}
+    check_ours(there, repr(repo_id))
+    say = progress or (lambda _: None)
+    with _prepared(release, remote, tag, previous, say) as (copy, contents, _):
+        upload, delete = changes(contents, there)
+        if commit and holds(remote, commit, copy, contents):
+            upload, delete = {}, []
+        sizes = {path: content.size for path, content in sorted(contents.items())}
+    return Publication(repo_id, tag, sizes, state is None, (*sorted(upload),), (*delete,), tagged)
 
 
 def summary(published: Published) -> str:

@@ -17,11 +17,12 @@ from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.checks import ANSWERED_BY, AnsweredBy
 from echo_hf.curate.privacy import cleaned_image
+from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError
 from echo_hf.hub.facts import SAMPLE_CONFIGS, SCORE_CONFIGS, problem
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import LeftOut
-from echo_hf.tables import OUTPUTS, RESULTS, arrow_rows
+from echo_hf.tables import OUTPUTS, RATINGS, RESULTS, arrow_rows
 
 Figure = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -139,6 +140,7 @@ def models_of(results: Dataset | None) -> dict[str, dict[str, AnsweredBy]]:
 
 SAMPLE = "sample_id"
 DIGEST = "sample_digest"
+SPLIT = "split"
 # The columns that name an image which a system drew.
 OF_OUTPUTS = ("image", "output_sha256", "output_a_sha256", "output_b_sha256")
 
@@ -153,9 +155,11 @@ class RunTables(NamedTuple):
 def run_tables(root: Path, samples: Mapping[str, Dataset]) -> RunTables:
     """What a run holds beside its stages, of the samples that are released as they are."""
     digests: dict[str, str | None] = {}
+    splits: dict[str, str] = {}
     for name in filter(samples.__contains__, SAMPLE_CONFIGS):
         rows = arrow_rows(samples[name], ["id", DIGEST])
         digests.update(zip(rows["id"].to_pylist(), rows[DIGEST].to_pylist(), strict=True))
+        splits |= dict.fromkeys(rows["id"].to_pylist(), name) if name in BENCHMARKS else {}
     configs, left_out = {}, {}
     for name in SCORE_CONFIGS:
         path = root / f"{name}.parquet"
@@ -167,9 +171,20 @@ def run_tables(root: Path, samples: Mapping[str, Dataset]) -> RunTables:
                     kept = [row for row, reason in enumerate(reasons) if reason is None]
                     configs[name] = configs[name].select(kept)
                     left_out[name] = dict(sorted(counts.items()))
+        if name == RATINGS.name and name in configs:
+            configs[name] = _with_splits(configs[name], splits)
     if (root / RESULTS_FILE).exists():
         configs["results"] = read_results(root / RESULTS_FILE)
     return RunTables(configs, left_out)
+
+
+def _with_splits(ratings: Dataset, splits: Mapping[str, str]) -> Dataset:
+    """Ratings with the splits that their samples have in this release."""
+    table = arrow_rows(ratings)
+    found = pa.array([splits.get(name) for name in table[SAMPLE].to_pylist()], pa.string())
+    if SPLIT in table.column_names:
+        return Dataset(table.set_column(table.column_names.index(SPLIT), SPLIT, found))
+    return Dataset(table.append_column(SPLIT, found))
 
 
 def _read(path: Path) -> Dataset:

@@ -37,14 +37,14 @@ from echo_hf.judging.rate import (
     sees_inputs,
     task_row,
 )
-from echo_hf.judging.run_tables import read_table
+from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
 from echo_hf.metrics.result import mean_of
 from echo_hf.reasons import NotAudited
 from echo_hf.scores.votes import compare, verdicts_of
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import evaluation_folder, load_evaluation
-from echo_hf.tables import APPLICABILITY, RATINGS
+from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
+from echo_hf.tables import RATINGS
 
 AUDIT_FILE = "audit.json"
 DRAWS = 1000
@@ -116,7 +116,8 @@ def audit(
             judging.check_scale(judge, config.protocol)
             # The rubric that win rates are made of, if the judge has it.
             rubric = OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
-            fits = fitting(judge, rubric, read_table(folder.root, APPLICABILITY))
+            told, _ = read_applicability(benchmark_of(config, folder), folder)
+            fits = fitting(judge, rubric, told)
             drawn = _drawn(outputs, [task for task in outputs.tasks if fits(task)], samples)
             if not drawn:
                 raise RunError(

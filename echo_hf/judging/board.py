@@ -42,6 +42,7 @@ PAIRWISE = {
     "follows_position": "the place decides",
     "agreement": "agrees with its ratings",
 }
+FITS_FROM = {"run": "as was asked in this run", "release": "as the release says"}
 PEOPLE = ("people alone", "judges alone")
 Part = Mapping[str, Any]  # of the file, which `score` has written
 Named = Mapping[str, AnsweredBy]
@@ -274,6 +275,8 @@ def show_scores(console: Console, path: Path) -> None:
             show_table(console, f"{name}: what people complain about", table)
     if lines := found.get("trust"):  # files of before have none
         _say_trust(console, lines)
+    if told := found.get("applicability"):  # files of before have none
+        say(console, f"which metrics fit a sample: {FITS_FROM[told]}", "dim")
     say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
     say(console, f"results: {path}")
 

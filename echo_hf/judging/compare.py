@@ -86,6 +86,7 @@ class Compare(JudgingStage):
     inputs: ClassVar[Table] = TO_COMPARE
     outputs: ClassVar[Table] = COMPARISONS
     answer: ClassVar[type[BaseModel]] = ChoiceAnswer
+    field: ClassVar[str] = "choice"
 
     @property
     def prompt(self) -> Prompt:
@@ -119,7 +120,7 @@ class Compare(JudgingStage):
         return "[[first]], [[second]] or [[tie]] at the end"
 
     def _verdict(self, given: BaseModel) -> tuple[str | Unrated, str]:
-        return rate.said_in(given, "choice", read_choice)
+        return rate.said_in(given, self.field, read_choice)
 
     def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
         choice, text = self._verdict(given)

@@ -195,6 +195,7 @@ class Import:
 
     def __post_init__(self) -> None:
         self.digests = {task.sample_id: task.sample_digest for task in self.tasks}
+        self.splits = {task.sample_id: task.split for task in self.tasks}
         self.by_prompt: dict[str, list[str]] = {}
         for task in self.tasks:
             self.by_prompt.setdefault(one_line(task.prompt), []).append(task.sample_id)
@@ -236,6 +237,7 @@ class Import:
         if table is OUTPUTS and row["system"] in self.drawing:
             return NotImported.TAKEN
         known = {"sample_digest": self.digests[sample], "provenance": self.provenance}
+        known["split"] = self.splits[sample]
         if table.name in SAID:
             verdict, missing = SAID[table.name]
             known["outcome"] = str(missing if row[verdict] is None else Outcome.OK)

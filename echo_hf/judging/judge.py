@@ -33,15 +33,15 @@ from echo_hf.judging import rate, session
 from echo_hf.judging.applicability import Fitting, to_classify
 from echo_hf.judging.compare import PAIRWISE, Compare, to_compare
 from echo_hf.judging.rate import Rate, ToRate
-from echo_hf.judging.run_tables import read_table
+from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.session import HERE, Answered, JudgeTask, JudgingPlan, JudgingResult, Planned
+from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.scores.estimate import t_quantile
 from echo_hf.scores.votes import Protocol
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
-from echo_hf.tables import APPLICABILITY as FITS
 from echo_hf.tables import OUTPUTS
 
 RUBRICS: tuple[str, ...] = get_args(Rubric)
@@ -83,9 +83,13 @@ class Limits(TypedDict, total=False):
 
 
 class Asked(Limits, total=False):
-    """The same, and whether to ask also where a stored answer cannot be used."""
+    """The same, and whether to ask also where a stored answer cannot be used.
+
+    With `tries` that many requests are sent, and nothing is kept.
+    """
 
     again: bool
+    tries: int
 
 
 def chosen_judges(config: Evaluated, names: Sequence[str] | None) -> list[JudgeConfig]:
@@ -188,7 +192,7 @@ def judge(
     sent, engines, write = SentImages(folder.images), engines_of(chosen), session.write_ratings
 
     def questions(_: SentImages) -> Iterator[JudgeTask]:
-        fits = read_table(folder.root, FITS)
+        fits, _from = read_applicability(benchmark_of(config, folder), folder)
         return rating_questions(config, chosen, wanted, outputs, fits, sent)
 
     done = run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
@@ -273,6 +277,7 @@ def run_judges(
     *,
     dry_run: bool = False,
     budget_usd: float | None = None,
+    tries: int = 0,
     watch: ProgressListener | None = None,
     **how: bool,
 ) -> JudgingResult:
@@ -280,8 +285,12 @@ def run_judges(
     runner = HERE if dry_run else runner
     if runner.kind == "local":
         check_fit(engines, estimates=dry_run)
-    with session.asking_in(folder, engines, budget_usd, watch, runner, **how) as asking:
+    store = Store(":memory:") if tries else None
+    opened = session.asking_in(folder, engines, budget_usd, watch, runner, **how, store=store)
+    with opened as asking:
         asked = list(questions(SentImages(folder.images)))
+        if tries:
+            return session.try_judges(asking, asked, tries)
         if dry_run:
             return JudgingResult(None, tuple(map(asking.plan, asked)), left_out=about.left_out)
         samples = {task.sample_id for task in about.tasks}

@@ -62,6 +62,7 @@ TO_RATE = Table(
         "system": Column(STRING, "the system whose output is rated"),
         "repeat": Column(INTEGER, "number of the repetition, from 0"),
         **SAMPLE_COLUMNS,
+        "split": Column(STRING, "the split of the sample"),
         "output": Column(STRING, "digest of the output"),
         "spared": Column(BOOLEAN, "true where the judge is not asked: its sample was not drawn"),
     },
@@ -129,6 +130,7 @@ def task_row(task: Task) -> dict[str, Any]:
         "post_urls": list(task.sources),
         "prompt": task.prompt,
         "inputs": [image.sha256 for image in task.inputs],
+        "split": task.split,
     }
 
 
@@ -251,6 +253,8 @@ Explanation = Annotated[str, Field(max_length=LONGEST_EXPLANATION)]
 class JudgingStage(ModelStage):
     """One call of a judge for each row whose images can be shown; a row for each answer."""
 
+    field: ClassVar[str]  # of an answer, where the verdict stands
+
     judge: JudgeConfig = dataclasses.field(metadata={"digest": False})
     how: ImageSize
     shown: Mapping[str, ImageRef] = dataclasses.field(metadata={"digest": False}, repr=False)
@@ -278,6 +282,10 @@ class JudgingStage(ModelStage):
         """Why an answer holds no verdict; null where it does."""
         verdict, _ = self._verdict(answer)
         return verdict if isinstance(verdict, Unrated) else None
+
+    def reading(self, answer: BaseModel) -> Mapping[str, Any]:
+        """The verdict of an answer."""
+        return {self.field: self._verdict(answer)[0]}
 
     def _provenance(self, row: Row) -> dict[str, Any]:
         """What an answer is about, beside the columns of its row."""
@@ -402,6 +410,7 @@ class Rate(JudgingStage):
     inputs: ClassVar[Table] = TO_RATE
     outputs: ClassVar[Table] = RATINGS
     answer: ClassVar[type[BaseModel]] = RatingAnswer
+    field: ClassVar[str] = "rating"
 
     rubric: str
     instructions: Prompt = dataclasses.field(metadata={"digest": False})
@@ -438,20 +447,22 @@ class Rate(JudgingStage):
         return {"protocol": self.protocol, "scale": list(self.judge.scale), "shown": shown}
 
     def _known(self, row: Row) -> dict[str, Any]:
-        same = {name: row[name] for name in ("sample_id", "system", "repeat", "sample_digest")}
+        names = ("sample_id", "system", "repeat", "sample_digest", "split")
+        same = {name: row[name] for name in names}
         return {**same, "rubric": self.rubric, "output_sha256": row["output"]}
 
     def wanted_form(self, request: Request) -> str:
         """The form in which a rating is wanted."""
         lowest, highest = self.judge.scale
-        number = f"{'a number' if self.judge.decimals else 'a whole number'} from {lowest:g}"
+        number = "a number" if self.judge.decimals else "a whole number"
+        scale = f"{number} from {lowest:g} to {highest:g}"
         if request.answer is not None:
-            return f"{super().wanted_form(request)}, {number} to {highest:g},"
-        return f"[[rating]] at the end, {number} to {highest:g},"
+            return f"{super().wanted_form(request)} ({scale})"
+        return f"{scale} as [[rating]] at the end"
 
     def _verdict(self, given: BaseModel) -> tuple[float | Unrated, str]:
         read = partial(read_rating, judge=self.judge, protocol=self.protocol)
-        return said_in(given, "rating", read)
+        return said_in(given, self.field, read)
 
     def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
         del row  # a rating reads the same whatever it is about

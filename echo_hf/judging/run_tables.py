@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +26,7 @@ from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, ScoreError, TableError, unknown
 from echo_hf.hub.manifest import UNREADABLE
 from echo_hf.hub.run_tables import DIGEST, SAMPLE, left_out_reasons
+from echo_hf.metrics import METRICS
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
@@ -60,6 +61,10 @@ def read_table(root: Path, table: Table) -> pa.Table | None:
         raise RunError(
             f"{str(path)!r} is not a table of {table.name} ({said}): make it again, or move it away"
         ) from None
+    return _with_columns(rows, table, path)
+
+
+def _with_columns(rows: pa.Table, table: Table, path: Path | str) -> pa.Table:
     missing = [name for name in NEEDED.get(table.name, table.key) if name not in rows.column_names]
     if missing:
         raise RunError(f"{str(path)!r} has no column {', '.join(map(repr, missing))}: {PAGE}")
@@ -80,6 +85,25 @@ def read_table(root: Path, table: Table) -> pa.Table | None:
                 f"expected {str(field.type)[:80]!r}: {PAGE}"
             ) from None
     return pa.table(columns, schema=table.schema)
+
+
+FitsFrom = Literal["run", "release"]
+
+
+def read_applicability(
+    benchmark: Benchmark, folder: RunFolder
+) -> tuple[pa.Table | None, FitsFrom | None]:
+    """Which metrics fit which sample, as the run was told, else as its benchmark says; and which.
+
+    Answers of the run count once there are any: one question has one answerer.
+    """
+    own = read_table(folder.root, APPLICABILITY)
+    if own is not None and any(own[metric].null_count < own.num_rows for metric in METRICS):
+        return own, "run"
+    carried = benchmark.table(APPLICABILITY.name)
+    if carried is None:
+        return own, None
+    return _with_columns(carried, APPLICABILITY, benchmark.reference), "release"
 
 
 # Outputs first: the others are of them.
@@ -105,6 +129,7 @@ class RunTables:
     comparisons: pa.Table | None
     human: pa.Table | None
     left_out: Mapping[str, Mapping[Reason, int]]
+    fits_from: FitsFrom | None = None  # who says which metrics fit
 
     def of_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
         if table is None:
@@ -129,6 +154,7 @@ def opened(
 def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = None) -> RunTables:
     """The tables of a run, with other ranks by people where they are given."""
     tables = {table.name: read_table(folder.root, table) for table in SCORED}
+    tables[APPLICABILITY.name], fits_from = read_applicability(benchmark, folder)
     if human is not None:
         tables[HUMAN.name] = human
     if tables["outputs"] is not None:
@@ -163,7 +189,7 @@ def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = N
         if counts := Counter(filter(None, reasons)):
             left_out[name] = counts
     tasks = {name: tuple(task for task in every if task.split == name) for name in BENCHMARKS}
-    return RunTables(tasks, **tables, left_out=left_out)
+    return RunTables(tasks, **tables, left_out=left_out, fits_from=fits_from)
 
 
 def _unscored(row: Row, systems: Mapping[str, str], made: Made | None) -> Reason | None:

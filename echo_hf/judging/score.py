@@ -188,6 +188,7 @@ def score(
         "protocol": done.protocol,
         "left_out": done.left_out,
         "failed_audit": failed,
+        "applicability": tables.fits_from,
         "systems": {name: one.model_dump() for name, one in models.systems.items()},
         "judges": {name: one.model_dump() for name, one in models.judges.items()},
         "trust": [{**asdict(one), "meaning": one.meaning} for one in lines],

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +44,8 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runner import LOCAL, Runner, runner_of
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.reasons import UNUSABLE, Failed, Reason
+from echo_hf.pipeline.trial import Trial, first_requests, tried
+from echo_hf.reasons import Failed, Reason
 from echo_hf.scores.sequential import Decisions
 from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table, arrow_rows
 
@@ -96,11 +99,6 @@ class Answered:
     stopped: str | None
     unpriced: bool = False  # it was called, and nobody knows what for
 
-    @property
-    def unusable(self) -> int:
-        """How many answers came and cannot be used."""
-        return sum(self.outcomes.get(reason, 0) for reason in UNUSABLE)
-
 
 @dataclass(frozen=True)
 class JudgingResult:
@@ -112,6 +110,7 @@ class JudgingResult:
     answered: tuple[Answered, ...] = ()
     left_out: Mapping[Reason, int] = field(default_factory=dict)
     cost_usd: float | None = None  # as far as it is known
+    trials: tuple[Trial, ...] = ()  # of requests that were only tried
     spent: bool = False  # whether a budget ended it before all was asked
     saved: tuple[Planned, ...] = ()  # what nobody had to be asked
     decisions: Mapping[str, Decisions] = field(default_factory=dict)  # by split
@@ -266,14 +265,16 @@ def asking_in(
     *,
     again: bool = False,
     keep_going: bool = False,
+    store: Store | None = None,
 ) -> Iterator[Asking]:
     """What asks judges in a run's folder, with its store open and other processes kept out."""
+    kept = folder.store() if store is None else store
     lock = alone_in(folder.root)
     watch = watch or NullProgress()
     place = runner_of(runner, folder.root, watch)
-    with lock, place, Engines(engines, place.engine) as loaded, closing(folder.store()) as store:
+    with lock, place, Engines(engines, place.engine) as loaded, closing(kept):
         how: Any = {"runner": place, "again": again, "keep_going": keep_going}
-        asking = Asking(folder, loaded, store, watch, budget_usd, **how)
+        asking = Asking(folder, loaded, kept, watch, budget_usd, **how)
         for who in engines:  # what is wrong with one is said before any is asked
             with suppress(MissingExtraError):  # a plan does without, and asking looks for itself
                 asking.engine(who)
@@ -294,6 +295,30 @@ def ask_judges(
         answered.append(asking.ask(question))
         path = write(answered[-1], samples)
     return result_of(asking, path, answered, left_out)
+
+
+def try_judges(asking: Asking, questions: Sequence[JudgeTask], count: int) -> JudgingResult:
+    """Sends some requests, of each question in turn, and keeps nothing of them."""
+    by_question = [
+        first_requests(one.stage, one.rows, asking.engine(one.who), count) for one in questions
+    ]
+    in_turn = (
+        (number, requests[at])
+        for at in range(count)
+        for number, requests in enumerate(by_question)
+        if at < len(requests)
+    )
+    chosen = sorted(islice(in_turn, count), key=itemgetter(0))
+    if not chosen:
+        raise JudgeError(
+            f"there is nothing to ask in {str(asking.folder.root)!r}: expected outputs of samples "
+            "of the benchmark, which `echo-hf generate` makes"
+        )
+    trials = []
+    for number, request in chosen:
+        one = questions[number]
+        trials.append(tried(one.stage, request, asking.engine(one.who), one.label))
+    return JudgingResult(None, trials=tuple(trials))
 
 
 def result_of(

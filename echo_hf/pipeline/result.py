@@ -24,7 +24,7 @@ from echo_hf.pipeline.stage import (
     keys_of,
     table_bytes,
 )
-from echo_hf.reasons import UNUSABLE, Status
+from echo_hf.reasons import Status
 from echo_hf.tables import arrow_batches, arrow_rows, rows_at
 
 SAID = ("_reason", "_detail", "_request")
@@ -45,11 +45,6 @@ class StageStats:
     seconds: float = 0.0
     reads: str = "rows"
     makes: str = "rows"
-
-    @property
-    def unusable(self) -> int:
-        """How many rows wait for an answer that came and cannot be used."""
-        return sum(self.quarantined.get(reason, 0) for reason in UNUSABLE)
 
     def __str__(self) -> str:
         aside = {**self.rejected, **self.quarantined, **self.noted}

@@ -238,6 +238,10 @@ class ModelStage(Stage):
         """Why an answer of the declared shape says nothing that counts; null where it does."""
         return None
 
+    def reading(self, answer: BaseModel) -> Mapping[str, Any]:
+        """What is read from an answer that can be used."""
+        return answer.model_dump(mode="json")
+
     def wanted_form(self, request: Request) -> str:
         """The form in which an answer is wanted, in a few words."""
         if request.answer is not None:

@@ -42,6 +42,7 @@ class UsableAnswers:
     unusable: int = 0
     given_up: int = 0
     first: str = ""
+    is_searched: bool = False  # what was stored before this run, which does not change
 
     def add(
         self, request: Request, completion: Completion, answer: BaseModel | Failure, *, last: bool
@@ -83,7 +84,10 @@ class UsableAnswers:
         )
 
     def _has_stored(self) -> bool:
-        """Whether a stored answer can be used, in this run or in one before."""
+        """Whether an answer of an earlier run can be used; this one adds its own as they come."""
+        if self.is_searched:
+            return self.is_usable
+        self.is_searched = True
         counted = UsableAnswers(self.stage, self.dataset, self.store)
         answers = self.stage.answers or NoAnswers()
         for rows in arrow_batches(self.dataset, ROWS):

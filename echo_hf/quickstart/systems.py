@@ -52,7 +52,8 @@ def outputs_and_ratings(samples: pa.Table, images: ImageStore) -> tuple[pa.Table
     for sample in rows:
         truth = truths.of(sample)
         said = {"made_by": "scripts/rate_stand_ins.py", "rates": "the bundled corpus only"}
-        rated = {"judge": JUDGE, "rubric": RUBRIC, "repeat": 0}
+        split = next((name for name in BENCHMARKS if name in sample["splits"]), None)
+        rated = {"judge": JUDGE, "rubric": RUBRIC, "repeat": 0, "split": split}
         rated["provenance"] = json.dumps({**said, "truth": truth})
         for system in SYSTEMS:
             row = {"sample_id": sample["id"], "system": system}

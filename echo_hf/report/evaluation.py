@@ -29,20 +29,20 @@ from echo_hf.judging.judge import (
     rating_questions,
 )
 from echo_hf.judging.rate import ToRate, outputs_to_rate
-from echo_hf.judging.run_tables import read_table
+from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.score import Scores, score
 from echo_hf.judging.session import Asking, JudgeTask, JudgingResult
 from echo_hf.metrics import METRICS
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import run_folder
-from echo_hf.reasons import Outcome
+from echo_hf.reasons import Outcome, unusable_in
 from echo_hf.report.report import report
 from echo_hf.scores.win_rate import board_of
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks, benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.systems.generate import Generated, drawn_outputs
-from echo_hf.tables import APPLICABILITY, OUTPUTS
+from echo_hf.tables import OUTPUTS
 
 NUMBERS = ("win_rate", "low", "high", "coverage", *METRICS)
 TEXTS = {"split": pa.string(), "system": pa.string(), "in_place_of": pa.string()}
@@ -195,7 +195,7 @@ def evaluate_systems(
                         told = ", ".join(f"{n:,} {name}" for name, n in sorted(others.items()))
                         asked = sum(one.outcomes.values())
                         told = f"{one.who}, {one.rubric}: {told}, of {asked:,}"
-                        if anew := one.unusable:
+                        if anew := unusable_in(one.outcomes):
                             told += f"; --again asks for {anew:,} of them anew"
                         watch.noticed(told)
         cost_usd += asking.spent_usd
@@ -238,7 +238,7 @@ def _planned(
         to_rate = _with_pending(folder, tasks, made, limit)
         pending = {one.system: ImageRef(one.system) for one in made.plans}
         shown = SentImages(folder.images, {how: dict(pending) for how in get_args(ImageSize)})
-        fits = read_table(folder.root, APPLICABILITY)
+        fits, _ = read_applicability(benchmark, folder)
         with session.asking_in(folder, engines, budget_usd, watch, again=again) as asking:
             for question in (
                 *_fitting(config, to_rate.tasks, shown),
@@ -283,7 +283,7 @@ def _judged(
     samples = {task.sample_id for task in to_rate.tasks}
 
     def ratings() -> Iterator[JudgeTask]:
-        fits = read_table(root, APPLICABILITY)
+        fits, _ = read_applicability(benchmark_of(config, asking.folder), asking.folder)
         return rating_questions(config, judges, RUBRICS, to_rate, fits, shown)
 
     for questions, write in (

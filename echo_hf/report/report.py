@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
+from os.path import relpath
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,10 @@ def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> R
             if counts is not None:
                 for key in wanted[digest]:
                     colors[key].add(counts)
-        (partial / PAGE).write_text(page(data, thumbnails, problems, colors), "utf-8")
+        # A single file is passed on alone: nothing lies beside it.
+        originals = None if single_file else relpath(data.images.root, folder)
+        text = page(data, thumbnails, problems, colors, originals)
+        (partial / PAGE).write_text(text, "utf-8")
         (partial / BOARD).write_text(board_markdown(data), "utf-8")
         if told := eval_entries(data):
             text = yaml.safe_dump(told, sort_keys=False, allow_unicode=True, width=10_000)
@@ -138,6 +142,7 @@ def page(
     thumbnails: Thumbnails,
     problems: Mapping[str, str],
     colors: Mapping[tuple[str, str], MeanColors],
+    originals: str | None = None,
 ) -> str:
     """The page as a whole: a strict policy, its sections, its data and its script."""
     # They are our own, and the data cannot end its element.
@@ -149,7 +154,7 @@ def page(
         name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for name, text in own.items()
     }
-    own["gallery"] = gallery_data(data, thumbnails, problems)
+    own["gallery"] = gallery_data(data, thumbnails, problems, originals)
     return rendered(
         "page.html.jinja",
         data=data,
@@ -159,8 +164,13 @@ def page(
     )
 
 
-def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str]) -> str:
-    """Every sample as JSON that a script element can hold; images stand once."""
+def gallery_data(
+    data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str], originals: str | None = None
+) -> str:
+    """Every sample as JSON that a script element can hold; images stand once.
+
+    `originals` is where the page finds the run's images: they are larger than its copies.
+    """
     images = dict[str, int]()
     systems = {system: at for at, system in enumerate(data.systems)}
 
@@ -175,6 +185,12 @@ def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, s
         if output.image and output.image in problems:
             known |= {"outcome": "cannot be shown", "reason": problems[output.image]}
         return {"image": image, **known}
+
+    def pictured(digest: str) -> dict[str, Any] | None:
+        if (thumbnail := thumbnails.get(digest)) is None:
+            return None
+        original = {"original": f"{digest[:2]}/{digest}"} if originals else {}
+        return vars(thumbnail) | original
 
     samples = [
         {
@@ -201,7 +217,8 @@ def gallery_data(data: RunData, thumbnails: Thumbnails, problems: Mapping[str, s
         "failed": data.failures,
         "names": {name: titled(name) for name in sorted(names)},
         "samples": samples,
-        "pictures": [vars(thumbnails[one]) if one in thumbnails else None for one in images],
+        "originals": originals,
+        "pictures": [pictured(digest) for digest in images],
     }
     text = json.dumps(_shown(found), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.translate(UNSAFE)

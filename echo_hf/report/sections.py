@@ -55,8 +55,8 @@ Colors = Mapping[tuple[str, str], MeanColors]
 def sections(data: RunData, thumbnails: Thumbnails, colors_of: Colors) -> dict[str, Markup]:
     """The sections that there is something to show in, in the order of the page."""
     every = {
-        "since": since(data),
         "win-rates": board(data),
+        "since": since(data),
         "trust": trust(data),
         "metrics": metrics(data),
         "colors": colors(data, colors_of, thumbnails),

@@ -132,8 +132,8 @@ def check_once(table: Table, rows: pa.Table, cells: Integers) -> None:
 
 RUBRIC = "overall"
 REQUIRED = ("sample_id", "system", "judge", "rating")
-DIGEST, OUTCOME = "sample_digest", "outcome"
-OPTIONAL = ("rubric", "repeat", DIGEST, OUTCOME)
+DIGEST, OUTCOME, SPLIT = "sample_digest", "outcome", "split"
+OPTIONAL = ("rubric", "repeat", DIGEST, OUTCOME, SPLIT)
 LOST = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 Key = tuple[str, str, str]
 Ignored = dict[IgnoredRating, pa.Table]
@@ -145,6 +145,7 @@ class RatingTable:
 
     `ratings` is [judge, system, sample], NaN where there is none; `lost` is what was refused or has
     no image [system, sample], null without outputs; `ignored` are keys of rows that do not count.
+    `splits` are those that the samples are of, where the ratings say it.
     `not_asked` is what a judge was not asked on purpose [judge, system, sample], null for nothing.
     `made` is what figures share that are made of the same table, such as votes.
     """
@@ -156,6 +157,7 @@ class RatingTable:
     lost: Bools | None
     ignored: Mapping[IgnoredRating, tuple[Key, ...]]
     not_asked: Bools | None = None
+    splits: tuple[str, ...] = ()
     made: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -245,7 +247,8 @@ def read_ratings(
         not_asked = np.zeros(shape, dtype=bool)
         not_asked.flat[cells[skipped & ~there]] = True
         not_asked = _any(not_asked & np.isnan(given))
-    return RatingTable(samples, systems, order, given, lost, keys, not_asked)
+    splits = rows[SPLIT].unique().drop_null().to_pylist() if SPLIT in rows.column_names else ()
+    return RatingTable(samples, systems, order, given, lost, keys, not_asked, tuple(sorted(splits)))
 
 
 def rows_of_rubric(ratings: Any, rubric: str, ignored: Ignored) -> pa.Table:

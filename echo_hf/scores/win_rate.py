@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -11,6 +12,7 @@ import numpy as np
 from echo_hf._infra.bootstrap import LEVEL, Interval, drawn_weights, percentiles
 from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.config.checks import AnsweredBy
+from echo_hf.errors import MixedSplitsWarning
 from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.estimate import Estimate
@@ -99,8 +101,9 @@ def win_rate(
         ratings: Rows with sample_id, system, judge and rating: a finite number, higher is better,
             null or NaN where there is none. Ratings of different judges are never compared, as
             each has a scale of its own. Of other columns rubric, repeat (averaged first),
-            sample_digest and outcome (`not_needed`: what a judge was spared) count. A
-            datasets.Dataset, a pyarrow Table, a data frame, a list of dicts or a dict of columns.
+            sample_digest, outcome (`not_needed`: what a judge was spared) and split (several
+            together are warned of: boards are of one) count. A datasets.Dataset, a pyarrow Table,
+            a data frame, a list of dicts or a dict of columns.
         outputs: Rows with sample_id, system, outcome and, where there is one, sample_digest. They
             say which samples and systems there are, and ratings of anything else are ignored.
         protocol: `corrected` or `published`.
@@ -127,6 +130,13 @@ def win_rate(
     compared = votes.compare(
         ratings, outputs, protocol=protocol, missing=missing, rubric=rubric, judges=judges
     )
+    if len(splits := compared.given.splits) > 1:
+        warnings.warn(
+            f"these ratings are of {' and '.join(splits)} together, and no board is: keep the rows "
+            "of one `split`",
+            MixedSplitsWarning,
+            stacklevel=2,
+        )
     table, systems, points = compared.table, compared.table.systems, compared.points
     interval: dict[str, Any] = {"kind": compared.rule.interval, "level": LEVEL}
     estimate, known = compared.estimate, dict[str, Any]()

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from datasets import Dataset
 from pydantic import ValidationError
 
@@ -31,6 +32,7 @@ from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import NoTask
 from echo_hf.samples.sample import sample_digest
 from echo_hf.systems.base import Task
+from echo_hf.tables import arrow_rows
 
 COLUMNS = (
     *("id", "prompt", "sample_digest", "input_images"),
@@ -86,6 +88,15 @@ class Benchmark:
                 else:
                     left_out[task] += 1
         return Tasks(tuple(tasks), left_out)
+
+    def table(self, name: str) -> pa.Table | None:
+        """What the benchmark carries beside its samples under this name; null where it does not."""
+        repo, revision = self._place
+        try:
+            known = load_manifest(repo, revision=revision).configs
+        except ReleaseError:  # the dataset of ECHO's authors has no manifest
+            return None
+        return arrow_rows(self.load(name)) if name in known else None
 
     def load(self, split: str) -> Dataset:
         repo, revision = self._place

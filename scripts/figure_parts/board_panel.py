@@ -79,7 +79,7 @@ def _mark(canvas: Canvas, place: Place, x: float, y: float, ends: Sequence[float
 def _legend(canvas: Canvas, places: Sequence[Place], x: float, y: float) -> None:
     for place in sorted(places, key=lambda place: place.interval is None):
         _mark(canvas, place, x, y, (x - 10, x + 10))
-        note = "too few for one" if place.interval is None else "95 % interval"
+        note = "no interval" if place.interval is None else "95 % interval"
         said = f"{place.split}: {place.samples} samples, {note}"
         canvas.word(said, x + 20, y + 5, size=LABEL - 0.5, fill=canvas.theme.quiet)
         y += 22

@@ -1,7 +1,8 @@
 """A drawing in SVG that needs nothing else: no script, no font, no file.
 
-Helvetica, Arial and Liberation Sans are equally wide, letter by letter; an SVG does not break lines
-itself. There are two sets of colors: GitHub shows the one that goes with its own page.
+An SVG does not break lines itself: they are broken for DejaVu Sans, which many Linux desktops have
+in place of Helvetica and which is the widest of those in use, so that they fit in any. There are
+two sets of colors: GitHub shows the one that goes with its own page.
 """
 
 from __future__ import annotations
@@ -152,16 +153,16 @@ def _at(box: Box) -> str:
 
 
 FIRST = ord(" ")
-# Advance widths from the space to the tilde, in thousandths of the font's size.
+# Advance widths of DejaVu Sans from the space to the tilde, in thousandths of the font's size.
 WIDTHS = (
-    (278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278)
-    + (556,) * 10
-    + (278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667)
-    + (556, 833, 722, 778, 667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278, 278, 278)
-    + (469, 556, 333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556)
-    + (556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584)
+    (318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337)
+    + (636,) * 10
+    + (337, 337, 838, 838, 838, 531, 1000, 684, 686, 698, 770, 632, 575, 775, 752, 295, 295, 656)
+    + (557, 863, 748, 787, 603, 787, 695, 635, 611, 732, 684, 989, 685, 611, 685, 390, 337, 390)
+    + (838, 500, 500, 613, 635, 550, 635, 615, 352, 635, 634, 278, 278, 579, 278, 974, 634, 612)
+    + (635, 635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838)
 )
-OTHERS = {"“": 333, "”": 333, "‘": 222, "’": 222, "·": 278}
+OTHERS = {"“": 518, "”": 518, "‘": 318, "’": 318, "·": 318, "×": 838}
 WIDEST = 1400  # an emoji
 
 

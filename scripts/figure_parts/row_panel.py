@@ -6,7 +6,7 @@ from figure_parts.canvas import Box, Canvas, check_room, size_of, wrapped
 from figure_parts.story import SPLIT, Story, digest_of
 from figure_parts.thread_panel import Anchors, marked
 
-SIZE, LEADING, PAD = 15, 20, 16
+SIZE, LEADING, PAD = 14.5, 19, 16
 LABEL, IMAGE, HEAD = 14.5, 104, 46
 
 

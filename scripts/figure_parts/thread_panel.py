@@ -10,7 +10,7 @@ from typing import Any
 from figure_parts.canvas import Box, Canvas, check_room, size_of, wrapped
 from figure_parts.story import Story
 
-SIZE, LEADING = 16, 21
+SIZE, LEADING = 15, 20
 PAD, GAP, INDENT = 14, 12, 26
 
 Anchor = tuple[float, float]

@@ -234,9 +234,46 @@ def test_posts_without_a_sample_write_no_release(tmp_path: Path, quickstart: Pat
     release = tmp_path / "runs" / "quickstart" / "release"
     shutil.copytree(quickstart / "release", release)
     before = contents(release)
-    with pytest.raises(ReleaseError, match=r"no post became a sample, .*--allow-empty writes"):
+    with pytest.raises(SourceError, match=r"no post in 20 records: 20 not_a_post in collect \("):
+        run_until(config, "collect", runs=tmp_path / "runs")
+    with pytest.raises(ReleaseError) as raised:
         build(config, runs=tmp_path / "runs")
     assert contents(release) == before
+    said = "no post became a sample, so no release is written, and one that is there stays: "
+    assert str(raised.value).startswith(f"{said}20 not_a_post in collect (")
+    assert "--allow-empty writes one all the same" in str(raised.value)
+    assert len(rows(tmp_path / "runs" / "quickstart", "collect", "rejects")) == 20
+
+
+def test_samples_for_analysis_alone_are_no_benchmark(tmp_path: Path) -> None:
+    """It says why, and keeps what it built; who wants the release all the same gets it."""
+    config, runs, engine = config_over(tmp_path, POSTS), tmp_path / "runs", RecordedAsModel()
+    engine.use()
+    release, run = build(config, runs=runs).path, runs / "quickstart"
+    before = contents(release)
+    for path in run.glob("cache/*"):
+        path.unlink()
+    with closing(sqlite3.connect(run / "answers.sqlite")) as file, file:
+        told = "update answers set digest = null, text = replace(text, 'Benchmark', 'Analysis')"
+        file.execute(f"{told} where task = 'extract'")
+    with pytest.raises(ReleaseError) as raised:
+        build(config, runs=runs)
+    assert contents(release) == before
+    samples = rows(run, "splits")
+    assert samples
+    assert {tuple(one["splits"]) for one in samples} == {("analysis",)}
+    said = f"no post became a sample of the benchmark, {len(samples)} are for analysis alone"
+    assert str(raised.value).startswith(f"{said}, so no release is written")
+    counts: Counter[tuple[str, str]] = Counter()
+    for stage in STAGES:
+        for part in ("rejects", "quarantine"):
+            counts.update((one["_reason"], stage) for one in rows(run, stage, part))
+    first, stage = max(counts, key=counts.__getitem__)
+    assert f"{counts[first, stage]:,} {first} in {stage} (" in str(raised.value)
+    heard = Heard()
+    written = build(config, runs=runs, allow_empty=True, watch=heard)
+    assert [len(written.datasets[name]) for name in ("image_to_image", "text_to_image")] == [0, 0]
+    assert any(one.startswith(f"{said}: ") for one in heard.remarks)
 
 
 def failing(folder: Path, url: str) -> Path:
@@ -305,6 +342,37 @@ def test_a_model_that_only_chats_ends_the_build_and_is_asked_again_once_mended(
     assert not rows(tmp_path / "runs" / "quickstart", "relevance", "quarantine")
 
 
+def test_a_trial_of_a_stage_asks_once_and_builds_nothing(tmp_path: Path) -> None:
+    engine = {"kind": "openai", "model": "tiny", "api_key_env": None}
+
+    def called(*options: str) -> Result:
+        known = ["build", str(config), "--runs", str(tmp_path / "runs")]
+        return CliRunner().invoke(app, [*known, *options], env={"COLUMNS": "200"})
+
+    with running() as server:
+        server.behave = lambda _: completion('Sure: {"note": "About it.", "score": 9}')
+        engines = {"text": {**engine, "base_url": server.url}}
+        config = config_over(tmp_path, bundled_posts()[:20], engines=engines)
+        early = called("--try", "relevance")
+        assert "run `echo-hf build` with --until collect on this config first" in str(
+            early.exception
+        )
+        assert "stage 'threads' asks no model" in str(called("--try", "threads").exception)
+        assert server.asked == []
+        assert called("--until", "collect").exit_code == 0
+        stages = tmp_path / "runs" / "quickstart" / "stages"
+        before = sorted(stages.rglob("*"))
+        done = called("--try", "relevance")
+        assert done.exit_code == 0
+        (asked,) = server.asked
+    told = [one["content"] for one in asked.body["messages"]]
+    assert {line for text in told for line in text.splitlines()} <= set(done.output.splitlines())
+    assert "nothing, off_schema: score: Input should be less than or equal to 5" in done.output
+    assert "no price known for tiny" in done.output
+    assert sorted(stages.rglob("*")) == before
+    assert not (tmp_path / "runs" / "quickstart" / "answers.sqlite").exists()
+
+
 def test_a_missing_package_is_told_before_a_post_is_read(tmp_path: Path) -> None:
     engine = RecordedAsModel().use()
     config, runs = config_over(tmp_path, bundled_posts()[:5]), tmp_path / "runs"
@@ -353,7 +421,8 @@ def test_other_answers_reach_what_follows(tmp_path: Path) -> None:
 def test_of_what_failed_the_release_tells_kinds_and_keys(tmp_path: Path) -> None:
     refused = Completion("I would rather not.", None, "refusal")
     RecordedAsModel(fails=lambda one: refused if one.task == "roles" else None).use()
-    release = build(config_over(tmp_path, bundled_posts()[:25]), runs=tmp_path, keep_going=True)
+    how = {"runs": tmp_path, "keep_going": True, "allow_empty": True}
+    release = build(config_over(tmp_path, bundled_posts()[:25]), **how)
     told = json.loads((release.path / "stats.json").read_text("utf-8"))["failed"]
     waiting = {name: rows(release.path.parent, name, "quarantine") for name in STAGES}
     assert {name: sum(one["rows"] for one in by.values()) for name, by in told.items()} == {

@@ -63,6 +63,7 @@ def test_the_shell_is_named_in_the_same_way_everywhere() -> None:
         "text",
         "yaml",
         "json",
+        "pycon",
         "bibtex",
     }
     assert len({command.words[1] for command in COMMANDS if command.words[0] == "echo-hf"}) > 15

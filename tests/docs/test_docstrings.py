@@ -19,7 +19,7 @@ from tests.stages_for_tests import ROOT
 def imported() -> dict[str, Any]:
     """Public names, errors, stages, and what the page for Python lists: contracts of plug-ins."""
     page = (ROOT / "docs" / "reference" / "api.md").read_text("utf-8")
-    places = re.findall(r"^::: ([\w.]+)\.(\w+)$", page, re.M)
+    places = re.findall(r"^### ([\w.]+)\.(\w+)$", page, re.M)
     places += [tuple(place.split(":")) for place in STEPS.values()]
     places += [(errors.__name__, name) for name in vars(errors) if name.endswith("Error")]
     for part in (echo_hf, echo_hf.metrics, echo_hf.scores):

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from enum import EnumMeta
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
 
+import echo_hf
+from echo_hf import reasons
 from echo_hf.builder.steps import STAGES
 from echo_hf.engines.planner import listed_calls
 from echo_hf.engines.prices import price_list
+from echo_hf.tables import TABLES
+from tests.markdown_for_tests import cells, shown
 from tests.stages_for_tests import ROOT
 
 DOCS = ROOT / "docs"
@@ -34,6 +40,31 @@ def named(entry: object) -> Iterator[str]:
 def test_every_page_is_in_the_navigation() -> None:
     navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
     assert sorted(named(navigation)) == sorted(PAGES)
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_a_page_is_read_without_a_program_that_fills_it(name: str) -> None:
+    """As GitHub shows it: what a plug-in of mkdocs would put in its place is no text."""
+    assert not re.search(r"^(--8<--|:::|;--8<--)|\{%|\[TOC\]", PAGES[name], re.M)
+
+
+def test_the_reference_lists_every_table_column_and_reason() -> None:
+    rows = {row[0] for row in cells(PAGES["reference/tables.md"])}
+    kinds = [kind for kind in vars(reasons).values() if isinstance(kind, EnumMeta)]
+    assert rows >= {name for table in TABLES.values() for name in table.columns}
+    assert rows >= {reason.value for kind in kinds for reason in kind if hasattr(reason, "meaning")}
+
+
+@pytest.mark.parametrize("card", [*(ROOT / "echo_hf" / "metrics" / "cards").iterdir()])
+def test_a_metric_has_the_page_that_the_package_brings(card: Path) -> None:
+    assert shown(PAGES[f"reference/metrics/{card.name}"]) == shown(card.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("part", [echo_hf, echo_hf.scores, echo_hf.metrics])
+def test_the_reference_explains_every_public_name(part: ModuleType) -> None:
+    headings = re.findall(r"^### (.+)$", PAGES["reference/api.md"], re.M)
+    public = {name for name in part.__all__ if name not in ("__version__", "metrics", "scores")}
+    assert {f"{part.__name__}.{name}" for name in public} <= {*headings}
 
 
 @pytest.mark.parametrize("name", sorted(WRITTEN))

@@ -35,6 +35,7 @@ RATING = {
     "repeat": Value("int64"),
     "sample_digest": Value("string"),
     "outcome": Value("string"),
+    "split": Value("string"),
 }
 PAIR = {"predictions": Image(decode=False), "references": List(Image(decode=False))}
 PROMISED = """

@@ -24,6 +24,7 @@ from echo_hf.hub.publish import (
     changes,
     check_names,
     check_publishable,
+    plan_publication,
     publish,
     summary,
 )
@@ -265,9 +266,38 @@ def test_posts_of_x_are_published_without_their_words(hub: LocalHub, put: Put, f
 HERE = ("--repo-id", "mira/echo", "--tag", "v1")
 
 
+def test_a_plan_says_what_publishing_would_change_and_sends_nothing(
+    hub: LocalHub, put: Put, release: Release, later: Release
+) -> None:
+    """Of a new repository all files; of a published one what `publish` then uploads."""
+    options: dict[str, Any] = {**OPEN, "api": hub.api()}
+    first = plan_publication(release, REPO, "v1", **options)
+    assert (first.new, first.tagged, REPO in hub.repositories) == (True, None, False)
+    assert dict(first.files) == {
+        path: len(content) if path not in {"README.md", "manifest.json"} else first.files[path]
+        for path, content in on_disk(release.path).items()
+    }
+    assert set(first.upload) == set(first.files)
+    done = put(release)
+    same = plan_publication(release, REPO, "v1", **options)
+    assert (same.new, same.tagged, same.upload, same.delete) == (False, done.commit, (), ())
+    before = hub.files(REPO, "main")
+    next_one = plan_publication(later, REPO, "v2", **options)
+    assert hub.files(REPO, "main") == before
+    put(later, tag="v2")
+    now = hub.files(REPO, "main")
+    changed = {path for path in now if before.get(path) != now[path]}
+    assert set(next_one.upload) == changed
+    assert set(next_one.delete) == before.keys() - now.keys()
+
+
 def test_the_command_says_what_it_does_and_where_it_is(
     hub: LocalHub, release: Release, command: Command
 ) -> None:
+    planned = command("publish", release.path, *HERE, "--create-pr", "--dry-run", hub=hub)
+    assert planned.output.splitlines()[-1] == "nothing was sent: leave out --dry-run to publish"
+    assert "mira/echo, which is yet to be made" in planned.output
+    assert "mira/echo" not in hub.repositories
     done = command("publish", release.path, *HERE, "--create-pr", "--private", hub=hub)
     assert not hub.api(STRANGER).repo_exists("mira/echo", repo_type="dataset")
     page = f"{hub.url}/datasets/mira/echo"

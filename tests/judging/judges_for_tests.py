@@ -81,9 +81,14 @@ def config_of(folder: Path, judges: Iterable[Row] = (judge_of(),), **more: Any) 
     return path
 
 
-def drawn(folder: Path, edits: Mapping[str, Any] = EDITS, words: Iterable[str] = WORDS) -> None:
+def drawn(
+    folder: Path,
+    edits: Mapping[str, Any] = EDITS,
+    words: Iterable[str] = WORDS,
+    applicability: Iterable[Row] = (),
+) -> None:
     """A run with another image of each system for every sample."""
-    run(folder, edits, words)
+    run(folder, edits, words, applicability)
     rows = []
     for number, name in enumerate([*edits, *words]):
         for at, system in enumerate(SYSTEMS):

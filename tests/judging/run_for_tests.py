@@ -37,7 +37,12 @@ def stripes(*colors: tuple[int, int, int]) -> bytes:
     return sink.getvalue()
 
 
-def run(folder: Path, edits: Mapping[str, Iterable[bytes]], words: Iterable[str]) -> Path:
+def run(
+    folder: Path,
+    edits: Mapping[str, Iterable[bytes]],
+    words: Iterable[str],
+    applicability: Iterable[Row] = (),
+) -> Path:
     images = ImageStore(folder / "made")
     samples = {
         "image_to_image": [
@@ -49,6 +54,9 @@ def run(folder: Path, edits: Mapping[str, Iterable[bytes]], words: Iterable[str]
         name: Dataset(pa.Table.from_pylist(rows, SAMPLES.features.arrow_schema))
         for name, rows in samples.items()
     }
+    if rows := list(applicability):
+        told = pa.Table.from_pylist(rows, APPLICABILITY.features.arrow_schema)
+        configs["applicability"] = Dataset(told)
     write_release(folder / "benchmark", configs, images, ReleaseFacts("lumen", TARGET))
     config = folder / "evaluation.yaml"
     config.write_text(yaml.safe_dump({"name": "evaluation", "benchmark": "benchmark"}), "utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from echo_hf.judging.session import JudgingResult
 from echo_hf.metrics import METRICS
 from echo_hf.tables import APPLICABILITY
 from tests.judging import judges_for_tests as scripted
-from tests.judging.judges_for_tests import ScriptedJudge, config_of, images_of, prompt_of
+from tests.judging.judges_for_tests import ScriptedJudge, config_of, images_of, judge_of, prompt_of
 from tests.judging.run_for_tests import called, fits, write
 
 
@@ -107,6 +108,42 @@ def test_scores_follow_the_flags_that_the_command_asked_for(folder: Path) -> Non
     fitting = {one.metric: {task.sample_id for task in one.fitting} for one in metrics}
     assert fitting["color_shift"] == {*scripted.EDITS}
     assert fitting["face_identity"] == set()
+
+
+EDITED = tuple(f"edit{number}" for number in range(9))
+
+
+def test_what_the_release_says_counts_until_the_run_asks_anew(tmp_path: Path) -> None:
+    """For metrics and for what text is rated; and the result says whose answers they are."""
+    told = [
+        *(fits(name, color_shift=name in EDITED[:3]) for name in EDITED),
+        *(fits(name, text_rendering=name == "fox") for name in scripted.WORDS),
+    ]
+    edits = {name: [scripted.GIVEN] for name in EDITED}
+    scripted.drawn(tmp_path, edits, applicability=told)
+    text_alone = judge_of(rubrics=["text_rendering"])
+    engine = ScriptedJudge().use()
+    path = config_of(tmp_path, [text_alone])
+    assert called(tmp_path, "judge").exit_code == 0
+    assert {prompt_of(one) for one in engine.asked} == {"draw fox"}
+    assert fitting(path) == ("release", {*EDITED[:3]})
+    shown = called(tmp_path, "score", "-v").output
+    assert "which metrics fit a sample: as the release says" in shown
+    assert re.search(r"color_shift.*\n(.* of 3\b.*\n){2}face", shown), shown
+
+    write(tmp_path, APPLICABILITY, [fits(name, outcome="refused") for name in EDITED])
+    assert fitting(path) == ("release", {*EDITED[:3]})  # nobody has answered yet
+    write(tmp_path, APPLICABILITY, [fits(name, color_shift=name != "edit0") for name in EDITED])
+    assert fitting(path) == ("run", {*EDITED[1:]})
+    shown = called(tmp_path, "score", "-v").output
+    assert "which metrics fit a sample: as was asked in this run" in shown
+
+
+def fitting(path: Path) -> tuple[str, set[str]]:
+    done = score(path, runs=path.parent / "runs", n_boot=0)
+    metrics = [one for one in done.splits[0].metrics if one.metric == "color_shift"]
+    (samples,) = {frozenset(task.sample_id for task in one.fitting) for one in metrics}
+    return json.loads(done.path.read_bytes())["applicability"], {*samples}
 
 
 def test_a_config_that_names_nobody_says_how(folder: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from echo_hf.engines.base import Completion, Request
@@ -129,3 +131,19 @@ def test_a_kept_result_of_unusable_answers_is_no_result(
         run_stage(Guess(), rows, **how, keep_going=False, offline=offline)
     run_stage(Guess(), rows, **how, offline=offline)
     assert Counter(engine.lines()) == asked
+
+
+def test_what_is_stored_is_looked_through_once(store: Store) -> None:
+    """However often it is asked whether to go on."""
+    prepared: list[int] = []
+
+    @dataclass(frozen=True)
+    class Counted(Guess):
+        def requests(self, table: pa.Table) -> list[list[Request]]:
+            prepared.append(table.num_rows)
+            return super().requests(table)
+
+    rows = posts(*numbered("refuse", 250))
+    with pytest.raises(UnusableAnswersError):
+        fill(Counted(), rows, Scripted(window=64), store, keep_going=False)
+    assert prepared == [250, 100, 100, 50]

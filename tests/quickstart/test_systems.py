@@ -33,7 +33,7 @@ RATED = {(row["truth"], row["picture"]): row["rating"] for row in lines("systems
 def samples(rows: list[Row]) -> pa.Table:
     made = [
         {"id": f"s{n}", "prompt": row["prompt"], "post_urls": [row["post_url"]]}
-        | {"sample_digest": f"d{n}"}
+        | {"sample_digest": f"d{n}", "splits": ["text_to_image", "analysis"]}
         for n, row in enumerate(rows)
     ]
     return pa.Table.from_pylist(made)
@@ -58,6 +58,7 @@ def test_every_sample_has_an_output_of_every_system(tmp_path: Path) -> None:
     assert rated.schema.equals(RATINGS.schema)
     assert [row["output_sha256"] for row in rated.to_pylist()] == [row["image"] for row in rows]
     assert {row["judge"] for row in rated.to_pylist()} == {"drawn_truth"}
+    assert {row["split"] for row in rated.to_pylist()} == {"text_to_image"}
     assert all(hashlib.sha256(store.open(row["image"])).hexdigest() == row["image"] for row in rows)
 
 

@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 from collections.abc import Iterator
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -208,7 +209,7 @@ def test_a_judge_that_never_rates_ends_the_evaluation(
     said = str(done.exception)
     assert isinstance(done.exception, UnusableAnswersError)
     assert said.startswith(f"mira overall: none of 10 answers can be used, such as {VAGUE!r} (no_")
-    assert "where [[rating]] at the end, a whole number from 1 to 10, is wanted" in said
+    assert "where a whole number from 1 to 10 as [[rating]] at the end is wanted" in said
     assert len(server.asked) == 10
     assert not (run / "results.json").exists()
 
@@ -245,6 +246,61 @@ def test_whoever_keeps_going_is_told_how_to_ask_again(folder: Path, server: Loop
     assert isinstance(again.exception, UnusableAnswersError)
     assert "none of 24 answers can be used" in str(again.exception)
     assert len(server.asked) == asked == 24
+
+
+SECRET = "sk-trial-0123456789abcdef"  # noqa: S105 - invented
+
+
+def test_a_trial_shows_a_request_and_its_answer_and_keeps_nothing(
+    folder: Path, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is kept of another run, one request is sent; a secret is not shown."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    config_of(folder, [judge_at(server)])
+    saved = folder / "runs" / "measured" / "config.yaml"  # as whoever opens a run leaves it
+    for verb in ("generate", "judge"):
+        assert called(folder, verb).exit_code == 0
+    before, asked = contents(folder / "runs"), len(server.asked)
+    done = called(folder, "judge", "--try", "1")
+    assert done.exit_code == 0
+    sent = server.asked[asked:]
+    assert len(sent) == 1
+    system, user = sent[0].body["messages"]
+    shown = done.output.splitlines()
+    for said in (system["content"], *(one["text"] for one in user["content"] if "text" in one)):
+        assert set(said.splitlines()) <= set(shown)
+    image = (folder / "cold" / "e0.png").read_bytes()
+    lines = [line for line in shown if line.startswith("[image: ")]
+    assert len(lines) == sum(one["type"] == "image_url" for one in user["content"])
+    assert f"[image: 16 x 16, {len(image)} bytes, sha256 {sha256(image).hexdigest()}]" in lines
+    assert {"I looked at it. [[3]]", '{"rating": 3.0}'} <= set(shown)
+    assert "1,000 tokens asked, 100 answered; " in shown[-1]
+    assert shown[-1].endswith(" s; $0.010000")
+    assert contents(folder / "runs") == before
+
+    server.behave = lambda _: completion(f"Maybe 7 out of 10, said {SECRET}", usage=USAGE)
+    free = dict.fromkeys(PRICES)
+    config_of(folder, [judge_at(server, **free), {**judge_at(server), "name": "dora"}])
+    done = called(folder, "judge", "--try", "3", "--json")
+    trials = json.loads(done.stdout)["trials"]
+    assert [one["who"] for one in trials] == ["mira overall", "mira overall", "dora overall"]
+    assert len(server.asked) == asked + 4
+    assert {one["answer"] for one in trials} == {"Maybe 7 out of 10, said [hidden]"}
+    assert all(one["problem"].startswith("no_rating: ") for one in trials)
+    assert [one["cost_usd"] for one in trials] == [None, None, CENT]
+    assert SECRET not in done.output
+    assert "no price known for tiny" in done.stderr
+    after = contents(folder / "runs")
+    assert {path for path in after if after[path] != before.get(path)} == {saved}
+
+
+def called(folder: Path, verb: str, *options: str) -> Result:
+    known = [verb, str(folder / "comparison.yaml"), "--runs", str(folder / "runs")]
+    return CliRunner().invoke(app, [*known, *options], env={"COLUMNS": "200"})
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")

@@ -126,6 +126,75 @@ def test_keyboard_reaches_everything(chrome: Any, tmp_path: Path) -> None:
     assert [row.split()[0] for row in rows] == list(SYSTEMS)
 
 
+def test_an_image_opens_large_beside_the_others_of_its_sample(chrome: Any, tmp_path: Path) -> None:
+    page, seen = opened(chrome, _gallery(tmp_path))
+    first = page.locator("#samples .strip img").first
+    small = first.bounding_box()
+    first.focus()
+    page.keyboard.press("Enter")
+    stage = page.locator(".viewer .stage img")
+    names = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft"):
+        names.append((page.inner_text(".about h3"), page.inner_text(".about .verdict b")))
+        page.keyboard.press(key)
+    assert names == [
+        ("output of anole_two", "mira · overall: 7"),
+        ("output of bravo", "mira · overall: 5"),
+        names[0],
+    ]
+    assert stage.bounding_box()["width"] > small["width"]
+    assert "/pictures/" in stage.get_attribute("src")
+    page.keyboard.press("Escape")
+    assert not page.locator(".viewer").is_visible()
+    assert page.evaluate("document.activeElement.alt") == "output of anole_two"
+    assert seen.problems == []
+
+
+def test_an_image_opens_from_its_copy_where_the_run_is_not(chrome: Any, tmp_path: Path) -> None:
+    path = _gallery(tmp_path)
+    moved = path.parent.rename(tmp_path / "passed_on")
+    (tmp_path / "pictures").rename(tmp_path / "gone")
+    page, _ = opened(chrome, moved / path.name)
+    page.locator("#samples .strip img").first.click()
+    page.wait_for_function("document.querySelector('.stage img').src.includes('/thumbs/')")
+    page.wait_for_function("document.querySelector('.stage img').naturalWidth > 0")
+
+
+@pytest.mark.parametrize("single_file", [False, True])
+def test_hostile_words_do_nothing_beside_a_large_image(
+    chrome: Any, tmp_path: Path, single_file: bool
+) -> None:
+    written = write_report(hostile_run(tmp_path), tmp_path / "report", single_file=single_file)
+    page, seen = opened(chrome, written.path)
+    page.locator("#samples .strip img").first.click()
+    for _ in range(page.locator(".others button").count()):
+        page.keyboard.press("ArrowRight")
+    assert page.evaluate("window.harmed") is None
+    assert page.locator(".viewer script, .viewer [onerror], .viewer [onload]").count() == 0
+    assert page.locator(".about .prompt").inner_text() == WORDS[0]
+    assert seen.problems == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+def test_the_first_board_is_on_the_first_screen_and_nothing_is_cut(
+    chrome: Any, quickstart_run: Path, width: int, height: int
+) -> None:
+    page, _ = opened(chrome, quickstart_run / "report" / "index.html")
+    page.set_viewport_size({"width": width, "height": height})
+    board = page.locator("#win-rates .board").first.bounding_box()
+    legend = page.locator("#win-rates .legend").first
+    assert board["y"] + board["height"] <= height
+    assert legend.locator("circle.dot, line.whisker").count() == 2
+    assert "interval at 95 %" in legend.inner_text()
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll("nav ul, .strip, .scroll")]
+          .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
+          .map((one) => one.ariaLabel || one.className)"""
+    )
+    assert cut == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
 def test_no_page_is_wider_than_its_window_and_text_has_contrast(
     chrome: Any, tmp_path: Path
 ) -> None:

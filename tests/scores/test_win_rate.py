@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import drawn_weights, widened
+from echo_hf.errors import MixedSplitsWarning
 from echo_hf.scores import WinRate, samples_needed, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.scores.votes import TIE_WIDTH, VOTES, Missing, Protocol, verdicts_of
@@ -392,3 +393,15 @@ def test_one_table_gives_by_every_rule_what_its_rows_give() -> None:
         assert found[-1] == win_rate(rows, outputs, protocol=protocol, missing=missing, n_boot=20)
         assert {tuple(rates) for rates in found[-1].per_judge.values()} == {("ash", "birch")}
     assert len({one.win_rate["ash"] for one in found}) == 4
+
+
+def test_ratings_of_two_splits_are_counted_together_with_a_warning() -> None:
+    """Each split alone has another rate than both pooled, which is on no board."""
+    rows = {"sample_id": [*"1122"], "system": [*"abab"], "judge": ["j"] * 4, "rating": [9, 1, 1, 9]}
+    splits = ["image_to_image"] * 2 + ["text_to_image"] * 2
+    with pytest.warns(MixedSplitsWarning, match="image_to_image and text_to_image together"):
+        both = win_rate({**rows, "split": splits})
+    assert both.win_rate == {"a": 0.5, "b": 0.5}
+    edits = {name: values[:2] for name, values in {**rows, "split": splits}.items()}
+    assert win_rate(edits).win_rate == {"a": 1.0, "b": 0.0}
+    assert win_rate({**rows, "split": [None] * 4}).win_rate == both.win_rate

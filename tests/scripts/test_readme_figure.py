@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from PIL import ImageFont
 
 from tests.scripts.conftest import Script
 from tests.stages_for_tests import ROOT
@@ -93,12 +94,37 @@ def test_the_readme_begins_with_it() -> None:
     assert re.search(r'<img src="docs/figure.svg" alt="[^"]{60,}"', image)
 
 
+@pytest.mark.parametrize("path", FIGURES, ids=lambda path: path.stem)
+def test_words_stay_in_their_boxes_in_a_wide_font(path: Path) -> None:
+    """As DejaVu draws them: each ends in the smallest rectangle that it begins in."""
+    names = {None: "DejaVuSans", "b": "DejaVuSans-Bold", "m": "DejaVuSansMono"}
+    try:
+        fonts = {kind: ImageFont.truetype(f"{name}.ttf", 1000) for kind, name in names.items()}
+    except OSError:
+        pytest.skip("the font DejaVu Sans is not installed")
+    drawing = ET.parse(path).getroot()  # noqa: S314 - our own file
+    boxes = [
+        tuple(float(rect.get(side, 0)) for side in ("x", "y", "width", "height"))
+        for rect in drawing.iter(f"{SVG}rect")
+    ]
+    for text in drawing.iter(f"{SVG}text"):
+        size, x, y = (float(text.get(name, 0)) for name in ("font-size", "x", "y"))
+        wide = fonts[text.get("class")].getlength(text.text or "") * size / 1000
+        left = x - {"start": 0, "middle": wide / 2, "end": wide}[text.get("text-anchor", "start")]
+        around = [
+            (width * height, right)
+            for at, top, width, height in boxes
+            if at <= left <= (right := at + width) and top <= y <= top + height
+        ]
+        assert left + wide <= min(around)[1], text.text
+
+
 def test_lines_fit_and_what_runs_over_its_card_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Widths are those of the font's own tables: 'A' is 667, a space 278 thousandths."""
+    """Widths are those of the font's own tables: 'A' is 684, a space 318 thousandths."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     canvas = importlib.import_module("figure_parts.canvas")
-    assert canvas.width("A A", 1000) == 667 + 278 + 667
-    assert canvas.wrapped("A A A", 1000, 1612) == ["A A", "A"]
+    assert canvas.width("A A", 1000) == 684 + 318 + 684
+    assert canvas.wrapped("A A A", 1000, 1686) == ["A A", "A"]
     assert canvas.wrapped("A\n\nA", 1000, 1612) == ["A", "", "A"]
     assert canvas.wrapped("AAAA A", 1000, 700) == ["AAAA", "A"]
     canvas.check_room("the posts", 600, 600)

@@ -19,6 +19,8 @@ function send(kind, more = {}) {
 function ask() {
   const from = board();
   if (pending || !waiting.length || !from) return;
+  const wanted = waiting.shift();
+  if (wanted.kind === "next" && warned()) return ask();
   pending = true;
   asked += 1;
   from.classList.add("saving");
@@ -27,7 +29,7 @@ function ask() {
   // was pressed only if the sample was left: then what waits is about nothing any more.
   const { person, subject } = from.dataset;
   patience = setTimeout(lost, LONGEST_WAIT_MS);
-  trigger("submit", { ...waiting.shift(), person, subject, answer: asked });
+  trigger("submit", { ...wanted, person, subject, answer: asked });
 }
 
 // Nothing is sent again: it may have been written down, and only the answer have got lost.
@@ -60,6 +62,17 @@ function choose(item, scroll = true) {
   chosen = (item + all.length) % all.length;
   all.forEach((card, at) => card.classList.toggle("chosen", at === chosen));
   all[chosen].focus({ preventScroll: !scroll });
+}
+
+// A sample counts only when each image has a rank or cannot be ranked: who leaves another is asked.
+function warned() {
+  const open = [...element.querySelectorAll(".card:not(.ranked, .barred) .bar b")];
+  const ask = element.querySelector(".ask");
+  if (!open.length || ask.textContent || board().classList.contains("impossible")) return false;
+  const all = open.length === cards().length;
+  const letters = all ? "Nothing is" : `${open.map((letter) => letter.textContent).join(", ")} not`;
+  ask.textContent = `${letters} ranked, so this sample will not count. Next again leaves it.`;
+  return true;
 }
 
 function zoom(image, item = null) {

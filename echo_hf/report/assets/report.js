@@ -1,6 +1,7 @@
 "use strict";
-// The gallery: a few samples at a time, made from the page's data. Whatever posts, judges or
-// systems said becomes text of an element, and never markup.
+// The gallery: a few samples at a time, made from the page's data, and every image large beside
+// the others of its sample. Whatever posts, judges or systems said becomes text of an element, and
+// never markup.
 (() => {
   const PAGE = 12;
   const data = JSON.parse(document.getElementById("gallery-data").textContent);
@@ -115,7 +116,8 @@
       { class: "strip", tabindex: "0", "aria-label": "inputs and outputs" },
       ...given(sample), ...posted(sample), ...[...systems].map((one) => output(sample, one)));
     const rows = sample.ratings.filter((row) => chosen < 0 || row.system === chosen);
-    return element("article", { class: "sample", "aria-labelledby": title },
+    return element("article",
+      { class: "sample", "aria-labelledby": title, "data-sample": sample.id },
       prompt, unfold(prompt), meta(sample), strip,
       rows.length ? folded(`Ratings (${rows.length})`, () => ratings(rows)) : null,
       sample.feedback.length
@@ -164,6 +166,7 @@
     const next = found.slice(at, at + PAGE);
     at += next.length;
     list.append(...next.map((sample) => article(sample, chosen)));
+    reachable(list);
     // Only the browser knows which prompts it had to cut.
     for (const button of list.querySelectorAll("button.plain[hidden]")) {
       const prompt = button.previousElementSibling;
@@ -191,5 +194,97 @@
     const strip = list.children[first];
     if (strip) { strip.tabIndex = -1; strip.focus({ preventScroll: true }); }
   });
+
+  // An image in the whole window: what stands beside it in its sample, and what judges said of it.
+  const large = element("img");
+  const about = element("div", { class: "about", "aria-live": "polite" });
+  const others = element("div", { class: "others" });
+  const step = (label, by) => {
+    const button = element("button", { type: "button", "aria-label": label }, by < 0 ? "←" : "→");
+    button.addEventListener("click", () => look(place + by));
+    return button;
+  };
+  const close = element("button", { type: "button", "aria-label": "Close" }, "✕");
+  const viewer = element("dialog", { class: "viewer", "aria-label": "image" },
+    element("div", { class: "stage" }, large),
+    element("div", { class: "aside" },
+      element("div", { class: "steps" }, step("Image before", -1), step("Next image", 1), close),
+      about, others));
+  close.addEventListener("click", () => viewer.close());
+  document.body.append(viewer);
+  let images = [];
+  let place = 0;
+
+  const imagesOf = (sample) => [
+    ...sample.inputs.map((number, index, all) =>
+      ({ number, alt: all.length > 1 ? `input ${index + 1}` : "input" })),
+    ...sample.posted.map((number) => ({ number, alt: "posted result" })),
+    ...sample.outputs.map((row, system) =>
+      ({ number: row ? row.image : null, alt: `output of ${data.systems[system]}`, system })),
+  ].filter(({ number }) => number !== null && data.pictures[number])
+    .map((one) => ({ ...one, sample, known: data.pictures[one.number] }));
+  const said = ({ sample, system }) => sample.ratings.filter((row) => row.system === system)
+    .map((row) => element("div", { class: "verdict" },
+      element("b", {}, element("bdi", {}, row.judge),
+        ` · ${row.rubric}: ${row.value === null ? ended(row) || "none" : rated(row.value)}`),
+      row.explanation ? element("p", { dir: "auto" }, row.explanation) : null));
+  const look = (wanted) => {
+    place = (wanted + images.length) % images.length;
+    const { alt, known, sample } = images[place];
+    const small = known.source;
+    large.onerror = () => { large.onerror = null; large.src = small; };
+    // The image itself lies in the run; the copy in the report is there wherever that is not.
+    large.src = data.originals && known.original ? `${data.originals}/${known.original}` : small;
+    large.alt = alt;
+    about.replaceChildren(
+      element("p", { class: "small" }, `${place + 1} of ${images.length}`),
+      element("h3", {}, element("bdi", {}, alt)),
+      ...(sample ? [element("p", { class: "prompt", dir: "auto" }, sample.prompt),
+        ...said(images[place])] : []));
+    others.replaceChildren(...(images.length < 2 ? [] : images.map((one, index) => {
+      const button = element("button",
+        { type: "button", "aria-label": one.alt, "aria-current": index === place ? "true" : null },
+        element("img", { src: one.known.source, alt: "" }));
+      button.addEventListener("click", () => look(index));
+      return button;
+    })));
+  };
+  const open = (image) => {
+    const id = image.closest("[data-sample]")?.dataset.sample;
+    const sample = data.samples.find((one) => one.id === id);
+    const source = image.getAttribute("src");
+    images = sample ? imagesOf(sample) : [];
+    place = images.findIndex((one) => one.known.source === source && one.alt === image.alt);
+    if (place < 0) {
+      images = [{ alt: image.alt, known: { source } }];
+      place = 0;
+    }
+    look(place);
+    viewer.showModal();
+  };
+  const reachable = (part) => {
+    for (const image of part.querySelectorAll("img:not([tabindex])")) {
+      image.tabIndex = 0;
+      image.setAttribute("role", "button");
+    }
+  };
+  const content = document.getElementById("content");
+  const enlarged = (event) => {
+    if (!event.target.matches("img")) return;
+    event.preventDefault();
+    open(event.target);
+  };
+  content.addEventListener("click", enlarged);
+  content.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") enlarged(event);
+  });
+  viewer.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    look(place + by);
+  });
+  viewer.addEventListener("click", (event) => { if (event.target === viewer) viewer.close(); });
+  reachable(content);
   filter();
 })();

@@ -136,9 +136,57 @@ def test_images_are_compared_in_one_place(chrome: Any, server: Server) -> None:
     assert places[0] == places[1] == places[2]
     rater.page.keyboard.press("Escape")
     assert rater.page.query_selector(".over") is None
+    card = rater.page.query_selector(".card img").bounding_box()
+    assert places[0]["width"] > card["width"]
+    assert places[0]["height"] > card["height"]
     fits = "image => getComputedStyle(image).objectFit"
     every = rater.page.query_selector_all(".card img, .inputs img")
     assert {image.evaluate(fits) for image in every} == {"contain"}
+
+
+def test_a_first_visit_says_what_to_do(chrome: Any, server: Server) -> None:
+    rater = at(chrome, server, "iva")
+    assert "1 is the best" in rater.text(".intro")
+    assert [
+        one.inner_text() for one in rater.page.query_selector_all(".card:first-child small")
+    ] == ["cannot rank", "worse", "better"]
+    rater.press("i")
+    assert rater.page.query_selector(".intro") is None
+
+
+def test_next_asks_where_a_sample_would_not_count(chrome: Any, server: Server) -> None:
+    rater = at(chrome, server, "mia")
+    first = rater.subject
+    for done in ((), ("1", *"bcdefg")):
+        rater.press(*done)
+        rater.press("Enter")
+        assert "Next again leaves it" in rater.text(".ask")
+        assert rater.subject == first
+    assert "nothing to save yet" not in rater.text("header")
+    rater.page.click("[data-act=next]")
+    rater.page.wait_for_function(
+        f"() => document.querySelector('.board').dataset.subject !== '{first}'"
+    )
+    assert "0 ranked" in rater.text("header")
+    rater.press("i", "n")
+    assert "1 ranked" in rater.text("header")
+    assert "Sample 2" not in rater.text("header")
+
+
+@pytest.mark.parametrize("width", [320, 390, 760, 1280])
+def test_the_ends_of_the_ranks_are_named_at_every_width(
+    chrome: Any, server: Server, width: int
+) -> None:
+    rater = at(chrome, server, "una")
+    rater.page.set_viewport_size({"width": width, "height": 844})
+    best, worst = rater.page.query_selector_all(".rail .end")
+    slots = [slot.bounding_box() for slot in rater.page.query_selector_all(".slot")]
+    assert (best.inner_text(), worst.inner_text()) == ("best", "worst")
+    assert 0 <= best.bounding_box()["x"] < slots[0]["x"]
+    end = worst.bounding_box()
+    assert slots[-1]["x"] < end["x"]
+    assert end["x"] + end["width"] <= width
+    assert rater.page.evaluate("() => document.documentElement.scrollWidth") == width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -157,7 +205,7 @@ def test_nothing_in_a_prompt_runs(chrome: Any, server: Server) -> None:
     for _ in range(5):
         if rater.subject == HOSTILE:
             break
-        rater.press("n")
+        rater.press("n", "n")
     assert rater.page.text_content(".prompt") == f"draw {HOSTILE}"
     rater.press("1", "b", "2")  # the page with it comes anew from the server
     assert rater.shown[:2] == ["1", "2"]
@@ -168,7 +216,7 @@ def test_nothing_in_a_prompt_runs(chrome: Any, server: Server) -> None:
 def test_a_browser_learns_no_name_and_asks_nobody_else(chrome: Any, server: Server) -> None:
     rater = at(chrome, server, "eve")
     for _ in range(5):
-        rater.press("1", "b", "2", "u", "n")
+        rater.press("1", "b", "2", "u", "n", "n")
     rater.page.click(".card img")
     rater.page.wait_for_selector(".over img")
     rater.page.context.close()

@@ -1,0 +1,111 @@
+"""A request of a plan, sent to try a model: what is asked, what comes back; nothing is kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+from datasets import Dataset
+
+from echo_hf.engines.base import Completion, Engine, ImageRef, Request, Text
+from echo_hf.images.loader import open_image
+from echo_hf.pipeline.answer_store import Store
+from echo_hf.pipeline.answers import Failure, answers_of, parse
+from echo_hf.pipeline.stage import ModelStage
+from echo_hf.tables import arrow_batches
+
+ROWS = 100
+NO_ANSWER = Completion(None, error="the engine gave no answer", finish_reason="error")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A request and the answer to it.
+
+    Attributes:
+        who: Who was asked what.
+        engine: Everything that decides an answer beside the request.
+        request: What was sent.
+        wanted: The form of an answer, in a few words.
+        completion: The answer as it came.
+        parsed: What was read from it; null where it cannot be used.
+        problem: Why it cannot; null where it can.
+        seconds: How long it took, with the loading of a model.
+    """
+
+    who: str
+    engine: Mapping[str, Any]
+    request: Request
+    wanted: str
+    completion: Completion
+    parsed: Mapping[str, Any] | None
+    problem: str | None
+    seconds: float
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as plain values; an image is its size, its bytes and its digest."""
+        asked, came = self.request, self.completion
+        return {
+            "who": self.who,
+            "engine": dict(self.engine),
+            "messages": [
+                {"role": message.role, "parts": list(map(_part, message.parts))}
+                for message in asked.messages
+            ],
+            "schema": None if asked.answer is None else asked.answer.model_json_schema(),
+            "regex": asked.regex,
+            "wanted": self.wanted,
+            "max_tokens": asked.max_tokens,
+            "answer": came.text,
+            "error": came.error,
+            "finish_reason": came.finish_reason,
+            "parsed": self.parsed,
+            "problem": self.problem,
+            "usage": asdict(came.usage),
+            "seconds": self.seconds,
+            "cost_usd": came.cost_usd,
+        }
+
+
+def first_requests(
+    stage: ModelStage, dataset: Dataset, engine: Engine, count: int
+) -> list[Request]:
+    """The first requests of a stage about these rows, answered before or not."""
+    asking = stage.answered_by(answers_of(engine, Store(":memory:")))
+
+    def requests() -> Iterator[Request]:
+        for rows in arrow_batches(dataset, ROWS):
+            for of_row in asking.requests(rows):
+                yield from of_row
+
+    return list(islice(requests(), count))
+
+
+def tried(stage: ModelStage, request: Request, engine: Engine, who: str) -> Trial:
+    """Sends a request to an engine."""
+    began = time.perf_counter()
+    completion = dict(engine.stream([request])).get(0, NO_ANSWER)
+    seconds = time.perf_counter() - began
+    answer, parsed, problem = parse(request, completion, b""), None, None
+    if isinstance(answer, Failure):
+        problem = f"{answer.reason}: {answer.detail}"
+    elif (reason := stage.unusable(answer)) is not None:
+        problem = f"{reason}: {reason.meaning}"
+    else:
+        parsed = stage.reading(answer)
+    told = who, engine.signature(), request, stage.wanted_form(request), completion
+    return Trial(*told, parsed, problem, seconds)
+
+
+def _part(part: Text | ImageRef) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"text": part.text}
+    found: dict[str, Any] = {"image": part.sha256}
+    if part.file is not None:
+        with open_image(part.file) as image:
+            found |= {"width": image.size[0], "height": image.size[1]}
+        found["size_bytes"] = part.file.stat().st_size
+    return found
