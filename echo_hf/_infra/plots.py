@@ -10,6 +10,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from echo_hf._infra.bootstrap import LEVEL, Interval
+from echo_hf._infra.summary import Summarized, brief
 from echo_hf.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ DARK, LIGHT = "#08519c", "#9ecae1"
 BAR = f"bar: {LEVEL * 100:.0f} % interval"
 ENDS = ("low", "high")
 WIDEST = 76
+MOST_SYSTEMS = 8
 
 
 def axes_of(ax: Axes | None, rows: int = 6) -> Axes:
@@ -51,7 +53,7 @@ def ends_of(interval: Mapping[str, Interval | None]) -> dict[str, dict[str, floa
     return {end: {name: ends and ends[at] for name, ends in known} for at, end in enumerate(ENDS)}
 
 
-class SystemValues(ABC):
+class SystemValues(Summarized, ABC):
     """A result with a value for each system."""
 
     _label: ClassVar[str]
@@ -61,6 +63,24 @@ class SystemValues(ABC):
     @abstractmethod
     def _columns(self) -> Mapping[str, Mapping[str, Any]]:
         """Columns by name, each by system; the first is the value."""
+
+    def _rows(self) -> list[dict[str, Any]]:
+        columns = self._columns()
+        systems = next(iter(columns.values()))
+        return [
+            {"system": system, **{name: column.get(system) for name, column in columns.items()}}
+            for system in systems
+        ]
+
+    def __repr__(self) -> str:
+        shown, rows = [], self._rows()
+        for row in rows[:MOST_SYSTEMS]:
+            system, value, *_ = row.values()
+            ends = [brief(row[end]) for end in ENDS if row.get(end) is not None]
+            interval = f" ({' to '.join(ends)})" if ends else ""
+            shown.append(f"{brief(system)}: {brief(value)}{interval}")
+        more = [f"{len(rows) - MOST_SYSTEMS} more"] if len(rows) > MOST_SYSTEMS else []
+        return f"{type(self).__name__}({', '.join([*shown, *more])})"
 
     def to_pandas(self) -> DataFrame:
         """One row for each system, the best first.

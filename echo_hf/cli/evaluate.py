@@ -419,7 +419,7 @@ def export(
     config: Evaluation,
     folder: Annotated[Path, typer.Argument(help="A new folder, or an empty one.")],
     to: Annotated[
-        str, option("--to", "every-eval-ever, inspect, hub-eval, lmms-eval or croissant.")
+        str, option("--to", "csv, every-eval-ever, inspect, hub-eval, lmms-eval or croissant.")
     ],
     organization: str | None = choice(None, "Who ran it, as every-eval-ever names it."),
     runs: Runs = None,

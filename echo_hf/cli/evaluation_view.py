@@ -125,8 +125,9 @@ def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
 def _takes(one: Any) -> tuple[str, str]:
     """The price and the time of work that is expected."""
     found: Expected = one.expected
-    is_bare = found.gpu and found.cost_usd == 0  # whatever the GPU costs
-    usd = NOTHING if is_bare else shown_dollars(found.usd)
+    usd = NOTHING if found.cost_usd == 0 else shown_dollars(found.usd)
+    if found.seconds is not None and not found.seconds.likely:
+        return usd, NOTHING
     return usd, f"{shown_time(found.seconds)}{' GPU' if found.gpu and found.seconds else ''}"
 
 

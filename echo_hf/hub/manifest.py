@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from echo_hf._infra.regular_file import open_regular, read_regular
+from echo_hf._infra.summary import Summarized
 from echo_hf.config.checks import Name
 from echo_hf.config.sections import Target
 from echo_hf.errors import ReleaseError
@@ -91,7 +92,7 @@ class StageOrigin(ManifestModel):
     prompt: Sha256 | None = None
 
 
-class Manifest(ManifestModel):
+class Manifest(Summarized, ManifestModel):
     """What a release holds and what made it; format 1 had no `stats` and no `benchmark`."""
 
     format: Literal[1, 2] = FORMAT

@@ -22,6 +22,7 @@ from datasets.table import Table as DatasetsTable
 
 from echo_hf._infra.atomic import complete, few_collections, replaced_whole, stored_rows
 from echo_hf._infra.parquet import opened_parquet, read_footer, schema_of
+from echo_hf._infra.summary import Summarized
 from echo_hf.config.runs import release_in
 from echo_hf.errors import ImageError, ReleaseError, unknown
 from echo_hf.hub.card import eval_file, render_card, searches_in
@@ -58,8 +59,8 @@ from echo_hf.tables import LATER, SAMPLES, Table, arrow_batches, rows_at
 NAMES = frozenset({CARD, MANIFEST, STATS, BENCHMARK, HYDRATION, *CONFIGS})
 
 
-@dataclass(frozen=True)
-class Release:
+@dataclass(frozen=True, repr=False)
+class Release(Summarized):
     """A release on disk.
 
     Attributes:

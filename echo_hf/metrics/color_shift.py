@@ -56,7 +56,7 @@ class Tint:
     difference: Estimate
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ColorShiftResult(MetricResult):
     """The color shift of one system, and beside it what it does not tell.
 

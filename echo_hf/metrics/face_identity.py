@@ -247,7 +247,7 @@ def _file(path: str) -> dict[str, str]:
     return {"file": Path(path).name, "sha256": digest}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class FaceIdentityResult(MetricResult):
     """The face identity of one system; a face that an output lost lowers `coverage` alone.
 

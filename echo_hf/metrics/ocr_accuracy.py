@@ -353,7 +353,7 @@ def score(
     return OcrScore(reading, None, "vocabulary", known / len(words))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class OcrAccuracyResult(MetricResult):
     """The OCR accuracy of one system: numbers that are never mixed.
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from echo_hf._infra.bootstrap import KIND, LEVEL, Interval, drawn_weights, percentiles
 from echo_hf._infra.plots import BAR, LIGHT, axes_of, label, mark
+from echo_hf._infra.summary import Summarized
 from echo_hf.errors import MissingExtraError
 from echo_hf.reasons import BadImage, ImageNotice, MetricReason
 
@@ -41,8 +42,8 @@ class Unmeasured:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Estimate(Summarized):
     """The mean of a number that each sample has.
 
     Attributes:
@@ -57,8 +58,8 @@ class Estimate:
     per_sample: tuple[float | None, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class MetricResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MetricResult(Summarized):
     """One system's result by one metric.
 
     Attributes:

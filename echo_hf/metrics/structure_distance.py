@@ -262,7 +262,7 @@ def _keys(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> torch.Tensor
     return keys
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class StructureDistanceResult(MetricResult):
     """The structure distance of one system.
 

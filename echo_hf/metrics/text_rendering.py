@@ -25,7 +25,7 @@ HIGHEST = 10.0
 PUBLISHED_SCALE = range(1, 11)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TextRenderingResult(MetricResult):
     """The text rendering of one system.
 

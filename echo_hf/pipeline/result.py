@@ -15,6 +15,7 @@ from datasets import Dataset, Features
 from datasets.table import InMemoryTable
 
 from echo_hf._infra.atomic import stored_rows
+from echo_hf._infra.summary import Summarized
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.stage import (
     CONTROL,
@@ -54,8 +55,8 @@ class StageStats:
         return f"{kept}{counts}{asked}; {self.seconds:.1f} s"
 
 
-@dataclass(frozen=True)
-class StageResult:
+@dataclass(frozen=True, repr=False)
+class StageResult(Summarized):
     """What a stage made of a dataset.
 
     Attributes:

@@ -12,6 +12,7 @@ from typing import Any, get_args
 import pyarrow as pa
 from datasets import Dataset
 
+from echo_hf._infra.summary import Summarized
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import Evaluated, ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, check_installed
@@ -78,8 +79,8 @@ class PlannedWork:
         return self.expected.cost_usd
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Summarized):
     """What an evaluation came to.
 
     Attributes:
@@ -100,6 +101,10 @@ class Evaluation:
     cost_usd: float = 0.0
     spent: bool = False
     stopped: tuple[str, ...] = ()
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.board.with_format(None).to_list()
+        return rows
 
 
 def evaluate_systems(

@@ -80,6 +80,7 @@ class Exported:
 # Takes a run and an empty folder, and fills that.
 Writer = Callable[[ExportedRun, Path], None]
 OURS = {
+    "csv": "csv_tables",
     "every-eval-ever": "every_eval_ever",
     "hub-eval": "export",
     "inspect": "export",

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf._infra.bootstrap import Interval, generator
+from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores import kemeny, rating_table
@@ -60,8 +61,8 @@ MeanRanks = Mapping[str, Mean]
 Taus = Mapping[str, Mapping[str, TauB]]
 
 
-@dataclass(frozen=True)
-class HumanRanking:
+@dataclass(frozen=True, repr=False)
+class HumanRanking(Summarized):
     """What people say of the systems.
 
     Attributes:
@@ -81,8 +82,8 @@ class HumanRanking:
     kendalls_w: Mean
 
 
-@dataclass(frozen=True)
-class CeilingShare:
+@dataclass(frozen=True, repr=False)
+class CeilingShare(Summarized):
     """A judge's agreement with people beside theirs.
 
     Attributes:
@@ -102,8 +103,8 @@ class CeilingShare:
     reason: Unscored | None
 
 
-@dataclass(frozen=True)
-class PearsonR:
+@dataclass(frozen=True, repr=False)
+class PearsonR(Summarized):
     """How far two judges' ratings rise and fall together.
 
     Attributes:
@@ -117,8 +118,8 @@ class PearsonR:
     outputs: int
 
 
-@dataclass(frozen=True)
-class RankingAgreement:
+@dataclass(frozen=True, repr=False)
+class RankingAgreement(Summarized):
     """How far rankings agree.
 
     Attributes:
@@ -140,8 +141,8 @@ class RankingAgreement:
     pearson: Mapping[str, Mapping[str, PearsonR]]
 
 
-@dataclass(frozen=True)
-class Counts:
+@dataclass(frozen=True, repr=False)
+class Counts(Summarized):
     """What there is to compare: of rankings also those without a system, and those refused."""
 
     samples: int
@@ -151,8 +152,8 @@ class Counts:
     ratings_elsewhere: int
 
 
-@dataclass(frozen=True)
-class Agreement:
+@dataclass(frozen=True, repr=False)
+class Agreement(Summarized):
     """What people say of systems, and how far judges agree with them.
 
     Attributes:
@@ -204,6 +205,9 @@ def agreement(
         n_resamples: Draws of the sign-flip test of each tau.
         seed: Of all draws.
 
+    Returns:
+        The order of people, how far each judge agrees with it, and judges with each other.
+
     Raises:
         TableError: A table lacks a column, or has it with another type.
         ScoreError: Ranks or ratings contradict each other, nobody ranked what is rated, there are
@@ -253,8 +257,8 @@ def agreement(
     return Agreement(ranking, agreed, counts, protocol, definition)
 
 
-@dataclass(frozen=True)
-class HumanRanks:
+@dataclass(frozen=True, repr=False)
+class HumanRanks(Summarized):
     """Every person's ranks [rater, system, sample], and what nobody could rank [rater, sample]."""
 
     samples: tuple[str, ...]

@@ -11,6 +11,7 @@ import numpy as np
 
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval, drawn_weights, percentiles
 from echo_hf._infra.plots import SystemValues, ends_of
+from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats
@@ -19,7 +20,7 @@ from echo_hf.scores.votes import Choices, Points, best_first, by_rate, compare, 
 MOST_ROUNDS, PRECISION = 100_000, 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BradleyTerry(SystemValues):
     """Strengths of systems.
 
@@ -167,8 +168,8 @@ def _fitted(won: Floats, fixed: Floats) -> Floats:
     )
 
 
-@dataclass(frozen=True)
-class Gap:
+@dataclass(frozen=True, repr=False)
+class Gap(Summarized):
     """The relative gap between the best two systems of a benchmark.
 
     Attributes:
@@ -191,6 +192,9 @@ def relative_gap(values: Mapping[str, float | None]) -> Gap:
 
     Args:
         values: Value by system, such as a win rate; higher is better, null where there is none.
+
+    Returns:
+        The two systems and their gap; null where there is none, with the reason.
 
     Raises:
         ScoreError: A value is infinite or no number.

@@ -24,7 +24,7 @@ MEAN = "judges' mean"
 EXPECTED_SPREAD = 0.21
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HumanCorrected(SystemValues):
     """Win rates as people would see them on all samples.
 
@@ -131,6 +131,9 @@ def human_corrected(
         rubric: The rubric whose ratings are read.
         judges: Every judge's name, in the order of the result; alphabetical when null.
         confidence: Of the intervals, between 0 and 1.
+
+    Returns:
+        The corrected rates with their intervals, beside those of people and of judges alone.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.scores.rating_table import Bools, Floats, Integers
 
@@ -85,8 +86,8 @@ def _first_order(behind: Floats, least: Floats, first: Bools, member: Bools) -> 
 Ranking = Sequence[str | Sequence[str]]
 
 
-@dataclass(frozen=True)
-class Consensus:
+@dataclass(frozen=True, repr=False)
+class Consensus(Summarized):
     """The consensus of some rankings.
 
     Attributes:
@@ -109,6 +110,9 @@ def kemeny_consensus(rankings: Sequence[Ranking]) -> Consensus:
     Args:
         rankings: A list for each person, the best first; names in an inner list are tied. Names
             that a person leaves out are not compared by that person.
+
+    Returns:
+        The order, how far the rankings are from it, and how many orders are as near.
 
     Raises:
         ScoreError: A ranking holds a name twice or what is no name, or there are more than 14.

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES, SAME, Interval, widened
+from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Outcome, Unscored
 from echo_hf.scores import votes
@@ -29,8 +30,8 @@ Verdict = Literal["non_inferior", "worse", "undecided"]
 Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class NonInferiority:
+@dataclass(frozen=True, repr=False)
+class NonInferiority(Summarized):
     """How a new system compares with a base on the same samples, and the verdict.
 
     Attributes:
@@ -102,6 +103,9 @@ def non_inferiority(
             worse by the margin are at most 1 minus this.
         choices: `protocol` (its vote alone), `rubric` and `judges`, as for `win_rate`; `missing` is
             of no account here.
+
+    Returns:
+        The verdict, the difference with its interval, and the samples that it is made of.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.

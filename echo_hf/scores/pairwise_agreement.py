@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from echo_hf._infra.bootstrap import Interval
+from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
@@ -28,8 +29,8 @@ Way = Literal["pointwise", "pairwise"]  # ratings of one output at a time, choic
 WAYS: tuple[Way, Way] = ("pointwise", "pairwise")
 
 
-@dataclass(frozen=True)
-class Share:
+@dataclass(frozen=True, repr=False)
+class Share(Summarized):
     """A share from 0 to 1.
 
     Attributes:
@@ -45,8 +46,8 @@ class Share:
     reason: Unscored | None
 
 
-@dataclass(frozen=True)
-class JudgeAgreement:
+@dataclass(frozen=True, repr=False)
+class JudgeAgreement(Summarized):
     """How one judge's comparisons hold together, and agree with its ratings.
 
     Attributes:
@@ -62,8 +63,8 @@ class JudgeAgreement:
     agreement: Share
 
 
-@dataclass(frozen=True)
-class WithPeople:
+@dataclass(frozen=True, repr=False)
+class WithPeople(Summarized):
     """How near a way of judging comes to people, on the pairs that they ranked.
 
     Attributes:
@@ -75,8 +76,8 @@ class WithPeople:
     tau: Mean
 
 
-@dataclass(frozen=True)
-class SideBySide:
+@dataclass(frozen=True, repr=False)
+class SideBySide(Summarized):
     """Ratings of one output at a time beside choices between two, on the very same pairs.
 
     Attributes:
@@ -94,8 +95,8 @@ class SideBySide:
     nearer: Way | None
 
 
-@dataclass(frozen=True)
-class PairwiseAgreement:
+@dataclass(frozen=True, repr=False)
+class PairwiseAgreement(Summarized):
     """How comparisons of judges hold together, and agree with their ratings.
 
     Attributes:
@@ -133,6 +134,9 @@ def pairwise_agreement(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         rubric: The rubric of the ratings.
+
+    Returns:
+        How each judge compares, how far that agrees with ratings, and which is nearer to people.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.

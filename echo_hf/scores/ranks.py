@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
+from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats, divided
@@ -39,8 +40,8 @@ def block_array(values: ArrayLike, systems: Sequence[str] | None = None) -> Floa
     return given
 
 
-@dataclass(frozen=True)
-class Friedman:
+@dataclass(frozen=True, repr=False)
+class Friedman(Summarized):
     """Friedman's test.
 
     Attributes:
@@ -68,6 +69,9 @@ def friedman(values: ArrayLike) -> Friedman:
     Args:
         values: Array [block, system] of ranks, or of any values that are ranked within a block,
             smaller first; NaN where there is none. A block with a NaN is left out.
+
+    Returns:
+        The statistic with its p value, and what was tested.
 
     Raises:
         ScoreError: The array has another form, or fewer than two systems.
@@ -133,8 +137,8 @@ def concordance(values: Floats) -> Floats:
     return divided(12 * spread, most)
 
 
-@dataclass(frozen=True)
-class PairTest:
+@dataclass(frozen=True, repr=False)
+class PairTest(Summarized):
     """A test of two systems.
 
     Attributes:
@@ -165,6 +169,9 @@ def dunn(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
         values: Array [block, system], lower is better, NaN where there is none.
         systems: Their names.
 
+    Returns:
+        A test for each two systems, with plain and with adjusted p values.
+
     Raises:
         ScoreError: Names and array do not fit, or there are fewer than two systems.
 
@@ -193,6 +200,9 @@ def siegel_castellan(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTes
         values: Array [block, system] of values that are ranked within a block, smaller first. A
             block with a NaN is left out.
         systems: Their names.
+
+    Returns:
+        A test for each two systems, with plain and with adjusted p values.
 
     Raises:
         ScoreError: Names and array do not fit, or there are fewer than two systems.
@@ -273,8 +283,8 @@ def ratios(parts: Floats, wholes: Floats, draws: Draws) -> list[Mean]:
     return found
 
 
-@dataclass(frozen=True)
-class TauB:
+@dataclass(frozen=True, repr=False)
+class TauB(Summarized):
     """How far two rank the same systems alike: 1 the same order, -1 the opposite, 0 neither.
 
     Attributes:
@@ -312,6 +322,9 @@ def tau_b(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         n_resamples: Draws of the sign-flip test.
         seed: Of all draws.
+
+    Returns:
+        The coefficient with its interval and p value, and how many samples it is made of.
 
     Raises:
         ScoreError: The arrays have other shapes, or a number of draws or the seed is none.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf._infra.plots import SystemValues, ends_of
+from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
@@ -25,8 +26,8 @@ Pairs = tuple[tuple[str, str], ...]
 Rates = Mapping[str, float | None]
 
 
-@dataclass(frozen=True)
-class Board:
+@dataclass(frozen=True, repr=False)
+class Board(Summarized):
     """Win rates under one rule.
 
     Attributes:
@@ -46,7 +47,7 @@ class Board:
     ranks: Mapping[str, int | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sensitivity(SystemValues):
     """How much the order of systems hangs on the rule.
 
@@ -78,6 +79,9 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
         ratings: As for `win_rate`.
         outputs: As for `win_rate`.
         selection: As for `win_rate`, but for the protocol.
+
+    Returns:
+        A board for each rule, and the best and the worst rank of each system.
 
     Examples:
         >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
@@ -128,8 +132,8 @@ def _pairs(order: list[str], chosen: NDArray[np.bool_]) -> Pairs:
     return tuple((order[one], order[other]) for one, other in np.argwhere(np.triu(chosen, 1)))
 
 
-@dataclass(frozen=True)
-class Bounds:
+@dataclass(frozen=True, repr=False)
+class Bounds(Summarized):
     """What win rates could be, had every judge rated every output.
 
     Attributes:
@@ -158,6 +162,9 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         outputs: As for `win_rate`.
         choices: As for `win_rate`; with `missing="loss"` a refused output has lost.
 
+    Returns:
+        The least and the most that each win rate can be, and the pairs whose order is certain.
+
     Examples:
         >>> rows = {"sample_id": [*"12341234"], "system": [*"aaaabbbb"], "judge": ["j"] * 8}
         >>> bounds({**rows, "rating": [8, 9, 7, 8, 5, 5, 5, None]}).bounds
@@ -184,8 +191,8 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
     return Bounds(by_system, rates, certain, compared.definition("bounds"))
 
 
-@dataclass(frozen=True)
-class LeaveOneJudgeOut:
+@dataclass(frozen=True, repr=False)
+class LeaveOneJudgeOut(Summarized):
     """Win rates with every judge, and without each.
 
     Attributes:
@@ -211,6 +218,9 @@ def leave_one_judge_out(
         outputs: As for `win_rate`.
         choices: As for `win_rate`.
 
+    Returns:
+        The rates without each judge, and which systems change places.
+
     Examples:
         >>> rows = {"sample_id": ["s"] * 6, "system": [*"aaabbb"], "judge": [*"jkljkl"]}
         >>> found = leave_one_judge_out({**rows, "rating": [9, 4, 4, 3, 4, 5]})
@@ -231,8 +241,8 @@ def leave_one_judge_out(
 Developers = Mapping[str, str | None]
 
 
-@dataclass(frozen=True)
-class Preference:
+@dataclass(frozen=True, repr=False)
+class Preference(Summarized):
     """What one judge gives to the systems of its developer, beyond what the others give them.
 
     Attributes:
@@ -252,8 +262,8 @@ class Preference:
     reason: Unscored | None
 
 
-@dataclass(frozen=True)
-class SelfPreference:
+@dataclass(frozen=True, repr=False)
+class SelfPreference(Summarized):
     """What judges give to systems of their own developers.
 
     Attributes:
@@ -289,6 +299,9 @@ def self_preference(
         n_boot: Draws of the bootstrap over samples; 0 for none.
         seed: Of the draws.
         selection: `missing`, `rubric` and `judges`, as for `win_rate`.
+
+    Returns:
+        The preference of each judge with its interval, or why it has none.
 
     Raises:
         ScoreError: As for `win_rate`, or a judge or a system has no entry among the developers.

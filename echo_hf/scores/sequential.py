@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Bools, Floats, divided
@@ -58,8 +59,8 @@ def level_of(alpha: float, family: Family, pairs: int) -> float:
     return alpha / max(pairs, 1) if family == "bonferroni" else alpha
 
 
-@dataclass(frozen=True)
-class Decisions:
+@dataclass(frozen=True, repr=False)
+class Decisions(Summarized):
     """What each pair of systems comes to, on all samples that both were rated on.
 
     Attributes:
@@ -114,6 +115,9 @@ def decisions(
         alpha: How often, at most, any decision may ever be wrong; see `family`.
         family: `bonferroni`: alpha holds over all pairs together. `pair`: of each alone.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
+
+    Returns:
+        Which pairs are decided, and the share of each pair with how far it may be off.
 
     Raises:
         ScoreError: As for `win_rate`; alpha is not between 0 and 1, or family is none of the two.

@@ -11,6 +11,7 @@ import numpy as np
 
 from echo_hf._infra.bootstrap import AT_ONCE, FEWEST_SAMPLES, SAME, generator
 from echo_hf._infra.plots import SystemValues
+from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
@@ -22,7 +23,7 @@ TEST = "paired sign-flip test over samples, two-sided"
 SEQUENTIAL = "confidence sequence of each pair's outcome, on all samples that both were rated on"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tiers(SystemValues):
     """Systems in tiers.
 
@@ -72,6 +73,9 @@ def tiers(
         n_resamples: How many such exchanges are drawn.
         seed: Of the draws.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
+
+    Returns:
+        The tier of each system, the best first, and what tells each pair apart.
 
     Raises:
         ScoreError: As for `win_rate`; alpha is not between 0 and 1, or needs more draws.
@@ -168,8 +172,8 @@ def holm(p_values: Floats) -> Floats:
     return adjusted
 
 
-@dataclass(frozen=True)
-class Separation:
+@dataclass(frozen=True, repr=False)
+class Separation(Summarized):
     """How far apart two systems are, and how many samples show it.
 
     Attributes:
@@ -185,8 +189,8 @@ class Separation:
     reason: Unscored | None
 
 
-@dataclass(frozen=True)
-class SamplesNeeded:
+@dataclass(frozen=True, repr=False)
+class SamplesNeeded(Summarized):
     """What separates each two systems.
 
     Attributes:
@@ -217,6 +221,9 @@ def samples_needed(
         power: How often the difference is to be found, between 0 and 1.
         alpha: How often one may be found where there is none, for this one pair.
         choices: `protocol`, `missing`, `rubric` and `judges`, as for `win_rate`.
+
+    Returns:
+        What would tell each two systems apart.
 
     Raises:
         ScoreError: As for `win_rate`, or a probability is not between 0 and 1.

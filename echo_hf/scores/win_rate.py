@@ -23,7 +23,7 @@ Spread = tuple[Interval | None, float | None, Unscored | None]  # and its standa
 ERRORS_A_SIDE = 1.96
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WinRate(SystemValues):
     """Win rates: shares of points from 0 to 1, of which a win gives 1 and a tie 0.5.
 
@@ -115,6 +115,9 @@ def win_rate(
         rubric: The rubric whose ratings are compared.
         judges: Every judge's name, in the order in which `published` asks them; alphabetical when
             null.
+
+    Returns:
+        Rates with their intervals, the best first, and what they are made of.
 
     Raises:
         TableError: A table lacks a column, or has it with another type.

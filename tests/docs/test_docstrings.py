@@ -48,6 +48,19 @@ def members(kind: type) -> Iterator[tuple[str, Any]]:
             yield name, function
 
 
+FUNCTIONS = {
+    f"{part.__name__}.{name}": value
+    for part in (echo_hf, echo_hf.metrics, echo_hf.scores)
+    for name in part.__all__
+    if inspect.isfunction(value := getattr(part, name))
+}
+
+
+@pytest.mark.parametrize("value", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_help_says_what_a_function_returns(value: Any) -> None:
+    assert re.search(r"^Returns:\n    \S", inspect.cleandoc(value.__doc__), re.M)
+
+
 @pytest.mark.parametrize("value", IMPORTED.values(), ids=IMPORTED)
 def test_what_users_import_is_explained(value: Any) -> None:
     """A function with every parameter, a class with its fields, its methods and its properties."""

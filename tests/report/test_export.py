@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import json
 import os
 import shutil
 from collections import defaultdict
+from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from statistics import fmean
@@ -32,6 +34,7 @@ from echo_hf.hub.release import read_release, rows_of
 from echo_hf.judging.imports import import_judgements
 from echo_hf.judging.score import score
 from echo_hf.reasons import NotImported
+from echo_hf.report.csv_tables import csv_tables
 from echo_hf.report.export import ExportedRun, export, file_names, hub_eval, passed_on
 from echo_hf.report.run_data import Identity, Output, Rating, ReportSample
 from echo_hf.tables import OUTPUTS, RATINGS
@@ -512,3 +515,50 @@ def test_what_was_exported_comes_back(logged: Path, tmp_path: Path) -> None:
     own = logged / "evaluation.yaml"
     again = import_judgements(own, logged / "logs", runs=logged / "runs", format="inspect")
     assert again.left_out == {NotImported.TAKEN: 25}
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, strict=True))
+
+
+def test_tidy_rows_are_those_of_the_run(finished: Path, tmp_path: Path) -> None:
+    made = exported(finished, tmp_path / "made", "csv")
+    assert made.files == ("board.csv", "metrics.csv", "ratings.csv")
+    board, metrics, ratings = (read_csv(made.path / name) for name in made.files)
+    figures = json.loads((root(finished.parent) / "results.json").read_text("utf-8"))["results"]
+    told = {(row["split"], row["metric"], row["system"], row["protocol"]): row for row in metrics}
+    assert len(told) == len(metrics) == len(figures)
+    for row in figures:
+        shown = told[row["split"], row["metric"], row["system"], row["protocol"]]
+        for name in ("value", "low", "high", "n", "coverage"):
+            assert (float(shown[name]) if shown[name] else None) == row[name]
+    corrected = [row for row in figures if row["metric"] == "win_rate"]
+    corrected = [row for row in corrected if row["protocol"] == board[0]["protocol"]]
+    assert {
+        (row["split"], row["system"], float(row["win_rate"])) for row in board if row["win_rate"]
+    } == {
+        (row["split"], row["system"], row["value"]) for row in corrected if row["value"] is not None
+    }
+    rows = pq.read_table(root(finished.parent) / "ratings.parquet").to_pylist()
+    key = ("sample_id", "system", "judge", "rubric", "repeat")
+    expected = {tuple(str(row[name]) for name in key): row["rating"] for row in rows}
+    assert {
+        tuple(row[name] for name in key): float(row["rating"]) if row["rating"] else None
+        for row in ratings
+    } == expected
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "＝"])
+def test_no_text_of_a_stranger_is_a_formula(finished: Path, tmp_path: Path, start: str) -> None:
+    run = published(tmp_path, finished)
+    words = f'{start}HYPERLINK("https://example.org/","x"), and\nmore \ud800'
+    ratings = {
+        name: tuple(replace(one, explanation=words) for one in some)
+        for name, some in run.data.ratings.items()
+    }
+    csv_tables(replace(run, data=replace(run.data, ratings=ratings)), tmp_path)
+    rows = read_csv(tmp_path / "ratings.csv")
+    assert len(rows) == 24
+    assert {row["explanation"] for row in rows} == {"'" + words.replace("\ud800", "\ufffd")}
+    assert {row["rating"] for row in rows} == {"3", "2"}

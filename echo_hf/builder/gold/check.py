@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from echo_hf._infra.summary import Summarized
 from echo_hf.builder.build import description
 from echo_hf.builder.gold.folder import HALVES, POSTS_FILE, read_gold
 from echo_hf.builder.gold.measures import Measure
@@ -73,8 +74,8 @@ class StageCheck:
     fill: FillStats
 
 
-@dataclass(frozen=True)
-class CheckResult:
+@dataclass(frozen=True, repr=False)
+class CheckResult(Summarized):
     """How well an engine does.
 
     Attributes:

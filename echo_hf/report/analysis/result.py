@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
+from echo_hf._infra.summary import Summarized
 from echo_hf.config.checks import first_error
 from echo_hf.errors import RunError
 from echo_hf.reasons import NotAnalyzed, Unscored
@@ -321,7 +322,7 @@ class FunnelStep(Figures):
     lost: Counts
 
 
-class Analysis(Figures):
+class Analysis(Summarized, Figures):
     """All of it; `not_fetched` are sets that the Hub did not give, with the reason in a line."""
 
     format: Literal[1] = 1

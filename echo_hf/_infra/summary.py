@@ -1,0 +1,72 @@
+"""Results shown short: in a line where Python prints them, as a small table in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence, Sized
+from dataclasses import fields
+from enum import Enum
+from html import escape
+from pathlib import Path
+from typing import Any
+
+MOST_ITEMS, LONGEST, MOST_ROWS = 4, 60, 50
+
+
+def brief(value: object) -> str:
+    """A value in a few words: how many there are, where they are many or large."""
+    if isinstance(value, Enum | Path):
+        return brief(str(value))
+    if isinstance(value, str):
+        return repr(value if len(value) <= LONGEST else f"{value[: LONGEST - 1]}…")
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if value is None or isinstance(value, int):
+        return repr(value)
+    if isinstance(value, Mapping) and _is_short(value.values()):
+        return f"{{{', '.join(f'{brief(name)}: {brief(item)}' for name, item in value.items())}}}"
+    if isinstance(value, Sequence) and _is_short(value):
+        return f"({', '.join(map(brief, value))})"
+    name = type(value).__name__
+    return f"<{name} of {len(value):,}>" if isinstance(value, Sized) else f"<{name}>"
+
+
+def _is_short(items: Collection[object]) -> bool:
+    """Whether they are few, and numbers, words or pairs of them."""
+    parts = [part for item in items for part in (item if isinstance(item, tuple) else (item,))]
+    plain = all(part is None or isinstance(part, int | float | str) for part in parts)
+    return plain and len(items) <= MOST_ITEMS and len(parts) <= 2 * MOST_ITEMS
+
+
+class Summarized:
+    """A result whose fields are shown by `brief`."""
+
+    __slots__ = ()
+
+    def _facts(self) -> dict[str, Any]:
+        """What is shown, by name."""
+        names = getattr(type(self), "model_fields", None) or [
+            field.name
+            for field in fields(self)  # type: ignore[arg-type] # of a dataclass, where not pydantic
+        ]
+        return {name: getattr(self, name) for name in names}
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        """The rows of the table; their keys are its heads."""
+        return [{"": name, "value": value} for name, value in self._facts().items()]
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{name}={brief(value)}" for name, value in self._facts().items())
+        return f"{type(self).__name__}({facts})"
+
+    def _repr_html_(self) -> str:
+        """The table that a notebook shows; all texts are escaped."""
+        rows = self._rows()
+        heads = dict.fromkeys(name for row in rows for name in row)
+        lines = ["".join(f"<th>{escape(name)}</th>" for name in heads)]
+        for row in rows[:MOST_ROWS]:
+            cells = (row.get(name) for name in heads)
+            shown = (str(cell) if isinstance(cell, str) else brief(cell) for cell in cells)
+            lines.append("".join(f"<td>{escape(cell)}</td>" for cell in shown))
+        more = f"<p>{len(rows) - MOST_ROWS:,} more</p>" if len(rows) > MOST_ROWS else ""
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<table><caption>{escape(type(self).__name__)}</caption>{body}</table>{more}"

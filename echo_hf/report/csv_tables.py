@@ -1,0 +1,62 @@
+"""`echo-hf export --to csv`: the board, the figures and the ratings of a run as tidy rows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from echo_hf.report.export import FORMATS, ExportedRun
+from echo_hf.report.markup import printable
+
+Row = tuple[str | float | None, ...]
+# A spreadsheet takes a text that begins with one of these as a formula, and runs it.
+FORMULA = ("=", "+", "-", "@", "\t", "＝", "＋", "－", "＠")
+BOARD = "split system in_place_of protocol win_rate low high tier coverage".split()  # noqa: SIM905
+METRICS = "split metric system protocol value low high n coverage".split()  # noqa: SIM905
+RATINGS = "split sample_id system judge rubric repeat rating outcome explanation".split()  # noqa: SIM905
+
+
+@FORMATS.register("csv")
+def csv_tables(run: ExportedRun, folder: Path) -> None:
+    """`board.csv`, `metrics.csv` and `ratings.csv`."""
+    _write(folder / "board.csv", BOARD, board_rows(run))
+    _write(folder / "metrics.csv", METRICS, metric_rows(run))
+    _write(folder / "ratings.csv", RATINGS, rating_rows(run))
+
+
+def board_rows(run: ExportedRun) -> Iterator[Row]:
+    results = run.data.results
+    for split in run.data.splits:
+        for row in results.board(split):
+            ends = row.interval or (None, None)
+            first = (split, row.system, row.in_place_of, results.protocol)
+            yield *first, row.value, *ends, row.tier, row.coverage
+
+
+def metric_rows(run: ExportedRun) -> Iterator[Row]:
+    for row in run.data.results.results:
+        first = (row.split, row.metric, row.system, row.protocol)
+        yield *first, row.value, row.low, row.high, row.n, row.coverage
+
+
+def rating_rows(run: ExportedRun) -> Iterator[Row]:
+    for sample in run.data.samples:
+        for row in run.data.ratings.get(sample.id, ()):
+            first = (sample.split, sample.id, row.system, row.judge, row.rubric, row.repeat)
+            yield *first, row.value, row.outcome, row.explanation
+
+
+def _write(path: Path, columns: list[str], rows: Iterable[Row]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(map(_cell, row) for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.startswith(FORMULA) else text
