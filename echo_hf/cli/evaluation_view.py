@@ -411,7 +411,7 @@ def findings(found: Analysis) -> Iterator[tuple[str, str]]:
         most = (f"{one.keyword} {one.comments:,}" for one in failures.keywords[:MOST_FOUND])
         yield "failures named", ", ".join(map(plain, most)) or "none"
     if tasks := found.tasks.found:
-        most = (f"{one.task} {one.samples:,}" for one in tasks.counts)
+        most = (f"{one.task} {percent(one.share)}" for one in tasks.counts)
         yield "tasks", ", ".join(islice(map(plain, most), MOST_FOUND))
     if phrased := found.open_tasks.found:
         most = (f"{one.phrase} {one.samples:,}" for one in phrased.groups[:MOST_FOUND])

@@ -17,7 +17,6 @@ from rich.text import Text
 from echo_hf._infra.console import MORE, say, say_under
 from echo_hf._infra.text import counted, plain
 from echo_hf.builder.steps import STAGES, stage_class
-from echo_hf.errors import ReleaseError
 from echo_hf.pipeline.progress import TOLD, ProgressListener
 from echo_hf.reasons import Doubt, Failed, Notice, Outcome, Reject, Unfetched, unusable_in
 
@@ -169,10 +168,8 @@ class Watch(ProgressListener):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
-        if kind is not None and issubclass(kind, ReleaseError) and not self.details:
-            self.show_losses(self.losses())  # which the error speaks of
 
     def _show_bar(self, what: str, done: int, total: int, said: str) -> None:
         bar = self._bar  # which a lost node, noticed in another thread, may take away meanwhile
