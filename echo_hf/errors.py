@@ -110,10 +110,6 @@ def install_command(extra: str) -> str:
     return f'pip install "echo-hf[{extra}]", or ".[{extra}]" in a checkout'
 
 
-class MixedSplitsWarning(UserWarning):
-    """Ratings of several splits are counted together: figures that no board shows."""
-
-
 def unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> str:
     """One line for a name that is not in a list, with the nearest name that is.
 

@@ -306,8 +306,8 @@ SAMPLES = Table(
 
 # Of the primary post of a sample.
 OF_POST = ("timestamp", "keywords", "engagement")
-# What samples of older releases lack: null in their rows.
-LATER = frozenset({*OF_POST, "doubts", "task_phrase"})
+# What samples and ratings of older releases lack: null in their rows.
+LATER = frozenset({*OF_POST, "doubts", "task_phrase", "split"})
 
 OUTPUTS = Table(
     "outputs",

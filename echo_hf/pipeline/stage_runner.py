@@ -93,8 +93,8 @@ def run_stage(
     wanted = failed if mapped is None or again else _failed_rows(stage, dataset, mapped, UNUSABLE)
     asked = len(wanted) > 0 and not offline
     if isinstance(stage, ModelStage) and engine is not None and store is not None:
-        if mapped is not None and len(failed) < len(dataset):
-            store.proven.add(signature_of(stage))
+        if mapped is not None and not keep_going and signature_of(stage) not in store.proven:
+            UsableAnswers(stage, dataset, store).find_stored()
         try:
             if asked:
                 how: dict[str, Any] = {"again": again, "keep_going": keep_going, "whole": dataset}

@@ -76,7 +76,7 @@ class UsableAnswers:
         """Whether enough has arrived to be asked no more, and nothing stored speaks against it."""
         # Of calls that are under way together, the second tries have yet to come.
         enough = self.unusable >= ENOUGH and self.given_up >= ENOUGH // MOST_TRIES
-        return enough and not self._has_stored()
+        return enough and not self.find_stored()
 
     def check(self) -> None:
         """Refuses to go on where there are answers, and none that can be used.
@@ -84,7 +84,7 @@ class UsableAnswers:
         Raises:
             UnusableAnswersError: It quotes one, and says which form is wanted.
         """
-        if self.is_usable or self._has_stored() or not self.unusable:
+        if self.is_usable or self.find_stored() or not self.unusable:
             return
         # Few may be refused or cut by chance, of an engine that answers other questions.
         if self.unusable < ENOUGH and signature_of(self.stage) in self.store.proven:
@@ -97,7 +97,7 @@ class UsableAnswers:
             "to ask these anew; or go on with --keep-going"
         )
 
-    def _has_stored(self) -> bool:
+    def find_stored(self) -> bool:
         """Whether an answer of an earlier run can be used; this one adds its own as they come."""
         if self.is_searched:
             return self.is_usable

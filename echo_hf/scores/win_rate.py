@@ -12,7 +12,6 @@ import numpy as np
 from echo_hf._infra.bootstrap import LEVEL, Interval, drawn_weights, percentiles
 from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.config.checks import AnsweredBy
-from echo_hf.errors import MixedSplitsWarning
 from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.estimate import Estimate
@@ -21,6 +20,10 @@ from echo_hf.scores.votes import Compared, Missing, Protocol
 
 Spread = tuple[Interval | None, float | None, Unscored | None]  # and its standard error
 ERRORS_A_SIDE = 1.96
+
+
+class MixedSplitsWarning(UserWarning):
+    """Ratings of several splits are counted together: figures that no board shows."""
 
 
 @dataclass(frozen=True, repr=False)

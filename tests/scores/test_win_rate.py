@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from echo_hf._infra.bootstrap import drawn_weights, widened
-from echo_hf.errors import MixedSplitsWarning
 from echo_hf.scores import WinRate, samples_needed, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.scores.votes import TIE_WIDTH, VOTES, Missing, Protocol, verdicts_of
+from echo_hf.scores.win_rate import MixedSplitsWarning
 from tests.scores import ratings_for_tests as counting
 from tests.scores.ratings_for_tests import (
     SYSTEMS,
