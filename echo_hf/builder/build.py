@@ -134,6 +134,7 @@ class BuildRun:
                 mend = "Fix the posts, their `source` or the engine"
                 if any(Failed.NEEDS_MODEL in result.stats.quarantined for result in results):
                     mend = "Name a model under `engines`: `echo-hf engines` lists what there is"
+                    mend += ", or keep samples by `echo-hf review`" if other else ""
                 raise ReleaseError(
                     f"{said}, so no release is written, and one that is there stays: {why}. "
                     f"{mend}{_first_error(results)}; --allow-empty writes one all the same"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -335,7 +336,9 @@ def read_yaml(path: Path, what: str, example: str) -> Any:
 def parse_yaml(text: str) -> Any:
     """Reads YAML text."""
     try:
-        return yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+        value = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+        json.dumps(value, default=str, skipkeys=True)  # which refuses what holds itself
+        return value
     # PyYAML lets through what its constructors raise, such as for the 30th of February.
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         raise yaml.YAMLError(f"a value cannot be read: {error}") from error

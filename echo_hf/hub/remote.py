@@ -82,7 +82,7 @@ def _explained(error: Exception) -> str:
     for kind, explained in EXPLAINED.items():
         if isinstance(origin, kind):
             return explained.format(cause=_said(origin.__cause__ or origin))
-    said = " ".join(_said(one) for one in dict.fromkeys((error, origin)))
+    said = " ".join(dict.fromkeys(map(_said, (error, origin))))
     if status in (401, 403):
         return f"the Hub refuses this token ({said}): {SIGN_IN} to one that may ({TOKENS_PAGE})"
     if status is None or (may_pass(status) and status not in CONFLICT):

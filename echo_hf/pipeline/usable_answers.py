@@ -51,6 +51,7 @@ class UsableAnswers:
     unusable: int = 0
     given_up: int = 0
     first: str = ""
+    has_answered: bool = False  # whether anything came but errors
     is_searched: bool = False  # what was stored before this run, which does not change
 
     def add(
@@ -68,6 +69,7 @@ class UsableAnswers:
         if self.is_usable:
             self.store.proven.add(signature_of(self.stage))
         if reason is not None:
+            self.has_answered = self.has_answered or reason != Failed.ENGINE_ERROR
             self.unusable += 1
             self.given_up += last or failure is None
             self.first = self.first or self._described(request, completion, reason, failure)
@@ -92,10 +94,10 @@ class UsableAnswers:
         counted = f"none of {self.unusable:,} answers can be used"
         if self.unusable == 1:
             counted = "the only answer cannot be used"
-        raise UnusableAnswersError(
-            f"{counted}, {self.first}: mend the model, the prompt or the config, and add --again "
-            "to ask these anew; or go on with --keep-going"
-        )
+        mend = "mend the model, the prompt or the config, and add --again to ask these anew"
+        if not self.has_answered:
+            mend = "mend the server or its base_url in the config: the same command asks again"
+        raise UnusableAnswersError(f"{counted}, {self.first}: {mend}; or go on with --keep-going")
 
     def find_stored(self) -> bool:
         """Whether an answer of an earlier run can be used; this one adds its own as they come."""
@@ -117,6 +119,7 @@ class UsableAnswers:
                 return True
         self.unusable = max(self.unusable, counted.unusable)
         self.first = self.first or counted.first
+        self.has_answered = self.has_answered or counted.has_answered
         return False
 
     def _described(

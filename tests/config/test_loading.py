@@ -341,6 +341,7 @@ def test_a_missing_key_is_named_unless_another_is_misspelt() -> None:
     [
         ("", "expected a mapping with name, target and posts, got None"),
         ("- a\n- b\n", "expected a mapping with name, target and posts, got ['a', 'b']"),
+        ("name: &a [*a]\n", "not valid YAML: a value cannot be read: Circular reference"),
         ("name: a\nname: b\n", "not valid YAML: line 1: key 'name' is given twice"),
         (
             f"a: 1\nname: 0x{'f' * 5000}\n",
