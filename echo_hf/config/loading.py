@@ -85,6 +85,11 @@ def parse_config(data: Any, place: str) -> Config:
     if not isinstance(data, dict):
         given = shown_value(data)
         raise ConfigError(f"{place}: expected a mapping with name, target and posts, got {given}")
+    if "benchmark" in data and "posts" not in data:
+        raise ConfigError(
+            f"{place} compares systems on a benchmark that is there already, and builds none: "
+            "expected a config with posts; `echo-hf eval --dry-run` says what this one would ask"
+        )
     try:
         config = Config.model_validate(data)
     except ValidationError as error:

@@ -457,7 +457,9 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
     counts, people, raters = merged.counts, merged.people, merged.people.mean_rank_by_rater
     refused = f", {counts.refused} times impossible" if counts.refused else ""
     incomplete = f", {counts.partial} of them incomplete" if counts.partial else ""
-    said = f"{len(raters)} people ranked {counts.samples} samples: {counts.rankings} rankings"
+    said = "1 person" if len(raters) == 1 else f"{len(raters)} people"
+    ranked = f"{counted(counts.samples, 'sample')}: {counted(counts.rankings, 'ranking')}"
+    said = f"{said} ranked {ranked}"
     say(console, f"{said}{incomplete}{refused} ({merged.protocol})")
     table = plain_table("system", "consensus", "95 %", *raters)
     for system in people.consensus.ranking:  # over all samples

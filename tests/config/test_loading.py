@@ -451,3 +451,8 @@ def test_another_runner_is_named_beside_a_config() -> None:
     assert (local.run_by("ray").runner.kind, local.run_by("ray").runner.actors) == ("ray", 8)
     with pytest.raises(ConfigError, match=r"^unknown runner 'rya'; did you mean 'ray'\?"):
         config.run_by("rya")
+
+
+def test_a_config_that_builds_nothing_says_so() -> None:
+    with pytest.raises(ConfigError, match=r"^c\.yaml compares systems .*: expected"):
+        parse_config({"name": "a", "benchmark": "runs/a/release", "systems": []}, "c.yaml")
