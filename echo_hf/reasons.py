@@ -477,3 +477,10 @@ FOR_ANALYSIS = frozenset(
         *(Notice.SHORTENED_PROMPT, *Doubt),
     }
 )
+
+# The meaning of each reason that a stage may give.
+STAGE_MEANINGS = {
+    str(reason): reason.meaning
+    for kind in (Reject, Failed, Notice, Doubt, Unfetched)
+    for reason in kind
+}

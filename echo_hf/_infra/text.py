@@ -64,7 +64,7 @@ FEWEST_SECONDS = 2.0
 
 
 def pace(number: int, seconds: float) -> str:
-    """So many in so long as a rate, in parentheses; nothing where too little time went by.
+    """Formats a rate in parentheses; nothing where too little time went by.
 
     Examples:
         >>> pace(120, 10), pace(2, 30), pace(500, 0.1)

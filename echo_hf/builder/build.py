@@ -57,16 +57,13 @@ from echo_hf.pipeline.stage import (
     table_bytes,
 )
 from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
-from echo_hf.reasons import FOR_ANALYSIS, Doubt, Failed, LeftOut, Notice, Reject
+from echo_hf.reasons import FOR_ANALYSIS, STAGE_MEANINGS, Failed, LeftOut
 from echo_hf.samples.threads import tree_roots
 from echo_hf.tables import OF_POST, SAMPLES, arrow_rows, unread
 
 logger = logging.getLogger(__name__)
 FETCHES = "download"
 MOST_REASONS = 3
-MEANINGS = {
-    str(reason): reason.meaning for kind in (Reject, Failed, Notice, Doubt) for reason in kind
-}
 
 
 @dataclass
@@ -441,7 +438,7 @@ def commonest_reasons(results: Sequence[StageResult]) -> str:
         rows = {(reason, tuple(parents)) for parents, reason in of_rows if reason in FOR_ANALYSIS}
         counts.update((stage, reason) for reason, _ in rows)
     told = [
-        f"{count:,} {reason} in {stage} ({MEANINGS.get(reason, reason)})"
+        f"{count:,} {reason} in {stage} ({STAGE_MEANINGS.get(reason, reason)})"
         for (stage, reason), count in counts.most_common(MOST_REASONS)
     ]
     return "; ".join(told) or "no row was left out"

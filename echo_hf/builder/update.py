@@ -31,7 +31,7 @@ from echo_hf.pipeline.batch_inference import plan
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import ModelStage
-from echo_hf.pipeline.trial import Trial, first_requests, tried
+from echo_hf.pipeline.trial import Trial, first_requests, send_trial
 
 ASIDE = "release-before"
 
@@ -256,4 +256,4 @@ def try_stage(config: Config | Path | str, name: str, *, runs: Path | str | None
                 f"of {len(dataset):,} rows that {before!r} kept, {name!r} asks about none: "
                 "expected one to try it on"
             )
-        return tried(stage, requests[0], engine, f"stage {name!r}")
+        return send_trial(stage, requests[0], engine, f"stage {name!r}")

@@ -284,8 +284,8 @@ def _show_release(
 
 
 def _say_next(watch: Watch, release: Release) -> None:
-    from echo_hf.cli.build_view import BENCHMARKS
     from echo_hf.config.runs import shown
+    from echo_hf.curate.splits import BENCHMARKS
 
     configs = release.manifest.configs
     if any(configs[name].rows for name in BENCHMARKS if name in configs):

@@ -43,7 +43,6 @@ LONGEST_TERM = 24
 MOST_NAMED = 10
 FEW_KEPT = 0.1  # samples of posts: what rules read of posts that people write as they like
 TO_MODELS = "names one: `echo-hf engines`"
-BENCHMARKS = ("image_to_image", "text_to_image")  # of curate.splits, without what that loads
 
 
 def show_built(
@@ -98,6 +97,8 @@ def funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
         >>> funnel(stats, {"image_to_image": 0, "text_to_image": 1, "analysis": 2})
         '8 posts → 2 samples → 1 text_to_image task'
     """
+    from echo_hf.curate.splits import BENCHMARKS  # which loads the tables
+
     shown = [
         counted(stage.kept, stage.makes.removesuffix("s"))
         for stage in stats

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from echo_hf._infra.console import say, terminal
-from echo_hf.cli.start import choices, compared, machine, schema, template
+from echo_hf.cli.start import choices, compare_images, machine, quoted, schema, template
 from echo_hf.config.checks import read_yaml
 from echo_hf.errors import ConfigError, ReleaseError
 from echo_hf.hub.load import load_manifest
@@ -21,21 +21,21 @@ LONGEST_NAME = 90
 WHAT = "comparison"
 
 
-def written_config(
+def write_config(
     release: str, images: Sequence[str], judge: str | None = None, model: str | None = None
 ) -> Path:
     """Writes the config of a comparison into the working directory; the same one stays."""
-    fields, _, said = compared(Path(), images, release)
+    fields, _, remarks = compare_images(Path(), images, release)
     path = Path(f"{_name(yaml.safe_load(fields['benchmark']))}.yaml")
     before = read_yaml(path, "config", "one of yours") if path.exists() else None
     answering = choices("rules")
     if judge:
         answering, more = machine(WHAT, judge, model or _model_of(before, judge))
-        said += more
-    fields |= {**answering, "name": yaml.safe_dump(path.stem, default_style='"').strip()}
+        remarks += more
+    fields |= {**answering, "name": quoted(path.stem)}
     fields |= {"file": shlex.quote(str(path)), "schema": schema()}
     text = Template(template(WHAT)).substitute(fields)
-    for line in said:
+    for line in remarks:
         say(terminal(), line)
     if before is None:
         path.write_text(text, "utf-8")
@@ -64,8 +64,8 @@ def _name(benchmark: str) -> str:
 def _model_of(before: Any, judge: str) -> str | None:
     """The model that a file written before names at the same server, which need not be asked."""
     judges = before.get("judges") if isinstance(before, dict) else None
-    for one in judges if isinstance(judges, list) else ():
-        engine = one.get("engine") if isinstance(one, dict) else None
+    for entry in judges if isinstance(judges, list) else ():
+        engine = entry.get("engine") if isinstance(entry, dict) else None
         if isinstance(engine, dict) and engine.get("base_url") == judge:
             return str(engine.get("model"))
     return None

@@ -89,11 +89,11 @@ def eval_(
             raise typer.Exit(130)
 
     if images:
-        from echo_hf.cli.eval_images import written_config
+        from echo_hf.cli.eval_images import write_config
 
         if model and not judge:
             raise ConfigError("--model goes with --judge URL: add it")
-        config = written_config(str(config), images, judge, model)
+        config = write_config(str(config), images, judge, model)
     elif judge or model:
         raise ConfigError("--judge and --model go with --images: a config names its own judges")
     elif names_release(str(config), runs):

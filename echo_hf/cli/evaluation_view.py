@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import MORE, plain_table, say, say_under, show_table
+from echo_hf._infra.console import MORE, Terminal, plain_table, say, say_under, show_table
 from echo_hf._infra.text import counted, disarmed, escaped, in_place, percent, plain, rounded
 from echo_hf._infra.text import table as markdown_table
 from echo_hf.engines.planner import UNKNOWN, Expected, Range, shown_dollars, shown_time
@@ -379,7 +379,7 @@ def show_report(console: Console, written: Report) -> None:
     say(console, f"report: {written.path} ({held})")
 
 
-def show_analysis(console: Console, done: Analyzed) -> None:
+def show_analysis(console: Terminal, done: Analyzed) -> None:
     """What people complain of and ask for, in which languages; then what could not be found."""
     found = done.analysis
     say(console, f"{found.name}: {counted(found.samples, 'sample')}", "bold")
@@ -397,7 +397,7 @@ def show_analysis(console: Console, done: Analyzed) -> None:
     for one in found.open_tasks.found.compared if found.open_tasks.found else ():
         if one.untold:
             lacks[f"no new tasks beside {plain(one.name)}"] = one.untold
-    if getattr(console, "details", True):
+    if console.details:
         for what, detail in lacks.items():
             say_under(console, f"{what}:", plain(detail, LONGEST_REASON), "dim")
     elif lacks:

@@ -18,7 +18,7 @@ from echo_hf._infra.console import MORE, say, say_under
 from echo_hf._infra.text import counted, plain
 from echo_hf.builder.steps import STAGES, stage_class
 from echo_hf.pipeline.progress import TOLD, ProgressListener
-from echo_hf.reasons import Doubt, Failed, Notice, Outcome, Reject, Unfetched, unusable_in
+from echo_hf.reasons import STAGE_MEANINGS, Failed, Outcome, unusable_in
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
@@ -32,8 +32,6 @@ MOST_FAILED = 0.2  # a share of a stage's requests
 FAILURES = frozenset(map(str, Failed))
 NOT_A_FAILURE = frozenset({Failed.NEEDS_MODEL, Failed.NOT_ANSWERED})
 SECONDS_BETWEEN_LINES = 30
-KINDS = (Reject, Failed, Notice, Doubt, Unfetched)
-MEANINGS = {str(reason): reason.meaning for kind in KINDS for reason in kind}
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +119,9 @@ class Watch(ProgressListener):
             for reason, count in counts.items():
                 rows = len(keys_noted(aside, reason)) or count
                 times = f" ({count:,} times)" if rows < count else ""
-                meaning = f"{reason}: {MEANINGS.get(reason, '')}{times}{places(aside, reason)}"
+                meaning = (
+                    f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{places(aside, reason)}"
+                )
                 say_under(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
         if cause:
             say_under(self.console, f"{'':<11}", cause, "yellow")
@@ -151,7 +151,7 @@ class Watch(ProgressListener):
         """The first reasons why rows do not go on; what failed is yellow."""
         for loss in losses[:MOST_REASONS]:
             number, _, rows = str(loss).partition(" ")
-            said = f"{loss.reason}: {MEANINGS.get(loss.reason, '')}{shown_places(loss.keys)}"
+            said = f"{loss.reason}: {STAGE_MEANINGS.get(loss.reason, '')}{shown_places(loss.keys)}"
             style = "yellow" if loss.failed else "dim"
             say_under(self.console, f"{number:>9} {rows:<8}", said, style)
         if others := losses[MOST_REASONS:]:
@@ -212,7 +212,7 @@ def commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | None:
     of_it = quarantine.filter(pc.equal(quarantine["_reason"], name))
     example = plain(next(iter(of_it["_detail"].to_pylist()), None), LONGEST_ANSWER)
     such = f", such as {example!r}" if example else ""
-    return f"{failed:,} failed, {counts[name]:,} of them {name} ({MEANINGS[name]}){such}"
+    return f"{failed:,} failed, {counts[name]:,} of them {name} ({STAGE_MEANINGS[name]}){such}"
 
 
 def keys_noted(aside: Sequence[pa.Table], reason: str) -> pa.Array:

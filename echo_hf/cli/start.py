@@ -224,7 +224,7 @@ def init(
         following, written = f"build {fields['file']}", dict(_example_posts(folder))
     else:
         following = f"eval {fields['file']}{'' if images else f' --limit {EXAMPLES}'}"
-        more, written, said = compared(folder, images or (), benchmark)
+        more, written, said = compare_images(folder, images or (), benchmark)
         fields, remarks = fields | more, [*said, *remarks]
     text = Template(template(what)).substitute(fields)
     _write({config: text.encode(), **written}, folder, remarks, following)
@@ -303,10 +303,10 @@ def _name_of(folder: Path, what: str, other: str) -> str:
     own = folder.resolve().name if folder != Path() else ""
     if any((folder / f"{name}.yaml").exists() for name in CHOICES if name != what):
         own = f"{own}-{what}"
-    return _quoted(own if FOLDER_AND_TAG.fullmatch(own) else other)
+    return quoted(own if FOLDER_AND_TAG.fullmatch(own) else other)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=inf).strip()
 
 
@@ -353,8 +353,8 @@ def choices(kind: str, url: str = LOCAL_SERVER, model: str = EXAMPLE_MODEL) -> d
     """What the template of a config is filled in with: one of its choices, others as comments."""
     used = {name: name == kind for name in ("vllm", "server", "provider", "rules")}
     used |= {"openai": kind in ("server", "provider"), "some": kind != "rules"}
-    shown = model if model == EXAMPLE_MODEL else _quoted(model)
-    own = f"{{kind: openai, model: {shown}, base_url: {_quoted(url)}}}"
+    shown = model if model == EXAMPLE_MODEL else quoted(model)
+    own = f"{{kind: openai, model: {shown}, base_url: {quoted(url)}}}"
     hosted = "{kind: openai, model: gpt-6-luna, temperature: null}"
     fields = {name: "" if is_used else "# " for name, is_used in used.items()}
     return fields | {"own_server": own, "engine": hosted if kind == "provider" else own}
@@ -387,7 +387,7 @@ def _example_posts(folder: Path) -> Iterator[tuple[Path, bytes]]:
     yield folder / "posts.jsonl", "".join(lines).encode()
 
 
-def compared(
+def compare_images(
     folder: Path, given: Sequence[str], benchmark: str | None
 ) -> tuple[dict[str, str], dict[Path, bytes], list[str]]:
     """The systems of a comparison, images to go with them, and what to say of both."""
@@ -421,7 +421,7 @@ def compared(
         said.append("win rates compare systems: add a second one")
     fields = {
         "name": _name_of(folder, "comparison", "comparison"),
-        "benchmark": _quoted(_from(folder, Path(place)) if is_here else place),
+        "benchmark": quoted(_from(folder, Path(place)) if is_here else place),
         "systems": "".join(entries.values()).rstrip(),
     }
     return fields, written, said
@@ -453,9 +453,9 @@ def _source(given: str) -> SystemConfig:
 
 def _entry(name: str, parameters: Mapping[str, Any], folder: Path) -> str:
     told = {**parameters, "folder": _from(folder, Path(parameters["folder"]))}
-    shown = ", ".join(f"{key}: {_quoted(value)}" for key, value in told.items())
+    shown = ", ".join(f"{key}: {quoted(value)}" for key, value in told.items())
     layout = TABLE if "table" in told else FLAT
-    return SYSTEM.format(name=_quoted(name), layout=layout, parameters=shown)
+    return SYSTEM.format(name=quoted(name), layout=layout, parameters=shown)
 
 
 def _from(folder: Path, place: Path) -> str:

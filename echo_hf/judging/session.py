@@ -44,7 +44,7 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runner import LOCAL, Runner, runner_of
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.pipeline.trial import Trial, first_requests, tried
+from echo_hf.pipeline.trial import Trial, first_requests, send_trial
 from echo_hf.reasons import Failed, Reason
 from echo_hf.scores.sequential import Decisions
 from echo_hf.tables import APPLICABILITY, COMPARISONS, RATINGS, Table, arrow_rows
@@ -321,7 +321,7 @@ def try_judges(asking: Asking, questions: Sequence[JudgeTask], count: int) -> Ju
     trials = []
     for number, request in chosen:
         one = questions[number]
-        trials.append(tried(one.stage, request, asking.engine(one.who), one.label))
+        trials.append(send_trial(one.stage, request, asking.engine(one.who), one.label))
     return JudgingResult(None, trials=tuple(trials))
 
 

@@ -62,11 +62,13 @@ def _differing(kept: Path, config: Evaluated) -> str | None:
     """What of a kept config is another matter than a config is of; null where nothing is."""
     try:
         data: Any = read_yaml(kept, "config", CONFIG)
-        of = type(config).model_validate(data)
+        theirs = type(config).model_validate(data)
     except (ConfigError, ValidationError):  # a comparison under the name of a build, or as good
         return "content"
-    pairs = ((name, getattr(of, name, None), getattr(config, name, None)) for name in MATTER)
-    return next((name for name, theirs, ours in pairs if theirs != ours), None)
+    return next(
+        (name for name in MATTER if getattr(theirs, name, None) != getattr(config, name, None)),
+        None,
+    )
 
 
 def _elsewhere(config: Evaluated, root: Path) -> Iterator[Path]:
@@ -83,9 +85,9 @@ def _elsewhere(config: Evaluated, root: Path) -> Iterator[Path]:
 
 @cache  # once: verbs are made of several
 def _tell(run: Path) -> None:
-    said = f"a run of this config is in {run}: --runs {shown(run.parent)} uses it"
+    notice = f"a run of this config is in {run}: --runs {shown(run.parent)} uses it"
     handlers = (*logging.getLogger("echo_hf").handlers, *logging.getLogger().handlers)
-    if all(isinstance(one, logging.NullHandler) for one in handlers):
-        warnings.warn(said, stacklevel=2)  # in Python, where nobody would hear of it
+    if all(isinstance(handler, logging.NullHandler) for handler in handlers):
+        warnings.warn(notice, stacklevel=2)  # in Python, where nobody would hear of it
     else:
-        logger.warning("%s", said)
+        logger.warning("%s", notice)

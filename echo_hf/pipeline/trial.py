@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
@@ -74,17 +75,17 @@ def first_requests(
     stage: ModelStage, dataset: Dataset, engine: Engine, count: int
 ) -> list[Request]:
     """The first requests of a stage about these rows, answered before or not."""
-    asking = stage.answered_by(answers_of(engine, Store(":memory:")))
 
-    def requests() -> Iterator[Request]:
+    def requests(asking: ModelStage) -> Iterator[Request]:
         for rows in arrow_batches(dataset, ROWS):
             for of_row in asking.requests(rows):
                 yield from of_row
 
-    return list(islice(requests(), count))
+    with closing(Store(":memory:")) as store:
+        return list(islice(requests(stage.answered_by(answers_of(engine, store))), count))
 
 
-def tried(stage: ModelStage, request: Request, engine: Engine, who: str) -> Trial:
+def send_trial(stage: ModelStage, request: Request, engine: Engine, who: str) -> Trial:
     """Sends a request to an engine."""
     began = time.perf_counter()
     completion = dict(engine.stream([request])).get(0, NO_ANSWER)
@@ -96,16 +97,16 @@ def tried(stage: ModelStage, request: Request, engine: Engine, who: str) -> Tria
         problem = f"{reason}: {reason.meaning}"
     else:
         parsed = stage.reading(answer)
-    told = who, engine.signature(), request, stage.wanted_form(request), completion
-    return Trial(*told, parsed, problem, seconds)
+    asked = who, engine.signature(), request, stage.wanted_form(request)
+    return Trial(*asked, completion, parsed, problem, seconds)
 
 
 def _part(part: Text | ImageRef) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"text": part.text}
-    found: dict[str, Any] = {"image": part.sha256}
+    values: dict[str, Any] = {"image": part.sha256}
     if part.file is not None:
         with open_image(part.file) as image:
-            found |= {"width": image.size[0], "height": image.size[1]}
-        found["size_bytes"] = part.file.stat().st_size
-    return found
+            values |= {"width": image.size[0], "height": image.size[1]}
+        values["size_bytes"] = part.file.stat().st_size
+    return values

@@ -106,7 +106,7 @@ def _show_shortly(console: Console, run: Path, made: Mapping[str, Any]) -> None:
     )
     console.print()
     thread, samples = telling_thread(run)
-    sample = next(one for one in samples if len(one["post_urls"]) > 1)
+    sample = next(sample for sample in samples if len(sample["post_urls"]) > 1)
     posts = [post for post in thread["posts"] if post["url"] in sample["post_urls"]]
     posts = sorted(posts, key=lambda post: post["depth"])
     parts = {("reply" if post["depth"] else "post"): _post(post) for post in posts}
@@ -126,7 +126,8 @@ def _show_shortly(console: Console, run: Path, made: Mapping[str, Any]) -> None:
     say(console, f"open    {run / 'report' / 'index.html'}")
     say(console, "next    echo-hf init benchmark mine     a config for your own posts and engine")
     say(console, "        echo-hf init comparison mine    a config that compares your own images")
-    say(console, f"{lacks}: {MORE}", "dim")
+    if lacks:
+        say(console, f"{lacks}: {MORE}", "dim")
 
 
 def _stats(run: Path, stage: str) -> dict[str, Any]:
