@@ -48,7 +48,7 @@ TO_MODELS = "names one: `echo-hf engines`"
 def show_built(
     watch: Watch, rows: Mapping[str, int], unlike: Sequence[Difference], config: Path, command: str
 ) -> None:
-    """How posts became samples, what was left out, what failed, and what people have to see."""
+    """Shows how posts became samples, what was left out or failed, and what people have to see."""
     console, stats = watch.console, watch.stats
     if watch.details:
         for sentence in watch.headlines():
@@ -80,7 +80,7 @@ def show_built(
 
 
 def show_until(watch: Watch, command: str) -> None:
-    """A line for each stage of a build that ends before its release, and what they left out."""
+    """Prints a line for each stage of a build that ends before its release, and what they left out."""
     if not watch.details:  # with them, each was shown as it ended
         for stage in watch.stats:
             watch.show_line(stage)
@@ -89,7 +89,7 @@ def show_until(watch: Watch, command: str) -> None:
 
 
 def funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
-    """What became of the posts of a build, from the first stage to the release.
+    """Says what became of the posts of a build, from the first stage to the release.
 
     Examples:
         >>> from echo_hf.pipeline.result import StageStats
@@ -112,7 +112,7 @@ def funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
 
 
 def show_changes(console: Console, changes: Sequence[Change]) -> None:
-    """What changed since stages ran, once for all stages that it changed in."""
+    """Shows what changed since stages ran, once for all stages that it changed in."""
     stages: dict[tuple[str, str, str], list[Change]] = {}
     for change in changes:
         stages.setdefault(change[1:], []).append(change)
@@ -323,7 +323,7 @@ REACHABLE = (
 
 
 def show_change(console: Console, difference: ReleaseDiff) -> None:
-    """How many samples came, went and changed since another release, and why."""
+    """Shows how many samples came, went and changed since another release, and why."""
     changed = sum(bool(sample.columns) for sample in difference.changed)
     counts = {"added": len(difference.added), "removed": len(difference.removed)}
     counts |= {"changed": changed, "equal": difference.equal}
@@ -403,7 +403,7 @@ def _stage(change: StageChange) -> str:
 
 
 def show_publication(console: Console, planned: Publication) -> None:
-    """The files of a release with their sizes, and what becomes of them on the Hub."""
+    """Lists the files of a release with their sizes, and what becomes of them on the Hub."""
     rows = [
         (path, f"{size / 1e6:,.2f} MB", "new or changed" if path in planned.upload else "the same")
         for path, size in planned.files.items()

@@ -207,7 +207,7 @@ def show_judged(console: Console, judged: JudgingResult) -> None:
 
 
 def say_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str]) -> None:
-    """What calls have cost, and of whom nobody knows it; nothing where nobody was paid."""
+    """Prints what calls have cost, and of whom nobody knows it; nothing where nobody was paid."""
     if cost_usd:
         say(console, f"cost: ${cost_usd:,.2f}")
     if names := ", ".join(dict.fromkeys(unpriced)):
@@ -380,7 +380,7 @@ def show_report(console: Console, written: Report) -> None:
 
 
 def show_analysis(console: Terminal, done: Analyzed) -> None:
-    """What people complain of and ask for, in which languages; then what could not be found."""
+    """Shows what people complain of and ask for, in which languages; then what could not be found."""
     found = done.analysis
     say(console, f"{found.name}: {counted(found.samples, 'sample')}", "bold")
     for name, said in findings(found):

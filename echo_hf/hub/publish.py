@@ -170,7 +170,7 @@ def _prepared(
 
 @dataclass(frozen=True)
 class Publication:
-    """What publishing a release would do, before it is done.
+    """The changes that publishing a release would make.
 
     Attributes:
         repo_id: The repository.

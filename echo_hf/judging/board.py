@@ -61,7 +61,7 @@ def judge_names(
 
 
 def show_board(console: Console, path: Path) -> None:
-    """The win rates of both splits beside each other, then the metrics, and what went wrong."""
+    """Shows the win rates of both splits, then the metrics, and what went wrong."""
     found = json.loads(path.read_bytes())
     show_left_out(console, found["left_out"].items())
     notes, splits = _show_win_rates(console, found), _with_samples(found)
@@ -89,13 +89,13 @@ def show_board(console: Console, path: Path) -> None:
 
 
 def show_win_rates(console: Console, path: Path) -> str:
-    """The win rates of both splits beside each other; returns what else there is, in words."""
+    """Shows the win rates of both splits; returns what else there is, in words."""
     found = json.loads(path.read_bytes())
     return _more(_show_win_rates(console, found), _measured(_with_samples(found))[1])
 
 
 def _show_win_rates(console: Console, found: Part) -> int:
-    """The win rates of both splits; returns how many notes there are on them."""
+    """Shows the win rates of both splits; returns how many notes there are on them."""
     systems, by_judge = _models(found)
     rated = {
         name: split["win_rate"]

@@ -59,7 +59,7 @@ def _check_own(config: Evaluated, folder: RunFolder) -> None:
 
 
 def _differing(kept: Path, config: Evaluated) -> str | None:
-    """What of a kept config is another matter than a config is of; null where nothing is."""
+    """Names the matter in which a kept config and a config differ; null where they agree."""
     try:
         data: Any = read_yaml(kept, "config", CONFIG)
         theirs = type(config).model_validate(data)
