@@ -80,7 +80,7 @@ def show_built(
 
 
 def show_until(watch: Watch, command: str) -> None:
-    """Prints a line for each stage of a build that ends before its release, and what they left out."""
+    """Prints a line for each stage of a build without a release, and what they left out."""
     if not watch.details:  # with them, each was shown as it ended
         for stage in watch.stats:
             watch.show_line(stage)

@@ -380,7 +380,7 @@ def show_report(console: Console, written: Report) -> None:
 
 
 def show_analysis(console: Terminal, done: Analyzed) -> None:
-    """Shows what people complain of and ask for, in which languages; then what could not be found."""
+    """Shows what people complain of and ask for, and what could not be found."""
     found = done.analysis
     say(console, f"{found.name}: {counted(found.samples, 'sample')}", "bold")
     for name, said in findings(found):

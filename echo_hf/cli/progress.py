@@ -196,7 +196,7 @@ class Watch(ProgressListener):
 
 
 def losses_of(stats: StageStats, aside: Sequence[pa.Table]) -> list[Loss]:
-    """Collects what a stage rejected or failed on, and what was wrong in the records that are taken in."""
+    """Collects what a stage rejected or failed on, and faults of the records that are taken in."""
     lost = {**stats.rejected, **stats.quarantined}
     lost |= stats.noted if stats.stage == STAGES[0] else {}
     return [Loss(stats.reads, name, keys_noted(aside, name)) for name in lost]
