@@ -32,7 +32,7 @@ from echo_hf.config.sections import Target
 from echo_hf.images.loader import load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import win_rates
-from echo_hf.metrics.image_features import in_order
+from echo_hf.metrics.image_features import map_in_order
 from echo_hf.report.report import Report, write_report
 from echo_hf.report.run_data import Output, Rating, ReportSample, Results, RunData
 from echo_hf.scores.rating_table import read_ratings
@@ -51,7 +51,7 @@ class Measure:
 def measured(data: RunData, folder: Path, chromium: str | None) -> Measure:
     """Decodes everything, writes the report, and opens it."""
     begun = time.process_time()
-    for _ in in_order(lambda one: load_rgb(data.images.open(one)).size, data.digests):
+    for _ in map_in_order(lambda one: load_rgb(data.images.open(one)).size, data.digests):
         pass
     decoding = time.process_time() - begun
     before, begun = _peak(), time.process_time()
@@ -131,7 +131,7 @@ def invented(samples: int, systems: int, side: int, images: ImageStore) -> RunDa
     rng = random.Random(0)  # noqa: S311
     names = [f"system_{chr(ord('a') + at)}" for at in range(systems)]
     count = samples * (systems + 1)
-    digests = iter(list(in_order(lambda at: images.put(drawn(at, side)), range(count))))
+    digests = iter(list(map_in_order(lambda at: images.put(drawn(at, side)), range(count))))
     made = [_sample(at, rng, digests) for at in range(samples)]
     outputs = {(one.id, name): _output(rng, digests) for one in made for name in names}
     ratings = {one.id: tuple(_ratings(one.id, names, outputs, rng)) for one in made}

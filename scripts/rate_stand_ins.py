@@ -20,7 +20,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from echo_hf.images.loader import load_rgb
-from echo_hf.metrics.color_shift import lab_of
+from echo_hf.metrics.color_shift import convert_to_lab
 
 Pixels = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float64]
@@ -57,7 +57,7 @@ class Tiles(NamedTuple):
     def of(cls, pixels: Pixels) -> Tiles:
         height, width = pixels.shape[:2]
         edge = ((0, -height % TILE), (0, -width % TILE), (0, 0))
-        lab = np.pad(lab_of(pixels), edge, mode="edge")
+        lab = np.pad(convert_to_lab(pixels), edge, mode="edge")
         tiles = lab.reshape(lab.shape[0] // TILE, TILE, -1, TILE, 3).swapaxes(1, 2)
         tiles = tiles.reshape(-1, TILE * TILE, 3)
         colors = tiles.mean(axis=1)

@@ -23,8 +23,8 @@ from figure_parts.story import Story, digest_of, read_story
 from figure_parts.thread_panel import thread_panel
 from rich.console import Console
 
-from echo_hf.cli.progress import Watch
-from echo_hf.quickstart.run import show
+from echo_hf.cli.progress import TerminalProgress
+from echo_hf.quickstart.run import show_quickstart
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {ROOT / "docs" / "figure.svg": LIGHT, ROOT / "docs" / "figure_dark.svg": DARK}
@@ -65,7 +65,7 @@ def told(story: Story) -> str:
 
 
 def finished_run(runs: Path) -> Path:
-    show(Watch(Console(file=io.StringIO())), runs)
+    show_quickstart(TerminalProgress(Console(file=io.StringIO())), runs)
     return runs / "quickstart"
 
 

@@ -32,13 +32,13 @@ from rich.console import Console
 from echo_hf.builder.build import build
 from echo_hf.builder.gold.check import check_engine
 from echo_hf.cli.build_view import show_check
-from echo_hf.cli.progress import Watch
+from echo_hf.cli.progress import TerminalProgress
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import Hazard
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.privacy import VARIABLE
 from echo_hf.curate.splits import SPLIT_SAMPLES
-from echo_hf.quickstart.run import show
+from echo_hf.quickstart.run import show_quickstart
 from echo_hf.reasons import (
     BadImage,
     CrawlEnd,
@@ -212,7 +212,7 @@ def quickstart_pages() -> dict[Path, str]:
         # Before there are results, whose bytes depend on what is installed here.
         card = (build(shipped_config(), runs=runs).path / "README.md").read_text("utf-8")
         console = Console(file=out, width=WIDTH, force_terminal=False)
-        show(Watch(console, details=False))
+        show_quickstart(TerminalProgress(console, details=False))
         checked = check_printed(runs)
         printed = out.getvalue().replace(f"{ROOT}/", "")
     printed = "\n".join(line.rstrip() for line in printed.splitlines()).strip()

@@ -18,13 +18,13 @@ import yaml
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, Engine, Request, Usage, make_engine, register
-from echo_hf.quickstart.truth import corpus
+from echo_hf.quickstart.truth import corpus_folder
 from echo_hf.samples.sample import sample_id
 
 KIND = "counted"
 X, BOARD = "https://x.com/", "https://board.example/"
 USAGE = Usage(70, 11, 40)
-IMAGES = corpus() / "pictures"
+IMAGES = corpus_folder() / "pictures"
 Post = dict[str, Any]
 Row = dict[str, Any]
 Fails = Callable[[Request], Completion | None]
@@ -43,7 +43,7 @@ def answers() -> str:
     ids = {sample_id(old): sample_id(new) for old, new in moved.items()}
     digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in IMAGES.iterdir()]
     ids |= {sample_id(a, one): sample_id(b, one) for a, b in ids.items() for one in digests}
-    lines = (corpus() / "answers.jsonl").read_text("utf-8").splitlines()
+    lines = (corpus_folder() / "answers.jsonl").read_text("utf-8").splitlines()
     given = [json.loads(line) for line in lines]
     given += [{**one, "row": (moved | ids)[one["row"]]} for one in given]
     return "\n".join({(one["stage"], one["row"]): json.dumps(one) for one in given}.values())
@@ -102,7 +102,7 @@ def no_engine() -> None:
 
 
 def bundled_posts(place: str = BOARD) -> list[Post]:
-    text = (corpus() / "posts.jsonl").read_text("utf-8").replace(X, place)
+    text = (corpus_folder() / "posts.jsonl").read_text("utf-8").replace(X, place)
     return [json.loads(line) for line in text.splitlines()]
 
 

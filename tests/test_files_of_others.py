@@ -35,7 +35,7 @@ from echo_hf.hub.release import read_release, unpacked, verify_release
 from echo_hf.images.embedded import check_embedded
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.imports import READERS, import_judgements
-from echo_hf.metrics.image_features import samples_of
+from echo_hf.metrics.image_features import pair_images
 from echo_hf.report.run_data import samples_of as report_samples
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import SAMPLES
@@ -245,7 +245,7 @@ def decoded(release: Path, folder: Path) -> None:
 def posted(release: Path, folder: Path) -> None:
     """What `init --next --from-images` takes as examples."""
     samples = read_release(release).datasets
-    for path, data in start._posted(samples, folder):
+    for path, data in start._read_posted_images(samples, folder):
         path.write_bytes(data)
 
 
@@ -339,7 +339,7 @@ def test_no_reader_of_other_tables_looks_for_an_image_elsewhere(
 
     column = datasets.Dataset(rows).cast_column("x", datasets.Image())["x"]
     with pytest.raises(ImageError, match=r"row 0: an image holds .*bytes"):
-        list(samples_of(column, column))
+        list(pair_images(column, column))
     with pytest.raises(ImageError, match=r"row 'a': an image holds .*bytes"):
         check_embedded(rows)
 

@@ -19,8 +19,8 @@ import pytest
 from datasets import load_dataset
 
 import echo_hf
-from echo_hf.apps.rank import ranks_of
-from echo_hf.apps.review import desk_of
+from echo_hf.apps.rank import open_ranking
+from echo_hf.apps.review import open_review
 from echo_hf.builder.build import build
 from echo_hf.builder.refresh import refresh
 from echo_hf.collect.crawl import crawl_posts
@@ -173,13 +173,13 @@ def test_its_ledgers_are_read(run: Path) -> None:
 
 def test_what_people_did_is_read(run: Path) -> None:
     human = pq.read_table(run / "human.parquet")
-    desk = desk_of(config_of(run), runs=run.parent)
-    decided = desk.decided().by_id.values()
+    desk = open_review(config_of(run), runs=run.parent)
+    decided = desk.read_decisions().by_id.values()
     assert sorted((one.decision, one.note) for one in decided) == [
         ("flag", "is it one picture?"),
         ("keep", None),
     ]
-    ranks = ranks_of(config_of(run), runs=run.parent)
+    ranks = open_ranking(config_of(run), runs=run.parent)
     table = ranks.write()
     assert (table.rankings, table.kept, table.left_out) == (2, 0, {})
     assert pq.read_table(run / "human.parquet").equals(human)

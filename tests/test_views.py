@@ -31,7 +31,7 @@ from rich.tree import Tree
 
 import echo_hf
 from echo_hf._infra.console import Terminal
-from echo_hf.cli.progress import Watch
+from echo_hf.cli.progress import TerminalProgress
 from echo_hf.judging.board import show_scores
 from echo_hf.reasons import Reason, Unscored
 
@@ -241,7 +241,9 @@ def test_a_terminal_obeys_no_text(shown: RenderableType, markup: bool) -> None:
 
 def test_bars_obey_no_text() -> None:
     out = io.StringIO()
-    with Watch(Terminal(file=out, width=300, force_terminal=True, color_system=None)) as watch:
+    with TerminalProgress(
+        Terminal(file=out, width=300, force_terminal=True, color_system=None)
+    ) as watch:
         watch.advanced(HOSTILE, 1, HOSTILE, 2)
     assert MARKUP in out.getvalue()
     assert all(one not in out.getvalue() for one in ("\x1b]8", "\x1b[31m"))

@@ -61,11 +61,11 @@ class SystemValues(Summarized, ABC):
     _even: ClassVar[float | None] = None
 
     @abstractmethod
-    def _columns(self) -> Mapping[str, Mapping[str, Any]]:
+    def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
         """Columns by name, each by system; the first is the value."""
 
     def _rows(self) -> list[dict[str, Any]]:
-        columns = self._columns()
+        columns = self._table_columns()
         systems = next(iter(columns.values()))
         return [
             {"system": system, **{name: column.get(system) for name, column in columns.items()}}
@@ -107,7 +107,7 @@ class SystemValues(Summarized, ABC):
         """
         from pandas import DataFrame, Series, to_numeric
 
-        columns = self._columns()
+        columns = self._table_columns()
         systems = list(next(iter(columns.values())))
         frame = DataFrame({"system": systems})
         for name, by_system in columns.items():

@@ -40,7 +40,7 @@ create table if not exists lease (
 
 EVENTS_FILE = "events.sqlite"
 UNDO = "undo"
-COLUMNS = "id, app, subject, person, action, payload, base, at"
+EVENT_COLUMNS = "id, app, subject, person, action, payload, base, at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,10 @@ class EventLog:
     ) -> Event:
         """Adds an event; it survives a machine that loses its power when this returns."""
         with _EventFile(self.path) as file, file.transaction() as connection:
-            found = connection.execute("select 1 from event where id = ?", (base,)).fetchone()
-            if base is not None and found is None:
+            based_on = connection.execute("select 1 from event where id = ?", (base,)).fetchone()
+            if base is not None and based_on is None:
                 raise RunError(f"{str(self.path)!r} has no event {base!r}: load the page again")
-            return self._added(connection, (app, subject, person, action), payload or {}, base)
+            return self._insert(connection, (app, subject, person, action), payload or {}, base)
 
     def undo(self, event: int, person: str) -> Event:
         """Takes an event back; one that is an undo itself lets what it took back stand again."""
@@ -83,12 +83,12 @@ class EventLog:
             row = connection.execute(query, (event, person)).fetchone()
             if row is None:
                 raise RunError(f"event {event!r} is none of {person!r}: expected one of their own")
-            return self._added(connection, (*row, person, UNDO), {}, event)
+            return self._insert(connection, (*row, person, UNDO), {}, event)
 
-    def _added(
+    def _insert(
         self,
         connection: sqlite3.Connection,
-        what: tuple[str, str, str, str],
+        subject_fields: tuple[str, str, str, str],
         payload: Mapping[str, Any],
         base: int | None,
     ) -> Event:
@@ -97,95 +97,95 @@ class EventLog:
         query = "select max(seq) from sqlite_sequence where name = 'event'"
         (last,) = connection.execute(query).fetchone()
         number = max(int(at.timestamp() * 1000), 1 + (last or 0))
-        row = (number, *what, text, base, at.isoformat())
+        row = (number, *subject_fields, text, base, at.isoformat())
         connection.execute("insert into event values (?, ?, ?, ?, ?, ?, ?, ?)", row)
-        return _event(row)
+        return _parse_event(row)
 
-    def events(
+    def read_events(
         self, app: str, subject: str | None = None, person: str | None = None
     ) -> tuple[Event, ...]:
-        wanted = {"app": app, "subject": subject, "person": person}
-        known = {name: value for name, value in wanted.items() if value is not None}
-        where = " and ".join(f"{name} = :{name}" for name in known)
-        query = f"select {COLUMNS} from event where {where} order by id"  # noqa: S608 - our names
+        filters = {"app": app, "subject": subject, "person": person}
+        given_filters = {name: value for name, value in filters.items() if value is not None}
+        where = " and ".join(f"{name} = :{name}" for name in given_filters)
+        query = f"select {EVENT_COLUMNS} from event where {where} order by id"  # noqa: S608 - our names
         with _EventFile(self.path) as file, file.opened() as connection:
-            return tuple(_event(row) for row in connection.execute(query, known))
+            return tuple(_parse_event(row) for row in connection.execute(query, given_filters))
 
     def forget(self, subjects: set[str]) -> int:
         """Deletes what was done about samples that have to go, from the file's bytes as well."""
         if not self.path.exists():
             return 0
-        wanted = [(subject,) for subject in sorted(subjects)]
+        parameters = [(subject,) for subject in sorted(subjects)]
         with _EventFile(self.path) as file:
             file.execute("pragma foreign_keys = off")  # an undo names what goes with it
             with file.erasing() as connection:
-                rows = connection.executemany("delete from event where subject = ?", wanted)
-                connection.executemany("delete from lease where subject = ?", wanted)
+                rows = connection.executemany("delete from event where subject = ?", parameters)
+                connection.executemany("delete from lease where subject = ?", parameters)
         return rows.rowcount
 
 
-def _event(row: tuple[Any, ...]) -> Event:
+def _parse_event(row: tuple[Any, ...]) -> Event:
     number, app, subject, person, action, payload, base, at = row
-    read = json.loads(payload), base, datetime.fromisoformat(at)
-    return Event(number, app, subject, person, action, *read)
+    rest_of_row = json.loads(payload), base, datetime.fromisoformat(at)
+    return Event(number, app, subject, person, action, *rest_of_row)
 
 
-def standing(events: Iterable[Event]) -> tuple[Event, ...]:
+def drop_undone(events: Iterable[Event]) -> tuple[Event, ...]:
     ordered = sorted(events, key=lambda event: event.id)
     gone: set[int | None] = set()
     for event in reversed(ordered):  # an undo is later than what it takes back
         if event.action == UNDO and event.id not in gone:
             gone.add(event.base)
-    return tuple(one for one in ordered if one.action != UNDO and one.id not in gone)
+    return tuple(event for event in ordered if event.action != UNDO and event.id not in gone)
 
 
-def by_person(events: Iterable[Event]) -> dict[tuple[str, str], Event]:
+def latest_by_person(events: Iterable[Event]) -> dict[tuple[str, str], Event]:
     """What each person last did about each subject: for apps where each has an own say."""
-    return {(event.subject, event.person): event for event in standing(events)}
+    return {(event.subject, event.person): event for event in drop_undone(events)}
 
 
-def decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
+def latest_decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
     """What is decided about each subject: for apps where there is one decision a subject."""
     subjects: Mapping[str, list[Event]] = defaultdict(list)
-    for event in standing(events):
+    for event in drop_undone(events):
         subjects[event.subject].append(event)
     return {
         subject: tuple(
             event
-            for at, event in enumerate(found, 1)
+            for position, event in enumerate(subject_events, 1)
             # A later decision replaces those of its person, and those that it was made upon.
             if not any(
                 later.person == event.person or (later.base or 0) >= event.id
-                for later in found[at:]
+                for later in subject_events[position:]
             )
         )
-        for subject, found in subjects.items()
+        for subject, subject_events in subjects.items()
     }
 
 
-MINUTES = 10
+LEASE_MINUTES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class SampleLease:
     person: str
     until: datetime
 
 
 @dataclass(frozen=True)
-class Leases:
+class SampleLeases:
     """Who has which sample of an app; a lease only keeps others from being offered it."""
 
     log: EventLog
     app: str
-    minutes: float = MINUTES
+    minutes: float = LEASE_MINUTES
 
     def lend(self, subjects: Iterable[str], person: str) -> str | None:
         """Lends the first sample that nobody else has, or renews it where the person has it."""
         with _EventFile(self.log.path) as file, file.transaction() as connection:
-            taken = self._running(connection)
+            running = self._read_running(connection)
             for subject in subjects:
-                if subject not in taken or taken[subject].person == person:
+                if subject not in running or running[subject].person == person:
                     until = self.log.clock() + timedelta(minutes=self.minutes)
                     row = (self.app, subject, person, until.astimezone(UTC).isoformat())
                     connection.execute("insert or replace into lease values (?, ?, ?, ?)", row)
@@ -200,16 +200,20 @@ class Leases:
                 (self.app, subject, person),
             )
 
-    def running(self) -> dict[str, Lease]:
+    def get_running(self) -> dict[str, SampleLease]:
         with _EventFile(self.log.path) as file, file.opened() as connection:
-            return self._running(connection)
+            return self._read_running(connection)
 
-    def _running(self, connection: sqlite3.Connection) -> dict[str, Lease]:
+    def _read_running(self, connection: sqlite3.Connection) -> dict[str, SampleLease]:
         rows = connection.execute(
             "select subject, person, until from lease where app = ?", (self.app,)
         )
-        leases = {row[0]: Lease(row[1], datetime.fromisoformat(row[2])) for row in rows}
-        now = self.log.clock()
+        leases = {row[0]: SampleLease(row[1], datetime.fromisoformat(row[2])) for row in rows}
+        current_time = self.log.clock()
         # One further off than any is lent was written by a clock that was wrong.
-        last = now + timedelta(minutes=self.minutes)
-        return {subject: lease for subject, lease in leases.items() if now < lease.until <= last}
+        latest_end = current_time + timedelta(minutes=self.minutes)
+        return {
+            subject: lease
+            for subject, lease in leases.items()
+            if current_time < lease.until <= latest_end
+        }

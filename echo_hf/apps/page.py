@@ -31,28 +31,28 @@ if TYPE_CHECKING:
     import jinja2
 
 EXTRA = "apps"
-PASSWORDS = "ECHO_HF_PEOPLE"
-SIGNED_IN = "auth"
-NAME = re.compile(r"[\w-]{1,40}")
-LEAST_LETTERS = 8
-ROUTE = "/image/"
-LONGEST_SIDE = 2048
+PASSWORDS_VARIABLE = "ECHO_HF_PEOPLE"
+AUTH = "auth"
+PSEUDONYM = re.compile(r"[\w-]{1,40}")
+MIN_PASSWORD_CHARACTERS = 8
+IMAGE_ROUTE = "/image/"
+MAX_SIDE_PIXELS = 2048
 ASSETS = files(__package__ or "").joinpath("assets")
 FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif")
 # Even markup that slipped into a page could fetch nothing from elsewhere. Gradio's own page needs
 # scripts that stand in it, and builds functions from its templates.
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-ancestors 'self'; "
     "form-action 'self'; base-uri 'self'; object-src 'none'"
 )
-HEADERS = [
-    (b"content-security-policy", POLICY.encode()),
+SECURITY_HEADERS = [
+    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 ]
-LAST_WORDS_S = 2
-WITHOUT_DOCS: Mapping[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": None}
-Address = Callable[[str], str]
+SHUTDOWN_SECONDS = 2
+NO_API_DOCS: Mapping[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": None}
+ImageAddress = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -60,40 +60,44 @@ class AppUsers:
     names: tuple[str, ...] = ()  # pseudonyms; none where everybody may choose one
     passwords: Mapping[str, str] | None = None  # by pseudonym; none where nobody has to sign in
 
-    def admitted(self, name: str) -> str:
-        found = pseudonym(name)
-        if self.names and found not in self.names:
-            raise RunError(f"{found!r} is not on the list: choose one of {', '.join(self.names)}")
-        return found
+    def check_admitted(self, name: str) -> str:
+        name_or_refusal = normalize_pseudonym(name)
+        if self.names and name_or_refusal not in self.names:
+            raise RunError(
+                f"{name_or_refusal!r} is not on the list: choose one of {', '.join(self.names)}"
+            )
+        return name_or_refusal
 
 
-def pseudonym(name: str) -> str:
+def normalize_pseudonym(name: str) -> str:
     """The written form of a pseudonym: a capital makes nobody a second one."""
-    found = unicodedata.normalize("NFKC", name).strip().lower()
-    if not NAME.fullmatch(found):
+    normalized = unicodedata.normalize("NFKC", name).strip().lower()
+    if not PSEUDONYM.fullmatch(normalized):
         raise RunError(
             f"{name[:60]!r} is not a pseudonym: expected 1 to 40 letters, digits, - or _, and "
             "not the name of a person"
         )
-    return found
+    return normalized
 
 
-def people_of(people: Iterable[str]) -> AppUsers:
+def read_users(people: Iterable[str]) -> AppUsers:
     """Reads who may work in an app from the command line."""
     names = tuple(people)
-    if SIGNED_IN not in names:
-        return AppUsers(tuple(dict.fromkeys(map(pseudonym, names))))
+    if AUTH not in names:
+        return AppUsers(tuple(dict.fromkeys(map(normalize_pseudonym, names))))
     if len(names) > 1:
-        raise RunError(f"--people {SIGNED_IN} stands alone: the names are in {PASSWORDS}")
-    pairs = [one.partition(":") for one in os.environ.get(PASSWORDS, "").split()]
-    passwords = {pseudonym(name): password for name, _, password in pairs}
-    short = [name for name, password in passwords.items() if len(password) < LEAST_LETTERS]
+        raise RunError(f"--people {AUTH} stands alone: the names are in {PASSWORDS_VARIABLE}")
+    pairs = [pair.partition(":") for pair in os.environ.get(PASSWORDS_VARIABLE, "").split()]
+    passwords = {normalize_pseudonym(name): password for name, _, password in pairs}
+    short = [
+        name for name, password in passwords.items() if len(password) < MIN_PASSWORD_CHARACTERS
+    ]
     if not passwords or len(passwords) < len(pairs) or short:
         # A password itself is never shown.
         raise RunError(
-            f"{PASSWORDS} names {len(pairs)} people, {len(passwords)} of them distinct, "
+            f"{PASSWORDS_VARIABLE} names {len(pairs)} people, {len(passwords)} of them distinct, "
             f"{len(short)} with a short password: expected 'ada:PASSWORD ben:PASSWORD' in the "
-            f"environment, and passwords of {LEAST_LETTERS} characters or more"
+            f"environment, and passwords of {MIN_PASSWORD_CHARACTERS} characters or more"
         )
     return AppUsers(tuple(passwords), passwords)
 
@@ -109,30 +113,30 @@ def check_reachable(host: str, people: AppUsers, *, anyone: bool) -> None:
     """Refuses to let strangers in by accident."""
     if not is_loopback(host) and not people.passwords and not anyone:
         raise RunError(
-            f"{host!r} can be reached from other machines: give people passwords ({PASSWORDS}="
-            f"'ada:PASSWORD ben:PASSWORD' and --people {SIGNED_IN}), or say --anyone"
+            f"{host!r} can be reached from other machines: give people passwords ({PASSWORDS_VARIABLE}="
+            f"'ada:PASSWORD ben:PASSWORD' and --people {AUTH}), or say --anyone"
         )
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def _load_templates() -> jinja2.Environment:
     import jinja2
 
-    def source(name: str) -> str:
+    def read_template(name: str) -> str:
         # Without what stands between tags: some places on a page keep spaces.
         return "".join(map(str.strip, ASSETS.joinpath(name).read_text("utf-8").splitlines()))
 
-    loader = jinja2.FunctionLoader(source)
+    loader = jinja2.FunctionLoader(read_template)
     return jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
 
 
-def rendered(template: str, **values: Any) -> str:
+def render_page(template: str, **values: Any) -> str:
     """HTML of a template of `assets`; every text from elsewhere is escaped."""
-    return _templates().get_template(template).render(values)
+    return _load_templates().get_template(template).render(values)
 
 
 @dataclass(frozen=True)
-class AskedPage:
+class AppPage:
     """What makes one app's page another than the other's: its files are in `assets`.
 
     `opened` gives a person's page, `acted` does what one asks for and gives the page with the
@@ -142,55 +146,61 @@ class AskedPage:
     title: str
     scripts: tuple[str, ...]
     styles: str
-    opened: Callable[[str], str]
-    acted: Callable[[str, Mapping[str, Any], int], str]
+    open_page: Callable[[str], str]
+    handle_action: Callable[[str, Mapping[str, Any], int], str]
 
-    def blocks(self, people: AppUsers) -> gradio.Blocks:
+    def build_blocks(self, people: AppUsers) -> gradio.Blocks:
         import gradio
 
-        def opened(request: gradio.Request) -> str:
-            return self.shown_to(people, request.username or request.query_params.get("person"))
+        def load_page(request: gradio.Request) -> str:
+            return self.render_for(people, request.username or request.query_params.get("person"))
 
-        def acted(event: gradio.EventData, request: gradio.Request) -> str:
-            said: Mapping[str, Any] = event._data if isinstance(event._data, Mapping) else {}
-            answer = said.get("answer")
+        def submit_action(event: gradio.EventData, request: gradio.Request) -> str:
+            action: Mapping[str, Any] = event._data if isinstance(event._data, Mapping) else {}
+            answer = action.get("answer")
             try:
                 # Who signed in is who they are, whatever the page says.
-                person = people.admitted(str(request.username or said.get("person")))
-                return self.acted(person, said, answer if type(answer) is int else 0)
+                person = people.check_admitted(str(request.username or action.get("person")))
+                return self.handle_action(person, action, answer if type(answer) is int else 0)
             except (EchoError, OSError) as error:  # a full disk is no reason to end
                 raise gradio.Error(str(error), print_exception=False) from None
 
         # Annotations that are text would be looked up among this module's names.
-        opened.__annotations__ = {"request": gradio.Request}
-        acted.__annotations__ = {"event": gradio.EventData, "request": gradio.Request}
+        load_page.__annotations__ = {"request": gradio.Request}
+        submit_action.__annotations__ = {"event": gradio.EventData, "request": gradio.Request}
         with gradio.Blocks(title=self.title, analytics_enabled=False, fill_width=True) as blocks:
-            script = "\n".join(map(self._asset, self.scripts))
+            script = "\n".join(map(self._read_asset, self.scripts))
             html = gradio.HTML(js_on_load=script, apply_default_css=False)
-            quiet = {"show_progress": "hidden", "api_visibility": "private"}
-            blocks.load(opened, outputs=html, **quiet)
+            private_event = {"show_progress": "hidden", "api_visibility": "private"}
+            blocks.load(load_page, outputs=html, **private_event)
             # One at a time: what a person does is worked out from what the log holds by then.
-            html.submit(acted, outputs=html, trigger_mode="multiple", concurrency_limit=1, **quiet)
+            html.submit(
+                submit_action,
+                outputs=html,
+                trigger_mode="multiple",
+                concurrency_limit=1,
+                **private_event,
+            )
         return blocks
 
-    def shown_to(self, people: AppUsers, named: str | None) -> str:
+    def render_for(self, people: AppUsers, name: str | None) -> str:
         problem = ""
         try:
-            if named:
-                return self.opened(people.admitted(named))
+            if name:
+                return self.open_page(people.check_admitted(name))
         except EchoError as error:
             problem = str(error)
-        return rendered("start.jinja", title=self.title, names=people.names, problem=problem)
+        return render_page("start.jinja", title=self.title, names=people.names, problem=problem)
 
-    def css(self) -> str:
-        return self._asset(self.styles)
+    def read_styles(self) -> str:
+        return self._read_asset(self.styles)
 
-    def _asset(self, name: str) -> str:
+    def _read_asset(self, name: str) -> str:
         return ASSETS.joinpath(name).read_text("utf-8")
 
 
 @dataclass(frozen=True)
-class ShownImages:
+class ServedImages:
     """Some images of a run, each under a name that nobody can guess, and another at each start."""
 
     images: ImageStore
@@ -198,120 +208,123 @@ class ShownImages:
     digests: dict[str, str] = field(default_factory=dict, repr=False)
 
     def admit(self, digests: Iterable[str]) -> None:
-        self.digests.update((self._name(digest), digest) for digest in digests)
+        self.digests.update((self._hash_name(digest), digest) for digest in digests)
 
-    def address(self, digest: str) -> str:
-        return ROUTE + self._name(digest)
+    def get_address(self, digest: str) -> str:
+        return IMAGE_ROUTE + self._hash_name(digest)
 
-    def png(self, name: str) -> bytes | None:
+    def encode_png(self, name: str) -> bytes | None:
         digest = self.digests.get(name)
-        return None if digest is None else packed(self.images.open(digest))
+        return None if digest is None else encode_as_png(self.images.open(digest))
 
-    def _name(self, digest: str) -> str:
+    def _hash_name(self, digest: str) -> str:
         return hmac.new(self.secret, digest.encode(), hashlib.sha256).hexdigest()[:32]
 
 
-def packed(data: bytes) -> bytes:
+def encode_as_png(data: bytes) -> bytes:
     """An image packed anew, without whatever else its file held."""
     image = load_rgb(data)
-    image.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
-    sink = io.BytesIO()
-    image.save(sink, "PNG", compress_level=1)
-    return sink.getvalue()
+    image.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", compress_level=1)
+    return buffer.getvalue()
 
 
-class Place(NamedTuple):
+class ServerAddress(NamedTuple):
     host: str = "127.0.0.1"
     port: int = 7860
 
 
-def check_installed(part: str) -> None:
+def check_apps_installed(part: str) -> None:
     """Says what to install before anything is read."""
     if find_spec("gradio") is None:
         raise MissingExtraError(part, EXTRA)
 
 
 def serve(
-    page: AskedPage,
-    images: ShownImages,
+    page: AppPage,
+    images: ServedImages,
     *,
-    place: Place,
+    place: ServerAddress,
     people: Iterable[str],
     anyone: bool,
     ready: Callable[[str], None],
 ) -> None:
-    admitted = people_of(people)
-    check_reachable(place.host, admitted, anyone=anyone)
+    users = read_users(people)
+    check_reachable(place.host, users, anyone=anyone)
     os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # read when gradio is imported
     import gradio
     import uvicorn
 
-    with listening(place) as taken:
-        host, port = taken.getsockname()[:2]
+    with open_socket(place) as server_socket:
+        host, port = server_socket.getsockname()[:2]
         app = gradio.mount_gradio_app(
-            application(images, place.host),
-            page.blocks(admitted),
+            make_application(images, place.host),
+            page.build_blocks(users),
             path="/",
             server_name=place.host,
             server_port=port,
-            auth=list((admitted.passwords or {}).items()) or None,
+            auth=list((users.passwords or {}).items()) or None,
             footer_links=[],
             run_history=False,
             ssr_mode=False,
             show_error=True,
             max_file_size=1,
-            app_kwargs=WITHOUT_DOCS,
-            css=page.css(),
+            app_kwargs=NO_API_DOCS,
+            css=page.read_styles(),
             theme=gradio.themes.Base(font=FONTS, font_mono=FONTS),
         )
         ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
         config = uvicorn.Config(
-            app, log_level="warning", timeout_graceful_shutdown=LAST_WORDS_S, server_header=False
+            app,
+            log_level="warning",
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            server_header=False,
         )
-        uvicorn.Server(config).run(sockets=[taken])
+        uvicorn.Server(config).run(sockets=[server_socket])
 
 
-def application(images: ShownImages, host: str) -> fastapi.FastAPI:
+def make_application(images: ServedImages, host: str) -> fastapi.FastAPI:
     import fastapi
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-    app = fastapi.FastAPI(**WITHOUT_DOCS)
+    app = fastapi.FastAPI(**NO_API_DOCS)
     if is_loopback(host) and ":" not in host:
         # A website whose name was pointed at this machine is not asked in by its visitors.
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=["localhost", "127.0.0.1", host])
-    app.add_middleware(_Limited)
+    app.add_middleware(_HeadersMiddleware)
 
-    def image(name: str) -> fastapi.Response:
+    def serve_image(name: str) -> fastapi.Response:
         data = None
         with suppress(ImageError):
-            data = images.png(name)
+            data = images.encode_png(name)
         if data is None:
             return fastapi.Response("no such image", 404, media_type="text/plain")
-        kept = {"Cache-Control": "private, max-age=86400"}
-        return fastapi.Response(data, media_type="image/png", headers=kept)
+        cache_headers = {"Cache-Control": "private, max-age=86400"}
+        return fastapi.Response(data, media_type="image/png", headers=cache_headers)
 
     # Annotations that are text would be looked up among this module's names.
-    image.__annotations__ = {"name": str}
-    app.add_api_route(ROUTE + "{name}", image)
+    serve_image.__annotations__ = {"name": str}
+    app.add_api_route(IMAGE_ROUTE + "{name}", serve_image)
     return app
 
 
-class _Limited:
+class _HeadersMiddleware:
     """Adds `HEADERS` to each answer, and lets streams of events pass as they come."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        async def limited(message: Any) -> None:
+        async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *HEADERS]}
+                message = {**message, "headers": [*message.get("headers", ()), *SECURITY_HEADERS]}
             await send(message)
 
-        await self.app(scope, receive, limited)
+        await self.app(scope, receive, send_with_headers)
 
 
-def listening(place: Place) -> socket.socket:
+def open_socket(place: ServerAddress) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
         return socket.create_server((place.host, place.port), family=family)

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import held, replaced_file
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES
-from echo_hf.apps.events import EVENTS_FILE, UNDO, Event, EventLog, by_person, standing
-from echo_hf.apps.page import Address, AskedPage, Place, ShownImages, rendered, serve
+from echo_hf.apps.events import EVENTS_FILE, UNDO, Event, EventLog, drop_undone, latest_by_person
+from echo_hf.apps.page import AppPage, ImageAddress, ServedImages, ServerAddress, render_page, serve
 from echo_hf.config.evaluation import Evaluated
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError, ScoreError, unknown
@@ -32,24 +32,24 @@ from echo_hf.judging.run_tables import RunTables, read_run, read_table
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import LeftOut, NotRanked, Reason
-from echo_hf.scores.human_corrected import EXPECTED_SPREAD, human_corrected, ranked_needed
+from echo_hf.scores.human_corrected import EXPECTED_SPREAD, compute_ranked_needed, human_corrected
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks, benchmark_of, load_evaluation
 from echo_hf.tables import HUMAN, OUTPUTS
 
-MOST_KEYS = 8
-DRAW = 100
-LOCK = ".human.lock"
-LONGEST_WAIT_S = 60
-LEAST_OUTPUTS = 2
+MAX_LETTER_KEYS = 8
+DEFAULT_DRAW = 100
+LOCK_FILE = ".human.lock"
+MAX_LOCK_SECONDS = 60
+MIN_OUTPUTS = 2
 APP = "rank"
 RANK = "rank"
 OPEN = "open"
 
 
 @dataclass(frozen=True, slots=True)
-class ShownOutput:
+class HiddenOutput:
     system: str
     output: str
 
@@ -57,18 +57,18 @@ class ShownOutput:
 @dataclass(frozen=True, slots=True)
 class RankedSample:
     task: Task
-    outputs: tuple[ShownOutput, ...]
+    outputs: tuple[HiddenOutput, ...]
 
 
 @dataclass(frozen=True)
-class Draw:
+class RankingDraw:
     samples: tuple[RankedSample, ...]
-    known: Mapping[str, RankedSample]
+    samples_by_id: Mapping[str, RankedSample]
     seed: int
     left_out: Mapping[Reason, int]
 
 
-def drawn_samples(
+def draw_samples(
     outputs: pa.Table,
     benchmark: Tasks,
     images: ImageStore,
@@ -76,41 +76,43 @@ def drawn_samples(
     draw: Callable[[str, int], int],
     seed: int,
     splits: Collection[str],
-) -> Draw:
+) -> RankingDraw:
     """Draws samples of which at least two systems have made an image, as many as `draw` says.
 
     It is asked with each split, and with how many such samples the split has.
     """
-    there = outputs_to_rate(outputs, benchmark)
-    left_out: Counter[Reason] = Counter(there.left_out)
-    every: list[RankedSample] = []
-    for task in there.tasks:
-        rows = there.outputs.get(task.sample_id, ())
-        made = [ShownOutput(row["system"], row["image"]) for row in rows]
-        shown = tuple(one for one in made if images.path(one.output).exists())
-        left_out[NotRanked.LOST_IMAGE] += len(made) - len(shown)
-        every.append(RankedSample(task, shown))
+    to_rate = outputs_to_rate(outputs, benchmark)
+    left_out: Counter[Reason] = Counter(to_rate.left_out)
+    candidates: list[RankedSample] = []
+    for task in to_rate.tasks:
+        rows = to_rate.outputs.get(task.sample_id, ())
+        outputs_with_image = [HiddenOutput(row["system"], row["image"]) for row in rows]
+        existing = tuple(
+            output for output in outputs_with_image if images.path(output.output).exists()
+        )
+        left_out[NotRanked.LOST_IMAGE] += len(outputs_with_image) - len(existing)
+        candidates.append(RankedSample(task, existing))
     samples: list[RankedSample] = []
     for split in splits:
-        some = [one for one in every if one.task.split == split]
-        enough = [one for one in some if len(one.outputs) >= LEAST_OUTPUTS]
-        order = sorted(enough, key=lambda one: _digest(seed, one.task.sample_id))
-        first = order[: draw(split, len(enough))]
-        left_out[NotRanked.FEW_OUTPUTS] += len(some) - len(enough)
-        left_out[NotRanked.NOT_DRAWN] += len(enough) - len(first)
-        samples += first
-    known = {one.task.sample_id: one for one in every if one.outputs}
+        of_split = [sample for sample in candidates if sample.task.split == split]
+        rankable = [sample for sample in of_split if len(sample.outputs) >= MIN_OUTPUTS]
+        order = sorted(rankable, key=lambda sample: _digest(seed, sample.task.sample_id))
+        drawn_first = order[: draw(split, len(rankable))]
+        left_out[NotRanked.FEW_OUTPUTS] += len(of_split) - len(rankable)
+        left_out[NotRanked.NOT_DRAWN] += len(rankable) - len(drawn_first)
+        samples += drawn_first
+    samples_by_id = {sample.task.sample_id: sample for sample in candidates if sample.outputs}
     counts = {reason: count for reason, count in left_out.items() if count}
-    return Draw(tuple(samples), known, seed, Counter(counts))
+    return RankingDraw(tuple(samples), samples_by_id, seed, Counter(counts))
 
 
-def shuffled(sample: RankedSample, person: str, seed: int) -> tuple[ShownOutput, ...]:
+def shuffle_outputs(sample: RankedSample, person: str, seed: int) -> tuple[HiddenOutput, ...]:
     """The images of a sample in the order in which a person sees them."""
 
-    def place(one: ShownOutput) -> str:
-        return _digest(seed, person, sample.task.sample_id, one.system)
+    def get_sort_key(output: HiddenOutput) -> str:
+        return _digest(seed, person, sample.task.sample_id, output.system)
 
-    return tuple(sorted(sample.outputs, key=place))
+    return tuple(sorted(sample.outputs, key=get_sort_key))
 
 
 def _digest(*parts: object) -> str:
@@ -118,7 +120,7 @@ def _digest(*parts: object) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class SampleRanking:
     """Ranks of the images of one sample, by their place on the page."""
 
     ranks: tuple[int | None, ...]
@@ -136,86 +138,104 @@ class Ranking:
     @property
     def is_complete(self) -> bool:
         ranks = enumerate(self.ranks)
-        return self.impossible or all(rank or at in self.barred for at, rank in ranks)
+        return self.impossible or all(rank or item in self.barred for item, rank in ranks)
 
     @property
-    def places(self) -> tuple[int | None, ...]:
+    def compact_ranks(self) -> tuple[int | None, ...]:
         """What is written down: ranks without gaps, null where an image cannot be ranked."""
-        there = sorted({rank for rank in self.ranks if rank is not None and not self.impossible})
-        known = {rank: place for place, rank in enumerate(there, 1)}
-        return tuple(None if rank is None else known.get(rank) for rank in self.ranks)
+        ranks_in_use = sorted(
+            {rank for rank in self.ranks if rank is not None and not self.impossible}
+        )
+        compact_rank = {rank: compact for compact, rank in enumerate(ranks_in_use, 1)}
+        return tuple(None if rank is None else compact_rank.get(rank) for rank in self.ranks)
 
-    def place(self, item: int, rank: int | None) -> Ranking:
+    def place(self, item: int, rank: int | None) -> SampleRanking:
         """Gives an image a rank, or none; it ties with those that have it already."""
         ranks = (*self.ranks[:item], rank, *self.ranks[item + 1 :])
-        return Ranking(ranks, self.barred - {item})
+        return SampleRanking(ranks, self.barred - {item})
 
-    def insert(self, item: int, rank: int) -> Ranking:
+    def insert(self, item: int, rank: int) -> SampleRanking:
         """Gives an image a rank of its own; those in the way move one down."""
-        others = {at: one for at, one in enumerate(self.ranks) if one is not None and at != item}
-        taken, end = set(others.values()), rank
-        while end in taken:
-            end += 1
-        if end > len(self.ranks):
-            closed = {one: place for place, one in enumerate(sorted(taken), 1)}
-            rank = 1 + sum(one < rank for one in taken)
-            others, end = {at: closed[one] for at, one in others.items()}, len(self.ranks)
-        moved = {at: one + (rank <= one < end) for at, one in others.items()} | {item: rank}
-        ranks = tuple(moved.get(at) for at in range(len(self.ranks)))
-        return Ranking(ranks, self.barred - set(moved))
+        other_ranks = {
+            at: other_rank
+            for at, other_rank in enumerate(self.ranks)
+            if other_rank is not None and at != item
+        }
+        ranks_taken, first_free = set(other_ranks.values()), rank
+        while first_free in ranks_taken:
+            first_free += 1
+        if first_free > len(self.ranks):
+            without_gaps = {
+                other_rank: place for place, other_rank in enumerate(sorted(ranks_taken), 1)
+            }
+            rank = 1 + sum(other_rank < rank for other_rank in ranks_taken)
+            other_ranks, first_free = (
+                {at: without_gaps[other_rank] for at, other_rank in other_ranks.items()},
+                len(self.ranks),
+            )
+        moved_ranks = {
+            at: other_rank + (rank <= other_rank < first_free)
+            for at, other_rank in other_ranks.items()
+        } | {item: rank}
+        ranks = tuple(moved_ranks.get(position) for position in range(len(self.ranks)))
+        return SampleRanking(ranks, self.barred - set(moved_ranks))
 
-    def better(self, item: int) -> Ranking:
+    def move_up(self, item: int) -> SampleRanking:
         """Moves an image one rank up; one without a rank gets the first that nobody has."""
         rank = self.ranks[item]
-        return self.place(item, min(self._free()) if rank is None else max(rank - 1, 1))
+        return self.place(item, min(self._unused_ranks()) if rank is None else max(rank - 1, 1))
 
-    def worse(self, item: int) -> Ranking:
+    def move_down(self, item: int) -> SampleRanking:
         """Moves an image one rank down; one without a rank gets the last that nobody has."""
         rank, last = self.ranks[item], len(self.ranks)
-        return self.place(item, max(self._free()) if rank is None else min(rank + 1, last))
+        return self.place(item, max(self._unused_ranks()) if rank is None else min(rank + 1, last))
 
-    def clear(self, item: int) -> Ranking:
+    def clear(self, item: int) -> SampleRanking:
         return self.place(item, None)
 
-    def bar(self, item: int) -> Ranking:
+    def bar(self, item: int) -> SampleRanking:
         """Says that an image cannot be ranked, or that it can after all."""
         if item in self.barred:
             return replace(self, barred=self.barred - {item})
         return replace(self.place(item, None), barred=self.barred | {item})
 
-    def give_up(self) -> Ranking:
+    def give_up(self) -> SampleRanking:
         """Says that none of the images can be ranked, or that they can after all."""
         return replace(self, impossible=not self.impossible)
 
-    def _free(self) -> set[int]:
-        return set(range(1, len(self.ranks) + 1)) - {one for one in self.ranks if one is not None}
+    def _unused_ranks(self) -> set[int]:
+        return set(range(1, len(self.ranks) + 1)) - {
+            rank for rank in self.ranks if rank is not None
+        }
 
 
 # What a page may ask for with an image and a rank, and with an image alone.
-RANKED = ("place", "insert")
-IMAGE = ("better", "worse", "clear", "bar")
+ACTIONS_WITH_RANK = ("place", "insert")
+ACTIONS_ON_IMAGE = ("better", "worse", "clear", "bar")
 
 
-def changed(ranking: Ranking, kind: object, item: object, rank: object) -> Ranking | None:
+def apply_ranking_action(
+    ranking: SampleRanking, kind: object, item: object, rank: object
+) -> SampleRanking | None:
     """The ranking after what a page asks for, null for what none can ask."""
     count = len(ranking.ranks)
     if kind == "impossible":
         return ranking.give_up()
     if not isinstance(kind, str) or type(item) is not int or not 0 <= item < count:
         return None
-    found: Ranking | None = None
-    if kind in IMAGE:
-        found = getattr(ranking, kind)(item)
-    elif kind in RANKED and type(rank) is int and 1 <= rank <= count:
-        found = getattr(ranking, kind)(item, rank)
-    return found
+    changed_ranking: SampleRanking | None = None
+    if kind in ACTIONS_ON_IMAGE:
+        changed_ranking = getattr(ranking, kind)(item)
+    elif kind in ACTIONS_WITH_RANK and type(rank) is int and 1 <= rank <= count:
+        changed_ranking = getattr(ranking, kind)(item, rank)
+    return changed_ranking
 
 
 @dataclass(frozen=True)
-class View:
+class RankingPage:
     """What one person sees, made of what that person did."""
 
-    draw: Draw
+    draw: RankingDraw
     person: str
     events: Sequence[Event]
 
@@ -226,9 +246,13 @@ class View:
     @cached_property
     def number(self) -> int:
         """Of the sample that was opened or ranked last, from 1."""
-        numbers = {one.task.sample_id: at for at, one in enumerate(self.draw.samples, 1)}
-        known = (numbers[one.subject] for one in reversed(self.events) if one.subject in numbers)
-        return next(known, 1)
+        numbers = {
+            sample.task.sample_id: number for number, sample in enumerate(self.draw.samples, 1)
+        }
+        opened_numbers = (
+            numbers[event.subject] for event in reversed(self.events) if event.subject in numbers
+        )
+        return next(opened_numbers, 1)
 
     @property
     def sample(self) -> RankedSample:
@@ -236,54 +260,64 @@ class View:
 
     @cached_property
     def actions(self) -> tuple[Event, ...]:
-        return tuple(one for one in standing(self.events) if one.action == RANK)
+        return tuple(event for event in drop_undone(self.events) if event.action == RANK)
 
     @property
     def saved(self) -> datetime | None:
-        return next((one.at for one in reversed(self.events) if one.action != OPEN), None)
+        return next((event.at for event in reversed(self.events) if event.action != OPEN), None)
 
     @cached_property
     def rankings(self) -> Mapping[str, Event]:
         """The last ranking of each sample that has the very images that were ranked."""
         last = {event.subject: event for event in self.actions}
-        samples = {one.task.sample_id: one for one in self.draw.samples}
-        return {name: last[name] for name in last.keys() & samples if _is_of(last[name], samples)}
+        samples = {sample.task.sample_id: sample for sample in self.draw.samples}
+        return {
+            name: last[name]
+            for name in last.keys() & samples
+            if _is_about_sample(last[name], samples)
+        }
 
     @property
-    def ranking(self) -> Ranking:
+    def ranking(self) -> SampleRanking:
         event = self.rankings.get(self.sample.task.sample_id)
-        empty = Ranking((None,) * len(self.sample.outputs))
-        return empty if event is None else Ranking.from_json(event.payload)
+        empty = SampleRanking((None,) * len(self.sample.outputs))
+        return empty if event is None else SampleRanking.from_json(event.payload)
 
     @property
-    def outputs(self) -> tuple[ShownOutput, ...]:
+    def outputs(self) -> tuple[HiddenOutput, ...]:
         event = self.rankings.get(self.sample.task.sample_id)
         if event is None:
-            return shuffled(self.sample, self.person, self.draw.seed)
-        return tuple(ShownOutput(*one) for one in event.payload["shown"])
+            return shuffle_outputs(self.sample, self.person, self.draw.seed)
+        return tuple(
+            HiddenOutput(*system_and_output) for system_and_output in event.payload["shown"]
+        )
 
     @cached_property
-    def finished(self) -> Mapping[str, Ranking]:
-        found = {name: Ranking.from_json(one.payload) for name, one in self.rankings.items()}
-        return {name: ranking for name, ranking in found.items() if ranking.is_complete}
+    def finished(self) -> Mapping[str, SampleRanking]:
+        rankings = {
+            name: SampleRanking.from_json(event.payload) for name, event in self.rankings.items()
+        }
+        return {name: ranking for name, ranking in rankings.items() if ranking.is_complete}
 
     @property
     def next(self) -> RankedSample:
         """The next sample that is not ranked; else simply the next."""
         samples = self.draw.samples
         order = [*samples[self.number :], *samples[: self.number - 1]]
-        left = (one for one in order if one.task.sample_id not in self.finished)
-        return next(left, samples[min(self.number, self.total - 1)])
+        unfinished = (sample for sample in order if sample.task.sample_id not in self.finished)
+        return next(unfinished, samples[min(self.number, self.total - 1)])
 
 
-def _is_of(event: Event, samples: Mapping[str, RankedSample]) -> bool:
+def _is_about_sample(event: Event, samples: Mapping[str, RankedSample]) -> bool:
     sample, payload = samples[event.subject], event.payload
-    shown = {ShownOutput(*one) for one in payload["shown"]}
-    return payload["sample_digest"] == sample.task.sample_digest and shown == set(sample.outputs)
+    shown_outputs = {HiddenOutput(*system_and_output) for system_and_output in payload["shown"]}
+    return payload["sample_digest"] == sample.task.sample_digest and shown_outputs == set(
+        sample.outputs
+    )
 
 
 @dataclass(frozen=True)
-class HumanTable:
+class RankingTotals:
     path: Path
     rankings: int
     kept: int
@@ -291,88 +325,105 @@ class HumanTable:
 
 
 @dataclass(frozen=True)
-class Ranker:
+class RankingApp:
     root: Path
-    draw: Draw
+    draw: RankingDraw
     basis: Mapping[str, str] = field(default_factory=dict)  # of a proposed draw, by split
 
     @property
     def log(self) -> EventLog:
         return EventLog(self.root / EVENTS_FILE)
 
-    def view(self, person: str) -> View:
-        return View(self.draw, person, self.log.events(APP, person=person))
+    def build_page(self, person: str) -> RankingPage:
+        return RankingPage(self.draw, person, self.log.read_events(APP, person=person))
 
-    def act(self, person: str, action: Mapping[str, Any]) -> tuple[View, bool]:
+    def act(self, person: str, action: Mapping[str, Any]) -> tuple[RankingPage, bool]:
         """Does what a page asks for; what it shows then, and whether the table changes."""
-        now, kind = self.view(person), action.get("kind")
-        subject = now.sample.task.sample_id
+        current, kind = self.build_page(person), action.get("kind")
+        subject = current.sample.task.sample_id
         if action.get("subject") == subject:
             if kind in ("next", "back"):
-                before = self.draw.samples[max(now.number - 2, 0)]
-                opened = now.next if kind == "next" else before
-                self.log.append(APP, opened.task.sample_id, person, OPEN)
-            elif kind == "undo" and now.actions:
-                self.log.undo(now.actions[-1].id, person)
+                previous = self.draw.samples[max(current.number - 2, 0)]
+                next_sample = current.next if kind == "next" else previous
+                self.log.append(APP, next_sample.task.sample_id, person, OPEN)
+            elif kind == "undo" and current.actions:
+                self.log.undo(current.actions[-1].id, person)
             else:
-                ranking = changed(now.ranking, kind, action.get("item"), action.get("rank"))
-                if ranking is not None and ranking != now.ranking:
+                ranking = apply_ranking_action(
+                    current.ranking, kind, action.get("item"), action.get("rank")
+                )
+                if ranking is not None and ranking != current.ranking:
                     payload = {
-                        "shown": [[one.system, one.output] for one in now.outputs],
-                        "sample_digest": now.sample.task.sample_digest,
+                        "shown": [[output.system, output.output] for output in current.outputs],
+                        "sample_digest": current.sample.task.sample_digest,
                         **ranking.as_json(),
                     }
-                    seen = (one.id for one in reversed(now.events) if one.subject == subject)
-                    self.log.append(APP, subject, person, RANK, payload, next(seen, None))
-        view = self.view(person)
-        return view, view.finished != now.finished
+                    previous_events = (
+                        event.id for event in reversed(current.events) if event.subject == subject
+                    )
+                    self.log.append(
+                        APP, subject, person, RANK, payload, next(previous_events, None)
+                    )
+        updated = self.build_page(person)
+        return updated, updated.finished != current.finished
 
-    def write(self) -> HumanTable:
+    def write(self) -> RankingTotals:
         """Makes the table anew: a killed server may not have written all of it."""
-        root, known = self.root, self.draw.known
-        events = [event for event in self.log.events(APP) if event.action in (RANK, UNDO)]
+        root, samples_by_id = self.root, self.draw.samples_by_id
+        events = [event for event in self.log.read_events(APP) if event.action in (RANK, UNDO)]
         left_out: Counter[Reason] = Counter()
         rows: list[dict[str, Any]] = []
-        for (subject, person), event in sorted(by_person(events).items()):
-            ranking, sample = Ranking.from_json(event.payload), known.get(subject)
+        for (subject, person), event in sorted(latest_by_person(events).items()):
+            ranking, sample = SampleRanking.from_json(event.payload), samples_by_id.get(subject)
             if not ranking.is_complete:
                 continue
             # Outputs that are still there, of the sample as it was ranked.
-            same = sample and sample.task.sample_digest == event.payload["sample_digest"]
-            there = {one.system: one.output for one in sample.outputs} if sample and same else {}
-            for (system, output), rank in zip(event.payload["shown"], ranking.places, strict=True):
-                if there.get(system) != output:
+            is_same_sample = sample and sample.task.sample_digest == event.payload["sample_digest"]
+            existing = (
+                {output.system: output.output for output in sample.outputs}
+                if sample and is_same_sample
+                else {}
+            )
+            for (system, output), rank in zip(
+                event.payload["shown"], ranking.compact_ranks, strict=True
+            ):
+                if existing.get(system) != output:
                     left_out[LeftOut.OTHER_OUTPUT] += 1
                     continue
                 key = {"sample_id": subject, "rater": person, "system": system}
                 rows.append({**key, "rank": rank, "cannot_rank": rank is None})
         rankings = len({(row["sample_id"], row["rater"]) for row in rows})
-        ours = {(event.subject, event.person) for event in events if event.action == RANK}
+        ranked_here = {(event.subject, event.person) for event in events if event.action == RANK}
         path = root / f"{HUMAN.name}.parquet"
         busy = RunError(
-            f"another process has held {str(root / LOCK)!r} for {LONGEST_WAIT_S} s: end it, and "
+            f"another process has held {str(root / LOCK_FILE)!r} for {MAX_LOCK_SECONDS} s: end it, and "
             "rank again"
         )
-        with held(root / LOCK, busy, LONGEST_WAIT_S):
-            before = read_table(root, HUMAN)
-            others = [] if before is None else before.to_pylist()
-            others = [row for row in others if (row["sample_id"], row["rater"]) not in ours]
-            every = sorted([*others, *rows], key=lambda row: [str(row[name]) for name in HUMAN.key])
-            table = pa.Table.from_pylist(every, HUMAN.schema)
-            if table != before and (every or before is not None):
+        with held(root / LOCK_FILE, busy, MAX_LOCK_SECONDS):
+            previous_table = read_table(root, HUMAN)
+            others = [] if previous_table is None else previous_table.to_pylist()
+            others = [row for row in others if (row["sample_id"], row["rater"]) not in ranked_here]
+            all_rows = sorted(
+                [*others, *rows], key=lambda row: [str(row[name]) for name in HUMAN.key]
+            )
+            table = pa.Table.from_pylist(all_rows, HUMAN.schema)
+            if table != previous_table and (all_rows or previous_table is not None):
                 with replaced_file(path) as partial:
                     pq.write_table(table, partial)
-        return HumanTable(path, rankings, len(others), dict(left_out))
+        return RankingTotals(path, rankings, len(others), dict(left_out))
 
 
-def board(view: View, address: Address, answer: int = 0) -> str:
+def render_ranking_page(view: RankingPage, address: ImageAddress, request_number: int = 0) -> str:
     """The page of a person who ranks: texts of posts are escaped, no system is named."""
     count, alphabet = len(view.outputs), string.ascii_uppercase
-    letters = [alphabet[at % 26] + (str(at // 26 + 1) if at >= 26 else "") for at in range(count)]
+    letters = [
+        alphabet[position % 26] + (str(position // 26 + 1) if position >= 26 else "")
+        for position in range(count)
+    ]
     columns = count if count < 4 else -(-count // 2)
     digits = min(count, 9)
     hints = {
-        f"A to {letters[min(count, MOST_KEYS) - 1]}": "choose an image",
+        f"A to {letters[min(count, MAX_LETTER_KEYS) - 1]}": "choose an image",
         f"1 to {digits}": "its rank; the same number is a tie",
         f"Shift and 1 to {digits}": "insert there",
         "↑ ↓": "a rank better, worse",
@@ -385,11 +436,11 @@ def board(view: View, address: Address, answer: int = 0) -> str:
         "Enter": "next",
         "P": "back",
     }
-    return rendered(
+    return render_page(
         "rank.jinja",
         view=view,
         address=address,
-        answer=answer,
+        answer=request_number,
         letters=letters,
         columns=columns,
         rows=-(-count // columns),
@@ -397,15 +448,15 @@ def board(view: View, address: Address, answer: int = 0) -> str:
     )
 
 
-def ranks_of(
+def open_ranking(
     config: Evaluated | Path | str,
     *,
     runs: Path | str | None = None,
-    draw: int = DRAW,
+    draw: int = DEFAULT_DRAW,
     width: float | None = None,
     seed: int = 0,
     splits: Collection[str] = (),
-) -> Ranker:
+) -> RankingApp:
     """What people rank: of each split `draw` samples, or as many as intervals of ±`width` need."""
     for name in splits:
         if name not in BENCHMARKS:
@@ -420,68 +471,72 @@ def ranks_of(
             "outputs.parquet there"
         )
     tasks = benchmark.tasks(folder.images)
-    wanted = [name for name in BENCHMARKS if not splits or name in splits]
+    chosen_splits = [name for name in BENCHMARKS if not splits or name in splits]
     basis: dict[str, str] = {}
-    known = None if width is None else read_run(benchmark, folder)
+    run_tables = None if width is None else read_run(benchmark, folder)
 
-    def count(split: str, samples: int) -> int:
-        if width is None or known is None:
+    def count_to_draw(split: str, samples: int) -> int:
+        if width is None or run_tables is None:
             return draw
-        needed, why = _needed(known, split, samples, width)
-        basis[split] = f" for an interval of ±{width:g}, {why}"
+        needed, basis_text = _estimate_needed(run_tables, split, samples, width)
+        basis[split] = f" for an interval of ±{width:g}, {basis_text}"
         return needed
 
-    there = drawn_samples(outputs, tasks, folder.images, draw=count, seed=seed, splits=wanted)
-    if not there.samples:
-        why = ", ".join(f"{count} {reason}" for reason, count in there.left_out.items())
+    ranking_draw = draw_samples(
+        outputs, tasks, folder.images, draw=count_to_draw, seed=seed, splits=chosen_splits
+    )
+    if not ranking_draw.samples:
+        left_out_text = ", ".join(
+            f"{count} {reason}" for reason, count in ranking_draw.left_out.items()
+        )
         raise RunError(
-            f"no sample in {str(folder.root)!r} has images by two systems ({why or 'no outputs'})"
+            f"no sample in {str(folder.root)!r} has images by two systems ({left_out_text or 'no outputs'})"
             ": run `echo-hf generate`"
         )
-    return Ranker(folder.root, there, basis)
+    return RankingApp(folder.root, ranking_draw, basis)
 
 
-def _needed(run: RunTables, split: str, samples: int, width: float) -> tuple[int, str]:
+def _estimate_needed(run: RunTables, split: str, samples: int, width: float) -> tuple[int, str]:
     """How many samples people have to rank, those ranked included, and what that rests on."""
     tables = (run.ratings, run.outputs, run.human)
     ratings, outputs, human = (run.of_split(table, split) for table in tables)
     if ratings and human:
         with suppress(ScoreError):  # too few are ranked, or none of them is rated
-            found = human_corrected(read_ratings(ratings, outputs), human)
-            if (needed := found.n_for(width)) is not None:
-                return needed, f"from the {found.ranked} that people ranked"
-    needed = ranked_needed(width, samples)
+            corrected = human_corrected(read_ratings(ratings, outputs), human)
+            if (needed := corrected.n_for(width)) is not None:
+                return needed, f"from the {corrected.ranked} that people ranked"
+    needed = compute_ranked_needed(width, samples)
     if samples < FEWEST_SAMPLES:
         return needed, f"which takes {FEWEST_SAMPLES} samples at least"
     return needed, f"from a spread of {EXPECTED_SPREAD} in other ratings"
 
 
 def rank(
-    ranker: Ranker,
+    app: RankingApp,
     *,
-    place: Place,
+    place: ServerAddress,
     people: Iterable[str] = (),
     anyone: bool = False,
     ready: Callable[[str], None],
 ) -> None:
     """Serves the page until it is stopped; whole ranks are in `human.parquet` at once."""
-    images = ShownImages(RunFolder(ranker.root).images)
-    for sample in ranker.draw.samples:
-        images.admit(one.output for one in sample.outputs)
-        images.admit(one.sha256 for one in sample.task.inputs)
+    images = ServedImages(RunFolder(app.root).images)
+    for sample in app.draw.samples:
+        images.admit(output.output for output in sample.outputs)
+        images.admit(image.sha256 for image in sample.task.inputs)
 
-    def opened(person: str) -> str:
-        return board(ranker.view(person), images.address)
+    def open_page(person: str) -> str:
+        return render_ranking_page(app.build_page(person), images.get_address)
 
-    def acted(person: str, said: Mapping[str, Any], answer: int) -> str:
-        view, table_changes = ranker.act(person, said)
+    def handle_action(person: str, action: Mapping[str, Any], request_number: int) -> str:
+        view, table_changes = app.act(person, action)
         if table_changes:
-            ranker.write()
-        return board(view, images.address, answer)
+            app.write()
+        return render_ranking_page(view, images.get_address, request_number)
 
-    page = AskedPage("Rank images", ("rank.js",), "rank.css", opened, acted)
-    ranker.write()
+    page = AppPage("Rank images", ("rank.js",), "rank.css", open_page, handle_action)
+    app.write()
     try:
         serve(page, images, place=place, people=people, anyone=anyone, ready=ready)
     finally:
-        ranker.write()
+        app.write()

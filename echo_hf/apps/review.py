@@ -15,8 +15,16 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from echo_hf._infra.atomic import complete, held
-from echo_hf.apps.events import EVENTS_FILE, Event, EventLog, Lease, Leases, decisions, standing
-from echo_hf.apps.page import Address, AskedPage, Place, ShownImages, rendered, serve
+from echo_hf.apps.events import (
+    EVENTS_FILE,
+    Event,
+    EventLog,
+    SampleLease,
+    SampleLeases,
+    drop_undone,
+    latest_decisions,
+)
+from echo_hf.apps.page import AppPage, ImageAddress, ServedImages, ServerAddress, render_page, serve
 from echo_hf.builder.build import opened
 from echo_hf.builder.review import (
     Case,
@@ -51,77 +59,81 @@ from echo_hf.samples.held_boxes import HeldBoxes
 
 APP = "review"
 OPEN = "open"
-LOCK = ".review-log.lock"
-LONGEST_WAIT_S = 60
+LOCK_FILE = ".review-log.lock"
+MAX_LOCK_SECONDS = 60
 # What an event keeps of a decision; who and when stand in the event itself.
-PAYLOAD = ("id", "sample_digest", "reasons", "doubts", "pictures", "note", "changes")
+PAYLOAD_FIELDS = ("id", "sample_digest", "reasons", "doubts", "pictures", "note", "changes")
 ACTIONS = ("keep", "remove", "flag", "edit")
 SETTLED = ("keep", "remove")
 
 
-def payload_of(decision: Decision) -> dict[str, object]:
-    return decision.model_dump(mode="json", include=set(PAYLOAD))
+def build_payload(decision: Decision) -> dict[str, object]:
+    return decision.model_dump(mode="json", include=set(PAYLOAD_FIELDS))
 
 
-def without_opening(events: Iterable[Event]) -> list[Event]:
-    return [one for one in events if one.action != OPEN]
+def drop_open_events(events: Iterable[Event]) -> list[Event]:
+    return [event for event in events if event.action != OPEN]
 
 
-def conflict_of(events: Iterable[Event]) -> tuple[Event, ...]:
+def find_conflict(events: Iterable[Event]) -> tuple[Event, ...]:
     """Decisions about one sample that contradict each other."""
-    found = next(iter(decisions(events).values()), ())
+    decision_events = next(iter(latest_decisions(events).values()), ())
     # Two people who say the same in other words agree.
     keys = ("sample_digest", "changes")
-    said = [[one.action, *(one.payload.get(key) for key in keys)] for one in found]
-    return found if any(one != said[0] for one in said) else ()
+    verdicts = [
+        [event.action, *(event.payload.get(key) for key in keys)] for event in decision_events
+    ]
+    return decision_events if any(verdict != verdicts[0] for verdict in verdicts) else ()
 
 
-def pending_decision(events: Sequence[Event], written: Sequence[Decision]) -> Decision | None:
+def find_pending_decision(events: Sequence[Event], written: Sequence[Decision]) -> Decision | None:
     """The line that is still to be written about a sample."""
     last = events[-1]
-    about = [one for one in written if one.id == last.subject]
-    if max((one.event or 0 for one in about), default=0) >= last.id:
+    written_decisions = [decision for decision in written if decision.id == last.subject]
+    if max((decision.event or 0 for decision in written_decisions), default=0) >= last.id:
         return None
-    open_ = not_overruled(events, about)
-    found = next(iter(decisions(open_).values()), ())
-    by_hand = [one for one in about if one.event is None]
-    about_all: dict[str, Any] = {"reviewer": None, "changes": None}
-    if conflict_of(open_):
-        names = ", ".join(f"{one.person}: {one.action}" for one in found)
-        said, at = found[-1], last
-        about_all |= {"decision": "flag", "note": f"two people disagree ({names})"}
-    elif found:
-        said = at = found[-1]
-        about_all = {"decision": said.action, "reviewer": said.person}
+    standing_events = drop_overruled_events(events, written_decisions)
+    decision_events = next(iter(latest_decisions(standing_events).values()), ())
+    by_hand = [decision for decision in written_decisions if decision.event is None]
+    fields: dict[str, Any] = {"reviewer": None, "changes": None}
+    if find_conflict(standing_events):
+        names = ", ".join(f"{event.person}: {event.action}" for event in decision_events)
+        basis, dated = decision_events[-1], last
+        fields |= {"decision": "flag", "note": f"two people disagree ({names})"}
+    elif decision_events:
+        basis = dated = decision_events[-1]
+        fields = {"decision": basis.action, "reviewer": basis.person}
     elif by_hand:
         return by_hand[-1].model_copy(update={"event": last.id})
     else:
-        said, at = next(one for one in events if "sample_digest" in one.payload), last
-        about_all |= {"decision": "withdraw", "note": None}
-    plain = {name: said.payload[name] for name in PAYLOAD if name in said.payload}
-    when = at.at.astimezone(UTC).isoformat(timespec="seconds")
-    return Decision.model_validate(plain | {"at": when, "event": last.id} | about_all)
+        basis, dated = next(event for event in events if "sample_digest" in event.payload), last
+        fields |= {"decision": "withdraw", "note": None}
+    payload = {name: basis.payload[name] for name in PAYLOAD_FIELDS if name in basis.payload}
+    timestamp = dated.at.astimezone(UTC).isoformat(timespec="seconds")
+    return Decision.model_validate(payload | {"at": timestamp, "event": last.id} | fields)
 
 
-def not_overruled(events: Sequence[Event], about: Sequence[Decision]) -> Sequence[Event]:
+def drop_overruled_events(
+    events: Sequence[Event], written_decisions: Sequence[Decision]
+) -> Sequence[Event]:
     """Leaves out what was done before the last decision from the command line."""
-    by_hand = [place for place, one in enumerate(about) if one.event is None]
-    before = about[: by_hand[-1]] if by_hand else ()
-    taken_in = max((one.event or 0 for one in before), default=0)
-    return [one for one in events if one.id > taken_in]
+    by_hand = [index for index, decision in enumerate(written_decisions) if decision.event is None]
+    overruling = written_decisions[: by_hand[-1]] if by_hand else ()
+    last_overruled = max((decision.event or 0 for decision in overruling), default=0)
+    return [event for event in events if event.id > last_overruled]
 
 
-def is_settled(last: Decision | None, row: Row) -> bool:
+def is_decided(last: Decision | None, row: Row) -> bool:
     return last is not None and last.decision in SETTLED and last.is_about(row)
 
 
-def waits(row: Row, last: Decision | None, person: str, own: Collection[str]) -> bool:
+def is_waiting(row: Row, last: Decision | None, person: str, own_subjects: Collection[str]) -> bool:
     if last is None or last.decision in ("edit", "withdraw") or not last.is_about(row):
         return True
     if last.decision == "flag":
-        return last.reviewer != person and row["id"] not in own
-    seen = last.covers(row) and set(doubts_in(row)) <= set(last.doubts)
-    return last.decision == "keep" and not seen
+        return last.reviewer != person and row["id"] not in own_subjects
+    is_covered = last.covers(row) and set(doubts_in(row)) <= set(last.doubts)
+    return last.decision == "keep" and not is_covered
 
 
 @dataclass(frozen=True)
@@ -133,13 +145,13 @@ class ReviewController:
     log: EventLog
 
     @classmethod
-    def of(
+    def from_cases(
         cls, cases: Mapping[str, Case], duplicates: Mapping[str, str], root: Path
     ) -> ReviewController:
-        def turn(case: Case) -> tuple[bool, int, bool, int]:
+        def review_turn(case: Case) -> tuple[bool, int, bool, int]:
             return triage(case.row, case.notices, duplicates.get(case.row["id"])).turn
 
-        queue = {case.row["id"]: case for case in sorted(cases.values(), key=turn)}
+        queue = {case.row["id"]: case for case in sorted(cases.values(), key=review_turn)}
         log = EventLog(root / EVENTS_FILE)
         return cls(queue, duplicates, root, ImageStore(root / "pictures"), log)
 
@@ -149,193 +161,213 @@ class ReviewController:
         return self.root / FILE
 
     @property
-    def leases(self) -> Leases:
-        return Leases(self.log, APP)
+    def leases(self) -> SampleLeases:
+        return SampleLeases(self.log, APP)
 
-    def decided(self) -> Decisions:
+    def read_decisions(self) -> Decisions:
         return read_decisions(self.file)
 
-    def catch_up(self, subject: str | None = None) -> int:
+    def write_pending(self, subject: str | None = None) -> int:
         """Writes down what the log has and the file has not."""
         # Held from reading to writing: an older state must not be written after a newer one.
         busy = RunError(
-            f"another process has held {str(self.file)!r} for {LONGEST_WAIT_S} s: end it, and "
+            f"another process has held {str(self.file)!r} for {MAX_LOCK_SECONDS} s: end it, and "
             "decide again"
         )
-        with held(self.file.with_name(LOCK), busy, LONGEST_WAIT_S):
+        with held(self.file.with_name(LOCK_FILE), busy, MAX_LOCK_SECONDS):
             by_subject: dict[str, list[Event]] = {}
-            for event in without_opening(self.log.events(APP, subject)):
+            for event in drop_open_events(self.log.read_events(APP, subject)):
                 by_subject.setdefault(event.subject, []).append(event)
-            written = self.decided().every
-            found = (pending_decision(events, written) for events in by_subject.values())
-            lines = [line for line in found if line is not None]
+            written = self.read_decisions().every
+            pending = (find_pending_decision(events, written) for events in by_subject.values())
+            lines = [line for line in pending if line is not None]
             if lines:
                 append_decisions(self.file, lines)
         return len(lines)
 
-    def view(self, person: str, *, form: Form | None = None, **said: str) -> View:
-        own, decided = self.log.events(APP, person=person), self.decided()
-        here = next((one.subject for one in reversed(own) if one.subject in self.cases), None)
-        subject = here or self._next(person, None) or next(iter(self.cases))
+    def build_page(
+        self, person: str, *, form: ReviewForm | None = None, **messages: str
+    ) -> ReviewPage:
+        own_events, decisions = self.log.read_events(APP, person=person), self.read_decisions()
+        open_subject = next(
+            (event.subject for event in reversed(own_events) if event.subject in self.cases), None
+        )
+        subject = open_subject or self._open_next(person, None) or next(iter(self.cases))
         self.leases.lend([subject], person)  # renewed while somebody is at it
-        case, acts = self.cases[subject], without_opening(self.log.events(APP, subject))
-        changing = decided.changes(case.row)
-        changes = changing.changed if changing else None
-        shown = edited_sample(case.row, changes, case.taken)[0] if changes else dict(case.row)
-        reasons = decided.open_reasons(case.row)
-        shown["doubts"] = decided.open_doubts(case.row, shown["doubts"])
-        lease = self.leases.running().get(subject)
-        last = decided.by_id.get(subject)
+        case, subject_events = (
+            self.cases[subject],
+            drop_open_events(self.log.read_events(APP, subject)),
+        )
+        changing_decision = decisions.changes(case.row)
+        changes = changing_decision.changed if changing_decision else None
+        edited_row = edited_sample(case.row, changes, case.taken)[0] if changes else dict(case.row)
+        reasons = decisions.open_reasons(case.row)
+        edited_row["doubts"] = decisions.open_doubts(case.row, edited_row["doubts"])
+        lease = self.leases.get_running().get(subject)
+        last = decisions.by_id.get(subject)
         # Somebody else's note is shown, but not put into one's mouth.
         note = last.note if last and last.reviewer == person else None
-        about = [one for one in decided.every if one.id == subject]
-        known = {name: decided.by_id.get(name) for name in self.cases}
-        return View(
+        written_decisions = [decision for decision in decisions.every if decision.id == subject]
+        last_decisions = {name: decisions.by_id.get(name) for name in self.cases}
+        return ReviewPage(
             person=person,
             case=case,
             images=self.images,
-            shown=shown,
-            form=form or Form.of(shown, changes, note),
-            triage=triage({**shown, "review": reasons}, case.notices, self.duplicates.get(subject)),
+            shown=edited_row,
+            form=form or ReviewForm.from_row(edited_row, changes, note),
+            triage=triage(
+                {**edited_row, "review": reasons}, case.notices, self.duplicates.get(subject)
+            ),
             open_reasons=reasons,
             decision=last if last and last.decision != "withdraw" else None,
-            conflict=conflict_of(not_overruled(acts, about)),
-            base=acts[-1].id if acts else 0,
+            conflict=find_conflict(drop_overruled_events(subject_events, written_decisions)),
+            base=subject_events[-1].id if subject_events else 0,
             number=list(self.cases).index(subject) + 1,
             total=len(self.cases),
-            readings=self._readings(case),
-            done=sum(is_settled(known[name], one.row) for name, one in self.cases.items()),
+            readings=self._read_boxes_as(case),
+            done=sum(
+                is_decided(last_decisions[name], case_of_name.row)
+                for name, case_of_name in self.cases.items()
+            ),
             lent=lease if lease and lease.person != person else None,
-            can_undo=bool(without_opening(standing(own))),
-            saved=next((one.at for one in reversed(own) if one.action != OPEN), None),
-            **said,
+            can_undo=bool(drop_open_events(drop_undone(own_events))),
+            saved=next((event.at for event in reversed(own_events) if event.action != OPEN), None),
+            **messages,
         )
 
-    def act(self, person: str, action: Mapping[str, Any]) -> View:
+    def act(self, person: str, action: Mapping[str, Any]) -> ReviewPage:
         """Writes down what a person did; it is on the disk when this returns."""
-        now = self.view(person)
-        kind, subject, wanted = action.get("kind"), now.case.row["id"], action.get("wanted")
+        current = self.build_page(person)
+        kind, subject, wanted_subject = (
+            action.get("kind"),
+            current.case.row["id"],
+            action.get("wanted"),
+        )
         if action.get("subject") != subject:
-            return now
+            return current
         match kind:
             case "undo":
                 return self._undo(person)
             case "goto":
-                if not isinstance(wanted, str) or wanted.strip() not in self.cases:
-                    problem = f"no sample {str(wanted)[:60]!r} in the last build"
-                    return self.view(person, problem=problem)
-                self._open(person, wanted.strip(), subject)
+                if not isinstance(wanted_subject, str) or wanted_subject.strip() not in self.cases:
+                    problem = f"no sample {str(wanted_subject)[:60]!r} in the last build"
+                    return self.build_page(person, problem=problem)
+                self._open(person, wanted_subject.strip(), subject)
             case "back":
-                self._open(person, list(self.cases)[max(now.number - 2, 0)], subject)
+                self._open(person, list(self.cases)[max(current.number - 2, 0)], subject)
             case "next":
-                if self._next(person, subject) is None:
-                    told = "nothing else is left: the rest is decided, or lent"
-                    return self.view(person, told=told)
+                if self._open_next(person, subject) is None:
+                    message = "nothing else is left: the rest is decided, or lent"
+                    return self.build_page(person, told=message)
                 self.leases.give_back(subject, person)
             case "take":
-                for one in now.conflict:
-                    if one.id == action.get("event"):
-                        return self._write(now, one.action, one.payload, action)
+                for event in current.conflict:
+                    if event.id == action.get("event"):
+                        return self._write(current, event.action, event.payload, action)
             case "boxes":
-                return self._read_boxes(now, action.get("convention"))
+                return self._read_boxes(current, action.get("convention"))
             case str() if kind in ACTIONS:
-                return self._decide(now, kind, action)
-        return self.view(person)
+                return self._decide(current, kind, action)
+        return self.build_page(person)
 
-    def _decide(self, now: View, kind: str, said: Mapping[str, Any]) -> View:
-        form, case = Form.read(said.get("form"), now.form), now.case
+    def _decide(self, page: ReviewPage, kind: str, action: Mapping[str, Any]) -> ReviewPage:
+        form, case = ReviewForm.read(action.get("form"), page.form), page.case
         try:
-            edit = form.edit(case.row)
+            edit = form.build_edit(case.row)
             changes = checked_changes(case.row, case.context, edit, self.images, case.taken)
-            made = made_decision(case.row, kind, note=form.note, changes=changes)
+            decision = made_decision(case.row, kind, note=form.note, changes=changes)
         except ReviewError as error:
-            return self.view(now.person, form=form, problem=str(error))
-        last = self.decided().changes(case.row)
-        before = last.changed if last else None
-        if kind == "edit" and (changes, form.note) == (before, now.form.note):
-            return now
-        return self._write(now, kind, payload_of(made), said)
+            return self.build_page(page.person, form=form, problem=str(error))
+        last = self.read_decisions().changes(case.row)
+        previous_changes = last.changed if last else None
+        if kind == "edit" and (changes, form.note) == (previous_changes, page.form.note):
+            return page
+        return self._write(page, kind, build_payload(decision), action)
 
     def _write(
-        self, now: View, kind: str, payload: Mapping[str, Any], said: Mapping[str, Any]
-    ) -> View:
-        person, subject, base = now.person, now.case.row["id"], said.get("base")
+        self, page: ReviewPage, kind: str, payload: Mapping[str, Any], action: Mapping[str, Any]
+    ) -> ReviewPage:
+        person, subject, base = page.person, page.case.row["id"], action.get("base")
         # What the page showed, not what is there now: so that two who did not see each other's
         # decisions are found out.
-        seen = base if isinstance(base, int) and 0 < base <= now.base else None
-        self.log.append(APP, subject, person, kind, payload, seen)
-        self.catch_up(subject)
+        base_event = base if isinstance(base, int) and 0 < base <= page.base else None
+        self.log.append(APP, subject, person, kind, payload, base_event)
+        self.write_pending(subject)
         if kind == "edit":
-            return self.view(person, told="changed")
+            return self.build_page(person, told="changed")
         self.leases.give_back(subject, person)
-        self._next(person, subject)
-        return self.view(person, told=f"{TOLD[kind]} {subject}")
+        self._open_next(person, subject)
+        return self.build_page(person, told=f"{PAST_TENSES[kind]} {subject}")
 
-    def _read_boxes(self, now: View, convention: object) -> View:
+    def _read_boxes(self, page: ReviewPage, convention: object) -> ReviewPage:
         """Reads the held boxes of all samples so, but for those that somebody else has changed."""
-        if convention not in [one.convention for one in now.readings]:
-            return now
-        cut, decided = 0, self.decided().by_id
-        for case in self.held:
-            if not may_read_boxes(case.row, decided.get(case.row["id"]), now.person):
+        if convention not in [reading.convention for reading in page.readings]:
+            return page
+        cut_count, last_decisions = 0, self.read_decisions().by_id
+        for case in self.cases_with_boxes:
+            if not may_read_boxes(case.row, last_decisions.get(case.row["id"]), page.person):
                 continue
             try:
                 changes = boxes_changes(case, Convention(convention), self.images)
             except ReviewError:  # it stays open, and doubtful
                 continue
-            made = made_decision(case.row, "edit", changes=changes)
-            self.log.append(APP, case.row["id"], now.person, "edit", payload_of(made))
-            cut += 1
-        self.catch_up()
-        left = len(self.held) - cut
-        said = f"boxes read as {convention}: {cut} cut, {left} left as they were"
-        return self.view(now.person, told=said)
+            decision = made_decision(case.row, "edit", changes=changes)
+            self.log.append(APP, case.row["id"], page.person, "edit", build_payload(decision))
+            cut_count += 1
+        self.write_pending()
+        remaining = len(self.cases_with_boxes) - cut_count
+        message = f"boxes read as {convention}: {cut_count} cut, {remaining} left as they were"
+        return self.build_page(page.person, told=message)
 
     @property
-    def held(self) -> list[Case]:
+    def cases_with_boxes(self) -> list[Case]:
         """The samples whose boxes wait for a convention."""
-        return [one for one in self.cases.values() if HeldBoxes.of(one.row)]
+        return [case for case in self.cases.values() if HeldBoxes.of(case.row)]
 
-    def _readings(self, case: Case) -> list[Reading]:
+    def _read_boxes_as(self, case: Case) -> list[BoxReading]:
         boxes = HeldBoxes.of(case.row)
         if boxes is None:
             return []
-        every = [one for one in (HeldBoxes.of(case.row) for case in self.held) if one]
-        conventions = sorted(Convention, key=lambda one: one != boxes.asked)
-        return [Reading.of(boxes, one, every) for one in conventions]
+        all_boxes = [
+            held_boxes
+            for held_boxes in (HeldBoxes.of(case.row) for case in self.cases_with_boxes)
+            if held_boxes
+        ]
+        conventions = sorted(Convention, key=lambda convention: convention != boxes.asked)
+        return [BoxReading.from_boxes(boxes, convention, all_boxes) for convention in conventions]
 
-    def _undo(self, person: str) -> View:
-        acts = without_opening(standing(self.log.events(APP, person=person)))
-        if not acts:
-            return self.view(person, problem="nothing of yours to take back")
-        self.log.undo(acts[-1].id, person)
-        self.catch_up(acts[-1].subject)
-        if acts[-1].subject in self.cases:
-            self._open(person, acts[-1].subject)
-        return self.view(person, told=f"taken back: {TOLD[acts[-1].action]}")
+    def _undo(self, person: str) -> ReviewPage:
+        own_events = drop_open_events(drop_undone(self.log.read_events(APP, person=person)))
+        if not own_events:
+            return self.build_page(person, problem="nothing of yours to take back")
+        self.log.undo(own_events[-1].id, person)
+        self.write_pending(own_events[-1].subject)
+        if own_events[-1].subject in self.cases:
+            self._open(person, own_events[-1].subject)
+        return self.build_page(person, told=f"taken back: {PAST_TENSES[own_events[-1].action]}")
 
-    def _open(self, person: str, subject: str, left: str | None = None) -> None:
-        if left is not None:
-            self.leases.give_back(left, person)
+    def _open(self, person: str, subject: str, left_subject: str | None = None) -> None:
+        if left_subject is not None:
+            self.leases.give_back(left_subject, person)
         self.leases.lend([subject], person)
         self.log.append(APP, subject, person, OPEN)
 
-    def _next(self, person: str, after: str | None) -> str | None:
+    def _open_next(self, person: str, after_subject: str | None) -> str | None:
         """Opens the next sample that waits for this person and nobody else has."""
-        order, decided = list(self.cases), self.decided()
-        at = order.index(after) + 1 if after is not None else 0
-        turn = [*order[at:], *order[: max(at - 1, 0)]]
-        acts = without_opening(standing(self.log.events(APP, person=person)))
-        own = {one.subject for one in acts}
-        rows = ((self.cases[one].row, decided.by_id.get(one)) for one in turn)
-        waiting = [row["id"] for row, last in rows if waits(row, last, person, own)]
-        found = self.leases.lend(waiting, person)
-        if found is not None:
-            self.log.append(APP, found, person, OPEN)
-        return found
+        subjects, decisions = list(self.cases), self.read_decisions()
+        start = subjects.index(after_subject) + 1 if after_subject is not None else 0
+        turn_order = [*subjects[start:], *subjects[: max(start - 1, 0)]]
+        own_events = drop_open_events(drop_undone(self.log.read_events(APP, person=person)))
+        own_subjects = {event.subject for event in own_events}
+        rows = ((self.cases[subject].row, decisions.by_id.get(subject)) for subject in turn_order)
+        waiting = [row["id"] for row, last in rows if is_waiting(row, last, person, own_subjects)]
+        next_subject = self.leases.lend(waiting, person)
+        if next_subject is not None:
+            self.log.append(APP, next_subject, person, OPEN)
+        return next_subject
 
 
-def desk_of(config: Config | Path | str, *, runs: Path | str | None = None) -> ReviewController:
+def open_review(config: Config | Path | str, *, runs: Path | str | None = None) -> ReviewController:
     with opened(config, runs, writes=False) as pipeline:
         root, cases = pipeline.folder.root, read_cases(pipeline)
         if not cases:
@@ -345,50 +377,52 @@ def desk_of(config: Config | Path | str, *, runs: Path | str | None = None) -> R
         rejects = pq.read_table(file, columns=columns).to_pylist() if file.exists() else ()
         reason = Reject.DUPLICATE_OF
         duplicates = {row["id"]: row["_detail"] for row in rejects if row["_reason"] == reason}
-        desk = ReviewController.of(cases, duplicates, root)
-    desk.catch_up()  # what a killed server had not written any more
-    return desk
+        controller = ReviewController.from_cases(cases, duplicates, root)
+    controller.write_pending()  # what a killed server had not written any more
+    return controller
 
 
 def review(
-    desk: ReviewController,
+    controller: ReviewController,
     *,
-    place: Place,
+    place: ServerAddress,
     people: Iterable[str] = (),
     anyone: bool = False,
     ready: Callable[[str], None],
 ) -> None:
     """Serves the page until it is stopped; a decision is in the file before the page moves on."""
-    images = ShownImages(desk.images)
-    for case in desk.cases.values():
+    images = ServedImages(controller.images)
+    for case in controller.cases.values():
         images.admit(images_of(case.row))
         for post in case.context:
-            images.admit(one["sha256"] for one in post["pictures"] or () if one["sha256"])
-    for one in desk.decided().by_id.values():
-        images.admit(one.changed.images if one.changed else ())
+            images.admit(image["sha256"] for image in post["pictures"] or () if image["sha256"])
+    for decision in controller.read_decisions().by_id.values():
+        images.admit(decision.changed.images if decision.changed else ())
 
-    def shown(view: View, answer: int = 0) -> str:
+    def render_shown(view: ReviewPage, request_number: int = 0) -> str:
         # What a reviewer has just cut out was not there when the page was opened.
         images.admit((*view.shown["input_images"], *view.shown["output_images"]))
-        return desk_page(view, images.address, answer)
+        return render_review_page(view, images.get_address, request_number)
 
-    def opened(person: str) -> str:
-        return shown(desk.view(person))
+    def open_page(person: str) -> str:
+        return render_shown(controller.build_page(person))
 
-    def acted(person: str, said: Mapping[str, Any], answer: int) -> str:
-        return shown(desk.act(person, said), answer)
+    def handle_action(person: str, action: Mapping[str, Any], request_number: int) -> str:
+        return render_shown(controller.act(person, action), request_number)
 
     scripts = ("boxes.js", "review.js")
-    page = AskedPage("Review samples", scripts, "review.css", opened, acted)
+    page = AppPage("Review samples", scripts, "review.css", open_page, handle_action)
     serve(page, images, place=place, people=people, anyone=anyone, ready=ready)
 
 
-MOST_FIELDS = 1000
-LONGEST_FIELD = 20_000
-NUMBERS = re.compile(r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})\s*", re.ASCII)
-TOLD = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed"}
+MAX_FIELDS = 1000
+MAX_FIELD_CHARACTERS = 20_000
+FOUR_NUMBERS = re.compile(
+    r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})\s*", re.ASCII
+)
+PAST_TENSES = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed"}
 CHANGED_PARTS = ("prompt", "quality", "roles", "crops")
-KEYS = {
+KEY_HINTS = {
     "K": "keep",
     "R": "remove",
     "F": "flag for somebody else",
@@ -402,7 +436,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Form:
+class ReviewForm:
     prompt: str
     quality: str
     note: str = ""
@@ -410,52 +444,62 @@ class Form:
     boxes: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, row: Row, changes: Changes | None, note: str | None) -> Form:
+    def from_row(cls, row: Row, changes: Changes | None, note: str | None) -> ReviewForm:
         roles: dict[str, str] = {}
         boxes: list[tuple[str, str]] = []
         for role in (INPUT, OUTPUT):
-            cut = row[f"{role}_bboxs"] or []
-            boxes += [(role, ", ".join(str(int(side)) for side in box)) for box in cut]
-            roles |= dict.fromkeys((row[f"{role}_images"] or [])[len(cut) :], role)
-        roles |= {one.sha256: one.role for one in changes.roles} if changes else {}
+            crop_boxes = row[f"{role}_bboxs"] or []
+            boxes += [(role, ", ".join(str(int(side)) for side in box)) for box in crop_boxes]
+            roles |= dict.fromkeys((row[f"{role}_images"] or [])[len(crop_boxes) :], role)
+        roles |= {change.sha256: change.role for change in changes.roles} if changes else {}
         return cls(row["prompt"] or "", row["quality"], note or "", roles, tuple(boxes))
 
     @classmethod
-    def read(cls, values: object, shown: Form) -> Form:
+    def read(cls, values: object, shown_form: ReviewForm) -> ReviewForm:
         """Reads what a page sent, which may be anything."""
-        said = values if isinstance(values, Mapping) else {}
+        fields = values if isinstance(values, Mapping) else {}
         texts = {}
         for name in ("prompt", "quality", "note"):
-            value = said.get(name)
-            texts[name] = value[:LONGEST_FIELD] if isinstance(value, str) else getattr(shown, name)
-        roles, boxes = dict(shown.roles), shown.boxes
-        given = said.get("roles")
-        for name, role in list(given.items())[:MOST_FIELDS] if isinstance(given, Mapping) else ():
+            value = fields.get(name)
+            texts[name] = (
+                value[:MAX_FIELD_CHARACTERS]
+                if isinstance(value, str)
+                else getattr(shown_form, name)
+            )
+        roles, boxes = dict(shown_form.roles), shown_form.boxes
+        sent_roles = fields.get("roles")
+        for name, role in (
+            list(sent_roles.items())[:MAX_FIELDS] if isinstance(sent_roles, Mapping) else ()
+        ):
             if isinstance(role, str):
                 roles[str(name)] = role
-        drawn = said.get("boxes")
-        if isinstance(drawn, list):
-            pairs = (one for one in drawn[:MOST_FIELDS] if isinstance(one, list) and len(one) == 2)
+        sent_boxes = fields.get("boxes")
+        if isinstance(sent_boxes, list):
+            pairs = (
+                pair
+                for pair in sent_boxes[:MAX_FIELDS]
+                if isinstance(pair, list) and len(pair) == 2
+            )
             boxes = tuple((str(role), str(text)[:100]) for role, text in pairs)
         return cls(**texts, roles=roles, boxes=boxes)
 
-    def edit(self, row: Row) -> Edit:
+    def build_edit(self, row: Row) -> Edit:
         if not row["screenshot"] or not (self.boxes or row["is_screenshot"]):
             return Edit(self.prompt, self.quality, self.roles, None)
         boxes = []
         for role, text in self.boxes:
-            found = NUMBERS.fullmatch(text)
-            if found is None:
+            match = FOUR_NUMBERS.fullmatch(text)
+            if match is None:
                 raise ReviewError(
                     f"box {text[:60]!r} is not four whole numbers: expected left, top, right, "
                     "bottom in pixels of the screenshot"
                 )
-            left, top, right, bottom = map(int, found.groups())
+            left, top, right, bottom = map(int, match.groups())
             boxes.append((role, (left, top, right, bottom)))
         return Edit(self.prompt, self.quality, self.roles, boxes)
 
 
-class Reading(NamedTuple):
+class BoxReading(NamedTuple):
     """What the held boxes of a sample are if its model names places in this way.
 
     `parts` has role, left, top, width and height of each box in percent of the screenshot.
@@ -469,25 +513,27 @@ class Reading(NamedTuple):
     samples: int
 
     @classmethod
-    def of(cls, held: HeldBoxes, convention: Convention, every: Sequence[HeldBoxes]) -> Reading:
-        boxes, (wide, high) = held.read_as(convention), held.original
+    def from_boxes(
+        cls, held_boxes: HeldBoxes, convention: Convention, all_boxes: Sequence[HeldBoxes]
+    ) -> BoxReading:
+        boxes, (width, height) = held_boxes.read_as(convention), held_boxes.original
         parts = [
-            (role, 100 * a / wide, 100 * b / high, 100 * (c - a) / wide, 100 * (d - b) / high)
-            for role, some in ((INPUT, boxes.inputs), (OUTPUT, boxes.outputs))
-            for a, b, c, d in some
+            (role, 100 * a / width, 100 * b / height, 100 * (c - a) / width, 100 * (d - b) / height)
+            for role, role_boxes in ((INPUT, boxes.inputs), (OUTPUT, boxes.outputs))
+            for a, b, c, d in role_boxes
         ]
-        fits = sum(one.read_as(convention).usable for one in every)
-        asked = convention == held.asked
-        return cls(str(convention), held.model, asked, parts, fits, len(every))
+        fits = sum(boxes_of_sample.read_as(convention).usable for boxes_of_sample in all_boxes)
+        is_asked = convention == held_boxes.asked
+        return cls(str(convention), held_boxes.model, is_asked, parts, fits, len(all_boxes))
 
 
 @dataclass(frozen=True)
-class View:
+class ReviewPage:
     person: str
     case: Case
     images: ImageStore
     shown: Row
-    form: Form
+    form: ReviewForm
     triage: Triage
     open_reasons: Sequence[str]
     decision: Decision | None
@@ -496,17 +542,17 @@ class View:
     number: int
     total: int
     done: int
-    lent: Lease | None
+    lent: SampleLease | None
     can_undo: bool
-    readings: Sequence[Reading]
+    readings: Sequence[BoxReading]
     saved: datetime | None
     problem: str = ""
     told: str = ""
 
 
-def desk_page(view: View, address: Address, answer: int = 0) -> str:
-    cards: dict[str, list[Card]] = {role: [] for role in ROLES}
-    for card in _cards(view):
+def render_review_page(view: ReviewPage, address: ImageAddress, request_number: int = 0) -> str:
+    cards: dict[str, list[ImageCard]] = {role: [] for role in ROLES}
+    for card in _list_cards(view):
         cards[card.role if card.role in cards else "neither"].append(card)
     try:
         digest = view.case.row["screenshot"]
@@ -516,44 +562,44 @@ def desk_page(view: View, address: Address, answer: int = 0) -> str:
     depths: list[int] = []
     for post in view.case.context:
         depths.append(0 if post["parent"] < 0 else depths[post["parent"]] + 1)
-    page = rendered(
+    page = render_page(
         "review.jinja",
         view=view,
         address=address,
-        answer=answer,
+        answer=request_number,
         cards=cards,
         size=size,
         thread=list(zip(view.case.context, depths, strict=True)),
-        told=TOLD,
+        told=PAST_TENSES,
         changed_parts=CHANGED_PARTS,
         roles=ROLES,
         qualities=QUALITIES,
         longest_prompt=LONGEST_PROMPT,
-        hints=KEYS,
+        hints=KEY_HINTS,
     )
     return printable(page)  # what was typed and refused may hold what no page can
 
 
-class Card(NamedTuple):
+class ImageCard(NamedTuple):
     digest: str
     role: str
     is_cut: bool
 
 
-def _cards(view: View) -> Iterable[Card]:
+def _list_cards(view: ReviewPage) -> Iterable[ImageCard]:
     """The images of a sample and its thread, each once."""
-    row, roles, found = view.case.row, view.form.roles, dict[str, Card]()
+    row, roles, cards = view.case.row, view.form.roles, dict[str, ImageCard]()
     hidden, others = {row["screenshot"], None}, list[str]()
     for role in (INPUT, OUTPUT):
-        cut = len(view.shown[f"{role}_bboxs"] or ())
+        crop_count = len(view.shown[f"{role}_bboxs"] or ())
         for number, digest in enumerate(view.shown[f"{role}_images"] or ()):
-            chosen = role if number < cut else roles.get(digest, role)
-            found[digest] = Card(digest, chosen, number < cut)
-        whole, boxes = row[f"{role}_images"] or (), len(row[f"{role}_bboxs"] or ())
-        hidden.update(whole[:boxes])  # what was cut out before any change
-        others += whole[boxes:]
-    others += [one["sha256"] for post in view.case.context for one in post["pictures"] or ()]
+            chosen_role = role if number < crop_count else roles.get(digest, role)
+            cards[digest] = ImageCard(digest, chosen_role, number < crop_count)
+        images, box_count = row[f"{role}_images"] or (), len(row[f"{role}_bboxs"] or ())
+        hidden.update(images[:box_count])  # what was cut out before any change
+        others += images[box_count:]
+    others += [image["sha256"] for post in view.case.context for image in post["pictures"] or ()]
     for digest in others:
         if digest not in hidden:
-            found.setdefault(digest, Card(digest, roles.get(digest, "neither"), False))
-    return found.values()
+            cards.setdefault(digest, ImageCard(digest, roles.get(digest, "neither"), False))
+    return cards.values()

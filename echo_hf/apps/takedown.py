@@ -61,7 +61,7 @@ def remove_rows(root: Path, samples: Collection[str]) -> None:
     drop_audited(root, samples)
     EventLog(root / EVENTS_FILE).forget(set(samples))
     drop_decisions(root / FILE, samples)
-    for path in _run_tables(root):
+    for path in _list_run_tables(root):
         table = pq.read_table(path)
         if SAMPLE in table.column_names:
             about = pc.is_in(table[SAMPLE], pa.array(sorted(samples), pa.string()))
@@ -69,32 +69,32 @@ def remove_rows(root: Path, samples: Collection[str]) -> None:
                 pq.write_table(table.filter(pc.invert(about)), partial)
 
 
-def images_named(root: Path) -> set[str]:
+def find_named_images(root: Path) -> set[str]:
     """The images that journals, tables beside the stages, and reviewers' changes name."""
-    named = {digest for journal in journals(root) for digest in journal.images}
-    for path in _run_tables(root):
+    digests = {digest for journal in journals(root) for digest in journal.images}
+    for path in _list_run_tables(root):
         for name in CONFIGS[path.stem].table.images if path.stem in CONFIGS else ():
-            named.update(pq.read_table(path, columns=[name])[name].drop_null().to_pylist())
+            digests.update(pq.read_table(path, columns=[name])[name].drop_null().to_pylist())
     # All of them: what is taken back on the page makes an earlier one stand again.
-    every = read_decisions(root / FILE).every
-    return named.union(*(one.changed.images for one in every if one.changed))
+    decisions = read_decisions(root / FILE).every
+    return digests.union(*(decision.changed.images for decision in decisions if decision.changed))
 
 
-def _run_tables(root: Path) -> list[Path]:
+def _list_run_tables(root: Path) -> list[Path]:
     paths = (root / f"{name}.parquet" for name in (*SCORE_CONFIGS, HUMAN))
     return [path for path in paths if path.exists()]
 
 
-IMAGES_OF_SAMPLE = ("input_images", "output_images")
+SAMPLE_IMAGE_COLUMNS = ("input_images", "output_images")
 # What is quickly made anew, and may hold a post that has left all else: errors repeat what was
 # asked.
-TRACES = ("cache", f"{LOG}*", ".*.partial")
+TRACE_FILES = ("cache", f"{LOG}*", ".*.partial")
 # Made anew by the next build; answers for replay and results may hold what was said of the posts.
-DERIVED = (
+DERIVED_FILES = (
     *("release", "previous", "stages", "report", "release.built", "responses.parquet"),
     *("results.json", ANALYSIS_FILE, AGREEMENT_FILE, "keywords.json", "keywords.svg"),
 )
-Row = dict[str, Any]
+MutableRow = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -114,44 +114,55 @@ def forget(
 ) -> Removal:
     """Takes posts out of a run: their text, samples, images, and all answers they went into."""
     config = load_config(config)
-    given_urls = {url: canonical_url(url, fragment=True) for url in urls}
-    for url, found in given_urls.items():
-        if found is None:
+    canonical_urls = {url: canonical_url(url, fragment=True) for url in urls}
+    for url, canonical in canonical_urls.items():
+        if canonical is None:
             raise RunError(f"{url!r} is not an address of a post: expected one such as https://...")
-    forgotten = tuple(dict.fromkeys(filter(None, given_urls.values())))
+    forgotten = tuple(dict.fromkeys(filter(None, canonical_urls.values())))
     folder = run_folder(config, runs)
     root, collected = folder.root, folder.root / COLLECTED
     systems = [system.name for system in config.systems]
     with folder.locked(), locked_all(root, systems):
         # The posts of the input files, with what is to be forgotten, and what was before.
         records = read_records(config.posts, collected)
-        given: list[Row] = run_stage(Collect(folder.images), records).dataset.to_list()
+        posts: list[MutableRow] = run_stage(Collect(folder.images), records).dataset.to_list()
         add_tombstones(root / TOMBSTONES, map(hashed, forgotten))
         # What a killed build, or one by an older version, has not noted.
-        tables = _tables(root / "stages", folder.release, folder.previous)
-        note_origins(root / ORIGINS, _columns(tables, ["id", "post_urls"]))
-        held = _held(folder, given, frozenset(forgotten))
+        tables = _list_tables(root / "stages", folder.release, folder.previous)
+        note_origins(root / ORIGINS, _read_columns(tables, ["id", "post_urls"]))
+        held_content = _find_content(folder, posts, frozenset(forgotten))
         with closing(folder.store()) as store:
             answers = store.forget(forgotten)
-        pages, lost = forget_answers(collected, forgotten), list[Path]()
-        is_here = bool(held.posts or answers)
+        pages, unused_files = forget_answers(collected, forgotten), list[Path]()
+        is_here = bool(held_content.posts or answers)
         if is_here:
-            remove_rows(root, held.samples)
+            remove_rows(root, held_content.samples)
             # Crops and local files are made anew.
-            shown = held.shown | images_named(root)
-            lost = [file for file in folder.images.root.glob("*/*") if file.name not in shown]
-            for file in lost:
+            images_to_keep = held_content.images_in_use | find_named_images(root)
+            unused_files = [
+                file for file in folder.images.root.glob("*/*") if file.name not in images_to_keep
+            ]
+            for file in unused_files:
                 file.unlink()
             if (root / LEDGER).exists():
                 with FetchLedger(root / LEDGER) as ledger:
-                    ledger.forget(web_url(one) or one for one in held.addresses)
+                    ledger.forget(web_url(address) or address for address in held_content.addresses)
         # Where nothing was made of them, what was made of others stays.
-        _delete(root, (*TRACES, *DERIVED) if is_here else TRACES)
-        drop_origins(root / ORIGINS, held.samples)
-        left = tuple(_left_in(config, folder, forgotten)) if is_here else ()
-    unknown = tuple(url for url in forgotten if url not in held.posts)
-    samples = tuple(sorted(held.samples))
-    return Removal(forgotten, len(held.posts), unknown, samples, len(lost), answers, left, pages)
+        _delete(root, (*TRACE_FILES, *DERIVED_FILES) if is_here else TRACE_FILES)
+        drop_origins(root / ORIGINS, held_content.samples)
+        left_in = tuple(_find_left_lines(config, folder, forgotten)) if is_here else ()
+    unknown = tuple(url for url in forgotten if url not in held_content.posts)
+    samples = tuple(sorted(held_content.samples))
+    return Removal(
+        forgotten,
+        len(held_content.posts),
+        unknown,
+        samples,
+        len(unused_files),
+        answers,
+        left_in,
+        pages,
+    )
 
 
 def _delete(root: Path, names: Iterable[str]) -> None:
@@ -164,71 +175,84 @@ def _delete(root: Path, names: Iterable[str]) -> None:
 
 
 @dataclass
-class _Held:
+class _HeldContent:
     posts: set[str] = field(default_factory=set)
     samples: set[str] = field(default_factory=set)
-    shown: set[str] = field(default_factory=set)
+    images_in_use: set[str] = field(default_factory=set)
     addresses: set[str] = field(default_factory=set)
 
 
-def _held(folder: RunFolder, given: Sequence[Row], forgotten: frozenset[str]) -> _Held:
+def _find_content(
+    folder: RunFolder, posts: Sequence[MutableRow], forgotten: frozenset[str]
+) -> _HeldContent:
     """What a run holds of posts, and the images that others show."""
-    held, shared = _Held(), set[str]()
+    content, shared_addresses = _HeldContent(), set[str]()
     by_hash = {hashed(url): url for url in forgotten}
-    every, origins = read_tombstones(folder.root / TOMBSTONES), read_origins(folder.root / ORIGINS)
-    theirs = origins.filter(pc.is_in(origins["post"], pa.array(list(by_hash), pa.string())))
-    held.posts = {by_hash[one] for one in theirs["post"].to_pylist()}
-    held.samples = set(theirs["sample_id"].to_pylist())
-    stages = _tables(folder.root / "stages")
-    in_stages = _rows(stages, ["url", "pictures"])
-    in_threads = (post for row in _rows(stages, ["posts"]) for post in row["posts"] or ())
-    for post in chain(given, in_stages, in_threads):
-        is_theirs = post["url"] in every
-        held.posts |= {post["url"]} & forgotten
+    tombstones, origins = (
+        read_tombstones(folder.root / TOMBSTONES),
+        read_origins(folder.root / ORIGINS),
+    )
+    forgotten_origins = origins.filter(
+        pc.is_in(origins["post"], pa.array(list(by_hash), pa.string()))
+    )
+    content.posts = {by_hash[post_hash] for post_hash in forgotten_origins["post"].to_pylist()}
+    content.samples = set(forgotten_origins["sample_id"].to_pylist())
+    stages = _list_tables(folder.root / "stages")
+    in_stages = _read_rows(stages, ["url", "pictures"])
+    in_threads = (post for row in _read_rows(stages, ["posts"]) for post in row["posts"] or ())
+    for post in chain(posts, in_stages, in_threads):
+        is_forgotten = post["url"] in tombstones
+        content.posts |= {post["url"]} & forgotten
         images = post["pictures"] or []
-        addresses = {one["url"] for one in images if one["url"]}
-        (held.addresses if is_theirs else shared).update(addresses)
-        held.shown |= set() if is_theirs else {one["sha256"] for one in images}
-    for sample in _rows(stages, ["id", *IMAGES_OF_SAMPLE, "screenshot"]):
-        if sample["id"] not in held.samples:
-            held.shown |= {one for name in IMAGES_OF_SAMPLE for one in sample[name] or ()}
-            held.shown |= {sample["screenshot"]} - {None}
+        addresses = {image["url"] for image in images if image["url"]}
+        (content.addresses if is_forgotten else shared_addresses).update(addresses)
+        content.images_in_use |= set() if is_forgotten else {image["sha256"] for image in images}
+    for sample in _read_rows(stages, ["id", *SAMPLE_IMAGE_COLUMNS, "screenshot"]):
+        if sample["id"] not in content.samples:
+            content.images_in_use |= {
+                digest for name in SAMPLE_IMAGE_COLUMNS for digest in sample[name] or ()
+            }
+            content.images_in_use |= {sample["screenshot"]} - {None}
     # The posts that a release names may have left all other files since.
-    for file in _tables(folder.release, folder.previous):
+    for file in _list_tables(folder.release, folder.previous):
         names = pq.read_schema(file).names
         columns = [name for name in NAMING.get(file.parent.name, ()) if name in names]
         for row in pq.read_table(file, columns=columns).to_pylist():
-            named = {*(row.get("sources") or ()), *filter(None, addresses_of(row))}
-            held.posts |= named & forgotten
-    held.addresses -= shared
+            named_urls = {*(row.get("sources") or ()), *filter(None, addresses_of(row))}
+            content.posts |= named_urls & forgotten
+    content.addresses -= shared_addresses
     # The images that lie here for addresses which other posts name.
-    known = read_ledger(folder.root / LEDGER, [web_url(one) or one for one in shared])
-    held.shown |= {entry.sha256 for entry in known.values() if entry.sha256}
-    return held
+    entries = read_ledger(
+        folder.root / LEDGER, [web_url(address) or address for address in shared_addresses]
+    )
+    content.images_in_use |= {entry.sha256 for entry in entries.values() if entry.sha256}
+    return content
 
 
-def _tables(*folders: Path) -> list[Path]:
-    return [file for one in folders for file in sorted(complete(one).glob("*/*.parquet"))]
+def _list_tables(*folders: Path) -> list[Path]:
+    return [file for folder in folders for file in sorted(complete(folder).glob("*/*.parquet"))]
 
 
-def _columns(files: Iterable[Path], columns: list[str]) -> Iterator[pa.Table]:
+def _read_columns(files: Iterable[Path], columns: list[str]) -> Iterator[pa.Table]:
     for file in files:
         if set(columns) <= set(pq.read_schema(file).names):
             yield pq.read_table(file, columns=columns)
 
 
-def _rows(files: Iterable[Path], columns: list[str]) -> Iterator[Row]:
-    for table in _columns(files, columns):
+def _read_rows(files: Iterable[Path], columns: list[str]) -> Iterator[MutableRow]:
+    for table in _read_columns(files, columns):
         yield from table.to_pylist()
 
 
-def _left_in(config: Config, folder: RunFolder, forgotten: Iterable[str]) -> Iterator[str]:
+def _find_left_lines(config: Config, folder: RunFolder, forgotten: Iterable[str]) -> Iterator[str]:
     """Lines of input files, by what collection notices of them, and of recorded answers."""
     reader = Collect.from_config(config, folder.images)
     for row in run_stage(reader, read_records(config.posts)).notices.to_list():
         if row["_reason"] == Notice.FORGOTTEN:
             yield from row["_parent"]
-    paths = [one.options.get("path") for one in config.engines.values() if one.kind == RECORDED]
+    paths = [
+        engine.options.get("path") for engine in config.engines.values() if engine.kind == RECORDED
+    ]
     for path in filter(None, paths):
         for number, line in enumerate(Path(path).read_text("utf-8-sig").split("\n"), 1):
             if any(url in line for url in forgotten):

@@ -35,13 +35,13 @@ from echo_hf.cli.evaluate import (
 )
 from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish, schedule
 from echo_hf.cli.start import engines, init, quickstart, systems
-from echo_hf.cli.verb import Quiet, Verbose, Verbs, name_of, verb
+from echo_hf.cli.verb import QuietOption, VerbGroup, VerboseOption, get_verb_name, verb
 
-END = """\b
+EPILOG = """\b
 Begin with `echo-hf quickstart`; `echo-hf VERB --help` explains a verb.
 Exit codes: 0 done; 2 a mistake to fix, in one line; 130 stopped; 70 a bug.
 """
-BUG = 70  # EX_SOFTWARE of sysexits.h: 1 is a verdict of `compare`
+EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h: 1 is a verdict of `compare`
 GROUPS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     "Start": (quickstart, init, engines, systems),
     "Build": (collect, build, merge, update, why, check_engine, review, refresh),
@@ -60,12 +60,12 @@ GROUPS: Mapping[str, tuple[Callable[..., Any], ...]] = {
         export,
     ),
 }
-OBJECTS_AT_ONCE = 100_000  # new ones, before Python looks for what nobody uses any more
+GC_THRESHOLD = 100_000  # new ones, before Python looks for what nobody uses any more
 app = typer.Typer(
     name="echo-hf",
-    cls=Verbs,
+    cls=VerbGroup,
     help="Turn what people post about a new image model into a versioned benchmark.",
-    epilog=END,
+    epilog=EPILOG,
     subcommand_metavar="VERB [ARGS]...",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -74,17 +74,17 @@ app = typer.Typer(
 )
 for _group, _verbs in GROUPS.items():
     for _verb in _verbs:
-        app.command(name_of(_verb), rich_help_panel=_group)(verb(_verb))
+        app.command(get_verb_name(_verb), rich_help_panel=_group)(verb(_verb))
 
 
 @app.callback(invoke_without_command=True)
-def _options(
+def _handle_options(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     skill: Annotated[
         bool, typer.Option("--skill", help="Print what an agent should know to use it: a SKILL.md.")
     ] = False,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
+    verbose: VerboseOption = 0,
+    quiet: QuietOption = False,
 ) -> None:
     del verbose, quiet  # each verb reads them
     if version:
@@ -103,25 +103,25 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # posts hold characters that no code page has
             stream.reconfigure(errors="replace")
-    for one in (signal.SIGINT, signal.SIGTERM):  # a cluster ends a job with the second
-        signal.signal(one, _stop)
+    for interrupt in (signal.SIGINT, signal.SIGTERM):  # a cluster ends a job with the second
+        signal.signal(interrupt, _stop)
     # Imports make 200,000 objects that stay. To look through them time and again, and once more at
     # the end, is a tenth of a short run.
-    gc.set_threshold(OBJECTS_AT_ONCE)
+    gc.set_threshold(GC_THRESHOLD)
     atexit.register(gc.freeze)
     try:
         app()
     except EchoError as error:
-        _end(str(error), 2)
+        _exit(str(error), 2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on
     except OSError as error:
-        _end(f"cannot read or write: {error}: fix it; the same command resumes from here", 2)
+        _exit(f"cannot read or write: {error}: fix it; the same command resumes from here", 2)
     except _StoppedError:
-        _end("stopped; the same command resumes where it stopped", 130)
+        _exit("stopped; the same command resumes where it stopped", 130)
     except Exception:
         traceback.print_exc()
-        sys.exit(BUG)
+        sys.exit(EXIT_BUG)
 
 
 class _StoppedError(BaseException):
@@ -133,8 +133,8 @@ def _stop(number: int, frame: object) -> None:
     raise _StoppedError("stopped")
 
 
-def _end(said: str, code: int) -> None:
+def _exit(message: str, code: int) -> None:
     # Names in a stranger's file may hold what moves a cursor, or turns a line around.
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in said)
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
     print(f"echo-hf: {line}", file=sys.stderr)
     sys.exit(code)

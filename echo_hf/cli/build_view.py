@@ -14,7 +14,7 @@ from rich.text import Text
 
 from echo_hf._infra.console import MORE, plain_table, say, say_under
 from echo_hf._infra.text import counted, percent, plain
-from echo_hf.cli.progress import LONGEST_REMARK, Watch
+from echo_hf.cli.progress import MAX_REMARK_CHARACTERS, TerminalProgress
 from echo_hf.reasons import Doubt, Failed, RefreshEnd
 
 if TYPE_CHECKING:
@@ -35,23 +35,27 @@ if TYPE_CHECKING:
     from echo_hf.hub.publish import Publication
     from echo_hf.pipeline.result import StageStats
 
-NUMBERS = ("queries", "done", "posts", "requests", "cost")
-FIGURES = ("posts", "scored", "on topic", "share", "95 %")
+PLAN_HEADINGS = ("queries", "done", "posts", "requests", "cost")
+YIELD_HEADINGS = ("posts", "scored", "on topic", "share", "95 %")
 NOTHING = "-"
-MOST_TERMS = 40
-LONGEST_TERM = 24
-MOST_NAMED = 10
-FEW_KEPT = 0.1  # samples of posts: what rules read of posts that people write as they like
-TO_MODELS = "names one: `echo-hf engines`"
+MAX_TERMS = 40
+MAX_TERM_CHARACTERS = 24
+MAX_URLS = 10
+LOW_YIELD = 0.1  # samples of posts: what rules read of posts that people write as they like
+ENGINE_HINT = "names one: `echo-hf engines`"
 
 
-def show_built(
-    watch: Watch, rows: Mapping[str, int], unlike: Sequence[Difference], config: Path, command: str
+def show_build(
+    watch: TerminalProgress,
+    rows: Mapping[str, int],
+    unlike: Sequence[Difference],
+    config: Path,
+    command: str,
 ) -> None:
     """Shows how posts became samples, what was left out or failed, and what people have to see."""
     console, stats = watch.console, watch.stats
     if watch.details:
-        for sentence in watch.headlines():
+        for sentence in watch.list_headlines():
             say(console, sentence)
         if unlike:
             say(console, "unlike the paper", "bold")
@@ -59,36 +63,36 @@ def show_built(
             say(console, difference.what)
             console.print(Padding(Text(difference.why, "dim"), (0, 0, 0, 4)))
         return
-    say(console, funnel(stats, rows), "bold")
-    losses = watch.losses()
+    say(console, format_funnel(stats, rows), "bold")
+    losses = watch.collect_losses()
     watch.show_losses([loss for loss in losses if loss.reason != Failed.NEEDS_MODEL])
     for stage in stats:
         if stage.stage == "splits" and (waiting := stage.tally.get("to_review", 0)):
-            held = f"{counted(waiting, 'sample')} with personal data to review"
-            say(console, f"{held}: echo-hf review {command}", "yellow")
+            waiting_samples = f"{counted(waiting, 'sample')} with personal data to review"
+            say(console, f"{waiting_samples}: echo-hf review {command}", "yellow")
         if doubts := sum(stage.noted.get(doubt, 0) for doubt in Doubt):
             say(console, f"{counted(doubts, 'doubt')} to review: echo-hf review {command}", "dim")
     posts = sum(stage.kept for stage in stats if stage.stage == "collect")
-    if needy := ", ".join(str(loss) for loss in losses if loss.reason == Failed.NEEDS_MODEL):
-        few = rows.get("analysis", 0) < FEW_KEPT * posts
-        if few:
+    if unanswered := ", ".join(str(loss) for loss in losses if loss.reason == Failed.NEEDS_MODEL):
+        is_low = rows.get("analysis", 0) < LOW_YIELD * posts
+        if is_low:
             say(console, "rules read few of these posts: most need a model", "yellow")
-        said = f"questions on {needy}; `engines` in {config} {TO_MODELS}"
-        say_under(console, "for a model:", said, "dim")
+        message = f"questions on {unanswered}; `engines` in {config} {ENGINE_HINT}"
+        say_under(console, "for a model:", message, "dim")
     if unlike:
         say(console, f"unlike the paper in {counted(len(unlike), 'choice')}: {MORE}", "dim")
 
 
-def show_until(watch: Watch, command: str) -> None:
+def show_partial_build(watch: TerminalProgress, command: str) -> None:
     """Prints a line for each stage of a build without a release, and what they left out."""
     if not watch.details:  # with them, each was shown as it ended
         for stage in watch.stats:
             watch.show_line(stage)
-        watch.show_losses(watch.losses())
+        watch.show_losses(watch.collect_losses())
     say(watch.console, f"next: echo-hf build {command}")
 
 
-def funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
+def format_funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
     """Says what became of the posts of a build, from the first stage to the release.
 
     Examples:
@@ -99,16 +103,18 @@ def funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
     """
     from echo_hf.curate.splits import BENCHMARKS  # which loads the tables
 
-    shown = [
+    counts = [
         counted(stage.kept, stage.makes.removesuffix("s"))
         for stage in stats
         if stage.stage in ("collect", "threads")
     ]
-    shown.append(counted(rows.get("analysis", 0), "sample"))
+    counts.append(counted(rows.get("analysis", 0), "sample"))
     tasks = {name: rows[name] for name in BENCHMARKS if rows.get(name)}
-    named = " and ".join(f"{count:,} {name}" for name, count in tasks.items())
+    task_counts = " and ".join(f"{count:,} {name}" for name, count in tasks.items())
     noun = "task" if sum(tasks.values()) == 1 else "tasks"
-    return " → ".join([*shown, f"{named} {noun}" if named else "no task of the benchmark"])
+    return " → ".join(
+        [*counts, f"{task_counts} {noun}" if task_counts else "no task of the benchmark"]
+    )
 
 
 def show_changes(console: Console, changes: Sequence[Change]) -> None:
@@ -116,14 +122,14 @@ def show_changes(console: Console, changes: Sequence[Change]) -> None:
     stages: dict[tuple[str, str, str], list[Change]] = {}
     for change in changes:
         stages.setdefault(change[1:], []).append(change)
-    together: dict[tuple[str, ...], list[Change]] = {}
+    by_stages: dict[tuple[str, ...], list[Change]] = {}
     for alike in stages.values():
-        together.setdefault(tuple(change.stage for change in alike), []).append(alike[0])
-    for names, fields in together.items():
+        by_stages.setdefault(tuple(change.stage for change in alike), []).append(alike[0])
+    for names, fields in by_stages.items():
         if len(names) > 1:
             parts = ", ".join(change.field for change in fields)
-            shown = fields[0]._replace(field=f"{parts} ({', '.join(names)})")
-            say(console, shown.sentence, "bold")
+            merged = fields[0]._replace(field=f"{parts} ({', '.join(names)})")
+            say(console, merged.sentence, "bold")
         for change in fields:
             if len(names) == 1:
                 say(console, change.sentence, "bold")
@@ -137,66 +143,72 @@ def show_plan(
     queries: Sequence[PlannedQuery],
     searches: dict[str, Search],
     *,
-    every: bool = False,
+    all_queries: bool = False,
 ) -> None:
-    for name, search in searches.items():
-        own = [one for one in queries if one.platform == name]
-        say(console, f"\n{name}: {len(own):,} queries", "bold")
+    for platform, search in searches.items():
+        own = [query for query in queries if query.platform == platform]
+        say(console, f"\n{platform}: {len(own):,} queries", "bold")
         groups: dict[object, list[PlannedQuery]] = {}
-        for one in own:
-            key = id(one) if every else (one.query.phase, one.query.question.about[0])
-            groups.setdefault(key, []).append(one)
-        words = ("term", "from", "until", "window", "in")
-        rows = (_plan_row(group, search, every=every) for group in groups.values())
-        console.print(plain_table("#", *words, *NUMBERS, left=words, rows=rows))
-        for line in _plan_lines(own, search):
+        for query in own:
+            key = id(query) if all_queries else (query.query.phase, query.query.question.about[0])
+            groups.setdefault(key, []).append(query)
+        text_columns = ("term", "from", "until", "window", "in")
+        rows = (
+            _format_plan_row(group, search, all_queries=all_queries) for group in groups.values()
+        )
+        console.print(plain_table("#", *text_columns, *PLAN_HEADINGS, left=text_columns, rows=rows))
+        for line in _format_plan(own, search):
             say(console, line)
 
 
-def _plan_row(group: Sequence[PlannedQuery], search: Search, *, every: bool) -> tuple[str, ...]:
+def _format_plan_row(
+    group: Sequence[PlannedQuery], search: Search, *, all_queries: bool
+) -> tuple[str, ...]:
     phase, question = group[0].query.phase, group[0].query.question
     options, window = search.phases[phase], question.window
     start = window.start.strftime("%Y-%m-%d") if window else NOTHING
-    asked = (question.language or "all") if every else (" ".join(options.languages) or "all")
-    times = (start, _end(group[-1]), options.window, asked)
-    return str(phase + 1), question.about[0], *times, *_numbers(group)
+    languages = (
+        (question.language or "all") if all_queries else (" ".join(options.languages) or "all")
+    )
+    times = (start, _format_end(group[-1]), options.window, languages)
+    return str(phase + 1), question.about[0], *times, *_format_counts(group)
 
 
-def _end(one: PlannedQuery) -> str:
-    window = one.query.question.window
+def _format_end(planned: PlannedQuery) -> str:
+    window = planned.query.question.window
     if window is None:
         return NOTHING
-    return window.end.strftime("%Y-%m-%d %H:%M" if one.query.cut else "%Y-%m-%d")
+    return window.end.strftime("%Y-%m-%d %H:%M" if planned.query.cut else "%Y-%m-%d")
 
 
-def _numbers(queries: Sequence[PlannedQuery]) -> tuple[str, ...]:
-    posts = [one.posts for one in queries if one.posts is not None]
-    costs = [one.usd for one in queries if one.usd is not None]
-    is_known, requests = len(posts) == len(queries), sum(one.requests for one in queries)
+def _format_counts(queries: Sequence[PlannedQuery]) -> tuple[str, ...]:
+    posts = [query.posts for query in queries if query.posts is not None]
+    costs = [query.usd for query in queries if query.usd is not None]
+    is_known, requests = len(posts) == len(queries), sum(query.requests for query in queries)
     return (
         f"{len(queries):,}",
-        f"{sum(one.done for one in queries):,}",
+        f"{sum(query.done for query in queries):,}",
         f"{sum(posts):,}" if is_known else NOTHING,
         f"{requests:,}" if is_known else f"≥ {requests:,}",
         f"${sum(costs, 0.0):,.2f}" if len(costs) == len(queries) else NOTHING,
     )
 
 
-def _plan_lines(queries: Sequence[PlannedQuery], search: Search) -> Iterator[str]:
-    every, done, posts, requests, cost = _numbers(queries)
-    still = f"still to come: posts {posts}, requests {requests}, cost {cost}"
-    yield f"{every} queries, {done} of them done; {still}"
-    if cut := [one for one in queries if one.query.cut]:
-        last = max(map(_end, cut))
+def _format_plan(queries: Sequence[PlannedQuery], search: Search) -> Iterator[str]:
+    count, done, posts, requests, cost = _format_counts(queries)
+    remaining = f"still to come: posts {posts}, requests {requests}, cost {cost}"
+    yield f"{count} queries, {done} of them done; {remaining}"
+    if cut := [query for query in queries if query.query.cut]:
+        last = max(map(_format_end, cut))
         yield f"windows that are not over are cut at {last} UTC, and go on from there"
     if not queries:
         yield "nothing to ask yet: the first window has not begun"
     budget, expand = search.budget, search.expand
-    most = [f"{budget.posts:,} posts"] if budget.posts is not None else []
-    most += [f"${budget.usd:,.2f}"] if budget.usd is not None else []
-    if most:
-        yield f"asking ends at {' or '.join(most)}, replies included"
-    elif any(one.usd != 0 for one in queries):
+    limits = [f"{budget.posts:,} posts"] if budget.posts is not None else []
+    limits += [f"${budget.usd:,.2f}"] if budget.usd is not None else []
+    if limits:
+        yield f"asking ends at {' or '.join(limits)}, replies included"
+    elif any(query.usd != 0 for query in queries):
         yield "no budget is set: everything is asked"
     if expand.rounds == 0:
         yield "replies are not asked for"
@@ -206,16 +218,16 @@ def _plan_lines(queries: Sequence[PlannedQuery], search: Search) -> Iterator[str
     yield f"then replies and ancestors, {rounds}{limit}: their number is not known beforehand"
 
 
-def show_crawled(console: Console, done: Sequence[CrawlStats]) -> None:
-    for one in done:
-        console.print(Text(f"\n{one.platform}", "bold"), end=" ")
-        for line in crawl_lines(one):
-            say(console, plain(line, LONGEST_REMARK))
-    if done:
+def show_crawls(console: Console, crawls: Sequence[CrawlStats]) -> None:
+    for crawl in crawls:
+        console.print(Text(f"\n{crawl.platform}", "bold"), end=" ")
+        for line in format_crawl(crawl):
+            say(console, plain(line, MAX_REMARK_CHARACTERS))
+    if crawls:
         console.print()
 
 
-def crawl_lines(stats: CrawlStats) -> Iterator[str]:
+def format_crawl(stats: CrawlStats) -> Iterator[str]:
     share, spent = stats.missed_by_terms, stats.spent
     missed = "" if share is None else f" ({percent(share)} that terms alone would have missed)"
     yield f"{stats.by_terms:,} posts by search terms, {stats.by_replies:,} more by replies{missed}"
@@ -237,46 +249,58 @@ def crawl_lines(stats: CrawlStats) -> Iterator[str]:
 
 
 def show_yields(console: Console, written: WrittenYields) -> None:
-    found, rows = written.yields, []
-    for one in (*found.keywords[:MOST_TERMS], found.together):
-        name = "all terms" if one.keyword is None else plain(one.keyword, LONGEST_TERM)
-        alone = "" if one.keyword is None else f"{one.total.alone_passed:,}"
-        half = NOTHING if one.half_by_day is None else f"day {one.half_by_day:,}"
-        rows.append((name, *_figures(one.total), alone, half))
-    console.print(plain_table("term", *FIGURES, "alone", "half by", rows=rows))
+    yields, rows = written.yields, []
+    for term_yield in (*yields.keywords[:MAX_TERMS], yields.together):
+        name = (
+            "all terms"
+            if term_yield.keyword is None
+            else plain(term_yield.keyword, MAX_TERM_CHARACTERS)
+        )
+        alone = "" if term_yield.keyword is None else f"{term_yield.total.alone_passed:,}"
+        half = NOTHING if term_yield.half_by_day is None else f"day {term_yield.half_by_day:,}"
+        rows.append((name, *_format_yield(term_yield.total), alone, half))
+    console.print(plain_table("term", *YIELD_HEADINGS, "alone", "half by", rows=rows))
     say(console, "alone: posts on topic that no other term found")
     say(console, "half by: by the end of that day after the release, half of them were written\n")
-    if len(found.keywords) > MOST_TERMS:
-        say(console, f"{len(found.keywords) - MOST_TERMS:,} more terms stand in the file")
-    days = zip(found.windows, found.together.windows, strict=True)
-    by_day = [(window.name, *_figures(counts)) for window, counts in days if counts.found]
-    console.print(plain_table("day", *FIGURES, rows=by_day))
-    along = f"{found.came_along:,} posts came along without a search"
-    say(console, f"{along}, of {found.unknown:,} nobody says what found them")
+    if len(yields.keywords) > MAX_TERMS:
+        say(console, f"{len(yields.keywords) - MAX_TERMS:,} more terms stand in the file")
+    days = zip(yields.windows, yields.together.windows, strict=True)
+    by_day = [(window.name, *_format_yield(counts)) for window, counts in days if counts.found]
+    console.print(plain_table("day", *YIELD_HEADINGS, rows=by_day))
+    came_along = f"{yields.came_along:,} posts came along without a search"
+    say(console, f"{came_along}, of {yields.unknown:,} nobody says what found them")
     say(console, f"all figures: {written.figures}")
     say(console, f"as an image: {written.plot}")
 
 
-def _figures(one: Yield) -> tuple[str, ...]:
-    interval = one.interval
-    ends = NOTHING if interval is None else f"{100 * interval[0]:.0f} to {100 * interval[1]:.0f} %"
-    return f"{one.found:,}", f"{one.scored:,}", f"{one.passed:,}", percent(one.share), ends
+def _format_yield(term_yield: Yield) -> tuple[str, ...]:
+    bounds = term_yield.interval
+    ends = NOTHING if bounds is None else f"{100 * bounds[0]:.0f} to {100 * bounds[1]:.0f} %"
+    return (
+        f"{term_yield.found:,}",
+        f"{term_yield.scored:,}",
+        f"{term_yield.passed:,}",
+        percent(term_yield.share),
+        ends,
+    )
 
 
-def show_refresh(console: Console, done: Refresh) -> None:
-    for one in done.platforms:
-        for line in refresh_lines(one):
+def show_refresh(console: Console, refreshed: Refresh) -> None:
+    for platform in refreshed.platforms:
+        for line in format_refreshed(platform):
             say(console, line)
-        for url in list(one.gone)[:MOST_NAMED]:
-            say(console, f"  {one.gone[url]:<12}{url}", "dim")
-        if len(one.gone) > MOST_NAMED:
-            say(console, f"  and {len(one.gone) - MOST_NAMED:,} more", "dim")
-    if done.unasked:
-        rest = ", ".join(f"{count:,} of {plain(name)}" for name, count in done.unasked.items())
-        say(console, f"posts that nobody was asked about: {rest}")
+        for url in list(platform.gone)[:MAX_URLS]:
+            say(console, f"  {platform.gone[url]:<12}{url}", "dim")
+        if len(platform.gone) > MAX_URLS:
+            say(console, f"  and {len(platform.gone) - MAX_URLS:,} more", "dim")
+    if refreshed.unasked:
+        unasked = ", ".join(
+            f"{count:,} of {plain(name)}" for name, count in refreshed.unasked.items()
+        )
+        say(console, f"posts that nobody was asked about: {unasked}")
 
 
-def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
+def format_refreshed(refreshed: Refreshed) -> Iterator[str]:
     cost = f", ${refreshed.cost_usd:.2f}" if refreshed.cost_usd else ""
     yield (
         f"{refreshed.platform}: {refreshed.posts:,} posts, {refreshed.asked:,} asked about "
@@ -291,18 +315,24 @@ def refresh_lines(refreshed: Refreshed) -> Iterator[str]:
         yield f"  {refreshed.left:,} left: {refreshed.end.meaning}"
 
 
-def show_removal(console: Console, taken: Removal, config: str) -> None:
+def show_removal(console: Console, removal: Removal, config: str) -> None:
     import datasets
 
-    parts = {"sample": len(taken.samples), "image": taken.images, "stored answer": taken.answers}
-    went = ", ".join(counted(count, noun) for noun, count in parts.items() if count)
-    wanted = "" if taken.posts == len(taken.urls) else f" of {len(taken.urls):,}"
-    lines = [f"forgotten: {counted(taken.posts, 'post')}{wanted}{f', with {went}' if went else ''}"]
-    if taken.pages:
-        lines.append(f"{counted(taken.pages, 'stored page')} of platforms lost their content")
+    parts = {
+        "sample": len(removal.samples),
+        "image": removal.images,
+        "stored answer": removal.answers,
+    }
+    removed = ", ".join(counted(count, noun) for noun, count in parts.items() if count)
+    of_requested = "" if removal.posts == len(removal.urls) else f" of {len(removal.urls):,}"
+    lines = [
+        f"forgotten: {counted(removal.posts, 'post')}{of_requested}{f', with {removed}' if removed else ''}"
+    ]
+    if removal.pages:
+        lines.append(f"{counted(removal.pages, 'stored page')} of platforms lost their content")
     hint = "is that how your posts spell it? It will not be collected"
-    lines += [f"nothing here was at {url}: {hint}" for url in taken.unknown]
-    lines += [f"still in {place}: edit that file, it is yours" for place in taken.left_in]
+    lines += [f"nothing here was at {url}: {hint}" for url in removal.unknown]
+    lines += [f"still in {place}: edit that file, it is yours" for place in removal.left_in]
     lines.append(
         "what somebody else loaded with datasets may lie in "
         f"{str(datasets.config.HF_DATASETS_CACHE)!r}, too, and wherever the release went: delete "
@@ -312,11 +342,11 @@ def show_removal(console: Console, taken: Removal, config: str) -> None:
         say(console, line)
 
 
-MOST_SAMPLES = 5
-MOST_MOVERS = 3
-MOVED = "what moved most, in points"
+MAX_IDS = 5
+MAX_MOVERS = 3
+MOVERS_HEADING = "what moved most, in points"
 COLORS = {"added": "green", "removed": "red", "changed": "yellow", "moved": "yellow"}
-REACHABLE = (
+STILL_LOADABLE = (
     "anyone who knows a commit's hash can load it until the history of the repository is squashed "
     "(huggingface_hub's super_squash_history)"
 )
@@ -327,9 +357,9 @@ def show_change(console: Console, difference: ReleaseDiff) -> None:
     changed = sum(bool(sample.columns) for sample in difference.changed)
     counts = {"added": len(difference.added), "removed": len(difference.removed)}
     counts |= {"changed": changed, "equal": difference.equal}
-    said = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    summary = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
     causes = ", ".join(f"{count:,} by {cause}" for cause, count in difference.causes.items())
-    say(console, f"samples: {said}{f' ({causes})' if causes else ''}: {MORE}")
+    say(console, f"samples: {summary}{f' ({causes})' if causes else ''}: {MORE}")
 
 
 def show_diff(console: Console, difference: ReleaseDiff) -> None:
@@ -345,12 +375,16 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
             Text(plain(name)), *counts, Text("the same rows" if change.equal else "", "dim")
         )
     samples = plain_table("", "count", "which", left=["which"])
-    changed = [f"{one.id} ({', '.join(one.columns)})" for one in difference.changed if one.columns]
-    moved = [one.id for one in difference.changed if not one.columns]
-    named = {"added": difference.added, "removed": difference.removed}
-    for kind, ids in {**named, "changed": changed, "moved": moved}.items():
+    changed = [
+        f"{sample.id} ({', '.join(sample.columns)})"
+        for sample in difference.changed
+        if sample.columns
+    ]
+    moved = [sample.id for sample in difference.changed if not sample.columns]
+    sample_ids = {"added": difference.added, "removed": difference.removed}
+    for kind, ids in {**sample_ids, "changed": changed, "moved": moved}.items():
         if ids:
-            samples.add_row(Text(kind, COLORS[kind]), f"{len(ids):,}", _some(ids))
+            samples.add_row(Text(kind, COLORS[kind]), f"{len(ids):,}", _format_ids(ids))
     anew = f"of them {difference.remade:,} made again" if difference.remade else ""
     samples.add_row("equal", f"{difference.equal:,}", Text(anew, "dim"))
     causes = plain_table("cause", "samples", "meaning", left=["meaning"])
@@ -358,17 +392,17 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
         causes.add_row(str(cause), f"{count:,}", Text(cause.meaning, "dim"))
     stages = plain_table("stage", "in what", left=["in what"])
     for stage in difference.stages:
-        stages.add_row(Text(plain(stage.stage)), Text(_stage(stage)))
-    drift = plain_table("of", "distance", "before", "now", MOVED, left=[MOVED])
-    for name, one in difference.drift.items():
-        if not one.a and not one.b:
+        stages.add_row(Text(plain(stage.stage)), Text(_format_stage_change(stage)))
+    drift = plain_table("of", "distance", "before", "now", MOVERS_HEADING, left=[MOVERS_HEADING])
+    for name, drift_of in difference.drift.items():
+        if not drift_of.a and not drift_of.b:
             continue
-        distance = "not counted" if one.distance is None else f"{one.distance:.3f}"
+        distance = "not counted" if drift_of.distance is None else f"{drift_of.distance:.3f}"
         movers = [
-            Text(f"{plain(mover.name)} {100 * mover.change:+.1f}", _color(mover.change))
-            for mover in one.movers[:MOST_MOVERS]
+            Text(f"{plain(mover.name)} {100 * mover.change:+.1f}", _get_color(mover.change))
+            for mover in drift_of.movers[:MAX_MOVERS]
         ]
-        drift.add_row(name, distance, f"{one.a:,}", f"{one.b:,}", Text(", ").join(movers))
+        drift.add_row(name, distance, f"{drift_of.a:,}", f"{drift_of.b:,}", Text(", ").join(movers))
     parts = {"rows": rows, "samples": samples, "why samples changed": causes}
     for title, part in {**parts, "stages that differ": stages, "drift": drift}.items():
         if part.row_count:
@@ -382,46 +416,54 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
             console.print(line, soft_wrap=True)
 
 
-def _color(change: float) -> str:
+def _get_color(change: float) -> str:
     return "green" if change > 0 else "red"
 
 
-def _some(ids: Sequence[str]) -> Text:
-    more = f" and {len(ids) - MOST_SAMPLES:,} more" if len(ids) > MOST_SAMPLES else ""
-    return Text(f"{', '.join(map(plain, ids[:MOST_SAMPLES]))}{more}", "dim")
+def _format_ids(ids: Sequence[str]) -> Text:
+    remainder = f" and {len(ids) - MAX_IDS:,} more" if len(ids) > MAX_IDS else ""
+    return Text(f"{', '.join(map(plain, ids[:MAX_IDS]))}{remainder}", "dim")
 
 
-def _stage(change: StageChange) -> str:
+def _format_stage_change(change: StageChange) -> str:
     if change.a is None or change.b is None:
         return "only now" if change.a is None else "only before"
     from echo_hf.hub.diff import Cause
 
-    said = ", ".join(change.causes)
+    causes = ", ".join(change.causes)
     names = [(origin.engine or {}).get("model") for origin in (change.a, change.b)]
-    shown = " → ".join(plain(str(name)) for name in names)
-    return f"{said}: {shown}" if Cause.MODEL in change.causes and names[0] != names[1] else said
+    models = " → ".join(plain(str(name)) for name in names)
+    return (
+        f"{causes}: {models}" if Cause.MODEL in change.causes and names[0] != names[1] else causes
+    )
 
 
-def show_publication(console: Console, planned: Publication) -> None:
+def show_publication(console: Console, publication: Publication) -> None:
     """Lists the files of a release with their sizes, and what becomes of them on the Hub."""
     rows = [
-        (path, f"{size / 1e6:,.2f} MB", "new or changed" if path in planned.upload else "the same")
-        for path, size in planned.files.items()
+        (
+            path,
+            f"{size / 1e6:,.2f} MB",
+            "new or changed" if path in publication.upload else "the same",
+        )
+        for path, size in publication.files.items()
     ]
     console.print(plain_table("file", "size", "on the Hub", left=("on the Hub",), rows=rows))
-    for path in planned.delete:
+    for path in publication.delete:
         say(console, f"deleted there: {plain(path)}", "yellow")
-    sent = sum(planned.files[path] for path in planned.upload)
-    place = f"{planned.repo_id}{', which is yet to be made' if planned.new else ''}"
-    files = counted(len(planned.upload), "file")
+    sent = sum(publication.files[path] for path in publication.upload)
+    place = f"{publication.repo_id}{', which is yet to be made' if publication.new else ''}"
+    files = counted(len(publication.upload), "file")
     say(console, f"{files}, {sent / 1e6:,.1f} MB, would be uploaded to {place}")
-    if planned.tagged is None:
-        say(console, f"tag {planned.tag} would be set there")
-    elif planned.upload or planned.delete:
-        said = f"tag {planned.tag} is on another commit ({planned.tagged[:10]}), and stays"
-        say(console, f"{said}: choose another --tag", "yellow")
+    if publication.tagged is None:
+        say(console, f"tag {publication.tag} would be set there")
+    elif publication.upload or publication.delete:
+        message = (
+            f"tag {publication.tag} is on another commit ({publication.tagged[:10]}), and stays"
+        )
+        say(console, f"{message}: choose another --tag", "yellow")
     else:
-        say(console, f"tag {planned.tag} is there already ({planned.tagged[:10]})")
+        say(console, f"tag {publication.tag} is there already ({publication.tagged[:10]})")
     console.print("nothing was sent: leave out --dry-run to publish")
 
 
@@ -435,26 +477,28 @@ def show_holding(
 ) -> None:
     from echo_hf.hub.remote import TAG, delete_tags, revisions_holding
 
-    held = revisions_holding(repo_id, urls, api=api)
-    for one in held:
-        held_in = f"{len(one.samples)} samples and {one.answers} stored answers"
-        line = f"{one.kind} {one.revision} of {repo_id} still holds them in {held_in}"
-        say(console, f"{line} (commit {one.commit[:10]})")
-    if requests := [one.revision for one in held if one.revision.startswith("refs/")]:
+    revisions = revisions_holding(repo_id, urls, api=api)
+    for revision in revisions:
+        contents = f"{len(revision.samples)} samples and {revision.answers} stored answers"
+        line = f"{revision.kind} {revision.revision} of {repo_id} still holds them in {contents}"
+        say(console, f"{line} (commit {revision.commit[:10]})")
+    if requests := [
+        revision.revision for revision in revisions if revision.revision.startswith("refs/")
+    ]:
         say(console, f"close {', '.join(requests)} and delete its branch, on its page on the Hub")
-    tags = [one.revision for one in held if one.kind == TAG]
+    tags = [revision.revision for revision in revisions if revision.kind == TAG]
     if delete:
         delete_tags(repo_id, tags, api=api)
         console.print(Text(f"deleted {len(tags)} tags: {', '.join(tags)}".rstrip(": ")))
     elif tags:
         say(console, "next: publish the next release, then the same with --delete-tags")
-    if held:
-        say(console, REACHABLE)
+    if revisions:
+        say(console, STILL_LOADABLE)
 
 
-FEW = 30
-LONGEST_SHOWN = 200
-LONGEST_PROMPT = 160
+MIN_RELIABLE_N = 30
+MAX_ERROR_CHARACTERS = 200
+MAX_PROMPT_CHARACTERS = 160
 HALVES = {"held_out": "held-out half", "tune": "half for tuning", "all": "both halves"}
 WILSON = (
     "Intervals are at 95 %: Wilson's for shares, which takes the items (n) as independent although "
@@ -469,65 +513,69 @@ COVERAGE = (
 
 
 def show_check(console: Console, result: CheckResult) -> None:
-    asked: dict[str, list[str]] = {}
+    stages_by_engine: dict[str, list[str]] = {}
     rows: list[tuple[str | Text, ...]] = []
-    for one in result.stages:
-        name = f"{one.engine.kind} {one.engine.options.get('model') or ''}".strip()
-        asked.setdefault(name, []).append(one.stage)
-        for measure in one.measures:
-            style = "dim" if measure.n < FEW else ""
-            stage = Text(one.stage if measure is one.measures[0] else "", "bold")
-            ends = Text(interval(measure.low, measure.high), style)
-            shares = (tenths(measure.coverage), tenths(measure.strict))
-            value, count = tenths(measure.value), Text(f"{measure.n:,}", style)
-            rows.append((stage, measure.name.replace("_", " "), value, ends, count, *shares))
-    named = [f"{name} ({', '.join(stages)})" for name, stages in asked.items()]
-    where = f"{result.target} in {result.posts}, {HALVES[result.half]}"
-    who = ", ".join(named if len(asked) > 1 else asked)
-    title = f"{who} on {where}, {counted(result.threads, 'thread')}"
+    for stage_check in result.stages:
+        name = f"{stage_check.engine.kind} {stage_check.engine.options.get('model') or ''}".strip()
+        stages_by_engine.setdefault(name, []).append(stage_check.stage)
+        for measure in stage_check.measures:
+            style = "dim" if measure.n < MIN_RELIABLE_N else ""
+            heading = Text(stage_check.stage if measure is stage_check.measures[0] else "", "bold")
+            ends = Text(format_interval(measure.low, measure.high), style)
+            shares = (format_share(measure.coverage), format_share(measure.strict))
+            value, count = format_share(measure.value), Text(f"{measure.n:,}", style)
+            rows.append((heading, measure.name.replace("_", " "), value, ends, count, *shares))
+    engines = [f"{name} ({', '.join(stages)})" for name, stages in stages_by_engine.items()]
+    source = f"{result.target} in {result.posts}, {HALVES[result.half]}"
+    engine_names = ", ".join(engines if len(stages_by_engine) > 1 else stages_by_engine)
+    title = f"{engine_names} on {source}, {counted(result.threads, 'thread')}"
     console.print(Text(f"\n{plain(title, 400)}\n", "bold"))
     heads = ("stage", "measure", "%", "interval", "n", "coverage %", "strict %")
     console.print(plain_table(*heads, left=["measure"], rows=rows))
     console.print()
-    for sentence in _footer(result):
+    for sentence in _format_footer(result):
         console.print(Text(sentence, "dim"))
 
 
-def _footer(result: CheckResult) -> Iterator[str]:
+def _format_footer(result: CheckResult) -> Iterator[str]:
     graded = any(measure.interval not in ("wilson", None) for measure in result.measures)
     yield f"{WILSON}{BOOTSTRAP if graded else ''}."
     yield COVERAGE
-    if few := sum(measure.n < FEW for measure in result.measures):
+    if unreliable := sum(measure.n < MIN_RELIABLE_N for measure in result.measures):
         yield (
-            f"{few} of {len(result.measures)} measures have n below {FEW}: differences between "
+            f"{unreliable} of {len(result.measures)} measures have n below {MIN_RELIABLE_N}: differences between "
             "engines in them are not reliable."
         )
-    for one in result.stages:
-        if skipped := max((measure.skipped for measure in one.measures), default=0):
-            yield f"{one.stage}: {skipped} left out: people say too little of them, or two things."
+    for stage in result.stages:
+        if skipped := max((measure.skipped for measure in stage.measures), default=0):
+            yield f"{stage.stage}: {skipped} left out: people say too little of them, or two things."
     yield from (f"{note}." for note in result.notes)
-    cost = [one.fill.stage_cost_usd for one in result.stages if one.fill.stage_cost_usd is not None]
-    if cost:
-        yield f"These answers cost ${sum(cost):.2f}."
+    costs = [
+        stage.fill.stage_cost_usd
+        for stage in result.stages
+        if stage.fill.stage_cost_usd is not None
+    ]
+    if costs:
+        yield f"These answers cost ${sum(costs):.2f}."
 
 
-def show_boxes(console: Console, found: BoxesCheck) -> None:
-    name = f"{found.engine.kind} {found.engine.options.get('model') or ''}".strip()
-    said = "assumed" if found.is_assumed else "known"
-    title = f"{plain(name, 400)}, asked for {found.asked} ({said})"
+def show_boxes(console: Console, check: BoxesCheck) -> None:
+    name = f"{check.engine.kind} {check.engine.options.get('model') or ''}".strip()
+    basis = "assumed" if check.is_assumed else "known"
+    title = f"{plain(name, 400)}, asked for {check.asked} ({basis})"
     console.print(Text(f"\n{title}\n", "bold"))
-    shares = sorted(found.shared.items(), key=lambda one: -one[1])
-    rows = [(convention, tenths(share)) for convention, share in shares]
+    shares = sorted(check.shared.items(), key=lambda pair: -pair[1])
+    rows = [(convention, format_share(share)) for convention, share in shares]
     console.print(plain_table("boxes read as", "% of the area shared", rows=rows))
     console.print()
-    if found.convention is None:
-        told = f"it cannot be said: {found.answered} of {found.images} images were answered"
-        say(console, f"{told}, and no convention is clearly nearest", "yellow")
-    elif found.convention == found.asked and not found.is_assumed:
-        say(console, f"it answers in {found.convention}, as is known of it")
+    if check.convention is None:
+        message = f"it cannot be said: {check.answered} of {check.images} images were answered"
+        say(console, f"{message}, and no convention is clearly nearest", "yellow")
+    elif check.convention == check.asked and not check.is_assumed:
+        say(console, f"it answers in {check.convention}, as is known of it")
     else:
-        say(console, f"it answers in {found.convention}")
-        say(console, f"next: coordinates: {found.convention} in the section of that engine")
+        say(console, f"it answers in {check.convention}")
+        say(console, f"next: coordinates: {check.convention} in the section of that engine")
 
 
 def show_errors(console: Console, result: CheckResult) -> None:
@@ -537,13 +585,13 @@ def show_errors(console: Console, result: CheckResult) -> None:
             name = f"{measure.stage}, {measure.name.replace('_', ' ')}"
             say(console, f"{name}: {len(measure.errors)} not right", "bold")
         for item in measure.errors:
-            say(console, f"  {plain(item.place, LONGEST_SHOWN)}")
-            say(console, f"    expected {plain(item.expected, LONGEST_SHOWN)}")
-            given = plain(item.given, LONGEST_SHOWN) or "(nothing)"
-            say(console, f"    given    {given}")
+            say(console, f"  {plain(item.place, MAX_ERROR_CHARACTERS)}")
+            say(console, f"    expected {plain(item.expected, MAX_ERROR_CHARACTERS)}")
+            answer = plain(item.given, MAX_ERROR_CHARACTERS) or "(nothing)"
+            say(console, f"    given    {answer}")
 
 
-def tenths(value: float | None) -> str:
+def format_share(value: float | None) -> str:
     """A share in percent with one digit after the point, never rounded to all or nothing."""
     if value is None:
         return NOTHING
@@ -552,7 +600,7 @@ def tenths(value: float | None) -> str:
     return f"{min(max(100 * value, 0.1), 99.9):.1f}"
 
 
-def interval(low: float | None, high: float | None) -> str:
+def format_interval(low: float | None, high: float | None) -> str:
     """An interval in whole percent, rounded outwards."""
     if low is None or high is None:
         return NOTHING
@@ -560,39 +608,42 @@ def interval(low: float | None, high: float | None) -> str:
     return f"{math.floor(100 * low + 1e-9)} to {math.ceil(100 * high - 1e-9)}"
 
 
-def as_json(result: CheckResult) -> dict[str, Any]:
+def check_as_json(result: CheckResult) -> dict[str, Any]:
     """The whole result as plain values, without a word of what people or engines wrote."""
     stages = [
         {
-            "stage": one.stage,
-            "engine": one.describe["engine"],
-            "digest": one.digest,
-            "failed": dict(one.failed),
-            "fill": dataclasses.asdict(one.fill),
-            "measures": [measure.as_json() for measure in one.measures],
+            "stage": stage.stage,
+            "engine": stage.describe["engine"],
+            "digest": stage.digest,
+            "failed": dict(stage.failed),
+            "fill": dataclasses.asdict(stage.fill),
+            "measures": [measure.as_json() for measure in stage.measures],
         }
-        for one in result.stages
+        for stage in result.stages
     ]
     from echo_hf.hub.manifest import toolkit_version
 
-    told = {"toolkit": toolkit_version(), **vars(result), "stages": stages}
-    return {**told, "notes": list(result.notes)}
+    payload = {"toolkit": toolkit_version(), **vars(result), "stages": stages}
+    return {**payload, "notes": list(result.notes)}
 
 
 def show_open(console: Console, reviews: Reviews, config: str) -> None:
     for number in reviews.cut:
         say(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
-    for one in reviews.open:
-        title = Text.assemble((one.id, "bold"), f"  {', '.join(one.reasons)}")
+    for sample in reviews.open:
+        title = Text.assemble((sample.id, "bold"), f"  {', '.join(sample.reasons)}")
         console.print(title, soft_wrap=True)
-        for line in (plain(one.prompt, LONGEST_PROMPT), *one.images):
+        for line in (plain(sample.prompt, MAX_PROMPT_CHARACTERS), *sample.images):
             say(console, f"  {line}")
     count = len(reviews.open)
     if not count:
         say(console, "nothing is open for review")
         return
-    if held := sum(Doubt.ASSUMED_BOXES in one.reasons for one in reviews.open):
-        told = f"boxes of {counted(held, 'sample')} wait for a convention"
-        say(console, f"{told}: echo-hf review {config} --boxes CONVENTION, or --app shows them all")
-    told = "1 sample is" if count == 1 else f"{count:,} samples are"
-    say(console, f"{told} open; decide with: echo-hf review {config} --keep ID --remove ID")
+    if waiting := sum(Doubt.ASSUMED_BOXES in sample.reasons for sample in reviews.open):
+        message = f"boxes of {counted(waiting, 'sample')} wait for a convention"
+        say(
+            console,
+            f"{message}: echo-hf review {config} --boxes CONVENTION, or --app shows them all",
+        )
+    subject = "1 sample is" if count == 1 else f"{count:,} samples are"
+    say(console, f"{subject} open; decide with: echo-hf review {config} --keep ID --remove ID")

@@ -14,21 +14,21 @@ from rich.text import Text
 from echo_hf._infra.console import say, terminal
 from echo_hf._infra.text import counted
 from echo_hf.cli.verb import (
-    Again,
-    Images,
-    JudgeAt,
-    JudgedBy,
-    KeepGoing,
+    AgainOption,
+    ImagesOption,
+    JsonObject,
+    JudgeModelOption,
+    JudgeOption,
+    KeepGoingOption,
     PartlyDoneError,
-    Runner,
-    Runs,
-    Told,
+    RunnerOption,
+    RunsOption,
     VerdictExit,
     choice,
     flag,
+    open_progress,
     option,
-    placed,
-    watching,
+    place_config,
 )
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.reasons import Outcome
@@ -38,15 +38,23 @@ if TYPE_CHECKING:
     from echo_hf.report.evaluation import PlannedWork
     from echo_hf.systems.runner import GenerationPlan
 
-Evaluation = Annotated[
+EvaluationArgument = Annotated[
     Path, typer.Argument(help="The YAML file that names systems, and posts or a benchmark.")
 ]
-Systems = Annotated[list[str] | None, option("--systems", "Only this one draws; may be repeated.")]
-Judges = Annotated[list[str] | None, option("--judges", "Only this one; may be repeated.")]
-Limit = Annotated[int | None, option(None, "Most samples of each split, a random draw.", min=1)]
-Budget = Annotated[float | None, option(None, "Stop when this many US dollars are spent.", min=0)]
-DryRun = Annotated[bool, option("--dry-run", "Only show what would be asked, and the cost.")]
-Protocol = Annotated[str | None, option(None, "published or corrected, instead of the config's.")]
+SystemsOption = Annotated[
+    list[str] | None, option("--systems", "Only this one draws; may be repeated.")
+]
+JudgesOption = Annotated[list[str] | None, option("--judges", "Only this one; may be repeated.")]
+LimitOption = Annotated[
+    int | None, option(None, "Most samples of each split, a random draw.", min=1)
+]
+BudgetOption = Annotated[
+    float | None, option(None, "Stop when this many US dollars are spent.", min=0)
+]
+DryRunOption = Annotated[bool, option("--dry-run", "Only show what would be asked, and the cost.")]
+ProtocolOption = Annotated[
+    str | None, option(None, "published or corrected, instead of the config's.")
+]
 
 
 def eval_(
@@ -54,34 +62,34 @@ def eval_(
         Path,
         typer.Argument(help="The YAML file, or a run; with --images a release or ORG/NAME@TAG."),
     ],
-    images: Images = None,
-    judge: JudgeAt = None,
-    model: JudgedBy = None,
-    systems: Systems = None,
-    judges: Judges = None,
-    limit: Limit = None,
-    budget: Budget = None,
+    images: ImagesOption = None,
+    judge: JudgeOption = None,
+    model: JudgeModelOption = None,
+    systems: SystemsOption = None,
+    judges: JudgesOption = None,
+    limit: LimitOption = None,
+    budget: BudgetOption = None,
     yes: bool = flag("--yes", "Go on without asking, whatever it costs."),
-    dry_run: DryRun = False,
-    again: Again = False,
-    keep_going: KeepGoing = False,
-    runner: Runner = None,
-    runs: Runs = None,
-) -> Told:
+    dry_run: DryRunOption = False,
+    again: AgainOption = False,
+    keep_going: KeepGoingOption = False,
+    runner: RunnerOption = None,
+    runs: RunsOption = None,
+) -> JsonObject:
     """Generate, judge, score and report in one.
 
     The same command resumes after a stop. RELEASE --images NAME=FOLDER compares images, by a
     config that it writes here.
     """
-    from echo_hf.cli.evaluation_view import SPENT, say_cost, show_planned
+    from echo_hf.cli.evaluation_view import BUDGET_SPENT, show_cost, show_evaluation_plan
     from echo_hf.judging.board import show_board, show_scores
     from echo_hf.report.analysis.analyze import names_release
     from echo_hf.report.evaluation import evaluate_systems
     from echo_hf.systems.benchmark import load_evaluation
 
-    def agreed(plan: tuple[PlannedWork, ...]) -> None:
-        show_planned(watch.console, plan)
-        if dry_run or yes or all(one.cost_usd == 0 for one in plan):
+    def confirm(plan: tuple[PlannedWork, ...]) -> None:
+        show_evaluation_plan(watch.console, plan)
+        if dry_run or yes or all(work.cost_usd == 0 for work in plan):
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise ConfigError("this may cost money, and nobody is there to ask: add --yes to go on")
@@ -101,73 +109,90 @@ def eval_(
             f"{str(config)!r} is no config: expected its file or its run, or a release with "
             "--images NAME=FOLDER"
         )
-    with watching(sums_up_calls=True) as watch:
-        how: Told = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
-        how |= {"budget_usd": budget, "dry_run": dry_run, "before": agreed, "watch": watch}
-        how |= {"again": again, "keep_going": keep_going}
-        done = evaluate_systems(load_evaluation(config).run_by(runner), **how)
+    with open_progress(sums_up_calls=True) as watch:
+        options: JsonObject = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
+        options |= {"budget_usd": budget, "dry_run": dry_run, "before": confirm, "watch": watch}
+        options |= {"again": again, "keep_going": keep_going}
+        evaluated = evaluate_systems(load_evaluation(config).run_by(runner), **options)
     console = terminal()
-    if done.results is None:
+    if evaluated.results is None:
         say(console, "nothing was asked: leave out --dry-run to begin")
     else:
-        (show_scores if console.details else show_board)(console, done.results.path)
-        say(console, f"report: {done.report}")
-        say_cost(console, done.cost_usd, ())  # of whom nobody knows it, the plan has said
-    if done.spent:
-        say(console, SPENT, "yellow")
-    told = {"board": done.board.to_list(), "results": done.results and done.results.path}
-    told |= {"report": done.report, "plan": [_planned(one) for one in done.plan]}
-    told |= {"cost_usd": done.cost_usd, "spent": done.spent, "stopped": done.stopped}
-    if done.stopped:
-        raise PartlyDoneError("; ".join(done.stopped), told)
-    return told
+        (show_scores if console.details else show_board)(console, evaluated.results.path)
+        say(console, f"report: {evaluated.report}")
+        show_cost(console, evaluated.cost_usd, ())  # of whom nobody knows it, the plan has said
+    if evaluated.spent:
+        say(console, BUDGET_SPENT, "yellow")
+    payload = {
+        "board": evaluated.board.to_list(),
+        "results": evaluated.results and evaluated.results.path,
+    }
+    payload |= {
+        "report": evaluated.report,
+        "plan": [_plan_payload(work) for work in evaluated.plan],
+    }
+    payload |= {
+        "cost_usd": evaluated.cost_usd,
+        "spent": evaluated.spent,
+        "stopped": evaluated.stopped,
+    }
+    if evaluated.stopped:
+        raise PartlyDoneError("; ".join(evaluated.stopped), payload)
+    return payload
 
 
-def _planned(one: PlannedWork | GenerationPlan) -> Told:
-    return {**vars(one), "cost_usd": one.cost_usd}
+def _plan_payload(plan: PlannedWork | GenerationPlan) -> JsonObject:
+    return {**vars(plan), "cost_usd": plan.cost_usd}
 
 
 def generate(
-    config: Evaluation,
-    systems: Systems = None,
-    limit: Limit = None,
+    config: EvaluationArgument,
+    systems: SystemsOption = None,
+    limit: LimitOption = None,
     dry_run: bool = flag("--dry-run", "Only show what would be generated, and the cost."),
     again: bool = flag("--again", "Ask again where no image came, and nowhere else."),
-    runner: Runner = None,
-    runs: Runs = None,
-) -> Told:
+    runner: RunnerOption = None,
+    runs: RunsOption = None,
+) -> JsonObject:
     """Generate the outputs of systems; existing ones are kept."""
-    from echo_hf.cli.evaluation_view import outcome_table, say_cost, say_expected
+    from echo_hf.cli.evaluation_view import make_outcome_table, show_cost, show_expected
     from echo_hf.systems.benchmark import load_evaluation
-    from echo_hf.systems.generate import generate as drawn
+    from echo_hf.systems.generate import generate as generate_outputs
 
-    asked = load_evaluation(config).run_by(runner)
-    with watching() as watch:
-        how: Told = {"runs": runs, "systems": systems, "limit": limit, "dry_run": dry_run}
-        made = drawn(asked, **how, again=again, watch=watch)
+    evaluation = load_evaluation(config).run_by(runner)
+    with open_progress() as watch:
+        options: JsonObject = {"runs": runs, "systems": systems, "limit": limit, "dry_run": dry_run}
+        generated = generate_outputs(evaluation, **options, again=again, watch=watch)
     console = watch.console
-    plans = [{**_planned(one), "todo": len(one.todo)} for one in made.plans]
-    told = {**vars(made), "plans": plans}
-    if made.path is None:
-        for one in () if watch.details else made.plans:
-            say(console, f"{one.system:<12}{one}", "dim")
-        say_expected(console, [(one.system, one.expected) for one in made.plans])
+    plans = [{**_plan_payload(plan), "todo": len(plan.todo)} for plan in generated.plans]
+    payload = {**vars(generated), "plans": plans}
+    if generated.path is None:
+        for plan in () if watch.details else generated.plans:
+            say(console, f"{plan.system:<12}{plan}", "dim")
+        show_expected(console, [(plan.system, plan.expected) for plan in generated.plans])
         console.print("nothing was asked: leave out --dry-run to draw")
-        return told
-    console.print(outcome_table(made))
-    if any(counts.get(Outcome.FAILED) for counts in made.outcomes.values()):
+        return payload
+    console.print(make_outcome_table(generated))
+    if any(counts.get(Outcome.FAILED) for counts in generated.outcomes.values()):
         say(console, "\nwhat failed is tried again by the same command", "yellow")
-    if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in made.outcomes.values()):
+    if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in generated.outcomes.values()):
         say(console, f"{counted(empty, 'answer')} without an image: --again asks anew", "yellow")
-    say_cost(console, made.cost_usd, (one.system for one in made.plans if one.cost_usd is None))
-    say(console, f"outputs: {made.path}")
-    say(console, f"next: echo-hf {'judge' if asked.judges else 'score'} {placed(config, runs)}")
-    return told
+    show_cost(
+        console,
+        generated.cost_usd,
+        (plan.system for plan in generated.plans if plan.cost_usd is None),
+    )
+    say(console, f"outputs: {generated.path}")
+    say(
+        console,
+        f"next: echo-hf {'judge' if evaluation.judges else 'score'} {place_config(config, runs)}",
+    )
+    return payload
 
 
 def judge(
-    config: Evaluation,
-    judges: Judges = None,
+    config: EvaluationArgument,
+    judges: JudgesOption = None,
     rubric: list[str] | None = choice(None, "overall or text_rendering; may be repeated."),
     applicability: bool = flag(
         "--applicability", "Ask which metrics fit each sample; rate nothing."
@@ -195,17 +220,17 @@ def judge(
         "Of --import: alpaca_eval, genai_bench, imagenhub, inspect, jsonl or viescore.",
         "--format",
     ),
-    limit: Limit = None,
-    budget: Budget = None,
-    dry_run: DryRun = False,
-    again: Again = False,
-    keep_going: KeepGoing = False,
-    runner: Runner = None,
-    runs: Runs = None,
-) -> Told:
+    limit: LimitOption = None,
+    budget: BudgetOption = None,
+    dry_run: DryRunOption = False,
+    again: AgainOption = False,
+    keep_going: KeepGoingOption = False,
+    runner: RunnerOption = None,
+    runs: RunsOption = None,
+) -> JsonObject:
     """Have models rate outputs; stored answers are reused."""
-    from echo_hf.cli.evaluation_view import show_imported, show_judged
-    from echo_hf.cli.trial_view import show_trials, trials_json
+    from echo_hf.cli.evaluation_view import show_import, show_judging
+    from echo_hf.cli.trial_view import show_trials, trials_as_json
     from echo_hf.judging import judge as judging
     from echo_hf.systems.benchmark import load_evaluation
 
@@ -213,9 +238,11 @@ def judge(
         raise ConfigError("--applicability asks no judge: leave out --judges and --rubric")
     if pairwise and (applicability or rubric):
         raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
-    asking = partial(judging.judge, judges=judges, rubrics=rubric)
-    given = {"alpha": alpha, "family": family, "batch": batch}
-    chosen: Told = {name: value for name, value in given.items() if value is not None}
+    ask = partial(judging.judge, judges=judges, rubrics=rubric)
+    stopping_options = {"alpha": alpha, "family": family, "batch": batch}
+    stopping: JsonObject = {
+        name: value for name, value in stopping_options.items() if value is not None
+    }
     if until is not None:
         from echo_hf.judging.stopping import judge_until_decided
 
@@ -223,91 +250,113 @@ def judge(
             raise ConfigError(unknown("value", until, ["decided"], "--until"))
         if applicability or pairwise or set(rubric or ()) - {"overall"}:
             raise ConfigError("--until rates by overall: leave out the other questions")
-        asking = partial(judge_until_decided, judges=judges, **chosen)
-    elif chosen:
-        raise ConfigError(f"--{next(iter(chosen))} is of --until decided: add it, or leave it out")
+        ask = partial(judge_until_decided, judges=judges, **stopping)
+    elif stopping:
+        raise ConfigError(
+            f"--{next(iter(stopping))} is of --until decided: add it, or leave it out"
+        )
     if pairwise:
-        asking = partial(judging.pairwise, judges=judges)
-    verb = judging.applicability if applicability else asking
+        ask = partial(judging.pairwise, judges=judges)
+    ask_judges = judging.applicability if applicability else ask
     if import_ or format_:
-        others = judges or rubric or applicability or pairwise or until or chosen
-        asked = limit or budget or runner or again or keep_going or try_
-        if import_ is None or format_ is None or others or asked:
+        has_questions = judges or rubric or applicability or pairwise or until or stopping
+        has_call_options = limit or budget or runner or again or keep_going or try_
+        if import_ is None or format_ is None or has_questions or has_call_options:
             raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
         from echo_hf.judging.imports import import_judgements
 
-        taken = import_judgements(config, import_, runs=runs, format=format_, dry_run=dry_run)
-        show_imported(terminal(), taken)
-        return vars(taken)
+        imported = import_judgements(config, import_, runs=runs, format=format_, dry_run=dry_run)
+        show_import(terminal(), imported)
+        return vars(imported)
     if try_ and (until or dry_run or budget is not None or again or keep_going):
         raise ConfigError(
             "--try keeps nothing: leave out --until, --dry-run, --budget, --again, --keep-going"
         )
-    how: Told = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
-    how |= {"again": again, "keep_going": keep_going, "tries": try_}
-    with watching(sums_up_calls=True) as watch:
-        done = verb(load_evaluation(config).run_by(runner), **how, watch=watch)
+    options: JsonObject = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
+    options |= {"again": again, "keep_going": keep_going, "tries": try_}
+    with open_progress(sums_up_calls=True) as watch:
+        judged = ask_judges(load_evaluation(config).run_by(runner), **options, watch=watch)
     if try_:
-        trials = trials_json(done.trials)
+        trials = trials_as_json(judged.trials)
         show_trials(watch.console, trials)
         return {"path": None, "trials": trials}
-    show_judged(watch.console, done)
-    if done.path is not None:
-        say(watch.console, f"next: echo-hf score {placed(config, runs)}")
+    show_judging(watch.console, judged)
+    if judged.path is not None:
+        say(watch.console, f"next: echo-hf score {place_config(config, runs)}")
     if until and dry_run:
         say(watch.console, "this is the most: --until decided can only stop earlier")
-    return _judged(done)
+    return _judging_payload(judged)
 
 
-def _judged(done: JudgingResult) -> Told:
-    def planned(one: Planned) -> Told:
-        costs = {"cost_usd": one.expected.cost_usd, "expected": one.expected}
-        return {"judge": one.who, "rubric": one.rubric, "calls": one.plan.calls, **costs}
+def _judging_payload(judging_result: JudgingResult) -> JsonObject:
+    def plan_payload(planned: Planned) -> JsonObject:
+        costs = {"cost_usd": planned.expected.cost_usd, "expected": planned.expected}
+        return {
+            "judge": planned.who,
+            "rubric": planned.rubric,
+            "calls": planned.plan.calls,
+            **costs,
+        }
 
     answered = [
-        {"judge": one.who, "rubric": one.rubric, "outcomes": one.outcomes, "fill": one.fill}
-        for one in done.answered
+        {
+            "judge": answered.who,
+            "rubric": answered.rubric,
+            "outcomes": answered.outcomes,
+            "fill": answered.fill,
+        }
+        for answered in judging_result.answered
     ]
-    plans = {"plans": list(map(planned, done.plans)), "saved": list(map(planned, done.saved))}
-    return {**vars(done), **plans, "answered": answered}
+    plans = {
+        "plans": list(map(plan_payload, judging_result.plans)),
+        "saved": list(map(plan_payload, judging_result.saved)),
+    }
+    return {**vars(judging_result), **plans, "answered": answered}
 
 
 def audit(
-    config: Evaluation,
-    judges: Judges = None,
+    config: EvaluationArgument,
+    judges: JudgesOption = None,
     samples: int = choice(20, "How many samples to make honeypots for.", min=1),
     again: bool = flag("--again", "Show the same once more: has a judge changed?"),
-    budget: Budget = None,
-    dry_run: DryRun = False,
-    keep_going: KeepGoing = False,
-    runs: Runs = None,
-) -> Told:
+    budget: BudgetOption = None,
+    dry_run: DryRunOption = False,
+    keep_going: KeepGoingOption = False,
+    runs: RunsOption = None,
+) -> JsonObject:
     """Report whether judges notice blank or shuffled images. Unchanged and renamed ones, too."""
-    from echo_hf.cli.evaluation_view import show_audited
-    from echo_hf.judging.audit import audit as audited
+    from echo_hf.cli.evaluation_view import show_audit
+    from echo_hf.judging.audit import audit as run_audit
 
-    how: Told = {"samples": samples, "again": again, "dry_run": dry_run, "budget_usd": budget}
-    how |= {"keep_going": keep_going}
-    with watching(sums_up_calls=True) as watch:
-        done = audited(config, runs=runs, judges=judges, watch=watch, **how)
-    show_audited(watch.console, done)
-    return {**_judged(done.asked), "judges": done.judges}
+    options: JsonObject = {
+        "samples": samples,
+        "again": again,
+        "dry_run": dry_run,
+        "budget_usd": budget,
+    }
+    options |= {"keep_going": keep_going}
+    with open_progress(sums_up_calls=True) as watch:
+        audited = run_audit(config, runs=runs, judges=judges, watch=watch, **options)
+    show_audit(watch.console, audited)
+    return {**_judging_payload(audited.asked), "judges": audited.judges}
 
 
-def score(config: Evaluation, protocol: Protocol = None, runs: Runs = None) -> Told:
+def score(
+    config: EvaluationArgument, protocol: ProtocolOption = None, runs: RunsOption = None
+) -> JsonObject:
     """Compute win rates and the four metrics. They go into the run's results.json."""
     from echo_hf.judging.board import show_board, show_scores
-    from echo_hf.judging.score import score as scored
+    from echo_hf.judging.score import score as compute_scores
 
-    path, console = scored(config, runs=runs, protocol=protocol).path, terminal()
+    path, console = compute_scores(config, runs=runs, protocol=protocol).path, terminal()
     (show_scores if console.details else show_board)(console, path)
     if not console.details:
         say(console, f"results: {path}")
-        say(console, f"next: echo-hf report {placed(config, runs)}")
-    return _written(path)
+        say(console, f"next: echo-hf report {place_config(config, runs)}")
+    return _read_payload(path)
 
 
-def _written(path: Path) -> Told:
+def _read_payload(path: Path) -> JsonObject:
     return {"path": path, **json.loads(path.read_bytes())}
 
 
@@ -325,44 +374,44 @@ def compare(
     confidence: float = choice(0.95, "Of each end of the interval."),
     split: str | None = choice(None, "Only this split."),
     markdown: Path | None = choice(None, "Write the table to this file, too."),
-    runs: Runs = None,
-) -> Told:
+    runs: RunsOption = None,
+) -> JsonObject:
     """Say whether a new system is worse than a base. Exit code 1 if so, 3 if undecided."""
     from echo_hf._infra.atomic import replaced_file
-    from echo_hf.cli.evaluation_view import compared_markdown, show_compared
+    from echo_hf.cli.evaluation_view import format_comparison_markdown, show_comparison
     from echo_hf.judging import gate
 
     sides = gate.sides(config, base, new, system=system, runs=runs)
-    given: dict[str, Any] = {"margin": margin, "confidence": confidence, "split": split}
-    done = gate.compare(*sides, metric=metric, **given)
-    show_compared(terminal(), done)
+    options: dict[str, Any] = {"margin": margin, "confidence": confidence, "split": split}
+    comparison = gate.compare(*sides, metric=metric, **options)
+    show_comparison(terminal(), comparison)
     if markdown is not None:
         with replaced_file(markdown) as file:
-            file.write_text(compared_markdown(done), "utf-8")
-    told = {**vars(done.found), **vars(done)}
-    del told["found"]
-    if code := gate.EXIT_CODES[done.found.verdict]:
-        raise VerdictExit(code, told)
-    return told
+            file.write_text(format_comparison_markdown(comparison), "utf-8")
+    payload = {**vars(comparison.found), **vars(comparison)}
+    del payload["found"]
+    if exit_code := gate.EXIT_CODES[comparison.found.verdict]:
+        raise VerdictExit(exit_code, payload)
+    return payload
 
 
 def agree(
-    config: Evaluation,
+    config: EvaluationArgument,
     human: Path | None = choice(None, "Ranks (.jsonl or .csv) instead of the run's human.parquet."),
-    protocol: Protocol = None,
-    runs: Runs = None,
-) -> Told:
+    protocol: ProtocolOption = None,
+    runs: RunsOption = None,
+) -> JsonObject:
     """Measure how far judges agree with people. Figures go into the run's agreement.json."""
     from echo_hf.judging.board import show_agreement
-    from echo_hf.judging.score import agree as compared
+    from echo_hf.judging.score import agree as measure_agreement
 
-    found = compared(config, runs=runs, human=human, protocol=protocol)
-    show_agreement(terminal(), found)
-    return _written(found.path)
+    agreement = measure_agreement(config, runs=runs, human=human, protocol=protocol)
+    show_agreement(terminal(), agreement)
+    return _read_payload(agreement.path)
 
 
 def rank(
-    config: Evaluation,
+    config: EvaluationArgument,
     draw: int | None = choice(None, "Most samples of each split; 100 without --width.", min=1),
     width: float | None = choice(
         None, "As many as corrected win rates need to be known to ± this, such as 0.03."
@@ -377,79 +426,84 @@ def rank(
     host: str = choice("127.0.0.1", "Address to listen on."),
     port: int = choice(7860, "0: any that is free.", min=0, max=65535),
     anyone: bool = flag("--anyone", "Allow ranking without passwords on another HOST."),
-    runs: Runs = None,
+    runs: RunsOption = None,
 ) -> None:
     """Have people rank outputs in their browsers. The systems' names stay hidden."""
-    from echo_hf.apps.page import Place, check_installed
-    from echo_hf.apps.rank import DRAW, ranks_of
-    from echo_hf.apps.rank import rank as ranked
-    from echo_hf.cli.evaluation_view import show_draw, show_written
+    from echo_hf.apps.page import ServerAddress, check_apps_installed
+    from echo_hf.apps.rank import DEFAULT_DRAW, open_ranking
+    from echo_hf.apps.rank import rank as serve_ranking
+    from echo_hf.cli.evaluation_view import show_draw, show_ranking_files
 
     if draw is not None and width is not None:
         raise ConfigError("--draw and --width both say how many samples: leave out one")
-    check_installed("`echo-hf rank`")
+    check_apps_installed("`echo-hf rank`")
     console = terminal()
-    drawn: Told = {"draw": draw or DRAW, "width": width, "seed": seed, "splits": split or ()}
-    ranks = ranks_of(config, runs=runs, **drawn)
-    show_draw(console, ranks)
+    draw_options: JsonObject = {
+        "draw": draw or DEFAULT_DRAW,
+        "width": width,
+        "seed": seed,
+        "splits": split or (),
+    }
+    ranker = open_ranking(config, runs=runs, **draw_options)
+    show_draw(console, ranker)
 
-    def ready(address: str) -> None:
+    def announce(address: str) -> None:
         say(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
 
     try:
-        place = Place(host, port)
-        ranked(ranks, place=place, people=people or (), anyone=anyone, ready=ready)
+        place = ServerAddress(host, port)
+        serve_ranking(ranker, place=place, people=people or (), anyone=anyone, ready=announce)
     finally:
-        show_written(console, ranks)
+        show_ranking_files(console, ranker)
 
 
 def report(
-    config: Evaluation,
+    config: EvaluationArgument,
     single_file: bool = flag("--single-file", "Put the images into the page; up to 200 samples."),
-    runs: Runs = None,
+    runs: RunsOption = None,
 ) -> None:
     """Write an HTML page with all results. It opens without a server."""
     from echo_hf.cli.evaluation_view import show_report
-    from echo_hf.report.report import report as written
+    from echo_hf.report.report import report as write_report
 
-    show_report(terminal(), written(config, runs=runs, single_file=single_file))
+    show_report(terminal(), write_report(config, runs=runs, single_file=single_file))
 
 
 def export(
-    config: Evaluation,
+    config: EvaluationArgument,
     folder: Annotated[Path, typer.Argument(help="A new folder, or an empty one.")],
     to: Annotated[
         str, option("--to", "csv, every-eval-ever, inspect, hub-eval, lmms-eval or croissant.")
     ],
     organization: str | None = choice(None, "Who ran it, as every-eval-ever names it."),
-    runs: Runs = None,
-) -> Told:
+    runs: RunsOption = None,
+) -> JsonObject:
     """Write figures, ratings and outputs in formats of others."""
-    from echo_hf.report.export import export as written
+    from echo_hf.report.export import export as write_export
 
-    done = written(config, folder, to=to, runs=runs, organization=organization)
+    exported = write_export(config, folder, to=to, runs=runs, organization=organization)
     console = terminal()
-    if count := done.silenced:
-        why = "no right to pass them on is stated"
-        say(console, f"{count:,} samples without their words and images: {why}", "yellow")
-    say(console, f"{counted(len(done.files), 'file')} of {done.format}: {done.path}")
-    return vars(done)
+    if count := exported.silenced:
+        reason = "no right to pass them on is stated"
+        say(console, f"{count:,} samples without their words and images: {reason}", "yellow")
+    say(console, f"{counted(len(exported.files), 'file')} of {exported.format}: {exported.path}")
+    return vars(exported)
 
 
 def analyze(
     config: Annotated[
         str, typer.Argument(help="The YAML file; or the folder of a release, or ORG/NAME@TAG.")
     ],
-    runs: Runs = None,
-) -> Told:
+    runs: RunsOption = None,
+) -> JsonObject:
     """Analyze prompts, feedback and activity. Figures go into the run's analysis.json."""
     from echo_hf.cli.evaluation_view import show_analysis
-    from echo_hf.report.analysis.analyze import analyze as analyzed
+    from echo_hf.report.analysis.analyze import analyze as run_analysis
 
     console = terminal()
     with console.status("analysis") as status:
-        done = analyzed(
-            config, runs=runs, say=lambda what: status.update(Text(f"analysis: {what}"))
+        analyzed = run_analysis(
+            config, runs=runs, say=lambda step: status.update(Text(f"analysis: {step}"))
         )
-    show_analysis(console, done)
-    return _written(done.path)
+    show_analysis(console, analyzed)
+    return _read_payload(analyzed.path)

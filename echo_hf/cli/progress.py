@@ -23,20 +23,20 @@ from echo_hf.reasons import STAGE_MEANINGS, Failed, Outcome, unusable_in
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
 
-LONGEST_PLACE = 60
-LONGEST_REMARK = 400
-LONGEST_ANSWER = 160
-MOST_PLACES = 2
-MOST_REASONS = 5
-MOST_FAILED = 0.2  # a share of a stage's requests
-FAILURES = frozenset(map(str, Failed))
-NOT_A_FAILURE = frozenset({Failed.NEEDS_MODEL, Failed.NOT_ANSWERED})
+MAX_PLACE_CHARACTERS = 60
+MAX_REMARK_CHARACTERS = 400
+MAX_ANSWER_CHARACTERS = 160
+MAX_PLACES = 2
+MAX_REASONS = 5
+FAILED_SHARE_SHOWN = 0.2  # a share of a stage's requests
+FAILURE_REASONS = frozenset(map(str, Failed))
+NOT_FAILURES = frozenset({Failed.NEEDS_MODEL, Failed.NOT_ANSWERED})
 SECONDS_BETWEEN_LINES = 30
 
 logger = logging.getLogger(__name__)
 
 
-class Loss(NamedTuple):
+class LeftOutRows(NamedTuple):
     """The rows that do not go on, or are damaged, for a reason: each counts once."""
 
     rows: str
@@ -44,14 +44,14 @@ class Loss(NamedTuple):
     keys: pa.Array  # which is a tenth of what Python's own texts take
 
     @property
-    def failed(self) -> bool:
-        return self.reason in FAILURES and self.reason not in NOT_A_FAILURE
+    def is_failure(self) -> bool:
+        return self.reason in FAILURE_REASONS and self.reason not in NOT_FAILURES
 
     def __str__(self) -> str:
         return counted(len(self.keys), self.rows.removesuffix("s"))
 
 
-class Watch(ProgressListener):
+class TerminalProgress(ProgressListener):
     """Shows a run while it goes on; to be left as a context, so that the cursor comes back.
 
     Without details, of all stages only those are shown that failed, or called a model; the second
@@ -63,15 +63,15 @@ class Watch(ProgressListener):
     ) -> None:
         self.console, self.details, self._sums_up_calls = console, details, sums_up_calls
         self.stats: list[StageStats] = []
-        self._losses: list[Loss] = []
+        self._losses: list[LeftOutRows] = []
         self._totals: dict[str, int] = {}
         self._bar: Progress | None = None
         self._last_line = time.monotonic()
 
     def started(self, what: str, total: int, plan: object) -> None:
         self._totals[what] = total
-        if self.details and (said := str(plan)):
-            say(self.console, f"{what:<12}{said}", "dim")
+        if self.details and (description := str(plan)):
+            say(self.console, f"{what:<12}{description}", "dim")
 
     def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
         total = self._totals.get(what, 0) if total is None else total
@@ -85,13 +85,13 @@ class Watch(ProgressListener):
     def waits(self, who: str, seconds: float) -> None:
         until = datetime.datetime.now().astimezone() + datetime.timedelta(seconds=seconds)
         self._stop()
-        said = f"{who} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}"
-        say(self.console, said, "dim")
+        message = f"{who} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}"
+        say(self.console, message, "dim")
 
     def noticed(self, remark: str) -> None:
         self._stop()
         logger.info("note: %s", remark, extra=TOLD)
-        say_under(self.console, "note:", plain(remark, LONGEST_REMARK), "yellow")
+        say_under(self.console, "note:", plain(remark, MAX_REMARK_CHARACTERS), "yellow")
 
     def finished(self, result: object) -> None:
         from echo_hf.pipeline.result import StageResult
@@ -100,34 +100,32 @@ class Watch(ProgressListener):
         self._stop()
         if not isinstance(result, StageResult):
             entries = getattr(result, "entries", ())  # of a system: what became of each task
-            if self.details or not entries or any(one.outcome != Outcome.OK for one in entries):
+            if self.details or not entries or any(entry.outcome != Outcome.OK for entry in entries):
                 say(self.console, str(result))
             return
         self.stats.append(result.stats)
         aside = (result.rejects, result.quarantine, result.notices)
         tables = [arrow_rows(rows) for rows in aside]
-        self._losses += losses_of(result.stats, tables)
+        self._losses += list_losses(result.stats, tables)
         self.show_stage(result.stats, tables)
 
     def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
-        cause, unusable = commonest_failure(stats, aside[1]), unusable_in(stats.quarantined)
+        cause, unusable = find_commonest_failure(stats, aside[1]), unusable_in(stats.quarantined)
         calls = 0 if self._sums_up_calls else stats.fill.calls
         if not (self.details or cause or unusable or calls):
             return
         self.show_line(stats)
         for counts in (stats.rejected, stats.quarantined, stats.noted) if self.details else ():
             for reason, count in counts.items():
-                rows = len(keys_noted(aside, reason)) or count
+                rows = len(select_keys(aside, reason)) or count
                 times = f" ({count:,} times)" if rows < count else ""
-                meaning = (
-                    f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{places(aside, reason)}"
-                )
+                meaning = f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{format_reason_places(aside, reason)}"
                 say_under(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
         if cause:
             say_under(self.console, f"{'':<11}", cause, "yellow")
         if unusable:
-            said = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
-            say(self.console, f"{'':<12}{said}", "yellow")
+            message = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
+            say(self.console, f"{'':<12}{message}", "yellow")
 
     def show_line(self, stats: StageStats) -> None:
         line = Text.assemble(
@@ -139,31 +137,36 @@ class Watch(ProgressListener):
             line.append(f"   {stats.fill}", "dim")
         self.console.print(line, soft_wrap=True)
 
-    def losses(self) -> list[Loss]:
+    def collect_losses(self) -> list[LeftOutRows]:
         """The rows that do not go on, by reason; what failed first, then the commonest."""
         keys: dict[tuple[str, str], list[pa.Array]] = {}
         for loss in self._losses:
             keys.setdefault((loss.rows, loss.reason), []).append(loss.keys)
-        losses = [Loss(*named, unique_keys(parts)) for named, parts in keys.items()]
-        return sorted(losses, key=lambda loss: (not loss.failed, -len(loss.keys)))
+        losses = [
+            LeftOutRows(*stage_and_reason, merge_keys(parts))
+            for stage_and_reason, parts in keys.items()
+        ]
+        return sorted(losses, key=lambda loss: (not loss.is_failure, -len(loss.keys)))
 
-    def show_losses(self, losses: Sequence[Loss]) -> None:
+    def show_losses(self, losses: Sequence[LeftOutRows]) -> None:
         """The first reasons why rows do not go on; what failed is yellow."""
-        for loss in losses[:MOST_REASONS]:
+        for loss in losses[:MAX_REASONS]:
             number, _, rows = str(loss).partition(" ")
-            said = f"{loss.reason}: {STAGE_MEANINGS.get(loss.reason, '')}{shown_places(loss.keys)}"
-            style = "yellow" if loss.failed else "dim"
-            say_under(self.console, f"{number:>9} {rows:<8}", said, style)
-        if others := losses[MOST_REASONS:]:
-            rest = sum(len(loss.keys) for loss in others)
+            message = (
+                f"{loss.reason}: {STAGE_MEANINGS.get(loss.reason, '')}{format_places(loss.keys)}"
+            )
+            style = "yellow" if loss.is_failure else "dim"
+            say_under(self.console, f"{number:>9} {rows:<8}", message, style)
+        if others := losses[MAX_REASONS:]:
+            other_rows = sum(len(loss.keys) for loss in others)
             reasons = counted(len(others), "other reason")
-            say(self.console, f"{rest:>9,} more, for {reasons}: {MORE}", "dim")
+            say(self.console, f"{other_rows:>9,} more, for {reasons}: {MORE}", "dim")
 
-    def headlines(self) -> list[str]:
+    def list_headlines(self) -> list[str]:
         """The paper's figures for the run: what each stage says of itself."""
-        by_name = {one.stage: one for one in self.stats}
-        said = (stage_class(name).headline(by_name) for name in STAGES if name in by_name)
-        return [sentence for sentence in said if sentence]
+        by_name = {stage_stats.stage: stage_stats for stage_stats in self.stats}
+        headlines = (stage_class(name).headline(by_name) for name in STAGES if name in by_name)
+        return [sentence for sentence in headlines if sentence]
 
     def __enter__(self) -> Self:
         return self
@@ -171,7 +174,7 @@ class Watch(ProgressListener):
     def __exit__(self, *_: object) -> None:
         self._stop()
 
-    def _show_bar(self, what: str, done: int, total: int, said: str) -> None:
+    def _show_bar(self, what: str, done: int, total: int, text: str) -> None:
         bar = self._bar  # which a lost node, noticed in another thread, may take away meanwhile
         if bar is not None and bar.tasks[0].description != what:
             self._stop()
@@ -187,7 +190,7 @@ class Watch(ProgressListener):
             )
             bar.add_task(what, total=total or None, said="")
             bar.start()
-        bar.update(bar.task_ids[0], completed=done, said=said)
+        bar.update(bar.task_ids[0], completed=done, said=text)
 
     def _stop(self) -> None:
         bar, self._bar = self._bar, None
@@ -195,27 +198,29 @@ class Watch(ProgressListener):
             bar.stop()
 
 
-def losses_of(stats: StageStats, aside: Sequence[pa.Table]) -> list[Loss]:
+def list_losses(stats: StageStats, aside: Sequence[pa.Table]) -> list[LeftOutRows]:
     """Collects what a stage rejected or failed on, and faults of the records that are taken in."""
     lost = {**stats.rejected, **stats.quarantined}
     lost |= stats.noted if stats.stage == STAGES[0] else {}
-    return [Loss(stats.reads, name, keys_noted(aside, name)) for name in lost]
+    return [LeftOutRows(stats.reads, name, select_keys(aside, name)) for name in lost]
 
 
-def commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | None:
+def find_commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | None:
     """Why most of a stage's calls failed, and an example, where more than a fifth of them did."""
-    counts = {name: n for name, n in stats.quarantined.items() if name not in NOT_A_FAILURE}
+    counts = {name: n for name, n in stats.quarantined.items() if name not in NOT_FAILURES}
     failed = sum(counts.values())
-    if failed <= MOST_FAILED * (stats.fill.requests or stats.rows_in):
+    if failed <= FAILED_SHARE_SHOWN * (stats.fill.requests or stats.rows_in):
         return None
     name = max(counts, key=counts.__getitem__)
-    of_it = quarantine.filter(pc.equal(quarantine["_reason"], name))
-    example = plain(next(iter(of_it["_detail"].to_pylist()), None), LONGEST_ANSWER)
-    such = f", such as {example!r}" if example else ""
-    return f"{failed:,} failed, {counts[name]:,} of them {name} ({STAGE_MEANINGS[name]}){such}"
+    failed_rows = quarantine.filter(pc.equal(quarantine["_reason"], name))
+    example = plain(next(iter(failed_rows["_detail"].to_pylist()), None), MAX_ANSWER_CHARACTERS)
+    example_part = f", such as {example!r}" if example else ""
+    return (
+        f"{failed:,} failed, {counts[name]:,} of them {name} ({STAGE_MEANINGS[name]}){example_part}"
+    )
 
 
-def keys_noted(aside: Sequence[pa.Table], reason: str) -> pa.Array:
+def select_keys(aside: Sequence[pa.Table], reason: str) -> pa.Array:
     """The keys of the rows that a stage met a reason in, each once."""
     rejects, quarantine, _ = aside
     columns = (rejects.column_names[0], quarantine.column_names[0], "_parent")
@@ -224,10 +229,10 @@ def keys_noted(aside: Sequence[pa.Table], reason: str) -> pa.Array:
         of_reason = rows[column].filter(pc.equal(rows["_reason"], reason))
         is_list = pa.types.is_list(of_reason.type)
         keys.append(pc.list_flatten(of_reason) if is_list else of_reason)
-    return unique_keys(keys)
+    return merge_keys(keys)
 
 
-def unique_keys(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
+def merge_keys(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
     """Each key of several columns once, in the order in which they come."""
     columns = [part if isinstance(part, pa.Array) else part.combine_chunks() for part in parts]
     return pc.unique(
@@ -235,12 +240,12 @@ def unique_keys(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
     )
 
 
-def places(aside: Sequence[pa.Table], reason: str) -> str:
+def format_reason_places(aside: Sequence[pa.Table], reason: str) -> str:
     """Where a stage met a reason: the first places, so that a user knows where to look."""
-    return shown_places(keys_noted(aside, reason))
+    return format_places(select_keys(aside, reason))
 
 
-def shown_places(keys: pa.Array) -> str:
-    shown = [plain(key, LONGEST_PLACE) for key in keys[:MOST_PLACES].to_pylist()]
-    more = ", ..." if len(keys) > MOST_PLACES else ""
-    return f" ({', '.join(shown)}{more})" if shown else ""
+def format_places(keys: pa.Array) -> str:
+    places = [plain(key, MAX_PLACE_CHARACTERS) for key in keys[:MAX_PLACES].to_pylist()]
+    ellipsis = ", ..." if len(keys) > MAX_PLACES else ""
+    return f" ({', '.join(places)}{ellipsis})" if places else ""

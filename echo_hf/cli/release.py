@@ -11,16 +11,16 @@ import typer
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.cli.verb import (
-    ConfigFile,
+    ConfigArgument,
+    JsonObject,
     PartlyDoneError,
-    Runs,
-    Told,
-    called,
+    RunsOption,
+    call_verb,
     choice,
     flag,
+    open_progress,
     option,
-    placed,
-    watching,
+    place_config,
 )
 from echo_hf.errors import ConfigError, EchoError, HubError
 
@@ -42,24 +42,30 @@ def publish(
         "--allow-unscreened", "Publish samples that no safety model saw."
     ),
     dry_run: bool = flag("--dry-run", "Only list the files, and what would change on the Hub."),
-) -> Told:
+) -> JsonObject:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
     from echo_hf.hub import publish as hub
     from echo_hf.systems.benchmark import release_of
 
     console = terminal()
-    how: Told = {"previous": previous, "create_pr": create_pr, "private": private}
-    how |= {"message": message, "allow_rules": allow_rules, "allow_unscreened": allow_unscreened}
-    told = partial(say, console, style="dim")
+    options: JsonObject = {"previous": previous, "create_pr": create_pr, "private": private}
+    options |= {
+        "message": message,
+        "allow_rules": allow_rules,
+        "allow_unscreened": allow_unscreened,
+    }
+    show_progress = partial(say, console, style="dim")
     if dry_run:
         from echo_hf.cli.build_view import show_publication
 
         for name in ("create_pr", "private", "message"):  # of what is sent, which is nothing
-            del how[name]
-        planned = hub.plan_publication(release_of(release), repo_id, tag, **how, progress=told)
+            del options[name]
+        planned = hub.plan_publication(
+            release_of(release), repo_id, tag, **options, progress=show_progress
+        )
         show_publication(console, planned)
         return vars(planned)
-    published = hub.publish(release_of(release), repo_id, tag, **how, progress=told)
+    published = hub.publish(release_of(release), repo_id, tag, **options, progress=show_progress)
     say(console, hub.summary(published))
     return vars(published)
 
@@ -67,15 +73,15 @@ def publish(
 def diff(
     a: Annotated[str, typer.Argument(help="The first release: folder, run or ORG/NAME@TAG.")],
     b: Annotated[str, typer.Argument(help="Another one.")],
-) -> Told:
+) -> JsonObject:
     """Compare two releases: samples, causes, drift, scores."""
     from echo_hf.cli.build_view import show_diff
     from echo_hf.hub import diff as releases
     from echo_hf.systems.benchmark import release_of
 
-    found = releases.diff(release_of(a), release_of(b))
-    show_diff(terminal(), found)
-    return found.as_json()
+    difference = releases.diff(release_of(a), release_of(b))
+    show_diff(terminal(), difference)
+    return difference.as_json()
 
 
 def hydrate(
@@ -97,7 +103,7 @@ def hydrate(
         raise ConfigError("nothing says where the posts are: name their file with --posts")
     paths: list[Path | None] = [*posts] if posts else [None]
     files = [Posts.model_construct(source=source, path=path) for path in paths]
-    with watching() as watch:
+    with open_progress() as watch:
         hydration = hydrating.hydrate(
             release_of(release),
             to,
@@ -111,7 +117,7 @@ def hydrate(
 
 
 def schedule(
-    config: ConfigFile,
+    config: ConfigArgument,
     on: str | None = choice(None, "github or hf: write the file that has turns taken there."),
     to: Path | None = choice(None, "With --on: the file to write, instead of the usual place."),
     once: bool = flag("--once", "Take one turn, here and now."),
@@ -119,8 +125,8 @@ def schedule(
         None, "With --once: folder where runs are kept between turns, such as a mounted bucket."
     ),
     dry_run: bool = flag("--dry-run", "With --once: only show each step, its cost and its time."),
-    runs: Runs = None,
-) -> Told:
+    runs: RunsOption = None,
+) -> JsonObject:
     """Keep a benchmark current: collect, build, evaluate, propose."""
     from echo_hf.schedule import turn as loop
     from echo_hf.schedule import written
@@ -130,49 +136,53 @@ def schedule(
     if on is not None:
         if state or dry_run:
             raise ConfigError("--state and --dry-run go with --once: leave them out")
-        path, todo = written.write(config, on, to)
+        path, todo = written.write_workflow(config, on, to)
         for line in (f"wrote {path}", "once, by hand:", *todo):
             say(terminal(), line)
         return {"path": path, "todo": todo}
     if to is not None:
         raise ConfigError("--to goes with --on: leave it out")
     if dry_run:
-        return _planned_turn(config, runs)
-    with watching() as watch:
+        return _plan_turn(config, runs)
+    with open_progress() as watch:
 
-        def tell(step: str, said: str) -> None:
-            say(watch.console, f"{step}: {said}", "bold")
+        def show_step(step: str, message: str) -> None:
+            say(watch.console, f"{step}: {message}", "bold")
 
-        done = loop.turn(config, runs=runs, state=state, watch=watch, told=tell)
-    if done.held:
-        raise PartlyDoneError(f"nothing was proposed: {'; '.join(done.held)}", vars(done))
-    return vars(done)
+        turn_result = loop.turn(config, runs=runs, state=state, watch=watch, on_step=show_step)
+    if turn_result.held:
+        raise PartlyDoneError(
+            f"nothing was proposed: {'; '.join(turn_result.held)}", vars(turn_result)
+        )
+    return vars(turn_result)
 
 
-def _planned_turn(config: Path, runs: Path | None) -> Told:
+def _plan_turn(config: Path, runs: Path | None) -> JsonObject:
     from echo_hf.cli.build import build, collect
     from echo_hf.cli.evaluate import eval_
     from echo_hf.collect.crawl import searches
     from echo_hf.config.loading import load_config
-    from echo_hf.schedule.turn import STEPS, schedule_of
+    from echo_hf.schedule.turn import STEPS, get_schedule
 
     console, loaded = terminal(), load_config(config)
-    options, told = schedule_of(loaded), Told()
-    plans: dict[str, Callable[..., Told]] = {"update": partial(called, build, dry_run=True)}
+    options, step_plans = get_schedule(loaded), JsonObject()
+    plans: dict[str, Callable[..., JsonObject]] = {
+        "update": partial(call_verb, build, dry_run=True)
+    }
     if searches(loaded):
-        plans["collect"] = partial(called, collect, plan=True)
+        plans["collect"] = partial(call_verb, collect, plan=True)
     if loaded.systems:
-        plans["eval"] = partial(called, eval_, budget=options.budget_usd, dry_run=True)
-    for step, said in STEPS.items():
-        say(console, f"{step}: {said}", "bold")
+        plans["eval"] = partial(call_verb, eval_, budget=options.budget_usd, dry_run=True)
+    for step, description in STEPS.items():
+        say(console, f"{step}: {description}", "bold")
         if step in plans:
             try:
-                told[step] = plans[step](config=config, runs=runs)
+                step_plans[step] = plans[step](config=config, runs=runs)
             except EchoError as error:  # what it stands on is yet to be built
                 say(console, f"cannot be told yet: {error}", "yellow")
-                told[step] = {"unknown": str(error)}
+                step_plans[step] = {"unknown": str(error)}
     say(console, f"to {options.repo_id}; nothing was asked: leave out --dry-run for a turn")
-    return {"plan": told}
+    return {"plan": step_plans}
 
 
 def leaderboard(
@@ -189,25 +199,25 @@ def leaderboard(
     if folder is not None:
         say(terminal(), f"written: {spaces.write_space(repo_id, folder)}")
     else:
-        made = spaces.create_space(repo_id, str(space), private=private)
-        say(terminal(), f"leaderboard: {made}")
+        space_url = spaces.create_space(repo_id, str(space), private=private)
+        say(terminal(), f"leaderboard: {space_url}")
 
 
 def forget(
-    config: ConfigFile,
+    config: ConfigArgument,
     urls: Annotated[list[str], typer.Argument(help="Addresses of posts.")],
     repo_id: str | None = choice(None, "ORG/NAME on the Hub: say which tags still hold them."),
     delete_tags: bool = flag("--delete-tags", "Delete those tags, with --repo-id."),
-    runs: Runs = None,
+    runs: RunsOption = None,
 ) -> None:
     """Permanently remove posts from a run, and all made of them."""
-    from echo_hf.apps.takedown import forget as forgotten
+    from echo_hf.apps.takedown import forget as forget_posts
     from echo_hf.cli.build_view import show_holding, show_removal
 
     if delete_tags and not repo_id:
         raise HubError("--delete-tags needs --repo-id ORG/NAME: whose tags?")
     console = terminal()
-    taken = forgotten(urls, config, runs=runs)
-    show_removal(console, taken, placed(config, runs))
+    removal = forget_posts(urls, config, runs=runs)
+    show_removal(console, removal, place_config(config, runs))
     if repo_id:
-        show_holding(console, repo_id, taken.urls, delete=delete_tags)
+        show_holding(console, repo_id, removal.urls, delete=delete_tags)

@@ -19,7 +19,14 @@ import yaml
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, say_under, terminal
-from echo_hf.cli.verb import LOCAL_SERVER, PartlyDoneError, Runs, Told, choice, watching
+from echo_hf.cli.verb import (
+    LOCAL_SERVER,
+    JsonObject,
+    PartlyDoneError,
+    RunsOption,
+    choice,
+    open_progress,
+)
 from echo_hf.errors import ConfigError, EngineError, UnknownSizeError, install_command, unknown
 
 if TYPE_CHECKING:
@@ -32,7 +39,7 @@ CHOICES = {
     "comparison": "a config that compares image systems on a benchmark, with images you have",
 }
 EXAMPLE_MODEL = "Qwen/Qwen2.5-VL-32B-Instruct"
-MOST_NAMED = 10
+MAX_MODEL_NAMES = 10
 REMARKS = {
     "benchmark": "no GPU and no server was found: rules read what posts mark, such as "
     '"Prompt: a fox" or an ALT text "output: a fox", and leave the rest to a model; the file has '
@@ -40,32 +47,32 @@ REMARKS = {
     "comparison": "no GPU and no server was found, so no judge is named: metrics need none, win "
     "rates need one; the file has three to choose from",
 }
-IMAGES = "images"
-ALIASES = "other names that people use for it: fill them in, and search for them too"
+IMAGES_FOLDER = "images"
+ALIASES_COMMENT = "other names that people use for it: fill them in, and search for them too"
 # Threads of the bundled posts: two edits that rules can read, and a prompt that needs a model.
 EXAMPLE_THREADS = (
     "https://x.com/hana_hikes/status/9900316480787844284",
     "https://social.example/@old_albums/109942933212661778",
     "https://x.com/mira_draws/status/9900316480379532473",
 )
-EXAMPLES = 5  # of each split
-SYSTEM = """\
+EXAMPLES_PER_SPLIT = 5  # of each split
+SYSTEM_TEMPLATE = """\
   - name: {name}
     adapter: files  # images that are there already: {layout}
     developer: unknown  # who made it; a judge by the same maker is told of
     status: replay
     parameters: {{{parameters}}}
 """
-FLAT = "ID.png, named by sample id, with any suffix of an image"
-TABLE = "a CSV with the columns id and path, below its own folder"
+FLAT_LAYOUT = "ID.png, named by sample id, with any suffix of an image"
+TABLE_LAYOUT = "a CSV with the columns id and path, below its own folder"
 
 
-def quickstart(runs: Runs = None) -> None:
+def quickstart(runs: RunsOption = None) -> None:
     """Build and evaluate the bundled benchmark, without a model."""
-    from echo_hf.quickstart.run import show
+    from echo_hf.quickstart.run import show_quickstart
 
-    with watching() as watch:
-        show(watch, runs)
+    with open_progress() as watch:
+        show_quickstart(watch, runs)
 
 
 def engines(
@@ -75,31 +82,40 @@ def engines(
     gpu: float | None = choice(
         None, "With --fit: GiB of one GPU, such as 79.1; else the one here.", min=1, max=10_000
     ),
-) -> Told:
+) -> JsonObject:
     """List the engines that a config may name, and what they need. --fit: what fits on a GPU."""
     from echo_hf.engines.base import engine_needs
 
     if fit is not None:
-        return _fitted(fit, gpu)
+        return _fit_engines(fit, gpu)
     if gpu is not None:
         raise ConfigError("--gpu goes with --fit CONFIG: add it")
-    table, told = plain_table("engine", "for", "state", left=("for", "state")), []
+    table, payload = plain_table("engine", "for", "state", left=("for", "state")), []
     for name, needs in engine_needs().items():
-        one = {"name": name, "about": needs.about, "missing": needs.missing, "extra": needs.extra}
+        engine = {
+            "name": name,
+            "about": needs.about,
+            "missing": needs.missing,
+            "extra": needs.extra,
+        }
         state = Text("ready", "green")
         if needs.chooses:
-            one["takes"] = taken = needs.chooses()
-            state = Text(f"takes {taken}", "green") if taken else Text("finds neither", "dim")
+            engine["takes"] = choice_name = needs.chooses()
+            state = (
+                Text(f"takes {choice_name}", "green")
+                if choice_name
+                else Text("finds neither", "dim")
+            )
         elif needs.missing:
             install = install_command(str(needs.extra))
             state = Text(f"{', '.join(needs.missing)} missing: {install}", "dim")
         table.add_row(Text(name, "bold"), Text(needs.about), state)
-        told.append(one)
+        payload.append(engine)
     terminal().print(table)
-    return {"engines": told}
+    return {"engines": payload}
 
 
-def _fitted(path: Path, gpu_gib: float | None) -> Told:
+def _fit_engines(path: Path, gpu_gib: float | None) -> JsonObject:
     """What each engine of a config takes of a GPU; one that nobody knows is no error."""
     from echo_hf.config.loading import Config
     from echo_hf.engines.memory import fit_of
@@ -108,28 +124,28 @@ def _fitted(path: Path, gpu_gib: float | None) -> Told:
     from echo_hf.systems.rewrite import RewriteOptions
 
     config, console = load_evaluation(path), terminal()
-    named = dict(config.engines) if isinstance(config, Config) else {}
-    named |= {f"judge {one.name}": one.engine for one in config.judges}
+    engines_by_name = dict(config.engines) if isinstance(config, Config) else {}
+    engines_by_name |= {f"judge {judge.name}": judge.engine for judge in config.judges}
     if config.applicability:
-        named["applicability"] = config.applicability.engine
+        engines_by_name["applicability"] = config.applicability.engine
     if config.analysis.task_engine:
-        named["analysis.task_engine"] = config.analysis.task_engine
-    for one in config.systems:
-        if one.adapter == "rewrite":
-            named[f"writer of {one.name}"] = options_of(one, RewriteOptions).writer
-    if not named:
+        engines_by_name["analysis.task_engine"] = config.analysis.task_engine
+    for system in config.systems:
+        if system.adapter == "rewrite":
+            engines_by_name[f"writer of {system.name}"] = options_of(system, RewriteOptions).writer
+    if not engines_by_name:
         raise ConfigError(f"{str(path)!r} names no engine and no judge: nothing is to fit")
-    told = list[Told]()
-    for name, engine in named.items():
+    fits_by_engine = list[JsonObject]()
+    for name, engine in engines_by_name.items():
         say(console, name, "bold")
         try:
             fit = fit_of(engine, gpu_gib, ask=True)
         except UnknownSizeError as error:
             say(console, f"  {error}", "yellow")
-            told.append({"name": name, "fits": None, "unknown": str(error)})
+            fits_by_engine.append({"name": name, "fits": None, "unknown": str(error)})
             continue
         fits = None if fit.available is None else fit.fits
-        told.append({"name": name, "fits": fits, "requests": fit.requests, **asdict(fit)})
+        fits_by_engine.append({"name": name, "fits": fits, "requests": fit.requests, **asdict(fit)})
         say(console, f"  {fit}")
         if fit.image_tokens:
             say(console, f"  {fit.image_tokens:,} of the tokens may be images", "dim")
@@ -139,10 +155,12 @@ def _fitted(path: Path, gpu_gib: float | None) -> Told:
             say(console, f"  {fit.requests:.1f} such requests fit at once", "green")
         else:
             say(console, f"  no room: {fit.advice}", "yellow")
-    if refused := [repr(one["name"]) for one in told if one["fits"] is False]:
-        said = f"no room for one request in {', '.join(refused)}: see above"
-        raise PartlyDoneError(said, {"engines": told})
-    return {"engines": told}
+    if refused := [
+        repr(engine_fit["name"]) for engine_fit in fits_by_engine if engine_fit["fits"] is False
+    ]:
+        message = f"no room for one request in {', '.join(refused)}: see above"
+        raise PartlyDoneError(message, {"engines": fits_by_engine})
+    return {"engines": fits_by_engine}
 
 
 def systems(
@@ -150,18 +168,21 @@ def systems(
         Path | None,
         typer.Argument(help="Show only the systems that this file names; else all included ones."),
     ] = None,
-) -> Told:
+) -> JsonObject:
     """List systems under test, and what is missing to run them."""
-    from echo_hf.cli.evaluation_view import system_table, what_to_do
+    from echo_hf.cli.evaluation_view import list_remedies, make_system_table
     from echo_hf.systems.generate import list_systems
 
-    console, found = terminal(), list_systems(config)
-    console.print(system_table(found))
-    for line in what_to_do(found):
+    console, listings = terminal(), list_systems(config)
+    console.print(make_system_table(listings))
+    for line in list_remedies(listings):
         console.print(line, style="dim", soft_wrap=True)
-    configs = [one.config.model_dump(mode="json") for one in found]
-    listed = [{**vars(one), "config": each} for one, each in zip(found, configs, strict=True)]
-    return {"systems": [{"name": one["config"]["name"], **one} for one in listed]}
+    configs = [listing.config.model_dump(mode="json") for listing in listings]
+    listed = [
+        {**vars(listing), "config": system_config}
+        for listing, system_config in zip(listings, configs, strict=True)
+    ]
+    return {"systems": [{"name": listing["config"]["name"], **listing} for listing in listed]}
 
 
 def init(
@@ -216,42 +237,44 @@ def init(
         raise ConfigError(f"init what? expected `echo-hf init {'|'.join(CHOICES)} [FOLDER]`")
     if what not in CHOICES:
         raise ConfigError(unknown("config", what, CHOICES, "init"))
-    config = _free(folder / f"{what}.yaml")
-    fields, remarks = machine(what, judge, server_model)
-    fields |= {"file": shlex.quote(str(config)), "schema": schema()}
+    config = _check_new_path(folder / f"{what}.yaml")
+    fields, remarks = detect_engine(what, judge, server_model)
+    fields |= {"file": shlex.quote(str(config)), "schema": get_schema_uri()}
     if what == "benchmark":
-        fields["name"] = _name_of(folder, what, "lumen-2026-03")
-        following, written = f"build {fields['file']}", dict(_example_posts(folder))
+        fields["name"] = _choose_run_name(folder, what, "lumen-2026-03")
+        next_command, written = f"build {fields['file']}", dict(_read_example_posts(folder))
     else:
-        following = f"eval {fields['file']}{'' if images else f' --limit {EXAMPLES}'}"
-        more, written, said = compare_images(folder, images or (), benchmark)
-        fields, remarks = fields | more, [*said, *remarks]
-    text = Template(template(what)).substitute(fields)
-    _write({config: text.encode(), **written}, folder, remarks, following)
+        next_command = f"eval {fields['file']}{'' if images else f' --limit {EXAMPLES_PER_SPLIT}'}"
+        comparison_fields, written, comparison_remarks = describe_comparison(
+            folder, images or (), benchmark
+        )
+        fields, remarks = fields | comparison_fields, [*comparison_remarks, *remarks]
+    text = Template(read_template(what)).substitute(fields)
+    _write_files({config: text.encode(), **written}, folder, remarks, next_command)
 
 
-def template(name: str) -> str:
+def read_template(name: str) -> str:
     return files("echo_hf.cli").joinpath(f"templates/{name}.yaml").read_text("utf-8")
 
 
-def schema() -> str:
+def get_schema_uri() -> str:
     return (Path(str(files("echo_hf.config"))) / "config.schema.json").as_uri()
 
 
-def _write(
-    written: Mapping[Path, bytes], folder: Path, remarks: Iterable[str], following: str
+def _write_files(
+    written: Mapping[Path, bytes], folder: Path, remarks: Iterable[str], next_command: str
 ) -> None:
     console = terminal()
     for path in written:
-        _free(path)
+        _check_new_path(path)
     for path, data in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    for place in dict.fromkeys(one if one.parent == folder else one.parent for one in written):
+    for place in dict.fromkeys(path if path.parent == folder else path.parent for path in written):
         say(console, f"wrote {place}")
     for line in remarks:
         say_under(console, "-", line)
-    say(console, f"next: echo-hf {following}")
+    say(console, f"next: echo-hf {next_command}")
 
 
 def _write_next(folder: Path, model: str | None, last: str | None, released: str | None) -> None:
@@ -262,32 +285,34 @@ def _write_next(folder: Path, model: str | None, last: str | None, released: str
 
     if model is None or last is None:
         raise ConfigError("--next MODEL and --from LAST go together, also with --released: add it")
-    for name, given in {"--next": model, "--from": last}.items():
-        if not given.isprintable() or not given.strip():
-            raise ConfigError(f"{name} is {given!r}: expected a name that can be printed")
+    for name, argument in {"--next": model, "--from": last}.items():
+        if not argument.isprintable() or not argument.strip():
+            raise ConfigError(f"{name} is {argument!r}: expected a name that can be printed")
     try:
         day = None if released is None else datetime.date.fromisoformat(released)
     except ValueError:
-        told = f"--released is {released!r}: expected a day, such as 2026-03-02"
-        raise ConfigError(told) from None
-    found = successor(last, model.strip(), day)
-    path, remarks = folder / f"{found.sections['name']}.yaml", list(found.remarks)
-    head = f"# yaml-language-server: $schema={schema()}\n# {model}, after {found.last.name}"
+        message = f"--released is {released!r}: expected a day, such as 2026-03-02"
+        raise ConfigError(message) from None
+    next_release = successor(last, model.strip(), day)
+    path, remarks = folder / f"{next_release.sections['name']}.yaml", list(next_release.remarks)
+    head = f"# yaml-language-server: $schema={get_schema_uri()}\n# {model}, after {next_release.last.name}"
     text = "".join(
         yaml.safe_dump({name: value}, sort_keys=False, allow_unicode=True, width=inf)
-        for name, value in found.sections.items()
-    ).replace("\n  aliases: []\n", f"\n  aliases: []  # {ALIASES}\n", 1)
+        for name, value in next_release.sections.items()
+    ).replace("\n  aliases: []\n", f"\n  aliases: []  # {ALIASES_COMMENT}\n", 1)
     verb = "collect" if "\n  search:" in text else "build"
-    if not found.engines:
-        fields, more = machine("benchmark")
-        whole = template("benchmark")
-        text += Template(whole[whole.index("engines:") :]).substitute(fields)
-        remarks += more
+    if not next_release.engines:
+        fields, more_remarks = detect_engine("benchmark")
+        benchmark_template = read_template("benchmark")
+        text += Template(benchmark_template[benchmark_template.index("engines:") :]).substitute(
+            fields
+        )
+        remarks += more_remarks
     written = {path: f"{head}: made from {last}\n{text}".encode()}
-    _write(written, folder, remarks, f"{verb} {shlex.quote(str(path))}")
+    _write_files(written, folder, remarks, f"{verb} {shlex.quote(str(path))}")
 
 
-def _free(path: Path) -> Path:
+def _check_new_path(path: Path) -> Path:
     """A place where nothing is yet, and whose name can stand in a config."""
     if not str(path).isprintable():
         raise ConfigError(f"{str(path)!r}: expected a name that can be printed")
@@ -296,52 +321,52 @@ def _free(path: Path) -> Path:
     return path
 
 
-def _name_of(folder: Path, what: str, other: str) -> str:
+def _choose_run_name(folder: Path, what: str, default: str) -> str:
     """What a config calls its run: as its folder, if that names a run and no run beside it."""
     from echo_hf.config.checks import FOLDER_AND_TAG
 
-    own = folder.resolve().name if folder != Path() else ""
+    folder_name = folder.resolve().name if folder != Path() else ""
     if any((folder / f"{name}.yaml").exists() for name in CHOICES if name != what):
-        own = f"{own}-{what}"
-    return quoted(own if FOLDER_AND_TAG.fullmatch(own) else other)
+        folder_name = f"{folder_name}-{what}"
+    return quote_yaml(folder_name if FOLDER_AND_TAG.fullmatch(folder_name) else default)
 
 
-def quoted(text: str) -> str:
+def quote_yaml(text: str) -> str:
     return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=inf).strip()
 
 
-def machine(
+def detect_engine(
     what: str, judge: str | None = None, model: str | None = None
 ) -> tuple[dict[str, str], list[str]]:
     """Who answers, by what this machine has or the judge that is named, and what to do first."""
     from echo_hf.engines.base import KEY, SERVER, engine_needs, has_gpu
     from echo_hf.engines.server import Server
 
-    url = _address("--judge", judge) or _address(SERVER, os.environ.get(SERVER))
+    url = _check_address("--judge", judge) or _check_address(SERVER, os.environ.get(SERVER))
     if model and not url:
         raise ConfigError(f"--model is of a server: add --judge URL, or set {SERVER}")
     if judge:
         Server(judge).check()
     at_server = bool(judge or model)
-    there = {"vllm": not at_server and has_gpu(), "server": url}
-    there |= {"provider": os.environ.get(KEY), "rules": True}
-    kind = next(name for name, is_there in there.items() if is_there)
+    available = {"vllm": not at_server and has_gpu(), "server": url}
+    available |= {"provider": os.environ.get(KEY), "rules": True}
+    kind = next(name for name, is_available in available.items() if is_available)
     if kind == "rules":
-        return choices(kind), [REMARKS[what]]
+        return fill_choices(kind), [REMARKS[what]]
     needs = engine_needs()["vllm" if kind == "vllm" else "openai"]
     remarks = [f"first: {install_command(str(needs.extra))}"] if needs.missing else []
     if kind != "server" or url is None:
-        return choices(kind), remarks
+        return fill_choices(kind), remarks
     try:
-        name, said = served(url, model)
+        name, model_remarks = choose_model(url, model)
     except (ConfigError, EngineError) as error:
         if judge:
             raise
-        return choices(kind, url), [*remarks, f"write its model into the file: {error}"]
-    return choices(kind, url, name), [*remarks, *said]
+        return fill_choices(kind, url), [*remarks, f"write its model into the file: {error}"]
+    return fill_choices(kind, url, name), [*remarks, *model_remarks]
 
 
-def _address(where: str, url: str | None) -> str | None:
+def _check_address(where: str, url: str | None) -> str | None:
     from echo_hf.config.checks import secrets_in
 
     if secret := next(secrets_in({where: url}), None):
@@ -349,18 +374,21 @@ def _address(where: str, url: str | None) -> str | None:
     return url
 
 
-def choices(kind: str, url: str = LOCAL_SERVER, model: str = EXAMPLE_MODEL) -> dict[str, str]:
+def fill_choices(kind: str, url: str = LOCAL_SERVER, model: str = EXAMPLE_MODEL) -> dict[str, str]:
     """What the template of a config is filled in with: one of its choices, others as comments."""
-    used = {name: name == kind for name in ("vllm", "server", "provider", "rules")}
-    used |= {"openai": kind in ("server", "provider"), "some": kind != "rules"}
-    shown = model if model == EXAMPLE_MODEL else quoted(model)
-    own = f"{{kind: openai, model: {shown}, base_url: {quoted(url)}}}"
-    hosted = "{kind: openai, model: gpt-6-luna, temperature: null}"
-    fields = {name: "" if is_used else "# " for name, is_used in used.items()}
-    return fields | {"own_server": own, "engine": hosted if kind == "provider" else own}
+    chosen = {name: name == kind for name in ("vllm", "server", "provider", "rules")}
+    chosen |= {"openai": kind in ("server", "provider"), "some": kind != "rules"}
+    model_text = model if model == EXAMPLE_MODEL else quote_yaml(model)
+    server_engine = f"{{kind: openai, model: {model_text}, base_url: {quote_yaml(url)}}}"
+    provider_engine = "{kind: openai, model: gpt-6-luna, temperature: null}"
+    fields = {name: "" if is_used else "# " for name, is_used in chosen.items()}
+    return fields | {
+        "own_server": server_engine,
+        "engine": provider_engine if kind == "provider" else server_engine,
+    }
 
 
-def served(url: str, model: str | None = None) -> tuple[str, list[str]]:
+def choose_model(url: str, model: str | None = None) -> tuple[str, list[str]]:
     """The model that a server is asked for, which is its only one unless it is named."""
     from echo_hf.engines.served import served_models
 
@@ -368,27 +396,31 @@ def served(url: str, model: str | None = None) -> tuple[str, list[str]]:
         return model, []
     only, *others = names = served_models(url)
     if others:
-        listed = ", ".join(map(repr, names[:MOST_NAMED]))
-        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-        raise ConfigError(f"{url!r} has the models {listed}{more}: choose one with --model NAME")
+        listed = ", ".join(map(repr, names[:MAX_MODEL_NAMES]))
+        remainder = (
+            f" and {len(names) - MAX_MODEL_NAMES:,} more" if len(names) > MAX_MODEL_NAMES else ""
+        )
+        raise ConfigError(
+            f"{url!r} has the models {listed}{remainder}: choose one with --model NAME"
+        )
     return only, [f"model: {only!r}, the only one of {url}; it has to see images"]
 
 
-def _example_posts(folder: Path) -> Iterator[tuple[Path, bytes]]:
+def _read_example_posts(folder: Path) -> Iterator[tuple[Path, bytes]]:
     corpus, lines = files("echo_hf.quickstart"), []
     for line in corpus.joinpath("posts.jsonl").read_text("utf-8").splitlines():
         post = json.loads(line)
         if not {post["url"], post.get("parent_url")}.isdisjoint(EXAMPLE_THREADS):
             for image in post.get("pictures", ()):
                 name = Path(image["path"]).name
-                yield folder / IMAGES / name, corpus.joinpath(image["path"]).read_bytes()
-                image["path"] = f"{IMAGES}/{name}"
+                yield folder / IMAGES_FOLDER / name, corpus.joinpath(image["path"]).read_bytes()
+                image["path"] = f"{IMAGES_FOLDER}/{name}"
             lines.append(json.dumps(post, ensure_ascii=False) + "\n")
     yield folder / "posts.jsonl", "".join(lines).encode()
 
 
-def compare_images(
-    folder: Path, given: Sequence[str], benchmark: str | None
+def describe_comparison(
+    folder: Path, sources: Sequence[str], benchmark: str | None
 ) -> tuple[dict[str, str], dict[Path, bytes], list[str]]:
     """The systems of a comparison, images to go with them, and what to say of both."""
     from echo_hf.config.runs import runs_folder
@@ -403,89 +435,100 @@ def compare_images(
             "folder of a release, or ORGANISATION/NAME@TAG, with --benchmark"
         )
     samples = {split: Benchmark(place).load(split) for split in BENCHMARKS}
-    said, entries, written = list[str](), dict[str, str](), dict[Path, bytes]()
-    for one in given:
-        system = _source(one)
+    remarks, entries, written = list[str](), dict[str, str](), dict[Path, bytes]()
+    for source in sources:
+        system = _parse_source(source)
         if system.name in entries:
             raise ConfigError(f"--images: two are called {system.name!r}: name each once")
-        said.append(_found(system, samples))
-        entries[system.name] = _entry(system.name, system.parameters, folder)
-    if not given:
-        posted = folder / IMAGES / "posted"
-        written = dict(_posted(samples, posted))
+        remarks.append(_describe_source(system, samples))
+        entries[system.name] = _format_system(system.name, system.parameters, folder)
+    if not sources:
+        posted = folder / IMAGES_FOLDER / "posted"
+        written = dict(_read_posted_images(samples, posted))
         if not written:
             raise ConfigError(f"{place!r} shows no posted images: name yours with --images")
-        entries["posted"] = _entry("posted", {"folder": posted, "layout": "flat"}, folder)
-        said.append(f"system posted: what people posted, of {len(written)} samples")
+        entries["posted"] = _format_system("posted", {"folder": posted, "layout": "flat"}, folder)
+        remarks.append(f"system posted: what people posted, of {len(written)} samples")
     if len(entries) == 1:
-        said.append("win rates compare systems: add a second one")
+        remarks.append("win rates compare systems: add a second one")
     fields = {
-        "name": _name_of(folder, "comparison", "comparison"),
-        "benchmark": quoted(_from(folder, Path(place)) if is_here else place),
+        "name": _choose_run_name(folder, "comparison", "comparison"),
+        "benchmark": quote_yaml(_relative_to_config(folder, Path(place)) if is_here else place),
         "systems": "".join(entries.values()).rstrip(),
     }
-    return fields, written, said
+    return fields, written, remarks
 
 
-def _source(given: str) -> SystemConfig:
+def _parse_source(source: str) -> SystemConfig:
     from pydantic import ValidationError
 
     from echo_hf.config.checks import first_error
     from echo_hf.config.systems import SystemConfig
 
-    name, _, place = given.partition("=")
+    name, _, place = source.partition("=")
     path = Path(place).absolute()
     is_table = path.suffix == ".csv" and path.is_file()
     if not place or not (is_table or path.is_dir()):
         raise ConfigError(
-            f"--images is {given!r}: expected NAME=FOLDER, with images named by sample id, or "
+            f"--images is {source!r}: expected NAME=FOLDER, with images named by sample id, or "
             "NAME=FILE.csv, with the columns id and path"
         )
     parameters = {"folder": str(path.parent if is_table else path), "layout": "flat"}
-    known = {"name": name, "adapter": "files", "developer": "unknown", "status": "replay"}
+    sections = {"name": name, "adapter": "files", "developer": "unknown", "status": "replay"}
     if is_table:
         parameters["table"] = path.name
     try:
-        return SystemConfig.model_validate({**known, "parameters": parameters})
+        return SystemConfig.model_validate({**sections, "parameters": parameters})
     except ValidationError as error:
-        raise ConfigError(first_error(error, f"--images {given!r}", SystemConfig)) from None
+        raise ConfigError(first_error(error, f"--images {source!r}", SystemConfig)) from None
 
 
-def _entry(name: str, parameters: Mapping[str, Any], folder: Path) -> str:
-    told = {**parameters, "folder": _from(folder, Path(parameters["folder"]))}
-    shown = ", ".join(f"{key}: {quoted(value)}" for key, value in told.items())
-    layout = TABLE if "table" in told else FLAT
-    return SYSTEM.format(name=quoted(name), layout=layout, parameters=shown)
+def _format_system(name: str, parameters: Mapping[str, Any], folder: Path) -> str:
+    relative_parameters = {
+        **parameters,
+        "folder": _relative_to_config(folder, Path(parameters["folder"])),
+    }
+    parameter_text = ", ".join(
+        f"{key}: {quote_yaml(value)}" for key, value in relative_parameters.items()
+    )
+    layout = TABLE_LAYOUT if "table" in relative_parameters else FLAT_LAYOUT
+    return SYSTEM_TEMPLATE.format(name=quote_yaml(name), layout=layout, parameters=parameter_text)
 
 
-def _from(folder: Path, place: Path) -> str:
+def _relative_to_config(folder: Path, place: Path) -> str:
     """A place as a config in a folder names it: what lies apart from it by its whole path."""
-    here, there = Path.cwd(), place.resolve()
-    near = there.is_relative_to(here) and folder.resolve().is_relative_to(here)
-    return os.path.relpath(there, folder.resolve()) if near else str(there)
+    working_folder, target = Path.cwd(), place.resolve()
+    is_inside = target.is_relative_to(working_folder) and folder.resolve().is_relative_to(
+        working_folder
+    )
+    return os.path.relpath(target, folder.resolve()) if is_inside else str(target)
 
 
-def _found(config: SystemConfig, samples: Mapping[str, Dataset]) -> str:
+def _describe_source(config: SystemConfig, samples: Mapping[str, Dataset]) -> str:
     """Of how many samples a source has an image, and why of the others it has none."""
     from echo_hf.systems.base import Task
     from echo_hf.systems.files import FilesSystem
 
     system, lacks = FilesSystem(config), list[str]()
     system.preflight()
-    every = {name: split for split, dataset in samples.items() for name in dataset["id"]}
-    for name, split in every.items():
-        drawn = system.draw(Task(name, "", split, ""))
-        if drawn.image is None:
-            lacks.append(f"{name!r} ({drawn.code})")
-    said = f"{config.name}: images of {len(every) - len(lacks):,} of {len(every):,} samples"
+    split_of = {name: split for split, dataset in samples.items() for name in dataset["id"]}
+    for name, split in split_of.items():
+        output = system.draw(Task(name, "", split, ""))
+        if output.image is None:
+            lacks.append(f"{name!r} ({output.code})")
+    message = (
+        f"{config.name}: images of {len(split_of) - len(lacks):,} of {len(split_of):,} samples"
+    )
     if lacks:
-        said += f"; none of {', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}"
-    if len(lacks) == len(every):
-        raise ConfigError(f"--images {said}")
-    return said
+        message += f"; none of {', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}"
+    if len(lacks) == len(split_of):
+        raise ConfigError(f"--images {message}")
+    return message
 
 
-def _posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path, bytes]]:
+def _read_posted_images(
+    samples: Mapping[str, Dataset], folder: Path
+) -> Iterator[tuple[Path, bytes]]:
     """The first image that was posted of each of the first samples."""
     from echo_hf.config.checks import FOLDER_AND_TAG
     from echo_hf.hub.release import rows_in
@@ -493,8 +536,12 @@ def _posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path
     from echo_hf.systems.files import IMAGE_SUFFIXES
 
     for dataset in samples.values():
-        for row in islice(rows_in(dataset, EXAMPLES, ["id", "output_images"]), EXAMPLES):
-            image = next((one for one in row["output_images"] or () if one), None)
+        for row in islice(
+            rows_in(dataset, EXAMPLES_PER_SPLIT, ["id", "output_images"]), EXAMPLES_PER_SPLIT
+        ):
+            image = next(
+                (output_image for output_image in row["output_images"] or () if output_image), None
+            )
             # An id is somebody's text, and becomes the name of a file.
             if image and FOLDER_AND_TAG.fullmatch(row["id"]):
                 suffix = Path(image["path"] or "").suffix

@@ -13,22 +13,24 @@ from echo_hf.pipeline.trial import Trial
 from echo_hf.systems.base import without_secrets
 
 
-def trials_json(trials: Iterable[Trial]) -> list[dict[str, Any]]:
+def trials_as_json(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     """Trials as plain values, without what is secret here."""
     values: list[dict[str, Any]] = json.loads(
         json.dumps([trial.as_json() for trial in trials], default=str)
     )
-    return [_masked(value) for value in values]
+    return [_mask_secrets(value) for value in values]
 
 
-def _masked(value: Any) -> Any:
+def _mask_secrets(value: Any) -> Any:
     """A value of JSON, of whose texts each is without what is secret."""
     if isinstance(value, str):
         return without_secrets(value)
     if isinstance(value, list):
-        return [_masked(item) for item in value]
+        return [_mask_secrets(item) for item in value]
     return (
-        {name: _masked(item) for name, item in value.items()} if isinstance(value, dict) else value
+        {name: _mask_secrets(item) for name, item in value.items()}
+        if isinstance(value, dict)
+        else value
     )
 
 
@@ -39,7 +41,7 @@ def show_trials(console: Console, trials: Iterable[dict[str, Any]]) -> None:
         for message in trial["messages"]:
             say(console, message["role"], "bold")
             for part in message["parts"]:
-                say(console, part["text"] if "text" in part else _image(part))
+                say(console, part["text"] if "text" in part else _format_image(part))
         say(console, "wanted", "bold")
         for name in ("schema", "regex"):
             if trial[name] is not None:
@@ -52,10 +54,10 @@ def show_trials(console: Console, trials: Iterable[dict[str, Any]]) -> None:
             say(console, json.dumps(trial["parsed"], ensure_ascii=False), "green")
         else:
             say(console, f"nothing, {trial['problem']}", "yellow")
-        say(console, _taken(trial), "dim")
+        say(console, _format_usage(trial), "dim")
 
 
-def _image(part: dict[str, Any]) -> str:
+def _format_image(part: dict[str, Any]) -> str:
     size = (
         f"{part['width']} x {part['height']}, {part['size_bytes']:,} bytes, "
         if "size_bytes" in part
@@ -64,7 +66,7 @@ def _image(part: dict[str, Any]) -> str:
     return f"[image: {size}sha256 {part['image']}]"
 
 
-def _taken(trial: dict[str, Any]) -> str:
+def _format_usage(trial: dict[str, Any]) -> str:
     usage, cost = trial["usage"], trial["cost_usd"]
     model = trial["engine"].get("model") or trial["engine"].get("kind")
     price = f"no price known for {model}" if cost is None else f"${cost:.6f}"

@@ -29,41 +29,41 @@ from echo_hf.errors import EchoError, GenerationError, unknown
 from echo_hf.pipeline.progress import LOG, RUN_FOLDER, TOLD
 
 if TYPE_CHECKING:
-    from echo_hf.cli.progress import Watch
+    from echo_hf.cli.progress import TerminalProgress
 
 
 LOCAL_SERVER = "http://127.0.0.1:8000/v1"
 
 
-def option(name: str | None, said: str, **limits: Any) -> Any:
+def option(name: str | None, help_text: str, **limits: Any) -> Any:
     """An option that several verbs have; a flag and a list are named, so that neither has two."""
-    return typer.Option(*([name] if name else []), help=said, **limits)
+    return typer.Option(*([name] if name else []), help=help_text, **limits)
 
 
-def flag(name: str, said: str) -> Any:
+def flag(name: str, help_text: str) -> Any:
     """An option that is off until it is named."""
-    return typer.Option(False, name, help=said)
+    return typer.Option(False, name, help=help_text)
 
 
-def choice(default: Any, said: str, *names: str, **limits: Any) -> Any:
+def choice(default: Any, help_text: str, *names: str, **limits: Any) -> Any:
     """An option with its default, for a verb that alone has it."""
-    return typer.Option(default, *names, help=said, **limits)
+    return typer.Option(default, *names, help=help_text, **limits)
 
 
-ConfigFile = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
-Runs = Annotated[
+ConfigArgument = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
+RunsOption = Annotated[
     Path | None, option(None, "Folder of runs, instead of the config's or `runs` beside it.")
 ]
-Runner = Annotated[
+RunnerOption = Annotated[
     str | None, option(None, "local or ray, instead of the config's: where the work is done.")
 ]
-Again = Annotated[
+AgainOption = Annotated[
     bool, option("--again", "Ask again where an answer came that cannot be used, and nowhere else.")
 ]
-KeepGoing = Annotated[
+KeepGoingOption = Annotated[
     bool, option("--keep-going", "Go on where none of a model's answers can be used.")
 ]
-Images = Annotated[
+ImagesOption = Annotated[
     list[str] | None,
     option(
         "--images",
@@ -71,15 +71,15 @@ Images = Annotated[
         "NAME=FILE.csv with the columns id and path. May be repeated.",
     ),
 ]
-JudgeAt = Annotated[
+JudgeOption = Annotated[
     str | None,
     option("--judge", "With --images: the server of a model that judges, such as " + LOCAL_SERVER),
 ]
-JudgedBy = Annotated[
+JudgeModelOption = Annotated[
     str | None, option("--model", "With --judge: its model; else the only one that it has.")
 ]
-Told = dict[str, Any]
-Verbose = Annotated[
+JsonObject = dict[str, Any]
+VerboseOption = Annotated[
     int,
     typer.Option(
         "--verbose",
@@ -89,76 +89,78 @@ Verbose = Annotated[
         help="Print details: each stage, all figures, retries; -vv: each call.",
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-Json = Annotated[bool, option("--json", "Print one JSON object; all else goes to standard error.")]
-NAMES = 14
-LONGEST = 1000
-MOST_BYTES = 1_000_000
-MOST_WAITING = 1000
-LINE = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
-EXPECTED = (EchoError, OSError, typer.Abort)
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+JsonOption = Annotated[
+    bool, option("--json", "Print one JSON object; all else goes to standard error.")
+]
+NAME_WIDTH = 14
+MAX_LINE_CHARACTERS = 1000
+MAX_LOG_BYTES = 1_000_000
+MAX_BUFFERED_RECORDS = 1000
+LOG_FORMAT = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
+EXPECTED_ERRORS = (EchoError, OSError, typer.Abort)
 logger = logging.getLogger("echo_hf")
 
 
 class PartlyDoneError(GenerationError):
     """What stopped a part of the work; `--json` tells of the rest all the same."""
 
-    def __init__(self, said: str, told: Told) -> None:
-        super().__init__(said)
-        self.told = told
+    def __init__(self, message: str, payload: JsonObject) -> None:
+        super().__init__(message)
+        self.told = payload
 
 
 class VerdictExit(typer.Exit):
     """A verdict that the exit code tells, and `--json` with its reasons."""
 
-    def __init__(self, code: int, told: Told) -> None:
+    def __init__(self, code: int, payload: JsonObject) -> None:
         super().__init__(code)
-        self.told = told
+        self.told = payload
 
 
-class Verbs(TyperGroup):
+class VerbGroup(TyperGroup):
     """Lists verbs in groups, and answers in one line what is no verb."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         del ctx
         groups: dict[str, list[tuple[str, str]]] = {}
-        for name, one in self.commands.items():
-            about = one.get_short_help_str(formatter.width - NAMES - 4)
-            group = getattr(one, "rich_help_panel", "")
-            groups.setdefault(group, []).append((name.ljust(NAMES - 2), about))
+        for name, command in self.commands.items():
+            about = command.get_short_help_str(formatter.width - NAME_WIDTH - 4)
+            group = getattr(command, "rich_help_panel", "")
+            groups.setdefault(group, []).append((name.ljust(NAME_WIDTH - 2), about))
         for group, verbs in groups.items():
             with formatter.section(group):
                 formatter.write_dl(verbs)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        found = super().get_command(ctx, cmd_name)
-        if found is None and not ctx.resilient_parsing:
+        command = super().get_command(ctx, cmd_name)
+        if command is None and not ctx.resilient_parsing:
             if cmd_name in STAGES:
                 hint = f"a stage runs with `echo-hf build CONFIG --until {cmd_name}`"
                 raise EchoError(f"unknown command {cmd_name!r}: {hint}")
             raise EchoError(unknown("command", cmd_name, self.commands))
-        return found
+        return command
 
 
-def placed(config: Path, runs: Path | None) -> str:
+def place_config(config: Path, runs: Path | None) -> str:
     """A config as a command names it that finds the same run."""
     return shlex.quote(str(config)) + (f" --runs {shlex.quote(str(runs))}" if runs else "")
 
 
-def watching(*, sums_up_calls: bool = False) -> Watch:
-    from echo_hf.cli.progress import Watch  # which loads the tables
+def open_progress(*, sums_up_calls: bool = False) -> TerminalProgress:
+    from echo_hf.cli.progress import TerminalProgress  # which loads the tables
 
     console = terminal()
-    return Watch(console, details=console.details, sums_up_calls=sums_up_calls)
+    return TerminalProgress(console, details=console.details, sums_up_calls=sums_up_calls)
 
 
-def name_of(function: Callable[..., object]) -> str:
+def get_verb_name(function: Callable[..., object]) -> str:
     return function.__name__.strip("_").replace("_", "-")
 
 
-def called(function: Callable[..., Told], *given: Any, **named: Any) -> Told:
+def call_verb(function: Callable[..., JsonObject], *args: Any, **options: Any) -> JsonObject:
     """What a verb does and tells, for another verb: options that are not given have defaults."""
-    bound = inspect.signature(function).bind(*given, **named)
+    bound = inspect.signature(function).bind(*args, **options)
     bound.apply_defaults()
     for name, value in bound.arguments.items():
         if isinstance(value, ParameterInfo):
@@ -166,67 +168,67 @@ def called(function: Callable[..., Told], *given: Any, **named: Any) -> Told:
     return function(*bound.args, **bound.kwargs)
 
 
-def verb(function: Callable[..., Told | None]) -> Callable[..., None]:
+def verb(function: Callable[..., JsonObject | None]) -> Callable[..., None]:
     """A function as a verb, with the options of all; one that returns an object has `--json`."""
 
     @wraps(function)
     def command(
-        ctx: typer.Context, verbose: int, quiet: bool, json: bool = False, **given: Any
+        ctx: typer.Context, verbose: int, quiet: bool, json: bool = False, **arguments: Any
     ) -> None:
-        before = ctx.find_root().params  # `echo-hf -v VERB` is `echo-hf VERB -v`
-        quiet, verbose = quiet or before["quiet"], verbose + before["verbose"]
+        root_options = ctx.find_root().params  # `echo-hf -v VERB` is `echo-hf VERB -v`
+        quiet, verbose = quiet or root_options["quiet"], verbose + root_options["verbose"]
         level = logging.ERROR if quiet else max(logging.WARNING - 10 * verbose, logging.DEBUG)
-        told: Told | None = None
+        payload: JsonObject | None = None
         details = DETAILS.set(verbose > 0)
         try:
-            with _printing(quiet=quiet, json=json), logged(name_of(function), level):
-                told = function(**given) or {}
+            with _redirect_output(quiet=quiet, json=json), log_verb(get_verb_name(function), level):
+                payload = function(**arguments) or {}
         except (PartlyDoneError, VerdictExit) as error:
-            told = error.told
+            payload = error.told
             raise
         finally:
             DETAILS.reset(details)
-            if json and told is not None:
-                say_json({"verb": name_of(function), **told})
+            if json and payload is not None:
+                say_json({"verb": get_verb_name(function), **payload})
 
     own = inspect.signature(function, eval_str=True)
     kind = Parameter.KEYWORD_ONLY
     parameters = [
         *own.parameters.values(),
         Parameter("ctx", kind, annotation=typer.Context),
-        Parameter("verbose", kind, annotation=Verbose, default=0),
-        Parameter("quiet", kind, annotation=Quiet, default=False),
+        Parameter("verbose", kind, annotation=VerboseOption, default=0),
+        Parameter("quiet", kind, annotation=QuietOption, default=False),
     ]
     if own.return_annotation:
-        parameters.append(Parameter("json", kind, annotation=Json, default=False))
+        parameters.append(Parameter("json", kind, annotation=JsonOption, default=False))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
 
 
-class _Safe(logging.Formatter):
+class _SafeFormatter(logging.Formatter):
     """A line a record, without secrets and what moves a cursor; a traceback stands indented."""
 
-    def __init__(self, form: str) -> None:
+    def __init__(self, line_format: str) -> None:
         from echo_hf.systems.base import without_secrets  # which loads the tables
 
-        super().__init__(form)
-        self._masked = without_secrets
+        super().__init__(line_format)
+        self._mask = without_secrets
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        record.message = plain(self._masked(record.message), LONGEST)
+        record.message = plain(self._mask(record.message), MAX_LINE_CHARACTERS)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        return indent(disarmed(self._masked(super().formatException(ei))), "  ")
+        return indent(disarmed(self._mask(super().formatException(ei))), "  ")
 
 
-class _File(RotatingFileHandler):
+class _LogFile(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         """Goes on: a full disk stops the work itself, where it matters."""
 
 
-class _RunLog(MemoryHandler):
+class _RunLogHandler(MemoryHandler):
     """Keeps records until work goes on in a run's folder, then writes them into its log."""
 
     def __init__(self, verb: str) -> None:
@@ -238,19 +240,21 @@ class _RunLog(MemoryHandler):
         folder = getattr(record, RUN_FOLDER, None)
         if folder is not None and self.target is None:
             try:
-                file = _File(folder / LOG, maxBytes=MOST_BYTES, backupCount=1, encoding="utf-8")
+                file = _LogFile(
+                    folder / LOG, maxBytes=MAX_LOG_BYTES, backupCount=1, encoding="utf-8"
+                )
             except OSError as error:
                 logger.warning("no log is kept: %s", error)
                 return
-            file.setFormatter(_Safe(LINE))
+            file.setFormatter(_SafeFormatter(LOG_FORMAT))
             self.setTarget(file)
-            began = f"echo-hf {__version__}: {self._verb} {folder.name}"
-            record = logging.makeLogRecord({**vars(record), "msg": began, "args": None})
+            first_line = f"echo-hf {__version__}: {self._verb} {folder.name}"
+            record = logging.makeLogRecord({**vars(record), "msg": first_line, "args": None})
             self.buffer.insert(0, record)
             self.flush()
         else:
             super().emit(record)
-            del self.buffer[:-MOST_WAITING]
+            del self.buffer[:-MAX_BUFFERED_RECORDS]
 
     def close(self) -> None:
         file = self.target
@@ -260,37 +264,37 @@ class _RunLog(MemoryHandler):
 
 
 @contextmanager
-def logged(verb: str, level: int) -> Iterator[None]:
+def log_verb(verb: str, level: int) -> Iterator[None]:
     """Logs what a verb does: to standard error from a level on, and into the folder of its run."""
-    console, file = logging.StreamHandler(), _RunLog(verb)
+    console, file = logging.StreamHandler(), _RunLogHandler(verb)
     console.setLevel(level)
-    console.setFormatter(_Safe("%(message)s"))
+    console.setFormatter(_SafeFormatter("%(message)s"))
     console.addFilter(lambda record: not TOLD.keys() & vars(record).keys())
-    before, began = (logger.level, logger.propagate), time.monotonic()
+    previous, started = (logger.level, logger.propagate), time.monotonic()
     logger.setLevel(min(level, logging.INFO))
     logger.propagate = False  # others' handlers mask no secrets
     for handler in (console, file):
         logger.addHandler(handler)
     try:
         yield
-        logger.info("done in %.1f s", time.monotonic() - began)
+        logger.info("done in %.1f s", time.monotonic() - started)
     except typer.Exit:
         raise
     except BaseException as error:
-        is_bug = isinstance(error, Exception) and not isinstance(error, EXPECTED)
-        level, said = (logging.CRITICAL if is_bug else logging.ERROR), str(error)
-        logger.log(level, "ended: %s", said or type(error).__name__, exc_info=is_bug, extra=TOLD)
+        is_bug = isinstance(error, Exception) and not isinstance(error, EXPECTED_ERRORS)
+        level, message = (logging.CRITICAL if is_bug else logging.ERROR), str(error)
+        logger.log(level, "ended: %s", message or type(error).__name__, exc_info=is_bug, extra=TOLD)
         raise
     finally:
-        logger.setLevel(before[0])
-        logger.propagate = before[1]
+        logger.setLevel(previous[0])
+        logger.propagate = previous[1]
         for handler in (console, file):
             logger.removeHandler(handler)
             handler.close()
 
 
 @contextmanager
-def _printing(*, quiet: bool, json: bool) -> Iterator[None]:
+def _redirect_output(*, quiet: bool, json: bool) -> Iterator[None]:
     """Takes all that is printed off standard output: to standard error, or to nobody."""
     if not (quiet or json):
         yield
@@ -298,11 +302,11 @@ def _printing(*, quiet: bool, json: bool) -> Iterator[None]:
     if quiet:
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # read when it is imported
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        kept = os.dup(1)
+        saved_stdout = os.dup(1)
         os.dup2(nowhere.fileno() if quiet else 2, 1)  # also what other processes print
         try:
             with redirect_stdout(nowhere if quiet else sys.stderr):
                 yield
         finally:
-            os.dup2(kept, 1)
-            os.close(kept)
+            os.dup2(saved_stdout, 1)
+            os.close(saved_stdout)

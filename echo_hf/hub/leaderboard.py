@@ -28,9 +28,9 @@ from echo_hf.hub.remote import MAIN, Remote, hub_errors
 from echo_hf.hub.run_tables import STRENGTH, Anchor, definition_of, models_in
 from echo_hf.metrics import BETTER
 from echo_hf.scores import samples_needed, tiers
-from echo_hf.scores.rating_table import RUBRIC
-from echo_hf.scores.votes import Protocol
-from echo_hf.scores.win_rate import METRIC, BoardRow, ranked
+from echo_hf.scores.rating_table import DEFAULT_RUBRIC
+from echo_hf.scores.votes import ProtocolName
+from echo_hf.scores.win_rate import METRIC, BoardRow, rank_rows
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -210,7 +210,7 @@ NOTHING_SHARED = NOT_COMPARED.format("no two systems, or no judge, are in both t
 
 
 def orders(
-    a: ScoredRelease, b: ScoredRelease, split: str, protocol: Protocol
+    a: ScoredRelease, b: ScoredRelease, split: str, protocol: ProtocolName
 ) -> tuple[list[Reordered], str]:
     """Which two systems have changed places from one tag to the other, and how that was found.
 
@@ -218,7 +218,7 @@ def orders(
     """
     tables = [one.ratings_of(split) for one in (a, b)]
     usable = [
-        table.filter((pc.field("rubric") == RUBRIC) & pc.field("rating").is_valid())
+        table.filter((pc.field("rubric") == DEFAULT_RUBRIC) & pc.field("rating").is_valid())
         for table in tables
         if table is not None
     ]
@@ -251,7 +251,7 @@ def orders(
     return sorted(found, key=lambda one: not one.is_sure), said
 
 
-def _leads(ratings: pa.Table, protocol: Protocol) -> dict[tuple[str, str], Lead]:
+def _leads(ratings: pa.Table, protocol: ProtocolName) -> dict[tuple[str, str], Lead]:
     """The lead of each system over each other one."""
     from scipy.special import stdtrit  # it takes longer to import than all of this
 
@@ -301,10 +301,10 @@ def shown(
         parts.append("no such release" if releases else "no release to show")
     elif release.problem not in (None, NO_RESULTS):
         parts.append(str(release.problem))
-    elif not split or protocol not in get_args(Protocol):
+    elif not split or protocol not in get_args(ProtocolName):
         parts.append("choose a split and a protocol")
     else:
-        arithmetic = cast(Protocol, protocol)
+        arithmetic = cast(ProtocolName, protocol)
         parts.append(published_board(releases, release, split, arithmetic))
         if other and beside != tag:
             moved, said = orders(release, other, split, arithmetic)
@@ -325,7 +325,7 @@ def _summary(releases: Sequence[ScoredRelease], release: ScoredRelease) -> dict[
 
 
 def published_board(
-    releases: Sequence[ScoredRelease], release: ScoredRelease, split: str, protocol: Protocol
+    releases: Sequence[ScoredRelease], release: ScoredRelease, split: str, protocol: ProtocolName
 ) -> dict[str, Any]:
     """The figures of one split, those with the best win rates first, and who decided."""
     rows = release.rows(split, protocol)
@@ -341,7 +341,7 @@ def published_board(
             groups = tiers(ratings, protocol=protocol).tiers
         except EchoError as error:
             note = str(error)
-    lines = ranked(map(_line, figures), groups)
+    lines = rank_rows(map(_line, figures), groups)
     if lines and not any(line.interval for line in lines):
         note = NO_INTERVALS
     models, judges = models_in(definition, "judges"), []
@@ -370,7 +370,7 @@ def published_board(
         },
         "strengths": [
             (line, _origin(strengths[line.system], release.tag))
-            for line in ranked(map(_line, strengths.values()), ())
+            for line in rank_rows(map(_line, strengths.values()), ())
         ],
     }
 

@@ -16,8 +16,8 @@ from echo_hf.errors import ScoreError
 from echo_hf.hub.run_tables import SAMPLE, STRENGTH, Anchor, definition_of, models_in, read_results
 from echo_hf.judging.run_tables import Models, Row, RunTables
 from echo_hf.scores.bradley_terry import BradleyTerry, bradley_terry
-from echo_hf.scores.rating_table import RUBRIC, RatingTable
-from echo_hf.scores.votes import Protocol
+from echo_hf.scores.rating_table import DEFAULT_RUBRIC, RatingTable
+from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import RATINGS, RESULTS, arrow_rows
@@ -34,7 +34,7 @@ def anchors_of(
         return {}
     found, identity = {}, benchmark.identity()
     every = read_anchors(config.anchors, config.protocol, benchmark.cache)
-    overall = tables.ratings.filter(pc.equal(tables.ratings["rubric"], RUBRIC))
+    overall = tables.ratings.filter(pc.equal(tables.ratings["rubric"], DEFAULT_RUBRIC))
     for split in tables.tasks:
         if rated := tables.of_split(overall, split):
             found[split] = every.get(split, {})
@@ -43,7 +43,7 @@ def anchors_of(
 
 
 def read_anchors(
-    reference: str, protocol: Protocol, cache: Path | None = None
+    reference: str, protocol: ProtocolName, cache: Path | None = None
 ) -> Mapping[str, Anchors]:
     """The strengths of a `results.json` or of a release, by split; in a chain each has its own."""
     path, found = Path(reference), dict[str, dict[str, Anchor]]()
@@ -83,7 +83,7 @@ def read_anchors(
     return found
 
 
-def _fitted(benchmark: Benchmark, split: str, protocol: Protocol) -> BradleyTerry:
+def _fitted(benchmark: Benchmark, split: str, protocol: ProtocolName) -> BradleyTerry:
     """Strengths from the ratings of a release, which holds a row of them beside anchors alone."""
     ids = arrow_rows(benchmark.load(split), ["id"])["id"]
     ratings = arrow_rows(benchmark.load(RATINGS.name))
@@ -135,7 +135,7 @@ def _check(
 
 
 def fit(
-    table: RatingTable, protocol: Protocol, n_boot: int, anchors: Anchors | None
+    table: RatingTable, protocol: ProtocolName, n_boot: int, anchors: Anchors | None
 ) -> BradleyTerry:
     """Strengths beside anchors, which keep the intervals that they had."""
     anchors = anchors or {}

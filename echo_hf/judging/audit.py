@@ -39,9 +39,9 @@ from echo_hf.judging.rate import (
 )
 from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
-from echo_hf.metrics.result import mean_of
+from echo_hf.metrics.result import estimate_mean
 from echo_hf.reasons import NotAudited
-from echo_hf.scores.votes import compare, verdicts_of
+from echo_hf.scores.votes import compute_verdicts, count_judge_votes
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.tables import RATINGS
@@ -260,7 +260,7 @@ def drift_of(rounds: Sequence[Row]) -> dict[str, Any] | None:
     by_sample: dict[str, list[float]] = {name: [] for name, *_ in moved}
     for (name, *_), difference in moved.items():
         by_sample[name].append(difference)
-    mean = mean_of(list(map(fmean, by_sample.values())), n_boot=DRAWS, seed=SEED)
+    mean = estimate_mean(list(map(fmean, by_sample.values())), n_boot=DRAWS, seed=SEED)
     return {
         "first": first["day"],
         "newest": newest["day"],
@@ -283,7 +283,7 @@ def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict
     given = given[~np.isnan(given)]
     _, counts = np.unique(given, return_counts=True)
     shares, there = counts / max(len(given), 1), len(given) > 0
-    verdicts = verdicts_of(compare(rows, rubric=rubric).margins)
+    verdicts = compute_verdicts(count_judge_votes(rows, rubric=rubric).margins)
     said = verdicts[~np.isnan(verdicts)]
     return {
         "ratings": len(given),

@@ -38,8 +38,8 @@ from echo_hf.judging.session import HERE, Answered, JudgeTask, JudgingPlan, Judg
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.scores.estimate import t_quantile
-from echo_hf.scores.votes import Protocol
+from echo_hf.scores.estimate import compute_t_quantile
+from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.tables import OUTPUTS
@@ -132,7 +132,7 @@ def rating_questions(
 
 
 def rating_question(
-    judge: JudgeConfig, rubric: str, protocol: Protocol, rows: Dataset, shown: SentImages
+    judge: JudgeConfig, rubric: str, protocol: ProtocolName, rows: Dataset, shown: SentImages
 ) -> JudgeTask:
     how = _size(judge, protocol)
     asked = rows.select([at for at, spared in enumerate(rows["spared"]) if not spared])
@@ -150,7 +150,7 @@ def fitting_question(
     return JudgeTask(APPLICABILITY, APPLICABILITY, stage, to_classify(tasks))
 
 
-def check_scale(judge: JudgeConfig, protocol: Protocol) -> None:
+def check_scale(judge: JudgeConfig, protocol: ProtocolName) -> None:
     """Refuses a judge whose ratings the published protocol would misread."""
     plain = judge.scale == rate.PUBLISHED_SCALE and not judge.decimals
     if protocol == "published" and judge.mode == "text" and not plain:
@@ -162,7 +162,7 @@ def check_scale(judge: JudgeConfig, protocol: Protocol) -> None:
         )
 
 
-def _size(judge: JudgeConfig, protocol: Protocol) -> ImageSize:
+def _size(judge: JudgeConfig, protocol: ProtocolName) -> ImageSize:
     return judge.pictures or ("published" if protocol == "published" else "model_budget")
 
 
@@ -305,7 +305,9 @@ def half_width(systems: int, samples: int, voted: int) -> float | None:
         return None
     variance = OF_A_PAIR**2 * (1 + BETWEEN_PAIRS * (systems - 2)) / (systems - 1)
     missed = (1 - EXPLAINED) * (1 / voted - 1 / samples)
-    return float(t_quantile(voted - 1, LEVEL) * math.sqrt(variance * (1 / samples + missed)))
+    return float(
+        compute_t_quantile(voted - 1, LEVEL) * math.sqrt(variance * (1 / samples + missed))
+    )
 
 
 def shares_of(judges: Sequence[JudgeConfig], whole: Sequence[Planned]) -> dict[str, float]:

@@ -36,7 +36,7 @@ from echo_hf.pipeline.answers import Failure, RawText, StoredAnswers
 from echo_hf.pipeline.stage import ModelStage, StageRows, keys_of, of_row
 from echo_hf.prompts import Prompt, as_data, filled_prompt
 from echo_hf.reasons import BadImage, NotJudged, Outcome, Reason, Unrated
-from echo_hf.scores.votes import Protocol
+from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks
 from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, Table
@@ -414,7 +414,7 @@ class Rate(JudgingStage):
 
     rubric: str
     instructions: Prompt = dataclasses.field(metadata={"digest": False})
-    protocol: Protocol
+    protocol: ProtocolName
 
     @property
     def prompt(self) -> Prompt:

@@ -38,9 +38,9 @@ from echo_hf.metrics.result import MetricResult, coverage_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
 from echo_hf.scores.agreement import Agreement, agreement
-from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
-from echo_hf.scores.votes import Protocol
-from echo_hf.scores.win_rate import METRIC, board_of
+from echo_hf.scores.rating_table import DEFAULT_RUBRIC, RatingTable, read_ratings
+from echo_hf.scores.votes import ProtocolName
+from echo_hf.scores.win_rate import METRIC, make_board
 from echo_hf.systems.base import Task
 from echo_hf.tables import HUMAN, RATINGS
 
@@ -86,7 +86,7 @@ class Measured:
         not_asked = {NOT_ASKED: self.unknown} if self.unknown else {}
         return {**{str(reason): count for reason, count in counts.items()}, **not_asked}
 
-    def row(self, split: str, protocol: Protocol) -> Result:
+    def row(self, split: str, protocol: ProtocolName) -> Result:
         result, n = self.result, self.result.n if self.result else 0
         known = dict(result.definition) if result else {"missing": self.missing}
         known["samples"] = "samples that it was said to fit" if self.asked else "every sample"
@@ -145,7 +145,7 @@ class Scores:
     """All figures of a run, and where they are written."""
 
     path: Path
-    protocol: Protocol
+    protocol: ProtocolName
     splits: tuple[SplitScores, ...]
     left_out: Mapping[str, Mapping[Reason, int]] = field(default_factory=dict)
     failed: Failures = field(default_factory=dict)
@@ -222,7 +222,7 @@ class Run:
             for one in (tables.outputs, tables.ratings, tables.comparisons, tables.human)
         )
         rates, pairwise, by_people, overall = None, None, None, None
-        if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
+        if ratings is not None and DEFAULT_RUBRIC in ratings["rubric"].to_pylist():
             overall = read_ratings(ratings, outputs)
             known = self.n_boot, self.failed, self.models, anchors
             rates = win_rates(name, overall, protocol, *known)
@@ -332,20 +332,20 @@ def image_metrics(config: Evaluated) -> Mapping[str, Callable[..., MetricResult]
 def win_rates(
     split: str,
     table: RatingTable,
-    protocol: Protocol,
+    protocol: ProtocolName,
     n_boot: int,
     failed: Mapping[str, Sequence[str]],
     models: Models = UNKNOWN,
     anchors: Anchors | None = None,
 ) -> SplitWinRates:
     """Win rates by both protocols, and how far to trust them; judges vote once for all of it."""
-    rates, results = dict[Protocol, scores.WinRate](), list[Result]()
-    for each in get_args(Protocol):
+    rates, results = dict[ProtocolName, scores.WinRate](), list[Result]()
+    for each in get_args(ProtocolName):
         rate = scores.win_rate(table, protocol=each, n_boot=n_boot)
         definition = flagged(rate.definition, rate.per_judge, failed)
         rates[each] = rate = replace(rate, definition=definition)
         about: dict[str, Any] = {"metric": METRIC, "protocol": each, "split": split}
-        for row in board_of(rate):
+        for row in make_board(rate):
             counts = {"n": row.n, "coverage": row.coverage}
             results.append(
                 _row({**about, **counts}, row.system, row.value, row.interval, definition)
@@ -361,7 +361,7 @@ def win_rates(
     }
     if table.is_stopped:
         decided = scores.decisions(table, protocol=protocol)
-        details["decisions"] = {"said": decided.said, **asdict(decided)}
+        details["decisions"] = {"said": decided.summary, **asdict(decided)}
     if anchors:
         kept = {name: one.model_dump(mode="json") for name, one in anchors.items()}
         details["anchors"], found = kept, trust.bradley_terry
@@ -439,7 +439,7 @@ def agree(
     folder.enter()
 
     def compared(ranks: pa.Table, rated: pa.Table | None) -> Agreement:
-        overall = rated is not None and RUBRIC in rated["rubric"].to_pylist()
+        overall = rated is not None and DEFAULT_RUBRIC in rated["rubric"].to_pylist()
         return agreement(ranks, rated if overall else None, protocol=config.protocol, n_boot=n_boot)
 
     parts = {name: tables.of_split(ranks, name) for name in tables.tasks}

@@ -23,8 +23,15 @@ from echo_hf.judging.session import Answered, Asking, JudgeTask, JudgingResult, 
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.progress import TOLD
 from echo_hf.reasons import Failed, Outcome, Unrated
-from echo_hf.scores.sequential import ALPHA, Family, decisions, level_of, needed, p_values
-from echo_hf.scores.votes import Protocol, compare, pairs_of
+from echo_hf.scores.sequential import (
+    ALPHA,
+    Family,
+    compute_p_values,
+    decisions,
+    find_needed_systems,
+    get_pair_level,
+)
+from echo_hf.scores.votes import ProtocolName, count_judge_votes, list_pairs
 from echo_hf.systems.benchmark import evaluation_folder, load_evaluation
 from echo_hf.tables import arrow_rows
 
@@ -43,12 +50,12 @@ class Race:
         made = [(name, one["system"]) for name in samples for one in about.outputs.get(name, ())]
         known, systems = set(made), sorted({system for _, system in made})
         there = np.array([[(name, one) in known for name in samples] for one in systems], bool)
-        first, second = pairs_of(len(systems))
+        first, second = list_pairs(len(systems))
         pairs = int((there[first] & there[second]).any(axis=1).sum()) if systems else 0
         names = ("sample_id", "system", "outcome")
         rows = [dict(zip(names, (*key, Outcome.OK.value), strict=True)) for key in made]
         self.split, self.samples, self.there, self.done = split, samples, there, 0
-        self.outputs, self.level = pa.Table.from_pylist(rows), level_of(alpha, family, pairs)
+        self.outputs, self.level = pa.Table.from_pylist(rows), get_pair_level(alpha, family, pairs)
         self.undecided = np.ones(len(first), dtype=bool)
         self.until = dict.fromkeys(systems, len(samples))  # nobody is asked about later ones
         self._leave()
@@ -68,18 +75,18 @@ class Race:
         ends = self.until.items()
         return {(sample, system) for system, end in ends for sample in self.samples[end:]}
 
-    def look(self, rated: pa.Table, batch: int, protocol: Protocol) -> None:
+    def look(self, rated: pa.Table, batch: int, protocol: ProtocolName) -> None:
         """Decides from all ratings so far who is asked no more."""
         self.done = min(self.done + batch, len(self.samples))
-        voted = compare(self.own(rated), self.outputs, protocol=protocol).verdicts
-        self.undecided = p_values(voted / 2) > self.level
+        voted = count_judge_votes(self.own(rated), self.outputs, protocol=protocol).verdicts
+        self.undecided = compute_p_values(voted / 2) > self.level
         self._leave()
 
     def own(self, rated: pa.Table) -> pa.Table:
         return rated.filter(pc.is_in(rated["sample_id"], pa.array(self.samples, pa.string())))
 
     def _leave(self) -> None:
-        stay = needed(self.undecided, self.there[:, self.done :])
+        stay = find_needed_systems(self.undecided, self.there[:, self.done :])
         for name, is_needed in zip(self.until, stay, strict=True):
             if not is_needed:
                 self.until[name] = min(self.until[name], self.done)
@@ -108,7 +115,7 @@ def judge_until_decided(
     A stopped run goes on to the same decisions, since all answers are stored.
     """
     config = load_evaluation(config)
-    level_of(alpha, family, 1)
+    get_pair_level(alpha, family, 1)
     if batch < 1:
         raise JudgeError(f"batch is {batch!r}: expected at least 1 sample, such as {BATCH}")
     chosen = [one for one in judging.chosen_judges(config, judges) if OVERALL in one.rubrics]
@@ -161,7 +168,7 @@ def _rounds(
     questions: Iterable[JudgeTask],
     races: Sequence[Race],
     batch: int,
-    protocol: Protocol,
+    protocol: ProtocolName,
 ) -> dict[str, list[Answered]]:
     """Asks all judges about a batch, and decides, until all is decided, spent or broken."""
     order, parts = [*questions], dict[str, list[Answered]]()

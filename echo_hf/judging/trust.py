@@ -18,7 +18,7 @@ from echo_hf.judging.run_tables import Models
 from echo_hf.reasons import Unscored
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, Way
 from echo_hf.scores.rating_table import RatingTable
-from echo_hf.scores.votes import Protocol
+from echo_hf.scores.votes import ProtocolName
 
 SHOWN = 3
 UNEVEN = 0.05  # a share of comparisons
@@ -81,7 +81,7 @@ class Trust:
     def of(
         cls,
         table: RatingTable,
-        protocol: Protocol,
+        protocol: ProtocolName,
         models: Models,
         n_boot: int,
         coverage: Mapping[str, float | None],

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.pipeline.answer_text import RepeatedKeyError, last_value, without_thoughts
 from echo_hf.reasons import Unrated
-from echo_hf.scores.votes import Protocol
+from echo_hf.scores.votes import ProtocolName
 
 # Whole numbers from 1 to 10 and nothing else: the first of them counts.
 PUBLISHED = re.compile(r"\[\[\s*(10|[1-9])\s*\]\]")
@@ -66,7 +66,7 @@ def read_choice(text: str) -> str | Unrated:
     return choices.pop() if choices else Unrated.NO_CHOICE
 
 
-def read_rating(text: str, judge: JudgeConfig, protocol: Protocol) -> float | Unrated:
+def read_rating(text: str, judge: JudgeConfig, protocol: ProtocolName) -> float | Unrated:
     """The rating of an answer.
 
     Under `published` the first number in double square brackets, as the released code reads it.

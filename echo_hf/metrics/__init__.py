@@ -52,6 +52,6 @@ LISTED = (
     Named("structure_distance", "Structure distance", LOWER),
     Named(TEXT_RENDERING, "Text rendering", HIGHER),
 )
-METRICS = tuple(one.name for one in LISTED)
-TITLES = {one.name: one.title for one in LISTED}
-BETTER = {one.name: one.better for one in LISTED}
+METRICS = tuple(metric.name for metric in LISTED)
+TITLES = {metric.name: metric.title for metric in LISTED}
+BETTER = {metric.name: metric.better for metric in LISTED}

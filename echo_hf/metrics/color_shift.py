@@ -13,15 +13,15 @@ from PIL import Image
 from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf.errors import ScoreError
 from echo_hf.metrics.image_features import (
-    Protocol,
+    ProtocolName,
     SampleFeatures,
     check_protocol,
-    common_fields,
-    reasons_of,
-    samples_of,
-    seen,
+    collect_common_fields,
+    collect_reasons,
+    extract_features,
+    pair_images,
 )
-from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured, coverage_of, mean_of
+from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured, coverage_of, estimate_mean
 from echo_hf.reasons import MetricReason
 
 Integers = NDArray[np.int64]
@@ -29,10 +29,14 @@ Floats = NDArray[np.float64]
 CHANNELS, LEVELS = 3, 256
 FIRST_LEVEL, LAST_LEVEL = 5, 250
 _EVERY_LEVEL = np.arange(LEVELS)
-EVERY, COUNTED = "every sample", "samples whose output counts"
-RULES: Mapping[Protocol, Mapping[str, str]] = {
-    "published": {"loader": "plain conversion to RGB", "inputs": "the first", "input_pool": EVERY},
-    "corrected": {"loader": "echo_hf.load_rgb", "inputs": "all", "input_pool": COUNTED},
+ALL_SAMPLES, COUNTED_SAMPLES = "every sample", "samples whose output counts"
+RULES: Mapping[ProtocolName, Mapping[str, str]] = {
+    "published": {
+        "loader": "plain conversion to RGB",
+        "inputs": "the first",
+        "input_pool": ALL_SAMPLES,
+    },
+    "corrected": {"loader": "echo_hf.load_rgb", "inputs": "all", "input_pool": COUNTED_SAMPLES},
 }
 NOTHING: Integers = np.zeros((CHANNELS, LEVELS), np.int64)
 
@@ -99,9 +103,9 @@ class ColorShift:
         (61.5, 0.5)
     """
 
-    def __init__(self, *, protocol: Protocol = "corrected", threads: int | None = None) -> None:
+    def __init__(self, *, protocol: ProtocolName = "corrected", threads: int | None = None) -> None:
         check_protocol(protocol)
-        self._protocol: Protocol = protocol
+        self._protocol: ProtocolName = protocol
         self._threads = threads
         self._samples: list[SampleFeatures[Integers]] = []
 
@@ -112,12 +116,14 @@ class ColorShift:
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
         """Counts the levels of some more samples, as `color_shift` takes them: all or none."""
         published = self._protocol == "published"
-        samples = samples_of(inputs, outputs)
+        samples = pair_images(inputs, outputs)
         if published:
-            samples = (replace(one, inputs=one.inputs[:1]) for one in samples)
-        how: dict[str, Any] = {"protocol": self._protocol, "threads": self._threads}
-        looked = seen(samples, histograms, lone_inputs=published, **how)
-        self._samples += [replace(one, inputs=(sum(one.inputs, NOTHING),)) for one in looked]
+            samples = (replace(sample, inputs=sample.inputs[:1]) for sample in samples)
+        options: dict[str, Any] = {"protocol": self._protocol, "threads": self._threads}
+        looked = extract_features(samples, compute_histograms, lone_inputs=published, **options)
+        self._samples += [
+            replace(features, inputs=(sum(features.inputs, NOTHING),)) for features in looked
+        ]
 
     def merge(self, other: ColorShift) -> None:
         """Adds the samples of another accumulator after its own.
@@ -134,18 +140,20 @@ class ColorShift:
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> ColorShiftResult:
         """The color shift of all samples; the whole depends on no order and no batches."""
-        reasons = reasons_of(self._samples)
+        reasons = collect_reasons(self._samples)
         pairs, numbers = list[Integers](), list[list[float | None]]()
         for sample, reason in zip(self._samples, reasons, strict=True):
-            made = None if reason else sample.output
-            before = NOTHING if made is None and self._protocol == "corrected" else sample.inputs[0]
-            pairs.append(np.stack([before, NOTHING if made is None else made]))
-            numbers.append([None] * 7 if made is None else [*beside(pairs[-1])])
-        value, interval, per_sample = pool(pairs, n_boot=n_boot, seed=seed)
+            output = None if reason else sample.output
+            input_counts = (
+                NOTHING if output is None and self._protocol == "corrected" else sample.inputs[0]
+            )
+            pairs.append(np.stack([input_counts, NOTHING if output is None else output]))
+            numbers.append([None] * 7 if output is None else [*measure_shift_and_tint(pairs[-1])])
+        value, interval, per_sample = pool_shifts(pairs, n_boot=n_boot, seed=seed)
         columns = np.array(numbers, object).reshape(-1, 7).T.tolist()
-        estimates = [mean_of(column, n_boot=n_boot, seed=seed) for column in columns]
+        estimates = [estimate_mean(column, n_boot=n_boot, seed=seed) for column in columns]
         n, no_levels = reasons.count(None), Unmeasured(MetricReason.NO_LEVELS)
-        shown = zip(reasons, per_sample, strict=True)
+        sample_shifts = zip(reasons, per_sample, strict=True)
         definition = {
             "metric": "color_shift",
             "protocol": self._protocol,
@@ -160,8 +168,10 @@ class ColorShift:
             interval=interval,
             n=n,
             coverage=coverage_of(n, len(reasons)),
-            reasons=tuple(why or (no_levels if one is None else None) for why, one in shown),
-            **common_fields(self._samples, definition, {}, n_boot, seed),
+            reasons=tuple(
+                reason or (no_levels if shift is None else None) for reason, shift in sample_shifts
+            ),
+            **collect_common_fields(self._samples, definition, {}, n_boot, seed),
             wasserstein=ByChannel(*estimates[:3]),
             tint=Tint(*estimates[3:]),
         )
@@ -171,7 +181,7 @@ def color_shift(
     inputs: Iterable[Any],
     outputs: Iterable[Any],
     *,
-    protocol: Protocol = "corrected",
+    protocol: ProtocolName = "corrected",
     n_boot: int = 1000,
     seed: int = 0,
     threads: int | None = None,
@@ -215,23 +225,23 @@ def color_shift(
         >>> result.reasons[1].reason
         <MetricReason.MISSING_OUTPUT: 'missing_output'>
     """
-    counted = ColorShift(protocol=protocol, threads=threads)
-    counted.add(inputs, outputs)
-    return counted.compute(n_boot=n_boot, seed=seed)
+    accumulator = ColorShift(protocol=protocol, threads=threads)
+    accumulator.add(inputs, outputs)
+    return accumulator.compute(n_boot=n_boot, seed=seed)
 
 
-def histograms(image: Image.Image) -> Integers:
+def compute_histograms(image: Image.Image) -> Integers:
     """How many pixels have each level."""
     return np.array(image.histogram(), np.int64).reshape(CHANNELS, LEVELS)
 
 
-def kept_pixels(counts: Integers, first: int = FIRST_LEVEL, last: int = LAST_LEVEL) -> Integers:
+def select_pixels(counts: Integers, first: int = FIRST_LEVEL, last: int = LAST_LEVEL) -> Integers:
     """Of the pixels within a range of levels: how many, and the sum of their levels."""
-    kept = counts[..., first : last + 1]
-    return np.stack([kept.sum(-1), kept @ _EVERY_LEVEL[first : last + 1]], axis=-1)
+    selected = counts[..., first : last + 1]
+    return np.stack([selected.sum(-1), selected @ _EVERY_LEVEL[first : last + 1]], axis=-1)
 
 
-def mean_levels(pixels: ArrayLike) -> Floats:
+def compute_mean_levels(pixels: ArrayLike) -> Floats:
     """The mean level of some pixels, NaN where there are none."""
     numbers, sums = np.moveaxis(np.asarray(pixels, np.float64), -1, 0)
     means: Floats = np.full(numbers.shape, np.nan)
@@ -239,57 +249,63 @@ def mean_levels(pixels: ArrayLike) -> Floats:
     return means
 
 
-def color_distance(first: ArrayLike, second: ArrayLike) -> Floats:
+def measure_color_distance(first: ArrayLike, second: ArrayLike) -> Floats:
     """How far apart two mean colors are: the Euclidean distance of their levels."""
-    found: Floats = np.linalg.norm(np.asarray(second, float) - np.asarray(first, float), axis=-1)
-    return found
+    distances: Floats = np.linalg.norm(
+        np.asarray(second, float) - np.asarray(first, float), axis=-1
+    )
+    return distances
 
 
-def wasserstein(first: Integers, second: Integers) -> Floats:
+def measure_wasserstein(first: Integers, second: Integers) -> Floats:
     """How far the levels of one image's pixels have to be moved to become the other's."""
-    one, two = (np.cumsum(counts, axis=-1) for counts in (first, second))
-    apart: Floats = np.abs(one / one[..., -1:] - two / two[..., -1:]).sum(-1)
-    return apart
+    cumulative, other_cumulative = (np.cumsum(counts, axis=-1) for counts in (first, second))
+    distances: Floats = np.abs(
+        cumulative / cumulative[..., -1:] - other_cumulative / other_cumulative[..., -1:]
+    ).sum(-1)
+    return distances
 
 
-def tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:
+def compute_tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:
     """The tint of each pair of mean colors: lighter, redder, yellower, and their CIEDE2000."""
-    before, after = lab_of(inputs), lab_of(outputs)
-    return np.concatenate([after - before, ciede2000(before, after)[..., None]], axis=-1)
+    input_lab, output_lab = convert_to_lab(inputs), convert_to_lab(outputs)
+    return np.concatenate(
+        [output_lab - input_lab, compute_ciede2000(input_lab, output_lab)[..., None]], axis=-1
+    )
 
 
-def beside(pair: Integers) -> list[float]:
+def measure_shift_and_tint(pair: Integers) -> list[float]:
     """The 1-Wasserstein distance of a pair by channel, and the tint of its mean colors."""
-    tint = tints(*mean_levels(kept_pixels(pair, 0, LEVELS - 1)))
-    return [*wasserstein(pair[0], pair[1]).tolist(), *tint.tolist()]
+    tint = compute_tints(*compute_mean_levels(select_pixels(pair, 0, LEVELS - 1)))
+    return [*measure_wasserstein(pair[0], pair[1]).tolist(), *tint.tolist()]
 
 
-def pool(
+def pool_shifts(
     pairs: Sequence[Integers], *, n_boot: int, seed: int
 ) -> tuple[float | None, Interval | None, tuple[float | None, ...]]:
     """The shift of all samples pooled, its interval, and the shift of each sample alone."""
     pixels = np.zeros((len(pairs), 2, CHANNELS, 2), np.int64)
-    for at, pair in enumerate(pairs):
-        pixels[at] = kept_pixels(pair)
+    for index, pair in enumerate(pairs):
+        pixels[index] = select_pixels(pair)
     # In an order of their own, so that that of the samples does not matter.
     flat = pixels.reshape(len(pixels), 2 * CHANNELS * 2)
-    used = flat[flat.any(axis=1)]
-    ordered = used[np.lexsort(used.T)]
-    drawn = [
-        _shifts((weights @ ordered).reshape(-1, *pixels.shape[1:]))
+    with_pixels = flat[flat.any(axis=1)]
+    ordered = with_pixels[np.lexsort(with_pixels.T)]
+    draws = [
+        _compute_shifts((weights @ ordered).reshape(-1, *pixels.shape[1:]))
         for weights in drawn_weights(len(ordered), n_boot, seed)
     ]
     complete = (pixels[..., 0].sum(axis=2) > 0).all(axis=1).sum()
-    interval, _ = percentiles(np.concatenate([np.empty(0), *drawn]), int(complete))
-    shifts = [_shifts(pixels.sum(axis=0)), *_shifts(pixels)]
-    whole, *each = (None if np.isnan(one) else float(one) for one in shifts)
-    return whole, interval, tuple(each)
+    interval, _ = percentiles(np.concatenate([np.empty(0), *draws]), int(complete))
+    shifts = [_compute_shifts(pixels.sum(axis=0)), *_compute_shifts(pixels)]
+    pooled, *per_sample = (None if np.isnan(shift) else float(shift) for shift in shifts)
+    return pooled, interval, tuple(per_sample)
 
 
-def _shifts(pixels: NDArray[Any]) -> Floats:
+def _compute_shifts(pixels: NDArray[Any]) -> Floats:
     """Distances, NaN where a channel of either side has no pixel."""
-    before, after = np.moveaxis(mean_levels(pixels), -2, 0)
-    return color_distance(before, after)
+    input_means, output_means = np.moveaxis(compute_mean_levels(pixels), -2, 0)
+    return measure_color_distance(input_means, output_means)
 
 
 # IEC 61966-2-1: the light of the three channels as XYZ.
@@ -297,43 +313,51 @@ _XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.
 _OF_WHITE = _XYZ / _XYZ.sum(axis=1, keepdims=True)
 
 
-def lab_of(levels: ArrayLike) -> Floats:
+def convert_to_lab(levels: ArrayLike) -> Floats:
     """Levels of sRGB (IEC 61966-2-1) as CIELAB."""
     share = np.asarray(levels, np.float64) / 255
     light = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
-    of_white = light @ _OF_WHITE.T
-    bent = np.where(of_white > 216 / 24389, np.cbrt(of_white), (24389 / 27 * of_white + 16) / 116)
-    x, y, z = np.moveaxis(bent, -1, 0)
+    relative_to_white = light @ _OF_WHITE.T
+    compressed = np.where(
+        relative_to_white > 216 / 24389,
+        np.cbrt(relative_to_white),
+        (24389 / 27 * relative_to_white + 16) / 116,
+    )
+    x, y, z = np.moveaxis(compressed, -1, 0)
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
 
 
-def ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
+def compute_ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
     """How different two colors look: CIEDE2000 (CIE 142-2001), with all weights 1."""
     (l_1, a_1, b_1), (l_2, a_2, b_2) = (
-        np.moveaxis(np.asarray(one, np.float64), -1, 0) for one in (first, second)
+        np.moveaxis(np.asarray(lab, np.float64), -1, 0) for lab in (first, second)
     )
-    stretch = 1.5 - _near_grey((np.hypot(a_1, b_1) + np.hypot(a_2, b_2)) / 2) / 2
+    stretch = 1.5 - _compute_grey_weight((np.hypot(a_1, b_1) + np.hypot(a_2, b_2)) / 2) / 2
     c_1, c_2 = np.hypot(stretch * a_1, b_1), np.hypot(stretch * a_2, b_2)
     chroma = (c_1 + c_2) / 2
     squared = ((l_1 + l_2) / 2 - 50) ** 2
     lightness = (l_2 - l_1) / (1 + 0.015 * squared / np.sqrt(20 + squared))
     strength = (c_2 - c_1) / (1 + 0.045 * chroma)
     # The mean of both hues, and the shorter way from one to the other.
-    whole = 2 * np.pi
+    full_circle = 2 * np.pi
     hue_1, hue_2 = (np.arctan2(b, stretch * a) for a, b in ((a_1, b_1), (a_2, b_2)))
-    turn = hue_2 % whole - hue_1 % whole
-    turn = np.where(turn > np.pi, turn - whole, np.where(turn < -np.pi, turn + whole, turn))
+    turn = hue_2 % full_circle - hue_1 % full_circle
+    turn = np.where(
+        turn > np.pi, turn - full_circle, np.where(turn < -np.pi, turn + full_circle, turn)
+    )
     hue = np.degrees(hue_1 + turn / 2) % 360
     waves = np.multiply.outer(hue, [1, 2, 3, 4]) + np.array([-30, 0, 6, -63])
     weight = 1 + np.cos(np.radians(waves)) @ np.array([-0.17, 0.24, 0.32, -0.20])
     # Of a grey there is no hue, and this is 0.
     shade = 2 * np.sqrt(c_1 * c_2) * np.sin(turn / 2) / (1 + 0.015 * chroma * weight)
     angle = 60 * np.exp(-(((hue - 275) / 25) ** 2))
-    rotation = -2 * _near_grey(chroma) * np.sin(np.radians(angle))
+    rotation = -2 * _compute_grey_weight(chroma) * np.sin(np.radians(angle))
     squares = lightness**2 + strength**2 + shade**2 + rotation * strength * shade
-    found: Floats = np.sqrt(np.maximum(squares, 0.0))  # rounding may leave a little less than 0
-    return found
+    difference: Floats = np.sqrt(
+        np.maximum(squares, 0.0)
+    )  # rounding may leave a little less than 0
+    return difference
 
 
-def _near_grey(chroma: Floats) -> Floats:
+def _compute_grey_weight(chroma: Floats) -> Floats:
     return np.sqrt(chroma**7 / (chroma**7 + 25.0**7))

@@ -21,20 +21,20 @@ from echo_hf.errors import ScoreError, WeightsError
 from echo_hf.images.loader import decoding
 from echo_hf.metrics.image_features import (
     InputCache,
-    Protocol,
+    ProtocolName,
     SampleFeatures,
     check_protocol,
-    common_fields,
-    reasons_of,
-    samples_of,
-    seen,
+    collect_common_fields,
+    collect_reasons,
+    extract_features,
+    pair_images,
 )
 from echo_hf.metrics.result import (
     MetricResult,
     Unmeasured,
     check_extra,
-    error_line,
-    mean_fields,
+    describe_error,
+    make_mean_fields,
     module_versions,
 )
 from echo_hf.reasons import MetricReason
@@ -45,10 +45,10 @@ FILES = ("glintr100.onnx", "scrfd_10g_bnkps.onnx")
 PACKAGES, EXTRA = ("insightface", "onnxruntime"), "face"
 TASKS = ("detection", "recognition")
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
-LARGEST_STRIDE = 32
+MAX_STRIDE_PIXELS = 32
 # The shortest and the longest side of an image that the released code takes, in pixels.
 PUBLISHED_SIDES = (10, 10_000)
-RULES: Mapping[Protocol, Mapping[str, str]] = {
+RULES: Mapping[ProtocolName, Mapping[str, str]] = {
     "published": {
         "loader": "plain conversion to RGB",
         "channels": "red, green, blue",
@@ -91,10 +91,10 @@ class FaceMatch:
     output_faces: int
 
 
-Found = FaceMatch | Unmeasured
+MatchOrReason = FaceMatch | Unmeasured
 
 
-def best_match(inputs: Sequence[Faces], output: Faces) -> Found:
+def best_match(inputs: Sequence[Faces], output: Faces) -> MatchOrReason:
     """The pair of a face in any input and a face in the output with the highest cosine."""
     names = [*(f"input {number}" for number in range(1, len(inputs) + 1)), "output"]
     for name, faces in zip(names, [*inputs, output], strict=True):
@@ -108,8 +108,10 @@ def best_match(inputs: Sequence[Faces], output: Faces) -> Found:
         return Unmeasured(MetricReason.NO_FACE_IN_INPUT)
     if not len(output.boxes):
         return Unmeasured(MetricReason.NO_FACE_IN_OUTPUT)
-    before = np.concatenate([_units(faces.embeddings) for faces in inputs if len(faces.boxes)])
-    cosines = before @ _units(output.embeddings).T
+    input_embeddings = np.concatenate(
+        [_units(faces.embeddings) for faces in inputs if len(faces.boxes)]
+    )
+    cosines = input_embeddings @ _units(output.embeddings).T
     if np.isnan(cosines).all():
         return Unmeasured(MetricReason.ZERO_NORM)
     face, other = np.unravel_index(np.nanargmax(cosines), cosines.shape)
@@ -144,13 +146,13 @@ def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> tupl
     except Exception as error:  # the Hub's client passes on what its own libraries raise
         raise WeightsError(
             f"no pack {name!r} at revision {revision or 'main'!r}: neither a folder, nor in the "
-            f"cache, nor on the Hub ({error_line(error)}): check the name, or go online once"
+            f"cache, nor on the Hub ({describe_error(error)}): check the name, or go online once"
         ) from error
     return folder, folder.name
 
 
 @dataclass(frozen=True, slots=True)
-class FaceOptions:
+class FaceReaderOptions:
     """Which networks look for faces, and how, as `face_identity` describes it."""
 
     pack: str | os.PathLike[str]
@@ -161,7 +163,7 @@ class FaceOptions:
 
     def __post_init__(self) -> None:
         """Refuses what no network can work with."""
-        size, threshold, stride = self.det_size, self.det_thresh, LARGEST_STRIDE
+        size, threshold, stride = self.det_size, self.det_thresh, MAX_STRIDE_PIXELS
         if not isinstance(size, int) or size < stride or size % stride:
             raise ScoreError(f"det_size is {size!r}: expected a multiple of {stride}, such as 640")
         if not isinstance(threshold, int | float) or not 0 < threshold <= 1:
@@ -171,19 +173,19 @@ class FaceOptions:
 class FaceReader:
     """A detector and a recognizer, ready to run; threads that share them take turns."""
 
-    def __init__(self, options: FaceOptions) -> None:
+    def __init__(self, options: FaceReaderOptions) -> None:
         check_extra("face_identity", EXTRA, PACKAGES)
         folder, commit = find_pack(options.pack, options.revision)
         name = folder.name if commit is None else os.fspath(options.pack)
         self._turn = Lock()
         try:
-            self._app = _started(folder, name, options)
+            self._app = _start_networks(folder, name, options)
             detector, recognizer = (self._app.models[task] for task in TASKS)
             self.definition: Mapping[str, Any] = {
                 "pack": name,
                 "commit": commit,
-                "detector": _file(detector.model_file),
-                "recognizer": _file(recognizer.model_file),
+                "detector": _describe_file(detector.model_file),
+                "recognizer": _describe_file(recognizer.model_file),
                 "det_size": [options.det_size, options.det_size],
                 "det_thresh": options.det_thresh,
                 "nms_thresh": detector.nms_thresh,
@@ -194,42 +196,42 @@ class FaceReader:
             raise
         except Exception as error:  # assertions, onnxruntime's own errors, a missing libGL
             raise ScoreError(
-                f"pack {name!r} cannot be used ({error_line(error)}): expected a detector and a "
+                f"pack {name!r} cannot be used ({describe_error(error)}): expected a detector and a "
                 "recognizer of faces, in ONNX files that insightface 2 can run"
             ) from error
         self.key = json.dumps(self.definition, sort_keys=True)
 
-    def faces(self, levels: NDArray[np.uint8]) -> Faces:
+    def find_faces(self, levels: NDArray[np.uint8]) -> Faces:
         """Finds the faces of an image."""
-        found, failed = [], ""
+        detected, failed = [], ""
         try:
             with self._turn, decoding:  # without the warning that aligning a face gives for each
-                found = self._app.get(levels)
+                detected = self._app.get(levels)
         except MemoryError:
             raise  # says nothing about the image
         except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own
-            failed = error_line(error)
-        boxes = np.array([face.bbox for face in found], np.float32).reshape(len(found), 4)
-        embeddings = np.array([face.embedding for face in found], np.float32)
-        return Faces(boxes, embeddings.reshape(len(found), -1 if found else 0), failed)
+            failed = describe_error(error)
+        boxes = np.array([face.bbox for face in detected], np.float32).reshape(len(detected), 4)
+        embeddings = np.array([face.embedding for face in detected], np.float32)
+        return Faces(boxes, embeddings.reshape(len(detected), -1 if detected else 0), failed)
 
 
-def _started(folder: Path, name: str, options: FaceOptions) -> Any:
+def _start_networks(folder: Path, name: str, options: FaceReaderOptions) -> Any:
     import onnxruntime
     from insightface.app import FaceAnalysis
 
-    asked, size = options.providers or (), options.det_size
+    requested, size = options.providers or (), options.det_size
     available = onnxruntime.get_available_providers()
-    providers = list(asked) or [one for one in (CUDA, CPU) if one in available]
+    providers = list(requested) or [provider for provider in (CUDA, CPU) if provider in available]
     app = FaceAnalysis(name=str(folder), allowed_modules=list(TASKS), providers=providers)
     for task in TASKS:
         if task not in app.models:
             raise ValueError(f"no network for {task}")
         running = app.models[task].session.get_providers()
         # What onnxruntime has, it may still be unable to start, and then takes the processor.
-        if asked and running[0] != asked[0]:
+        if requested and running[0] != requested[0]:
             raise ScoreError(
-                f"provider {asked[0]!r} does not start, and {running[0]!r} took its place: check "
+                f"provider {requested[0]!r} does not start, and {running[0]!r} took its place: check "
                 "its driver and libraries, or leave `providers` out"
             )
     on_cpu = app.det_model.session.get_providers()[0] == CPU
@@ -241,7 +243,7 @@ def _started(folder: Path, name: str, options: FaceOptions) -> Any:
     return app
 
 
-def _file(path: str) -> dict[str, str]:
+def _describe_file(path: str) -> dict[str, str]:
     with Path(path).open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {"file": Path(path).name, "sha256": digest}
@@ -259,53 +261,56 @@ class FaceIdentityResult(MetricResult):
     matches: tuple[FaceMatch | None, ...]
 
 
-class Levels(NamedTuple):
+class PixelLevels(NamedTuple):
     """An image as it is fed to the networks."""
 
     levels: NDArray[np.uint8]
     digest: bytes
 
 
-def levels_of(image: Image.Image, protocol: Protocol) -> Levels:
+def get_levels(image: Image.Image, protocol: ProtocolName) -> PixelLevels:
     """An image's levels in the order of channels of the protocol."""
     levels = np.asarray(image)
-    fed = np.ascontiguousarray(levels if protocol == "published" else levels[..., ::-1])
-    return Levels(fed, xxh3_128(f"{fed.shape}".encode() + fed.tobytes()).digest())
+    ordered = np.ascontiguousarray(levels if protocol == "published" else levels[..., ::-1])
+    return PixelLevels(ordered, xxh3_128(f"{ordered.shape}".encode() + ordered.tobytes()).digest())
 
 
-def _dropped(sample: SampleFeatures[Levels]) -> Unmeasured | None:
+def _explain_drop(sample: SampleFeatures[PixelLevels]) -> Unmeasured | None:
     """Why the released code makes no number of a sample that has all its images."""
     if len(sample.inputs) > 1:
         return Unmeasured(MetricReason.SEVERAL_INPUTS, detail=f"{len(sample.inputs)} inputs")
-    least, most = PUBLISHED_SIDES
+    min_side, max_side = PUBLISHED_SIDES
     for image in filter(None, (*sample.inputs, sample.output)):
         height, width, _ = image.levels.shape
-        if min(height, width) < least or max(height, width) > most:
-            detail = f"{width} x {height} pixels, expected {least} to {most} a side"
+        if min(height, width) < min_side or max(height, width) > max_side:
+            detail = f"{width} x {height} pixels, expected {min_side} to {max_side} a side"
             return Unmeasured(MetricReason.SIZE_NOT_TAKEN, detail=detail)
     return None
 
 
-def _compared(
-    sample: SampleFeatures[Levels], reader: FaceReader, cache: InputCache, protocol: Protocol
-) -> Found | None:
+def _compare_faces(
+    sample: SampleFeatures[PixelLevels],
+    reader: FaceReader,
+    cache: InputCache,
+    protocol: ProtocolName,
+) -> MatchOrReason | None:
     if sample.output is None or sample.unmeasured:
         return None
-    if protocol == "published" and (dropped := _dropped(sample)):
+    if protocol == "published" and (dropped := _explain_drop(sample)):
         return dropped
     inputs = []
     for image in sample.inputs:
         key = (reader.key, image.digest)
-        inputs.append(cache.find(key) or reader.faces(image.levels))
+        inputs.append(cache.find(key) or reader.find_faces(image.levels))
         cache.keep(key, inputs[-1])
-    return best_match(inputs, reader.faces(sample.output.levels))
+    return best_match(inputs, reader.find_faces(sample.output.levels))
 
 
 def face_identity(
     inputs: Iterable[Any],
     outputs: Iterable[Any],
     *,
-    protocol: Protocol = "corrected",
+    protocol: ProtocolName = "corrected",
     pack: str | os.PathLike[str] = AURAFACE,
     revision: str | None = None,
     det_size: int = 640,
@@ -363,23 +368,33 @@ def face_identity(
         0.6
     """
     check_protocol(protocol)
-    given, kept = samples_of(inputs, outputs), InputCache() if cache is None else cache
+    metric_samples, used_cache = (
+        pair_images(inputs, outputs),
+        InputCache() if cache is None else cache,
+    )
     chosen = None if providers is None else tuple(providers)
-    options = FaceOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
-    reader = kept.network(options, lambda: FaceReader(options))
-    looked = seen(given, partial(levels_of, protocol=protocol), protocol=protocol, threads=threads)
-    samples = [one.measured(_compared(one, reader, kept, protocol)) for one in looked]
+    options = FaceReaderOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
+    reader = used_cache.load_network(options, lambda: FaceReader(options))
+    features = extract_features(
+        metric_samples, partial(get_levels, protocol=protocol), protocol=protocol, threads=threads
+    )
+    samples = [
+        sample_features.replace_values(
+            _compare_faces(sample_features, reader, used_cache, protocol)
+        )
+        for sample_features in features
+    ]
     matches, values = list[FaceMatch | None](), list[float | None]()
     reasons = list[Unmeasured | None]()
-    for sample, reason in zip(samples, reasons_of(samples), strict=True):
-        found = reason or sample.output
-        match = found if isinstance(found, FaceMatch) else None
+    for sample, reason in zip(samples, collect_reasons(samples), strict=True):
+        match_or_reason = reason or sample.output
+        match = match_or_reason if isinstance(match_or_reason, FaceMatch) else None
         if match and match.cosine <= 0 and protocol == "published":
             detail = f"cosine {match.cosine:.4f}"
-            found = Unmeasured(MetricReason.NOT_ABOVE_ZERO, detail=detail)
+            match_or_reason = Unmeasured(MetricReason.NOT_ABOVE_ZERO, detail=detail)
         matches.append(match)
-        values.append(found.cosine if isinstance(found, FaceMatch) else None)
-        reasons.append(found if isinstance(found, Unmeasured) else None)
+        values.append(match_or_reason.cosine if isinstance(match_or_reason, FaceMatch) else None)
+        reasons.append(match_or_reason if isinstance(match_or_reason, Unmeasured) else None)
     definition = {
         "metric": "face_identity",
         "protocol": protocol,
@@ -387,6 +402,6 @@ def face_identity(
         "direction": "higher is better",
         **reader.definition,
     }
-    fields = mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
-    fields |= common_fields(samples, definition, reader.definition, n_boot, seed)
+    fields = make_mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
+    fields |= collect_common_fields(samples, definition, reader.definition, n_boot, seed)
     return FaceIdentityResult(**fields, matches=tuple(matches))

@@ -28,26 +28,26 @@ from echo_hf.images.loader import (
     open_image,
     read_image_file,
 )
-from echo_hf.metrics.result import Unmeasured, definition_of, versions_of
+from echo_hf.metrics.result import Unmeasured, describe_bootstrap, get_versions
 from echo_hf.reasons import ImageNotice, MetricReason
 
-Protocol = Literal["published", "corrected"]
-IMAGES = "an image of Pillow's, a path, bytes, or a dict with 'bytes' or 'path'"
-ONE_IMAGE = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Image)
-AHEAD = 2
+ProtocolName = Literal["published", "corrected"]
+ACCEPTED_IMAGES = "an image of Pillow's, a path, bytes, or a dict with 'bytes' or 'path'"
+SINGLE_IMAGE_TYPES = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Image)
+ITEMS_AHEAD_PER_THREAD = 2
 CODECS = ("libjpeg_turbo", "webp", "avif", "libtiff", "littlecms2")
 # The levels of a channel that a sheet of one color may differ by, and people cannot see.
 FLAT_LEVELS = 2
 # Some of its pixels tell of most images that they are no such sheet.
-LATTICE = (8, 8)
+LATTICE_PIXELS = (8, 8)
 # Few locks for many images: two of them may share one, which costs time and nothing else.
-LOCKS = tuple(Lock() for _ in range(64))
+IMAGE_LOCKS = tuple(Lock() for _ in range(64))
 
-Item = TypeVar("Item")
-Found = TypeVar("Found")
-Value = TypeVar("Value")
-Other = TypeVar("Other")
-Load = Callable[[ImageSource], LoadedImage]
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+ValueT = TypeVar("ValueT")
+OtherT = TypeVar("OtherT")
+ImageLoader = Callable[[ImageSource], LoadedImage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class MetricSample:
     task: str = ""  # the digest of its prompt, where it is measured without its inputs
 
 
-def samples_of(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[MetricSample]:
+def pair_images(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[MetricSample]:
     _check_columns(inputs=inputs, outputs=outputs)
-    return _paired(inputs, outputs)
+    return _pair_columns(inputs, outputs)
 
 
-def prompted(
+def pair_prompts(
     prompts: Iterable[str], outputs: Iterable[Any]
 ) -> tuple[list[str], Iterator[MetricSample]]:
     _check_columns(prompts=prompts)
@@ -72,55 +72,64 @@ def prompted(
             raise ScoreError(f"prompts[{number}]: {type(text).__name__!r} is not text")
     _check_columns(prompts=texts, outputs=outputs)
     digests = (xxh3_128(text.encode(errors="surrogatepass")).hexdigest() for text in texts)
-    pairs = zip(digests, _paired([None] * len(texts), outputs), strict=True)
+    pairs = zip(digests, _pair_columns([None] * len(texts), outputs), strict=True)
     return texts, (MetricSample((), sample.output, digest) for digest, sample in pairs)
 
 
 def _check_columns(**columns: Iterable[Any]) -> None:
     """Refuses what is not one entry for each sample."""
     for name, column in columns.items():
-        if isinstance(column, ONE_IMAGE) or not isinstance(column, Iterable):
-            said = f"{name}: {type(column).__name__!r} is not one entry for each sample"
-            raise ScoreError(f"{said}: expected a list, or a column of a dataset")
-    counts = [len(one) for one in columns.values() if isinstance(one, Sequence)]
+        if isinstance(column, SINGLE_IMAGE_TYPES) or not isinstance(column, Iterable):
+            problem = f"{name}: {type(column).__name__!r} is not one entry for each sample"
+            raise ScoreError(f"{problem}: expected a list, or a column of a dataset")
+    counts = [len(column) for column in columns.values() if isinstance(column, Sequence)]
     if len(set(counts)) > 1:
-        said = " and ".join(f"{count} {name}" for count, name in zip(counts, columns, strict=True))
-        raise ScoreError(f"{said}: expected one of each for a sample, null for a missing output")
+        problem = " and ".join(
+            f"{count} {name}" for count, name in zip(counts, columns, strict=True)
+        )
+        raise ScoreError(f"{problem}: expected one of each for a sample, null for a missing output")
 
 
-def _paired(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[MetricSample]:
-    ended: Any = object()
-    pairs = zip_longest(_stored(inputs), _stored(outputs), fillvalue=ended)
-    for number, (given, made) in enumerate(pairs):
-        if given is ended or made is ended:
-            fewer = "inputs" if given is ended else "outputs"
+def _pair_columns(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[MetricSample]:
+    end_marker: Any = object()
+    pairs = zip_longest(_read_stored(inputs), _read_stored(outputs), fillvalue=end_marker)
+    for number, (sample_inputs, sample_output) in enumerate(pairs):
+        if sample_inputs is end_marker or sample_output is end_marker:
+            fewer = "inputs" if sample_inputs is end_marker else "outputs"
             raise ScoreError(f"{fewer} end after {number} samples: expected one for each sample")
-        several = isinstance(given, Sequence) and not isinstance(given, ONE_IMAGE)
-        found = (_source(one, f"inputs[{number}]") for one in (given if several else [given]))
-        yield MetricSample(tuple(found), _source(made, f"outputs[{number}]"))
+        several = isinstance(sample_inputs, Sequence) and not isinstance(
+            sample_inputs, SINGLE_IMAGE_TYPES
+        )
+        sources = (
+            _as_source(value, f"inputs[{number}]")
+            for value in (sample_inputs if several else [sample_inputs])
+        )
+        yield MetricSample(tuple(sources), _as_source(sample_output, f"outputs[{number}]"))
 
 
-def _source(given: Any, place: str) -> ImageSource | None:
+def _as_source(value: Any, place: str) -> ImageSource | None:
     """An image as the loader takes it, null where there is none."""
-    if isinstance(given, Mapping):
-        if "bytes" not in given and "path" not in given:  # a whole row is no missing image
-            keys = reprlib.repr(list(given))
+    if isinstance(value, Mapping):
+        if "bytes" not in value and "path" not in value:  # a whole row is no missing image
+            keys = reprlib.repr(list(value))
             raise ScoreError(
-                f"{place}: a dict with the keys {keys} is not an image: expected {IMAGES}; of a "
+                f"{place}: a dict with the keys {keys} is not an image: expected {ACCEPTED_IMAGES}; of a "
                 "row, give the column that holds the image"
             )
-        data = given.get("bytes")
-        given = given.get("path") if data is None else data
-    if given is None or isinstance(given, Image.Image | bytes):
-        return given
-    if isinstance(given, bytearray | memoryview):
-        return bytes(given)
-    if isinstance(given, str | os.PathLike):
-        return Path(os.fsdecode(given))
-    raise ScoreError(f"{place}: {type(given).__name__!r} is not an image: expected {IMAGES}")
+        data = value.get("bytes")
+        value = value.get("path") if data is None else data
+    if value is None or isinstance(value, Image.Image | bytes):
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, str | os.PathLike):
+        return Path(os.fsdecode(value))
+    raise ScoreError(
+        f"{place}: {type(value).__name__!r} is not an image: expected {ACCEPTED_IMAGES}"
+    )
 
 
-def _stored(values: Iterable[Any]) -> Iterable[Any]:
+def _read_stored(values: Iterable[Any]) -> Iterable[Any]:
     """A column of a Dataset with its images as files; whatever else is given, as it is."""
     if type(values).__module__ != "datasets.arrow_dataset":  # which takes long to import
         return values
@@ -131,118 +140,118 @@ def _stored(values: Iterable[Any]) -> Iterable[Any]:
     if not isinstance(source, Dataset) or source.format["type"] == "custom":
         return values
     rows = source.select_columns([name]).with_format("arrow")
-    return _embedded(row for table in rows.iter(1) for row in table[name].to_pylist())
+    return _read_embedded(row for table in rows.iter(1) for row in table[name].to_pylist())
 
 
-def _embedded(rows: Iterable[Any]) -> Iterator[Any]:
+def _read_embedded(rows: Iterable[Any]) -> Iterator[Any]:
     """The images of a column, each its bytes: a table may be a stranger's, and name any file."""
     for number, value in enumerate(rows):
-        some = value if isinstance(value, list) else [value]
-        found = [one and embedded_bytes(one, number) for one in some]
-        yield found if isinstance(value, list) else found[0]
+        images = value if isinstance(value, list) else [value]
+        image_bytes = [image and embedded_bytes(image, number) for image in images]
+        yield image_bytes if isinstance(value, list) else image_bytes[0]
 
 
-def in_order(
-    work: Callable[[Item], Found], items: Iterable[Item], *, threads: int | None = None
-) -> Iterator[Found]:
+def map_in_order(
+    work: Callable[[ItemT], ResultT], items: Iterable[ItemT], *, threads: int | None = None
+) -> Iterator[ResultT]:
     """Does a piece of work on each item, a few items ahead of what is asked for."""
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise ScoreError(f"threads is {threads!r}: expected a whole number from 1, or null")
     threads = threads or os.cpu_count() or 1
-    waiting: deque[Future[Found]] = deque()
+    waiting: deque[Future[ResultT]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
-                if len(waiting) >= AHEAD * threads:
+                if len(waiting) >= ITEMS_AHEAD_PER_THREAD * threads:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            for one in waiting:
-                one.cancel()
+            for future in waiting:
+                future.cancel()
 
 
-def plain_rgb(source: ImageSource) -> LoadedImage:
+def load_plain_rgb(source: ImageSource) -> LoadedImage:
     """An image's numbers as red, green and blue, as Pillow converts them and nothing more."""
     with open_image(source) as image:
         return LoadedImage(image.convert("RGB"), frozenset())
 
 
-LOADERS: Mapping[Protocol, Load] = {"published": plain_rgb, "corrected": load_image}
+LOADERS: Mapping[ProtocolName, ImageLoader] = {"published": load_plain_rgb, "corrected": load_image}
 
 
-def check_protocol(protocol: Protocol) -> None:
+def check_protocol(protocol: ProtocolName) -> None:
     if protocol not in LOADERS:
         raise ScoreError(unknown("protocol", protocol, LOADERS))
 
 
 @dataclass(frozen=True, slots=True)
-class SampleFeatures(Generic[Value]):
-    inputs: tuple[Value, ...] = ()
-    output: Value | None = None
+class SampleFeatures(Generic[ValueT]):
+    inputs: tuple[ValueT, ...] = ()
+    output: ValueT | None = None
     unmeasured: Unmeasured | None = None
     digests: tuple[str, str] = ("", "")  # of its task, and of its output
     notices: tuple[ImageNotice, ...] = ()
 
-    def measured(
-        self, output: Other | None, inputs: tuple[Other, ...] = ()
-    ) -> SampleFeatures[Other]:
+    def replace_values(
+        self, output: OtherT | None, inputs: tuple[OtherT, ...] = ()
+    ) -> SampleFeatures[OtherT]:
         return SampleFeatures(inputs, output, self.unmeasured, self.digests, self.notices)
 
 
-class _Side(NamedTuple, Generic[Value]):
-    values: tuple[Value, ...] = ()
+class _ImageColumn(NamedTuple, Generic[ValueT]):
+    values: tuple[ValueT, ...] = ()
     digest: str = ""
     notices: tuple[ImageNotice, ...] = ()
     unmeasured: Unmeasured | None = None
 
 
 # What an image of a side may be: missing, bad, blank.
-FAULTS = {
+REASONS_BY_SIDE = {
     "input": (MetricReason.NO_INPUT, MetricReason.BAD_INPUT, MetricReason.BLANK_INPUT),
     "output": (MetricReason.MISSING_OUTPUT, MetricReason.BAD_OUTPUT, MetricReason.BLANK_OUTPUT),
 }
 
 
-def seen(
+def extract_features(
     samples: Iterable[MetricSample],
-    look: Callable[[Image.Image], Value],
+    extract: Callable[[Image.Image], ValueT],
     *,
-    protocol: Protocol = "corrected",
+    protocol: ProtocolName = "corrected",
     threads: int | None = None,
     lone_inputs: bool = False,
-) -> Iterator[SampleFeatures[Value]]:
+) -> Iterator[SampleFeatures[ValueT]]:
     """Looks at the images of samples, a few samples ahead of what is asked for."""
 
-    def side(name: str, sources: Sequence[ImageSource | None]) -> _Side[Value]:
-        values, digests, notices = list[Value](), list[str](), list[ImageNotice]()
-        missing, bad, blank = FAULTS[name]
+    def read_side(name: str, sources: Sequence[ImageSource | None]) -> _ImageColumn[ValueT]:
+        values, digests, notices = list[ValueT](), list[str](), list[ImageNotice]()
+        missing, bad, blank = REASONS_BY_SIDE[name]
         if not sources:
-            return _Side(unmeasured=Unmeasured(missing))
+            return _ImageColumn(unmeasured=Unmeasured(missing))
         for number, source in enumerate(sources, 1):
             place = f"{name} {number}" if len(sources) > 1 else name
             if source is None:
-                return _Side(unmeasured=Unmeasured(missing, detail=place))
+                return _ImageColumn(unmeasured=Unmeasured(missing, detail=place))
             try:
-                with _turn(source):
+                with _take_turns(source):
                     loaded = LOADERS[protocol](source)
-                digests.append(_digest(source, loaded.image))
+                digests.append(_compute_digest(source, loaded.image))
             except BadImageError as error:
                 detail = f"{place}: {error.reason.meaning} ({error.detail})"
-                return _Side(unmeasured=Unmeasured(bad, error.reason, detail))
+                return _ImageColumn(unmeasured=Unmeasured(bad, error.reason, detail))
             if is_flat(loaded.image):
-                return _Side(unmeasured=Unmeasured(blank, detail=place))
-            values.append(look(loaded.image))
+                return _ImageColumn(unmeasured=Unmeasured(blank, detail=place))
+            values.append(extract(loaded.image))
             notices += sorted(loaded.notices)
-        return _Side(tuple(values), " ".join(digests), tuple(notices))
+        return _ImageColumn(tuple(values), " ".join(digests), tuple(notices))
 
-    def work(sample: MetricSample) -> SampleFeatures[Value]:
-        output = side("output", (sample.output,))
+    def read_sample(sample: MetricSample) -> SampleFeatures[ValueT]:
+        output = read_side("output", (sample.output,))
         if output.unmeasured and not lone_inputs:
             return SampleFeatures(unmeasured=output.unmeasured)
-        lone = _Side[Value](digest=sample.task)
-        inputs = lone if sample.task else side("input", sample.inputs)
+        task_alone = _ImageColumn[ValueT](digest=sample.task)
+        inputs = task_alone if sample.task else read_side("input", sample.inputs)
         return SampleFeatures(
             inputs.values,
             next(iter(output.values), None),
@@ -251,31 +260,31 @@ def seen(
             inputs.notices + output.notices,
         )
 
-    return in_order(work, samples, threads=threads)
+    return map_in_order(read_sample, samples, threads=threads)
 
 
-def _turn(source: ImageSource) -> Lock | nullcontext[None]:
+def _take_turns(source: ImageSource) -> Lock | nullcontext[None]:
     """Threads take turns with an image of Pillow's, which is decoded at its first use."""
     if isinstance(source, Image.Image):
-        return LOCKS[id(source) // 16 % len(LOCKS)]
+        return IMAGE_LOCKS[id(source) // 16 % len(IMAGE_LOCKS)]
     return nullcontext()
 
 
-def _digest(source: ImageSource, shown: Image.Image) -> str:
+def _compute_digest(source: ImageSource, image: Image.Image) -> str:
     # Equal ones are to be found, not forgeries: a sha256 takes a tenth of the time of decoding.
     if isinstance(source, Image.Image):
-        return xxh3_128(f"{shown.size}".encode() + shown.tobytes()).hexdigest()
+        return xxh3_128(f"{image.size}".encode() + image.tobytes()).hexdigest()
     return xxh3_128(read_image_file(source) if isinstance(source, Path) else source).hexdigest()
 
 
 def is_flat(image: Image.Image) -> bool:
     """Whether an image is a sheet of one color, up to what people cannot see."""
-    some = image.resize(LATTICE, Image.Resampling.NEAREST)
-    bands = (band.getextrema() for shown in (some, image) for band in shown.split())
+    coarse = image.resize(LATTICE_PIXELS, Image.Resampling.NEAREST)
+    bands = (band.getextrema() for version in (coarse, image) for band in version.split())
     return all(int(high) - int(low) <= FLAT_LEVELS for low, high in bands)  # type: ignore[arg-type]
 
 
-def reasons_of(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured | None]:
+def collect_reasons(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured | None]:
     """Why samples have no number; so for outputs of several tasks, such as a card of refusal."""
     tasks: Mapping[str, set[str]] = defaultdict(set)
     for sample in samples:
@@ -283,10 +292,12 @@ def reasons_of(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured | None
         tasks[output].add(task)
     repeated = {output for output, several in tasks.items() if output and len(several) > 1}
     card = Unmeasured(MetricReason.PLACEHOLDER)
-    return [one.unmeasured or (card if one.digests[1] in repeated else None) for one in samples]
+    return [
+        sample.unmeasured or (card if sample.digests[1] in repeated else None) for sample in samples
+    ]
 
 
-def common_fields(
+def collect_common_fields(
     samples: Sequence[SampleFeatures[Any]],
     definition: Mapping[str, Any],
     networks: Mapping[str, Any],
@@ -294,16 +305,19 @@ def common_fields(
     seed: int,
 ) -> dict[str, Any]:
     """What every result of images holds: what was noticed, and all that decides the numbers."""
-    notices = Counter(chain.from_iterable(one.notices for one in samples))
+    notices = Counter(chain.from_iterable(sample.notices for sample in samples))
     versions = {
-        **versions_of("echo-hf", "numpy"),
+        **get_versions("echo-hf", "numpy"),
         **networks.get("versions", {}),
-        **versions_of("pillow"),
+        **get_versions("pillow"),
         **{name: features.version(name) for name in CODECS},
     }
-    own = {"blank_within": FLAT_LEVELS, "versions": versions}
-    drawn = {"interval": definition_of(n_boot, seed)}
-    return {"notices": dict(sorted(notices.items())), "definition": {**definition, **own, **drawn}}
+    loading = {"blank_within": FLAT_LEVELS, "versions": versions}
+    bootstrap = {"interval": describe_bootstrap(n_boot, seed)}
+    return {
+        "notices": dict(sorted(notices.items())),
+        "definition": {**definition, **loading, **bootstrap},
+    }
 
 
 # Beside its arrays an entry takes a key, a digest, its place in a dict that has grown just now,
@@ -337,7 +351,7 @@ class InputCache:
     def __len__(self) -> int:
         return len(self._values)
 
-    def network(self, options: Hashable, load: Callable[[], Value]) -> Value:
+    def load_network(self, options: Hashable, load: Callable[[], ValueT]) -> ValueT:
         """Loads a network when it is first asked for; it, or the error, is given from then on."""
         with self._lock:
             if options not in self._networks:
@@ -345,10 +359,10 @@ class InputCache:
                     self._networks[options] = load()
                 except ScoreError as error:  # without its frames, which hold half a network
                     self._networks[options] = type(error)(str(error))
-            found: Value | ScoreError = self._networks[options]
-        if isinstance(found, ScoreError):
-            raise type(found)(str(found))
-        return found
+            network: ValueT | ScoreError = self._networks[options]
+        if isinstance(network, ScoreError):
+            raise type(network)(str(network))
+        return network
 
     def find(self, key: tuple[str, bytes]) -> Any:
         """What was kept of an input; null where nothing was."""

@@ -20,17 +20,23 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from echo_hf.errors import ScoreError, install_command
-from echo_hf.metrics.image_features import SampleFeatures, common_fields, prompted, reasons_of, seen
+from echo_hf.metrics.image_features import (
+    SampleFeatures,
+    collect_common_fields,
+    collect_reasons,
+    extract_features,
+    pair_prompts,
+)
 from echo_hf.metrics.result import (
     Estimate,
     MetricResult,
     Unmeasured,
     check_extra,
-    error_line,
-    mean_fields,
-    mean_of,
+    describe_error,
+    estimate_mean,
+    get_versions,
+    make_mean_fields,
     module_versions,
-    versions_of,
 )
 from echo_hf.reasons import MetricReason
 
@@ -43,91 +49,101 @@ NETWORKS = {
 }
 # rapidocr enlarges the shorter side to 736 pixels and the longer one along with it: a strip of
 # 2 x 2000 would take more memory than machines have.
-MOST_TIMES = 10
-FEWEST_LETTERS = 3
-MOST_NAMED = 10
+MAX_ASPECT_RATIO = 10
+MIN_WORD_LETTERS = 3
+MAX_NAMED_LETTERS = 10
 # Runs of letters, and apostrophes between them.
 WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 APOSTROPHES = str.maketrans(dict.fromkeys("‘’ʼ′`", "'"))
-FOLDED = {"'": "‘’‚‛′‵`´ʼ‹›", '"': "“”„‟″‶«»〝〞〟", "-": "‐‒–—―−"}
-MARKS = str.maketrans({mark: plain for plain, marks in FOLDED.items() for mark in marks})
+VARIANTS_OF_MARKS = {"'": "‘’‚‛′‵`´ʼ‹›", '"': "“”„‟″‶«»〝〞〟", "-": "‐‒–—―−"}
+FOLD_MARKS = str.maketrans(
+    {mark: plain for plain, marks in VARIANTS_OF_MARKS.items() for mark in marks}
+)
 # What opens is followed by what may close it. A mark inside others belongs to their text.
-MARKED = """“”“ „“” ”” "" ＂＂ ‘’ ‚‘’ '' «» »« ‹› ›‹ 「」 『』 《》 〝〞〟"""
-PAIRS = {marks[0]: marks[1:] for marks in MARKED.split()}
-SINGLE = "‘‚'"
+QUOTATION_MARKS = """“”“ „“” ”” "" ＂＂ ‘’ ‚‘’ '' «» »« ‹› ›‹ 「」 『』 《》 〝〞〟"""
+CLOSING_MARKS = {marks[0]: marks[1:] for marks in QUOTATION_MARKS.split()}
+SINGLE_MARKS = "‘‚'"
 # What closes only after that is no quotation.
-MOST_LETTERS = 1000
+MAX_QUOTE_LETTERS = 1000
 # Words that begin with an apostrophe, and decades, open no quotation.
 ELISIONS = r"(?:\d\ds?|n|em|til|tis|twas|cause|bout|round|cuz)\b"
 # An apostrophe has letters on both sides; between digits and marks stand inches and seconds.
-OTHERS = "".join(mark for mark in PAIRS if mark not in SINGLE and mark != '"')
-OPENING = re.compile(rf"(?<!\w)[{SINGLE}](?!\s|{ELISIONS})|(?<!\d)\"|[{OTHERS}]", re.IGNORECASE)
-CLOSING = {
-    opening: re.compile(rf"[{re.escape(closings)}]" + (r"(?!\w)" if opening in SINGLE else ""))
-    for opening, closings in PAIRS.items()
+OTHER_MARKS = "".join(mark for mark in CLOSING_MARKS if mark not in SINGLE_MARKS and mark != '"')
+OPENING_PATTERN = re.compile(
+    rf"(?<!\w)[{SINGLE_MARKS}](?!\s|{ELISIONS})|(?<!\d)\"|[{OTHER_MARKS}]", re.IGNORECASE
+)
+CLOSING_PATTERNS = {
+    opening: re.compile(
+        rf"[{re.escape(closings)}]" + (r"(?!\w)" if opening in SINGLE_MARKS else "")
+    )
+    for opening, closings in CLOSING_MARKS.items()
 }
 EMPTY_LINE = re.compile(r"\n(?=[ \t]*\n)")
 
-Rule = Literal["quoted", "vocabulary"]
+OcrRule = Literal["quoted", "vocabulary"]
 
 
-def normalized_text(text: str) -> str:
+def normalize_text(text: str) -> str:
     """A text without what does not tell whether it is written right."""
-    marked = text.translate(MARKS)
+    folded = text.translate(FOLD_MARKS)
     # As Unicode defines caseless matching of compatible characters (3.13, D146).
-    once = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", marked).casefold())
-    plain = unicodedata.normalize("NFKC", once.casefold()).translate(MARKS)
+    casefolded = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", folded).casefold())
+    plain = unicodedata.normalize("NFKC", casefolded.casefold()).translate(FOLD_MARKS)
     # Once more, for accents that stood on a space and now stand on a letter.
-    return unicodedata.normalize("NFKC", _without_spaces(plain))
+    return unicodedata.normalize("NFKC", _strip_spaces(plain))
 
 
-def signs_of(text: str) -> frozenset[str]:
+def list_signs(text: str) -> frozenset[str]:
     """The letters and signs of a text, in the case in which they are written."""
-    plain = unicodedata.normalize("NFKC", text.translate(MARKS)).translate(MARKS)
-    return frozenset(_without_spaces(plain))
+    plain = unicodedata.normalize("NFKC", text.translate(FOLD_MARKS)).translate(FOLD_MARKS)
+    return frozenset(_strip_spaces(plain))
 
 
-def _without_spaces(text: str) -> str:
-    return "".join(one for one in text if not (one.isspace() or unicodedata.category(one) == "Cf"))
+def _strip_spaces(text: str) -> str:
+    return "".join(
+        character
+        for character in text
+        if not (character.isspace() or unicodedata.category(character) == "Cf")
+    )
 
 
-def words_of(text: str) -> list[str]:
+def list_words(text: str) -> list[str]:
     """The words of a text that have three letters or more, in small letters."""
     plain = unicodedata.normalize("NFKC", text).translate(APOSTROPHES).casefold()
     words = WORD.findall(plain)
-    return [word for word in words if len(word) - word.count("'") >= FEWEST_LETTERS]
+    return [word for word in words if len(word) - word.count("'") >= MIN_WORD_LETTERS]
 
 
-def mostly_latin(text: str) -> bool:
+def is_mostly_latin(text: str) -> bool:
     """Whether at least half of a text's letters are Latin."""
-    names = [unicodedata.name(one, "") for one in text if one.isalpha()]
-    return 2 * sum(one.startswith(("LATIN", "FULLWIDTH LATIN")) for one in names) >= len(names)
+    names = [unicodedata.name(letter, "") for letter in text if letter.isalpha()]
+    return 2 * sum(name.startswith(("LATIN", "FULLWIDTH LATIN")) for name in names) >= len(names)
 
 
-def quoted(prompt: str) -> tuple[str, ...]:
+def find_quoted_text(prompt: str) -> tuple[str, ...]:
     """The strings in quotation marks, each once."""
-    found: dict[str, str] = {}
-    for text in map(str.strip, _between_marks(prompt)):
+    quotes: dict[str, str] = {}
+    for text in map(str.strip, _find_between_marks(prompt)):
         if any(letter.isalnum() for letter in text):
-            found.setdefault(normalized_text(text), text)
-    return tuple(found.values())
+            quotes.setdefault(normalize_text(text), text)
+    return tuple(quotes.values())
 
 
-def _between_marks(prompt: str) -> Iterator[str]:
+def _find_between_marks(prompt: str) -> Iterator[str]:
     """What stands between marks of one kind, without an empty line in it."""
 
     @cache  # so that a prompt of nothing but marks is searched once for each kind
-    def places(pattern: re.Pattern[str]) -> list[int]:
-        return [*(found.start() for found in pattern.finditer(prompt)), sys.maxsize]
+    def find_starts(pattern: re.Pattern[str]) -> list[int]:
+        return [*(match.start() for match in pattern.finditer(prompt)), sys.maxsize]
 
-    def next_place(pattern: re.Pattern[str]) -> int:
-        return places(pattern)[bisect_left(places(pattern), start)]
+    def find_next(pattern: re.Pattern[str]) -> int:
+        return find_starts(pattern)[bisect_left(find_starts(pattern), start)]
 
     start = 0
-    while opening := OPENING.search(prompt, start):
+    while opening := OPENING_PATTERN.search(prompt, start):
         start = opening.end()
-        end = next_place(CLOSING[opening[0]])
-        if 0 < end - start <= MOST_LETTERS and end < next_place(EMPTY_LINE):
+        end = find_next(CLOSING_PATTERNS[opening[0]])
+        if 0 < end - start <= MAX_QUOTE_LETTERS and end < find_next(EMPTY_LINE):
             yield prompt[start:end]
             start = end + 1
 
@@ -140,29 +156,30 @@ class TextWindow(NamedTuple):
     end: int
 
 
-def best_window(wanted: str, text: str) -> TextWindow:
+def find_best_window(target: str, text: str) -> TextWindow:
     """The window of a text with the smallest edit distance to a string."""
-    string, letters = (
-        np.frombuffer(one.encode("utf-32-le", "surrogatepass"), np.uint32) for one in (wanted, text)
+    target_codes, text_codes = (
+        np.frombuffer(characters.encode("utf-32-le", "surrogatepass"), np.uint32)
+        for characters in (target, text)
     )
-    ends = _distances(string, letters, anywhere=True)
+    ends = _compute_distances(target_codes, text_codes, anywhere=True)
     end = int(ends.argmin())
-    starts = _distances(string[::-1], letters[:end][::-1], anywhere=False)
+    starts = _compute_distances(target_codes[::-1], text_codes[:end][::-1], anywhere=False)
     longest = int(np.flatnonzero(starts == ends[end])[-1])
     return TextWindow(int(ends[end]), end - longest, end)
 
 
-def _distances(
-    wanted: NDArray[np.uint32], text: NDArray[np.uint32], *, anywhere: bool
+def _compute_distances(
+    target: NDArray[np.uint32], text: NDArray[np.uint32], *, anywhere: bool
 ) -> NDArray[np.int64]:
     """Distance of a string to the windows that end after each number of letters, 0 first."""
-    places = np.arange(len(text) + 1)
-    row = np.zeros_like(places) if anywhere else places
-    for count, letter in enumerate(wanted, 1):
-        changed = row[:-1] + (text != letter)
-        without = np.concatenate([[count], np.minimum(changed, row[1:] + 1)])
+    positions = np.arange(len(text) + 1)
+    row = np.zeros_like(positions) if anywhere else positions
+    for count, letter in enumerate(target, 1):
+        substituted = row[:-1] + (text != letter)
+        without_insertions = np.concatenate([[count], np.minimum(substituted, row[1:] + 1)])
         # A letter too many costs one for each place: a running minimum along the slope.
-        row = np.minimum.accumulate(without - places) + places
+        row = np.minimum.accumulate(without_insertions - positions) + positions
     return row
 
 
@@ -181,14 +198,14 @@ def match_quotes(
     prompt: str, lines: Sequence[str], signs: AbstractSet[str] | None = None
 ) -> tuple[QuoteMatch, ...]:
     """Looks for the strings that a prompt quotes in what was read."""
-    text, matches = "".join(map(normalized_text, lines)), []
-    for wanted in quoted(prompt):
-        plain = normalized_text(wanted)
-        distance, start, end = best_window(plain, text)
-        unknown = "".join(sorted(set() if signs is None else signs_of(wanted) - signs))
+    text, matches = "".join(map(normalize_text, lines)), []
+    for quote in find_quoted_text(prompt):
+        plain = normalize_text(quote)
+        distance, start, end = find_best_window(plain, text)
+        unknown = "".join(sorted(set() if signs is None else list_signs(quote) - signs))
         accuracy = None if unknown else 1 - distance / len(plain)
-        off = None if unknown else distance
-        matches.append(QuoteMatch(wanted, text[start:end], off, accuracy, unknown))
+        distance_or_none = None if unknown else distance
+        matches.append(QuoteMatch(quote, text[start:end], distance_or_none, accuracy, unknown))
     return tuple(matches)
 
 
@@ -205,25 +222,27 @@ class Vocabulary:
         return word in self.words or word.removesuffix("'s") in self.words
 
 
-def english() -> Vocabulary:
+def load_english() -> Vocabulary:
     """The English words that pyspellchecker lists."""
     check_extra("ocr_accuracy", EXTRA, ["spellchecker"])
     from spellchecker import SpellChecker
 
     words = frozenset(SpellChecker(language="en").word_frequency.words())
-    definition = {"language": "English", "words": len(words), **versions_of("pyspellchecker")}
+    definition = {"language": "English", "words": len(words), **get_versions("pyspellchecker")}
     return Vocabulary(words, True, definition)
 
 
-def vocabulary_of(words: Collection[str]) -> Vocabulary:
+def make_vocabulary(words: Collection[str]) -> Vocabulary:
     """The words that are given."""
     if isinstance(words, str) or not all(isinstance(word, str) for word in words):
         raise ScoreError("vocabulary holds something else than words: expected a list of strings")
-    known = frozenset(word.translate(APOSTROPHES).casefold() for word in words)
-    if not known:
+    known_words = frozenset(word.translate(APOSTROPHES).casefold() for word in words)
+    if not known_words:
         raise ScoreError("vocabulary is empty: expected words, or null for English")
-    digest = hashlib.sha256("\n".join(sorted(known)).encode(errors="surrogatepass")).hexdigest()
-    return Vocabulary(known, False, {"words": len(known), "sha256": digest})
+    digest = hashlib.sha256(
+        "\n".join(sorted(known_words)).encode(errors="surrogatepass")
+    ).hexdigest()
+    return Vocabulary(known_words, False, {"words": len(known_words), "sha256": digest})
 
 
 class TextLine(NamedTuple):
@@ -233,7 +252,7 @@ class TextLine(NamedTuple):
     confidence: float
 
 
-class Lines(NamedTuple):
+class TextLines(NamedTuple):
     """The lines of an image, or why none could be read."""
 
     lines: tuple[TextLine, ...]
@@ -253,44 +272,48 @@ class TextReader:
             # Every line is wanted, also an unsure one; and nothing is to be logged.
             settings = {"Global.text_score": 0.0, "Global.log_level": "critical"}
             self._engine: Any = rapidocr.RapidOCR(params={**settings, **paths})
-            for find in (False, True):  # each network is loaded at its first use
-                self._engine(np.zeros((48, 48, 3), np.uint8), use_det=find)
+            for use_detector in (False, True):  # each network is loaded at its first use
+                self._engine(np.zeros((48, 48, 3), np.uint8), use_det=use_detector)
             # One by one: side by side, a letter and an accent would be another letter.
             characters = self._engine.text_rec.session.get_character_list()
-            self.signs: frozenset[str] = frozenset().union(*map(signs_of, characters))
+            self.signs: frozenset[str] = frozenset().union(*map(list_signs, characters))
         except Exception as error:  # a missing file or libGL, onnxruntime's own errors
             raise ScoreError(
-                f"the text reader cannot be used ({error_line(error)}): expected rapidocr 3.10 "
+                f"the text reader cannot be used ({describe_error(error)}): expected rapidocr 3.10 "
                 f"with its networks, as `{install_command('ocr')}` installs it"
             ) from error
         files = {name: (folder / name).read_bytes() for name in NETWORKS.values()}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
         # rapidocr does not say its own; several packages install the others.
-        versions = {**versions_of("rapidocr"), **module_versions("onnxruntime", "cv2")}
+        versions = {**get_versions("rapidocr"), **module_versions("onnxruntime", "cv2")}
         self.definition: Mapping[str, Any] = {"networks": digests, "versions": versions}
 
-    def read(self, levels: NDArray[np.uint8]) -> Lines:
+    def read(self, levels: NDArray[np.uint8]) -> TextLines:
         """Reads an image, blue first."""
         height, width = levels.shape[:2]
-        if max(height, width) > MOST_TIMES * min(height, width):
-            return Lines((), f"{width} x {height} pixels, expected at most 1 to {MOST_TIMES}")
+        if max(height, width) > MAX_ASPECT_RATIO * min(height, width):
+            return TextLines(
+                (), f"{width} x {height} pixels, expected at most 1 to {MAX_ASPECT_RATIO}"
+            )
         try:
-            found = self._engine(levels)
+            output = self._engine(levels)
         except MemoryError:
             raise  # says nothing about the image
         except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own
-            return Lines((), error_line(error))
-        pairs = zip(getattr(found, "txts", None) or (), found.scores or (), strict=True)
-        return Lines(tuple(TextLine(str(text), float(sure)) for text, sure in pairs))
+            return TextLines((), describe_error(error))
+        pairs = zip(getattr(output, "txts", None) or (), output.scores or (), strict=True)
+        return TextLines(
+            tuple(TextLine(str(text), float(confidence)) for text, confidence in pairs)
+        )
 
 
-def blue_first(image: Image.Image) -> NDArray[np.uint8]:
+def order_blue_first(image: Image.Image) -> NDArray[np.uint8]:
     """An image as the networks take it."""
     return np.ascontiguousarray(np.asarray(image)[..., ::-1])
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextReading:
     """What was read in an output, and what of it counts."""
 
     lines: tuple[str, ...] = ()
@@ -304,53 +327,55 @@ class Reading:
 class OcrScore:
     """What a reading says of one sample, or why it says nothing."""
 
-    reading: Reading | None
+    reading: TextReading | None
     unmeasured: Unmeasured | None = None
-    by: Rule | None = None
+    by: OcrRule | None = None
     value: float | None = None
     exact: float | None = None
 
 
-class Least(NamedTuple):
+class Thresholds(NamedTuple):
     """How many words make a share, and how sure the reader has to be of a line."""
 
     words: int
     confidence: float
 
 
-def score(
+def score_text(
     prompt: str,
-    read: Lines,
+    read: TextLines,
     vocabulary: Vocabulary,
-    least: Least,
+    thresholds: Thresholds,
     signs: AbstractSet[str] | None = None,
 ) -> OcrScore:
     """Scores one output by the strings that its prompt quotes, else by its words."""
 
-    def without(reason: MetricReason, detail: str) -> OcrScore:
+    def refuse(reason: MetricReason, detail: str) -> OcrScore:
         return OcrScore(reading, Unmeasured(reason, detail=detail))
 
-    reading = Reading()
+    reading = TextReading()
     if read.failed:
-        return without(MetricReason.MODEL_FAILED, f"output: {read.failed}")
-    lines = tuple(line.text for line in read.lines if line.confidence >= least.confidence)
-    unsure = tuple(line.text for line in read.lines if line.confidence < least.confidence)
-    words = [word for line in lines for word in words_of(line)]
+        return refuse(MetricReason.MODEL_FAILED, f"output: {read.failed}")
+    lines = tuple(line.text for line in read.lines if line.confidence >= thresholds.confidence)
+    unsure = tuple(line.text for line in read.lines if line.confidence < thresholds.confidence)
+    words = [word for line in lines for word in list_words(line)]
     if quotes := match_quotes(prompt, lines, signs):
-        reading = Reading(lines, unsure, quotes, len(words))
-        accuracies = [one.accuracy for one in quotes if one.accuracy is not None]
+        reading = TextReading(lines, unsure, quotes, len(words))
+        accuracies = [quote.accuracy for quote in quotes if quote.accuracy is not None]
         if accuracies:
-            exact = fmean(one.distance == 0 for one in quotes if one.distance is not None)
+            exact = fmean(quote.distance == 0 for quote in quotes if quote.distance is not None)
             return OcrScore(reading, None, "quoted", fmean(accuracies), exact)
-        unknown = sorted({sign for one in quotes for sign in one.unknown})
-        return without(MetricReason.UNKNOWN_LETTERS, ", ".join(map(repr, unknown[:MOST_NAMED])))
-    known = sum(map(vocabulary.knows, words))
-    reading = Reading(lines, unsure, (), len(words), known)
-    if vocabulary.latin and not mostly_latin("".join(lines)):
-        return without(MetricReason.OTHER_SCRIPT, "the vocabulary is English")
-    if len(words) < least.words:
-        return without(MetricReason.TOO_FEW_WORDS, f"{len(words)}, expected {least.words}")
-    return OcrScore(reading, None, "vocabulary", known / len(words))
+        unknown = sorted({sign for quote in quotes for sign in quote.unknown})
+        return refuse(
+            MetricReason.UNKNOWN_LETTERS, ", ".join(map(repr, unknown[:MAX_NAMED_LETTERS]))
+        )
+    known_words = sum(map(vocabulary.knows, words))
+    reading = TextReading(lines, unsure, (), len(words), known_words)
+    if vocabulary.latin and not is_mostly_latin("".join(lines)):
+        return refuse(MetricReason.OTHER_SCRIPT, "the vocabulary is English")
+    if len(words) < thresholds.words:
+        return refuse(MetricReason.TOO_FEW_WORDS, f"{len(words)}, expected {thresholds.words}")
+    return OcrScore(reading, None, "vocabulary", known_words / len(words))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -373,8 +398,8 @@ class OcrAccuracyResult(MetricResult):
     exact: Estimate
     in_vocabulary: Estimate
     unknown_letters: int
-    by: tuple[Rule | None, ...]
-    readings: tuple[Reading | None, ...]
+    by: tuple[OcrRule | None, ...]
+    readings: tuple[TextReading | None, ...]
 
 
 def ocr_accuracy(
@@ -427,25 +452,31 @@ def ocr_accuracy(
         raise ScoreError(f"min_words is {min_words!r}: expected a whole number from 1")
     if not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
         raise ScoreError(f"min_confidence is {min_confidence!r}: expected a number from 0 to 1")
-    known = english() if vocabulary is None else vocabulary_of(vocabulary)
-    texts, given = prompted(prompts, outputs)
-    least, reader = Least(min_words, min_confidence), TextReader()
-    looked = seen(given, blue_first, threads=threads)
+    words_known = load_english() if vocabulary is None else make_vocabulary(vocabulary)
+    texts, metric_samples = pair_prompts(prompts, outputs)
+    thresholds, reader = Thresholds(min_words, min_confidence), TextReader()
+    features = extract_features(metric_samples, order_blue_first, threads=threads)
     samples = list[SampleFeatures[OcrScore]]()
-    for prompt, one in zip(texts, looked, strict=True):
-        read = None if one.output is None else reader.read(one.output)
-        found = score(prompt, read, known, least, reader.signs) if read else None
-        samples.append(one.measured(found))
+    for prompt, sample_features in zip(texts, features, strict=True):
+        read = None if sample_features.output is None else reader.read(sample_features.output)
+        ocr_score = (
+            score_text(prompt, read, words_known, thresholds, reader.signs) if read else None
+        )
+        samples.append(sample_features.replace_values(ocr_score))
     scores = [
         OcrScore(None, reason) if reason else sample.output or OcrScore(None)
-        for sample, reason in zip(samples, reasons_of(samples), strict=True)
+        for sample, reason in zip(samples, collect_reasons(samples), strict=True)
     ]
     nothing_quoted = Unmeasured(MetricReason.NOTHING_QUOTED)
-    reasons = [nothing_quoted if one.by == "vocabulary" else one.unmeasured for one in scores]
+    reasons = [
+        nothing_quoted if ocr_score.by == "vocabulary" else ocr_score.unmeasured
+        for ocr_score in scores
+    ]
     values, words = (
-        [one.value if one.by == rule else None for one in scores] for rule in get_args(Rule)
+        [ocr_score.value if ocr_score.by == rule else None for ocr_score in scores]
+        for rule in get_args(OcrRule)
     )
-    readings = tuple(one.reading for one in scores)
+    readings = tuple(ocr_score.reading for ocr_score in scores)
     definition = {
         "metric": "ocr_accuracy",
         "role": "a check of text_rendering, not a measure in its place",
@@ -455,21 +486,21 @@ def ocr_accuracy(
         "in_vocabulary": "mean over samples that quote nothing of the share of known words",
         "direction": "higher is better",
         "folding": "NFKC_Casefold, kinds of quotation marks and of dashes, no spaces",
-        "fewest_letters": FEWEST_LETTERS,
+        "fewest_letters": MIN_WORD_LETTERS,
         "min_words": min_words,
         "min_confidence": min_confidence,
-        "vocabulary": dict(known.definition),
+        "vocabulary": dict(words_known.definition),
         "networks": reader.definition["networks"],
     }
-    unknown = (bool(one.unknown) for read in readings if read for one in read.quotes)
+    unknown = (bool(quote.unknown) for read in readings if read for quote in read.quotes)
     return OcrAccuracyResult(
         **{
-            **mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed),
-            **common_fields(samples, definition, reader.definition, n_boot, seed),
+            **make_mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed),
+            **collect_common_fields(samples, definition, reader.definition, n_boot, seed),
         },
-        exact=mean_of([one.exact for one in scores], n_boot=n_boot, seed=seed),
-        in_vocabulary=mean_of(words, n_boot=n_boot, seed=seed),
+        exact=estimate_mean([ocr_score.exact for ocr_score in scores], n_boot=n_boot, seed=seed),
+        in_vocabulary=estimate_mean(words, n_boot=n_boot, seed=seed),
         unknown_letters=sum(unknown),
-        by=tuple(one.by for one in scores),
+        by=tuple(ocr_score.by for ocr_score in scores),
         readings=readings,
     )

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-BINS = 20
-LONGEST = 200
+HISTOGRAM_BINS = 20
+MAX_ERROR_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,9 @@ class MetricResult(Summarized):
     @property
     def counts(self) -> dict[MetricReason, int]:
         """How many samples have no number, by reason."""
-        return dict(sorted(Counter(one.reason for one in self.reasons if one).items()))
+        return dict(
+            sorted(Counter(unmeasured.reason for unmeasured in self.reasons if unmeasured).items())
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The result as a dict that JSON can hold."""
@@ -110,8 +112,8 @@ class MetricResult(Summarized):
 
         frame = DataFrame({"value": Series(self.per_sample, dtype=float)})
         for name in ("reason", "cause", "detail"):
-            said = [getattr(one, name, None) for one in self.reasons]
-            frame[name] = Series([one and str(one) for one in said], dtype=object)
+            details = [getattr(unmeasured, name, None) for unmeasured in self.reasons]
+            frame[name] = Series([detail and str(detail) for detail in details], dtype=object)
         return frame
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -129,7 +131,7 @@ class MetricResult(Summarized):
         from pandas import DataFrame
 
         ax = axes_of(ax)
-        counts, *_ = ax.hist(self.to_pandas()["value"].dropna(), bins=BINS, color=LIGHT)
+        counts, *_ = ax.hist(self.to_pandas()["value"].dropna(), bins=HISTOGRAM_BINS, color=LIGHT)
         top, (low, high) = max(*counts, 1), self.interval or (None, None)
         row = {"value": self.value, "low": low, "high": high}
         barred = mark(ax, DataFrame(row, index=[1.1 * top], dtype=float), "value")
@@ -140,8 +142,8 @@ class MetricResult(Summarized):
         way = self.definition.get("direction")
         whole = f"point: value of {self.n} samples; {BAR if barred else 'no interval'}"
         none = [f"{reason.replace('_', ' ')}: {count}" for reason, count in self.counts.items()]
-        said = "no value" if self.value is None else whole
-        label(ax, [f"{name}, {way}" if way else name, said, *none])
+        text = "no value" if self.value is None else whole
+        label(ax, [f"{name}, {way}" if way else name, text, *none])
         return ax
 
 
@@ -150,7 +152,7 @@ def coverage_of(counted: int, samples: int) -> float | None:
     return counted / samples if samples else None
 
 
-def versions_of(*packages: str) -> dict[str, str]:
+def get_versions(*packages: str) -> dict[str, str]:
     """Versions of installed packages, for the definition of a result."""
     return {package: version(package) for package in packages}
 
@@ -160,16 +162,19 @@ def module_versions(*names: str) -> dict[str, str]:
     return {name: str(import_module(name).__version__) for name in names}
 
 
-def mean_of(values: Sequence[float | None], *, n_boot: int, seed: int) -> Estimate:
+def estimate_mean(values: Sequence[float | None], *, n_boot: int, seed: int) -> Estimate:
     """The mean of the samples' numbers, with its bootstrap interval."""
-    known = np.sort(np.array([value for value in values if value is not None], np.float64))
-    drawn = [weights @ known / len(known) for weights in drawn_weights(len(known), n_boot, seed)]
-    mean = float(known.mean()) if len(known) else None
-    interval, _ = percentiles(np.concatenate([np.empty(0), *drawn]), len(known))
+    sorted_values = np.sort(np.array([value for value in values if value is not None], np.float64))
+    draws = [
+        weights @ sorted_values / len(sorted_values)
+        for weights in drawn_weights(len(sorted_values), n_boot, seed)
+    ]
+    mean = float(sorted_values.mean()) if len(sorted_values) else None
+    interval, _ = percentiles(np.concatenate([np.empty(0), *draws]), len(sorted_values))
     return Estimate(mean, interval, tuple(values))
 
 
-def mean_fields(
+def make_mean_fields(
     values: Sequence[float | None],
     reasons: Iterable[Unmeasured | None],
     definition: Mapping[str, Any],
@@ -180,15 +185,15 @@ def mean_fields(
     """What a `MetricResult` holds whose value is the mean of the samples' numbers."""
     n = len(values) - values.count(None)
     return {
-        **asdict(mean_of(values, n_boot=n_boot, seed=seed)),
+        **asdict(estimate_mean(values, n_boot=n_boot, seed=seed)),
         "n": n,
         "coverage": coverage_of(n, len(values)),
         "reasons": tuple(reasons),
-        "definition": {**definition, "interval": definition_of(n_boot, seed)},
+        "definition": {**definition, "interval": describe_bootstrap(n_boot, seed)},
     }
 
 
-def definition_of(n_boot: int, seed: int) -> dict[str, Any]:
+def describe_bootstrap(n_boot: int, seed: int) -> dict[str, Any]:
     """How intervals are made, for the definition of a result."""
     return {"kind": KIND, "level": LEVEL, "draws": n_boot, "seed": seed}
 
@@ -199,7 +204,7 @@ def check_extra(metric: str, extra: str, packages: Iterable[str]) -> None:
         raise MissingExtraError(metric, extra)
 
 
-def error_line(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """What went wrong in somebody else's code, in one line."""
     words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words}"[:LONGEST].rstrip(": ")
+    return f"{type(error).__name__}: {words}"[:MAX_ERROR_CHARACTERS].rstrip(": ")

@@ -22,21 +22,21 @@ from echo_hf.errors import EngineError, ScoreError, WeightsError, unknown
 from echo_hf.images.loader import ProcessGuard
 from echo_hf.metrics.image_features import (
     InputCache,
-    Protocol,
+    ProtocolName,
     SampleFeatures,
     check_protocol,
-    common_fields,
-    reasons_of,
-    samples_of,
-    seen,
+    collect_common_fields,
+    collect_reasons,
+    extract_features,
+    pair_images,
 )
 from echo_hf.metrics.result import (
     MetricResult,
     Unmeasured,
     check_extra,
-    error_line,
-    mean_fields,
-    versions_of,
+    describe_error,
+    get_versions,
+    make_mean_fields,
 )
 from echo_hf.reasons import MetricReason
 
@@ -61,7 +61,7 @@ REDUCTIONS: Mapping[Reduction, Callable[[Sequence[float]], float]]
 REDUCTIONS = {"min": min, "max": max, "mean": fmean}
 Similarity = NDArray[np.float32]
 PLAIN, MISSING = "plain conversion to RGB", "taken for a missing output"
-RULES: Mapping[Protocol, Mapping[str, Any]] = {
+RULES: Mapping[ProtocolName, Mapping[str, Any]] = {
     "published": {"loader": PLAIN, "reduction": "max", "zero": MISSING},
     "corrected": {"loader": "echo_hf.load_rgb", "reduction": "min", "zero": "a distance"},
 }
@@ -89,7 +89,7 @@ class LoadedVit:
     key: str
 
 
-def patch_grid(config: Any, options: VitOptions) -> dict[str, Any]:
+def get_patch_grid(config: Any, options: VitOptions) -> dict[str, Any]:
     """How a ViT divides images of a size into patches, as the definition of a result states it."""
     patch, trained = config.patch_size, config.image_size
     squares = isinstance(patch, int) and isinstance(trained, int)
@@ -121,10 +121,10 @@ def load_vit(options: VitOptions) -> LoadedVit:
         from transformers import AutoConfig, ViTModel
 
         device = str(torch.empty(0, device=device).device)
-        with _quiet():
-            folder, known = _files(options)
+        with _silence_transformers():
+            folder, identity = _find_files(options)
             config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-            grid = patch_grid(config, options)
+            grid = get_patch_grid(config, options)
             config.layer_norm_eps = LAYER_NORM_EPS
             model, report = ViTModel.from_pretrained(
                 folder,
@@ -142,18 +142,18 @@ def load_vit(options: VitOptions) -> LoadedVit:
         raise
     except Exception as error:  # whatever the files, the memory or the driver are short of
         raise ScoreError(
-            f"cannot load {options.model!r} on {device!r} ({error_line(error)}): expected a ViT in "
+            f"cannot load {options.model!r} on {device!r} ({describe_error(error)}): expected a ViT in "
             "the files of transformers, and a device that torch has here"
         ) from error
     definition = {
-        **known,
+        **identity,
         "layer": options.layer,
         "size": options.size,
         "layer_norm_eps": LAYER_NORM_EPS,
         "attention": ATTENTION,
         "dtype": "float32",
         "matmul_precision": torch.get_float32_matmul_precision(),
-        "versions": versions_of(*PACKAGES),
+        "versions": get_versions(*PACKAGES),
         **grid,
         # The kind: parts that were measured on two GPUs of a machine are of one result.
         "device": device.partition(":")[0],
@@ -162,7 +162,7 @@ def load_vit(options: VitOptions) -> LoadedVit:
     return LoadedVit(model, device, grid["positions"] != "as learned", definition, key)
 
 
-def _files(options: VitOptions) -> tuple[str, dict[str, Any]]:
+def _find_files(options: VitOptions) -> tuple[str, dict[str, Any]]:
     """The folder of a ViT's files, downloaded first where they are not, and what it is."""
     from huggingface_hub import snapshot_download
 
@@ -184,7 +184,7 @@ def _files(options: VitOptions) -> tuple[str, dict[str, Any]]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _silence_transformers() -> Iterator[None]:
     """Without the bars and reports of transformers, which belong to no result."""
     from transformers.utils import logging
 
@@ -199,10 +199,10 @@ def _quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _disable_cudnn(before: ExitStack) -> None:
+def _disable_cudnn(stack: ExitStack) -> None:
     from torch.backends import cudnn
 
-    before.callback(setattr, cudnn, "enabled", cudnn.enabled)
+    stack.callback(setattr, cudnn, "enabled", cudnn.enabled)
     cudnn.enabled = False
 
 
@@ -211,17 +211,17 @@ without_cudnn = ProcessGuard(_disable_cudnn)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Squashed:
+class ResizedImage:
     """An image as a ViT is given it."""
 
     pixels: NDArray[np.uint8]
     digest: bytes
 
 
-def resized(image: Image.Image, size: int) -> Squashed:
+def resize_image(image: Image.Image, size: int) -> ResizedImage:
     """Makes an image a square, whatever its shape was, in 8 bits."""
     pixels = np.asarray(image.resize((size, size), RESAMPLING))
-    return Squashed(pixels, sha256(pixels.tobytes()).digest())
+    return ResizedImage(pixels, sha256(pixels.tobytes()).digest())
 
 
 def self_similarities(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> Similarity:
@@ -236,8 +236,8 @@ def self_similarities(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> 
         # NaN where a length is not finite, which divided by would be a 0.
         lengths = keys.norm(dim=-1, keepdim=True)
         units = (keys / lengths.clamp_min(SHORTEST_KEY)).where(lengths.isfinite(), float("nan"))
-        found: Similarity = (units @ units.mT).cpu().numpy()
-    return found
+        similarities: Similarity = (units @ units.mT).cpu().numpy()
+    return similarities
 
 
 def _keys(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> torch.Tensor:
@@ -247,8 +247,8 @@ def _keys(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> torch.Tensor
     levels = torch.tensor(images, device=vit.device).permute(0, 3, 1, 2)
     # Named, since numbers of Python are otherwise of the type that a program has set as its own.
     mean, spread = (
-        torch.tensor(one, device=vit.device, dtype=torch.float32).view(-1, 1, 1)
-        for one in (MEAN, SPREAD)
+        torch.tensor(statistics, device=vit.device, dtype=torch.float32).view(-1, 1, 1)
+        for statistics in (MEAN, SPREAD)
     )
     pixels = (levels.float() / HIGHEST - mean) / spread
     # As transformers 4 and 5 name them.
@@ -279,44 +279,54 @@ def squared_difference(one: Similarity, other: Similarity) -> float:
     return float(np.square(one - other).mean(dtype=np.float64))
 
 
-def _distances(
-    batch: Sequence[SampleFeatures[Squashed]],
+def _measure_distances(
+    batch: Sequence[SampleFeatures[ResizedImage]],
     vit: LoadedVit,
     cache: InputCache,
     layer: int,
     batch_size: int,
 ) -> Iterator[SampleFeatures[float]]:
     """A batch with distances in place of images; equal images are looked at once."""
-    whole = [one for one in batch if one.unmeasured is None]
-    inputs = {image.digest: image for one in whole for image in one.inputs}
-    images = inputs | {one.output.digest: one.output for one in whole if one.output is not None}
-    kept = ((digest, cache.find((vit.key, digest))) for digest in images)
-    found = {digest: one for digest, one in kept if one is not None}
-    new = [digest for digest in images if digest not in found]
+    complete = [features for features in batch if features.unmeasured is None]
+    inputs = {image.digest: image for features in complete for image in features.inputs}
+    images = inputs | {
+        features.output.digest: features.output
+        for features in complete
+        if features.output is not None
+    }
+    cached = ((digest, cache.find((vit.key, digest))) for digest in images)
+    similarity_of = {digest: similarity for digest, similarity in cached if similarity is not None}
+    new = [digest for digest in images if digest not in similarity_of]
     for first in range(0, len(new), batch_size):
-        some = new[first : first + batch_size]
-        pixels = np.stack([images[digest].pixels for digest in some])
-        found |= zip(some, self_similarities(vit, layer, pixels), strict=True)
+        digests = new[first : first + batch_size]
+        pixels = np.stack([images[digest].pixels for digest in digests])
+        similarity_of |= zip(digests, self_similarities(vit, layer, pixels), strict=True)
     for digest in inputs:
-        cache.keep((vit.key, digest), found[digest])
+        cache.keep((vit.key, digest), similarity_of[digest])
     for sample in batch:
         distances, unmeasured = tuple[float, ...](), sample.unmeasured
         if unmeasured is None and sample.output is not None:
-            made, given = sample.output.digest, (one.digest for one in sample.inputs)
-            distances = tuple(squared_difference(found[one], found[made]) for one in given)
+            output_digest, input_digests = (
+                sample.output.digest,
+                (image.digest for image in sample.inputs),
+            )
+            distances = tuple(
+                squared_difference(similarity_of[input_digest], similarity_of[output_digest])
+                for input_digest in input_digests
+            )
             # Weights or sums that overflow make numbers that are not finite.
             if not np.isfinite(distances).all():
                 number = int(np.argmin(np.isfinite(distances)))
                 detail = f"the distance from input {number + 1} is {distances[number]}"
                 unmeasured = Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
-        yield replace(sample.measured(None, distances), unmeasured=unmeasured)
+        yield replace(sample.replace_values(None, distances), unmeasured=unmeasured)
 
 
 def structure_distance(
     inputs: Iterable[Any],
     outputs: Iterable[Any],
     *,
-    protocol: Protocol = "corrected",
+    protocol: ProtocolName = "corrected",
     model: str = MODEL,
     revision: str | None = None,
     layer: int = LAYER,
@@ -376,27 +386,29 @@ def structure_distance(
     if reduction is not None and reduction not in REDUCTIONS:
         raise ScoreError(unknown("reduction", reduction, REDUCTIONS))
     for name, number in {"layer": layer, "size": size, "batch_size": batch_size}.items():
-        least = 0 if name == "layer" else 1
-        if not isinstance(number, int) or number < least:
-            raise ScoreError(f"{name} is {number!r}: expected a whole number from {least}")
-    given = samples_of(inputs, outputs)
-    kept = InputCache(most_bytes=0) if cache is None else cache
+        minimum = 0 if name == "layer" else 1
+        if not isinstance(number, int) or number < minimum:
+            raise ScoreError(f"{name} is {number!r}: expected a whole number from {minimum}")
+    metric_samples = pair_images(inputs, outputs)
+    used_cache = InputCache(most_bytes=0) if cache is None else cache
     options = VitOptions(str(model), revision, layer, size, device)
-    vit = kept.network(options, partial(load_vit, options))
-    looked = seen(given, partial(resized, size=size), protocol=protocol, threads=threads)
+    vit = used_cache.load_network(options, partial(load_vit, options))
+    features = extract_features(
+        metric_samples, partial(resize_image, size=size), protocol=protocol, threads=threads
+    )
     samples = list[SampleFeatures[float]]()
-    while batch := list(islice(looked, batch_size)):  # images load while the ViT runs
-        samples += _distances(batch, vit, kept, layer, batch_size)
+    while batch := list(islice(features, batch_size)):  # images load while the ViT runs
+        samples += _measure_distances(batch, vit, used_cache, layer, batch_size)
     chosen: Reduction = reduction or RULES[protocol]["reduction"]
-    values, reasons = list[float | None](), reasons_of(samples)
+    values, reasons = list[float | None](), collect_reasons(samples)
     per_input = [
-        None if reason else one.inputs for one, reason in zip(samples, reasons, strict=True)
+        None if reason else sample.inputs for sample, reason in zip(samples, reasons, strict=True)
     ]
-    for at, distances in enumerate(per_input):
+    for index, distances in enumerate(per_input):
         value = None if distances is None else REDUCTIONS[chosen](distances)
         if value == 0 and protocol == "published":
-            value, reasons[at] = None, Unmeasured(MetricReason.ZERO_DISTANCE)
-            per_input[at] = None
+            value, reasons[index] = None, Unmeasured(MetricReason.ZERO_DISTANCE)
+            per_input[index] = None
         values.append(value)
     definition = {
         "metric": "structure_distance",
@@ -410,6 +422,6 @@ def structure_distance(
         "resampling": RESAMPLING.name.lower(),
         "normalised": {"mean": list(MEAN), "spread": list(SPREAD)},
     }
-    fields = mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
-    fields |= common_fields(samples, definition, vit.definition, n_boot, seed)
+    fields = make_mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
+    fields |= collect_common_fields(samples, definition, vit.definition, n_boot, seed)
     return StructureDistanceResult(**fields, per_input=tuple(per_input))

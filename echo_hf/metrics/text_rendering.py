@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echo_hf.errors import ScoreError, unknown
-from echo_hf.metrics.image_features import Protocol, check_protocol
-from echo_hf.metrics.result import MetricResult, Unmeasured, mean_fields, versions_of
+from echo_hf.metrics.image_features import ProtocolName, check_protocol
+from echo_hf.metrics.result import MetricResult, Unmeasured, get_versions, make_mean_fields
 from echo_hf.reasons import MetricReason
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def text_rendering(
     ratings: Any,
     *,
     system: str | None = None,
-    protocol: Protocol = "corrected",
+    protocol: ProtocolName = "corrected",
     n_boot: int = 1000,
     seed: int = 0,
 ) -> TextRenderingResult:
@@ -90,21 +90,21 @@ def text_rendering(
         >>> result.value, result.per_sample, result.coverage == 2 / 3
         (0.625, (0.75, 0.5, None), True)
     """
-    from echo_hf.scores.rating_table import read_ratings, rows_of_rubric
+    from echo_hf.scores.rating_table import read_ratings, select_rubric_rows
 
     check_protocol(protocol)
-    rows = _of_system(rows_of_rubric(ratings, RUBRIC, {}), system)
+    rows = _of_system(select_rubric_rows(ratings, RUBRIC, {}), system)
     counted, off_scale = _on_scale(rows, protocol)
     table = read_ratings(counted, rubric=RUBRIC)
     # Ratings from 0 to 1 of the one system there is [judge, sample], NaN where there is none.
     by_judge = table.ratings.reshape(len(table.judges), len(table.samples)) / HIGHEST
-    asked = {*table.part.samples}
+    asked_samples = {*table.asked_of_all.samples}
     values = [
-        _mean(said) if sample in asked else None
-        for sample, said in zip(table.samples, by_judge.T, strict=True)
+        _mean(sample_ratings) if sample in asked_samples else None
+        for sample, sample_ratings in zip(table.samples, by_judge.T, strict=True)
     ]
     reasons = [
-        _reason(off_scale.get(sample, []), sample in asked) if value is None else None
+        _reason(off_scale.get(sample, []), sample in asked_samples) if value is None else None
         for sample, value in zip(table.samples, values, strict=True)
     ]
     definition = {
@@ -114,10 +114,10 @@ def text_rendering(
         "value": "mean over samples of the mean over judges of rating / 10",
         "direction": "higher is better",
         "scale": "whole numbers from 1 to 10" if protocol == "published" else "0 to 10",
-        "versions": versions_of("echo-hf", "numpy"),
+        "versions": get_versions("echo-hf", "numpy"),
     }
     return TextRenderingResult(
-        **mean_fields(values, reasons, definition, n_boot=n_boot, seed=seed),
+        **make_mean_fields(values, reasons, definition, n_boot=n_boot, seed=seed),
         sample_ids=table.samples,
         per_judge=dict(zip(table.judges, map(_mean, by_judge), strict=True)),
         off_scale=sum(map(len, off_scale.values())),
@@ -129,15 +129,15 @@ def _of_system(rows: pa.Table, system: str | None) -> pa.Table:
 
     systems = sorted(rows["system"].unique().to_pylist())
     if system is None and len(systems) > 1:
-        known = ", ".join(map(repr, systems))
-        said = f"ratings of {len(systems)} systems: expected system= to name one of {known}"
-        raise ScoreError(said)
+        names = ", ".join(map(repr, systems))
+        problem = f"ratings of {len(systems)} systems: expected system= to name one of {names}"
+        raise ScoreError(problem)
     if system is not None and systems and system not in systems:
         raise ScoreError(f"ratings: {unknown('system', system, systems)}")
     return rows if system is None else rows.filter(pc.equal(rows["system"], system))
 
 
-def _on_scale(rows: pa.Table, protocol: Protocol) -> tuple[pa.Table, Mapping[str, list[float]]]:
+def _on_scale(rows: pa.Table, protocol: ProtocolName) -> tuple[pa.Table, Mapping[str, list[float]]]:
     """The rows with null for ratings off the scale, and those ratings by sample."""
     import pyarrow as pa
 
@@ -153,11 +153,11 @@ def _on_scale(rows: pa.Table, protocol: Protocol) -> tuple[pa.Table, Mapping[str
 
 
 def _mean(values: NDArray[np.float64]) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
+    rated = values[~np.isnan(values)]
+    return float(rated.mean()) if len(rated) else None
 
 
-def _reason(off_scale: list[float], asked: bool) -> Unmeasured:
-    said = ", ".join(sorted(map(repr, set(off_scale))))
-    unrated = Unmeasured(MetricReason.UNRATED if asked else MetricReason.SPARED)
-    return Unmeasured(MetricReason.OFF_SCALE, detail=f"rated {said}") if said else unrated
+def _reason(off_scale: list[float], was_asked: bool) -> Unmeasured:
+    values = ", ".join(sorted(map(repr, set(off_scale))))
+    unrated = Unmeasured(MetricReason.UNRATED if was_asked else MetricReason.SPARED)
+    return Unmeasured(MetricReason.OFF_SCALE, detail=f"rated {values}") if values else unrated

@@ -30,14 +30,14 @@ from echo_hf.config.systems import shipped_config
 from echo_hf.judging.board import show_scores, show_win_rates
 from echo_hf.pipeline.progress import LOG, ProgressListener
 
-RECORD = "quickstart.json"
+RECORD_FILE = "quickstart.json"
 # What reading alone changes.
-PASSING = {"__pycache__", "cache", ".lock", "answers.sqlite", "fetched.sqlite", RECORD}
-PASSING |= {LOG, f"{LOG}.1"}
+VOLATILE_NAMES = {"__pycache__", "cache", ".lock", "answers.sqlite", "fetched.sqlite", RECORD_FILE}
+VOLATILE_NAMES |= {LOG, f"{LOG}.1"}
 JUDGE = "drawn_truth"
-UNRATED = {"unsupported": "no image was drawn for the task"}
-ANSWERED = "no model was asked: a person wrote the answers down with the posts (answers.jsonl)"
-NEXT = """
+UNRATED_MEANINGS = {"unsupported": "no image was drawn for the task"}
+ANSWERS_NOTE = "no model was asked: a person wrote the answers down with the posts (answers.jsonl)"
+NEXT_STEPS = """
 what to do next
   {why}
       which stages would run again, and what changed since they last did
@@ -51,53 +51,53 @@ what to do next
 """
 
 
-class Screen(Protocol):
+class ConsoleProgress(Protocol):
     """A progress listener that shows a build in a terminal."""
 
     console: Console
     details: bool
 
-    def show_stage(self, stats: Any, aside: Sequence[pa.Table]) -> None: ...
+    def show_stage(self, stats: Any, left_out_tables: Sequence[pa.Table]) -> None: ...
 
-    def headlines(self) -> list[str]: ...
+    def list_headlines(self) -> list[str]: ...
 
 
-def show(screen: Screen, runs: Path | None = None) -> None:
+def show_quickstart(screen: ConsoleProgress, runs: Path | None = None) -> None:
     """Builds the bundled benchmark and shows what happened; an unchanged run from its files."""
-    place = runs_folder(None, runs)
-    console, run = screen.console, place / shipped_config().stem
-    made = _unchanged(run)
-    if made is None:
-        made = _made(screen, place)
+    runs_root = runs_folder(None, runs)
+    console, run = screen.console, runs_root / shipped_config().stem
+    record = _read_unchanged_record(run)
+    if record is None:
+        record = _build_quickstart(screen, runs_root)
     elif screen.details:
         _show_stages(screen, run)
     if not screen.details:
-        _show_shortly(console, run, made)
+        _show_summary(console, run, record)
         return
     console.print()
-    for sentence in made["headlines"]:
+    for sentence in record["headlines"]:
         console.print(Text(sentence))
     console.print()
-    console.print(ANSWERED, soft_wrap=True)
-    for config, rows in made["loaded"].items():
+    console.print(ANSWERS_NOTE, soft_wrap=True)
+    for config, rows in record["loaded"].items():
         console.print(f"loaded back: {rows} rows of {config}")
-    thread, samples = telling_thread(run)
+    thread, samples = choose_thread(run)
     console.print()
-    console.print(thread_beside_samples(thread, samples, console.width))
+    console.print(render_thread_and_samples(thread, samples, console.width))
     console.print("four drawn stand-ins for image systems\n")
     show_scores(console, run / "results.json")
-    console.print(rating_note(pq.ParquetFile(run / "ratings.parquet").read()), soft_wrap=True)
-    console.print(f"report: {run / 'report' / 'index.html'} ({made['report']})", soft_wrap=True)
+    console.print(describe_unrated(pq.ParquetFile(run / "ratings.parquet").read()), soft_wrap=True)
+    console.print(f"report: {run / 'report' / 'index.html'} ({record['report']})", soft_wrap=True)
     why = ["echo-hf", "why", str(shown(shipped_config()))]
     why += [] if runs is None else ["--runs", str(runs)]
-    said = NEXT.format(release=shown(run.resolve() / "release"), why=shlex.join(why))
-    console.print(said, soft_wrap=True)
+    next_steps = NEXT_STEPS.format(release=shown(run.resolve() / "release"), why=shlex.join(why))
+    console.print(next_steps, soft_wrap=True)
 
 
-def _show_shortly(console: Console, run: Path, made: Mapping[str, Any]) -> None:
+def _show_summary(console: Console, run: Path, record: Mapping[str, Any]) -> None:
     """Posts and what became of them, one task beside the posts it is made of, boards, what next."""
-    counts = {name: _stats(run, name)["kept"] for name in ("collect", "threads", "splits")}
-    tasks = " and ".join(f"{rows} {config}" for config, rows in made["loaded"].items())
+    counts = {name: _read_stats(run, name)["kept"] for name in ("collect", "threads", "splits")}
+    tasks = " and ".join(f"{rows} {config}" for config, rows in record["loaded"].items())
     say(
         console,
         f"{counts['collect']} invented posts → {counts['threads']} threads → "
@@ -105,11 +105,11 @@ def _show_shortly(console: Console, run: Path, made: Mapping[str, Any]) -> None:
         "bold",
     )
     console.print()
-    thread, samples = telling_thread(run)
+    thread, samples = choose_thread(run)
     sample = next(sample for sample in samples if len(sample["post_urls"]) > 1)
     posts = [post for post in thread["posts"] if post["url"] in sample["post_urls"]]
     posts = sorted(posts, key=lambda post: post["depth"])
-    parts = {("reply" if post["depth"] else "post"): _post(post) for post in posts}
+    parts = {("reply" if post["depth"] else "post"): _render_post(post) for post in posts}
     parts |= {"prompt": Text(plain(sample["prompt"], 400), "bold")}
     for name, text in parts.items():
         line = Text.assemble((f"{name:<8}", "dim"), text)
@@ -130,125 +130,145 @@ def _show_shortly(console: Console, run: Path, made: Mapping[str, Any]) -> None:
         say(console, f"{lacks}: {MORE}", "dim")
 
 
-def _stats(run: Path, stage: str) -> dict[str, Any]:
+def _read_stats(run: Path, stage: str) -> dict[str, Any]:
     stats: dict[str, Any] = json.loads((run / "stages" / stage / "stats.json").read_text("utf-8"))
     return stats
 
 
-def _made(screen: Screen, runs: Path) -> dict[str, Any]:
+def _build_quickstart(screen: ConsoleProgress, runs: Path) -> dict[str, Any]:
     from echo_hf.builder.build import opened
     from echo_hf.curate.splits import BENCHMARKS
     from echo_hf.judging.score import score
-    from echo_hf.quickstart.systems import rated
+    from echo_hf.quickstart.systems import write_stand_in_outputs
     from echo_hf.report.markup import plural
     from echo_hf.report.report import report
 
     with opened(shipped_config(), runs, watch=cast("ProgressListener", screen)) as pipeline:
         results, folder = list(pipeline.results(STAGES[-1])), pipeline.folder
         pipeline.release(results)  # for scores and report; outputs are not there yet
-        rated(folder)
+        write_stand_in_outputs(folder)
         score(shipped_config(), runs=runs)
         written = report(shipped_config(), runs=runs)
         release = pipeline.release(results)
-    held = f"{plural(written.samples, 'sample')}, {plural(written.images, 'image')}"
+    contents = f"{plural(written.samples, 'sample')}, {plural(written.images, 'image')}"
     loaded = {
         config: sum(
-            pq.ParquetFile(one).read().num_rows for one in (release.path / config).glob("*.parquet")
+            pq.ParquetFile(path).read().num_rows
+            for path in (release.path / config).glob("*.parquet")
         )
         for config in BENCHMARKS
     }
-    made = {"headlines": screen.headlines(), "loaded": loaded, "report": held}
-    record = {**made, "of": _state(folder.root)}
-    (folder.root / RECORD).write_text(json.dumps(record, indent=1) + "\n", "utf-8")
-    return made
+    record = {"headlines": screen.list_headlines(), "loaded": loaded, "report": contents}
+    saved_record = {**record, "of": _compute_state(folder.root)}
+    (folder.root / RECORD_FILE).write_text(json.dumps(saved_record, indent=1) + "\n", "utf-8")
+    return record
 
 
-def _unchanged(run: Path) -> dict[str, Any] | None:
+def _read_unchanged_record(run: Path) -> dict[str, Any] | None:
     try:
-        record: dict[str, Any] = json.loads((run / RECORD).read_text("utf-8"))
-        return record if record["of"] == _state(run) else None
+        record: dict[str, Any] = json.loads((run / RECORD_FILE).read_text("utf-8"))
+        return record if record["of"] == _compute_state(run) else None
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
 
-def _state(run: Path) -> str:
+def _compute_state(run: Path) -> str:
     """Of what a run is made and what it holds: code, corpus, packages, settings, its files."""
-    known: list[object] = [sys.version]
+    state: list[object] = [sys.version]
     for folder in (Path(__file__).parents[1], shipped_config().parent, run):
         for path in sorted(folder.rglob("*")):
-            if not PASSING & set(path.relative_to(folder).parts) and path.is_file():
-                found = path.stat()
-                known.append((str(path), found.st_size, found.st_mtime_ns))
-    known += sorted(name for name in os.environ.items() if name[0].startswith("ECHO_HF_"))
-    known += sorted({one.name for place in sys.path for one in Path(place).glob("*.dist-info")})
-    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+            if not VOLATILE_NAMES & set(path.relative_to(folder).parts) and path.is_file():
+                file_stat = path.stat()
+                state.append((str(path), file_stat.st_size, file_stat.st_mtime_ns))
+    state += sorted(name for name in os.environ.items() if name[0].startswith("ECHO_HF_"))
+    state += sorted(
+        {
+            package.name
+            for path_entry in sys.path
+            for package in Path(path_entry).glob("*.dist-info")
+        }
+    )
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
 
-def _show_stages(screen: Screen, run: Path) -> None:
+def _show_stages(screen: ConsoleProgress, run: Path) -> None:
     for name in STAGES:
-        folder, stats = run / "stages" / name, _stats(run, name)
+        folder, stats = run / "stages" / name, _read_stats(run, name)
         stats["fill"] = SimpleNamespace(**stats["fill"])
         parts = ("rejects", "quarantine", "notices")
         aside = [pq.ParquetFile(folder / f"{part}.parquet").read() for part in parts]
         screen.show_stage(SimpleNamespace(**stats), aside)
 
 
-def rating_note(ratings: pa.Table) -> str:
+def describe_unrated(ratings: pa.Table) -> str:
     """Why outputs have no rating, and what the judge knows."""
     outcomes = ratings.filter(pc.is_null(ratings["rating"]))["outcome"].unique().to_pylist()
-    reasons = [f"{one} ({UNRATED[one]})" if one in UNRATED else one for one in sorted(outcomes)]
+    reasons = [
+        f"{outcome} ({UNRATED_MEANINGS[outcome]})" if outcome in UNRATED_MEANINGS else outcome
+        for outcome in sorted(outcomes)
+    ]
     unrated = f"not rated: {', '.join(reasons)}; " if reasons else ""
     return f"{unrated}{JUDGE} only knows these posts"
 
 
-def telling_thread(run: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+def choose_thread(run: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
     """The thread that shows most of what happens: prompt, images and feedback across posts."""
     threads = pq.ParquetFile(run / "stages" / "threads" / "kept.parquet").read().to_pylist()
     samples = pq.ParquetFile(run / "stages" / "privacy" / "kept.parquet").read().to_pylist()
-    home = {post["url"]: thread["root_url"] for thread in threads for post in thread["posts"]}
+    root_of_post = {
+        post["url"]: thread["root_url"] for thread in threads for post in thread["posts"]
+    }
     by_root: dict[str, list[Mapping[str, Any]]] = {}
     for sample in samples:
-        by_root.setdefault(home[sample["post_urls"][0]], []).append(sample)
+        by_root.setdefault(root_of_post[sample["post_urls"][0]], []).append(sample)
 
-    def worth(thread: Mapping[str, Any]) -> tuple[int, int, int]:
-        every = by_root.get(thread["root_url"], [])
-        good = [sample for sample in every if sample["quality"] == "Benchmark"]
-        across = sum(len(sample["post_urls"]) > 1 for sample in good)
-        said = sum(len(sample["community_feedback"]) for sample in good)
-        return across, said, -len(thread["posts"])
+    def count_content(thread: Mapping[str, Any]) -> tuple[int, int, int]:
+        thread_samples = by_root.get(thread["root_url"], [])
+        benchmark_samples = [
+            sample for sample in thread_samples if sample["quality"] == "Benchmark"
+        ]
+        with_several_posts = sum(len(sample["post_urls"]) > 1 for sample in benchmark_samples)
+        comments = sum(len(sample["community_feedback"]) for sample in benchmark_samples)
+        return with_several_posts, comments, -len(thread["posts"])
 
-    best = max(threads, key=worth)
+    best = max(threads, key=count_content)
     return best, by_root.get(best["root_url"], [])
 
 
-def thread_beside_samples(
+def render_thread_and_samples(
     thread: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], width: int
 ) -> RenderableType:
     """One thread as a tree, and the samples it became."""
     half = width // 2 - 1 if width >= 100 else width
-    left = Panel(_tree(thread), title="one thread", width=half, border_style="dim")
-    right = Panel(Group(*map(_sample, samples)), title="became", width=half, border_style="dim")
-    return Columns([left, right], padding=(0, 1)) if width >= 100 else Group(left, right)
+    thread_panel = Panel(_render_tree(thread), title="one thread", width=half, border_style="dim")
+    samples_panel = Panel(
+        Group(*map(_render_sample, samples)), title="became", width=half, border_style="dim"
+    )
+    return (
+        Columns([thread_panel, samples_panel], padding=(0, 1))
+        if width >= 100
+        else Group(thread_panel, samples_panel)
+    )
 
 
-def _tree(thread: Mapping[str, Any]) -> Tree:
+def _render_tree(thread: Mapping[str, Any]) -> Tree:
     root, *others = thread["posts"]
-    nodes = [Tree(_post(root), guide_style="dim")]
+    nodes = [Tree(_render_post(root), guide_style="dim")]
     for post in others:
-        nodes.append(nodes[post["parent"]].add(_post(post)))
+        nodes.append(nodes[post["parent"]].add(_render_post(post)))
     return nodes[0]
 
 
-def _post(post: Mapping[str, Any]) -> Text:
+def _render_post(post: Mapping[str, Any]) -> Text:
     if post["missing"]:
         return Text(f"({post['missing'].replace('_', ' ')})", "dim italic")
     images = len(post["pictures"])
-    shown = f" [{images} image{'s' if images > 1 else ''}]" if images else ""
+    image_count = f" [{images} image{'s' if images > 1 else ''}]" if images else ""
     author = Text(plain(post["author"], 24) + ": ", "bold")
-    return author.append(plain(post["text"]), "not bold").append(shown, "cyan not bold")
+    return author.append(plain(post["text"]), "not bold").append(image_count, "cyan not bold")
 
 
-def _sample(sample: Mapping[str, Any]) -> Table:
+def _render_sample(sample: Mapping[str, Any]) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
@@ -257,7 +277,7 @@ def _sample(sample: Mapping[str, Any]) -> Table:
     table.add_row("modified", "yes" if sample["prompt_modified"] else "no")
     table.add_row("inputs", str(len(sample["input_images"])))
     table.add_row("outputs", str(len(sample["output_images"])))
-    for said in sample["community_feedback"]:
-        table.add_row("feedback", Text(plain(said["feedback"]), "italic"))
+    for comment in sample["community_feedback"]:
+        table.add_row("feedback", Text(plain(comment["feedback"]), "italic"))
     table.add_row("id", Text(sample["id"], "dim"))
     return table

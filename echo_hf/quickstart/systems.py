@@ -14,10 +14,10 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.quickstart.run import JUDGE
 from echo_hf.quickstart.truth import (
     NO_TRUTH,
-    corpus,
-    json_lines,
+    corpus_folder,
+    read_bundled_applicability,
+    read_json_lines,
     read_truths,
-    written_applicability,
 )
 from echo_hf.tables import OUTPUTS, RATINGS
 
@@ -26,48 +26,66 @@ MADE_BY = "echo_hf.quickstart.systems"
 RUBRIC = "overall"
 
 
-def rated(folder: RunFolder) -> None:
+def write_stand_in_outputs(folder: RunFolder) -> None:
     """Keeps the stand-ins' outputs, their ratings and which metrics fit them in a run's folder."""
     samples = pq.read_table(folder.stage("splits") / "kept.parquet")
-    drawn = [bool(set(BENCHMARKS) & set(splits)) for splits in samples["splits"].to_pylist()]
-    benchmark = samples.filter(pa.array(drawn))
-    outputs, ratings = outputs_and_ratings(benchmark, folder.images)
+    is_benchmark = [bool(set(BENCHMARKS) & set(splits)) for splits in samples["splits"].to_pylist()]
+    benchmark = samples.filter(pa.array(is_benchmark))
+    outputs, ratings = make_outputs_and_ratings(benchmark, folder.images)
     pq.write_table(outputs, folder.root / "outputs.parquet")
     pq.write_table(ratings, folder.root / "ratings.parquet")
-    pq.write_table(written_applicability(benchmark), folder.root / "applicability.parquet")
+    pq.write_table(read_bundled_applicability(benchmark), folder.root / "applicability.parquet")
 
 
-def outputs_and_ratings(samples: pa.Table, images: ImageStore) -> tuple[pa.Table, pa.Table]:
+def make_outputs_and_ratings(samples: pa.Table, images: ImageStore) -> tuple[pa.Table, pa.Table]:
     """What the stand-ins make of samples, and how close it is to the images that are meant."""
-    folder, truths = corpus() / "systems", read_truths()
-    drawn = {row["truth"]: row for row in json_lines(folder / "pictures.jsonl")}
-    close = {(row["truth"], row["picture"]): row for row in json_lines(folder / "ratings.jsonl")}
+    folder, truths = corpus_folder() / "systems", read_truths()
+    files_by_truth = {row["truth"]: row for row in read_json_lines(folder / "pictures.jsonl")}
+    similarity_ratings = {
+        (row["truth"], row["picture"]): row for row in read_json_lines(folder / "ratings.jsonl")
+    }
     outputs, ratings = [], []
     rows = samples.to_pylist()
-    meant = [truth for row in rows if (truth := truths.of(row)) is not None]
-    files = dict.fromkeys(drawn[truth][system] for truth in meant for system in SYSTEMS)
+    present_truths = [truth for row in rows if (truth := truths.find_image(row)) is not None]
+    files = dict.fromkeys(
+        files_by_truth[truth][system] for truth in present_truths for system in SYSTEMS
+    )
     with ThreadPoolExecutor(8) as pool:  # each waits for the disk
-        digests = pool.map(lambda file: images.put((corpus() / file).read_bytes()), files)
-        kept = dict(zip(files, digests, strict=True))
+        digests = pool.map(lambda file: images.put((corpus_folder() / file).read_bytes()), files)
+        digests_by_file = dict(zip(files, digests, strict=True))
     for sample in rows:
-        truth = truths.of(sample)
-        said = {"made_by": "scripts/rate_stand_ins.py", "rates": "the bundled corpus only"}
+        truth = truths.find_image(sample)
+        origin = {"made_by": "scripts/rate_stand_ins.py", "rates": "the bundled corpus only"}
         split = next((name for name in BENCHMARKS if name in sample["splits"]), None)
-        rated = {"judge": JUDGE, "rubric": RUBRIC, "repeat": 0, "split": split}
-        rated["provenance"] = json.dumps({**said, "truth": truth})
+        rating_fields = {"judge": JUDGE, "rubric": RUBRIC, "repeat": 0, "split": split}
+        rating_fields["provenance"] = json.dumps({**origin, "truth": truth})
         for system in SYSTEMS:
             row = {"sample_id": sample["id"], "system": system}
             row["sample_digest"] = sample["sample_digest"]
             if truth is None:
-                made = {"outcome": "unsupported", "stage": "input", "code": NO_TRUTH}
-                outputs.append({**row, **made, "provenance": json.dumps({"made_by": MADE_BY})})
-                ratings.append({**row, **rated, "outcome": "unsupported"})
+                unsupported = {"outcome": "unsupported", "stage": "input", "code": NO_TRUTH}
+                outputs.append(
+                    {**row, **unsupported, "provenance": json.dumps({"made_by": MADE_BY})}
+                )
+                ratings.append({**row, **rating_fields, "outcome": "unsupported"})
                 continue
-            file = drawn[truth][system]
+            file = files_by_truth[truth][system]
             provenance = json.dumps({"made_by": MADE_BY, "picture": file})
-            outputs.append({**row, "image": kept[file], "outcome": "ok", "provenance": provenance})
-            rating = {name: close[truth, file][name] for name in ("rating", "explanation")}
-            ratings.append({**row, **rated, **rating, "output_sha256": kept[file], "outcome": "ok"})
+            outputs.append(
+                {**row, "image": digests_by_file[file], "outcome": "ok", "provenance": provenance}
+            )
+            rating = {
+                name: similarity_ratings[truth, file][name] for name in ("rating", "explanation")
+            }
+            ratings.append(
+                {
+                    **row,
+                    **rating_fields,
+                    **rating,
+                    "output_sha256": digests_by_file[file],
+                    "outcome": "ok",
+                }
+            )
     return (
         pa.Table.from_pylist(outputs, OUTPUTS.schema),
         pa.Table.from_pylist(ratings, RATINGS.schema),

@@ -17,50 +17,54 @@ NO_TRUTH = "no_truth"  # a reason: no image is drawn for what a sample asks
 
 
 @dataclass(frozen=True)
-class Truths:
+class TruthImages:
     """The meant images of the bundled posts."""
 
     images: Mapping[tuple[str, str], str]
 
-    def of(self, sample: Mapping[str, Any]) -> str | None:
+    def find_image(self, sample: Mapping[str, Any]) -> str | None:
         """The image that a sample asks for."""
-        prompt = without_spaces(sample["prompt"])
-        found = (self.images.get((url, prompt)) for url in sample["post_urls"] or [])
-        return next((path for path in found if path), None)
+        prompt = strip_spaces(sample["prompt"])
+        paths = (self.images.get((url, prompt)) for url in sample["post_urls"] or [])
+        return next((path for path in paths if path), None)
 
 
-def corpus() -> Path:
+def corpus_folder() -> Path:
     """The folder of the bundled posts."""
     return Path(str(files("echo_hf.quickstart")))
 
 
-def read_truths() -> Truths:
-    rows = json_lines(corpus() / "truth.jsonl")
-    return Truths(
-        {(row["post_url"], without_spaces(row["prompt"])): row["picture"] for row in rows}
+def read_truths() -> TruthImages:
+    rows = read_json_lines(corpus_folder() / "truth.jsonl")
+    return TruthImages(
+        {(row["post_url"], strip_spaces(row["prompt"])): row["picture"] for row in rows}
     )
 
 
-def without_spaces(prompt: str) -> str:
+def strip_spaces(prompt: str) -> str:
     return "".join(prompt.split())  # which readers of a post set as they like
 
 
-def json_lines(path: Path) -> list[dict[str, Any]]:
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """The objects of a bundled file, one a line."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-FILE = "applicability.jsonl"
+APPLICABILITY_FILE = "applicability.jsonl"
 IMAGE_METRICS = ("face_identity", "color_shift", "structure_distance")
 
 
-def written_applicability(samples: pa.Table) -> pa.Table:
+def read_bundled_applicability(samples: pa.Table) -> pa.Table:
     """Which metrics fit the samples of the bundled posts that start from an image."""
-    said = {row["post_url"]: row for row in json_lines(corpus() / FILE)}
+    rows_by_url = {
+        row["post_url"]: row for row in read_json_lines(corpus_folder() / APPLICABILITY_FILE)
+    }
     rows = []
     for sample in samples.select(["id", "post_urls"]).to_pylist():
-        known = next((said[url] for url in sample["post_urls"] if url in said), None)
-        if known is not None:
-            flags = {name: known[name] for name in (*IMAGE_METRICS, "rationale")}
+        applicability = next(
+            (rows_by_url[url] for url in sample["post_urls"] if url in rows_by_url), None
+        )
+        if applicability is not None:
+            flags = {name: applicability[name] for name in (*IMAGE_METRICS, "rationale")}
             rows.append({"sample_id": sample["id"], **flags, "outcome": "ok"})
     return pa.Table.from_pylist(rows, APPLICABILITY.schema)

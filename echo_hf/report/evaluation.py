@@ -39,7 +39,7 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import Outcome, unusable_in
 from echo_hf.report.report import report
-from echo_hf.scores.win_rate import board_of
+from echo_hf.scores.win_rate import make_board
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks, benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.systems.generate import Generated, drawn_outputs
@@ -308,7 +308,7 @@ def _board(scores: Scores) -> Dataset:
     for split in scores.splits:
         found = split.win_rates
         rows: dict[str, dict[str, Any]] = {}
-        for row in board_of(found.rates, found.tiers) if found else ():
+        for row in make_board(found.rates, found.tiers) if found else ():
             low, high = row.interval or (None, None)
             known = {"win_rate": row.value, "low": low, "high": high, "coverage": row.coverage}
             rows[row.system] = {**known, "tier": row.tier}

@@ -34,8 +34,8 @@ from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import read_audits
 from echo_hf.judging.run_tables import read_run
 from echo_hf.judging.score import AGREEMENT_FILE
-from echo_hf.metrics.color_shift import CHANNELS, LEVELS, Floats, Integers, histograms
-from echo_hf.metrics.image_features import in_order
+from echo_hf.metrics.color_shift import CHANNELS, LEVELS, Floats, Integers, compute_histograms
+from echo_hf.metrics.image_features import map_in_order
 from echo_hf.metrics.result import MetricResult
 from echo_hf.metrics.text_rendering import TextRenderingResult
 from echo_hf.pipeline.runs import run_folder
@@ -49,7 +49,7 @@ from echo_hf.scores.pairwise_agreement import PairwiseAgreement
 from echo_hf.scores.robustness import Bounds, LeaveOneJudgeOut, Sensitivity
 from echo_hf.scores.sequential import Decisions
 from echo_hf.scores.tiers import SamplesNeeded, Tiers
-from echo_hf.scores.win_rate import BoardRow, WinRate, board_of
+from echo_hf.scores.win_rate import BoardRow, WinRate, make_board
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark, benchmark_of, load_evaluation
 
@@ -143,7 +143,7 @@ class Results(Figures):
     def board(self, split: str) -> tuple[BoardRow, ...]:
         """The same as a board, with tiers."""
         found, rates = self.details[split].win_rate, self.rates(split)
-        return board_of(rates, found.tiers.tiers, self.system_models) if found and rates else ()
+        return make_board(rates, found.tiers.tiers, self.system_models) if found and rates else ()
 
     @property
     def judges(self) -> set[str]:
@@ -399,10 +399,10 @@ def looked_at(
         else:
             source = f"{FOLDER}/{digest[:NAME_LENGTH]}.jpg"
             (folder / source).write_bytes(sink.getvalue())
-        counts = histograms(image) if digest in counted else None
+        counts = compute_histograms(image) if digest in counted else None
         return digest, (Thumbnail(source, *small.size), counts)
 
-    yield from in_order(look, digests)
+    yield from map_in_order(look, digests)
 
 
 def reduced(image: Image.Image, longest: int = LONGEST_SIDE) -> Image.Image:

@@ -39,9 +39,9 @@ from echo_hf.report.run_data import (
 )
 from echo_hf.scores.agreement import PROCEDURES, Agreement
 from echo_hf.scores.ranks import TauB
-from echo_hf.scores.rating_table import RUBRIC
-from echo_hf.scores.votes import best_first
-from echo_hf.scores.win_rate import BoardRow, WinRate, ranked
+from echo_hf.scores.rating_table import DEFAULT_RUBRIC
+from echo_hf.scores.votes import sort_best_first
+from echo_hf.scores.win_rate import BoardRow, WinRate, rank_rows
 
 MOST_ROWS = 20
 MOST_MOVED = 10
@@ -100,7 +100,7 @@ def board(data: RunData) -> Markup:
             voted = (f"Here {said}." for said in voted_on(rates.definition))
             notes = [f"Judged by {judges}.", _how(rates, found), *voted, *_why_not(rates)]
             given |= {
-                "notes": [*notes, f"{decided.said.capitalize()}."] if decided else notes,
+                "notes": [*notes, f"{decided.summary.capitalize()}."] if decided else notes,
                 "pairs": decided or rates,
                 "corrected": by_people(data, found.by_people),
                 "tiers": [list(tier) for _, tier in groupby(rows, key=attrgetter("tier"))],
@@ -115,7 +115,7 @@ def by_people(data: RunData, found: ByPeople | None) -> tuple[BoardRow, ...]:
     if found is None or (result := found.result) is None:
         return ()
     models, why = data.results.system_models, result.reasons
-    return ranked(
+    return rank_rows(
         BoardRow(
             system,
             value,
@@ -166,7 +166,7 @@ def trust(data: RunData) -> Markup | None:
             strengths = found.bradley_terry.strength
             if judges or any(one is not None for one in strengths.values()):
                 heads = _heads("breakable", (f"without {judge}" for judge in judges))
-                known = {"found": found, "ranked": best_first(strengths), "heads": heads}
+                known = {"found": found, "ranked": sort_best_first(strengths), "heads": heads}
                 splits.append(known | {"name": name, "rows": rows, "without": judges})
     lines = groupby(data.results.trust, attrgetter("measure"))
     cards = [(measure, list(every)) for measure, every in lines]
@@ -255,7 +255,7 @@ def _grouped(ratings: Sequence[Rating], by: str) -> dict[str, list[float]]:
     """The overall ratings of a sample's outputs, by `judge` or `system`."""
     found: dict[str, list[float]] = {}
     for one in ratings:
-        if one.rubric == RUBRIC and one.value is not None:
+        if one.rubric == DEFAULT_RUBRIC and one.value is not None:
             found.setdefault(getattr(one, by), []).append(one.value)
     return found
 

@@ -24,21 +24,21 @@ from echo_hf.errors import RunError
 from echo_hf.hub.facts import problem
 
 logger = logging.getLogger(__name__)
-LASTS_S = 300.0
-RENEWALS = 10  # while it lasts
-SETTLES_S = 1.0  # by then, two that took it at once see which of them wrote last
-MOST_BYTES = 1 << 12
-MOST_PROCESSES = 1 << 22
+LEASE_SECONDS = 300.0
+RENEWALS_PER_LEASE = 10  # while it lasts
+SETTLE_SECONDS = 1.0  # by then, two that took it at once see which of them wrote last
+MAX_LEASE_BYTES = 1 << 12
+MAX_PROCESS_ID = 1 << 22
 
 
-class Holder(BaseModel):
+class LeaseHolder(BaseModel):
     """Who works on a run, as the file of its lease says it."""
 
     model_config = ConfigDict(frozen=True)
 
     token: Annotated[str, Field(max_length=64)]
     machine: Annotated[str, Field(max_length=200)]
-    process: Annotated[int, Field(gt=0, le=MOST_PROCESSES)]
+    process: Annotated[int, Field(gt=0, le=MAX_PROCESS_ID)]
     processes: Annotated[str, Field(max_length=200)] | None = None  # the list that it stands in
     until: AwareDatetime
 
@@ -47,7 +47,7 @@ class Holder(BaseModel):
         """Whether the lease ended, or its process is one of this machine's and did."""
         if self.until <= datetime.now(UTC):
             return True
-        if self.processes is None or self.processes != processes_here():
+        if self.processes is None or self.processes != get_process_namespace():
             return False
         try:
             os.kill(self.process, 0)
@@ -61,17 +61,17 @@ class Holder(BaseModel):
         return f"a turn on {self.machine!r} (process {self.process})"
 
 
-def processes_here() -> str | None:
+def get_process_namespace() -> str | None:
     """Names the list of processes of this machine or container; null where it has no name."""
     try:
-        boot = read_regular(Path("/proc/sys/kernel/random/boot_id"), most_bytes=MOST_BYTES)
+        boot = read_regular(Path("/proc/sys/kernel/random/boot_id"), most_bytes=MAX_LEASE_BYTES)
         return f"{boot.decode('ascii').strip()} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return None
 
 
 @dataclass(frozen=True)
-class Lease:
+class RunLease:
     """A lease that one process takes, renews while it works, and gives back.
 
     Of the disk it needs no more than that a file takes the place of another: a mounted bucket has
@@ -80,40 +80,40 @@ class Lease:
 
     path: Path
     token: str = field(default_factory=lambda: secrets.token_hex(16))
-    lasts_s: float = LASTS_S
+    lease_seconds: float = LEASE_SECONDS
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def hold(self) -> Iterator[None]:
         """Works while the lease is held; refused where another process has it."""
-        holder = self._holder()
+        holder = self._read_holder()
         if holder is None or holder.is_gone:
             self._write()
-            time.sleep(SETTLES_S)
-            holder = self._holder()
+            time.sleep(SETTLE_SECONDS)
+            holder = self._read_holder()
         if holder is None or holder.token != self.token:
-            raise self._refused(holder)
-        done = Event()
-        thread = Thread(target=self._renew, args=(done,), daemon=True)
+            raise self._refusal(holder)
+        stop = Event()
+        thread = Thread(target=self._renew, args=(stop,), daemon=True)
         thread.start()
         try:
             yield
         finally:
-            done.set()
+            stop.set()
             thread.join()
-            if self.is_ours:
+            if self.is_own:
                 self.path.unlink(missing_ok=True)
 
     @property
-    def is_ours(self) -> bool:
-        holder = self._holder()
+    def is_own(self) -> bool:
+        holder = self._read_holder()
         return holder is not None and holder.token == self.token
 
     def check(self) -> None:
         """Refuses to go on where another turn has taken the lease meanwhile."""
-        if not self.is_ours:
-            raise self._refused(self._holder())
+        if not self.is_own:
+            raise self._refusal(self._read_holder())
 
-    def _refused(self, holder: Holder | None) -> RunError:
+    def _refusal(self, holder: LeaseHolder | None) -> RunError:
         if holder is None:
             return RunError(f"{str(self.path)!r} was deleted while a turn worked: take it again")
         return RunError(
@@ -121,37 +121,37 @@ class Lease:
             f"({str(self.path)!r} says so): wait for it to end, and take the turn again"
         )
 
-    def _renew(self, done: Event) -> None:
-        while not done.wait(self.lasts_s / RENEWALS):
+    def _renew(self, stop: Event) -> None:
+        while not stop.wait(self.lease_seconds / RENEWALS_PER_LEASE):
             try:
-                if not self.is_ours:
+                if not self.is_own:
                     return  # the next keeping says so
                 self._write()
             except (OSError, RunError) as error:  # a mount may fail for a moment
                 logger.info("the lease %s was not renewed: %s", self.path, one_line(error))
 
     def _write(self) -> None:
-        until = datetime.now(UTC) + timedelta(seconds=self.lasts_s)
-        holder = Holder(
+        until = datetime.now(UTC) + timedelta(seconds=self.lease_seconds)
+        holder = LeaseHolder(
             token=self.token,
             machine=platform.node()[:200] or "a machine without a name",
             process=os.getpid(),
-            processes=processes_here(),
+            processes=get_process_namespace(),
             until=until,
         )
         write_json(self.path, holder.model_dump(mode="json"))
 
-    def _holder(self) -> Holder | None:
+    def _read_holder(self) -> LeaseHolder | None:
         try:
-            data = read_regular(self.path, self.path.parent, most_bytes=MOST_BYTES)
-            return Holder.model_validate_json(data)
+            data = read_regular(self.path, self.path.parent, most_bytes=MAX_LEASE_BYTES)
+            return LeaseHolder.model_validate_json(data)
         except FileNotFoundError:
             return None
         except ValidationError as error:
-            wrong = problem(error)
+            reason = problem(error)
         except OSError as error:
-            wrong = error.strerror or one_line(error)
+            reason = error.strerror or one_line(error)
         raise RunError(
-            f"{str(self.path)!r} does not say which turn works on this run ({wrong}): delete it "
+            f"{str(self.path)!r} does not say which turn works on this run ({reason}): delete it "
             "when none does"
         )

@@ -15,22 +15,22 @@ from echo_hf._infra.atomic import replaced_file
 from echo_hf.config.loading import load_config
 from echo_hf.config.runs import keeper, runs_folder
 from echo_hf.errors import ConfigError, unknown
-from echo_hf.schedule.turn import schedule_of
+from echo_hf.schedule.turn import get_schedule
 
-Where = Literal["github", "hf"]
+ScheduleHost = Literal["github", "hf"]
 MOUNT = "/state"
-OURS = "echo-hf schedule"
+FILE_MARK = "echo-hf schedule"
 
 
-def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str]]:
+def write_workflow(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str]]:
     """Writes what takes turns, and says what a person does once, a line each.
 
     A file of somebody else's is not written over.
     """
-    if on not in get_args(Where):
-        raise ConfigError(unknown("place", on, get_args(Where), "--on"))
+    if on not in get_args(ScheduleHost):
+        raise ConfigError(unknown("place", on, get_args(ScheduleHost), "--on"))
     loaded = load_config(config)
-    options = schedule_of(loaded)
+    options = get_schedule(loaded)
     if keeper(loaded):
         raise ConfigError(
             f"{str(config)!r} is what a run keeps, and no turn finds a run there: expected the "
@@ -66,18 +66,20 @@ def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str
         "state": options.state,
         "mount": MOUNT,
         "secrets": "".join(
-            f"\n          {one}: ${{{{ secrets.{one} }}}}" for one in options.secrets
+            f"\n          {secret}: ${{{{ secrets.{secret} }}}}" for secret in options.secrets
         ),
     }
     if on == "github":
         path = to or Path(f".github/workflows/echo-hf-{loaded.name}.yml")
         claims = f"GitHub Actions, with the repository and workflow {path.name!r}"
-        both = (options.repo_id, options.state)
-        pages = (f"https://huggingface.co/datasets/{one}/settings" for one in both)
+        dataset_ids = (options.repo_id, options.state)
+        pages = (
+            f"https://huggingface.co/datasets/{dataset_id}/settings" for dataset_id in dataset_ids
+        )
         source, todo = (
             "github.yml",
             [
-                f"make both datasets, and the second a private one: {', '.join(both)}",
+                f"make both datasets, and the second a private one: {', '.join(dataset_ids)}",
                 *(f"{page}: add a trusted publisher, {claims}" for page in pages),
                 f"commit {path}",
             ],
@@ -86,9 +88,9 @@ def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str
         path = to or Path(f"echo_hf_{re.sub('[-.]', '_', loaded.name)}.py")
         bucket, folder = f"hf://buckets/{options.state}", config.resolve().parent
         run = os.path.relpath((runs_folder(loaded) / loaded.name).resolve(), folder)
-        named = [] if Path(run).parts[0] in ("runs", "..") else ["--exclude", f"{run}/*"]
+        run_exclusion = [] if Path(run).parts[0] in ("runs", "..") else ["--exclude", f"{run}/*"]
         # Neither runs nor files such as .env.
-        left_out = ["--exclude", "runs/*", *named, "--exclude", ".*"]
+        exclusions = ["--exclude", "runs/*", *run_exclusion, "--exclude", ".*"]
         job = ["hf", "jobs", "scheduled", "uv", "run", "--name", f"echo-hf-{loaded.name}"]
         job += ["--flavor", options.flavor, "--timeout", f"{minutes}m", "--no-concurrency"]
         job += ["--volume", f"{bucket}:{MOUNT}"]
@@ -98,12 +100,12 @@ def write(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str
             "job.py.txt",
             [
                 f"hf buckets create {options.state} --private",
-                shlex.join(["hf", "sync", str(config.parent), f"{bucket}/config", *left_out]),
+                shlex.join(["hf", "sync", str(config.parent), f"{bucket}/config", *exclusions]),
                 shlex.join([*job, options.cron, str(path)]),
             ],
         )
     text = Template(files("echo_hf.schedule").joinpath(f"templates/{source}").read_text("utf-8"))
-    if path.exists() and OURS not in path.read_text("utf-8", errors="replace"):
+    if path.exists() and FILE_MARK not in path.read_text("utf-8", errors="replace"):
         raise ConfigError(f"{str(path)!r} is there, and no file of ours: name another with --to")
     path.parent.mkdir(parents=True, exist_ok=True)
     with replaced_file(path) as partial:

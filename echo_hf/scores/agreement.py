@@ -18,23 +18,23 @@ from echo_hf.reasons import Unscored
 from echo_hf.scores import kemeny, rating_table
 from echo_hf.scores.kemeny import Consensus
 from echo_hf.scores.ranks import (
-    Draws,
+    BootstrapOptions,
     Friedman,
     Mean,
     PairTest,
     TauB,
-    concordances,
+    compute_concordances,
+    compute_means,
+    compute_mid_ranks,
+    compute_ratios,
+    compute_sample_taus,
+    compute_tau_table,
     dunn,
     friedman,
-    means,
-    mid_ranks,
-    ratios,
-    sample_taus,
     siegel_castellan,
-    tau_table,
 )
-from echo_hf.scores.rating_table import RUBRIC, Bools, Floats, RatingTable, divided
-from echo_hf.scores.votes import Protocol, number
+from echo_hf.scores.rating_table import DEFAULT_RUBRIC, Bools, Floats, RatingTable, divide_or_nan
+from echo_hf.scores.votes import ProtocolName, none_for_nan
 from echo_hf.tables import HUMAN
 
 Blocks = Literal["samples", "rankings"]
@@ -53,7 +53,7 @@ class Procedure:
     adjusted: Literal["bonferroni", "holm"]
 
 
-PROCEDURES: Mapping[Protocol, Procedure] = {
+PROCEDURES: Mapping[ProtocolName, Procedure] = {
     "published": Procedure("random", "rankings", "dunn", "bonferroni"),
     "corrected": Procedure("kept", "samples", "siegel_castellan", "holm"),
 }
@@ -167,7 +167,7 @@ class Agreement(Summarized):
     people: HumanRanking
     judges: RankingAgreement
     counts: Counts
-    protocol: Protocol
+    protocol: ProtocolName
     definition: Mapping[str, Any]
 
     def as_json(self) -> dict[str, Any]:
@@ -179,8 +179,8 @@ def agreement(
     human: Any,
     ratings: Any = None,
     *,
-    protocol: Protocol = "corrected",
-    rubric: str = RUBRIC,
+    protocol: ProtocolName = "corrected",
+    rubric: str = DEFAULT_RUBRIC,
     judges: Sequence[str] | None = None,
     n_boot: int = 1000,
     n_resamples: int = 10_000,
@@ -226,35 +226,37 @@ def agreement(
     """
     if protocol not in PROCEDURES:
         raise ScoreError(unknown("protocol", protocol, PROCEDURES))
-    how, draws = PROCEDURES[protocol], Draws(n_boot, n_resamples, seed)
+    procedure, draws = PROCEDURES[protocol], BootstrapOptions(n_boot, n_resamples, seed)
     people = read_human(human)
     names: tuple[str, ...] = ()
-    rated, elsewhere = np.empty((0, *people.ranks.shape[1:])), 0
+    rated, rated_elsewhere = np.empty((0, *people.ranks.shape[1:])), 0
     if ratings is not None:
         table = rating_table.read_ratings(ratings, rubric=rubric, judges=judges)
-        names, (rated, elsewhere) = table.judges, _beside(table, people)
-    consensus = kemeny.sample_consensus(people.ranks)
+        names, (rated, rated_elsewhere) = table.judges, _align_ratings(table, people)
+    consensus = kemeny.find_sample_consensus(people.ranks)
     ranked = ~np.isnan(people.ranks)
     counts = Counts(
         samples=len(people.samples),
         rankings=int(ranked.any(axis=1).sum()),
         partial=int((ranked.any(axis=1) & ~ranked.all(axis=1)).sum()),
         refused=int(people.refused.sum()),
-        ratings_elsewhere=elsewhere,
+        ratings_elsewhere=rated_elsewhere,
     )
     definition = {
         "measure": "agreement",
         "systems": list(people.systems),
         "raters": list(people.raters),
         "judges": list(names),
-        **asdict(how),
+        **asdict(procedure),
         **asdict(draws),
         "protocol": protocol,
         "rubric": rubric,
     }
-    ranking = _ranking(people, consensus, how.blocks, draws)
-    agreed = _agreed(people, consensus, names, rated, how.judges_ties, draws)
-    return Agreement(ranking, agreed, counts, protocol, definition)
+    ranking = _rank_systems(people, consensus, procedure.blocks, draws)
+    agreement_of_judges = _compare_rankings(
+        people, consensus, names, rated, procedure.judges_ties, draws
+    )
+    return Agreement(ranking, agreement_of_judges, counts, protocol, definition)
 
 
 @dataclass(frozen=True, repr=False)
@@ -267,9 +269,9 @@ class HumanRanks(Summarized):
     ranks: Floats
     refused: Bools
 
-    def of(self, systems: Sequence[str], samples: Sequence[str]) -> Floats:
+    def select(self, systems: Sequence[str], samples: Sequence[str]) -> Floats:
         """Ranks of these systems and samples, NaN where there are none."""
-        return rating_table.aligned(self.ranks, self.systems, self.samples, systems, samples)
+        return rating_table.align_outputs(self.ranks, self.systems, self.samples, systems, samples)
 
 
 def read_human(human: Any) -> HumanRanks:
@@ -281,22 +283,22 @@ def read_human(human: Any) -> HumanRanks:
     for name in {*optional} - {*rows.column_names}:
         rows = rows.append_column(name, pa.nulls(rows.num_rows, HUMAN.schema.field(name).type))
     rank, score, refused = (rows[name] for name in optional)
-    given = pc.or_(rank.is_valid(), score.is_valid())
+    has_value = pc.or_(rank.is_valid(), score.is_valid())
     wrong = {
         "a rank from 1": pc.less(rank, 1),
         "a finite score": pc.invert(pc.is_finite(score)),
         "a rank or a score, not both": pc.and_(rank.is_valid(), score.is_valid()),
-        "no rank where cannot_rank is true": pc.and_(refused, given),
-        "a rank where cannot_rank is false": pc.invert(pc.or_(refused, given)),
+        "no rank where cannot_rank is true": pc.and_(refused, has_value),
+        "a rank where cannot_rank is false": pc.invert(pc.or_(refused, has_value)),
     }
-    for expected, found in wrong.items():
-        for row in rows.filter(found).slice(0, 1).to_pylist():
+    for expected, is_wrong in wrong.items():
+        for row in rows.filter(is_wrong).slice(0, 1).to_pylist():
             name = "rank" if row["score"] is None else "score"
-            key = rating_table.named_key(row, HUMAN.key)
+            key = rating_table.format_key(row, HUMAN.key)
             raise ScoreError(f"human: {row[name]!r} is the {name} of {key}: expected {expected}")
-    samples, (sample,) = rating_table.encoded(rows["sample_id"])
-    raters, (rater,) = rating_table.encoded(rows["rater"])
-    systems, (system,) = rating_table.encoded(rows["system"])
+    samples, (sample,) = rating_table.encode_names(rows["sample_id"])
+    raters, (rater,) = rating_table.encode_names(rows["rater"])
+    systems, (system,) = rating_table.encode_names(rows["system"])
     if len(systems) < 2:
         raise ScoreError(f"human: ranks are of {list(systems)!r}: expected two systems or more")
     cells = (rater * len(systems) + system) * len(samples) + sample
@@ -305,24 +307,26 @@ def read_human(human: Any) -> HumanRanks:
     for values, column in ((ranks, rank), (scores, score)):
         values[rater, system, sample] = column.cast(pa.float64()).fill_null(np.nan).to_numpy()
     scored = ~np.isnan(scores)
-    for who, what in np.argwhere(scored.any(axis=1) & (~np.isnan(ranks)).any(axis=1))[:1]:
+    for rater_index, sample_index in np.argwhere(
+        scored.any(axis=1) & (~np.isnan(ranks)).any(axis=1)
+    )[:1]:
         raise ScoreError(
-            f"human: {raters[who]!r} gives ranks and scores to sample {samples[what]!r}: expected "
+            f"human: {raters[rater_index]!r} gives ranks and scores to sample {samples[sample_index]!r}: expected "
             "one of them"
         )
     above = (scores[:, None] > scores[:, :, None]).sum(axis=2)
-    shown = np.zeros((len(raters), len(samples)), dtype=bool)
-    shown[rater, sample] = True
+    was_shown = np.zeros((len(raters), len(samples)), dtype=bool)
+    was_shown[rater, sample] = True
     ranks = np.where(scored, 1.0 + above, ranks)
-    return HumanRanks(samples, raters, systems, ranks, shown & np.isnan(ranks).all(axis=1))
+    return HumanRanks(samples, raters, systems, ranks, was_shown & np.isnan(ranks).all(axis=1))
 
 
-def _beside(table: RatingTable, human: HumanRanks) -> tuple[Floats, int]:
+def _align_ratings(table: RatingTable, human: HumanRanks) -> tuple[Floats, int]:
     """The ratings of what people ranked, and how many there are of anything else."""
-    found = np.round(table.ratings, DECIMALS)
+    rounded = np.round(table.ratings, DECIMALS)
     names = table.systems, table.samples, human.systems, human.samples
-    ratings = rating_table.aligned(found, *names)
-    rated, total = (int((~np.isnan(one)).sum()) for one in (ratings, found))
+    ratings = rating_table.align_outputs(rounded, *names)
+    rated, total = (int((~np.isnan(values)).sum()) for values in (ratings, rounded))
     if total and not rated:
         raise ScoreError(
             f"no rating is of an output that people ranked: they ranked {list(human.systems)!r}, "
@@ -332,107 +336,133 @@ def _beside(table: RatingTable, human: HumanRanks) -> tuple[Floats, int]:
     return ratings, total - rated
 
 
-def _ranking(people: HumanRanks, consensus: Floats, blocks: Blocks, draws: Draws) -> HumanRanking:
-    def mean_ranks(ranks: Floats) -> MeanRanks:
-        places = mid_ranks(ranks.T).T
+def _rank_systems(
+    people: HumanRanks, consensus: Floats, blocks: Blocks, draws: BootstrapOptions
+) -> HumanRanking:
+    def compute_mean_ranks(ranks: Floats) -> MeanRanks:
+        places = compute_mid_ranks(ranks.T).T
         complete = np.where(np.isnan(places).any(axis=0), np.nan, places)
-        return dict(zip(people.systems, means(complete, draws), strict=True))
+        return dict(zip(people.systems, compute_means(complete, draws), strict=True))
 
-    every = np.moveaxis(people.ranks, 1, -1).reshape(-1, len(people.systems))
-    tested = every if blocks == "rankings" else consensus.T
+    all_rankings = np.moveaxis(people.ranks, 1, -1).reshape(-1, len(people.systems))
+    tested = all_rankings if blocks == "rankings" else consensus.T
     tested = tested[~np.isnan(tested).all(axis=1)]
     return HumanRanking(
-        kemeny.consensus_of(people.systems, kemeny.optimal_orders(kemeny.pair_costs(every)[None])),
-        mean_ranks(consensus),
-        dict(zip(people.raters, map(mean_ranks, people.ranks), strict=True)),
+        kemeny.make_consensus(
+            people.systems,
+            kemeny.find_optimal_orders(kemeny.compute_pair_costs(all_rankings)[None]),
+        ),
+        compute_mean_ranks(consensus),
+        dict(zip(people.raters, map(compute_mean_ranks, people.ranks), strict=True)),
         friedman(tested),
         {
-            "dunn": dunn(mid_ranks(tested), people.systems),
+            "dunn": dunn(compute_mid_ranks(tested), people.systems),
             "siegel_castellan": siegel_castellan(tested, people.systems),
         },
-        means(concordances(people.ranks)[None], draws)[0],
+        compute_means(compute_concordances(people.ranks)[None], draws)[0],
     )
 
 
-def _agreed(
+def _compare_rankings(
     people: HumanRanks,
     consensus: Floats,
     judges: Sequence[str],
     ratings: Floats,
     ties: Ties,
-    draws: Draws,
+    draws: BootstrapOptions,
 ) -> RankingAgreement:
     ranks = -ratings
     if ties == "random":
-        ranks = np.swapaxes(without_ties(np.swapaxes(ranks, 1, 2), draws.seed), 1, 2)
+        ranks = np.swapaxes(break_ties(np.swapaxes(ranks, 1, 2), draws.seed), 1, 2)
 
-    def each_two(names: Sequence[str], places: Floats) -> Taus:
+    def compare_each_pair(names: Sequence[str], rankings: Floats) -> Taus:
         return {
-            name: dict(zip(names[at:], tau_table(one[None], places[at:], draws)[0], strict=True))
-            for at, (name, one) in enumerate(zip(names[:-1], places, strict=False), 1)
+            name: dict(
+                zip(
+                    names[next_index:],
+                    compute_tau_table(ranking[None], rankings[next_index:], draws)[0],
+                    strict=True,
+                )
+            )
+            for next_index, (name, ranking) in enumerate(zip(names[:-1], rankings, strict=False), 1)
         }
 
-    with_consensus = tau_table(ranks, consensus[None], draws)
-    with_raters = tau_table(ranks, people.ranks, draws)
+    with_consensus = compute_tau_table(ranks, consensus[None], draws)
+    with_raters = compute_tau_table(ranks, people.ranks, draws)
     correlated: dict[str, dict[str, PearsonR]] = {name: {} for name in judges[:-1]}
-    for (name, one), (other, beside) in combinations(zip(judges, ratings, strict=True), 2):
-        correlated[name][other] = pearson(one, beside)
-    people_with_others, shares = _ceiling(people.ranks, ranks, draws)
+    for (name, own_ratings), (other, other_ratings) in combinations(
+        zip(judges, ratings, strict=True), 2
+    ):
+        correlated[name][other] = correlate(own_ratings, other_ratings)
+    people_with_others, shares = _measure_ceiling(people.ranks, ranks, draws)
     return RankingAgreement(
         {judge: row[0] for judge, row in zip(judges, with_consensus, strict=True)},
         {
             judge: dict(zip(people.raters, row, strict=True))
             for judge, row in zip(judges, with_raters, strict=True)
         },
-        each_two(people.raters, people.ranks),
-        each_two(judges, ranks),
+        compare_each_pair(people.raters, people.ranks),
+        compare_each_pair(judges, ranks),
         people_with_others,
         dict(zip(judges, shares, strict=True)),
         correlated,
     )
 
 
-def without_ties(values: Floats, seed: int) -> Floats:
+def break_ties(values: Floats, seed: int) -> Floats:
     """Places along the last axis, where chance puts equal values in an order."""
     chance = generator(seed).random(values.shape)
     places = np.lexsort((chance, values), axis=-1).argsort(axis=-1) + 1.0
     return np.asarray(np.where(np.isnan(values), np.nan, places))
 
 
-def _ceiling(people: Floats, judges: Floats, draws: Draws) -> tuple[Mean, list[CeilingShare]]:
+def _measure_ceiling(
+    people: Floats, judges: Floats, draws: BootstrapOptions
+) -> tuple[Mean, list[CeilingShare]]:
     """How far a person agrees with the consensus of the others, and each judge's share of that."""
-    others = [kemeny.sample_consensus(np.delete(people, at, axis=0)) for at in range(len(people))]
+    others = [
+        kemeny.find_sample_consensus(np.delete(people, rater, axis=0))
+        for rater in range(len(people))
+    ]
     consensus = np.array(others).reshape(people.shape)
-    each = zip(people, others, strict=True)
-    taus = [sample_taus(one[None], rest[None])[0, 0] for one, rest in each]
+    raters_and_others = zip(people, others, strict=True)
+    taus = [
+        compute_sample_taus(own_ranks[None], consensus_of_others[None])[0, 0]
+        for own_ranks, consensus_of_others in raters_and_others
+    ]
     left_out = np.array(taus).reshape(len(people), people.shape[-1])
-    there = ~np.isnan(left_out)
-    sums = np.where(there.any(axis=0), np.nansum(left_out, axis=0), np.nan)
-    ceiling = ratios(sums[None], there.sum(axis=0)[None].astype(float), draws)[0]
-    by_judge = sample_taus(judges, consensus)
-    both = ~np.isnan(by_judge) & ~np.isnan(left_out)
-    counts = both.sum(axis=1)
-    own, beside = (
-        np.where(counts, np.where(both, taus, 0.0).sum(axis=1), np.nan)
+    has_tau = ~np.isnan(left_out)
+    sums = np.where(has_tau.any(axis=0), np.nansum(left_out, axis=0), np.nan)
+    ceiling = compute_ratios(sums[None], has_tau.sum(axis=0)[None].astype(float), draws)[0]
+    by_judge = compute_sample_taus(judges, consensus)
+    has_both = ~np.isnan(by_judge) & ~np.isnan(left_out)
+    counts = has_both.sum(axis=1)
+    judge_sums, ceiling_sums = (
+        np.where(counts, np.where(has_both, taus, 0.0).sum(axis=1), np.nan)
         for taus in (by_judge, left_out)
     )
-    agreed = (divided(np.nansum(one, axis=1), counts.sum(axis=1)) for one in (own, beside))
+    mean_taus = (
+        divide_or_nan(np.nansum(sums, axis=1), counts.sum(axis=1))
+        for sums in (judge_sums, ceiling_sums)
+    )
     shares = []
-    for judge, person, share in zip(*agreed, ratios(own, beside, draws), strict=True):
+    for judge, person, share in zip(
+        *mean_taus, compute_ratios(judge_sums, ceiling_sums, draws), strict=True
+    ):
         no_ceiling = share.value is None and share.samples
         reason = Unscored.NO_CEILING if no_ceiling else share.reason
-        known = number(judge), number(person), share.value
-        shares.append(CeilingShare(*known, share.interval, share.samples, reason))
+        values = none_for_nan(judge), none_for_nan(person), share.value
+        shares.append(CeilingShare(*values, share.interval, share.samples, reason))
     return ceiling, shares
 
 
-def pearson(one: Floats, other: Floats) -> PearsonR:
+def correlate(first: Floats, second: Floats) -> PearsonR:
     """Pearson's correlation of two judges' ratings."""
     from scipy.stats import pearsonr
 
-    common = ~np.isnan(one) & ~np.isnan(other)
+    common = ~np.isnan(first) & ~np.isnan(second)
     count = int(common.sum())
-    if any(np.unique(ratings[common]).size < 2 for ratings in (one, other)):
+    if any(np.unique(ratings[common]).size < 2 for ratings in (first, second)):
         return PearsonR(None, None, count)
-    found = pearsonr(one[common], other[common])
-    return PearsonR(number(found.statistic), number(found.pvalue), count)
+    correlation = pearsonr(first[common], second[common])
+    return PearsonR(none_for_nan(correlation.statistic), none_for_nan(correlation.pvalue), count)

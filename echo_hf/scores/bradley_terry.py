@@ -15,7 +15,15 @@ from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats
-from echo_hf.scores.votes import Choices, Points, best_first, by_rate, compare, named, points_of
+from echo_hf.scores.votes import (
+    Choices,
+    Points,
+    count_judge_votes,
+    count_points,
+    map_names,
+    sort_best_first,
+    sort_by_rate,
+)
 
 MOST_ROUNDS, PRECISION = 100_000, 1e-12
 
@@ -40,7 +48,7 @@ class BradleyTerry(SystemValues):
     _label = "strength: natural logarithm, 0 is the mean, higher is better"
     _even = 0.0
 
-    def _columns(self) -> Mapping[str, Mapping[str, Any]]:
+    def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
         ends = ends_of(self.interval)
         return {"strength": self.strength, **ends, "reason": self.reasons}
 
@@ -83,51 +91,64 @@ def bradley_terry(
         >>> round(bradley_terry(rows, anchors={"b": 1.0}).strength["a"], 4)  # 1 and that logarithm
         2.0986
     """
-    compared = compare(ratings, outputs, **choices)
-    names, verdicts, rates = compared.table.systems, compared.verdicts, compared.rates()
-    known = {name: float(value) for name, value in (anchors or {}).items()}
-    if not all(map(math.isfinite, known.values())) or (known and known.keys().isdisjoint(names)):
+    compared = count_judge_votes(ratings, outputs, **choices)
+    names, verdicts, rates = (
+        compared.voted_table.systems,
+        compared.verdicts,
+        compared.compute_win_rates(),
+    )
+    anchor_strengths = {name: float(value) for name, value in (anchors or {}).items()}
+    if not all(map(math.isfinite, anchor_strengths.values())) or (
+        anchor_strengths and anchor_strengths.keys().isdisjoint(names)
+    ):
         raise ScoreError(
-            f"anchors are {known!r}, judges rated {list(names)!r}: expected finite strengths, one "
+            f"anchors are {anchor_strengths!r}, judges rated {list(names)!r}: expected finite strengths, one "
             "or more of those"
         )
-    fixed = np.array([known.get(name, np.nan) for name in names])
-    strength = known | named(names, strengths(compared.points, fixed))
-    drawn = np.full((1, len(names)), np.nan)
+    fixed = np.array([anchor_strengths.get(name, np.nan) for name in names])
+    strength = anchor_strengths | map_names(names, fit_strengths(compared.points, fixed))
+    draws = np.full((1, len(names)), np.nan)
     if verdicts.shape[-1]:
         weights = drawn_weights(verdicts.shape[-1], n_boot, seed)
-        found = (strengths(points_of(verdicts, len(names), one), fixed) for one in weights)
-        drawn = np.concatenate([drawn[:0], *found])
+        draw_strengths = (
+            fit_strengths(count_points(verdicts, len(names), draw_weights_batch), fixed)
+            for draw_weights_batch in weights
+        )
+        draws = np.concatenate([draws[:0], *draw_strengths])
     ends: dict[str, tuple[Interval | None, Unscored | None]] = {}
-    for name, values, samples in zip(names, drawn.T, compared.sample_counts, strict=True):
+    for name, values, samples in zip(names, draws.T, compared.sample_counts, strict=True):
         if strength[name] is None:
-            why = compared.why_unrated(name) if rates[name] is None else Unscored.UNBOUNDED
-            ends[name] = None, why
+            unrated_reason = (
+                compared.explain_unrated(name) if rates[name] is None else Unscored.UNBOUNDED
+            )
+            ends[name] = None, unrated_reason
         elif np.isnan(values).any():
-            few = samples < FEWEST_SAMPLES
-            ends[name] = None, Unscored.FEW_SAMPLES if few else Unscored.UNBOUNDED
+            has_few_samples = samples < FEWEST_SAMPLES
+            ends[name] = None, Unscored.FEW_SAMPLES if has_few_samples else Unscored.UNBOUNDED
         else:
             ends[name] = percentiles(values, samples)
-    ends |= dict.fromkeys(known, (None, Unscored.ANCHORED))
-    given = {"anchors": known} if known else {}
-    strength = by_rate(strength)
+    ends |= dict.fromkeys(anchor_strengths, (None, Unscored.ANCHORED))
+    anchor_definition = {"anchors": anchor_strengths} if anchor_strengths else {}
+    strength = sort_by_rate(strength)
     return BradleyTerry(
         strength,
         {name: ends[name][0] for name in strength},
         {name: reason for name in strength if (reason := ends[name][1])},
-        compared.definition("bradley_terry", average=None, draws=n_boot, seed=seed, **given),
+        compared.describe(
+            "bradley_terry", average=None, draws=n_boot, seed=seed, **anchor_definition
+        ),
     )
 
 
-def strengths(points: Points, fixed: Floats | None = None) -> Floats:
+def fit_strengths(points: Points, fixed: Floats | None = None) -> Floats:
     """Maximum likelihood strengths of each draw of points; NaN where they are not bounded.
 
     What is not NaN in `fixed` stays as it is.
     """
     systems = points.won.shape[-1]
     won = points.won.reshape(-1, systems, systems)
-    given = np.full(systems, np.nan) if fixed is None else fixed
-    anchored = ~np.isnan(given)
+    anchored_values = np.full(systems, np.nan) if fixed is None else fixed
+    anchored = ~np.isnan(anchored_values)
     beats = (won > 0) | np.eye(systems, dtype=bool) | np.outer(anchored, anchored)
     for _ in range(systems.bit_length()):
         beats = beats @ beats  # directly, or by way of others
@@ -137,30 +158,32 @@ def strengths(points: Points, fixed: Floats | None = None) -> Floats:
         placed = bounded[:, anchored.argmax()]
     else:
         met = np.asarray(points.compared.reshape(won.shape).any(axis=-1))
-        apart = np.asarray((~bounded & met[:, None] & met[:, :, None]).any(axis=(-2, -1)))
-        placed = met & ~apart[:, None]
-    found = np.full(placed.shape, np.nan)
-    for some in np.unique(placed, axis=0):
-        if some.any():
-            draws = np.flatnonzero((placed == some).all(axis=-1))
-            found[np.ix_(draws, some)] = _fitted(won[np.ix_(draws, some, some)], given[some])
-    return found.reshape(points.won.shape[:-1])
+        is_separated = np.asarray((~bounded & met[:, None] & met[:, :, None]).any(axis=(-2, -1)))
+        placed = met & ~is_separated[:, None]
+    result_strengths = np.full(placed.shape, np.nan)
+    for subset in np.unique(placed, axis=0):
+        if subset.any():
+            draws = np.flatnonzero((placed == subset).all(axis=-1))
+            result_strengths[np.ix_(draws, subset)] = _fit_bounded(
+                won[np.ix_(draws, subset, subset)], anchored_values[subset]
+            )
+    return result_strengths.reshape(points.won.shape[:-1])
 
 
-def _fitted(won: Floats, fixed: Floats) -> Floats:
+def _fit_bounded(won: Floats, fixed: Floats) -> Floats:
     """Fits all draws at once, one system after the other (Newman 2023)."""
     free = np.flatnonzero(np.isnan(fixed))
     strength = np.tile(np.exp(np.nan_to_num(fixed)), (len(won), 1))
     lost = won.swapaxes(-2, -1)
     for _ in range(MOST_ROUNDS):
-        before = strength.copy()
+        previous = strength.copy()
         for system in free:
             together = strength[:, system, None] + strength
-            for_it = (won[:, system] * strength / together).sum(axis=-1)
-            strength[:, system] = for_it / (lost[:, system] / together).sum(axis=-1)
+            weighted_wins = (won[:, system] * strength / together).sum(axis=-1)
+            strength[:, system] = weighted_wins / (lost[:, system] / together).sum(axis=-1)
         if len(free) == len(fixed):
             strength /= np.exp(np.log(strength).mean(axis=-1, keepdims=True))
-        if np.allclose(strength, before, rtol=PRECISION, atol=0):
+        if np.allclose(strength, previous, rtol=PRECISION, atol=0):
             return np.where(np.isnan(fixed), np.log(strength), fixed)
     raise ScoreError(
         f"Bradley-Terry strengths do not settle in {MOST_ROUNDS:,} rounds: some systems hardly "
@@ -204,12 +227,14 @@ def relative_gap(values: Mapping[str, float | None]) -> Gap:
         >>> gap.first, gap.second, round(gap.gap, 3)
         ('4o Image Gen', 'Nano Banana', 0.227)
     """
-    known = {system: value for system, value in values.items() if value is not None}
-    if not all(map(math.isfinite, known.values())):
-        raise ScoreError(f"values are {known!r}: expected finite numbers, or null for none")
-    first, second = (*best_first(known), None, None)[:2]
+    rated_values = {system: value for system, value in values.items() if value is not None}
+    if not all(map(math.isfinite, rated_values.values())):
+        raise ScoreError(f"values are {rated_values!r}: expected finite numbers, or null for none")
+    first, second = (*sort_best_first(rated_values), None, None)[:2]
     if first is None or second is None:
         return Gap(first, second, None, Unscored.ONE_SYSTEM)
-    if known[second] <= 0:
+    if rated_values[second] <= 0:
         return Gap(first, second, None, Unscored.ZERO_SECOND)
-    return Gap(first, second, (known[first] - known[second]) / known[second], None)
+    return Gap(
+        first, second, (rated_values[first] - rated_values[second]) / rated_values[second], None
+    )

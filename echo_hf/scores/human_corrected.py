@@ -13,10 +13,23 @@ from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
-from echo_hf.scores.estimate import Method, estimated, mean_known, t_quantile
-from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, divided, read_ratings
+from echo_hf.scores.estimate import Method, compute_t_quantile, estimate_rates, mean_without_nan
+from echo_hf.scores.rating_table import (
+    DEFAULT_RUBRIC,
+    Floats,
+    RatingTable,
+    divide_or_nan,
+    read_ratings,
+)
 from echo_hf.scores.sequential import check_probabilities
-from echo_hf.scores.votes import Points, best_first, named, pairs_of, points_by_sample, verdicts_of
+from echo_hf.scores.votes import (
+    Points,
+    compute_verdicts,
+    count_sample_points,
+    list_pairs,
+    map_names,
+    sort_best_first,
+)
 
 MEAN = "judges' mean"
 # Of what judges leave unexplained of one person's shares, in the system where it is largest:
@@ -61,10 +74,10 @@ class HumanCorrected(SystemValues):
     _label = "win rate by people, estimated on all samples: higher is better"
     _even = 0.5
 
-    def _columns(self) -> Mapping[str, Mapping[str, Any]]:
+    def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
         ends = {**ends_of(self.interval), "standard_error": self.standard_error}
-        beside = {"judges_alone": self.judges_alone, "people_alone": self.people_alone}
-        return {"win_rate": self.win_rate, **ends, **beside, "reason": self.reasons}
+        other_rates = {"judges_alone": self.judges_alone, "people_alone": self.people_alone}
+        return {"win_rate": self.win_rate, **ends, **other_rates, "reason": self.reasons}
 
     def n_for(self, width: float) -> int | None:
         """How many samples people have to rank, those ranked included, for narrow intervals.
@@ -78,15 +91,17 @@ class HumanCorrected(SystemValues):
         Raises:
             ScoreError: The width is not a finite number above 0.
         """
-        found = ranked_needed(width, self.samples, self._spread, self.definition["confidence"])
-        return None if np.isnan(self._spread) else found
+        needed = compute_ranked_needed(
+            width, self.samples, self._spread, self.definition["confidence"]
+        )
+        return None if np.isnan(self._spread) else needed
 
     def as_json(self) -> dict[str, Any]:
         """The result as a dict that JSON can hold."""
         return {name: value for name, value in vars(self).items() if name[0] != "_"}
 
 
-def ranked_needed(
+def compute_ranked_needed(
     width: float, samples: int, spread: float = EXPECTED_SPREAD, confidence: float = LEVEL
 ) -> int:
     """How many samples people have to rank for intervals of ±`width`, with people's own spread."""
@@ -95,7 +110,7 @@ def ranked_needed(
     if samples <= FEWEST_SAMPLES:
         return samples
     counts = np.arange(FEWEST_SAMPLES, samples)
-    half = t_quantile(counts - 1, confidence) * spread * np.sqrt(1 / counts - 1 / samples)
+    half = compute_t_quantile(counts - 1, confidence) * spread * np.sqrt(1 / counts - 1 / samples)
     return int(next(iter(counts[half <= width]), samples))
 
 
@@ -105,7 +120,7 @@ def human_corrected(
     *,
     protocol: str = "corrected",
     method: Method = "regression",
-    rubric: str = RUBRIC,
+    rubric: str = DEFAULT_RUBRIC,
     judges: Sequence[str] | None = None,
     confidence: float = LEVEL,
 ) -> HumanCorrected:
@@ -156,8 +171,8 @@ def human_corrected(
     check_probabilities(confidence=confidence)
     is_read = isinstance(ratings, RatingTable)
     table = ratings if is_read else read_ratings(ratings, rubric=rubric, judges=judges)
-    whole, people = table.of_all, read_human(human)
-    table = whole if whole.judges else table.part
+    complete_table, people = table.by_complete_judges, read_human(human)
+    table = complete_table if complete_table.judges else table.asked_of_all
     systems = [name for name in table.systems if name in people.systems]
     if len(systems) < 2:
         raise ScoreError(
@@ -165,38 +180,41 @@ def human_corrected(
             "expected two systems or more in both"
         )
     rated = table.ratings[:, [table.systems.index(name) for name in systems]]
-    won, of = (one.sum(axis=0) for one in _points(-people.of(systems, table.samples)))
-    said = np.ascontiguousarray(divided(won, of).T)
-    if (count := int((~np.isnan(said)).any(axis=1).sum())) < FEWEST_SAMPLES:
+    won_points, possible_points = (
+        point_sums.sum(axis=0)
+        for point_sums in _count_points(-people.select(systems, table.samples))
+    )
+    human_shares = np.ascontiguousarray(divide_or_nan(won_points, possible_points).T)
+    if (count := int((~np.isnan(human_shares)).any(axis=1).sum())) < FEWEST_SAMPLES:
         raise ScoreError(
-            f"people ranked {count} of {len(said)} rated samples: expected {FEWEST_SAMPLES} or "
+            f"people ranked {count} of {len(human_shares)} rated samples: expected {FEWEST_SAMPLES} or "
             f"more, so rank {FEWEST_SAMPLES - count} more"
         )
-    found = estimated(divided(*_points(rated)), said, method)
-    rate, enough = named(systems, found.rates), ~np.isnan(found.rates)
-    order = best_first(rate)
+    estimate = estimate_rates(divide_or_nan(*_count_points(rated)), human_shares, method)
+    rate, has_rate = map_names(systems, estimate.rates), ~np.isnan(estimate.rates)
+    order = sort_best_first(rate)
     reasons = {name: Unscored.FEW_SAMPLES for name in order if rate[name] is None}
     for name in sorted({*table.systems, *people.systems} - {*systems}):
         reasons[name] = Unscored.NOT_RANKED if name in table.systems else Unscored.NOT_RATED
         order.append(name)
 
-    def by_system(values: Floats) -> dict[str, float | None]:
-        known = named(systems, values)
-        return {name: known.get(name) for name in order}
+    def order_by_system(values: Floats) -> dict[str, float | None]:
+        value_by_system = map_names(systems, values)
+        return {name: value_by_system.get(name) for name in order}
 
-    ends = dict(zip(systems, found.ends(confidence, others=False), strict=True))
-    weighed = table.judges if method == "regression" else (MEAN,)
+    ends = dict(zip(systems, estimate.compute_intervals(confidence, others=False), strict=True))
+    weighted_judges = table.judges if method == "regression" else (MEAN,)
     return HumanCorrected(
-        win_rate=by_system(found.rates),
+        win_rate=order_by_system(estimate.rates),
         interval={name: ends.get(name) for name in order},
-        standard_error=by_system(found.errors(others=False)),
-        judges_alone=by_system(found.shares.mean(axis=(0, 2))),
-        people_alone=by_system(mean_known(said)),
-        beta=dict(zip(weighed, found.beta.tolist(), strict=True)),
-        rho2=found.rho2,
-        effective_n=by_system(found.effective_n),
+        standard_error=order_by_system(estimate.standard_errors(others=False)),
+        judges_alone=order_by_system(estimate.shares.mean(axis=(0, 2))),
+        people_alone=order_by_system(mean_without_nan(human_shares)),
+        beta=dict(zip(weighted_judges, estimate.beta.tolist(), strict=True)),
+        rho2=estimate.rho2,
+        effective_n=order_by_system(estimate.effective_n),
         ranked=count,
-        samples=len(said),
+        samples=len(human_shares),
         reasons=reasons,
         definition={
             "measure": "human_corrected",
@@ -206,14 +224,18 @@ def human_corrected(
             "judges": list(table.judges),
             "raters": list(people.raters),
             "confidence": confidence,
-            "ridge": found.ridge,
+            "ridge": estimate.ridge,
             "ranked_elsewhere": len({*people.samples} - {*table.samples}),
         },
-        _spread=float(np.max(found.spread[enough], initial=-np.inf)) if enough.any() else np.nan,
+        _spread=float(np.max(estimate.spread[has_rate], initial=-np.inf))
+        if has_rate.any()
+        else np.nan,
     )
 
 
-def _points(values: Floats) -> Points:
+def _count_points(values: Floats) -> Points:
     """Of values [who, system, sample], higher is better."""
-    first, second = pairs_of(values.shape[1])
-    return points_by_sample(verdicts_of(values[:, first] - values[:, second]), values.shape[1])
+    first, second = list_pairs(values.shape[1])
+    return count_sample_points(
+        compute_verdicts(values[:, first] - values[:, second]), values.shape[1]
+    )

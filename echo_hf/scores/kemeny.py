@@ -12,8 +12,8 @@ from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.scores.rating_table import Bools, Floats, Integers
 
-MOST_SYSTEMS = 14
-CELLS_AT_ONCE = 2_000_000
+MAX_SYSTEMS = 14
+MAX_CELLS_PER_BATCH = 2_000_000
 
 
 class OptimalOrders(NamedTuple):
@@ -25,35 +25,35 @@ class OptimalOrders(NamedTuple):
     mean_place: Floats
 
 
-def optimal_orders(costs: Floats) -> OptimalOrders:
+def find_optimal_orders(costs: Floats) -> OptimalOrders:
     """Finds the orders of systems that cost least."""
     profiles, systems, _ = costs.shape
-    if systems > MOST_SYSTEMS:
+    if systems > MAX_SYSTEMS:
         raise ScoreError(
-            f"there are {systems} systems to put in order: expected {MOST_SYSTEMS} or fewer, as "
+            f"there are {systems} systems to put in order: expected {MAX_SYSTEMS} or fewer, as "
             "every set of them is looked at: leave some out"
         )
-    batch = max(1, CELLS_AT_ONCE // ((systems + 1) << systems))
-    parts = [_solved(costs[at : at + batch]) for at in range(0, max(profiles, 1), batch)]
+    batch = max(1, MAX_CELLS_PER_BATCH // ((systems + 1) << systems))
+    parts = [_solve_batch(costs[at : at + batch]) for at in range(0, max(profiles, 1), batch)]
     return OptimalOrders(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _solved(costs: Floats) -> OptimalOrders:
+def _solve_batch(costs: Floats) -> OptimalOrders:
     # Which systems each set holds; the complement of a set is as far from the other end.
     systems = np.arange(costs.shape[-1])
     member = np.asarray((np.arange(1 << len(systems))[:, None] >> systems) & 1 == 1)
     # What it costs to put a system behind all those of a set: [profile, set, system].
     behind = np.asarray(member.astype(float) @ costs)
-    least, count = _least(behind, member)
-    rest = np.where(member, 0, behind).sum(axis=-1)
-    first = least + least[:, ::-1] + rest == least[:, -1:]
-    ways = np.where(first, count * count[:, ::-1], 0)
-    places = ways[:, :-1] @ (~member[:-1]).astype(np.int64)
-    order = _first_order(behind, least, first, member)
-    return OptimalOrders(order, least[:, -1], count[:, -1], places / count[:, -1:])
+    least, count = _compute_least_costs(behind, member)
+    split_cost = np.where(member, 0, behind).sum(axis=-1)
+    is_optimal_prefix = least + least[:, ::-1] + split_cost == least[:, -1:]
+    order_counts = np.where(is_optimal_prefix, count * count[:, ::-1], 0)
+    place_sums = order_counts[:, :-1] @ (~member[:-1]).astype(np.int64)
+    order = _pick_first_order(behind, least, is_optimal_prefix, member)
+    return OptimalOrders(order, least[:, -1], count[:, -1], place_sums / count[:, -1:])
 
 
-def _least(behind: Floats, member: Bools) -> tuple[Floats, Integers]:
+def _compute_least_costs(behind: Floats, member: Bools) -> tuple[Floats, Integers]:
     """Least cost of an order of each set alone, and how many orders have it."""
     least = np.zeros(behind.shape[:2])
     count = np.ones(behind.shape[:2], dtype=np.int64)
@@ -61,25 +61,29 @@ def _least(behind: Floats, member: Bools) -> tuple[Floats, Integers]:
     for size in range(1, member.shape[1] + 1):
         sets = np.flatnonzero(sizes == size)
         last = np.nonzero(member[sets])[1].reshape(-1, size)
-        before = sets[:, None] - (1 << last)
-        costs = least[:, before] + behind[:, before, last]
+        without_last = sets[:, None] - (1 << last)
+        costs = least[:, without_last] + behind[:, without_last, last]
         least[:, sets] = costs.min(axis=-1)
         best = costs == least[:, sets, None]
-        count[:, sets] = np.where(best, count[:, before], 0).sum(axis=-1)
+        count[:, sets] = np.where(best, count[:, without_last], 0).sum(axis=-1)
     return least, count
 
 
-def _first_order(behind: Floats, least: Floats, first: Bools, member: Bools) -> Integers:
+def _pick_first_order(
+    behind: Floats, least: Floats, is_optimal_prefix: Bools, member: Bools
+) -> Integers:
     """The best order that takes, at each place, the first system that any of them can take."""
     profiles, _, systems = behind.shape
     row, placed = np.arange(profiles)[:, None], np.zeros((profiles, 1), dtype=np.int64)
     order = np.empty((profiles, systems), dtype=np.int64)
     for place in range(systems):
-        then = placed | 1 << np.arange(systems)
-        step = least[row, then] == least[row, placed] + behind[row[:, 0], placed[:, 0]]
-        fits = ~member[placed[:, 0]] & first[row, then] & step
+        next_sets = placed | 1 << np.arange(systems)
+        is_optimal_step = (
+            least[row, next_sets] == least[row, placed] + behind[row[:, 0], placed[:, 0]]
+        )
+        fits = ~member[placed[:, 0]] & is_optimal_prefix[row, next_sets] & is_optimal_step
         order[:, place] = fits.argmax(axis=-1)
-        placed = np.take_along_axis(then, order[:, place, None], axis=-1)
+        placed = np.take_along_axis(next_sets, order[:, place, None], axis=-1)
     return order
 
 
@@ -124,14 +128,16 @@ def kemeny_consensus(rankings: Sequence[Ranking]) -> Consensus:
         >>> kemeny_consensus([[["b", "a"]]]).mean_rank
         {'a': 1.5, 'b': 1.5}
     """
-    places = [_places(ranking) for ranking in rankings]
-    names = sorted({name for one in places for name in one})
-    ranks = np.array([[one.get(name, np.nan) for name in names] for one in places])
+    places = [_parse_places(ranking) for ranking in rankings]
+    names = sorted({name for ranking_places in places for name in ranking_places})
+    ranks = np.array(
+        [[ranking_places.get(name, np.nan) for name in names] for ranking_places in places]
+    )
     ranks = ranks.reshape(len(places), len(names))
-    return consensus_of(names, optimal_orders(pair_costs(ranks)[None]))
+    return make_consensus(names, find_optimal_orders(compute_pair_costs(ranks)[None]))
 
 
-def consensus_of(names: Sequence[str], orders: OptimalOrders) -> Consensus:
+def make_consensus(names: Sequence[str], orders: OptimalOrders) -> Consensus:
     """The consensus of a single profile, by name."""
     return Consensus(
         tuple(names[at] for at in orders.order[0]),
@@ -141,27 +147,27 @@ def consensus_of(names: Sequence[str], orders: OptimalOrders) -> Consensus:
     )
 
 
-def pair_costs(ranks: Floats) -> Floats:
+def compute_pair_costs(ranks: Floats) -> Floats:
     """What it costs to put one system before another."""
-    one, other = ranks[..., :, None], ranks[..., None, :]
-    return np.asarray(((one > other) + (one == other) / 2).sum(axis=-3))
+    first, second = ranks[..., :, None], ranks[..., None, :]
+    return np.asarray(((first > second) + (first == second) / 2).sum(axis=-3))
 
 
-def sample_consensus(ranks: Floats) -> Floats:
+def find_sample_consensus(ranks: Floats) -> Floats:
     """The consensus of people on each sample alone."""
     ranked = ~np.isnan(ranks).all(axis=0)
     places = np.full(ranked.shape, np.nan)
     # Samples on which the same systems are ranked are solved together.
-    sets, of_sample = np.unique(ranked.T, axis=0, return_inverse=True)
+    sets, set_of_sample = np.unique(ranked.T, axis=0, return_inverse=True)
     for number, systems in enumerate(sets):
-        samples = np.flatnonzero(of_sample.reshape(-1) == number)
-        some = ranks[:, systems][:, :, samples]
-        orders = optimal_orders(pair_costs(np.moveaxis(some, -1, 0)))
+        samples = np.flatnonzero(set_of_sample.reshape(-1) == number)
+        subset_ranks = ranks[:, systems][:, :, samples]
+        orders = find_optimal_orders(compute_pair_costs(np.moveaxis(subset_ranks, -1, 0)))
         places[np.ix_(systems, samples)] = orders.mean_place.T
     return places
 
 
-def _places(ranking: Ranking) -> dict[str, int]:
+def _parse_places(ranking: Ranking) -> dict[str, int]:
     if isinstance(ranking, str) or not isinstance(ranking, Sequence):
         raise ScoreError(f"a ranking is {ranking!r}: expected a list of names")
     places: dict[str, int] = {}

@@ -119,44 +119,46 @@ def non_inferiority(
         >>> found.verdict, round(found.difference, 4), round(found.interval[0], 4)
         ('non_inferior', 0.0083, -0.0213)
     """
-    limits = _limits(margin, confidence)
+    limits = _check_limits(margin, confidence)
     if margin >= WIDEST:
         raise ScoreError(f"margin is {margin!r}: expected less than 0.5, such as 0.05")
-    compared = votes.compare(ratings, outputs, **choices)
-    table = compared.table
+    compared = votes.count_judge_votes(ratings, outputs, **choices)
+    table = compared.voted_table
     for name in (base, new):
         if name not in table.systems:
             raise ScoreError(unknown("system", name, table.systems))
     if base == new:
         raise ScoreError(f"base and new are both {base!r}: expected two systems")
     old, other = table.systems.index(base), table.systems.index(new)
-    first, second = votes.pairs_of(len(table.systems))
+    first, second = votes.list_pairs(len(table.systems))
     pair = (first == min(old, other)) & (second == max(old, other))
-    said = compared.verdicts[pair][0] * (1 if old > other else -1)
+    verdicts = compared.verdicts[pair][0] * (1 if old > other else -1)
     is_rated: Flags = ~np.isnan(table.ratings)
     rated: Flags = np.any(is_rated, axis=0)[[old, other]]
-    has_image, asked = rated, rated
-    both_rated = int((rated.all(axis=0) & ~np.isnan(said)).sum())
+    has_image, was_asked = rated, rated
+    both_rated = int((rated.all(axis=0) & ~np.isnan(verdicts)).sum())
     if outputs is not None:
-        has_image, asked = _of_outputs(outputs, (base, new), table.samples)
-        said = np.where(has_image[0] == has_image[1], said, np.where(has_image[1], 1.0, -1.0))
-        said[~has_image.any(axis=0)] = np.nan
-    counts = _counts(said, *has_image)
+        has_image, was_asked = _read_outcomes(outputs, (base, new), table.samples)
+        verdicts = np.where(
+            has_image[0] == has_image[1], verdicts, np.where(has_image[1], 1.0, -1.0)
+        )
+        verdicts[~has_image.any(axis=0)] = np.nan
+    counts = _count_outcomes(verdicts, *has_image)
     n, wins, _, losses, *_ = counts
     interval: Interval | None = None
     reason: Unscored | None = Unscored.FEW_SAMPLES
     spreads = WIDEST, WIDEST
     if n >= FEWEST_SAMPLES:
         interval, reason = score_interval(wins, losses, n, confidence), None
-        at_margin = _score(wins, losses, n, -2 * margin)[1]
+        at_margin = _compute_score(wins, losses, n, -2 * margin)[1]
         spreads = math.sqrt(at_margin) / 2, math.sqrt((wins + losses) / n) / 2
-    verdict = _verdict(interval, margin)
-    needed = _needed(verdict, n, FEWEST_SAMPLES, limits, spreads)
-    coverage = _share(both_rated, int(asked.any(axis=0).sum()))
+    verdict = _decide(interval, margin)
+    needed = _estimate_needed(verdict, n, FEWEST_SAMPLES, limits, spreads)
+    coverage = _divide_or_none(both_rated, int(was_asked.any(axis=0).sum()))
     if _is_open(verdict, coverage):
         verdict, needed, reason = "undecided", None, Unscored.LOW_COVERAGE
-    own = {"base": base, "new": new, **limits, "interval": "score of paired shares"}
-    definition = compared.definition("non_inferiority", **own)
+    parameters = {"base": base, "new": new, **limits, "interval": "score of paired shares"}
+    definition = compared.describe("non_inferiority", **parameters)
     difference = (wins - losses) / n / 2 if n else None
     return NonInferiority(
         verdict, difference, interval, margin, *counts, coverage, needed, reason, definition
@@ -179,26 +181,31 @@ def paired_non_inferiority(
     """
     from scipy.stats import bootstrap
 
-    limits = _limits(margin, confidence)
-    one, other = (np.array(values, np.float64) for values in (base, new))
-    apart = other - one if higher_is_better else one - other
-    counts = _counts(apart, ~np.isnan(one), ~np.isnan(other))
-    apart = np.sort(apart[~np.isnan(apart)])  # the draws depend on no order
-    n, least, ends = len(apart), FEWEST_SAMPLES, None
+    limits = _check_limits(margin, confidence)
+    base_values, new_values = (np.array(values, np.float64) for values in (base, new))
+    differences = new_values - base_values if higher_is_better else base_values - new_values
+    counts = _count_outcomes(differences, ~np.isnan(base_values), ~np.isnan(new_values))
+    differences = np.sort(differences[~np.isnan(differences)])  # the draws depend on no order
+    n, least, ends = len(differences), FEWEST_SAMPLES, None
     reason: Unscored | None = Unscored.FEW_SAMPLES
-    difference = float(apart.mean()) if n else None
-    if n >= FEWEST_SAMPLES and np.ptp(apart) > SAME * (1 + np.abs(apart).max()):
+    difference = float(differences.mean()) if n else None
+    if n >= FEWEST_SAMPLES and np.ptp(differences) > SAME * (1 + np.abs(differences).max()):
         level, rng = 1 - 2 * widened(1 - confidence, n), np.random.default_rng(0)
-        given = {"confidence_level": level, "n_resamples": DRAWS, "batch": AT_ONCE, "rng": rng}
-        low, high = bootstrap((apart,), np.mean, **given).confidence_interval
+        bootstrap_options = {
+            "confidence_level": level,
+            "n_resamples": DRAWS,
+            "batch": AT_ONCE,
+            "rng": rng,
+        }
+        low, high = bootstrap((differences,), np.mean, **bootstrap_options).confidence_interval
         ends, reason = (float(low), float(high)), None
     elif difference is not None and n >= FEWEST_SAMPLES:
         least, reason = math.ceil(math.log(1 - confidence) / math.log(1 - RARE)), Unscored.NO_SPREAD
         ends = (difference, difference) if n >= least else None
-    verdict = _verdict(ends, margin)
-    spread = float(apart.std(ddof=1)) if n > 1 else math.nan
-    needed = _needed(verdict, n, least, limits, (spread, spread))
-    coverage = _share(n, len(one))
+    verdict = _decide(ends, margin)
+    spread = float(differences.std(ddof=1)) if n > 1 else math.nan
+    needed = _estimate_needed(verdict, n, least, limits, (spread, spread))
+    coverage = _divide_or_none(n, len(base_values))
     if _is_open(verdict, coverage):
         verdict, needed, reason = "undecided", None, Unscored.LOW_COVERAGE
     definition = {
@@ -213,7 +220,7 @@ def paired_non_inferiority(
     )
 
 
-def _of_outputs(
+def _read_outcomes(
     outputs: Any, systems: Sequence[str], samples: Sequence[str]
 ) -> tuple[Flags, Flags]:
     """Of each system and sample whether there is an image, and whether one was asked for.
@@ -221,21 +228,21 @@ def _of_outputs(
     Nothing was asked for that neither system takes.
     """
     rows = read_outputs(outputs)
-    known = (pa.array(names, pa.string()) for names in (systems, samples))
+    known_names = (pa.array(names, pa.string()) for names in (systems, samples))
     places = (
         pc.index_in(rows[column], names).fill_null(-1).to_numpy()
-        for column, names in zip(("system", "sample_id"), known, strict=True)
+        for column, names in zip(("system", "sample_id"), known_names, strict=True)
     )
     system, sample = places
-    there = (system >= 0) & (sample >= 0)
-    cells, outcomes = (system[there], sample[there]), rows["outcome"].to_numpy()[there]
-    has_image, asked = (np.zeros((len(systems), len(samples)), dtype=bool) for _ in range(2))
+    is_known = (system >= 0) & (sample >= 0)
+    cells, outcomes = (system[is_known], sample[is_known]), rows["outcome"].to_numpy()[is_known]
+    has_image, was_asked = (np.zeros((len(systems), len(samples)), dtype=bool) for _ in range(2))
     has_image[cells] = outcomes == Outcome.OK.value
-    asked[cells] = outcomes != Outcome.UNSUPPORTED.value
-    return has_image, asked
+    was_asked[cells] = outcomes != Outcome.UNSUPPORTED.value
+    return has_image, was_asked
 
 
-def _share(part: int, whole: int) -> float | None:
+def _divide_or_none(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
@@ -244,9 +251,11 @@ def _is_open(verdict: Verdict, coverage: float | None) -> bool:
     return verdict != "worse" and coverage is not None and coverage < FEWEST_RATED
 
 
-def _counts(apart: Floats, base: Flags, new: Flags) -> tuple[int, int, int, int, int, int]:
+def _count_outcomes(
+    differences: Floats, base: Flags, new: Flags
+) -> tuple[int, int, int, int, int, int]:
     """Samples compared, wins, ties, losses, and those of each system."""
-    wins, ties, losses = (int((np.sign(apart) == sign).sum()) for sign in (1, 0, -1))
+    wins, ties, losses = (int((np.sign(differences) == sign).sum()) for sign in (1, 0, -1))
     return wins + ties + losses, wins, ties, losses, int(base.sum()), int(new.sum())
 
 
@@ -255,29 +264,33 @@ def score_interval(wins: int, losses: int, n: int, confidence: float) -> Interva
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
-    def end(quantile: float, side: float) -> float:
-        def beyond(difference: float) -> float:
-            return _score(wins, losses, n, difference)[0] - quantile
+    def find_end(quantile: float, side: float) -> float:
+        def score_beyond(difference: float) -> float:
+            return _compute_score(wins, losses, n, difference)[0] - quantile
 
-        if beyond(side * EDGE) * beyond(-side * EDGE) > 0:  # no difference is too far to that side
+        if (
+            score_beyond(side * EDGE) * score_beyond(-side * EDGE) > 0
+        ):  # no difference is too far to that side
             return side / 2
-        return float(brentq(beyond, -EDGE, EDGE, xtol=1e-12)) / 2
+        return float(brentq(score_beyond, -EDGE, EDGE, xtol=1e-12)) / 2
 
     quantile = float(ndtri(confidence))
-    return end(quantile, -1.0), end(-quantile, 1.0)
+    return find_end(quantile, -1.0), find_end(-quantile, 1.0)
 
 
-def _score(wins: int, losses: int, n: int, difference: float) -> tuple[float, float]:
+def _compute_score(wins: int, losses: int, n: int, difference: float) -> tuple[float, float]:
     """By how many standard errors shares differ from a difference, and the variance under it."""
-    whole = (2 * n - wins + losses) * difference - wins - losses
-    apart = difference * (1 - difference)
+    linear_term = (2 * n - wins + losses) * difference - wins - losses
+    product = difference * (1 - difference)
     # The likeliest share of losses under that difference.
-    share = (math.sqrt(max(whole * whole + 8 * n * losses * apart, 0.0)) - whole) / (4 * n)
-    variance = max(2 * share + apart, 1e-300)
+    share = (
+        math.sqrt(max(linear_term * linear_term + 8 * n * losses * product, 0.0)) - linear_term
+    ) / (4 * n)
+    variance = max(2 * share + product, 1e-300)
     return (wins - losses - n * difference) / math.sqrt(n * variance), variance
 
 
-def _limits(margin: float, confidence: float) -> dict[str, float]:
+def _check_limits(margin: float, confidence: float) -> dict[str, float]:
     if not 1e-100 < margin < math.inf:  # the square of what is smaller is 0
         raise ScoreError(f"margin is {margin!r}: expected a number above 0, such as 0.05")
     if not 0.5 < confidence < 1:
@@ -285,13 +298,13 @@ def _limits(margin: float, confidence: float) -> dict[str, float]:
     return {"margin": margin, "confidence": confidence, "power": POWER}
 
 
-def _verdict(interval: Interval | None, margin: float) -> Verdict:
+def _decide(interval: Interval | None, margin: float) -> Verdict:
     if interval and interval[0] > -margin:
         return "non_inferior"
     return "worse" if interval and interval[1] < -margin else "undecided"
 
 
-def _needed(
+def _estimate_needed(
     verdict: Verdict, n: int, least: int, limits: Mapping[str, float], spreads: tuple[float, float]
 ) -> int | None:
     """More samples for the power, from the spread of one: at the margin, and at no difference."""
@@ -299,5 +312,7 @@ def _needed(
 
     if verdict != "undecided" or math.isnan(sum(spreads)):
         return None
-    apart = float(ndtri(limits["confidence"]) * spreads[0] + ndtri(limits["power"]) * spreads[1])
-    return max(math.ceil((apart / limits["margin"]) ** 2), least, n) - n
+    detectable = float(
+        ndtri(limits["confidence"]) * spreads[0] + ndtri(limits["power"]) * spreads[1]
+    )
+    return max(math.ceil((detectable / limits["margin"]) ** 2), least, n) - n

@@ -14,9 +14,21 @@ from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
-from echo_hf.scores.ranks import Draws, Mean, means, ratios
-from echo_hf.scores.rating_table import RUBRIC, Floats, divided, named_key, read_columns
-from echo_hf.scores.votes import TIE_WIDTH, compare, pairs_of, points_of, rates_of
+from echo_hf.scores.ranks import BootstrapOptions, Mean, compute_means, compute_ratios
+from echo_hf.scores.rating_table import (
+    DEFAULT_RUBRIC,
+    Floats,
+    divide_or_nan,
+    format_key,
+    read_columns,
+)
+from echo_hf.scores.votes import (
+    TIE_WIDTH,
+    compute_rates,
+    count_judge_votes,
+    count_points,
+    list_pairs,
+)
 from echo_hf.tables import COMPARISONS
 
 PAIR = ["sample_id", "system_a", "system_b"]
@@ -117,7 +129,7 @@ def pairwise_agreement(
     *,
     n_boot: int = 1000,
     seed: int = 0,
-    rubric: str = RUBRIC,
+    rubric: str = DEFAULT_RUBRIC,
 ) -> PairwiseAgreement:
     """Compares what judges say of two outputs side by side with their ratings of each alone.
 
@@ -150,22 +162,31 @@ def pairwise_agreement(
         (1.0, 0.0)
     """
     rows = _read(comparisons)
-    draws, judges = Draws(n_boot, seed=seed), dict[str, JudgeAgreement]()
-    both = rows.dropna(subset=ORDERS)
-    both = both.assign(true=both["ab"].where(both["ab"] == both["ba"], 0.0), rated=np.nan)
+    draws, judges = BootstrapOptions(n_boot, seed=seed), dict[str, JudgeAgreement]()
+    in_both_orders = rows.dropna(subset=ORDERS)
+    in_both_orders = in_both_orders.assign(
+        true=in_both_orders["ab"].where(in_both_orders["ab"] == in_both_orders["ba"], 0.0),
+        rated=np.nan,
+    )
     if ratings is not None:
-        both = both.drop(columns="rated").merge(_by_ratings(ratings, rubric), "left")
-    ways = both.dropna(subset="rated")
-    for judge, asked in rows.groupby("judge"):
-        own, told = (some[some["judge"] == judge] for some in (both, ways))
-        unrated = Unscored.NO_VERDICTS if own.empty else Unscored.NOT_RATED
-        follows = (own["ab"] == -own["ba"]) & (own["ab"] != 0)
-        consistent = own["ab"] == own["ba"]
+        in_both_orders = in_both_orders.drop(columns="rated").merge(
+            _read_rated_verdicts(ratings, rubric), "left"
+        )
+    ways = in_both_orders.dropna(subset="rated")
+    for judge, judge_rows in rows.groupby("judge"):
+        own_pairs, own_compared = (
+            frame[frame["judge"] == judge] for frame in (in_both_orders, ways)
+        )
+        unrated = Unscored.NO_VERDICTS if own_pairs.empty else Unscored.NOT_RATED
+        follows = (own_pairs["ab"] == -own_pairs["ba"]) & (own_pairs["ab"] != 0)
+        consistent = own_pairs["ab"] == own_pairs["ba"]
         judges[str(judge)] = JudgeAgreement(
-            pairs=len(asked),
-            follows_position=_share(own, follows, Unscored.NO_VERDICTS, draws),
-            consistent=_share(own, consistent, Unscored.NO_VERDICTS, draws),
-            agreement=_share(told, told["true"] == told["rated"], unrated, draws),
+            pairs=len(judge_rows),
+            follows_position=_compute_share(own_pairs, follows, Unscored.NO_VERDICTS, draws),
+            consistent=_compute_share(own_pairs, consistent, Unscored.NO_VERDICTS, draws),
+            agreement=_compute_share(
+                own_compared, own_compared["true"] == own_compared["rated"], unrated, draws
+            ),
         )
     definition = {
         "measure": "pairwise_agreement",
@@ -175,56 +196,64 @@ def pairwise_agreement(
         "n_boot": n_boot,
         "seed": seed,
     }
-    sides = None if ways.empty else _sides(ways, human, draws)
+    sides = None if ways.empty else _compare_ways(ways, human, draws)
     return PairwiseAgreement(judges, definition, sides)
 
 
-def _sides(ways: pd.DataFrame, human: Any, draws: Draws) -> SideBySide:
-    cast = np.sign(ways.groupby(PAIR)[["rated", "true"]].sum()).reset_index()
-    samples, at_sample = np.unique(cast["sample_id"], return_inverse=True)
-    systems, at_system = np.unique(cast[PAIR[1:]], return_inverse=True)
-    first, second = pairs_of(len(systems))
+def _compare_ways(ways: pd.DataFrame, human: Any, draws: BootstrapOptions) -> SideBySide:
+    votes = np.sign(ways.groupby(PAIR)[["rated", "true"]].sum()).reset_index()
+    samples, at_sample = np.unique(votes["sample_id"], return_inverse=True)
+    systems, at_system = np.unique(votes[PAIR[1:]], return_inverse=True)
+    first, second = list_pairs(len(systems))
     at_pair = np.zeros((len(systems), len(systems)), dtype=int)
     at_pair[first, second] = np.arange(len(first))
-    one, other = at_system.reshape(-1, 2).T
-    said = np.full((2, len(first), len(samples)), np.nan)
-    said[:, at_pair[one, other], at_sample] = cast[["rated", "true"]].to_numpy().T
-    people = np.full(said.shape[1:], np.nan)
+    first_system, second_system = at_system.reshape(-1, 2).T
+    way_verdicts = np.full((2, len(first), len(samples)), np.nan)
+    way_verdicts[:, at_pair[first_system, second_system], at_sample] = (
+        votes[["rated", "true"]].to_numpy().T
+    )
+    people = np.full(way_verdicts.shape[1:], np.nan)
     if human is not None:
-        ranks = read_human(human).of(systems.tolist(), samples.tolist())
+        ranks = read_human(human).select(systems.tolist(), samples.tolist())
         gaps = np.sign(ranks[:, second] - ranks[:, first])
-        there = ~np.isnan(gaps).all(axis=0) & ~np.isnan(said[0])
-        people = np.where(there, np.sign(np.nansum(gaps, axis=0)), np.nan)
-    alike = _spearman(said, len(systems))
+        is_ranked = ~np.isnan(gaps).all(axis=0) & ~np.isnan(way_verdicts[0])
+        people = np.where(is_ranked, np.sign(np.nansum(gaps, axis=0)), np.nan)
+    correlation = _correlate_rates(way_verdicts, len(systems))
     if np.isnan(people).all():
-        nothing = Mean(None, None, 0, Unscored.NOT_RANKED)
-        return SideBySide(len(cast), alike, {}, nothing, None)
-    beside = np.where(np.isnan(people), np.nan, said)
-    pointwise, pairwise = taus = [_taus(way, people) for way in beside]
-    *near, difference = means(np.array([*taus, pairwise - pointwise]), draws)
+        no_difference = Mean(None, None, 0, Unscored.NOT_RANKED)
+        return SideBySide(len(votes), correlation, {}, no_difference, None)
+    with_people_verdicts = np.where(np.isnan(people), np.nan, way_verdicts)
+    pointwise, pairwise = taus = [_compute_taus(way, people) for way in with_people_verdicts]
+    *mean_taus, difference = compute_means(np.array([*taus, pairwise - pointwise]), draws)
     low, high = difference.interval or (0.0, 0.0)
     with_people = {
-        name: WithPeople(_spearman((way, people), len(systems)), tau)
-        for name, way, tau in zip(WAYS, beside, near, strict=True)
+        name: WithPeople(_correlate_rates((way, people), len(systems)), tau)
+        for name, way, tau in zip(WAYS, with_people_verdicts, mean_taus, strict=True)
     }
     nearer = WAYS[low > 0] if low > 0 or high < 0 else None
-    return SideBySide(len(cast), alike, with_people, difference, nearer)
+    return SideBySide(len(votes), correlation, with_people, difference, nearer)
 
 
-def _taus(way: Floats, people: Floats) -> Floats:
+def _compute_taus(way: Floats, people: Floats) -> Floats:
     """Tau-b of each sample, from verdicts on its pairs."""
-    agreed, own, theirs = (np.nansum(one, axis=0) for one in (way * people, way**2, people**2))
-    return np.where(theirs > 0, np.nan_to_num(divided(agreed, np.sqrt(own * theirs))), np.nan)
+    agreement_sums, own_sums, people_sums = (
+        np.nansum(products, axis=0) for products in (way * people, way**2, people**2)
+    )
+    return np.where(
+        people_sums > 0,
+        np.nan_to_num(divide_or_nan(agreement_sums, np.sqrt(own_sums * people_sums))),
+        np.nan,
+    )
 
 
-def _spearman(both: Iterable[Floats], systems: int) -> float | None:
+def _correlate_rates(way_verdicts: Iterable[Floats], systems: int) -> float | None:
     """Correlates the win rates that follow from two ways of judging the same pairs."""
     from scipy.stats import spearmanr
 
-    rates = (rates_of(points_of(way, systems), "opponents") for way in both)
-    one, other = (np.round(rate[~np.isnan(rate)], ROUNDED) for rate in rates)
-    flat = not np.ptp(one) or not np.ptp(other)
-    return None if flat else float(spearmanr(one, other).statistic)
+    rates = (compute_rates(count_points(way, systems), "opponents") for way in way_verdicts)
+    first_rates, second_rates = (np.round(rate[~np.isnan(rate)], ROUNDED) for rate in rates)
+    is_constant = not np.ptp(first_rates) or not np.ptp(second_rates)
+    return None if is_constant else float(spearmanr(first_rates, second_rates).statistic)
 
 
 def _read(comparisons: Any) -> pd.DataFrame:
@@ -239,31 +268,33 @@ def _read(comparisons: Any) -> pd.DataFrame:
         "one row a key": rows.duplicated([*key, "order"]),
     }.items():
         for row in rows[wrong].head(1).to_dict("records"):
-            about = named_key(row, (*COMPARISONS.key, "winner"))
-            raise ScoreError(f"comparisons: {about}: expected {expected}")
+            key_text = format_key(row, (*COMPARISONS.key, "winner"))
+            raise ScoreError(f"comparisons: {key_text}: expected {expected}")
     rows["said"] = rows["winner"].map(SIGNS)
     wide = rows.pivot(index=key, columns="order", values="said").reindex(columns=ORDERS)
     return wide.astype(float).reset_index()
 
 
-def _by_ratings(ratings: Any, rubric: str) -> pd.DataFrame:
+def _read_rated_verdicts(ratings: Any, rubric: str) -> pd.DataFrame:
     """What each judge's ratings say of each pair."""
-    compared = compare(ratings, rubric=rubric)
-    table, systems = compared.table, np.array(compared.table.systems, dtype=object)
-    judge, pair, sample = np.nonzero(~np.isnan(compared.said))
-    first, second = (systems[at][pair] for at in pairs_of(len(systems)))
-    judges, samples = (np.array(one, dtype=object) for one in (table.judges, table.samples))
+    compared = count_judge_votes(ratings, rubric=rubric)
+    table, systems = compared.voted_table, np.array(compared.voted_table.systems, dtype=object)
+    judge, pair, sample = np.nonzero(~np.isnan(compared.judge_verdicts))
+    first, second = (systems[position][pair] for position in list_pairs(len(systems)))
+    judges, samples = (np.array(names, dtype=object) for names in (table.judges, table.samples))
     pairs = dict(zip(PAIR, (samples[sample], first, second), strict=True))
-    rated = compared.said[judge, pair, sample]
+    rated = compared.judge_verdicts[judge, pair, sample]
     return pd.DataFrame({**pairs, "judge": judges[judge], "rated": rated})
 
 
-def _share(cases: pd.DataFrame, are_so: pd.Series[bool], missing: Unscored, draws: Draws) -> Share:
+def _compute_share(
+    cases: pd.DataFrame, is_case: pd.Series[bool], missing: Unscored, draws: BootstrapOptions
+) -> Share:
     """How many of some pairs are so."""
     if cases.empty:
         return Share(None, None, 0, missing)
-    _, at = np.unique(cases["sample_id"], return_inverse=True)
-    parts = (np.bincount(at, are_so), np.bincount(at))
-    part, whole = (one[None].astype(np.float64) for one in parts)
-    (found,) = ratios(part, whole, draws)
-    return Share(found.value, found.interval, len(cases), found.reason)
+    _, sample_position = np.unique(cases["sample_id"], return_inverse=True)
+    parts = (np.bincount(sample_position, is_case), np.bincount(sample_position))
+    part, whole = (counts[None].astype(np.float64) for counts in parts)
+    (ratio,) = compute_ratios(part, whole, draws)
+    return Share(ratio.value, ratio.interval, len(cases), ratio.reason)

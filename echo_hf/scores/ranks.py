@@ -13,31 +13,31 @@ from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.rating_table import Floats, divided
-from echo_hf.scores.tiers import holm, sign_flip_test
-from echo_hf.scores.votes import number, pairs_of
+from echo_hf.scores.rating_table import Floats, divide_or_nan
+from echo_hf.scores.tiers import adjust_holm, sign_flip_test
+from echo_hf.scores.votes import list_pairs, none_for_nan
 
 STARS = {0.001: "***", 0.01: "**", 0.05: "*"}
 
 
-def mid_ranks(values: Floats) -> Floats:
+def compute_mid_ranks(values: Floats) -> Floats:
     """Places along the last axis, 1 for the smallest value; ties share the mean of theirs."""
-    one, other = values[..., :, None], values[..., None, :]
-    below, equal = (one > other).sum(axis=-1), (one == other).sum(axis=-1)
+    first, second = values[..., :, None], values[..., None, :]
+    below, equal = (first > second).sum(axis=-1), (first == second).sum(axis=-1)
     return np.asarray(np.where(np.isnan(values), np.nan, below + (equal + 1) / 2))
 
 
-def block_array(values: ArrayLike, systems: Sequence[str] | None = None) -> Floats:
+def as_block_array(values: ArrayLike, systems: Sequence[str] | None = None) -> Floats:
     """Values in blocks, as an array that is one."""
-    given = np.asarray(values, dtype=float)
-    columns = given.shape[1] if given.ndim == 2 else 0
+    array = np.asarray(values, dtype=float)
+    columns = array.shape[1] if array.ndim == 2 else 0
     if columns < 2 or (systems is not None and columns != len(systems)):
-        named = "two or more systems" if systems is None else f"{list(systems)!r}"
+        expected_systems = "two or more systems" if systems is None else f"{list(systems)!r}"
         raise ScoreError(
-            f"values have the shape {given.shape!r}: expected a row for each block, and in it a "
-            f"number for each of {named}"
+            f"values have the shape {array.shape!r}: expected a row for each block, and in it a "
+            f"number for each of {expected_systems}"
         )
-    return given
+    return array
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,9 +83,9 @@ def friedman(values: ArrayLike) -> Friedman:
     """
     from scipy.special import chdtrc
 
-    given = block_array(values)
-    complete = given[~np.isnan(given).any(axis=1)]
-    w, degrees = number(float(concordance(complete))), given.shape[1] - 1
+    array = as_block_array(values)
+    complete = array[~np.isnan(array).any(axis=1)]
+    w, degrees = none_for_nan(float(compute_concordance(complete))), array.shape[1] - 1
     statistic = None if w is None else len(complete) * degrees * w
     return Friedman(
         statistic,
@@ -93,7 +93,7 @@ def friedman(values: ArrayLike) -> Friedman:
         None if statistic is None else float(chdtrc(degrees, statistic)),
         w,
         len(complete),
-        len(given) - len(complete),
+        len(array) - len(complete),
         Unscored.NO_ORDER if w is None else None,
     )
 
@@ -114,27 +114,27 @@ def kendalls_w(values: ArrayLike) -> float | None:
         >>> kendalls_w([[1, 2, 3], [1, 2, 3]]), kendalls_w([[1, 2, 3], [3, 2, 1]])
         (1.0, 0.0)
     """
-    return number(float(concordances(block_array(values)[:, :, None])[0]))
+    return none_for_nan(float(compute_concordances(as_block_array(values)[:, :, None])[0]))
 
 
-def concordances(ranks: Floats) -> Floats:
+def compute_concordances(ranks: Floats) -> Floats:
     """Kendall's W of the people who ranked every system of a sample, for each sample."""
-    found = np.full(ranks.shape[-1], np.nan)
+    coefficients = np.full(ranks.shape[-1], np.nan)
     for at, people in enumerate(np.asarray(~np.isnan(ranks).any(axis=1)).T):
         if people.sum() > 1:
-            found[at] = concordance(ranks[people, :, at])
-    return found
+            coefficients[at] = compute_concordance(ranks[people, :, at])
+    return coefficients
 
 
-def concordance(values: Floats) -> Floats:
+def compute_concordance(values: Floats) -> Floats:
     """Kendall's W of complete blocks."""
-    ranks = mid_ranks(values)
+    ranks = compute_mid_ranks(values)
     blocks, systems = ranks.shape
     spread = ((ranks.sum(axis=0) - blocks * (systems + 1) / 2) ** 2).sum()
     tied = (values[:, :, None] == values[:, None, :]).sum(axis=-1)
     # Over the systems, t**2 - 1 adds up to t**3 - t for each group of t tied ones.
-    most = blocks * (blocks * (systems**3 - systems) - (tied**2 - 1).sum())
-    return divided(12 * spread, most)
+    largest_sum = blocks * (blocks * (systems**3 - systems) - (tied**2 - 1).sum())
+    return divide_or_nan(12 * spread, largest_sum)
 
 
 @dataclass(frozen=True, repr=False)
@@ -180,17 +180,19 @@ def dunn(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
         >>> test.better, round(test.z, 4), round(test.p_value, 4), test.stars
         ('a', 1.964, 0.0495, '*')
     """
-    given = block_array(values, systems)
-    ranks = mid_ranks(given.reshape(1, -1)).reshape(given.shape) if given.size else given
-    counts = (~np.isnan(given)).sum(axis=0)
+    array = as_block_array(values, systems)
+    ranks = compute_mid_ranks(array.reshape(1, -1)).reshape(array.shape) if array.size else array
+    counts = (~np.isnan(array)).sum(axis=0)
     total = int(counts.sum())
-    sizes = np.unique(given[~np.isnan(given)], return_counts=True)[1].astype(float)
-    ties = float(divided((sizes**3 - sizes).sum(), 12 * (total - 1)))
+    sizes = np.unique(array[~np.isnan(array)], return_counts=True)[1].astype(float)
+    ties = float(divide_or_nan((sizes**3 - sizes).sum(), 12 * (total - 1)))
     variance = total * (total + 1) / 12 - np.nan_to_num(ties)
-    means = divided(np.nansum(ranks, axis=0), counts)
-    first, second = pairs_of(len(systems))
-    errors = np.sqrt(variance * (divided(1, counts[first]) + divided(1, counts[second])))
-    return _tests(systems, means, errors)
+    means = divide_or_nan(np.nansum(ranks, axis=0), counts)
+    first, second = list_pairs(len(systems))
+    errors = np.sqrt(
+        variance * (divide_or_nan(1, counts[first]) + divide_or_nan(1, counts[second]))
+    )
+    return _test_pairs(systems, means, errors)
 
 
 def siegel_castellan(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
@@ -212,36 +214,40 @@ def siegel_castellan(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTes
         >>> test.better, test.worse, test.z, round(test.bonferroni, 6)
         ('a', 'c', 4.0, 0.00019)
     """
-    given = block_array(values, systems)
-    ranks = mid_ranks(given[~np.isnan(given).any(axis=1)])
+    array = as_block_array(values, systems)
+    ranks = compute_mid_ranks(array[~np.isnan(array).any(axis=1)])
     blocks, count = ranks.shape
-    error = float(np.sqrt(divided(count * (count + 1), 6 * blocks)))
-    means = divided(ranks.sum(axis=0), blocks)
-    return _tests(systems, means, np.full(count * (count - 1) // 2, error))
+    error = float(np.sqrt(divide_or_nan(count * (count + 1), 6 * blocks)))
+    means = divide_or_nan(ranks.sum(axis=0), blocks)
+    return _test_pairs(systems, means, np.full(count * (count - 1) // 2, error))
 
 
-def _tests(systems: Sequence[str], means: Floats, errors: Floats) -> tuple[PairTest, ...]:
+def _test_pairs(systems: Sequence[str], means: Floats, errors: Floats) -> tuple[PairTest, ...]:
     from scipy.special import ndtr
 
-    first, second = pairs_of(len(systems))
-    z = divided(means[second] - means[first], errors)
+    first, second = list_pairs(len(systems))
+    z = divide_or_nan(means[second] - means[first], errors)
     tested = np.flatnonzero(~np.isnan(z))
     first, second, z = first[tested], second[tested], z[tested]
     p_values = np.asarray(2 * ndtr(-np.abs(z)))
-    bonferroni, stepped = np.minimum(p_values * len(p_values), 1.0), holm(p_values)
-    found = []
-    for at in np.argsort(-np.abs(z), kind="stable"):
-        better, worse = (first[at], second[at]) if z[at] >= 0 else (second[at], first[at])
-        numbers = (float(one[at]) for one in (np.abs(z), p_values, bonferroni, stepped))
-        size, p_value, corrected, adjusted = numbers
+    bonferroni, stepped = np.minimum(p_values * len(p_values), 1.0), adjust_holm(p_values)
+    tests = []
+    for index in np.argsort(-np.abs(z), kind="stable"):
+        better, worse = (
+            (first[index], second[index]) if z[index] >= 0 else (second[index], first[index])
+        )
+        figures_of_pair = (
+            float(figures[index]) for figures in (np.abs(z), p_values, bonferroni, stepped)
+        )
+        size, p_value, corrected, adjusted = figures_of_pair
         stars = next((mark for level, mark in STARS.items() if corrected < level), "-")
         names = systems[better], systems[worse]
-        found.append(PairTest(*names, size, p_value, corrected, adjusted, stars))
-    return tuple(found)
+        tests.append(PairTest(*names, size, p_value, corrected, adjusted, stars))
+    return tuple(tests)
 
 
 @dataclass(frozen=True)
-class Draws:
+class BootstrapOptions:
     """How often chance is asked."""
 
     n_boot: int = 1000
@@ -259,28 +265,30 @@ class Mean:
     reason: Unscored | None
 
 
-def means(values: Floats, draws: Draws) -> list[Mean]:
+def compute_means(values: Floats, draws: BootstrapOptions) -> list[Mean]:
     """Means over samples."""
-    return ratios(values, (~np.isnan(values)).astype(float), draws)
+    return compute_ratios(values, (~np.isnan(values)).astype(float), draws)
 
 
-def ratios(parts: Floats, wholes: Floats, draws: Draws) -> list[Mean]:
+def compute_ratios(parts: Floats, wholes: Floats, draws: BootstrapOptions) -> list[Mean]:
     """Ratios of two sums over the same samples."""
-    there = ~np.isnan(parts)
-    above, below = np.where(there, parts, 0.0), np.where(there, wholes, 0.0)
-    values = divided(above.sum(axis=1), below.sum(axis=1)).tolist()
-    drawn = (
-        divided(weights @ above.T, weights @ below.T)
-        for weights in drawn_weights(above.shape[1], draws.n_boot, draws.seed)
+    is_present = ~np.isnan(parts)
+    numerators, denominators = np.where(is_present, parts, 0.0), np.where(is_present, wholes, 0.0)
+    values = divide_or_nan(numerators.sum(axis=1), denominators.sum(axis=1)).tolist()
+    draws_of_ratios = (
+        divide_or_nan(weights @ numerators.T, weights @ denominators.T)
+        for weights in drawn_weights(numerators.shape[1], draws.n_boot, draws.seed)
     )
-    columns, found = np.concatenate([np.empty((0, len(above))), *drawn]).T, []
-    for value, column, samples in zip(values, columns, there.sum(axis=1).tolist(), strict=True):
+    columns, mean_list = np.concatenate([np.empty((0, len(numerators))), *draws_of_ratios]).T, []
+    for value, column, samples in zip(
+        values, columns, is_present.sum(axis=1).tolist(), strict=True
+    ):
         interval, reason = percentiles(column, samples)
-        known = number(value)
-        if known is None:
+        mean_value = none_for_nan(value)
+        if mean_value is None:
             interval, reason = None, Unscored.NO_ORDER
-        found.append(Mean(known, interval, samples, reason))
-    return found
+        mean_list.append(Mean(mean_value, interval, samples, reason))
+    return mean_list
 
 
 @dataclass(frozen=True, repr=False)
@@ -334,50 +342,61 @@ def tau_b(
         >>> round(found.tau, 3), found.samples
         (0.333, 2)
     """
-    ones, others = block_array(one), block_array(other)
-    if ones.shape != others.shape:
+    first, second = as_block_array(one), as_block_array(other)
+    if first.shape != second.shape:
         raise ScoreError(
-            f"the rankings have the shapes {ones.shape!r} and {others.shape!r}: expected the same"
+            f"the rankings have the shapes {first.shape!r} and {second.shape!r}: expected the same"
         )
-    return tau_table(ones.T[None], others.T[None], Draws(n_boot, n_resamples, seed))[0][0]
+    return compute_tau_table(
+        first.T[None], second.T[None], BootstrapOptions(n_boot, n_resamples, seed)
+    )[0][0]
 
 
-def tau_table(ones: Floats, others: Floats, draws: Draws) -> list[list[TauB]]:
+def compute_tau_table(
+    first_rankings: Floats, second_rankings: Floats, draws: BootstrapOptions
+) -> list[list[TauB]]:
     """Compares everybody with everybody."""
-    taus = sample_taus(ones, others)
+    taus = compute_sample_taus(first_rankings, second_rankings)
     flat = taus.reshape(-1, taus.shape[-1])
     p_values = sign_flip_test(np.nan_to_num(flat), n_resamples=draws.n_resamples, seed=draws.seed)
-    pooled = [_pooled(one, other) for one in ones for other in others]
-    found = []
-    for mean, p_value, in_one_list in zip(means(flat, draws), p_values, pooled, strict=True):
+    pooled = [_pool_taus(first, second) for first in first_rankings for second in second_rankings]
+    coefficients = []
+    for mean, p_value, in_one_list in zip(
+        compute_means(flat, draws), p_values, pooled, strict=True
+    ):
         p_value = float(p_value) if mean.samples else None
-        known = mean.value, mean.interval, p_value, mean.samples, mean.reason
-        found.append(TauB(*known, *in_one_list))
-    return [found[at : at + len(others)] for at in range(0, len(found), len(others) or 1)]
+        mean_fields = mean.value, mean.interval, p_value, mean.samples, mean.reason
+        coefficients.append(TauB(*mean_fields, *in_one_list))
+    return [
+        coefficients[start : start + len(second_rankings)]
+        for start in range(0, len(coefficients), len(second_rankings) or 1)
+    ]
 
 
-def sample_taus(ones: Floats, others: Floats) -> Floats:
+def compute_sample_taus(first_rankings: Floats, second_rankings: Floats) -> Floats:
     """Tau-b of each two rankings within each sample, over the systems that both rank."""
-    one, other = _signs(ones), _signs(others)
+    first, second = _compute_signs(first_rankings), _compute_signs(second_rankings)
     over_pairs = partial(np.einsum, "aps,bps->abs")
-    concordant = over_pairs(np.nan_to_num(one), np.nan_to_num(other))
-    untied_one = over_pairs(np.nan_to_num(one**2), ~np.isnan(other))
-    untied_other = over_pairs(~np.isnan(one), np.nan_to_num(other**2))
-    return divided(concordant, np.sqrt(untied_one * untied_other))
+    concordant = over_pairs(np.nan_to_num(first), np.nan_to_num(second))
+    untied_first = over_pairs(np.nan_to_num(first**2), ~np.isnan(second))
+    untied_second = over_pairs(~np.isnan(first), np.nan_to_num(second**2))
+    return divide_or_nan(concordant, np.sqrt(untied_first * untied_second))
 
 
-def _signs(ranks: Floats) -> Floats:
+def _compute_signs(ranks: Floats) -> Floats:
     """Whether the second of two systems is ranked lower (1), higher (-1) or equal (0)."""
-    first, second = pairs_of(ranks.shape[-2])
+    first, second = list_pairs(ranks.shape[-2])
     return np.asarray(np.sign(ranks[..., second, :] - ranks[..., first, :]))
 
 
-def _pooled(one: Floats, other: Floats) -> tuple[float | None, float | None]:
+def _pool_taus(first: Floats, second: Floats) -> tuple[float | None, float | None]:
     from scipy.stats import kendalltau
 
-    common = ~np.isnan(one) & ~np.isnan(other)
-    lists = [mid_ranks(np.where(common, ranks, np.nan).T).T[common] for ranks in (one, other)]
+    common = ~np.isnan(first) & ~np.isnan(second)
+    lists = [
+        compute_mid_ranks(np.where(common, ranks, np.nan).T).T[common] for ranks in (first, second)
+    ]
     if any(np.unique(ranks).size < 2 for ranks in lists):
         return None, None
-    found = kendalltau(*lists)
-    return number(found.statistic), number(found.pvalue)
+    correlation = kendalltau(*lists)
+    return none_for_nan(correlation.statistic), none_for_nan(correlation.pvalue)

@@ -16,9 +16,9 @@ from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
-from echo_hf.scores.estimate import mean_known
-from echo_hf.scores.rating_table import Floats, Weights, divided
-from echo_hf.scores.votes import Average, Choices, Protocol, Selection
+from echo_hf.scores.estimate import mean_without_nan
+from echo_hf.scores.rating_table import Floats, Weights, divide_or_nan
+from echo_hf.scores.votes import Average, Choices, ProtocolName, Selection
 
 SAME_RATE = 1e-12
 TIES = ("half", "drop", "loss")
@@ -42,7 +42,7 @@ class Board(Summarized):
     vote: str
     ties: str
     average: Average
-    protocol: Protocol | None
+    protocol: ProtocolName | None
     win_rate: Mapping[str, float | None]
     ranks: Mapping[str, int | None]
 
@@ -66,7 +66,7 @@ class Sensitivity(SystemValues):
     _label = "rank under the corrected rule, 1 is best"
     _bar = "bar: from the best to the worst rank under any rule"
 
-    def _columns(self) -> Mapping[str, Mapping[str, Any]]:
+    def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
         usual = next(board for board in self.boards if board.protocol == "corrected")
         ranks = {system: usual.ranks[system] for system in self.rank_range}
         return {"rank": ranks, **ends_of(self.rank_range)}
@@ -89,22 +89,26 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
         >>> len(found.boards), found.flips, found.rank_range["a"]
         (36, (('b', 'a'),), (1, 2))
     """
-    compared = votes.compare(ratings, outputs, **selection)
-    systems = compared.table.systems
+    compared = votes.count_judge_votes(ratings, outputs, **selection)
+    systems = compared.voted_table.systems
     protocols = {(rule.vote, "half", rule.average): name for name, rule in votes.PROTOCOLS.items()}
     boards = list[Board]()
     for vote, ties in product(votes.VOTES, TIES):
-        verdicts = compared.voted(vote)
+        verdicts = compared.count_votes(vote)
         if ties == "drop":
             verdicts = np.where(verdicts == 0, np.nan, verdicts)
-        points = votes.points_of(verdicts, len(systems))
+        points = votes.count_points(verdicts, len(systems))
         if ties == "loss":
-            points = points._replace(won=points.won - votes.ties_of(verdicts, len(systems)) / 2)
+            points = points._replace(won=points.won - votes.count_ties(verdicts, len(systems)) / 2)
         for average in get_args(Average):
-            rates = votes.by_rate(votes.named(systems, votes.rates_of(points, average)))
-            known = [rate for rate in rates.values() if rate is not None]
+            rates = votes.sort_by_rate(
+                votes.map_names(systems, votes.compute_rates(points, average))
+            )
+            known_rates = [rate for rate in rates.values() if rate is not None]
             ranks = {
-                name: None if rate is None else 1 + sum(other > rate + SAME_RATE for other in known)
+                name: None
+                if rate is None
+                else 1 + sum(other > rate + SAME_RATE for other in known_rates)
                 for name, rate in rates.items()
             }
             protocol = protocols.get((vote, ties, average))
@@ -114,22 +118,22 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
     for system in order:
         places = [place for board in boards if (place := board.ranks[system]) is not None]
         ranges[system] = (min(places), max(places)) if places else None
-    above = np.logical_or.reduce([_above(board.win_rate, order) for board in boards])
+    above = np.logical_or.reduce([_compare_rates(board.win_rate, order) for board in boards])
     rules: dict[str, Any] = {"protocol": list(votes.PROTOCOLS), "vote": list(votes.VOTES)}
     rules |= {"average": list(get_args(Average)), "tie": list(TIES)}
-    definition = {**compared.definition("sensitivity"), **rules}
-    return Sensitivity(tuple(boards), ranges, _pairs(order, above & above.T), definition)
+    definition = {**compared.describe("sensitivity"), **rules}
+    return Sensitivity(tuple(boards), ranges, _name_pairs(order, above & above.T), definition)
 
 
-def _above(rates: Rates, order: list[str]) -> NDArray[np.bool_]:
+def _compare_rates(rates: Rates, order: list[str]) -> NDArray[np.bool_]:
     """Which systems have a higher rate than which others."""
     values = np.array([rates[system] for system in order], dtype=float)
     return np.asarray(values[:, None] > values + SAME_RATE)
 
 
-def _pairs(order: list[str], chosen: NDArray[np.bool_]) -> Pairs:
+def _name_pairs(order: list[str], chosen: NDArray[np.bool_]) -> Pairs:
     """The chosen pairs of two names, of which the first comes first in the order."""
-    return tuple((order[one], order[other]) for one, other in np.argwhere(np.triu(chosen, 1)))
+    return tuple((order[first], order[second]) for first, second in np.argwhere(np.triu(chosen, 1)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,25 +174,34 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         >>> bounds({**rows, "rating": [8, 9, 7, 8, 5, 5, 5, None]}).bounds
         {'a': (0.75, 1.0), 'b': (0.0, 0.25)}
     """
-    compared = votes.compare(ratings, outputs, **choices)
-    rates, systems = votes.by_rate(compared.rates(compared.verdicts)), compared.table.systems
-    first, second = votes.pairs_of(len(systems))
+    compared = votes.count_judge_votes(ratings, outputs, **choices)
+    rates, systems = (
+        votes.sort_by_rate(compared.compute_win_rates(compared.verdicts)),
+        compared.voted_table.systems,
+    )
+    first, second = votes.list_pairs(len(systems))
     shares = {}
     for sign in (-1, 1):
         filled = np.where(np.isnan(compared.margins), sign * np.inf, compared.margins)
-        points = votes.points_of(votes.VOTES[compared.rule.vote](filled), len(systems))
-        shares[sign] = divided(points.won, points.compared)
+        points = votes.count_points(votes.VOTES[compared.rule.vote](filled), len(systems))
+        shares[sign] = divide_or_nan(points.won, points.compared)
     ends = []
     for sign in (-1, 1):  # what helps the first system of a pair harms the second
         parts = shares[sign][first, second], shares[-sign][second, first]
-        ends.append(divided(votes.square(*parts, len(systems)).sum(1), len(systems) - 1).tolist())
-    found = dict(zip(systems, zip(*ends, strict=True), strict=True))
-    by_system = {name: None if np.isnan(found[name][0]) else found[name] for name in rates}
-    known = {name: ends for name, ends in by_system.items() if ends}
+        ends.append(
+            divide_or_nan(votes.fill_square(*parts, len(systems)).sum(1), len(systems) - 1).tolist()
+        )
+    bounds_by_name = dict(zip(systems, zip(*ends, strict=True), strict=True))
+    by_system = {
+        name: None if np.isnan(bounds_by_name[name][0]) else bounds_by_name[name] for name in rates
+    }
+    known_bounds = {name: ends for name, ends in by_system.items() if ends}
     certain = tuple(
-        (one, other) for one, other in product(known, known) if known[one][0] > known[other][1]
+        (better, worse)
+        for better, worse in product(known_bounds, known_bounds)
+        if known_bounds[better][0] > known_bounds[worse][1]
     )
-    return Bounds(by_system, rates, certain, compared.definition("bounds"))
+    return Bounds(by_system, rates, certain, compared.describe("bounds"))
 
 
 @dataclass(frozen=True, repr=False)
@@ -227,15 +240,17 @@ def leave_one_judge_out(
         >>> found.win_rate["a"], found.without["j"]["a"], found.without["l"]["a"]
         (0.5, 0.0, 1.0)
     """
-    compared = votes.compare(ratings, outputs, **choices)
-    table, rates = compared.given, votes.by_rate(compared.rates())
+    compared = votes.count_judge_votes(ratings, outputs, **choices)
+    table, rates = compared.full_table, votes.sort_by_rate(compared.compute_win_rates())
     order = list(rates)
     without, flips = dict[str, Rates](), dict[str, Pairs]()
     for judge in table.judges:
-        left = table.by([name != judge for name in table.judges])
-        without[judge] = replace(compared, given=left).rates()
-        flips[judge] = _pairs(order, _above(rates, order) & _above(without[judge], order).T)
-    return LeaveOneJudgeOut(rates, without, flips, compared.definition("leave_one_judge_out"))
+        remaining = table.select_judges([name != judge for name in table.judges])
+        without[judge] = replace(compared, full_table=remaining).compute_win_rates()
+        flips[judge] = _name_pairs(
+            order, _compare_rates(rates, order) & _compare_rates(without[judge], order).T
+        )
+    return LeaveOneJudgeOut(rates, without, flips, compared.describe("leave_one_judge_out"))
 
 
 Developers = Mapping[str, str | None]
@@ -314,61 +329,74 @@ def self_preference(
         >>> found.judges["pip-judge"].by_judge, found.judges["pip-judge"].preference
         (1.0, 0.5)
     """
-    compared = votes.compare(ratings, outputs, **selection)
-    names, said = compared.table, compared.said
+    compared = votes.count_judge_votes(ratings, outputs, **selection)
+    table, verdicts = compared.voted_table, compared.judge_verdicts
     makers = []
-    for every, developers in ((names.judges, judge_developers), (names.systems, system_developers)):
-        if unnamed := [name for name in every if name not in developers]:
+    for names, developers in ((table.judges, judge_developers), (table.systems, system_developers)):
+        if unnamed := [name for name in names if name not in developers]:
             raise ScoreError(
                 f"{unnamed[0]!r} has no developer among {sorted(developers)!r}: expected who made "
                 "it, or null"
             )
-        makers.append(np.array([(developers[name] or "").casefold() for name in every], object))
+        makers.append(np.array([(developers[name] or "").casefold() for name in names], object))
     judges, systems = makers
-    first, second = votes.pairs_of(len(systems))
-    found = {}
-    for at, judge in enumerate(names.judges):
-        own = (systems == judges[at]) & (judges[at] != "")
-        others = (judges != judges[at]) | (judges == "")
-        others[at] = False
+    first, second = votes.list_pairs(len(systems))
+    preferences = {}
+    for position, judge in enumerate(table.judges):
+        own = (systems == judges[position]) & (judges[position] != "")
+        others = (judges != judges[position]) | (judges == "")
+        others[position] = False
         mixed = own[first] != own[second]
         side = np.where(own[first], 1, -1)[mixed, None]
-        points = (1 + side * said[:, mixed]) / 2
-        own_names = tuple(names.systems[one] for one in np.flatnonzero(own))
-        found[judge] = _preference(own_names, points[at], mean_known(points[others]), n_boot, seed)
+        points = (1 + side * verdicts[:, mixed]) / 2
+        own_names = tuple(table.systems[position] for position in np.flatnonzero(own))
+        preferences[judge] = _measure_preference(
+            own_names, points[position], mean_without_nan(points[others]), n_boot, seed
+        )
     definition: dict[str, Any] = {
-        **compared.definition("self_preference", draws=n_boot, seed=seed),
+        **compared.describe("self_preference", draws=n_boot, seed=seed),
         "protocol": None,
         "vote": "none: each judge alone",
         "average": "pairs of systems",
         "judge_developers": dict(judge_developers),
         "system_developers": dict(system_developers),
     }
-    return SelfPreference(found, definition)
+    return SelfPreference(preferences, definition)
 
 
-def _preference(
+def _measure_preference(
     own: tuple[str, ...], by_judge: Floats, by_others: Floats, n_boot: int, seed: int
 ) -> Preference:
     """From points [pair, sample] of own systems against the others'."""
-    both = ~np.isnan(by_judge + by_others)
-    if not both.any():
-        nobody = np.isnan(by_judge).all()
-        reason = Unscored.NO_OWN_SYSTEM if nobody else Unscored.NO_OTHER_JUDGE
+    has_both = ~np.isnan(by_judge + by_others)
+    if not has_both.any():
+        is_unrated = np.isnan(by_judge).all()
+        reason = Unscored.NO_OWN_SYSTEM if is_unrated else Unscored.NO_OTHER_JUDGE
         return Preference(own, None, None, None, None, reason)
-    judge, other = (_over_pairs(np.where(both, seen, np.nan)) for seen in (by_judge, by_others))
-    drawn = [
-        _over_pairs(by_judge - by_others, weights)
-        for weights in drawn_weights(both.shape[-1], n_boot, seed)
+    judge_share, others_share = (
+        _average_over_pairs(np.where(has_both, points, np.nan)) for points in (by_judge, by_others)
+    )
+    draws = [
+        _average_over_pairs(by_judge - by_others, weights)
+        for weights in drawn_weights(has_both.shape[-1], n_boot, seed)
     ]
-    interval, why = percentiles(np.concatenate(drawn or [np.empty(0)]), int(both.any(0).sum()))
-    return Preference(own, float(judge), float(other), float(judge - other), interval, why)
+    interval, interval_reason = percentiles(
+        np.concatenate(draws or [np.empty(0)]), int(has_both.any(0).sum())
+    )
+    return Preference(
+        own,
+        float(judge_share),
+        float(others_share),
+        float(judge_share - others_share),
+        interval,
+        interval_reason,
+    )
 
 
-def _over_pairs(values: Floats, weights: Weights | None = None) -> Floats:
+def _average_over_pairs(values: Floats, weights: Weights | None = None) -> Floats:
     """Mean over pairs of the mean over samples; of draws, one mean a draw."""
     if weights is None:
-        return mean_known(mean_known(values, axis=-1), axis=-1)
-    there = ~np.isnan(values)
-    sums = weights @ np.where(there, values, 0.0).T
-    return mean_known(divided(sums, weights @ there.T), axis=-1)
+        return mean_without_nan(mean_without_nan(values, axis=-1), axis=-1)
+    is_present = ~np.isnan(values)
+    sums = weights @ np.where(is_present, values, 0.0).T
+    return mean_without_nan(divide_or_nan(sums, weights @ is_present.T), axis=-1)

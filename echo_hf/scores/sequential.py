@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.scores import votes
-from echo_hf.scores.rating_table import Bools, Floats, divided
+from echo_hf.scores.rating_table import Bools, Floats, divide_or_nan
 from echo_hf.scores.votes import Choices
 
 ALPHA = 0.05
@@ -29,29 +29,33 @@ def check_probabilities(**values: float) -> None:
             raise ScoreError(f"{name} is {value!r}: expected a probability between 0 and 1")
 
 
-def half_width(squares: ArrayLike, count: ArrayLike, alpha: float) -> Floats:
+def confidence_half_width(squares: ArrayLike, count: ArrayLike, alpha: float) -> Floats:
     """Half of the confidence sequence for a mean of outcomes, from the sum of their squares."""
     # Squares are taken around 0, which no small number of equal outcomes makes narrow.
-    grown = 1 + MIXTURE * np.asarray(squares, dtype=float)
-    return divided(np.sqrt(2 * grown / MIXTURE * np.log(np.sqrt(grown) / alpha)), count)
+    variance_process = 1 + MIXTURE * np.asarray(squares, dtype=float)
+    return divide_or_nan(
+        np.sqrt(2 * variance_process / MIXTURE * np.log(np.sqrt(variance_process) / alpha)), count
+    )
 
 
-def p_values(outcomes: ArrayLike) -> Floats:
+def compute_p_values(outcomes: ArrayLike) -> Floats:
     """The alpha at which `half_width` first leaves 0 out, of outcomes [pair, sample] with NaN."""
-    given = np.nan_to_num(np.asarray(outcomes, dtype=float))
-    total, grown = given.sum(axis=-1), 1 + MIXTURE * np.square(given).sum(axis=-1)
-    found: Floats = np.sqrt(grown) * np.exp(-MIXTURE * total**2 / (2 * grown))
-    return found.clip(max=1.0)
+    values = np.nan_to_num(np.asarray(outcomes, dtype=float))
+    total, variance_process = values.sum(axis=-1), 1 + MIXTURE * np.square(values).sum(axis=-1)
+    inverse_martingale: Floats = np.sqrt(variance_process) * np.exp(
+        -MIXTURE * total**2 / (2 * variance_process)
+    )
+    return inverse_martingale.clip(max=1.0)
 
 
-def needed(undecided: Bools, ahead: Bools) -> Bools:
+def find_needed_systems(undecided: Bools, upcoming: Bools) -> Bools:
     """Which systems are of an undecided pair, of which both have outputs ahead [system, sample]."""
-    first, second = votes.pairs_of(len(ahead))
-    open_ = undecided & (ahead[first] & ahead[second]).any(axis=-1)
-    return np.isin(np.arange(len(ahead)), [first[open_], second[open_]])
+    first, second = votes.list_pairs(len(upcoming))
+    is_open = undecided & (upcoming[first] & upcoming[second]).any(axis=-1)
+    return np.isin(np.arange(len(upcoming)), [first[is_open], second[is_open]])
 
 
-def level_of(alpha: float, family: Family, pairs: int) -> float:
+def get_pair_level(alpha: float, family: Family, pairs: int) -> float:
     """How often one pair may be decided wrongly."""
     if family not in get_args(Family):
         raise ScoreError(unknown("family", family, get_args(Family)))
@@ -85,11 +89,11 @@ class Decisions(Summarized):
     definition: Mapping[str, Any]
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """All in a sentence."""
-        asked = f"{self.ratings - self.not_needed:,} of {self.ratings:,} ratings"
+        asked_ratings = f"{self.ratings - self.not_needed:,} of {self.ratings:,} ratings"
         pairs = len(self.decided) + len(self.undecided)
-        return f"asked until decided: {asked}, {len(self.decided)} of {pairs} pairs decided"
+        return f"asked until decided: {asked_ratings}, {len(self.decided)} of {pairs} pairs decided"
 
 
 def decisions(
@@ -129,26 +133,34 @@ def decisions(
         >>> found.decided, round(found.matrix["a"]["b"], 3), round(found.half_width["a"]["b"], 3)
         ((('a', 'b'),), 0.917, 0.188)
     """
-    compared = votes.compare(ratings, outputs, **choices)
-    given, systems, voted = compared.given, compared.table.systems, compared.of_pairs
-    counts = (~np.isnan(voted)).sum(axis=1)
-    level = level_of(alpha, family, int((counts > 0).sum()))
-    open_, leads = p_values(voted / 2) > level, np.nansum(voted, axis=1)
-    half = half_width(np.nansum(np.square(voted / 2), axis=1), counts, level)
-    told: tuple[list[tuple[str, str]], ...] = [], []
-    for *at, lead, is_open in zip(*votes.pairs_of(len(systems)), leads, open_, strict=True):
-        better, worse = at if lead >= 0 else at[::-1]
-        told[int(is_open)].append((systems[better], systems[worse]))
-    points = votes.points_of(voted, len(systems))
-    not_needed = 0 if given.not_asked is None else int(given.not_asked.sum())
-    how = {"alpha": alpha, "family": family, "level": level, "mixture": MIXTURE}
+    compared = votes.count_judge_votes(ratings, outputs, **choices)
+    table, systems, votes_of_pairs = (
+        compared.full_table,
+        compared.voted_table.systems,
+        compared.pair_verdicts,
+    )
+    counts = (~np.isnan(votes_of_pairs)).sum(axis=1)
+    level = get_pair_level(alpha, family, int((counts > 0).sum()))
+    open_, leads = compute_p_values(votes_of_pairs / 2) > level, np.nansum(votes_of_pairs, axis=1)
+    half = confidence_half_width(np.nansum(np.square(votes_of_pairs / 2), axis=1), counts, level)
+    decided_and_open: tuple[list[tuple[str, str]], ...] = [], []
+    for *pair, lead, is_open in zip(*votes.list_pairs(len(systems)), leads, open_, strict=True):
+        better, worse = pair if lead >= 0 else pair[::-1]
+        decided_and_open[int(is_open)].append((systems[better], systems[worse]))
+    points = votes.count_points(votes_of_pairs, len(systems))
+    not_needed = 0 if table.not_asked is None else int(table.not_asked.sum())
+    parameters = {"alpha": alpha, "family": family, "level": level, "mixture": MIXTURE}
     return Decisions(
-        matrix=votes.by_pair(systems, divided(points.won, points.compared), votes.number),
-        half_width=votes.by_pair(systems, votes.square(half, half, len(systems)), votes.number),
-        pairs=votes.by_pair(systems, points.compared, int),
-        decided=tuple(told[0]),
-        undecided=tuple(told[1]),
+        matrix=votes.map_pairs(
+            systems, divide_or_nan(points.won, points.compared), votes.none_for_nan
+        ),
+        half_width=votes.map_pairs(
+            systems, votes.fill_square(half, half, len(systems)), votes.none_for_nan
+        ),
+        pairs=votes.map_pairs(systems, points.compared, int),
+        decided=tuple(decided_and_open[0]),
+        undecided=tuple(decided_and_open[1]),
         not_needed=not_needed,
-        ratings=int((~np.isnan(given.ratings)).sum()) + not_needed,
-        definition=compared.definition("decisions", **how),
+        ratings=int((~np.isnan(table.ratings)).sum()) + not_needed,
+        definition=compared.describe("decisions", **parameters),
     )

@@ -15,9 +15,9 @@ from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
-from echo_hf.scores.rating_table import Floats, divided
-from echo_hf.scores.sequential import PairValues, check_probabilities, p_values
-from echo_hf.scores.votes import Choices, Compared
+from echo_hf.scores.rating_table import Floats, divide_or_nan
+from echo_hf.scores.sequential import PairValues, check_probabilities, compute_p_values
+from echo_hf.scores.votes import Choices, JudgeVotes
 
 TEST = "paired sign-flip test over samples, two-sided"
 SEQUENTIAL = "confidence sequence of each pair's outcome, on all samples that both were rated on"
@@ -45,7 +45,7 @@ class Tiers(SystemValues):
     _label = "win rate: share of the points won from the others, higher is better"
     _even = 0.5
 
-    def _columns(self) -> Mapping[str, Mapping[str, Any]]:
+    def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
         of = {system: at for at, tier in enumerate(self.tiers, 1) for system in tier}
         return {"win_rate": self.win_rate, "tier": of}
 
@@ -87,74 +87,78 @@ def tiers(
         (('a', 'b'), ('c',))
     """
     check_probabilities(alpha=alpha)
-    compared = votes.compare(ratings, outputs, **choices)
-    systems, rates = compared.table.systems, votes.by_rate(compared.rates())
-    first, second = votes.pairs_of(len(systems))
+    compared = votes.count_judge_votes(ratings, outputs, **choices)
+    systems, rates = compared.voted_table.systems, votes.sort_by_rate(compared.compute_win_rates())
+    first, second = votes.list_pairs(len(systems))
     counts = np.array(compared.sample_counts)
     tested = np.flatnonzero(np.minimum(counts[first], counts[second]) >= FEWEST_SAMPLES)
     first, second = first[tested], second[tested]
-    if smallest_p(n_resamples) * len(tested) > alpha:
+    if compute_smallest_p(n_resamples) * len(tested) > alpha:
         # Holm multiplies the smallest p value, the first that has to reach alpha, by all pairs.
         raise ScoreError(
             f"n_resamples is {n_resamples!r}: with {len(tested)} pairs and alpha {alpha!r} "
             f"nothing could differ: expected {ceil(len(tested) / alpha)} draws or more"
         )
-    if compared.given.is_stopped:
-        found, test = p_values(compared.of_pairs[tested] / 2), SEQUENTIAL
+    if compared.full_table.is_stopped:
+        p_value_list, test = compute_p_values(compared.pair_verdicts[tested] / 2), SEQUENTIAL
     else:
-        leads, test = _above(compared, 0.5, 1), TEST
+        leads, test = _points_above_expected(compared, 0.5, 1), TEST
         if compared.estimate:
-            leads = compared.estimate.by_sample / len(compared.given.samples)
-        found = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
+            leads = compared.estimate.sample_values / len(compared.full_table.samples)
+        p_value_list = sign_flip_test(
+            leads[first] - leads[second], n_resamples=n_resamples, seed=seed
+        )
     values = np.full((len(systems), len(systems)), np.nan)
-    values[first, second] = values[second, first] = holm(found)
-    by_pair, split = votes.by_pair(systems, values, votes.number), list[list[str]]()
+    values[first, second] = values[second, first] = adjust_holm(p_value_list)
+    by_pair, tier_list = votes.map_pairs(systems, values, votes.none_for_nan), list[list[str]]()
     for system, rate in rates.items():
         if rate is None:
             continue
-        p_value = by_pair[split[-1][0]][system] if split else 0.0
+        p_value = by_pair[tier_list[-1][0]][system] if tier_list else 0.0
         if p_value is not None and p_value <= alpha:
-            split.append([])
-        split[-1].append(system)
-    how: dict[str, Any] = {"alpha": alpha, "draws": n_resamples, "seed": seed}
-    how["test"] = f"{test}, Holm over all pairs"
+            tier_list.append([])
+        tier_list[-1].append(system)
+    parameters: dict[str, Any] = {"alpha": alpha, "draws": n_resamples, "seed": seed}
+    parameters["test"] = f"{test}, Holm over all pairs"
     unranked = tuple(system for system in systems if rates[system] is None)
-    definition = compared.definition("tiers", **how)
-    return Tiers(tuple(map(tuple, split)), unranked, by_pair, rates, definition)
+    definition = compared.describe("tiers", **parameters)
+    return Tiers(tuple(map(tuple, tier_list)), unranked, by_pair, rates, definition)
 
 
-def _above(compared: Compared, expected: Floats | float, scale: float) -> Floats:
+def _points_above_expected(compared: JudgeVotes, expected: Floats | float, scale: float) -> Floats:
     """Points of each sample beyond the expected share, as they add to a win rate, times a scale.
 
     Array [system, sample], of the share that each system is expected to win from each other one.
     """
-    counts, systems = compared.points.compared, len(compared.table.systems)
+    counts, systems = compared.points.compared, len(compared.voted_table.systems)
     if compared.rule.average == "comparisons":
         weights = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
     else:
         weights = counts * (counts > 0).sum(axis=1, keepdims=True)
-    first, second = votes.pairs_of(systems)
+    first, second = votes.list_pairs(systems)
     expected = np.broadcast_to(expected, counts.shape)
     won = (1 + compared.verdicts.T) / 2
-    beyond = votes.square(won - expected[first, second], 1 - won - expected[second, first], systems)
-    each = np.nan_to_num(divided(scale, weights))
-    by_sample = np.ascontiguousarray(np.moveaxis(np.nan_to_num(beyond), 0, -1))
-    return np.asarray(np.einsum("ab,abs->as", each, by_sample))
+    excess = votes.fill_square(
+        won - expected[first, second], 1 - won - expected[second, first], systems
+    )
+    weight_of_pair = np.nan_to_num(divide_or_nan(scale, weights))
+    by_sample = np.ascontiguousarray(np.moveaxis(np.nan_to_num(excess), 0, -1))
+    return np.asarray(np.einsum("ab,abs->as", weight_of_pair, by_sample))
 
 
 def sign_flip_test(differences: Floats, *, n_resamples: int, seed: int) -> Floats:
     """Two-sided p values of sums of differences; the exchanges are the same for all rows."""
-    smallest, samples = smallest_p(n_resamples), differences.shape[1]
+    smallest, samples = compute_smallest_p(n_resamples), differences.shape[1]
     observed, reached = np.abs(differences.sum(axis=1)), np.zeros(len(differences))
     rng, batch = generator(seed), max(1, AT_ONCE // max(samples, 1))
     for start in range(0, n_resamples, batch):
-        form = min(batch, n_resamples - start), samples
-        signs = np.asarray(2 * rng.integers(0, 2, form, dtype=np.int8) - 1, dtype=np.float64)
+        shape = min(batch, n_resamples - start), samples
+        signs = np.asarray(2 * rng.integers(0, 2, shape, dtype=np.int8) - 1, dtype=np.float64)
         reached += (np.abs(signs @ differences.T) >= observed - SAME).sum(axis=0)
     return np.asarray((1 + reached) * smallest)
 
 
-def smallest_p(n_resamples: int) -> float:
+def compute_smallest_p(n_resamples: int) -> float:
     """The p value of a difference that no drawn exchange reaches."""
     if not isinstance(n_resamples, int) or n_resamples < 1:
         raise ScoreError(
@@ -163,12 +167,12 @@ def smallest_p(n_resamples: int) -> float:
     return 1 / (1 + n_resamples)
 
 
-def holm(p_values: Floats) -> Floats:
+def adjust_holm(p_values: Floats) -> Floats:
     """Holm's adjusted p values: they may be compared with alpha whatever their number."""
     order = np.argsort(p_values)
-    raised = p_values[order] * np.arange(len(p_values), 0, -1)
+    multiplied = p_values[order] * np.arange(len(p_values), 0, -1)
     adjusted = np.empty(len(p_values))
-    adjusted[order] = np.minimum(np.maximum.accumulate(raised), 1.0)
+    adjusted[order] = np.minimum(np.maximum.accumulate(multiplied), 1.0)
     return adjusted
 
 
@@ -238,33 +242,37 @@ def samples_needed(
     check_probabilities(power=power, alpha=alpha)
     from scipy.special import ndtri  # scipy.stats takes longer to import than all of this
 
-    compared = votes.compare(ratings, outputs, **choices)
-    values, systems = _per_sample(compared), compared.table.systems
+    compared = votes.count_judge_votes(ratings, outputs, **choices)
+    values, systems = _compute_sample_values(compared), compared.voted_table.systems
     counts = compared.sample_counts
     factor = float(-ndtri(alpha / 2) - ndtri(1 - power))
     pairs = {
-        one: {
-            other: _separation(values[i] - values[j], min(counts[i], counts[j]), factor)
-            for j, other in enumerate(systems)
+        system: {
+            other_system: _measure_separation(
+                values[i] - values[j], min(counts[i], counts[j]), factor
+            )
+            for j, other_system in enumerate(systems)
             if i != j
         }
-        for i, one in enumerate(systems)
+        for i, system in enumerate(systems)
     }
-    return SamplesNeeded(pairs, compared.definition("samples_needed", power=power, alpha=alpha))
+    return SamplesNeeded(pairs, compared.describe("samples_needed", power=power, alpha=alpha))
 
 
-def _per_sample(compared: Compared) -> Floats:
+def _compute_sample_values(compared: JudgeVotes) -> Floats:
     """A value for each system and sample; their mean over samples is the win rate."""
     if compared.estimate:
-        return compared.estimate.by_sample
+        return compared.estimate.sample_values
     points = compared.points
-    rates = votes.rates_of(points, compared.rule.average)[:, None]
+    rates = votes.compute_rates(points, compared.rule.average)[:, None]
     by_comparison = compared.rule.average == "comparisons"
-    expected = rates if by_comparison else divided(points.won, points.compared)
-    return np.asarray(rates + _above(compared, expected, len(compared.table.samples)))
+    expected = rates if by_comparison else divide_or_nan(points.won, points.compared)
+    return np.asarray(
+        rates + _points_above_expected(compared, expected, len(compared.voted_table.samples))
+    )
 
 
-def _separation(differences: Floats, samples: int, factor: float) -> Separation:
+def _measure_separation(differences: Floats, samples: int, factor: float) -> Separation:
     if np.isnan(differences).any() or not samples:
         return Separation(None, None, None, Unscored.NOTHING_IN_COMMON)
     difference = float(differences.mean())

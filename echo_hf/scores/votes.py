@@ -13,25 +13,32 @@ from numpy.typing import NDArray
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES, KIND
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
-from echo_hf.scores.estimate import Estimate, estimated
-from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divided, read_ratings
+from echo_hf.scores.estimate import RateEstimate, estimate_rates
+from echo_hf.scores.rating_table import (
+    DEFAULT_RUBRIC,
+    Floats,
+    RatingTable,
+    Weights,
+    divide_or_nan,
+    read_ratings,
+)
 
 TIE_WIDTH = 1e-6
-Protocol = Literal["published", "corrected"]
-Missing = Literal["exclude", "loss"]
+ProtocolName = Literal["published", "corrected"]
+MissingRule = Literal["exclude", "loss"]
 Average = Literal["opponents", "comparisons"]
-Value = TypeVar("Value")
+ValueT = TypeVar("ValueT")
 
 
-def pairs_of(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def list_pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Positions of the first and the second system of every pair."""
     first, second = np.triu_indices(count, 1)
     return first, second
 
 
-def margins(table: RatingTable, *, count_lost: bool = False) -> Floats:
+def compute_margins(table: RatingTable, *, count_lost: bool = False) -> Floats:
     """By how much each judge rates the first system of each pair above the second."""
-    first, second = pairs_of(len(table.systems))
+    first, second = list_pairs(len(table.systems))
     ratings, lost = table.ratings, table.lost
     if not count_lost or lost is None:
         return ratings[:, first] - ratings[:, second]
@@ -41,7 +48,7 @@ def margins(table: RatingTable, *, count_lost: bool = False) -> Floats:
     return np.where(lost[first] & lost[second], 0.0, margin)
 
 
-def verdicts_of(margin: Floats) -> Floats:
+def compute_verdicts(margin: Floats) -> Floats:
     """The verdict that a margin is: a difference of 1e-6 or less is a tie."""
     return np.sign(np.where(np.abs(margin) <= TIE_WIDTH, 0.0, margin))
 
@@ -49,15 +56,15 @@ def verdicts_of(margin: Floats) -> Floats:
 def first_judge(margin: Floats) -> Floats:
     """The verdict of the first judge who rated both: what the released code computes."""
     voted = np.full(margin.shape[1:], np.nan)
-    for verdict in verdicts_of(margin)[::-1]:
+    for verdict in compute_verdicts(margin)[::-1]:
         voted = np.where(np.isnan(verdict), voted, verdict)
     return voted
 
 
 def plurality(margin: Floats) -> Floats:
     """The system that more judges prefer wins; ties are ignored, and equal numbers are a tie."""
-    said = verdicts_of(margin)
-    return _where_any(said, np.sign(np.nansum(said, axis=0)))
+    verdicts = compute_verdicts(margin)
+    return _keep_unrated(verdicts, np.sign(np.nansum(verdicts, axis=0)))
 
 
 def plurality_else_first(margin: Floats) -> Floats:
@@ -68,44 +75,46 @@ def plurality_else_first(margin: Floats) -> Floats:
 
 def majority(margin: Floats) -> Floats:
     """The system that more than half of the judges who rated both prefer wins; else it is a tie."""
-    said = verdicts_of(margin)
-    half = (~np.isnan(said)).sum(axis=0) / 2
-    ahead = ((said == 1).sum(axis=0) > half).astype(float)
-    return _where_any(said, ahead - ((said == -1).sum(axis=0) > half))
+    verdicts = compute_verdicts(margin)
+    half = (~np.isnan(verdicts)).sum(axis=0) / 2
+    ahead = ((verdicts == 1).sum(axis=0) > half).astype(float)
+    return _keep_unrated(verdicts, ahead - ((verdicts == -1).sum(axis=0) > half))
 
 
 def most_frequent(margin: Floats) -> Floats:
     """The most frequent of win, tie and loss; a tie when there is no single one."""
-    said = verdicts_of(margin)
-    wins, ties, losses = ((said == verdict).sum(axis=0) for verdict in (1, 0, -1))
+    verdicts = compute_verdicts(margin)
+    wins, ties, losses = ((verdicts == verdict).sum(axis=0) for verdict in (1, 0, -1))
     ahead = (wins > np.maximum(ties, losses)).astype(float)
-    return _where_any(said, ahead - (losses > np.maximum(ties, wins)))
+    return _keep_unrated(verdicts, ahead - (losses > np.maximum(ties, wins)))
 
 
 def mean_rating(margin: Floats) -> Floats:
     """The system with the higher mean rating by the judges who rated both wins."""
-    there = ~np.isnan(margin)
-    mean = np.nansum(margin, axis=0) / np.maximum(there.sum(axis=0), 1)
-    return _where_any(margin, verdicts_of(mean))
+    is_rated = ~np.isnan(margin)
+    mean = np.nansum(margin, axis=0) / np.maximum(is_rated.sum(axis=0), 1)
+    return _keep_unrated(margin, compute_verdicts(mean))
 
 
-def _where_any(said: Floats, voted: Floats) -> Floats:
-    return np.where(np.isnan(said).all(axis=0), np.nan, voted)
+def _keep_unrated(verdicts: Floats, voted: Floats) -> Floats:
+    return np.where(np.isnan(verdicts).all(axis=0), np.nan, voted)
 
 
-_EVERY = (first_judge, plurality, plurality_else_first, majority, most_frequent, mean_rating)
-VOTES: Mapping[str, Callable[[Floats], Floats]] = {vote.__name__: vote for vote in _EVERY}
+_VOTES = (first_judge, plurality, plurality_else_first, majority, most_frequent, mean_rating)
+VOTES: Mapping[str, Callable[[Floats], Floats]] = {vote.__name__: vote for vote in _VOTES}
 
 
-class Rule(NamedTuple):
+class CountingRule(NamedTuple):
     vote: str
     average: Average
     interval: str
 
 
-PROTOCOLS: Mapping[Protocol, Rule] = {
-    "published": Rule("first_judge", "comparisons", "1.96 standard errors of all comparisons"),
-    "corrected": Rule("plurality", "opponents", KIND),
+PROTOCOLS: Mapping[ProtocolName, CountingRule] = {
+    "published": CountingRule(
+        "first_judge", "comparisons", "1.96 standard errors of all comparisons"
+    ),
+    "corrected": CountingRule("plurality", "opponents", KIND),
 }
 
 
@@ -114,80 +123,88 @@ class Points(NamedTuple):
     compared: Floats
 
 
-def points_of(verdicts: Floats, systems: int, weights: Weights | None = None) -> Points:
-    there = ~np.isnan(verdicts)
-    won = np.where(there, (verdicts + 1) / 2, 0.0)
-    compared = there.astype(float)
+def count_points(verdicts: Floats, systems: int, weights: Weights | None = None) -> Points:
+    is_compared = ~np.isnan(verdicts)
+    won = np.where(is_compared, (verdicts + 1) / 2, 0.0)
+    compared = is_compared.astype(float)
     if weights is None:
-        first, both = won.sum(axis=-1), compared.sum(axis=-1)
+        first, both_points = won.sum(axis=-1), compared.sum(axis=-1)
     else:
-        first, both = (weights @ one.T.astype(np.float32) for one in (won, compared))
-    return Points(square(first, both - first, systems), square(both, both, systems))
+        first, both_points = (weights @ values.T.astype(np.float32) for values in (won, compared))
+    return Points(
+        fill_square(first, both_points - first, systems),
+        fill_square(both_points, both_points, systems),
+    )
 
 
-def points_by_sample(verdicts: Floats, systems: int) -> Points:
+def count_sample_points(verdicts: Floats, systems: int) -> Points:
     """Of verdicts [..., pair, sample] what each system wins, of how many [..., system, sample]."""
-    one, other = (np.arange(systems)[:, None] == at for at in pairs_of(systems))
-    there = ~np.isnan(verdicts)
-    won = np.where(there, (verdicts + 1) / 2, 0.0)
-    return Points(one @ won + other @ (there - won), (one | other) @ there.astype(float))
+    is_first, is_second = (np.arange(systems)[:, None] == at for at in list_pairs(systems))
+    is_compared = ~np.isnan(verdicts)
+    won = np.where(is_compared, (verdicts + 1) / 2, 0.0)
+    return Points(
+        is_first @ won + is_second @ (is_compared - won),
+        (is_first | is_second) @ is_compared.astype(float),
+    )
 
 
-def ties_of(verdicts: Floats, systems: int) -> Floats:
+def count_ties(verdicts: Floats, systems: int) -> Floats:
     """On how many samples each two systems tie."""
     tied = (verdicts == 0).sum(axis=-1)
-    return square(tied, tied, systems)
+    return fill_square(tied, tied, systems)
 
 
-def square(first: NDArray[Any], second: NDArray[Any], systems: int) -> Floats:
+def fill_square(first: NDArray[Any], second: NDArray[Any], systems: int) -> Floats:
     """Values of pairs as an array of systems and opponents, with 0 on the diagonal."""
-    whole = np.zeros((*first.shape[:-1], systems, systems))
-    one, other = pairs_of(systems)
-    whole[..., one, other], whole[..., other, one] = first, second
-    return whole
+    matrix = np.zeros((*first.shape[:-1], systems, systems))
+    row, column = list_pairs(systems)
+    matrix[..., row, column], matrix[..., column, row] = first, second
+    return matrix
 
 
-def rates_of(points: Points, average: Average) -> Floats:
+def compute_rates(points: Points, average: Average) -> Floats:
     """Win rates, from 0 to 1: higher is better, and 0.5 is as good as the others."""
     if average == "comparisons":
-        return divided(points.won.sum(axis=-1), points.compared.sum(axis=-1))
-    against = divided(points.won, points.compared)
-    opponents = (~np.isnan(against)).sum(axis=-1)
+        return divide_or_nan(points.won.sum(axis=-1), points.compared.sum(axis=-1))
+    pair_rates = divide_or_nan(points.won, points.compared)
+    opponents = (~np.isnan(pair_rates)).sum(axis=-1)
     # Sorted, so that the last digit of a sum does not depend on what systems are called.
-    return divided(np.nansum(np.sort(against, axis=-1), axis=-1), opponents)
+    return divide_or_nan(np.nansum(np.sort(pair_rates, axis=-1), axis=-1), opponents)
 
 
-def number(value: float) -> float | None:
+def none_for_nan(value: float) -> float | None:
     """A plain number, null for NaN."""
     return None if math.isnan(value) else float(value)
 
 
-def named(names: Sequence[str], values: Iterable[float]) -> dict[str, float | None]:
-    return {name: number(value) for name, value in zip(names, values, strict=True)}
+def map_names(names: Sequence[str], values: Iterable[float]) -> dict[str, float | None]:
+    return {name: none_for_nan(value) for name, value in zip(names, values, strict=True)}
 
 
-def by_pair(
-    names: Sequence[str], values: Floats, kind: Callable[[float], Value]
-) -> dict[str, dict[str, Value]]:
+def map_pairs(
+    names: Sequence[str], values: Floats, kind: Callable[[float], ValueT]
+) -> dict[str, dict[str, ValueT]]:
     return {
-        name: {other: kind(row[at]) for at, other in enumerate(names) if other != name}
+        name: {opponent: kind(row[at]) for at, opponent in enumerate(names) if opponent != name}
         for name, row in zip(names, values, strict=True)
     }
 
 
-def best_first(rates: Mapping[str, Any]) -> list[str]:
+def sort_best_first(rates: Mapping[str, Any]) -> list[str]:
     """Names from the highest rate to the lowest, those without one last; equals by name."""
-    return sorted(rates, key=lambda one: (rates[one] is None, -round(rates[one] or 0.0, 12), one))
+    return sorted(
+        rates, key=lambda name: (rates[name] is None, -round(rates[name] or 0.0, 12), name)
+    )
 
 
-def by_rate(rates: Mapping[str, Value]) -> dict[str, Value]:
-    return {name: rates[name] for name in best_first(rates)}
+def sort_by_rate(rates: Mapping[str, ValueT]) -> dict[str, ValueT]:
+    return {name: rates[name] for name in sort_best_first(rates)}
 
 
 class Selection(TypedDict, total=False):
     """Which ratings a measure reads, as for `win_rate`."""
 
-    missing: Missing
+    missing: MissingRule
     rubric: str
     judges: Sequence[str] | None
 
@@ -195,126 +212,134 @@ class Selection(TypedDict, total=False):
 class Choices(Selection, total=False):
     """Which ratings a measure reads, and how it counts them, as for `win_rate`."""
 
-    protocol: Protocol
+    protocol: ProtocolName
 
 
 @dataclass(frozen=True)
-class Compared:
+class JudgeVotes:
     """Ratings with the verdicts that follow from them under a protocol, where all judges vote."""
 
-    given: RatingTable
-    protocol: Protocol
-    missing: Missing
+    full_table: RatingTable
+    protocol: ProtocolName
+    missing: MissingRule
     rubric: str
 
     @property
-    def table(self) -> RatingTable:
-        return self.given.part
+    def voted_table(self) -> RatingTable:
+        return self.full_table.asked_of_all
 
-    def _once(self, what: str, make: Callable[[], Value]) -> Value:
+    def _compute_once(self, name: str, make: Callable[[], ValueT]) -> ValueT:
         """Makes something of the ratings once, for every figure that is made of this table."""
-        made: dict[Any, Value] = self.table.made
-        key = what, self.missing
-        if key not in made:
-            made[key] = make()
-        return made[key]
+        cache: dict[Any, ValueT] = self.voted_table.cache
+        key = name, self.missing
+        if key not in cache:
+            cache[key] = make()
+        return cache[key]
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> CountingRule:
         return PROTOCOLS[self.protocol]
 
     @property
     def margins(self) -> Floats:
         """Differences of ratings [judge, pair, sample]."""
         count_lost = self.missing == "loss"
-        return self._once("margins", lambda: margins(self.table, count_lost=count_lost))
+        return self._compute_once(
+            "margins", lambda: compute_margins(self.voted_table, count_lost=count_lost)
+        )
 
     @property
-    def said(self) -> Floats:
+    def judge_verdicts(self) -> Floats:
         """What each judge says [judge, pair, sample]: 1, 0, -1, NaN."""
-        return self._once("said", lambda: verdicts_of(self.margins))
+        return self._compute_once("said", lambda: compute_verdicts(self.margins))
 
-    def voted(self, vote: str) -> Floats:
+    def count_votes(self, vote: str) -> Floats:
         """What the judges vote [pair, sample]: 1, 0, -1, NaN."""
-        return self._once(vote, lambda: VOTES[vote](self.margins))
+        return self._compute_once(vote, lambda: VOTES[vote](self.margins))
 
     @property
     def verdicts(self) -> Floats:
-        return self.voted(self.rule.vote)
+        return self.count_votes(self.rule.vote)
 
     @property
-    def of_pairs(self) -> Floats:
+    def pair_verdicts(self) -> Floats:
         """The same on all samples for which all judges were asked about both systems."""
-        if self.given.not_asked is None:
+        if self.full_table.not_asked is None:
             return self.verdicts
-        first, second = pairs_of(len(self.given.systems))
-        skipped = np.asarray(self.given.not_asked.any(axis=0))
-        voted = VOTES[self.rule.vote](margins(self.given, count_lost=self.missing == "loss"))
+        first, second = list_pairs(len(self.full_table.systems))
+        skipped = np.asarray(self.full_table.not_asked.any(axis=0))
+        voted = VOTES[self.rule.vote](
+            compute_margins(self.full_table, count_lost=self.missing == "loss")
+        )
         return np.where(skipped[first] | skipped[second], np.nan, voted)
 
     @property
-    def estimate(self) -> Estimate | None:
+    def estimate(self) -> RateEstimate | None:
         """The vote on all samples, by the judges who rated them all; null where all or none did."""
-        if self.protocol == "published" or self.given.not_asked is None:
+        if self.protocol == "published" or self.full_table.not_asked is None:
             return None
-        if len(self.given.systems) < 2 or not self.given.of_all.judges:
+        if len(self.full_table.systems) < 2 or not self.full_table.by_complete_judges.judges:
             return None
-        return self._once("estimate", self._estimated)
+        return self._compute_once("estimate", self._estimate_from_judges)
 
-    def _estimated(self) -> Estimate:
-        known = len(self.table.samples)
-        if known < FEWEST_SAMPLES:
+    def _estimate_from_judges(self) -> RateEstimate:
+        asked_samples = len(self.voted_table.samples)
+        if asked_samples < FEWEST_SAMPLES:
             raise ScoreError(
-                f"all judges were asked about {known} of {len(self.given.samples)} samples: "
-                f"expected {FEWEST_SAMPLES} or more, so ask about {FEWEST_SAMPLES - known} more"
+                f"all judges were asked about {asked_samples} of {len(self.full_table.samples)} samples: "
+                f"expected {FEWEST_SAMPLES} or more, so ask about {FEWEST_SAMPLES - asked_samples} more"
             )
-        voted = np.full((len(self.given.samples), len(self.table.systems)), np.nan)
-        asked = np.isin(self.given.samples, self.table.samples)
-        voted[asked] = self.shares(self.verdicts).T
-        judges = replace(self, given=self.given.of_all)
-        return estimated(judges.shares(judges.said), voted)
+        voted = np.full((len(self.full_table.samples), len(self.voted_table.systems)), np.nan)
+        is_asked = np.isin(self.full_table.samples, self.voted_table.samples)
+        voted[is_asked] = self.compute_shares(self.verdicts).T
+        judges = replace(self, full_table=self.full_table.by_complete_judges)
+        return estimate_rates(judges.compute_shares(judges.judge_verdicts), voted)
 
-    def shares(self, verdicts: Floats) -> Floats:
+    def compute_shares(self, verdicts: Floats) -> Floats:
         """Of the points of each sample what each system wins [..., system, sample]."""
-        return divided(*points_by_sample(verdicts, len(self.table.systems)))
+        return divide_or_nan(*count_sample_points(verdicts, len(self.voted_table.systems)))
 
     @property
     def points(self) -> Points:
-        systems = len(self.table.systems)
-        return self._once(f"{self.rule.vote} points", lambda: points_of(self.verdicts, systems))
+        systems = len(self.voted_table.systems)
+        return self._compute_once(
+            f"{self.rule.vote} points", lambda: count_points(self.verdicts, systems)
+        )
 
-    def rates(self, verdicts: Floats | None = None) -> dict[str, float | None]:
+    def compute_win_rates(self, verdicts: Floats | None = None) -> dict[str, float | None]:
         """Win rates by system, null for a system that was never compared."""
-        systems = self.table.systems
+        systems = self.voted_table.systems
         if verdicts is None and self.estimate:
-            return named(systems, self.estimate.rates)
-        points = self.points if verdicts is None else points_of(verdicts, len(systems))
-        return named(systems, rates_of(points, self.rule.average))
+            return map_names(systems, self.estimate.rates)
+        points = self.points if verdicts is None else count_points(verdicts, len(systems))
+        return map_names(systems, compute_rates(points, self.rule.average))
 
     @property
     def sample_counts(self) -> list[int]:
         """On how many samples each system is compared with any other one."""
-        first, second = pairs_of(len(self.table.systems))
-        there = ~np.isnan(self.verdicts)
-        every = range(len(self.table.systems))
-        return [int(there[(first == at) | (second == at)].any(axis=0).sum()) for at in every]
+        first, second = list_pairs(len(self.voted_table.systems))
+        is_compared = ~np.isnan(self.verdicts)
+        positions = range(len(self.voted_table.systems))
+        return [
+            int(is_compared[(first == at) | (second == at)].any(axis=0).sum()) for at in positions
+        ]
 
-    def why_unrated(self, system: str) -> Unscored:
-        at = self.table.systems.index(system)
-        if len(self.table.systems) == 1:
+    def explain_unrated(self, system: str) -> Unscored:
+        position = self.voted_table.systems.index(system)
+        if len(self.voted_table.systems) == 1:
             return Unscored.ONE_SYSTEM
-        if self.points.compared[at].any():
+        if self.points.compared[position].any():
             return Unscored.FEW_SAMPLES
-        is_rated = (~np.isnan(self.table.ratings[:, at])).any()
+        is_rated = (~np.isnan(self.voted_table.ratings[:, position])).any()
         return Unscored.NOTHING_IN_COMMON if is_rated else Unscored.NOT_RATED
 
-    def definition(self, measure: str, **parameters: Any) -> dict[str, Any]:
-        every, voted = len(self.given.samples), len(self.table.samples)
+    def describe(self, measure: str, **parameters: Any) -> dict[str, Any]:
+        total, voted = len(self.full_table.samples), len(self.voted_table.samples)
         samples = {"samples": voted}
         if self.estimate:
-            samples = {"samples": every, "voted": voted}
-        elif self.given.not_asked is not None:
-            samples["of_samples"] = every
+            samples = {"samples": total, "voted": voted}
+        elif self.full_table.not_asked is not None:
+            samples["of_samples"] = total
         return {
             "measure": measure,
             "protocol": self.protocol,
@@ -325,27 +350,27 @@ class Compared:
             "repeats": "mean rating",
             "tie": 0.5,
             "tie_width": TIE_WIDTH,
-            "judges": list(self.table.judges),
-            "systems": list(self.table.systems),
+            "judges": list(self.voted_table.judges),
+            "systems": list(self.voted_table.systems),
             **samples,
             **parameters,
         }
 
 
-def compare(
+def count_judge_votes(
     ratings: Any,
     outputs: Any = None,
     *,
-    protocol: Protocol = "corrected",
-    missing: Missing = "exclude",
-    rubric: str = RUBRIC,
+    protocol: ProtocolName = "corrected",
+    missing: MissingRule = "exclude",
+    rubric: str = DEFAULT_RUBRIC,
     judges: Sequence[str] | None = None,
-) -> Compared:
+) -> JudgeVotes:
     """Reads ratings, unless that was done before, and lets the judges vote on every pair."""
     if protocol not in PROTOCOLS:
         raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
-    if missing not in get_args(Missing):
-        raise ScoreError(unknown("missing", missing, get_args(Missing)))
+    if missing not in get_args(MissingRule):
+        raise ScoreError(unknown("missing", missing, get_args(MissingRule)))
     is_read = isinstance(ratings, RatingTable)
     if missing == "loss" and (ratings.lost if is_read else outputs) is None:
         raise ScoreError(
@@ -354,4 +379,4 @@ def compare(
         )
     if not is_read:
         ratings = read_ratings(ratings, outputs, rubric=rubric, judges=judges)
-    return Compared(ratings, protocol, missing, rubric)
+    return JudgeVotes(ratings, protocol, missing, rubric)

@@ -14,9 +14,9 @@ from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.config.checks import AnsweredBy
 from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.scores import votes
-from echo_hf.scores.estimate import Estimate
-from echo_hf.scores.rating_table import RUBRIC, Key, divided
-from echo_hf.scores.votes import Compared, Missing, Protocol
+from echo_hf.scores.estimate import RateEstimate
+from echo_hf.scores.rating_table import DEFAULT_RUBRIC, RatingKey, divide_or_nan
+from echo_hf.scores.votes import JudgeVotes, MissingRule, ProtocolName
 
 Spread = tuple[Interval | None, float | None, Unscored | None]  # and its standard error
 ERRORS_A_SIDE = 1.96
@@ -58,14 +58,14 @@ class WinRate(SystemValues):
     by_missing: Mapping[str, Mapping[str, float | None]] | None
     reasons: Mapping[str, Unscored]
     ignored: Mapping[IgnoredRating, int]
-    ignored_rows: Mapping[IgnoredRating, tuple[Key, ...]]
-    protocol: Protocol
+    ignored_rows: Mapping[IgnoredRating, tuple[RatingKey, ...]]
+    protocol: ProtocolName
     definition: Mapping[str, Any]
 
     _label = "win rate: share of the points won from the others, higher is better"
     _even = 0.5
 
-    def _columns(self) -> Mapping[str, Mapping[str, Any]]:
+    def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
         ends = {**ends_of(self.interval), "standard_error": self.standard_error}
         beside = {"coverage": self.coverage, "reason": self.reasons}
         return {"win_rate": self.win_rate, **ends, **beside}
@@ -79,11 +79,11 @@ def win_rate(
     ratings: Any,
     outputs: Any = None,
     *,
-    protocol: Protocol = "corrected",
-    missing: Missing = "exclude",
+    protocol: ProtocolName = "corrected",
+    missing: MissingRule = "exclude",
     n_boot: int = 1000,
     seed: int = 0,
-    rubric: str = RUBRIC,
+    rubric: str = DEFAULT_RUBRIC,
     judges: Sequence[str] | None = None,
 ) -> WinRate:
     """Compares every two systems on every sample by the judges' ratings (ECHO section 5).
@@ -133,102 +133,113 @@ def win_rate(
         >>> result.win_rate, result.pairs["a"]["b"], result.coverage["a"]
         ({'a': 0.75, 'b': 0.25}, 2, 0.6666666666666666)
     """
-    compared = votes.compare(
+    compared = votes.count_judge_votes(
         ratings, outputs, protocol=protocol, missing=missing, rubric=rubric, judges=judges
     )
-    if len(splits := compared.given.splits) > 1:
+    if len(splits := compared.full_table.splits) > 1:
         warnings.warn(
             f"these ratings are of {' and '.join(splits)} together, and no board is: keep the rows "
             "of one `split`",
             MixedSplitsWarning,
             stacklevel=2,
         )
-    table, systems, points = compared.table, compared.table.systems, compared.points
+    table, systems, points = compared.voted_table, compared.voted_table.systems, compared.points
     interval: dict[str, Any] = {"kind": compared.rule.interval, "level": LEVEL}
-    estimate, known = compared.estimate, dict[str, Any]()
+    estimate, estimate_definition = compared.estimate, dict[str, Any]()
     if estimate:
-        spreads = _of_estimate(estimate)
-        known["estimate"] = {
+        spreads = _spread_from_estimate(estimate)
+        estimate_definition["estimate"] = {
             "kind": "regression of the vote on judges who rated all samples",
-            "weights": votes.named(compared.given.of_all.judges, estimate.beta),
+            "weights": votes.map_names(
+                compared.full_table.by_complete_judges.judges, estimate.beta
+            ),
             "ridge": estimate.ridge,
             "rho2": estimate.rho2,
         }
         interval["kind"] = "Student's t, over samples and those voted on"
     elif protocol == "published":
-        spreads = _of_comparisons(compared)
+        spreads = _spread_from_comparisons(compared)
     else:
-        spreads = _of_draws(compared, n_boot, seed)
+        spreads = _spread_from_draws(compared, n_boot, seed)
         interval |= {"draws": n_boot, "seed": seed}
-    spread, rates = dict(zip(systems, spreads, strict=True)), votes.by_rate(compared.rates())
+    spread, rates = (
+        dict(zip(systems, spreads, strict=True)),
+        votes.sort_by_rate(compared.compute_win_rates()),
+    )
     reasons = {
-        system: compared.why_unrated(system) if rate is None else spread[system][2]
+        system: compared.explain_unrated(system) if rate is None else spread[system][2]
         for system, rate in rates.items()
     }
     possible = len(table.samples) * (len(systems) - 1)
-    said = zip(table.judges, compared.said, strict=True)
+    verdicts_by_judge = zip(table.judges, compared.judge_verdicts, strict=True)
     by_missing = None
     if table.lost is not None:
-        by_missing = {way: replace(compared, missing=way).rates() for way in get_args(Missing)}
+        by_missing = {
+            way: replace(compared, missing=way).compute_win_rates() for way in get_args(MissingRule)
+        }
     return WinRate(
         win_rate=rates,
         interval={system: spread[system][0] for system in rates},
         standard_error={system: spread[system][1] for system in rates},
-        matrix=votes.by_pair(systems, divided(points.won, points.compared), votes.number),
-        pairs=votes.by_pair(systems, points.compared, int),
-        ties=votes.by_pair(systems, votes.ties_of(compared.verdicts, len(systems)), int),
-        coverage=votes.named(systems, divided(points.compared.sum(axis=-1), possible)),
-        per_judge={judge: compared.rates(verdicts) for judge, verdicts in said},
+        matrix=votes.map_pairs(
+            systems, divide_or_nan(points.won, points.compared), votes.none_for_nan
+        ),
+        pairs=votes.map_pairs(systems, points.compared, int),
+        ties=votes.map_pairs(systems, votes.count_ties(compared.verdicts, len(systems)), int),
+        coverage=votes.map_names(systems, divide_or_nan(points.compared.sum(axis=-1), possible)),
+        per_judge={
+            judge: compared.compute_win_rates(verdicts) for judge, verdicts in verdicts_by_judge
+        },
         by_missing=by_missing,
         reasons={system: reason for system, reason in reasons.items() if reason},
         ignored={reason: len(rows) for reason, rows in table.ignored.items()},
         ignored_rows=table.ignored,
         protocol=protocol,
-        definition=compared.definition("win_rate", interval=interval, **known),
+        definition=compared.describe("win_rate", interval=interval, **estimate_definition),
     )
 
 
-def _of_estimate(estimate: Estimate) -> list[Spread]:
-    errors = map(votes.number, estimate.errors(others=True))
-    ends = estimate.ends(LEVEL, others=True)
-    return [(one, error, None) for one, error in zip(ends, errors, strict=True)]
+def _spread_from_estimate(estimate: RateEstimate) -> list[Spread]:
+    errors = map(votes.none_for_nan, estimate.standard_errors(others=True))
+    ends = estimate.compute_intervals(LEVEL, others=True)
+    return [(bounds, error, None) for bounds, error in zip(ends, errors, strict=True)]
 
 
-def _of_draws(compared: Compared, n_boot: int, seed: int) -> list[Spread]:
+def _spread_from_draws(compared: JudgeVotes, n_boot: int, seed: int) -> list[Spread]:
     """From draws over samples, which are the same for all systems."""
-    systems, verdicts = len(compared.table.systems), compared.verdicts
-    drawn = [
-        votes.rates_of(votes.points_of(verdicts, systems, weights), compared.rule.average)
+    systems, verdicts = len(compared.voted_table.systems), compared.verdicts
+    draws = [
+        votes.compute_rates(votes.count_points(verdicts, systems, weights), compared.rule.average)
         for weights in drawn_weights(verdicts.shape[-1], n_boot, seed)
     ]
-    every = np.concatenate([np.empty((0, systems)), *drawn])
-    found: list[Spread] = []
-    for rates, samples in zip(every.T, compared.sample_counts, strict=True):
+    all_draws = np.concatenate([np.empty((0, systems)), *draws])
+    spreads: list[Spread] = []
+    for rates, samples in zip(all_draws.T, compared.sample_counts, strict=True):
         interval, reason = percentiles(rates, samples)
-        found.append((interval, float(np.nanstd(rates, ddof=1)) if interval else None, reason))
-    return found
+        spreads.append((interval, float(np.nanstd(rates, ddof=1)) if interval else None, reason))
+    return spreads
 
 
-def _of_comparisons(compared: Compared) -> list[Spread]:
+def _spread_from_comparisons(compared: JudgeVotes) -> list[Spread]:
     """From all comparisons, taken as independent."""
-    points, systems = compared.points, len(compared.table.systems)
-    found: list[Spread] = []
+    points, systems = compared.points, len(compared.voted_table.systems)
+    spreads: list[Spread] = []
     for won, count, tied in zip(
         points.won.sum(axis=-1),
         points.compared.sum(axis=-1),
-        votes.ties_of(compared.verdicts, systems).sum(axis=-1),
+        votes.count_ties(compared.verdicts, systems).sum(axis=-1),
         strict=True,
     ):
         if count < 2:
-            found.append((None, None, Unscored.ONE_COMPARISON))
+            spreads.append((None, None, Unscored.ONE_COMPARISON))
             continue
         rate = won / count
         # A win adds 1 to the sum of squares, a tie 0.25: a quarter less than its 0.5 points.
         variance = max(won - tied / 4 - count * rate**2, 0.0) / (count - 1)
         error = float(np.sqrt(variance / count))
-        ends = float(rate) - ERRORS_A_SIDE * error, float(rate) + ERRORS_A_SIDE * error
-        found.append((ends, error, None))
-    return found
+        bounds = float(rate) - ERRORS_A_SIDE * error, float(rate) + ERRORS_A_SIDE * error
+        spreads.append((bounds, error, None))
+    return spreads
 
 
 METRIC = "win_rate"
@@ -249,30 +260,34 @@ class BoardRow:
     in_place_of: str | None = None  # what of the paper it stands in for, and is not
 
 
-def ranked(rows: Iterable[BoardRow], tiers: Sequence[Sequence[str]] = ()) -> tuple[BoardRow, ...]:
+def rank_rows(
+    rows: Iterable[BoardRow], tiers: Sequence[Sequence[str]] = ()
+) -> tuple[BoardRow, ...]:
     """The best first, those without a value last, equal ones by name.
 
     Where no row has an interval there are no tiers: one for all would read as no difference.
     """
-    every = sorted(rows, key=lambda row: (row.value is None, -(row.value or 0.0), row.system))
-    known = any(row.interval for row in every)
-    tier = {name: at for at, names in enumerate(tiers, 1) for name in names if known}
-    found: list[BoardRow] = []
-    for at, row in enumerate(every, 1):
-        equal = found and found[-1].value == row.value
-        rank = found[-1].rank if equal else at
-        there = row.value is not None
-        found.append(replace(row, rank=rank if there else None, tier=tier.get(row.system)))
-    return tuple(found)
+    sorted_rows = sorted(rows, key=lambda row: (row.value is None, -(row.value or 0.0), row.system))
+    has_interval = any(row.interval for row in sorted_rows)
+    tier = {name: at for at, names in enumerate(tiers, 1) for name in names if has_interval}
+    ranked_rows: list[BoardRow] = []
+    for at, row in enumerate(sorted_rows, 1):
+        equal = ranked_rows and ranked_rows[-1].value == row.value
+        rank = ranked_rows[-1].rank if equal else at
+        has_value = row.value is not None
+        ranked_rows.append(
+            replace(row, rank=rank if has_value else None, tier=tier.get(row.system))
+        )
+    return tuple(ranked_rows)
 
 
-def board_of(
+def make_board(
     rates: WinRate,
     tiers: Sequence[Sequence[str]] = (),
     models: Mapping[str, AnsweredBy] | None = None,
 ) -> tuple[BoardRow, ...]:
     """The board of win rates, and of the tiers that `tiers` found."""
-    known = models or {}
+    models_by_name = models or {}
     rows = (
         BoardRow(
             system,
@@ -281,8 +296,8 @@ def board_of(
             rates.coverage.get(system),
             sum(rates.pairs.get(system, {}).values()),
             rates.reasons.get(system),
-            in_place_of=known[system].in_place_of if system in known else None,
+            in_place_of=models_by_name[system].in_place_of if system in models_by_name else None,
         )
         for system, value in rates.win_rate.items()
     )
-    return ranked(rows, tiers)
+    return rank_rows(rows, tiers)

@@ -42,7 +42,7 @@ from echo_hf.metrics.structure_distance import (
     SIZE,
     VitOptions,
     load_vit,
-    resized,
+    resize_image,
     self_similarities,
 )
 from echo_hf.pipeline.answer_store import Store
@@ -51,7 +51,7 @@ from echo_hf.pipeline.batch_inference import fill, request_segments
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.prompts import Prompt
-from echo_hf.quickstart.systems import rated
+from echo_hf.quickstart.systems import write_stand_in_outputs
 from echo_hf.reasons import Outcome
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Benchmark
@@ -219,7 +219,7 @@ def _built(run: BuildRun) -> list[StageResult]:
 
 def _rating(run: BuildRun) -> Asking:
     judge = read_judge(shipped_configs() / "judges" / "qwen2_5_vl_32b.yaml")
-    rated(run.folder)
+    write_stand_in_outputs(run.folder)
     outputs = pq.read_table(run.folder.root / "outputs.parquet")
     images = run.folder.images
     given = outputs_to_rate(outputs, Benchmark(str(run.folder.release)).tasks(images))
@@ -409,7 +409,7 @@ def metrics(given: Given) -> Iterator[Row]:
     metric(inputs[:1], outputs[:1])
     yield Row("metrics", "start, with one sample", _seconds(started))
     vit = load_vit(VitOptions(folder, None, LAYER, SIZE, None))
-    ready = np.stack([resized(one, SIZE).pixels for one in (*inputs, *outputs)])
+    ready = np.stack([resize_image(one, SIZE).pixels for one in (*inputs, *outputs)])
 
     def alone(_: None) -> None:
         for at in range(0, len(ready), BATCH_SIZE):

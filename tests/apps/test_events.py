@@ -16,7 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.apps.events import UNDO, Event, EventLog, Lease, Leases, by_person, decisions, standing
+from echo_hf.apps.events import (
+    UNDO,
+    Event,
+    EventLog,
+    SampleLease,
+    SampleLeases,
+    drop_undone,
+    latest_by_person,
+    latest_decisions,
+)
 from echo_hf.errors import RunError
 
 MORNING = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
@@ -39,9 +48,13 @@ def test_what_was_added_is_found_by_app_subject_and_person(log: EventLog) -> Non
     number = 1772443800000  # 2026-03-02 09:30 UTC in milliseconds
     assert first == Event(number, "rank", "s1", "ann", "rank", payload, None, MORNING)
     assert (second.base, second.at) == (first.id, MORNING + timedelta(minutes=1))
-    found = [log.events("rank"), log.events("rank", "s1"), log.events("rank", person="ann")]
+    found = [
+        log.read_events("rank"),
+        log.read_events("rank", "s1"),
+        log.read_events("rank", person="ann"),
+    ]
     assert found == [(first, second, third), (first, second), (first, third)]
-    assert log.events("rank", "s1", "ann") == (first,)
+    assert log.read_events("rank", "s1", "ann") == (first,)
 
 
 def test_what_cannot_be_done_leaves_the_log_as_it_is(log: EventLog) -> None:
@@ -58,7 +71,7 @@ def test_what_cannot_be_done_leaves_the_log_as_it_is(log: EventLog) -> None:
     ):
         other.execute("update event set person = 'ben'")
     other.close()
-    assert [(one.id, one.person) for one in log.events("rank")] == [(there, "ann")]
+    assert [(one.id, one.person) for one in log.read_events("rank")] == [(there, "ann")]
 
 
 def test_what_has_to_go_leaves_the_bytes_of_the_file(log: EventLog) -> None:
@@ -66,7 +79,7 @@ def test_what_has_to_go_leaves_the_bytes_of_the_file(log: EventLog) -> None:
     log.append("review", "s2", "ann", "keep")
     log.undo(edited.id, "ann")
     assert log.forget({"s1", "unknown"}) == 2
-    assert [one.subject for one in log.events("review")] == ["s2"]
+    assert [one.subject for one in log.read_events("review")] == ["s2"]
     files = log.path.parent.glob("events.sqlite*")
     assert all(b"confidential" not in file.read_bytes() for file in files)
 
@@ -81,7 +94,7 @@ def test_those_who_write_at_a_time_lose_nothing(log: EventLog) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         said = dict(zip(people, pool.map(write, people), strict=True))
-    events = log.events("rank")
+    events = log.read_events("rank")
     assert len({event.id for event in events}) == 100
     for person, numbers in said.items():
         own = [event for event in events if event.person == person]
@@ -111,7 +124,7 @@ def test_a_killed_process_loses_nothing_that_it_said(log: EventLog, after: int) 
         said = [int(process.stdout.readline()) for _ in range(after)]
         process.kill()
         said += [int(line) for line in process.stdout if line.endswith("\n")]
-    there = log.events("rank")
+    there = log.read_events("rank")
     assert set(said) <= {event.id for event in there}
     assert [event.payload["number"] for event in there] == list(range(len(there)))
     assert log.append("rank", "s1", "ben", "rank").id > there[-1].id
@@ -162,27 +175,27 @@ def stands(one: Event, log: list[Event]) -> bool:
 @given(logs())
 def test_what_stands_is_what_nothing_that_stands_takes_back(log: list[Event]) -> None:
     expected = tuple(one for one in log if one.action != UNDO and stands(one, log))
-    assert standing(log) == expected
+    assert drop_undone(log) == expected
 
 
 @given(logs(), st.integers())
 def test_the_fold_is_stable_under_the_order_of_reading(log: list[Event], seed: int) -> None:
     mixed = random.Random(seed).sample(log, len(log))
-    assert standing(mixed) == standing(log)
-    assert by_person(mixed) == by_person(log)
-    assert decisions(mixed) == decisions(log)
+    assert drop_undone(mixed) == drop_undone(log)
+    assert latest_by_person(mixed) == latest_by_person(log)
+    assert latest_decisions(mixed) == latest_decisions(log)
 
 
 def test_two_decisions_on_one_base_are_a_conflict_until_one_has_seen_both() -> None:
     log = [event(1, "keep"), event(2, "flag", 1, person="ben"), event(3, "edit", 1, person="cy")]
-    assert decisions(log) == {"s": (log[1], log[2])}
+    assert latest_decisions(log) == {"s": (log[1], log[2])}
     settled = event(4, "keep", 3, person="ann")
-    assert decisions([*log, settled]) == {"s": (settled,)}
-    assert decisions([*log, settled, event(5, UNDO, 4)])["s"] == (log[1], log[2])
+    assert latest_decisions([*log, settled]) == {"s": (settled,)}
+    assert latest_decisions([*log, settled, event(5, UNDO, 4)])["s"] == (log[1], log[2])
 
     # One on an old base does not hide a later one.
     old = [*log[:2], event(3, "flag", 2, person="ann"), event(4, "keep", 2, person="cy")]
-    assert decisions(old) == {"s": (old[2], old[3])}
+    assert latest_decisions(old) == {"s": (old[2], old[3])}
 
 
 @dataclass
@@ -202,15 +215,18 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def leases(tmp_path: Path, clock: Clock) -> Leases:
-    return Leases(EventLog(tmp_path / "events.sqlite", clock), "review")
+def leases(tmp_path: Path, clock: Clock) -> SampleLeases:
+    return SampleLeases(EventLog(tmp_path / "events.sqlite", clock), "review")
 
 
-def test_people_get_different_samples(leases: Leases, clock: Clock) -> None:
+def test_people_get_different_samples(leases: SampleLeases, clock: Clock) -> None:
     wanted = ["s1", "s2"]
     assert [leases.lend(wanted, who) for who in ("ann", "ben", "cy")] == ["s1", "s2", None]
     until = clock.time + timedelta(minutes=10)
-    assert leases.running() == {"s1": Lease("ann", until), "s2": Lease("ben", until)}
+    assert leases.get_running() == {
+        "s1": SampleLease("ann", until),
+        "s2": SampleLease("ben", until),
+    }
     # Only one's own is given back.
     leases.give_back("s1", "ben")
     assert leases.lend(["s1"], "ben") is None
@@ -219,21 +235,21 @@ def test_people_get_different_samples(leases: Leases, clock: Clock) -> None:
 
 
 def test_a_lease_is_renewed_by_asking_and_ends_after_ten_minutes(
-    leases: Leases, clock: Clock
+    leases: SampleLeases, clock: Clock
 ) -> None:
     for _ in range(3):
         assert leases.lend(["s1"], "ann") == "s1"
         clock.wait(9)
     assert leases.lend(["s1"], "ben") is None
     clock.wait(1)
-    assert leases.running() == {}
+    assert leases.get_running() == {}
     assert leases.lend(["s1"], "ben") == "s1"
     clock.wait(-60 * 24)  # so the clock of that one was wrong
-    assert leases.running() == {}
+    assert leases.get_running() == {}
     assert leases.lend(["s1"], "ann") == "s1"
 
 
-def test_no_sample_is_lent_twice_at_a_time(leases: Leases) -> None:
+def test_no_sample_is_lent_twice_at_a_time(leases: SampleLeases) -> None:
     wanted = [f"s{number}" for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
         given = list(pool.map(lambda number: leases.lend(wanted, f"p{number}"), range(8)))

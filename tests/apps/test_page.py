@@ -17,17 +17,17 @@ import pytest
 from PIL import Image
 
 from echo_hf.apps.page import (
-    PASSWORDS,
-    ROUTE,
+    IMAGE_ROUTE,
+    PASSWORDS_VARIABLE,
+    AppPage,
     AppUsers,
-    AskedPage,
-    Place,
-    ShownImages,
-    check_installed,
+    ServedImages,
+    ServerAddress,
+    check_apps_installed,
     check_reachable,
-    listening,
-    people_of,
-    pseudonym,
+    normalize_pseudonym,
+    open_socket,
+    read_users,
 )
 from echo_hf.errors import ImageError, MissingExtraError, RunError
 from echo_hf.images.store import ImageStore
@@ -46,10 +46,10 @@ def test_who_is_refused_is_asked_again() -> None:
             raise RunError("cannot use the log of events")
         return f"the page of {person}"
 
-    page = AskedPage("Rank", (), "rank.css", opened, lambda person, *_: person)
-    people = people_of(["Ada", "ben", "ada"])
+    page = AppPage("Rank", (), "rank.css", opened, lambda person, *_: person)
+    people = read_users(["Ada", "ben", "ada"])
     assert people == AppUsers(("ada", "ben"))
-    shown = [page.shown_to(people, name) for name in (None, "ＡＤＡ", "cy", HOSTILE, "ben")]
+    shown = [page.render_for(people, name) for name in (None, "ＡＤＡ", "cy", HOSTILE, "ben")]
     assert shown[1] == "the page of ada"
     said = ["", "the page", "'cy' is not on the list", "' is not a pseudonym", "cannot use the"]
     assert all(words in unescape(html) for words, html in zip(said, shown, strict=True))
@@ -67,10 +67,10 @@ def test_who_is_refused_is_asked_again() -> None:
 )
 def test_a_pseudonym_has_one_form(typed: str, kept: str | None) -> None:
     if kept:
-        assert pseudonym(typed) == kept
+        assert normalize_pseudonym(typed) == kept
         return
     with pytest.raises(RunError, match="is not a pseudonym") as caught:
-        pseudonym(typed)
+        normalize_pseudonym(typed)
     assert "\n" not in str(caught.value)
 
 
@@ -86,16 +86,16 @@ def test_a_pseudonym_has_one_form(typed: str, kept: str | None) -> None:
 def test_passwords_come_from_the_environment(
     monkeypatch: pytest.MonkeyPatch, text: str, said: str | None
 ) -> None:
-    monkeypatch.setenv(PASSWORDS, text)
+    monkeypatch.setenv(PASSWORDS_VARIABLE, text)
     if said is None:
         known = {"ada": "correct:horse", "ben": "battery-staple"}
-        assert people_of(["auth"]) == AppUsers(("ada", "ben"), known)
+        assert read_users(["auth"]) == AppUsers(("ada", "ben"), known)
         # Names beside it would be of people without a password.
         with pytest.raises(RunError, match="--people auth stands alone"):
-            people_of(["auth", "ada"])
+            read_users(["auth", "ada"])
         return
     with pytest.raises(RunError, match=said) as caught:
-        people_of(["auth"])
+        read_users(["auth"])
     assert "hunter2" not in str(caught.value)
     assert "long-enough" not in str(caught.value)
 
@@ -115,21 +115,21 @@ def test_only_what_may_be_shown_is_served_under_names_that_tell_nothing(tmp_path
     store = ImageStore(tmp_path / "pictures")
     data = drawing("oxlip")
     shown, other = store.put(data), store.put(drawing("quixel"))
-    images, again = ShownImages(store), ShownImages(store)
+    images, again = ServedImages(store), ServedImages(store)
     images.admit([shown])
-    name = images.address(shown).removeprefix(ROUTE)
+    name = images.get_address(shown).removeprefix(IMAGE_ROUTE)
     assert re.fullmatch(r"[0-9a-f]{32}", name)
     assert shown[:8] not in name
-    assert images.address(shown) != again.address(shown)
+    assert images.get_address(shown) != again.get_address(shown)
     assert "secret" not in repr(images)
     for unknown in (
-        images.address(other).removeprefix(ROUTE),
+        images.get_address(other).removeprefix(IMAGE_ROUTE),
         shown,
         "",
         f"../{shown[:2]}/{shown}",
     ):
-        assert images.png(unknown) is None
-    bare = images.png(name)
+        assert images.encode_png(unknown) is None
+    bare = images.encode_png(name)
     assert bare is not None
     assert b"oxlip" in data
     assert b"oxlip" not in bare
@@ -138,7 +138,7 @@ def test_only_what_may_be_shown_is_served_under_names_that_tell_nothing(tmp_path
         assert np.array_equal(np.asarray(found), np.asarray(before))
     store.path(shown).unlink()
     with pytest.raises(ImageError):
-        images.png(name)
+        images.encode_png(name)
 
 
 @pytest.fixture(scope="module")
@@ -209,10 +209,10 @@ def test_a_port_that_is_taken_is_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(RunError, match=f"cannot listen on '127.0.0.1', port {port}"):
-            listening(Place("127.0.0.1", port))
+            open_socket(ServerAddress("127.0.0.1", port))
 
 
 @pytest.mark.skipif(find_spec("gradio") is not None, reason="gradio is here")
 def test_without_gradio_it_is_said_what_to_install() -> None:
     with pytest.raises(MissingExtraError, match=r'pip install "echo-hf\[apps\]"'):
-        check_installed("`echo-hf rank`")
+        check_apps_installed("`echo-hf rank`")

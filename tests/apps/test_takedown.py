@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from echo_hf.apps.events import EVENTS_FILE, EventLog
-from echo_hf.apps.takedown import Removal, forget, images_named, remove_rows
+from echo_hf.apps.takedown import Removal, find_named_images, forget, remove_rows
 from echo_hf.builder.build import build, run_until
 from echo_hf.builder.update import ASIDE, update
 from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed, read_tombstones
@@ -24,12 +24,12 @@ from echo_hf.hub.release import Release, is_complete, read_release
 from echo_hf.judging.audit import AUDIT_FILE, read_audits
 from echo_hf.judging.score import AGREEMENT_FILE
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.quickstart.truth import corpus
+from echo_hf.quickstart.truth import corpus_folder
 from echo_hf.tables import HUMAN, OUTPUTS, RATINGS
 from tests.finished_run import NAME, extracted
 from tests.recorded_as_model import BOARD, RecordedAsModel, X, bundled_posts, config_over, rows
 
-CORPUS = corpus()
+CORPUS = corpus_folder()
 FORGOTTEN = "https://x.com/hana_hikes/status/9900316480787844284"  # a lake turned into night
 NUMBER = FORGOTTEN.rpartition("/")[2]
 WORD = "zimtsternzimt"  # stands in that post alone
@@ -120,7 +120,7 @@ def test_a_forgotten_post_is_in_no_byte_of_the_next_release(folder: Path) -> Non
     assert own == f"posts.jsonl:{posts().index(post) + 1}"
     assert answers
     assert all(str(folder / "answers.jsonl:") in one for one in answers)
-    assert {event.subject for event in log.events("review")} == samples.keys() - taken.samples
+    assert {event.subject for event in log.read_events("review")} == samples.keys() - taken.samples
     assert holding(run, NUMBER, WORD, *(f"as in {one}" for one in taken.samples)) == []
     after = build(folder / "config.yaml", runs=folder / "runs").datasets.values()
     assert holding(run, NUMBER, WORD) == []
@@ -292,13 +292,13 @@ def test_what_is_kept_about_a_sample_goes_with_its_images(tmp_path: Path) -> Non
         append_decisions(file, [Decision.model_validate({**made, "note": f"about {name}"})])
     with file.open("a") as written:
         written.write('{"id": "gone", "note": "cut sho')
-    assert images_named(tmp_path) == {"1", "2", "a" * 64, "b" * 64}
+    assert find_named_images(tmp_path) == {"1", "2", "a" * 64, "b" * 64}
     remove_rows(tmp_path, {"gone"})
-    assert images_named(tmp_path) == {"2", "b" * 64}
+    assert find_named_images(tmp_path) == {"2", "b" * 64}
     for name, left in {"outputs": ["stays"], "ratings": [], "human": ["stays"]}.items():
         assert pq.read_table(tmp_path / f"{name}.parquet")["sample_id"].to_pylist() == left
     assert set(read_decisions(file).by_id) == {"stays"}
-    assert [event.subject for event in log.events("review")] == ["stays"]
+    assert [event.subject for event in log.read_events("review")] == ["stays"]
     assert holding(tmp_path, "gone") == []
 
 

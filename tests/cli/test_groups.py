@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from echo_hf import cli
 from echo_hf.cli import GROUPS, app
-from echo_hf.cli.verb import Told, called, choice, flag, name_of
+from echo_hf.cli.verb import JsonObject, call_verb, choice, flag, get_verb_name
 from tests.test_cli import echo_hf
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -34,7 +34,7 @@ def test_every_verb_stands_in_its_group(columns: int) -> None:
             found[group] = []
         else:
             found[[*found][-1]].append(verb)
-    assert found == {group: [*map(name_of, verbs)] for group, verbs in GROUPS.items()}
+    assert found == {group: [*map(get_verb_name, verbs)] for group, verbs in GROUPS.items()}
     assert [name for names in found.values() for name in names] == [*COMMANDS]
     assert not re.search(r"\.\.\.$", listed, re.M)
     assert max(map(len, text.splitlines())) <= 80
@@ -68,12 +68,12 @@ def test_a_verb_that_another_calls_has_the_defaults_of_its_options() -> None:
 
     def drawn(
         config: Path, plan: bool = flag("--plan", "Only plan."), most: int = choice(3, "Most.")
-    ) -> Told:
+    ) -> JsonObject:
         return {"config": config, "plan": plan, "most": most}
 
     expected = {"config": Path("c.yaml"), "plan": False, "most": 3}
-    assert called(drawn, Path("c.yaml")) == expected
-    assert called(drawn, config=Path("c.yaml"), plan=True) == {**expected, "plan": True}
+    assert call_verb(drawn, Path("c.yaml")) == expected
+    assert call_verb(drawn, config=Path("c.yaml"), plan=True) == {**expected, "plan": True}
 
 
 def test_a_bug_has_a_code_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

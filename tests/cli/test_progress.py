@@ -18,9 +18,15 @@ from rich.console import Console
 from echo_hf._infra.console import say_json
 from echo_hf.builder.gold.check import CheckResult, StageCheck
 from echo_hf.builder.gold.measures import Item, Measure, measured
-from echo_hf.cli.build_view import as_json, interval, show_check, show_errors, tenths
-from echo_hf.cli.evaluation_view import outcome_table, system_table, what_to_do
-from echo_hf.cli.progress import Watch, commonest_failure, places
+from echo_hf.cli.build_view import (
+    check_as_json,
+    format_interval,
+    format_share,
+    show_check,
+    show_errors,
+)
+from echo_hf.cli.evaluation_view import list_remedies, make_outcome_table, make_system_table
+from echo_hf.cli.progress import TerminalProgress, find_commonest_failure, format_reason_places
 from echo_hf.collect.fetch import FetchStats
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import Usage
@@ -77,7 +83,7 @@ def lines(one: Console) -> list[str]:
 )
 def test_figures_are_told_whatever_is_known_of_them(stats: object, expected: str) -> None:
     one = console(200)
-    Watch(one).started("extract", 1, stats)
+    TerminalProgress(one).started("extract", 1, stats)
     assert lines(one) == ([f"extract {expected}"] if expected else [])
 
 
@@ -85,7 +91,7 @@ def test_each_kind_of_work_has_a_bar_of_its_own() -> None:
     one = console(force_terminal=True)
 
     def work() -> None:
-        with Watch(one) as watch:
+        with TerminalProgress(one) as watch:
             watch.advanced("pictures", 1, FetchStats(2, fetched=1), 2)
             watch.advanced("pictures", 2, FetchStats(2, fetched=2), 2)
             watch.advanced("compared", 1, "looked at", 9)
@@ -104,7 +110,7 @@ def test_what_a_system_gave_is_told_with_rate_and_cost(monkeypatch: pytest.Monke
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     given, one = Generations("mine", began=now[0]), console()
-    with Watch(one) as watch:
+    with TerminalProgress(one) as watch:
         watch.started("mine", len(HARBOR.todo), HARBOR)
         for number, cost_usd in enumerate((0.25, 0.5)):
             now[0] += 15
@@ -150,12 +156,12 @@ def test_places_are_two_and_a_hint_at_the_rest(rejects: str, notices: str, expec
         aside(),
         aside(*((one, "spoilt") for one in notices), ("y", "other"), key="_parent"),
     )
-    assert places(tables, "spoilt") == expected
+    assert format_reason_places(tables, "spoilt") == expected
 
 
 def test_a_remark_is_one_line_without_control_characters() -> None:
     one = console(60)
-    with Watch(one) as watch:
+    with TerminalProgress(one) as watch:
         watch.noticed("the release has 'a\x1b[31m\nb' [bold]and[/bold] " + "more " * 200)
     (line,) = lines(one)
     assert line.startswith("note: the release has 'a[31m b' [bold]and[/bold] more more")
@@ -166,7 +172,7 @@ def test_a_stage_tells_every_loss_with_its_meaning() -> None:
     one = console()
     counts = {"rejected": {"no_sample": 2}, "quarantined": {"cut": 1}, "noted": {"cycle": 3}}
     stats = StageStats("extract", 9, 5, **counts)  # type: ignore[arg-type]
-    Watch(one).show_stage(stats, [aside(), aside(), aside(key="_parent")])
+    TerminalProgress(one).show_stage(stats, [aside(), aside(), aside(key="_parent")])
     assert lines(one)[1:] == [
         "2 no_sample: the model found no sample in the thread",
         "1 cut: the answer ended at the token limit",
@@ -195,7 +201,7 @@ def test_a_stage_of_which_much_failed_says_why_with_an_answer(
     failed: dict[str, int], requests: int, shown: str | None
 ) -> None:
     stats = StageStats("relevance", 9, 5, quarantined=failed, fill=FillStats(requests=requests))
-    said = commonest_failure(stats, quarantined(**dict.fromkeys(failed, '{"score": 1, "no')))
+    said = find_commonest_failure(stats, quarantined(**dict.fromkeys(failed, '{"score": 1, "no')))
     if shown is None:
         assert said is None
     else:
@@ -209,8 +215,8 @@ def test_the_headlines_are_the_papers_figures() -> None:
     scores = {"score_1": 36_000, "score_4": 20_000, "score_5": 12_000}
     kinds = {"Benchmark": 7000, "Analysis": 23_100, "Trash": 4900}
     splits = {"image_to_image": 710, "text_to_image": 848, "analysis": 30_100}
-    watch = Watch(console())
-    assert watch.headlines() == []  # stages that have not run say nothing
+    watch = TerminalProgress(console())
+    assert watch.list_headlines() == []  # stages that have not run say nothing
     watch.stats = [
         StageStats("collect", 70_000, 68_000, tally={"posts": 68_000, "merged": 2000}),
         StageStats("relevance", 68_000, 68_000, tally=scores),
@@ -218,7 +224,7 @@ def test_the_headlines_are_the_papers_figures() -> None:
         StageStats("extract", 9000, 35_000, tally=kinds),
         StageStats("splits", 35_000, 30_100, tally=splits),
     ]
-    assert watch.headlines() == [
+    assert watch.list_headlines() == [
         "68,000 posts collected from 70,000 records, 2,000 seen more than once",
         "32,000 of 68,000 scored posts are relevant (47 %); 9,000 threads with 51,000 posts stay",
         "35,000 samples extracted: 20 % Benchmark, 66 % Analysis, 14 % Trash",
@@ -243,20 +249,20 @@ def test_the_list_says_what_to_do() -> None:
         listing(known=False),
         listing(no_folder="Bagel"),
     ]
-    one.print(system_table(given))
+    one.print(make_system_table(given))
     rows = lines(one)[1:]
     assert "[bold]GPT-4o" in rows[0]
     assert "0.042 nothing" in rows[0]
     ends = ["[openai], A_KEY", "no adapter 'acting' is installed", "folder 'Bagel'"]
     assert all(row.endswith(end) for row, end in zip(rows[1:], ends, strict=True))
     told = replace(given[0], determinism="always the same")
-    assert list(what_to_do([listing(), told])) == ["mine, with the same seed: always the same"]
+    assert list(list_remedies([listing(), told])) == ["mine, with the same seed: always the same"]
 
 
 def test_a_narrow_terminal_leaves_out_nothing() -> None:
     """At 80 columns every heading and all that is missing is there, in lines that fit."""
     systems, one = list_systems(), console(80)
-    one.print(system_table(systems))
+    one.print(make_system_table(systems))
     assert isinstance(one.file, io.StringIO)
     printed = one.file.getvalue().splitlines()
     assert max(map(len, printed)) <= 80
@@ -270,7 +276,9 @@ def test_a_narrow_terminal_leaves_out_nothing() -> None:
 def test_outcomes_have_a_column_only_when_there_are_some() -> None:
     mine = {Outcome.FAILED: 2, Outcome.OK: 1100}
     one = console()
-    one.print(outcome_table(Generated(None, (), {"mine": mine, "no": {Outcome.OK: 1}}, None, {})))
+    one.print(
+        make_outcome_table(Generated(None, (), {"mine": mine, "no": {Outcome.OK: 1}}, None, {}))
+    )
     assert lines(one) == ["system ok failed", "mine 1,100 2", "no 1 0"]
 
 
@@ -347,14 +355,14 @@ def test_several_engines_are_named_with_their_stages_and_nothing_is_a_dash() -> 
 )
 def test_only_all_is_all_and_only_nothing_is_nothing(value: float, shown: str) -> None:
     """A share is never rounded to 0 or 100; an interval that is shown holds the true one."""
-    assert tenths(value) == shown
-    assert interval(0.301, 0.309) == "30 to 31"
-    assert interval(0.29, 0.57) == "29 to 57"  # 100 * 0.29 is a little less than 29
+    assert format_share(value) == shown
+    assert format_interval(0.301, 0.309) == "30 to 31"
+    assert format_interval(0.29, 0.57) == "29 to 57"  # 100 * 0.29 is a little less than 29
 
 
 def test_json_has_the_figures_and_no_words(capsys: pytest.CaptureFixture[str]) -> None:
     result = checked(measure("keep_recall", 3, 4, 1, errors=True))
-    say_json(as_json(result))
+    say_json(check_as_json(result))
     text = capsys.readouterr().out
     read = json.loads(text)
 
@@ -371,14 +379,14 @@ def test_a_row_that_several_stages_lose_counts_once() -> None:
     features = Features(dict.fromkeys(names, Value("string")))
     of_stage = {name: {"id": [name], "_reason": [Failed.REFUSED]} for name in ("a", "b")}
     of_stage["c"] = {"id": ["a", "d"], "_reason": [Failed.REFUSED, Failed.NEEDS_MODEL]}
-    with Watch(console(), details=False) as watch:
+    with TerminalProgress(console(), details=False) as watch:
         for name, rows in of_stage.items():
             lost = Dataset.from_dict({**rows, "_detail": [""] * len(rows["id"])}, features)
             counts = dict(Counter(rows["_reason"]))
             nothing = Dataset.from_dict({"_parent": [], "_reason": []})
             stats = StageStats(name, 2, 0, quarantined=counts, reads="samples")
             watch.finished(StageResult(lost, lost.select([]), lost, nothing, stats))
-    assert [(str(loss), loss.reason) for loss in watch.losses()] == [
+    assert [(str(loss), loss.reason) for loss in watch.collect_losses()] == [
         ("2 samples", "refused"),
         ("1 sample", "needs_model"),
     ]

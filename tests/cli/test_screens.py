@@ -23,7 +23,7 @@ from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
 from PIL import Image
 
 from echo_hf.cli import GROUPS
-from echo_hf.cli.verb import name_of
+from echo_hf.cli.verb import get_verb_name
 from echo_hf.engines.base import OURS, engine_names
 from echo_hf.hub.redistribution import dehydrate
 from tests.engines.openai.loopback_server import Answer, Asked, completion, running
@@ -228,7 +228,7 @@ def test_a_screen_is_short(name: str) -> None:
 
 
 def test_each_verb_has_a_screen() -> None:
-    verbs = {name_of(verb) for group in GROUPS.values() for verb in group}
+    verbs = {get_verb_name(verb) for group in GROUPS.values() for verb in group}
     seen = {command.split()[0] for command in SCREENS.values()}
     assert verbs == seen | UNSEEN.keys()
     assert {file.stem for file in GOLDEN.iterdir()} == SCREENS.keys()

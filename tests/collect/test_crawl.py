@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from echo_hf.cli.build_view import crawl_lines, show_crawled, show_plan
+from echo_hf.cli.build_view import format_crawl, show_crawls, show_plan
 from echo_hf.collect.crawl import (
     MOST_IDLE,
     STATS,
@@ -150,7 +150,7 @@ def plan(
 def shown(queries: list[PlannedQuery], config: Config, *, every: bool = False) -> str:
     console = Console(file=io.StringIO(), width=160)
     searches = {one.source: one.search for one in config.posts if one.search}
-    show_plan(console, queries, searches, every=every)
+    show_plan(console, queries, searches, all_queries=every)
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
 
@@ -279,8 +279,8 @@ def test_a_deleted_ancestor_keeps_its_place_and_the_figures_tell(
     serve(world)
     stats = crawled(tmp_path, config_of(phases=[ONE_DAY]))
     written = json.loads((tmp_path / STATS).read_text("utf-8"))[NAME]
-    console, lines = Console(file=io.StringIO(), width=200), list(crawl_lines(stats))
-    show_crawled(console, [stats])
+    console, lines = Console(file=io.StringIO(), width=200), list(format_crawl(stats))
+    show_crawls(console, [stats])
     assert {
         name: one["missing"] for name, one in collected(tmp_path).items() if one["missing"]
     } == {"p0": "deleted"}

@@ -17,7 +17,7 @@ from echo_hf.apps.takedown import forget
 from echo_hf.builder.build import run_until
 from echo_hf.builder.refresh import RECORD, Refreshed, RefreshRecord, refresh
 from echo_hf.cli import app
-from echo_hf.cli.build_view import refresh_lines
+from echo_hf.cli.build_view import format_refreshed
 from echo_hf.collect.crawl import Patience, crawl_posts
 from echo_hf.collect.crawl_ledger import LEDGER, stored_answers
 from echo_hf.collect.platforms.base import PLATFORMS, Question, Tariff
@@ -134,7 +134,7 @@ def test_what_a_platform_cannot_tell_counts_as_unknown(crawled: Crawled, runs: P
 
         assert (one.asked, one.fresh) == (asked_now, even - asked_now)
         assert (one.unknown, one.left) == (len(urls) - even, 0)
-        assert f"{len(urls) - even:,} it can say nothing about" in "".join(refresh_lines(one))
+        assert f"{len(urls) - even:,} it can say nothing about" in "".join(format_refreshed(one))
 
 
 def test_nobody_is_paid_unasked_or_asked_in_vain(crawled: Crawled, runs: Path) -> None:

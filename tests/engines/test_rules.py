@@ -21,7 +21,7 @@ from echo_hf.curate.feedback import FeedbackAnswer
 from echo_hf.engines.base import Completion, Request, make_engine
 from echo_hf.engines.reference_images import needs_image
 from echo_hf.engines.rules import relevance, verdict, without_notes
-from echo_hf.quickstart.truth import corpus
+from echo_hf.quickstart.truth import corpus_folder
 from echo_hf.samples.blanks import placeholders
 from echo_hf.samples.boxes import intersection_over_union
 from echo_hf.samples.extract import ExtractAnswer
@@ -262,7 +262,9 @@ def sheet(
     size = max(box[2] for box in boxes) + border, max(box[3] for box in boxes) + border
     made = Image.new("RGB", size, ground)
     for name, box in zip(names, boxes, strict=True):
-        image = Image.open(corpus() / "pictures" / name).convert("RGB").resize((width, height))
+        image = (
+            Image.open(corpus_folder() / "pictures" / name).convert("RGB").resize((width, height))
+        )
         made.paste(image, (box[0], box[1]))
     return made, boxes
 

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.metrics.image_features import Protocol
+from echo_hf.metrics.image_features import ProtocolName
 from tests.images_for_tests import encoded, rgb_profile
 
 Levels = NDArray[np.uint8]
-BOTH: tuple[Protocol, Protocol] = ("corrected", "published")
+BOTH: tuple[ProtocolName, ProtocolName] = ("corrected", "published")
 
 
 def noise(

@@ -19,17 +19,17 @@ from echo_hf.errors import ScoreError
 from echo_hf.metrics import ColorShift, ColorShiftResult, color_shift
 from echo_hf.metrics.color_shift import (
     Integers,
-    beside,
-    ciede2000,
-    color_distance,
-    histograms,
-    kept_pixels,
-    lab_of,
-    mean_levels,
-    pool,
-    tints,
+    compute_ciede2000,
+    compute_histograms,
+    compute_mean_levels,
+    compute_tints,
+    convert_to_lab,
+    measure_color_distance,
+    measure_shift_and_tint,
+    pool_shifts,
+    select_pixels,
 )
-from echo_hf.metrics.image_features import Protocol
+from echo_hf.metrics.image_features import ProtocolName
 from echo_hf.reasons import MetricReason
 from tests.markdown_for_tests import cells
 from tests.metrics.images_for_metrics import (
@@ -60,10 +60,10 @@ SAMPLES: list[tuple[Any, Any]] = [
 ]
 MANY = [*SAMPLES, *zip(INPUTS, (noise(seed) for seed in range(80, 92)), strict=True)]
 PARTS = st.lists(st.sampled_from(SAMPLES), max_size=5)
-PROTOCOLS = st.sampled_from(get_args(Protocol))
+PROTOCOLS = st.sampled_from(get_args(ProtocolName))
 
 
-def _accumulated(samples: list[tuple[Any, Any]], protocol: Protocol) -> ColorShift:
+def _accumulated(samples: list[tuple[Any, Any]], protocol: ProtocolName) -> ColorShift:
     found = ColorShift(protocol=protocol, threads=1)
     found.add([given for given, _ in samples], [made for _, made in samples])
     return found
@@ -75,8 +75,8 @@ def _of_the_whole(result: ColorShiftResult) -> list[Any]:
     return [result.value, result.interval, result.n, result.coverage, result.counts, means]
 
 
-@pytest.mark.parametrize("protocol", get_args(Protocol))
-def test_the_number_is_that_of_all_pixels_together(protocol: Protocol) -> None:
+@pytest.mark.parametrize("protocol", get_args(ProtocolName))
+def test_the_number_is_that_of_all_pixels_together(protocol: ProtocolName) -> None:
     result = color_shift(INPUTS, OUTPUTS, protocol=protocol, n_boot=100)
     before, after = ([np.asarray(one) for one in side] for side in (INPUTS, OUTPUTS))
     assert result.value == pytest.approx(trimmed_shift(before, after))
@@ -113,7 +113,7 @@ def test_inputs_without_an_output_count_in_the_published_number_alone() -> None:
 
 @given(PARTS, PARTS, PARTS, PROTOCOLS)
 def test_parts_merge_to_the_whole_in_any_grouping(
-    first: list[Any], second: list[Any], third: list[Any], protocol: Protocol
+    first: list[Any], second: list[Any], third: list[Any], protocol: ProtocolName
 ) -> None:
     parts = [first, second, third]
     whole = _accumulated([*first, *second, *third], protocol)
@@ -132,7 +132,7 @@ def test_parts_merge_to_the_whole_in_any_grouping(
 
 
 @given(st.permutations(MANY), PROTOCOLS)
-def test_the_order_of_samples_changes_only_the_order(shuffled: Any, protocol: Protocol) -> None:
+def test_the_order_of_samples_changes_only_the_order(shuffled: Any, protocol: ProtocolName) -> None:
     straight, other = (
         _accumulated(samples, protocol).compute(n_boot=20) for samples in (MANY, shuffled)
     )
@@ -166,7 +166,7 @@ def test_what_there_is_no_number_of() -> None:
 def test_the_definition_tells_all_that_decides_the_number() -> None:
     results = [
         json.loads(json.dumps(color_shift([], [], protocol=name, seed=7).as_json()))
-        for name in get_args(Protocol)
+        for name in get_args(ProtocolName)
     ]
     published, corrected = (one["definition"] for one in results)
     assert {key for key, value in published.items() if value != corrected[key]} == {
@@ -181,14 +181,14 @@ def test_the_definition_tells_all_that_decides_the_number() -> None:
 def test_a_large_image_does_not_overflow() -> None:
     counts = np.zeros((3, 256), np.int64)
     counts[:, 250] = 10 * 100_000_000
-    assert mean_levels(kept_pixels(counts)).tolist() == [250.0] * 3
+    assert compute_mean_levels(select_pixels(counts)).tolist() == [250.0] * 3
 
 
 PAIRED = [
     (noise(seed, size=(5 + seed, 9)), noise(seed + 90, high=230 + 2 * seed, size=(8, 7)))
     for seed in range(12)
 ]
-PAIRS = [np.stack([histograms(one) for one in pair]) for pair in PAIRED]
+PAIRS = [np.stack([compute_histograms(one) for one in pair]) for pair in PAIRED]
 SIDES: list[tuple[Levels, Levels]] = [(np.asarray(a), np.asarray(b)) for a, b in PAIRED]
 NOTHING: Integers = np.zeros((3, 256), np.int64)
 
@@ -198,7 +198,7 @@ def _shift(samples: list[tuple[Levels, Levels]]) -> float:
 
 
 def test_the_interval_draws_samples_with_both_their_sides() -> None:
-    found = pool(PAIRS, n_boot=20_000, seed=0)
+    found = pool_shifts(PAIRS, n_boot=20_000, seed=0)
     numbers = np.arange(len(SIDES))
     expected = bootstrap(
         (numbers,),
@@ -214,12 +214,12 @@ def test_the_interval_draws_samples_with_both_their_sides() -> None:
 
 def test_what_is_pooled_on_one_side_alone_is_no_sample() -> None:
     alone = [np.stack([pair[0], NOTHING]) for pair in PAIRS[:3]]
-    nine = pool([*PAIRS[3:], *alone], n_boot=50, seed=0)
+    nine = pool_shifts([*PAIRS[3:], *alone], n_boot=50, seed=0)
     means = [trimmed_mean([one[side] for one in SIDES[3 * side :]]) for side in (0, 1)]
     assert nine[0] == pytest.approx(np.linalg.norm(means[1] - means[0]))
     assert nine[2][9:] == (None, None, None)
     assert nine[1] is None
-    ten = pool([*PAIRS[2:], *alone], n_boot=50, seed=0)
+    ten = pool_shifts([*PAIRS[2:], *alone], n_boot=50, seed=0)
     assert ten[1] is not None
 
 
@@ -227,8 +227,8 @@ def test_without_images_there_is_no_shift() -> None:
     white = np.zeros((2, 3, 256), np.int64)
     white[:, :, 255] = 9
     for pairs in ([], [white], [white] * 20):
-        assert pool(pairs, n_boot=10, seed=0)[:2] == (None, None)
-    both = pool([white, PAIRS[0]], n_boot=0, seed=0)
+        assert pool_shifts(pairs, n_boot=10, seed=0)[:2] == (None, None)
+    both = pool_shifts([white, PAIRS[0]], n_boot=0, seed=0)
     assert both[0] == both[2][1]
     assert both[2][0] is None
 
@@ -252,9 +252,13 @@ def test_all_levels_count_beside_the_shift() -> None:
     counts = np.zeros((2, 3, 256), np.int64)
     counts[0, :, 128] = 10
     counts[1, :, [0, 255]] = 5
-    assert beside(counts)[:3] == [127.5] * 3
-    black, white = (histograms(Image.new("RGB", (2, 2), name)) for name in ("black", "white"))
-    assert beside(np.stack([black, white]))[3:6] == pytest.approx([100, 0, 0], abs=0.01)
+    assert measure_shift_and_tint(counts)[:3] == [127.5] * 3
+    black, white = (
+        compute_histograms(Image.new("RGB", (2, 2), name)) for name in ("black", "white")
+    )
+    assert measure_shift_and_tint(np.stack([black, white]))[3:6] == pytest.approx(
+        [100, 0, 0], abs=0.01
+    )
 
 
 # Computed with scikit-image from the published mean colors: lightness, a, b, CIEDE2000.
@@ -263,7 +267,7 @@ BY_SKIMAGE = {"4o Image Gen": (-5.39, 1.03, 5.25, 6.63), "LLM+Diffusion": (-2.56
 
 @pytest.mark.parametrize("system", BY_SKIMAGE)
 def test_the_tints_of_published_colors_are_those_of_another_library(system: str) -> None:
-    found = tints(PAPER, PUBLISHED[system][0])
+    found = compute_tints(PAPER, PUBLISHED[system][0])
     for one, expected in zip(found, BY_SKIMAGE[system], strict=True):
         assert expected is None or one == pytest.approx(expected, abs=0.02)
 
@@ -273,8 +277,8 @@ def test_the_page_states_the_published_numbers_and_our_tints() -> None:
     rows = {row[0]: [float(one.replace("−", "-")) for one in row[1:5]] for row in cells(page)[1:]
             if row[0] in PUBLISHED}  # fmt: skip
     for system, (mean, printed) in PUBLISHED.items():
-        lighter, _, yellower, difference = tints(PAPER, mean)
-        assert round(float(color_distance(PAPER, mean)), 2) == printed == rows[system][0]
+        lighter, _, yellower, difference = compute_tints(PAPER, mean)
+        assert round(float(measure_color_distance(PAPER, mean)), 2) == printed == rows[system][0]
         assert rows[system][1:] == pytest.approx([lighter, yellower, difference], abs=0.05001)
 
 
@@ -285,7 +289,7 @@ SHARMA = np.loadtxt(Path(__file__).parents[1] / "data" / "ciede2000.csv", delimi
 
 @pytest.mark.parametrize("row", SHARMA, ids=range(1, 35))
 def test_differences_are_those_of_the_published_table(row: np.ndarray) -> None:
-    assert ciede2000(row[:3], row[3:6]).round(4) == row[6]
+    assert compute_ciede2000(row[:3], row[3:6]).round(4) == row[6]
 
 
 @pytest.mark.parametrize(
@@ -299,4 +303,4 @@ def test_differences_are_those_of_the_published_table(row: np.ndarray) -> None:
     ],
 )
 def test_the_corners_of_srgb_are_where_tables_have_them(levels: Any, expected: Any) -> None:
-    assert lab_of(levels) == pytest.approx(expected, abs=0.03)
+    assert convert_to_lab(levels) == pytest.approx(expected, abs=0.03)

@@ -19,14 +19,14 @@ from echo_hf.metrics import FaceIdentityResult, InputCache, face_identity
 from echo_hf.metrics.face_identity import (
     FILES,
     FaceMatch,
-    FaceOptions,
     FaceReader,
+    FaceReaderOptions,
     Faces,
     best_match,
     find_pack,
-    levels_of,
+    get_levels,
 )
-from echo_hf.metrics.image_features import Protocol
+from echo_hf.metrics.image_features import ProtocolName
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.reasons import MetricReason
 from tests.errors_for_tests import said_by
@@ -100,21 +100,23 @@ def pack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _reader(pack: Path, **changed: Any) -> FaceReader:
     settings = {"revision": None, "det_size": SIDE, "det_thresh": 0.5, "providers": None}
-    return FaceReader(FaceOptions(pack=pack, **{**settings, **changed}))  # type: ignore[arg-type]
+    return FaceReader(FaceReaderOptions(pack=pack, **{**settings, **changed}))  # type: ignore[arg-type]
 
 
 @pytest.mark.extras
 def test_the_threshold_is_met_from_above(pack: Path) -> None:
     image = np.asarray(drawn({(0, 0): [(190, 60, 40)] * 4}))
     for threshold, faces in ((0.58, 1), (0.59, 0)):
-        found = _reader(pack, det_thresh=threshold).faces(np.ascontiguousarray(image[..., ::-1]))
+        found = _reader(pack, det_thresh=threshold).find_faces(
+            np.ascontiguousarray(image[..., ::-1])
+        )
         assert len(found.boxes) == faces
 
 
 @pytest.mark.extras
 @pytest.mark.parametrize("shape", [(3, 2000, 3), (2000, 2, 3)])
 def test_an_image_that_the_networks_cannot_take_is_said_to_fail(pack: Path, shape: Any) -> None:
-    found = _reader(pack).faces(np.zeros(shape, np.uint8))
+    found = _reader(pack).find_faces(np.zeros(shape, np.uint8))
     assert "resize" in found.failed
     assert "\n" not in found.failed
     assert len(found.boxes) == 0
@@ -135,7 +137,7 @@ def test_a_pack_that_cannot_be_used_is_told_in_one_line(pack: Path, tmp_path: Pa
     fixed = write_pack(tmp_path / "fixed", side=64)
     with pytest.raises(ScoreError, match=f"det_size is {SIDE}: expected 64, all that"):
         _reader(fixed)
-    assert _reader(fixed, det_size=64).faces(np.zeros((64, 64, 3), np.uint8)).failed == ""
+    assert _reader(fixed, det_size=64).find_faces(np.zeros((64, 64, 3), np.uint8)).failed == ""
     with pytest.raises(ScoreError, match=r"cannot be used .*'CPU'"):
         _reader(pack, providers=("CPU",))
 
@@ -201,10 +203,10 @@ def test_what_the_networks_fail_on_is_named(number: float) -> None:
 def test_images_are_known_by_what_is_fed() -> None:
     row, column = Image.new("RGB", (6, 2), "red"), Image.new("RGB", (2, 6), "red")
     grey = Image.new("RGB", (6, 2), (7, 7, 7))
-    assert levels_of(row, "corrected").digest == levels_of(row.copy(), "corrected").digest
-    assert levels_of(row, "corrected").digest != levels_of(column, "corrected").digest
-    assert levels_of(row, "corrected").digest != levels_of(row, "published").digest
-    assert levels_of(grey, "corrected").digest == levels_of(grey, "published").digest
+    assert get_levels(row, "corrected").digest == get_levels(row.copy(), "corrected").digest
+    assert get_levels(row, "corrected").digest != get_levels(column, "corrected").digest
+    assert get_levels(row, "corrected").digest != get_levels(row, "published").digest
+    assert get_levels(grey, "corrected").digest == get_levels(grey, "published").digest
 
 
 ANNA = [(250, 20, 10), (240, 90, 30), (255, 0, 0), (230, 10, 60)]
@@ -282,9 +284,9 @@ def test_swapped_channels_show_other_faces(pack: Path) -> None:
         (_shown("anna"), _shown("anna").resize((2000, 3)), "model_failed"),
     ],
 )
-@pytest.mark.parametrize("protocol", get_args(Protocol))
+@pytest.mark.parametrize("protocol", get_args(ProtocolName))
 def test_without_two_faces_there_is_a_reason_and_no_number(
-    pack: Path, given: Any, made: Any, reason: str, protocol: Protocol
+    pack: Path, given: Any, made: Any, reason: str, protocol: ProtocolName
 ) -> None:
     blue = drawn({(0, 0): SMURF, (2, 2): ANNA})
     if protocol == "published" and reason in ("no_face_in_output", "model_failed"):

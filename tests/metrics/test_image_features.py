@@ -24,18 +24,18 @@ from echo_hf.images.loader import load_rgb
 from echo_hf.metrics import color_shift
 from echo_hf.metrics.face_identity import Faces
 from echo_hf.metrics.image_features import (
-    AHEAD,
     FLAT_LEVELS,
+    ITEMS_AHEAD_PER_THREAD,
     LOADERS,
     InputCache,
     MetricSample,
     SampleFeatures,
-    in_order,
+    collect_reasons,
+    extract_features,
     is_flat,
-    prompted,
-    reasons_of,
-    samples_of,
-    seen,
+    map_in_order,
+    pair_images,
+    pair_prompts,
 )
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.reasons import ImageNotice, MetricReason
@@ -53,7 +53,7 @@ def _size(image: Image.Image) -> tuple[int, int]:
 
 
 def _seen(inputs: list[Any], outputs: list[Any], **options: Any) -> list[SampleFeatures[Any]]:
-    return list(seen(samples_of(inputs, outputs), _size, **options))
+    return list(extract_features(pair_images(inputs, outputs), _size, **options))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_inputs_are_looked_at_alone_when_asked() -> None:
 def test_a_card_that_several_tasks_got_is_no_output(
     inputs: list[Any], outputs: list[Any], placeholders: list[bool]
 ) -> None:
-    reasons = reasons_of(_seen(inputs, outputs))
+    reasons = collect_reasons(_seen(inputs, outputs))
     card = Unmeasured(MetricReason.PLACEHOLDER)
     assert reasons == [card if one else None for one in placeholders]
 
@@ -125,9 +125,9 @@ def test_threads_see_what_one_sees() -> None:
 
 def test_outputs_of_prompts_are_seen_without_inputs() -> None:
     prompts, outputs = ["a", "b", "c", "a", "d", "e"], [GOOD, CARD, CARD, GOOD, None, CUT]
-    found = list(seen(prompted(prompts, outputs)[1], _size, threads=2))
+    found = list(extract_features(pair_prompts(prompts, outputs)[1], _size, threads=2))
     assert [one.output for one in found] == [(10, 12)] * 4 + [None] * 2
-    assert [one and one.reason.value for one in reasons_of(found)] == [
+    assert [one and one.reason.value for one in collect_reasons(found)] == [
         None, "placeholder", "placeholder", None, "missing_output", "bad_output"
     ]  # fmt: skip
 
@@ -163,8 +163,10 @@ def test_one_unread_image_may_be_shared_by_threads(protocol: Any) -> None:
     expected = LOADERS[protocol](data).image.tobytes()
     for _ in range(5):
         shared = Image.open(io.BytesIO(data))
-        samples = samples_of([shared] * 8, [shared] * 8)
-        found = list(seen(samples, lambda image: image.tobytes(), protocol=protocol, threads=8))
+        samples = pair_images([shared] * 8, [shared] * 8)
+        found = list(
+            extract_features(samples, lambda image: image.tobytes(), protocol=protocol, threads=8)
+        )
         assert {one.output for one in found} == {expected}
         assert len({digest for one in found for digest in one.digests}) == 1
 
@@ -187,21 +189,21 @@ def test_only_a_few_items_are_taken_ahead() -> None:
             taken += 1
             yield number
 
-    results = in_order(abs, items(), threads=3)
+    results = map_in_order(abs, items(), threads=3)
     for number in range(20):
         assert next(results) == number
-        assert taken <= number + AHEAD * 3
+        assert taken <= number + ITEMS_AHEAD_PER_THREAD * 3
     results.close()  # type: ignore[attr-defined]
 
 
 def test_two_threads_work_at_the_same_time() -> None:
     both = threading.Barrier(2, timeout=30)
-    assert sorted(in_order(lambda _: both.wait(), [0, 0], threads=2)) == [0, 1]
+    assert sorted(map_in_order(lambda _: both.wait(), [0, 0], threads=2)) == [0, 1]
 
 
 def test_an_error_comes_where_its_result_would() -> None:
     before = threading.active_count()
-    results = in_order(lambda number: 1 // number, [1, -1, 0, 1], threads=2)
+    results = map_in_order(lambda number: 1 // number, [1, -1, 0, 1], threads=2)
     assert [next(results), next(results)] == [1, -1]
     with pytest.raises(ZeroDivisionError):
         next(results)
@@ -250,7 +252,7 @@ class Network:
 
 def test_the_same_network_is_given_to_all_and_what_cannot_be_loaded_is_tried_once() -> None:
     cache: InputCache = InputCache(most_bytes=0)
-    first, other, again = (cache.network(name, Network) for name in "aba")
+    first, other, again = (cache.load_network(name, Network) for name in "aba")
     assert first is again is not other
     attempts: list[weakref.ref[Network]] = []
 
@@ -261,7 +263,7 @@ def test_the_same_network_is_given_to_all_and_what_cannot_be_loaded_is_tried_onc
 
     for _ in range(3):
         with pytest.raises(WeightsError, match=r"^no such model$"):
-            cache.network("c", fail)
+            cache.load_network("c", fail)
     gc.collect()
     (half,) = attempts
     assert half() is None
@@ -296,8 +298,8 @@ def test_each_form_of_an_image_is_taken(tmp_path: Path) -> None:
         (None, None),
     ]
     given = [form for form, _ in forms]
-    assert list(samples_of(given, given)) == [MetricSample((one,), one) for _, one in forms]
-    found = samples_of([[PNG, None, "b.png"], (PNG,), []], [None] * 3)
+    assert list(pair_images(given, given)) == [MetricSample((one,), one) for _, one in forms]
+    found = pair_images([[PNG, None, "b.png"], (PNG,), []], [None] * 3)
     assert [sample.inputs for sample in found] == [(PNG, None, Path("b.png")), (PNG,), ()]
 
 
@@ -307,7 +309,7 @@ def test_a_column_of_a_dataset_gives_the_files_that_it_holds(tmp_path: Path) -> 
         inputs=[[{"bytes": PNG}, {"bytes": JPEG}], [], None],
         output=[{"bytes": JPEG}, {"bytes": b"\x89PNG\r\n\x1a\nbroken"}, None],
     )
-    assert list(samples_of(data["inputs"], data["output"])) == [
+    assert list(pair_images(data["inputs"], data["output"])) == [
         MetricSample((PNG, JPEG), JPEG),
         MetricSample((), b"\x89PNG\r\n\x1a\nbroken"),
         MetricSample((None,), None),
@@ -316,14 +318,14 @@ def test_a_column_of_a_dataset_gives_the_files_that_it_holds(tmp_path: Path) -> 
     path.write_bytes(JPEG)
     named = _dataset(image=[{"bytes": PNG}, {"path": str(path)}])["image"]
     with pytest.raises(ImageError, match=r"row 1: an image holds '.*a\.jpg' in place of bytes"):
-        list(samples_of(named, named))
+        list(pair_images(named, named))
 
 
 @pytest.mark.parametrize("form", [None, "numpy"])
 def test_rows_and_formats_of_a_dataset_do_not_matter(form: str | None) -> None:
     files = [encoded(noise(seed), "PNG") for seed in range(4)]
     data = _dataset(image=[{"bytes": one} for one in files]).select([3, 1]).with_format(form)
-    found = samples_of(data["image"], data["image"])
+    found = pair_images(data["image"], data["image"])
     assert [sample.output for sample in found] == [files[3], files[1]]
 
 
@@ -332,7 +334,7 @@ def test_a_transform_of_the_users_decides_what_the_rows_are() -> None:
     turned = data.with_transform(
         lambda rows: {"image": [one.transpose(Image.Transpose.ROTATE_180) for one in rows["image"]]}
     )
-    (sample,) = samples_of(turned["image"], [None])
+    (sample,) = pair_images(turned["image"], [None])
     (shown,) = sample.inputs
     assert np.array_equal(np.asarray(shown), np.asarray(noise(0))[::-1, ::-1])
 
@@ -345,7 +347,7 @@ def test_samples_are_taken_one_by_one() -> None:
             asked.append(name)
             yield PNG
 
-    found = samples_of(given("input"), given("output"))
+    found = pair_images(given("input"), given("output"))
     next(found)
     assert asked == ["input", "output"]
 
@@ -374,7 +376,7 @@ def test_samples_are_taken_one_by_one() -> None:
 )
 def test_what_is_no_image_for_each_sample_is_refused(inputs: Any, outputs: Any, said: str) -> None:
     with pytest.raises(ScoreError, match=f"^{said}"):
-        list(samples_of(inputs, outputs))
+        list(pair_images(inputs, outputs))
 
 
 @pytest.mark.parametrize(
@@ -388,11 +390,11 @@ def test_what_is_no_image_for_each_sample_is_refused(inputs: Any, outputs: Any, 
 )
 def test_entries_are_prompts_and_images(prompts: Any, outputs: Any, said: str) -> None:
     with pytest.raises(ScoreError, match=said):
-        list(prompted(prompts, outputs)[1])
+        list(pair_prompts(prompts, outputs)[1])
 
 
 def test_equal_prompts_are_one_task() -> None:
-    texts, samples = prompted(["a", "b", "a", "\ud800"], [None] * 4)
+    texts, samples = pair_prompts(["a", "b", "a", "\ud800"], [None] * 4)
     first, second, third, half = samples
     assert texts[3] == "\ud800"
     assert first == third == MetricSample((), None, first.task)

@@ -17,22 +17,22 @@ from PIL import Image, ImageDraw, ImageFont
 
 from echo_hf.metrics import OcrAccuracyResult, ocr_accuracy
 from echo_hf.metrics.ocr_accuracy import (
-    Least,
-    Lines,
     TextLine,
+    TextLines,
     TextReader,
     TextWindow,
+    Thresholds,
     Vocabulary,
-    best_window,
-    blue_first,
-    english,
-    mostly_latin,
-    normalized_text,
-    quoted,
-    score,
-    signs_of,
-    vocabulary_of,
-    words_of,
+    find_best_window,
+    find_quoted_text,
+    is_mostly_latin,
+    list_signs,
+    list_words,
+    load_english,
+    make_vocabulary,
+    normalize_text,
+    order_blue_first,
+    score_text,
 )
 from echo_hf.reasons import BadImage, MetricReason
 from tests.images_for_tests import encoded
@@ -59,7 +59,7 @@ from tests.stages_for_tests import ROOT
     ],
 )
 def test_what_stands_in_marks_is_quoted(prompt: str, expected: list[str]) -> None:
-    assert list(quoted(prompt)) == expected
+    assert list(find_quoted_text(prompt)) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,15 +78,15 @@ def test_what_stands_in_marks_is_quoted(prompt: str, expected: list[str]) -> Non
     ],
 )
 def test_apostrophes_inches_and_lone_marks_quote_nothing(prompt: str) -> None:
-    assert quoted(prompt) == ()
+    assert find_quoted_text(prompt) == ()
 
 
 @pytest.mark.parametrize("mark", ["'", '"', "‘", "«", "’", " '"])
 def test_a_prompt_of_marks_ends(mark: str) -> None:
-    quoted(f"{mark}a" * 100_000)
+    find_quoted_text(f"{mark}a" * 100_000)
     long = "a" * 1000
-    assert quoted(f'"{long}"') == (long,)
-    assert quoted(f'"{long}a"') == ()
+    assert find_quoted_text(f'"{long}"') == (long,)
+    assert find_quoted_text(f'"{long}a"') == ()
 
 
 TEXTS = st.one_of(st.text("ab", max_size=9), st.text("abc漢𝄞", max_size=9))
@@ -114,7 +114,7 @@ def _table(one: str, other: str) -> int:
     ],
 )
 def test_windows_are_as_by_hand(wanted: str, text: str, window: TextWindow) -> None:
-    assert best_window(wanted, text) == window
+    assert find_best_window(wanted, text) == window
 
 
 @given(TEXTS, TEXTS)
@@ -123,7 +123,7 @@ def test_no_window_is_nearer(wanted: str, text: str) -> None:
     windows = [
         text[start:end] for start in range(len(text) + 1) for end in range(start, len(text) + 1)
     ]
-    found = best_window(wanted, text)
+    found = find_best_window(wanted, text)
     assert found.distance == min(_table(wanted, one) for one in windows)
     assert found.distance == _table(wanted, text[found.start : found.end])
     assert found.distance <= len(wanted)
@@ -146,7 +146,7 @@ def test_no_window_is_nearer(wanted: str, text: str) -> None:
     ],
 )
 def test_what_does_not_count_is_folded(text: str, expected: str) -> None:
-    assert normalized_text(text) == expected
+    assert normalize_text(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -171,24 +171,24 @@ def test_what_does_not_count_is_folded(text: str, expected: str) -> None:
 def test_a_text_has_signs_and_words_of_three_letters_and_is_latin_when_half_of_it_is(
     text: str, signs: str, words: list[str], latin: bool
 ) -> None:
-    assert signs_of(text) == set(signs)
-    assert words_of(text) == words
-    assert mostly_latin(text) is latin
+    assert list_signs(text) == set(signs)
+    assert list_words(text) == words
+    assert is_mostly_latin(text) is latin
 
 
 def test_a_list_of_the_users_own_knows_its_words_alone() -> None:
-    own = vocabulary_of(["Straße", "Ж", "gardener"])
+    own = make_vocabulary(["Straße", "Ж", "gardener"])
     assert [own.knows(word) for word in ("strasse", "ж", "gardener's", "garden")] == [
         True, True, True, False
     ]  # fmt: skip
-    assert own.definition == vocabulary_of({"gardener", "Ж", "straße"}).definition
-    assert own.definition != vocabulary_of(["gardener"]).definition
+    assert own.definition == make_vocabulary({"gardener", "Ж", "straße"}).definition
+    assert own.definition != make_vocabulary(["gardener"]).definition
 
 
 @pytest.mark.extras
 def test_english_words_are_known_and_misspelt_ones_are_not() -> None:
     pytest.importorskip("spellchecker", reason="needs the extra `ocr`")
-    found = english()
+    found = load_english()
     known = ["mixture", "birthday", "gardener's", "don't"]
     assert all(map(found.knows, known))
     assert not any(map(found.knows, ["mitture", "brithday", "happybirthday"]))
@@ -197,13 +197,13 @@ def test_english_words_are_known_and_misspelt_ones_are_not() -> None:
     assert found.definition["words"] > 100_000
 
 
-OWN = vocabulary_of(["the", "quick", "brown", "fox", "дом"])
+OWN = make_vocabulary(["the", "quick", "brown", "fox", "дом"])
 LATIN = Vocabulary(OWN.words, True, {})
 
 
 def _score(prompt: str, *lines: str, vocabulary: Vocabulary = OWN, signs: Any = None) -> Any:
-    read = Lines(tuple(TextLine(line, 0.9) for line in lines))
-    return score(prompt, read, vocabulary, Least(2, 0.5), signs)
+    read = TextLines(tuple(TextLine(line, 0.9) for line in lines))
+    return score_text(prompt, read, vocabulary, Thresholds(2, 0.5), signs)
 
 
 def test_strings_of_the_prompt_are_looked_for() -> None:
@@ -238,14 +238,14 @@ def test_other_scripts_have_no_words_in_an_english_list() -> None:
 
 
 def test_unsure_lines_are_kept_and_do_not_count() -> None:
-    read = Lines((TextLine("the fox", 0.5), TextLine("quick brown", 0.49)))
-    found = score("a fox", read, OWN, Least(2, 0.5))
+    read = TextLines((TextLine("the fox", 0.5), TextLine("quick brown", 0.49)))
+    found = score_text("a fox", read, OWN, Thresholds(2, 0.5))
     assert (found.reading.lines, found.reading.unsure) == (("the fox",), ("quick brown",))
     assert found.reading.words == 2
 
 
 def test_what_the_reader_fails_on_has_no_number() -> None:
-    found = score('"OPEN"', Lines((), "error: too thin"), OWN, Least(2, 0.5))
+    found = score_text('"OPEN"', TextLines((), "error: too thin"), OWN, Thresholds(2, 0.5))
     assert (found.by, found.value) == (None, None)
     assert found.unmeasured is not None
     assert found.unmeasured.reason == MetricReason.MODEL_FAILED
@@ -383,7 +383,7 @@ print(ocr_accuracy(['"open late"', '"open early"'], outputs).per_sample)
 
 
 def test_channels_are_given_as_the_networks_take_them() -> None:
-    given = blue_first(Image.new("RGB", (3, 2), (250, 100, 7)))
+    given = order_blue_first(Image.new("RGB", (3, 2), (250, 100, 7)))
     assert given.shape == (2, 3, 3)
     assert given[1, 2].tolist() == [7, 100, 250]
     assert given.flags.c_contiguous
@@ -398,14 +398,14 @@ def reader() -> TextReader:
 @pytest.mark.extras
 def test_nothing_is_read_where_nothing_is_written(reader: TextReader) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (2, 20, 3), np.uint8)
-    assert reader.read(noise) == Lines(())
+    assert reader.read(noise) == TextLines(())
 
 
 @pytest.mark.extras
 @pytest.mark.parametrize("shape", [(3, 2000, 3), (2000, 2, 3), (10, 101, 3)])
 def test_a_strip_is_not_read(reader: TextReader, shape: tuple[int, ...]) -> None:
     said = f"{shape[1]} x {shape[0]} pixels, expected at most 1 to 10"
-    assert reader.read(np.zeros(shape, np.uint8)) == Lines((), said)
+    assert reader.read(np.zeros(shape, np.uint8)) == TextLines((), said)
 
 
 @pytest.mark.extras

@@ -19,7 +19,7 @@ from scipy.stats import t as student
 
 from echo_hf.errors import MissingExtraError, ScoreError
 from echo_hf.metrics import ColorShift, InputCache, color_shift, ocr_accuracy
-from echo_hf.metrics.result import error_line, mean_of
+from echo_hf.metrics.result import describe_error, estimate_mean
 from tests.errors_for_tests import said_by
 from tests.metrics.images_for_metrics import noise
 from tests.metrics.test_cards import METRICS
@@ -31,14 +31,14 @@ VALUES = st.lists(st.none() | st.floats(-1000, 1000), max_size=30)
 @given(VALUES)
 def test_missing_numbers_are_no_zeros(values: list[float | None]) -> None:
     known = [one for one in values if one is not None]
-    found = mean_of(values, n_boot=0, seed=0)
+    found = estimate_mean(values, n_boot=0, seed=0)
     assert found.interval is None
     assert found.value == (pytest.approx(np.mean(known), abs=1e-9) if known else None)
 
 
 def test_the_interval_is_that_of_scipy() -> None:
     values = np.random.default_rng(4).gamma(2.0, 3.0, 200)
-    found = mean_of(values.tolist(), n_boot=20_000, seed=0).interval
+    found = estimate_mean(values.tolist(), n_boot=20_000, seed=0).interval
     expected = bootstrap(
         (values,),
         np.mean,
@@ -51,13 +51,13 @@ def test_the_interval_is_that_of_scipy() -> None:
 
 
 def test_draws_are_a_number_also_where_there_is_nothing_to_draw() -> None:
-    assert mean_of([5.0] * 40, n_boot=100, seed=0).interval is None
+    assert estimate_mean([5.0] * 40, n_boot=100, seed=0).interval is None
     with pytest.raises(ScoreError, match=r"n_boot is 2.5: expected a whole number of draws"):
-        mean_of([], n_boot=2.5, seed=0)  # type: ignore[arg-type]
+        estimate_mean([], n_boot=2.5, seed=0)  # type: ignore[arg-type]
 
 
 def test_an_error_is_one_line_of_bounded_length() -> None:
-    line = error_line(ValueError("no\nroom " + "x" * 300))
+    line = describe_error(ValueError("no\nroom " + "x" * 300))
     assert line.startswith("ValueError: no room xxx")
     assert len(line) == 200
 

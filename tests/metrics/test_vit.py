@@ -13,7 +13,7 @@ from huggingface_hub import constants
 
 from echo_hf.errors import ScoreError
 from echo_hf.metrics import structure_distance
-from echo_hf.metrics.structure_distance import VitOptions, load_vit, patch_grid
+from echo_hf.metrics.structure_distance import VitOptions, get_patch_grid, load_vit
 from tests.errors_for_tests import said_by
 from tests.metrics.images_for_metrics import noise
 from tests.metrics.vit_for_tests import REASON, TINY, distance_of, weights_of, write_vit
@@ -173,4 +173,4 @@ DINO: dict[str, Any] = {
 )
 def test_what_cannot_be_divided_is_told(settings: dict[str, Any], size: int, says: str) -> None:
     config, options = SimpleNamespace(**DINO | settings), VitOptions("dino", None, 11, size, None)
-    assert says in said_by(ScoreError, patch_grid, config, options)
+    assert says in said_by(ScoreError, get_patch_grid, config, options)

@@ -21,7 +21,7 @@ from echo_hf.pipeline.batch_inference import FillStats, fill
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, parents_of, row_issues
 from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
-from echo_hf.quickstart.truth import corpus
+from echo_hf.quickstart.truth import corpus_folder
 from echo_hf.reasons import Reject, Status
 from echo_hf.tables import POSTS, STRING, Column, Table
 from tests.errors_for_tests import said_by
@@ -354,7 +354,7 @@ def test_images_travel_as_the_bytes_they_were(tmp_path: Path, cached: bool, deco
             rows = kept_rows(even.replace_schema_metadata(None), parents_of(even["name"]))
             return pa.concat_tables([rows, row_issues(photos, odd)])
 
-    data = [file.read_bytes() for file in sorted((corpus() / "pictures").glob("*.jpg"))[:4]]
+    data = [file.read_bytes() for file in sorted((corpus_folder() / "pictures").glob("*.jpg"))[:4]]
     given = [{"name": str(at), "picture": {"bytes": one}} for at, one in enumerate(data)]
     rows = Dataset(pa.Table.from_pylist(given, schema=photos.features.arrow_schema))
     result = run_stage(Passes(), rows, cache_dir=tmp_path if cached else None)

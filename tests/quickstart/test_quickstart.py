@@ -24,12 +24,12 @@ from echo_hf.builder.build import build
 from echo_hf.builder.gold.check import check_engine
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli import app, progress
-from echo_hf.cli.progress import Watch
+from echo_hf.cli.progress import TerminalProgress
 from echo_hf.collect.urls import canonical_url
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import register
 from echo_hf.engines.recorded import RecordedEngine
-from echo_hf.quickstart.run import rating_note, show, thread_beside_samples
+from echo_hf.quickstart.run import describe_unrated, render_thread_and_samples, show_quickstart
 from echo_hf.quickstart.systems import SYSTEMS
 from echo_hf.samples.blanks import placeholders
 from echo_hf.tables import RATINGS
@@ -44,8 +44,8 @@ def ratings(*outcomes: str) -> pa.Table:
 def test_the_table_says_what_it_lacks() -> None:
     said = "drawn_truth only knows these posts"
 
-    assert rating_note(ratings("ok")) == said
-    assert rating_note(ratings("unsupported", "no_image")) == (
+    assert describe_unrated(ratings("ok")) == said
+    assert describe_unrated(ratings("unsupported", "no_image")) == (
         f"not rated: no_image, unsupported (no image was drawn for the task); {said}"
     )
 
@@ -56,7 +56,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     with pytest.MonkeyPatch.context() as patch:
         # A slow machine is told in between what a run shown from its files does not tell.
         patch.setattr(progress, "SECONDS_BETWEEN_LINES", inf)
-        show(Watch(Console(file=out, width=160)), runs)
+        show_quickstart(TerminalProgress(Console(file=out, width=160)), runs)
     return runs, out.getvalue()
 
 
@@ -94,7 +94,7 @@ def test_an_unchanged_run_is_shown_from_its_files(shown: tuple[Path, str]) -> No
     )
     assert again.stdout == f"{said}False\n"
     (runs / "quickstart" / "report" / "index.html").unlink()
-    show(Watch(Console(quiet=True)), runs)
+    show_quickstart(TerminalProgress(Console(quiet=True)), runs)
     assert (runs / "quickstart" / "report" / "index.html").is_file()
 
 
@@ -214,7 +214,7 @@ def post(parent: int, text: str, **values: Any) -> dict[str, Any]:
 def printed(thread: dict[str, Any], samples: list[dict[str, Any]], width: int) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=False)
-    console.print(thread_beside_samples(thread, samples, width))
+    console.print(render_thread_and_samples(thread, samples, width))
     return out.getvalue()
 
 

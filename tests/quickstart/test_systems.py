@@ -12,7 +12,7 @@ from PIL import Image
 
 from echo_hf.images.store import ImageStore
 from echo_hf.quickstart.systems import SYSTEMS as NAMES
-from echo_hf.quickstart.systems import outputs_and_ratings
+from echo_hf.quickstart.systems import make_outputs_and_ratings
 from echo_hf.quickstart.truth import read_truths
 from echo_hf.tables import OUTPUTS, RATINGS
 
@@ -48,7 +48,7 @@ def test_there_are_four() -> None:
 
 def test_every_sample_has_an_output_of_every_system(tmp_path: Path) -> None:
     store = ImageStore(tmp_path)
-    made, rated = outputs_and_ratings(samples(TRUTH), store)
+    made, rated = make_outputs_and_ratings(samples(TRUTH), store)
     rows = made.to_pylist()
     assert made.schema.equals(OUTPUTS.schema)
     expected = {(f"s{n}", f"d{n}", system) for n in range(len(TRUTH)) for system in SYSTEMS}
@@ -64,7 +64,7 @@ def test_every_sample_has_an_output_of_every_system(tmp_path: Path) -> None:
 
 def test_what_nobody_drew_is_unsupported(tmp_path: Path) -> None:
     template = [{"post_url": TRUTH[0]["post_url"], "prompt": "A tiny [ANIMAL]"}]
-    made, rated = outputs_and_ratings(samples(template), ImageStore(tmp_path))
+    made, rated = make_outputs_and_ratings(samples(template), ImageStore(tmp_path))
     rows = made.to_pylist()
     assert {row["system"] for row in rows} == SYSTEMS
     for row in rows:
@@ -94,6 +94,6 @@ def test_white_space_and_the_order_of_posts_do_not_matter() -> None:
     row = next(row for row in lines("truth.jsonl") if "paper boat" in row["prompt"])
     others = ["https://x.com/i/status/1", row["post_url"]]
     prompt = row["prompt"].replace("\n", " \r\n\t")
-    assert TRUTHS.of({"post_urls": others, "prompt": prompt}) == "pictures/paper_boat.png"
-    assert TRUTHS.of({"post_urls": others[:1], "prompt": prompt}) is None
-    assert TRUTHS.of({"post_urls": others, "prompt": prompt + "!"}) is None
+    assert TRUTHS.find_image({"post_urls": others, "prompt": prompt}) == "pictures/paper_boat.png"
+    assert TRUTHS.find_image({"post_urls": others[:1], "prompt": prompt}) is None
+    assert TRUTHS.find_image({"post_urls": others, "prompt": prompt + "!"}) is None

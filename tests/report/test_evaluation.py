@@ -22,7 +22,7 @@ from typer.testing import CliRunner, Result
 
 import echo_hf
 from echo_hf.cli import app
-from echo_hf.cli.evaluation_view import show_planned
+from echo_hf.cli.evaluation_view import show_evaluation_plan
 from echo_hf.errors import ConfigError, EngineError, GenerationError, UnusableAnswersError
 from echo_hf.reasons import Outcome
 from echo_hf.report.evaluation import Evaluation, PlannedWork
@@ -178,7 +178,7 @@ def test_whose_place_is_taken_is_said_before_and_after(
     config, sink, heard = config_of(folder, [judge], *systems), io.StringIO(), Heard()
     done = evaluated(config, keep_going=True, watch=heard)
     assert [one.in_place_of for one in done.plan] == ["Old Warm", None, "Old Mira"]
-    show_planned(Console(file=sink, width=120), done.plan)
+    show_evaluation_plan(Console(file=sink, width=120), done.plan)
     assert "warm, in place of Old Warm" in sink.getvalue()
     assert "mira, in place of Old Mira" in sink.getvalue()
     expected = {"warm": "Old Warm", "cold": None}

@@ -22,7 +22,7 @@ from echo_hf.report.markup import REPLACEMENT, UNSHOWN, environment, is_web, pri
 from echo_hf.report.report import board_markdown, figures, write_report
 from echo_hf.report.run_data import AgreementFile, Metric, Output, Rating, ReportSample, Results
 from echo_hf.scores.agreement import agreement as compared
-from echo_hf.scores.win_rate import BoardRow, ranked
+from echo_hf.scores.win_rate import BoardRow, rank_rows
 from tests.report.run_data_for_tests import (
     FOUND,
     HOSTILE_SYSTEMS,
@@ -77,11 +77,11 @@ def test_systems_that_do_not_differ_share_a_tier(
 def test_the_best_comes_first() -> None:
     values = {"a": 0.2, "b": None, "c": 0.7, "d": 0.7}
     rows = [BoardRow(name, value, value and (0.1, 0.9)) for name, value in values.items()]
-    found = ranked(rows, [["c", "d"], ["a"]])
+    found = rank_rows(rows, [["c", "d"], ["a"]])
     expected = [("c", 1, 1), ("d", 1, 1), ("a", 3, 2), ("b", None, None)]
     assert [(row.system, row.rank, row.tier) for row in found] == expected
     # Without intervals there are no tiers.
-    assert ranked([BoardRow("a", 0.5)], [["a"]])[0].tier is None
+    assert rank_rows([BoardRow("a", 0.5)], [["a"]])[0].tier is None
 
 
 def test_what_the_board_says_of_pairs_and_of_what_it_lacks(tmp_path: Path) -> None:

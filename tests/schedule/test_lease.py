@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from echo_hf.errors import RunError
-from echo_hf.schedule.lease import Lease, processes_here
-from echo_hf.schedule.turn import COUNT, KeptRun
+from echo_hf.schedule.lease import RunLease, get_process_namespace
+from echo_hf.schedule.turn import COUNT_FILE, SyncedRun
 from tests.errors_for_tests import said_by
 from tests.local_hub import LocalHub
 from tests.schedule.conftest import NAME, REPO
@@ -46,7 +46,7 @@ def holding(path: Path, seconds: float) -> subprocess.Popen[str]:
 
 
 def take(path: Path) -> None:
-    with Lease(path).held():
+    with RunLease(path).hold():
         pass
 
 
@@ -72,8 +72,8 @@ def test_of_many_that_begin_at_once_a_single_one_works(tmp_path: Path) -> None:
 
 
 def test_a_lease_is_renewed_while_it_is_held(tmp_path: Path) -> None:
-    lease = Lease(tmp_path / ".run.lease", lasts_s=2.0)
-    with lease.held():
+    lease = RunLease(tmp_path / ".run.lease", lease_seconds=2.0)
+    with lease.hold():
         time.sleep(4.0)
         assert datetime.fromisoformat(json.loads(lease.path.read_text())["until"]) > datetime.now(
             UTC
@@ -84,7 +84,7 @@ def test_a_lease_is_renewed_while_it_is_held(tmp_path: Path) -> None:
 
 
 def test_a_process_that_was_killed_here_holds_nothing_up(tmp_path: Path) -> None:
-    if processes_here() is None:
+    if get_process_namespace() is None:
         pytest.skip("this system does not name its processes")
     path = tmp_path / ".run.lease"
     process = holding(path, 600.0)
@@ -108,19 +108,19 @@ def test_a_lease_of_another_machine_holds_until_it_ends(tmp_path: Path) -> None:
 def test_who_lost_the_lease_keeps_no_more(tmp_path: Path) -> None:
     """A machine that stood still for long goes on as another one works: its copy is the older."""
     (tmp_path / "mount").mkdir()
-    slow = KeptRun(tmp_path / "here" / "run", tmp_path / "mount" / "run")
+    slow = SyncedRun(tmp_path / "here" / "run", tmp_path / "mount" / "run")
     slow.folder.mkdir(parents=True)
     (slow.folder / "answers").write_text("first")
-    with slow.leased():
-        slow.keep()
+    with slow.hold_lease():
+        slow.push()
         assert slow.lease is not None
         told(slow.lease.path)
         (slow.folder / "answers").write_text("too late")
         with pytest.raises(RunError, match="a turn on 'north'"):
-            slow.keep()
+            slow.push()
     assert slow.place is not None
     assert (slow.place / "answers").read_text() == "first"
-    assert json.loads((slow.place / COUNT).read_text()) == {"kept": 1}
+    assert json.loads((slow.place / COUNT_FILE).read_text()) == {"kept": 1}
     assert slow.lease.path.exists()  # it is north's
 
 
@@ -200,13 +200,13 @@ def test_of_two_turns_on_one_state_one_works_and_the_other_says_which(
 def test_a_turn_that_was_killed_is_gone_on_with_at_once(
     hub: LocalHub, config: Path, tmp_path: Path
 ) -> None:
-    if processes_here() is None:
+    if get_process_namespace() is None:
         pytest.skip("this system does not name its processes")
     state = tmp_path / "mount"
     state.mkdir()
     killed = started(hub, config, tmp_path / "one", state)
     until = time.monotonic() + 100
-    while not (state / NAME / COUNT).exists() and time.monotonic() < until:
+    while not (state / NAME / COUNT_FILE).exists() and time.monotonic() < until:
         time.sleep(0.05)
     killed.send_signal(signal.SIGKILL)
     killed.communicate()

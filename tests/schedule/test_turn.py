@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from echo_hf.cli import app
 from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed
 from echo_hf.errors import RunError
-from echo_hf.schedule.turn import COUNT, STEPS, UNFINISHED, KeptRun
+from echo_hf.schedule.turn import COUNT_FILE, STEPS, UNFINISHED_FILE, SyncedRun
 from tests.errors_for_tests import said_by
 from tests.local_hub import LocalHub
 from tests.schedule.conftest import NAME, REPO, SCHEDULE, Take, change
@@ -164,9 +164,9 @@ def test_a_dry_run_shows_every_step_and_asks_nobody(config: Path, tmp_path: Path
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> KeptRun:
+def run(tmp_path: Path) -> SyncedRun:
     (tmp_path / "mount").mkdir()
-    one = KeptRun(tmp_path / "here" / "run", tmp_path / "mount" / "run")
+    one = SyncedRun(tmp_path / "here" / "run", tmp_path / "mount" / "run")
     for name in (
         "stages/collect/kept.parquet",
         "pictures/ab/abcd",
@@ -186,15 +186,15 @@ def names(folder: Path | None) -> set[str]:
     return {str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file()}
 
 
-def elsewhere(run: KeptRun) -> KeptRun:
-    return KeptRun(run.folder.with_name("elsewhere") / "run", run.place)
+def elsewhere(run: SyncedRun) -> SyncedRun:
+    return SyncedRun(run.folder.with_name("elsewhere") / "run", run.place)
 
 
-KEPT = {"stages/collect/kept.parquet", "pictures/ab/abcd", COUNT}
+KEPT = {"stages/collect/kept.parquet", "pictures/ab/abcd", COUNT_FILE}
 
 
-def test_what_a_machine_needs_alone_stays_there(run: KeptRun) -> None:
-    run.keep()
+def test_what_a_machine_needs_alone_stays_there(run: SyncedRun) -> None:
+    run.push()
     assert names(run.place) == KEPT
     other = elsewhere(run)
     assert other.fetch() == "3 files fetched"
@@ -202,63 +202,63 @@ def test_what_a_machine_needs_alone_stays_there(run: KeptRun) -> None:
     assert other.fetch() == "what is here is the newest"
 
 
-def test_what_was_deleted_here_is_deleted_there(run: KeptRun) -> None:
+def test_what_was_deleted_here_is_deleted_there(run: SyncedRun) -> None:
     """Posts that were forgotten do not live on in what is kept."""
-    run.keep()
+    run.push()
     (run.folder / "pictures/ab/abcd").unlink()
-    run.keep()
+    run.push()
     assert names(run.place) == KEPT - {"pictures/ab/abcd"}
     other = elsewhere(run)
     other.fetch()
-    run.keep()
+    run.push()
     (other.folder / "stray").write_text("of an older turn")
     other.fetch()
     assert names(other.folder) == names(run.place)
 
 
-def test_the_newer_of_two_copies_counts(run: KeptRun) -> None:
-    run.keep()
+def test_the_newer_of_two_copies_counts(run: SyncedRun) -> None:
+    run.push()
     other = elsewhere(run)
     other.fetch()
     (run.folder / "answers").write_text("of a killed turn")
-    (run.folder / COUNT).write_text('{"kept": 7}')
+    (run.folder / COUNT_FILE).write_text('{"kept": 7}')
     assert run.fetch() == "what is here is the newest"
     assert (run.folder / "answers").exists()
-    run.keep()
+    run.push()
     other.fetch()
     assert (other.folder / "answers").read_text() == "of a killed turn"
 
 
-def test_a_run_that_was_built_by_hand_is_not_replaced(run: KeptRun) -> None:
+def test_a_run_that_was_built_by_hand_is_not_replaced(run: SyncedRun) -> None:
     """A fetch that was killed leaves a mark, and is done again."""
-    run.keep()
+    run.push()
     other = elsewhere(run)
     other.folder.mkdir(parents=True)
     (other.folder / "answers").write_text("by hand")
     with pytest.raises(RunError, match="was built without --state"):
         other.fetch()
     assert names(other.folder) == {"answers"}
-    (other.folder / UNFINISHED).touch()
+    (other.folder / UNFINISHED_FILE).touch()
     other.fetch()
     assert names(other.folder) == KEPT
 
 
-def test_what_was_forgotten_here_is_not_brought_back(run: KeptRun) -> None:
-    run.keep()
+def test_what_was_forgotten_here_is_not_brought_back(run: SyncedRun) -> None:
+    run.push()
     other = elsewhere(run)
     other.fetch()
     add_tombstones(other.folder / TOMBSTONES, [hashed("https://a.example/1")])
-    run.keep()
+    run.push()
     with pytest.raises(RunError, match=r"has forgotten 1 posts that .* would bring back: move"):
         other.fetch()
-    other.keep()
-    other.keep()
+    other.push()
+    other.push()
     assert other.fetch() == "what is here is the newest"
     run.fetch()
     assert (run.folder / TOMBSTONES).exists()
 
 
-def test_a_database_in_use_is_kept_with_all_that_is_committed(run: KeptRun) -> None:
+def test_a_database_in_use_is_kept_with_all_that_is_committed(run: SyncedRun) -> None:
     """The copy has no log beside it, and is never opened where it is kept."""
     path = run.folder / "answers.sqlite"
     with closing(sqlite3.connect(path, isolation_level=None)) as here:
@@ -266,7 +266,7 @@ def test_a_database_in_use_is_kept_with_all_that_is_committed(run: KeptRun) -> N
         here.execute("create table answer (text)")
         for number in range(3):
             here.execute("insert into answer values (?)", (f"answer {number}",))
-            run.keep()
+            run.push()
             assert run.place is not None
             assert not list(run.place.glob("*-wal"))
             copy = run.folder.with_name("copy.sqlite")
@@ -275,13 +275,13 @@ def test_a_database_in_use_is_kept_with_all_that_is_committed(run: KeptRun) -> N
                 assert there.execute("select count(*) from answer").fetchone() == (number + 1,)
 
 
-def test_an_older_log_is_not_read_into_a_fetched_database(run: KeptRun) -> None:
+def test_an_older_log_is_not_read_into_a_fetched_database(run: SyncedRun) -> None:
     with closing(sqlite3.connect(run.folder / "answers.sqlite")) as here:
         here.execute("create table newer (text)")
-    run.keep()
+    run.push()
     other = elsewhere(run)
     other.folder.mkdir(parents=True)
-    (other.folder / UNFINISHED).touch()
+    (other.folder / UNFINISHED_FILE).touch()
     for ending in ("", "-wal", "-shm"):
         (other.folder / f"answers.sqlite{ending}").write_bytes(b"older")
     other.fetch()
@@ -290,33 +290,33 @@ def test_an_older_log_is_not_read_into_a_fetched_database(run: KeptRun) -> None:
         assert there.execute("select name from sqlite_master").fetchall() == [("newer",)]
 
 
-def test_of_a_keeping_that_was_killed_results_are_made_again(run: KeptRun) -> None:
+def test_of_a_keeping_that_was_killed_results_are_made_again(run: SyncedRun) -> None:
     """Half of them may be older; what they are made of, answers and images, is whole."""
-    run.keep()
+    run.push()
     assert run.place is not None
-    (run.place / UNFINISHED).touch()
+    (run.place / UNFINISHED_FILE).touch()
     other = elsewhere(run)
     other.fetch()
     assert names(other.folder) == KEPT - {"stages/collect/kept.parquet"}
 
 
-def test_a_mount_that_is_not_there_is_no_empty_one(run: KeptRun, tmp_path: Path) -> None:
+def test_a_mount_that_is_not_there_is_no_empty_one(run: SyncedRun, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="expected a folder; mount it"):
-        KeptRun(run.folder, tmp_path / "no mount" / "run").fetch()
+        SyncedRun(run.folder, tmp_path / "no mount" / "run").fetch()
 
 
 @pytest.mark.parametrize("place", ["mount/run", "here/run", "here/run/run", "here"])
-def test_files_of_others_are_not_mirrored_away(run: KeptRun, tmp_path: Path, place: str) -> None:
+def test_files_of_others_are_not_mirrored_away(run: SyncedRun, tmp_path: Path, place: str) -> None:
     """A config's folder often has the name that the config has, and stands where runs are kept."""
     (tmp_path / place).mkdir(parents=True, exist_ok=True)
     (tmp_path / place / "benchmark.yaml").touch()
     before = names(tmp_path)
     with pytest.raises(RunError, match="has other files, which a turn would delete"):
-        KeptRun(run.folder, tmp_path / place).fetch()
+        SyncedRun(run.folder, tmp_path / place).fetch()
     assert names(tmp_path) == before
 
 
-def linked(run: KeptRun, name: str, to: Path) -> Path:
+def linked(run: SyncedRun, name: str, to: Path) -> Path:
     assert run.place is not None
     path = run.place / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -328,24 +328,24 @@ def linked(run: KeptRun, name: str, to: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["stages", "pictures/ab", "pictures/ab/abcd", "more"])
-def test_a_turn_follows_no_link_in_what_is_kept(run: KeptRun, tmp_path: Path, name: str) -> None:
+def test_a_turn_follows_no_link_in_what_is_kept(run: SyncedRun, tmp_path: Path, name: str) -> None:
     """Neither what it keeps nor what it fetches leads out of its folder."""
-    run.keep()
+    run.push()
     mine = tmp_path / "mine"
     (mine / "collect").mkdir(parents=True)
     (mine / "secret").write_text("a secret")
     path = linked(run, name, mine / "secret" if name.endswith("abcd") else mine)
     before = names(mine)
     other = elsewhere(run)
-    for act in (other.fetch, run.fetch, run.keep):
+    for act in (other.fetch, run.fetch, run.push):
         said = said_by(RunError, act)
         assert f"{str(path)!r} is neither a file nor a folder" in said
     assert names(mine) == before
     assert not other.folder.exists()
 
 
-def test_a_pipe_in_what_is_kept_does_not_hold_a_turn_up(run: KeptRun) -> None:
-    run.keep()
+def test_a_pipe_in_what_is_kept_does_not_hold_a_turn_up(run: SyncedRun) -> None:
+    run.push()
     assert run.place is not None
     os.mkfifo(run.place / "pipe")
     said_by(RunError, elsewhere(run).fetch)
@@ -359,10 +359,10 @@ def test_a_pipe_in_what_is_kept_does_not_hold_a_turn_up(run: KeptRun) -> None:
         " " * 200_000,
     ],
 )
-def test_a_count_that_is_none_is_one_line_and_what_is_kept_stays(run: KeptRun, text: str) -> None:
-    run.keep()
+def test_a_count_that_is_none_is_one_line_and_what_is_kept_stays(run: SyncedRun, text: str) -> None:
+    run.push()
     assert run.place is not None
-    (run.place / COUNT).write_text(text)
+    (run.place / COUNT_FILE).write_text(text)
     before = names(run.place)
     other = elsewhere(run)
     assert "does not say how often the run was kept" in said_by(RunError, other.fetch)

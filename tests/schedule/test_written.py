@@ -18,7 +18,7 @@ import echo_hf
 from echo_hf.config.loading import load_config
 from echo_hf.errors import ConfigError
 from echo_hf.pipeline.runs import run_folder
-from echo_hf.schedule.written import write
+from echo_hf.schedule.written import write_workflow
 from tests.schedule.conftest import NAME, REPO, SCHEDULE, change
 from tests.stages_for_tests import ROOT
 
@@ -38,7 +38,7 @@ def mine(config: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_workflow_exchanges_its_identity_for_tokens(mine: Path) -> None:
-    path, todo = write(mine, "github")
+    path, todo = write_workflow(mine, "github")
     assert path == Path(f".github/workflows/echo-hf-{NAME}.yml")
     flow = yaml.safe_load(path.read_text("utf-8"))
     assert flow[True]["schedule"] == [{"cron": "41 3 * * 2"}]  # YAML 1.1 reads `on` as true
@@ -64,7 +64,7 @@ def test_a_job_is_one_script_and_the_command_that_plans_it(
 ) -> None:
     """The script takes a turn of the config that lies where its state is mounted."""
     monkeypatch.chdir(config.parent.parent)
-    path, todo = write(config.parent.relative_to(tmp_path) / mine, "hf")
+    path, todo = write_workflow(config.parent.relative_to(tmp_path) / mine, "hf")
     text = path.read_text("utf-8")
     block = re.search(r"(?m)^# /// script$\s(?P<content>(^#(| .*)$\s)+)^# ///$", text)
     assert block is not None
@@ -94,7 +94,7 @@ def test_runs_are_not_sent_along_with_the_config(
     mine: Path, runs: str, excluded: list[str]
 ) -> None:
     change(mine, runs=runs)
-    _, todo = write(mine, "hf")
+    _, todo = write_workflow(mine, "hf")
     command = shlex.split(todo[1])
     given = [after for before, after in pairwise(command) if before == "--exclude"]
     assert given == [*excluded, ".*"]
@@ -105,25 +105,25 @@ def test_the_config_that_a_run_keeps_is_refused(mine: Path) -> None:
     run_folder(config).root.mkdir(parents=True)
     run_folder(config).save_config(config)
     with pytest.raises(ConfigError, match="what a run keeps"):
-        write(run_folder(config).root, "github")
+        write_workflow(run_folder(config).root, "github")
 
 
 def test_a_path_that_a_shell_would_read_is_refused(mine: Path) -> None:
     wicked = mine.rename("$(id).yaml")
     with pytest.raises(ConfigError, match="letters, digits"):
-        write(wicked, "github")
+        write_workflow(wicked, "github")
     with pytest.raises(ConfigError, match="letters, digits"):
-        write(Path("..", mine.resolve().parent.name, wicked.rename("a.yaml")), "github")
+        write_workflow(Path("..", mine.resolve().parent.name, wicked.rename("a.yaml")), "github")
 
 
 def test_a_file_of_ours_is_renewed_and_no_other(mine: Path) -> None:
-    path, _ = write(mine, "github")
+    path, _ = write_workflow(mine, "github")
     change(mine, schedule={**SCHEDULE, **MORE, "cron": "7 1 * * 3"})
-    write(mine, "github")
+    write_workflow(mine, "github")
     assert "7 1 * * 3" in path.read_text("utf-8")
     path.write_text("on: push\n", "utf-8")
     with pytest.raises(ConfigError, match="no file of ours"):
-        write(mine, "github")
+        write_workflow(mine, "github")
     assert path.read_text("utf-8") == "on: push\n"
 
 
@@ -143,4 +143,4 @@ def test_what_could_not_stand_in_such_a_file_is_refused(
 ) -> None:
     change(mine, schedule={**SCHEDULE, **MORE, **wrong})
     with pytest.raises(ConfigError, match=said):
-        write(mine, "github")
+        write_workflow(mine, "github")

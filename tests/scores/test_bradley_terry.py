@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from echo_hf.scores import BradleyTerry, bradley_terry, relative_gap
-from echo_hf.scores.bradley_terry import strengths
+from echo_hf.scores.bradley_terry import fit_strengths
 from echo_hf.scores.votes import Points
 from tests.scores.ratings_for_tests import SYSTEMS, Row, one_judge, rows_of
 
@@ -40,7 +40,7 @@ def by_optimiser(
 def test_the_textbook_example() -> None:
     """Four teams and 22 games, as in Wikipedia's article; strengths have geometric mean 1."""
     won = np.array([[0, 2, 0, 1], [3, 0, 5, 0], [0, 3, 0, 1], [4, 0, 3, 0]], dtype=float)
-    found = np.exp(strengths(Points(won, won + won.T)))
+    found = np.exp(fit_strengths(Points(won, won + won.T)))
     assert found.round(3).tolist() == [0.640, 1.043, 0.660, 2.270]
 
 
@@ -50,7 +50,7 @@ def test_draws_are_fitted_apart_from_each_other() -> None:
     won = rng.integers(1, 30, (5, 4, 4)).astype(float) * (1 - np.eye(4))
     won[1, 2], won[1, :, 2] = 0, 0
     won[3, 0] = 0
-    found = strengths(Points(won, won + won.swapaxes(1, 2)))
+    found = fit_strengths(Points(won, won + won.swapaxes(1, 2)))
     for draw in (0, 2, 4):
         assert found[draw] == pytest.approx(by_optimiser(won[draw]), abs=1e-4)
     assert np.isnan(found[1]).tolist() == [False, False, True, False]
@@ -107,7 +107,7 @@ def random_wins(seed: int, systems: int) -> NDArray[np.float64]:
 def test_with_anchors_the_others_are_the_most_likely(seed: int) -> None:
     won = random_wins(seed, 6)
     fixed = np.array([np.nan, 1.5, np.nan, -0.25, np.nan, 3.0])
-    found = strengths(Points(won, won + won.T), fixed)
+    found = fit_strengths(Points(won, won + won.T), fixed)
     assert found == pytest.approx(by_optimiser(won, fixed), abs=1e-4)
     assert found[[1, 3, 5]].tolist() == [1.5, -0.25, 3.0]
 
@@ -118,7 +118,7 @@ def test_who_has_no_strength_takes_it_from_nobody_else() -> None:
     won[3] = 0
     won[4:, :4], won[:4, 4:] = 0, 0
     fixed = np.array([0.5, -0.5, *[np.nan] * 4])
-    found = strengths(Points(won, won + won.T), fixed)
+    found = fit_strengths(Points(won, won + won.T), fixed)
     assert found[:3] == pytest.approx(by_optimiser(won[:3, :3], fixed[:3]), abs=1e-4)
     assert np.isnan(found[3:]).all()
 

@@ -14,8 +14,8 @@ from scipy.stats import friedmanchisquare, kendalltau, rankdata
 
 from echo_hf.reasons import Unscored
 from echo_hf.scores import PairTest, dunn, friedman, kendalls_w, siegel_castellan, tau_b
-from echo_hf.scores.agreement import without_ties
-from echo_hf.scores.ranks import Draws, _tests, ratios, sample_taus
+from echo_hf.scores.agreement import break_ties
+from echo_hf.scores.ranks import BootstrapOptions, _test_pairs, compute_ratios, compute_sample_taus
 
 # Hollander and Wolfe (1973), pp. 140: seconds of 22 players to round first base in three ways.
 ROUNDING_TIMES = np.array([
@@ -92,7 +92,7 @@ WAYS = ("round out", "narrow", "wide")
 def z_test(z: float) -> PairTest:
     errors = np.full(28, np.inf)
     errors[0] = 1
-    return _tests("abcdefgh", np.array([0, z, 0, 0, 0, 0, 0, 0]), errors)[0]
+    return _test_pairs("abcdefgh", np.array([0, z, 0, 0, 0, 0, 0, 0]), errors)[0]
 
 
 @pytest.mark.parametrize(("z", "p_value", "corrected", "mark"), TABLE_C1)
@@ -145,7 +145,7 @@ VALUES = st.lists(st.integers(-2, 2).map(float) | st.just(float("nan")), min_siz
 @given(VALUES, st.integers(0, 99))
 def test_broken_ties_leave_no_tie_and_no_other_order(values: list[float], seed: int) -> None:
     """Places are 1 to n, and smaller values stay in front of larger ones."""
-    found = without_ties(np.array(values), seed)
+    found = break_ties(np.array(values), seed)
     there = ~np.isnan(values)
     assert sorted(found[there]) == list(range(1, there.sum() + 1))
     assert np.isnan(found[~there]).all()
@@ -174,7 +174,7 @@ def test_each_sample_is_scipys(ones: np.ndarray, others: np.ndarray) -> None:
         [[scipy_tau(one[:, at], other[:, at]) for at in range(3)] for other in others]
         for one in ones
     ]
-    np.testing.assert_allclose(sample_taus(ones, others), expected, atol=1e-12)
+    np.testing.assert_allclose(compute_sample_taus(ones, others), expected, atol=1e-12)
 
 
 def rankings(samples: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
@@ -209,5 +209,5 @@ def test_the_interval_of_a_ratio_is_that_of_the_delta_method() -> None:
     parts = 0.7 * wholes + rng.normal(0, 0.5, 300)
     ratio = parts.sum() / wholes.sum()
     error = (parts - ratio * wholes).std(ddof=1) / np.sqrt(300) / wholes.mean()
-    found = ratios(parts[None], wholes[None], Draws(n_boot=4000))[0]
+    found = compute_ratios(parts[None], wholes[None], BootstrapOptions(n_boot=4000))[0]
     assert found.interval == pytest.approx((ratio - 1.968 * error, ratio + 1.968 * error), abs=4e-3)

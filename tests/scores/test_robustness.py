@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from echo_hf.scores import bounds, leave_one_judge_out, self_preference, sensitivity
-from echo_hf.scores.votes import VOTES, Protocol
+from echo_hf.scores.votes import VOTES, ProtocolName
 from tests.scores import ratings_for_tests as counting
 from tests.scores.ratings_for_tests import SYSTEMS, counted_rates, cubes, one_judge, rows_of
 
@@ -66,9 +66,9 @@ def completions(cube: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield full
 
 
-@pytest.mark.parametrize("protocol", get_args(Protocol))
+@pytest.mark.parametrize("protocol", get_args(ProtocolName))
 @given(cube=cubes(samples=3, systems=3))
-def test_every_completion_lies_within(protocol: Protocol, cube: dict[str, Any]) -> None:
+def test_every_completion_lies_within(protocol: ProtocolName, cube: dict[str, Any]) -> None:
     found = bounds(rows_of(cube), protocol=protocol)
     for full in completions(cube):
         for system, rate in counted_rates(full, protocol).items():
@@ -100,9 +100,9 @@ def test_a_system_alone_has_no_bounds() -> None:
     assert bounds([]).bounds == {}
 
 
-@pytest.mark.parametrize("protocol", get_args(Protocol))
+@pytest.mark.parametrize("protocol", get_args(ProtocolName))
 @given(cube=cubes())
-def test_it_is_the_board_of_the_others(protocol: Protocol, cube: dict[str, Any]) -> None:
+def test_it_is_the_board_of_the_others(protocol: ProtocolName, cube: dict[str, Any]) -> None:
     found = leave_one_judge_out(rows_of(cube), protocol=protocol)
     assert found.win_rate == pytest.approx(counted_rates(cube, protocol))
     assert set(found.without) == set(cube)

@@ -17,8 +17,8 @@ from scipy.stats import norm
 
 from echo_hf.scores import bradley_terry, decisions, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
-from echo_hf.scores.sequential import half_width, needed, p_values
-from echo_hf.scores.votes import compare, pairs_of
+from echo_hf.scores.sequential import compute_p_values, confidence_half_width, find_needed_systems
+from echo_hf.scores.votes import count_judge_votes, list_pairs
 from tests.scores.ratings_for_tests import Row, drawn, one_judge, real_rows
 
 Array = NDArray[Any]
@@ -37,7 +37,7 @@ def test_a_p_value_is_one_over_what_a_mixture_of_bets_has_won(
         return float(np.exp(bet * total - bet**2 * squares / 2) * density)
 
     expected, _ = quad(won, -30, 30, points=[total / (squares + 5)], limit=200)
-    found = p_values([0.5] * wins + [-0.5] * losses + [0.0] * ties + [float("nan")])
+    found = compute_p_values([0.5] * wins + [-0.5] * losses + [0.0] * ties + [float("nan")])
     assert found == pytest.approx(min(1.0, 1 / expected), rel=1e-5)
 
 
@@ -49,12 +49,12 @@ def test_the_width_is_that_of_the_paper(deviation: float, count: int, alpha: flo
     t, rho2 = count, 0.2 * deviation**2
     inner = 2 * (t * rho2 + 1) / (t**2 * rho2) * log(sqrt(t * rho2 + 1) / alpha)
     expected = deviation * sqrt(inner)
-    assert half_width(count * deviation**2, count, alpha) == pytest.approx(expected)
+    assert confidence_half_width(count * deviation**2, count, alpha) == pytest.approx(expected)
 
 
 def race(outcomes: Array, systems: int, level: float, batch: int = 50) -> tuple[Array, float]:
     """Signs of decided pairs, and the share of ratings that were used."""
-    first, second = pairs_of(systems)
+    first, second = list_pairs(systems)
     there, asked = np.ones((systems, outcomes.shape[1]), dtype=bool), np.ones(systems, dtype=bool)
     known, used = np.full(outcomes.shape, np.nan), 0
     for start in range(0, outcomes.shape[1], batch):
@@ -62,8 +62,8 @@ def race(outcomes: Array, systems: int, level: float, batch: int = 50) -> tuple[
         rows = asked[first] & asked[second]
         known[rows, part] = outcomes[rows, part]
         used += batch * int(asked.sum())
-        found = p_values(known)
-        asked &= needed(found > level, there[:, start + batch :])
+        found = compute_p_values(known)
+        asked &= find_needed_systems(found > level, there[:, start + batch :])
     signs = np.where(found <= level, np.sign(np.nansum(known, axis=1)), 0)
     return signs, used / (systems * outcomes.shape[1])
 
@@ -71,13 +71,13 @@ def race(outcomes: Array, systems: int, level: float, batch: int = 50) -> tuple[
 @pytest.fixture(scope="module")
 def outcomes(test_data: Path) -> Array:
     """Of each pair of 8 systems on 179 samples: the vote of three judges, as .5, 0 or -.5."""
-    return compare(real_rows(test_data)).verdicts / 2
+    return count_judge_votes(real_rows(test_data)).verdicts / 2
 
 
 def worlds(outcomes: Array, runs: int, count: int) -> Iterator[tuple[Array, Array]]:
     """Samples drawn again; as they are, and with each sample's outputs dealt out by chance."""
     rng, systems = np.random.default_rng(1), 8
-    first, second = pairs_of(systems)
+    first, second = list_pairs(systems)
     whole = np.zeros((systems, systems, outcomes.shape[1]))
     whole[first, second], whole[second, first] = outcomes, -outcomes
     for _ in range(runs):
@@ -149,7 +149,7 @@ def test_tiers_of_ratings_that_stopped_rest_on_decisions() -> None:
     found = tiers(stopped(rows, {"ash": 25}))
     assert found.tiers[0] == ("ash",)
     assert set(found.tiers[1]) == {"birch", "cedar"}
-    p_value = p_values([0.5] * 25)
+    p_value = compute_p_values([0.5] * 25)
     assert found.p_values["ash"]["birch"] == pytest.approx(3 * p_value)  # Holm, of three pairs
     assert found.p_values["birch"]["cedar"] == 1
     assert "confidence sequence" in found.definition["test"]

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom, binomtest, permutation_test
 
 from echo_hf.scores import samples_needed, tiers, win_rate
-from echo_hf.scores.tiers import holm, sign_flip_test
-from echo_hf.scores.votes import Protocol
+from echo_hf.scores.tiers import adjust_holm, sign_flip_test
+from echo_hf.scores.votes import ProtocolName
 from tests.scores.ratings_for_tests import Row, one_judge
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=8)
@@ -33,7 +33,7 @@ def rated(shifts: dict[str, float], samples: int, seed: int) -> list[Row]:
 
 @given(values=P_VALUES)
 def test_holm_rejects_as_its_steps_do(values: list[float]) -> None:
-    adjusted = holm(np.array(values))
+    adjusted = adjust_holm(np.array(values))
     for alpha in (0.01, 0.05, 0.4):
         rejected, left = set(), len(values)
         for at in sorted(range(len(values)), key=lambda at: values[at]):
@@ -160,8 +160,8 @@ def test_where_there_is_no_number_there_is_a_reason(rows: list[Row], reason: str
     assert pair.reason == reason
 
 
-@pytest.mark.parametrize("protocol", get_args(Protocol))
-def test_the_deviation_says_what_leaving_a_sample_out_does(protocol: Protocol) -> None:
+@pytest.mark.parametrize("protocol", get_args(ProtocolName))
+def test_the_deviation_says_what_leaving_a_sample_out_does(protocol: ProtocolName) -> None:
     rng = np.random.default_rng(2)
     ratings = rng.integers(0, 5, (3, 60)).astype(float)
     ratings[rng.random((3, 60)) < 0.3] = np.nan

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from echo_hf._infra.bootstrap import drawn_weights, widened
 from echo_hf.scores import WinRate, samples_needed, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
-from echo_hf.scores.votes import TIE_WIDTH, VOTES, Missing, Protocol, verdicts_of
+from echo_hf.scores.votes import TIE_WIDTH, VOTES, MissingRule, ProtocolName, compute_verdicts
 from echo_hf.scores.win_rate import MixedSplitsWarning
 from tests.scores import ratings_for_tests as counting
 from tests.scores.ratings_for_tests import (
@@ -36,7 +36,7 @@ from tests.scores.ratings_for_tests import (
     rows_of,
 )
 
-PROTOCOLS = get_args(Protocol)
+PROTOCOLS = get_args(ProtocolName)
 COUNTED = {"published": counting.first_said, "corrected": counting.most_said}
 # A first judge who likes ash, then birch; two who like cedar, then birch.
 THREE_JUDGES = {
@@ -58,7 +58,7 @@ def outputs_of(
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @given(cube=cubes())
 def test_rates_and_what_they_are_made_of_are_the_counted_ones(
-    protocol: Protocol, cube: dict[str, Any]
+    protocol: ProtocolName, cube: dict[str, Any]
 ) -> None:
     found = win_rate(rows_of(cube), protocol=protocol, n_boot=0)
     assert found.win_rate == pytest.approx(counted_rates(cube, protocol), abs=1e-12)
@@ -96,7 +96,7 @@ def test_the_first_judge_is_the_first_of_those_named() -> None:
     shuffler=st.randoms(),
 )
 def test_names_scales_and_the_order_of_rows_change_nothing(
-    protocol: Protocol,
+    protocol: ProtocolName,
     cube: dict[str, Any],
     names: list[str],
     scale: tuple[float, float],
@@ -253,7 +253,7 @@ def test_the_interval_holds_the_truth_93_to_97_times_in_100() -> None:
     luck, noise = rng.normal(0, 1.5, (1, 4, 3000)), rng.normal(0, 0.8, (3, 4, 3000))
     everyone = np.clip(np.round(5 + np.linspace(0, 0.9, 4)[:, None] + luck + noise), 1, 10)
 
-    def found(ratings: NDArray[np.float64], protocol: Protocol, seed: int = 0) -> WinRate:
+    def found(ratings: NDArray[np.float64], protocol: ProtocolName, seed: int = 0) -> WinRate:
         places = (np.char.mod("%05d", one.ravel()) for one in np.indices(ratings.shape))
         rows = dict(zip(("judge", "system", "sample_id"), places, strict=True))
         rows["rating"] = ratings.ravel()
@@ -355,7 +355,7 @@ def test_a_vote_is_its_definition(name: str, said: list[float]) -> None:
 
 def test_float_noise_makes_no_win() -> None:
     noise = [0.1 + 0.2 - 0.3, 1e-9, -1e-9, TIE_WIDTH, 2 * TIE_WIDTH, -0.5]
-    assert verdicts_of(np.array(noise)).tolist() == [0, 0, 0, 0, 1, -1]
+    assert compute_verdicts(np.array(noise)).tolist() == [0, 0, 0, 0, 1, -1]
 
 
 def test_judges_vote_once_for_all_figures_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -388,7 +388,7 @@ def test_one_table_gives_by_every_rule_what_its_rows_give() -> None:
         for system in ("ash", "birch")
     ]
     table, found = read_ratings(rows, outputs), []
-    for protocol, missing in product(get_args(Protocol), get_args(Missing)):
+    for protocol, missing in product(get_args(ProtocolName), get_args(MissingRule)):
         found.append(win_rate(table, protocol=protocol, missing=missing, n_boot=20))
         assert found[-1] == win_rate(rows, outputs, protocol=protocol, missing=missing, n_boot=20)
         assert {tuple(rates) for rates in found[-1].per_judge.values()} == {("ash", "birch")}

@@ -20,7 +20,7 @@ from echo_hf.errors import EngineError, MissingExtraError, ReleaseError, RunErro
 from echo_hf.hub.diff import drift, first_bigram
 from echo_hf.hub.facts import UNKNOWN
 from echo_hf.hub.manifest import Manifest, toolkit_version
-from echo_hf.metrics.result import error_line
+from echo_hf.metrics.result import describe_error
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import feedback, result
@@ -45,7 +45,7 @@ from echo_hf.report.analysis.tasks import (
     told_tasks,
 )
 from echo_hf.report.run_data import manifest_of
-from echo_hf.scores.votes import Protocol
+from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.benchmark import (
     ON_HUB,
     Benchmark,
@@ -85,7 +85,7 @@ def analyze(
 ) -> Analyzed:
     """Analyzes a benchmark, and writes `analysis.json` into its run's folder."""
     options = AnalysisOptions()
-    protocol: Protocol = "corrected"
+    protocol: ProtocolName = "corrected"
     if isinstance(config, Evaluated) or not names_release(str(config), runs):
         config = load_evaluation(config)
         folder, name = evaluation_folder(config, runs), config.name
@@ -157,7 +157,7 @@ def _posts(folder: RunFolder, samples: Samples) -> tuple[pa.Table | None, str]:
         return posts.cast(feedback.POST_SCHEMA), feedback.COLLECTED
     except (OSError, pa.ArrowException, ValueError) as error:
         raise RunError(
-            f"cannot read {str(path)!r} ({error_line(error)}): run `echo-hf collect` again"
+            f"cannot read {str(path)!r} ({describe_error(error)}): run `echo-hf collect` again"
         ) from None
 
 
@@ -166,7 +166,7 @@ def _analysis(
     release: Examined,
     folder: RunFolder,
     options: AnalysisOptions,
-    protocol: Protocol,
+    protocol: ProtocolName,
     say: Say,
 ) -> Analysis:
     say("prompts and references")

@@ -15,7 +15,7 @@ from echo_hf.config.evaluation import EmbeddingOptions, PerplexityOptions
 from echo_hf.engines.checkpoint import Checkpoint, find_checkpoint
 from echo_hf.engines.transformers import is_out_of_memory
 from echo_hf.errors import EngineError, MissingExtraError
-from echo_hf.metrics.result import check_extra, error_line, versions_of
+from echo_hf.metrics.result import check_extra, describe_error, get_versions
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.prompts import PromptSet, quartiles, shortened
@@ -32,7 +32,7 @@ def without_model(error: Exception) -> AnalysisPart[Any]:
     """A part whose model cannot be used: of whatever the driver, memory or files are short."""
     if isinstance(error, MissingExtraError):
         return AnalysisPart.without(NotAnalyzed.MISSING_EXTRA, str(error))
-    detail = str(error) if isinstance(error, EngineError) else error_line(error)
+    detail = str(error) if isinstance(error, EngineError) else describe_error(error)
     return AnalysisPart.without(NotAnalyzed.MODEL_UNAVAILABLE, detail)
 
 
@@ -209,7 +209,7 @@ def perplexity(
         "interval": f"{KIND}, prompts for samples",
         "draws": draws,
         "seed": seed,
-        **versions_of("torch", "transformers"),
+        **get_versions("torch", "transformers"),
     }
     names = [one.name for one in sets]
     found = perplexities(names, losses, draws=draws, seed=seed)
@@ -376,7 +376,7 @@ def embedded(
         "pooling": pooling[0].get("pooling_mode") if pooling else None,
         "normalized": True,
         "longest": longest,
-        **versions_of("sentence-transformers", "transformers", "torch"),
+        **get_versions("sentence-transformers", "transformers", "torch"),
         "cut": cut,
     }
     return vectors, definition

@@ -29,7 +29,7 @@ from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.evaluation import Format, Reference
 from echo_hf.errors import HubError, MissingExtraError, SourceError, unknown
 from echo_hf.hub.remote import KIND, Remote, hub_errors
-from echo_hf.metrics.result import error_line
+from echo_hf.metrics.result import describe_error
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.result import AnalysisPart, Quartiles, SetLanguages, SetLengths
 
@@ -111,7 +111,7 @@ def texts_of(content: bytes, form: Format, column: str, place: str) -> list[obje
         ) from None
     except (OSError, ValueError, RecursionError, csv.Error, pa.ArrowException) as error:
         raise SourceError(
-            f"{place} is no {form} ({error_line(error)}): expected UTF-8, and a header and as many "
+            f"{place} is no {form} ({describe_error(error)}): expected UTF-8, and a header and as many "
             "cells in each row, or one JSON object a line"
         ) from None
     if rows and not any(column in row for row in rows):
@@ -328,7 +328,7 @@ def _loaded(reference: Reference) -> list[object]:
     try:
         rows = load_dataset(reference.dataset, reference.config, **named)
     except Exception as error:  # whatever the network, the repository or its files are short of
-        raise HubError(f"cannot load {place} ({error_line(error)})") from error
+        raise HubError(f"cannot load {place} ({describe_error(error)})") from error
     if reference.column not in rows.column_names:
         raise SourceError(unknown("column", str(reference.column), rows.column_names, place))
     # As Arrow has it: an image that this column may hold is not decoded, nor looked for.

@@ -24,7 +24,7 @@ from echo_hf.engines.base import make_engine
 from echo_hf.engines.rules import task_of
 from echo_hf.errors import MissingExtraError
 from echo_hf.judging.run_tables import read_run
-from echo_hf.metrics.result import check_extra, versions_of
+from echo_hf.metrics.result import check_extra, get_versions
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import NotAnalyzed, Unrated
@@ -34,8 +34,8 @@ from echo_hf.report.analysis.models import embedded, nearest, without_model
 from echo_hf.report.analysis.prompts import EXTRA, UNKNOWN, PromptSet
 from echo_hf.report.analysis.result import AnalysisPart, Estimate
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
-from echo_hf.scores.rating_table import RUBRIC
-from echo_hf.scores.votes import Protocol
+from echo_hf.scores.rating_table import DEFAULT_RUBRIC
+from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import win_rate
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import RATINGS
@@ -96,11 +96,11 @@ def task_rates(
     outputs: pa.Table | None,
     task_of: Mapping[str, str],
     *,
-    protocol: Protocol = "corrected",
+    protocol: ProtocolName = "corrected",
     draws: int = 1000,
     seed: int = 0,
 ) -> Iterator[result.TaskRate]:
-    overall = ratings.filter(pc.equal(ratings["rubric"], RUBRIC))
+    overall = ratings.filter(pc.equal(ratings["rubric"], DEFAULT_RUBRIC))
     # Of a sample that a judge was spared there is no vote.
     spared = overall.filter(pc.equal(overall["outcome"], Unrated.NOT_NEEDED.value))["sample_id"]
     voted = pc.invert(pc.is_in(overall["sample_id"], spared.unique()))
@@ -262,7 +262,7 @@ def open_tasks(
         "new": f"no phrase of the set lies within {space.near} of any phrase of the group",
         "compared": {one.name: dict(one.source) for one in compared},
         **space.definition,
-        **versions_of("scikit-learn"),
+        **get_versions("scikit-learn"),
     }
     return AnalysisPart(found=named, definition=definition)
 

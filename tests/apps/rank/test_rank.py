@@ -17,27 +17,27 @@ from rich.console import Console
 from scipy.stats import chi2, rankdata, t
 from typer.testing import CliRunner
 
-from echo_hf.apps.page import Place
+from echo_hf.apps.page import ServerAddress
 from echo_hf.apps.rank import (
+    ACTIONS_ON_IMAGE,
+    ACTIONS_WITH_RANK,
     APP,
-    IMAGE,
-    RANKED,
-    Draw,
-    HumanTable,
+    HiddenOutput,
     RankedSample,
-    Ranker,
-    Ranking,
-    ShownOutput,
-    View,
-    board,
-    changed,
-    drawn_samples,
+    RankingApp,
+    RankingDraw,
+    RankingPage,
+    RankingTotals,
+    SampleRanking,
+    apply_ranking_action,
+    draw_samples,
+    open_ranking,
     rank,
-    ranks_of,
-    shuffled,
+    render_ranking_page,
+    shuffle_outputs,
 )
 from echo_hf.cli import app
-from echo_hf.cli.evaluation_view import show_draw, show_written
+from echo_hf.cli.evaluation_view import show_draw, show_ranking_files
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import RunError, ScoreError
 from echo_hf.images.store import ImageStore
@@ -55,13 +55,13 @@ Ranks = tuple[int | None, ...]
 
 
 @st.composite
-def rankings(draw: st.DrawFn) -> Ranking:
+def rankings(draw: st.DrawFn) -> SampleRanking:
     count = draw(st.integers(2, 8))
     rank = st.one_of(st.none(), st.integers(1, count))
     ranks = tuple(draw(st.lists(rank, min_size=count, max_size=count)))
     unranked = [at for at, one in enumerate(ranks) if one is None]
     barred = draw(st.sets(st.sampled_from(unranked))) if unranked else set()
-    return Ranking(ranks, frozenset(barred), draw(st.booleans()))
+    return SampleRanking(ranks, frozenset(barred), draw(st.booleans()))
 
 
 @pytest.mark.parametrize(
@@ -86,17 +86,17 @@ def rankings(draw: st.DrawFn) -> Ranking:
 def test_what_a_key_does(
     before: Ranks, kind: str, item: int, rank: int | None, after: Ranks
 ) -> None:
-    assert changed(Ranking(before), kind, item, rank) == Ranking(after)
+    assert apply_ranking_action(SampleRanking(before), kind, item, rank) == SampleRanking(after)
     # What cannot be ranked can be ranked after all.
-    barred = Ranking((1, 2)).bar(0)
-    assert barred == Ranking((None, 2), frozenset({0}))
-    assert (barred.bar(0), barred.place(0, 2)) == (Ranking((None, 2)), Ranking((2, 2)))
-    assert Ranking((1, 2)).give_up().give_up() == Ranking((1, 2))
+    barred = SampleRanking((1, 2)).bar(0)
+    assert barred == SampleRanking((None, 2), frozenset({0}))
+    assert (barred.bar(0), barred.place(0, 2)) == (SampleRanking((None, 2)), SampleRanking((2, 2)))
+    assert SampleRanking((1, 2)).give_up().give_up() == SampleRanking((1, 2))
 
 
 @given(rankings(), st.data())
 def test_an_inserted_image_stands_alone_and_others_keep_their_order(
-    ranking: Ranking, data: st.DataObject
+    ranking: SampleRanking, data: st.DataObject
 ) -> None:
     count = len(ranking.ranks)
     item = data.draw(st.integers(0, count - 1))
@@ -113,27 +113,32 @@ def test_an_inserted_image_stands_alone_and_others_keep_their_order(
 
 
 @given(rankings())
-def test_places_are_ranks_without_gaps(ranking: Ranking) -> None:
+def test_places_are_ranks_without_gaps(ranking: SampleRanking) -> None:
     ranked = {at: one for at, one in enumerate(ranking.ranks) if one is not None}
     dense = dict(zip(ranked, rankdata(list(ranked.values()), "dense"), strict=True))
     expected = {} if ranking.impossible else dense
-    assert ranking.places == tuple(expected.get(at) for at in range(len(ranking.ranks)))
+    assert ranking.compact_ranks == tuple(expected.get(at) for at in range(len(ranking.ranks)))
 
 
 @given(rankings(), st.data())
-def test_no_action_leaves_a_barred_image_with_a_rank(ranking: Ranking, data: st.DataObject) -> None:
+def test_no_action_leaves_a_barred_image_with_a_rank(
+    ranking: SampleRanking, data: st.DataObject
+) -> None:
     count = len(ranking.ranks)
-    kind = data.draw(st.sampled_from([*RANKED, *IMAGE, "impossible"]))
+    kind = data.draw(st.sampled_from([*ACTIONS_WITH_RANK, *ACTIONS_ON_IMAGE, "impossible"]))
     item, rank = data.draw(st.integers(0, count - 1)), data.draw(st.integers(1, count))
-    after = changed(ranking, kind, item, rank)
+    after = apply_ranking_action(ranking, kind, item, rank)
     assert all(after.ranks[at] is None for at in after.barred)
     assert all(one is None or 1 <= one <= count for one in after.ranks)
 
 
 def test_complete_is_when_nothing_is_left() -> None:
-    barred, impossible = Ranking((1, None), frozenset({1})), Ranking((None,) * 2, impossible=True)
-    assert [one.is_complete for one in (Ranking((1, 1)), barred, impossible)] == [True] * 3
-    assert [Ranking(one).is_complete for one in ((1, None), (None,) * 3)] == [False] * 2
+    barred, impossible = (
+        SampleRanking((1, None), frozenset({1})),
+        SampleRanking((None,) * 2, impossible=True),
+    )
+    assert [one.is_complete for one in (SampleRanking((1, 1)), barred, impossible)] == [True] * 3
+    assert [SampleRanking(one).is_complete for one in ((1, None), (None,) * 3)] == [False] * 2
 
 
 UNKNOWN: list[tuple[str, object, object]] = [
@@ -145,34 +150,34 @@ UNKNOWN: list[tuple[str, object, object]] = [
 
 @pytest.mark.parametrize(("kind", "item", "rank"), UNKNOWN)
 def test_what_a_page_cannot_ask_for_is_nothing(kind: str, item: object, rank: object) -> None:
-    assert changed(Ranking((None,) * 3), kind, item, rank) is None
+    assert apply_ranking_action(SampleRanking((None,) * 3), kind, item, rank) is None
 
 
 def sample(name: str, *systems: str, digest: str = "d") -> RankedSample:
-    shown = tuple(ShownOutput(system, f"{name}/{system}") for system in systems)
+    shown = tuple(HiddenOutput(system, f"{name}/{system}") for system in systems)
     return RankedSample(Task(name, digest, "text_to_image", f"draw {name}"), shown)
 
 
-def ranker(path: Path, *samples: RankedSample, seed: int = 0) -> Ranker:
+def ranker(path: Path, *samples: RankedSample, seed: int = 0) -> RankingApp:
     known = {one.task.sample_id: one for one in samples}
-    return Ranker(path, Draw(samples, known, seed, {}))
+    return RankingApp(path, RankingDraw(samples, known, seed, {}))
 
 
 @pytest.fixture
-def three(tmp_path: Path) -> Ranker:
+def three(tmp_path: Path) -> RankingApp:
     return ranker(tmp_path, *(sample(name, "ash", "elm") for name in ("s1", "s2", "s3")))
 
 
-def did(ranked: Ranker, person: str, kind: str, **more: Any) -> tuple[View, bool]:
-    subject = ranked.view(person).sample.task.sample_id
+def did(ranked: RankingApp, person: str, kind: str, **more: Any) -> tuple[RankingPage, bool]:
+    subject = ranked.build_page(person).sample.task.sample_id
     return ranked.act(person, {"kind": kind, "subject": subject, **more})
 
 
-def test_each_action_is_an_event_with_what_was_shown(three: Ranker) -> None:
-    shown = [[one.system, one.output] for one in three.view("ann").outputs]
+def test_each_action_is_an_event_with_what_was_shown(three: RankingApp) -> None:
+    shown = [[one.system, one.output] for one in three.build_page("ann").outputs]
     did(three, "ann", "place", item=0, rank=1)
     did(three, "ann", "place", item=1, rank=2)
-    first, second = three.log.events(APP)
+    first, second = three.log.read_events(APP)
     assert first.payload == {
         "shown": shown,
         "sample_digest": "d",
@@ -184,17 +189,17 @@ def test_each_action_is_an_event_with_what_was_shown(three: Ranker) -> None:
     assert (second.subject, second.person, second.payload["ranks"]) == ("s1", "ann", [1, 2])
 
 
-def test_what_changes_nothing_is_no_event(three: Ranker) -> None:
+def test_what_changes_nothing_is_no_event(three: RankingApp) -> None:
     did(three, "ann", "place", item=0, rank=1)
     did(three, "ann", "place", item=0, rank=1)
     did(three, "ann", "explode")
     three.act("ann", {"kind": "place", "subject": "s2", "item": 0, "rank": 2})
     three.act("ann", {"kind": ["place"], "subject": None})
     three.act("ann", {})
-    assert len(three.log.events(APP)) == 1
+    assert len(three.log.read_events(APP)) == 1
 
 
-def test_next_goes_to_what_is_not_ranked(three: Ranker) -> None:
+def test_next_goes_to_what_is_not_ranked(three: RankingApp) -> None:
     steps = [
         "next",
         "impossible",
@@ -213,7 +218,7 @@ def test_next_goes_to_what_is_not_ranked(three: Ranker) -> None:
     assert set(view.finished) == {"s1", "s2", "s3"}
 
 
-def test_the_table_changes_with_what_is_complete(three: Ranker) -> None:
+def test_the_table_changes_with_what_is_complete(three: RankingApp) -> None:
     steps = [
         did(three, "ann", "place", item=0, rank=1),
         did(three, "ann", "place", item=1, rank=2),
@@ -233,18 +238,22 @@ def test_a_seed_shuffles_what_was_not_begun_and_what_has_changed_is_ranked_anew(
     """The order of images is a person's own, of each sample, and stays."""
     one = sample("s1", *(f"m{at}" for at in range(8)))
     other = RankedSample(replace(one.task, sample_id="t"), one.outputs)
-    ann = shuffled(one, "ann", 0)
+    ann = shuffle_outputs(one, "ann", 0)
     assert sorted(ann, key=lambda image: image.system) == list(one.outputs)
-    assert ann not in [shuffled(one, "ben", 0), shuffled(one, "ann", 1), shuffled(other, "ann", 0)]
+    assert ann not in [
+        shuffle_outputs(one, "ben", 0),
+        shuffle_outputs(one, "ann", 1),
+        shuffle_outputs(other, "ann", 0),
+    ]
     assert did(ranker(tmp_path, one), "ann", "place", item=3, rank=1)[0].outputs == ann
     after = ranker(tmp_path, one, seed=1)
-    assert after.view("ann").outputs == ann
-    assert after.view("ann").ranking.ranks[3] == 1
+    assert after.build_page("ann").outputs == ann
+    assert after.build_page("ann").ranking.ranks[3] == 1
     for changed_one in (
         sample("s1", "ash", "elm"),
         RankedSample(replace(one.task, sample_digest="e"), ann),
     ):
-        view = ranker(tmp_path, changed_one).view("ann")
+        view = ranker(tmp_path, changed_one).build_page("ann")
         assert view.ranking.ranks == (None,) * len(changed_one.outputs)
 
 
@@ -275,14 +284,14 @@ def two(twelve: Path) -> list[dict[str, object]]:
 
 def draw_of(
     twelve: Path, made: list[dict[str, object]], draw: int = 100, seed: int = 0, splits=SPLITS
-) -> Draw:
+) -> RankingDraw:
     table = pa.Table.from_pylist(made, OUTPUTS.schema)
     images = ImageStore(root(twelve) / "pictures")
     tasks = Benchmark(str(twelve / "benchmark")).tasks(images)
-    return drawn_samples(table, tasks, images, draw=lambda *_: draw, seed=seed, splits=splits)
+    return draw_samples(table, tasks, images, draw=lambda *_: draw, seed=seed, splits=splits)
 
 
-def ids(draw: Draw) -> list[str]:
+def ids(draw: RankingDraw) -> list[str]:
     return [sample.task.sample_id for sample in draw.samples]
 
 
@@ -302,7 +311,7 @@ def test_every_sample_is_drawn_as_often_as_any_other(twelve: Path) -> None:
     tasks, drawn = Benchmark(str(twelve / "benchmark")).tasks(images), Counter[str]()
     for seed in range(500):
         some = {"draw": lambda *_: 4, "seed": seed, "splits": ["text_to_image"]}
-        drawn.update(ids(drawn_samples(table, tasks, images, **some)))
+        drawn.update(ids(draw_samples(table, tasks, images, **some)))
     assert len(drawn) == 12
     expected, left = 500 * 4 / 12, 1 - 4 / 12
     far = sum((count - expected) ** 2 for count in drawn.values()) / (expected * left)
@@ -329,19 +338,21 @@ def test_samples_need_two_images_that_are_there(twelve: Path) -> None:
 HOSTILE = "</p><script>alert(1)</script><img src=x onerror=alert(1)> \"'`${1}{{2}}&lt;"
 
 
-def parts(view: View) -> Parsed:
-    return Parsed(board(view, lambda digest: f"/image/{digest[0]}", 5))
+def parts(view: RankingPage) -> Parsed:
+    return Parsed(render_ranking_page(view, lambda digest: f"/image/{digest[0]}", 5))
 
 
 def lighthouse(words: str = "a lighthouse") -> RankedSample:
     task = Task(words, "d", "text_to_image", words, (ImageRef("1" * 64),))
-    return RankedSample(task, (ShownOutput("zorblatt", "2" * 64), ShownOutput("quixel", "3" * 64)))
+    return RankedSample(
+        task, (HiddenOutput("zorblatt", "2" * 64), HiddenOutput("quixel", "3" * 64))
+    )
 
 
 def test_texts_of_posts_are_text_and_no_system_is_on_the_page(tmp_path: Path) -> None:
-    plain = parts(ranker(tmp_path, lighthouse()).view("ann"))
-    view = ranker(tmp_path, lighthouse(HOSTILE)).view("ann")
-    found, page = parts(view), board(view, lambda digest: f"/image/{digest[0]}")
+    plain = parts(ranker(tmp_path, lighthouse()).build_page("ann"))
+    view = ranker(tmp_path, lighthouse(HOSTILE)).build_page("ann")
+    found, page = parts(view), render_ranking_page(view, lambda digest: f"/image/{digest[0]}")
     assert found.words.count(HOSTILE) == 1
     assert {tag for tag, _ in found.tags} == {tag for tag, _ in plain.tags}
     assert not [name for _, named in found.tags for name in named if name.startswith("on")]
@@ -354,7 +365,7 @@ def test_texts_of_posts_are_text_and_no_system_is_on_the_page(tmp_path: Path) ->
 
 def test_ranks_and_progress_are_shown(tmp_path: Path) -> None:
     one = ranker(tmp_path, lighthouse())
-    assert "nothing to save yet" in board(one.view("ann"), str)
+    assert "nothing to save yet" in render_ranking_page(one.build_page("ann"), str)
     did(one, "ann", "place", item=0, rank=1)
     view = did(one, "ann", "bar", item=1)[0]
     found = parts(view)
@@ -368,7 +379,7 @@ def test_ranks_and_progress_are_shown(tmp_path: Path) -> None:
 
 def test_there_is_a_card_of_its_own_for_each_of_many_images(tmp_path: Path) -> None:
     one = ranker(tmp_path, sample("s", *(f"m{at}" for at in range(30))))
-    tags = Parsed(board(one.view("ann"), str)).tags
+    tags = Parsed(render_ranking_page(one.build_page("ann"), str)).tags
     labels = {named["aria-label"] for tag, named in tags if tag == "article"}
     assert len(labels) == len([1 for _, named in tags if "data-rank" in named]) == 30
     assert "Image D2, not ranked" in labels
@@ -383,7 +394,7 @@ def row(sample: str, rater: str, system: str, rank: int | None) -> Row:
 
 
 @pytest.fixture
-def ranked(tmp_path: Path) -> Ranker:
+def ranked(tmp_path: Path) -> RankingApp:
     return ranker(tmp_path, *(sample(name, "ash", "elm", "oak") for name in ("s1", "s2")))
 
 
@@ -392,24 +403,24 @@ def rows(tmp_path: Path) -> list[Row]:
     return found
 
 
-def place(ranked: Ranker, person: str, **ranks: int) -> None:
-    shown = [one.system for one in ranked.view(person).outputs]
+def place(ranked: RankingApp, person: str, **ranks: int) -> None:
+    shown = [one.system for one in ranked.build_page(person).outputs]
     for system, at in ranks.items():
         did(ranked, person, "place", item=shown.index(system), rank=at)
 
 
-def test_rows_are_ranks_of_systems(tmp_path: Path, ranked: Ranker) -> None:
+def test_rows_are_ranks_of_systems(tmp_path: Path, ranked: RankingApp) -> None:
     place(ranked, "ann", ash=3, elm=1, oak=3)
     place(ranked, "ben", ash=1, elm=2)
     did(ranked, "cy", "impossible")
-    assert ranked.write() == HumanTable(tmp_path / "human.parquet", 2, 0, {})
+    assert ranked.write() == RankingTotals(tmp_path / "human.parquet", 2, 0, {})
     nothing = [row("s1", "cy", system, None) for system in ("ash", "elm", "oak")]
     ann = [row("s1", "ann", name, rank) for name, rank in {"ash": 2, "elm": 1, "oak": 2}.items()]
     assert rows(tmp_path) == [*ann, *nothing]
     assert pq.read_schema(tmp_path / "human.parquet").equals(HUMAN.schema)
 
 
-def test_ranks_from_elsewhere_stay(tmp_path: Path, ranked: Ranker) -> None:
+def test_ranks_from_elsewhere_stay(tmp_path: Path, ranked: RankingApp) -> None:
     elsewhere = [row("s1", "zoe", "ash", 1), row("s2", "ann", "ash", 4), row("gone", "x", "y", 1)]
     mine = [row("s1", "ann", "ash", 9)]
     table = pa.Table.from_pylist([*elsewhere, *mine], HUMAN.schema)
@@ -423,7 +434,7 @@ def test_ranks_from_elsewhere_stay(tmp_path: Path, ranked: Ranker) -> None:
     assert len(found) == 6
 
 
-def test_what_is_taken_back_leaves_the_table(tmp_path: Path, ranked: Ranker) -> None:
+def test_what_is_taken_back_leaves_the_table(tmp_path: Path, ranked: RankingApp) -> None:
     did(ranked, "ann", "next")
     assert ranked.write().rankings == 0
     assert not (tmp_path / "human.parquet").exists()
@@ -435,7 +446,7 @@ def test_what_is_taken_back_leaves_the_table(tmp_path: Path, ranked: Ranker) -> 
     assert rows(tmp_path) == []
 
 
-def test_ranks_of_images_that_are_gone_are_counted(tmp_path: Path, ranked: Ranker) -> None:
+def test_ranks_of_images_that_are_gone_are_counted(tmp_path: Path, ranked: RankingApp) -> None:
     place(ranked, "ann", ash=1, elm=2, oak=3)
     other = ranker(tmp_path, sample("s1", "elm", "oak"))
     assert other.write().left_out == {LeftOut.OTHER_OUTPUT: 1}
@@ -444,7 +455,9 @@ def test_ranks_of_images_that_are_gone_are_counted(tmp_path: Path, ranked: Ranke
     assert anew.write().left_out == {LeftOut.OTHER_OUTPUT: 3}
 
 
-def test_a_table_that_cannot_be_read_is_not_written_over(tmp_path: Path, ranked: Ranker) -> None:
+def test_a_table_that_cannot_be_read_is_not_written_over(
+    tmp_path: Path, ranked: RankingApp
+) -> None:
     (tmp_path / "human.parquet").write_text("ranks, by hand", "utf-8")
     did(ranked, "ann", "impossible")
     with pytest.raises(RunError, match="is not a table of human"):
@@ -461,12 +474,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def opened(folder: Path, draw: int = 100, splits: tuple[str, ...] = ()) -> Ranker:
+def opened(folder: Path, draw: int = 100, splits: tuple[str, ...] = ()) -> RankingApp:
     config = folder / "evaluation.yaml"
-    return ranks_of(config, runs=folder / "runs", draw=draw, splits=splits)
+    return open_ranking(config, runs=folder / "runs", draw=draw, splits=splits)
 
 
-def said(folder: Path, show: object, ranks: Ranker) -> str:
+def said(folder: Path, show: object, ranks: RankingApp) -> str:
     console = Console(width=300)
     with console.capture() as captured:
         show(console, ranks)  # type: ignore[operator]
@@ -486,7 +499,7 @@ def test_ranks_of_the_page_are_what_agree_reads(folder: Path) -> None:
     found = agree(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
     assert found.merged.people.consensus.ranking == FEW
     assert found.merged.judges.with_consensus["mira"].tau == pytest.approx(1)
-    assert "5 rankings in" in said(folder, show_written, ranks)
+    assert "5 rankings in" in said(folder, show_ranking_files, ranks)
 
 
 def test_only_the_splits_that_were_named_are_drawn(folder: Path) -> None:
@@ -520,25 +533,25 @@ def test_a_width_draws_as_many_as_it_needs(tmp_path: Path) -> None:
         ]
         write(tmp_path, RATINGS, marks)
         write(tmp_path, HUMAN, rows)
-        ranks = ranks_of(config, runs=runs, width=0.08)
+        ranks = open_ranking(config, runs=runs, width=0.08)
         count = len(ranks.draw.samples)
         assert count == (expected or human_corrected(marks, rows).n_for(0.08))
         told = said(tmp_path, show_draw, ranks)
         assert f"to rank: {count} of text_to_image for an interval of ±0.08, {why} (seed" in told
     with pytest.raises(ScoreError, match="width is 0: expected half an interval"):
-        ranks_of(config, runs=runs, width=0)
+        open_ranking(config, runs=runs, width=0)
 
 
 def test_what_cannot_be_drawn_or_served_is_refused(folder: Path, tmp_path: Path) -> None:
     """A split of fewer than ten samples is drawn whole, whatever the width."""
     config = folder / "evaluation.yaml"
-    ranks = ranks_of(config, runs=folder / "runs", width=0.03, splits=("text_to_image",))
+    ranks = open_ranking(config, runs=folder / "runs", width=0.03, splits=("text_to_image",))
     told = said(folder, show_draw, ranks)
     assert "3 of text_to_image for an interval of ±0.03, which takes 10 samples at least" in told
     both = CliRunner().invoke(app, ["rank", str(config), "--draw", "5", "--width", "0.1"])
     assert str(both.exception) == "--draw and --width both say how many samples: leave out one"
     with pytest.raises(RunError, match="can be reached from other machines"):
-        rank(ranks, place=Place("0.0.0.0", 0), ready=pytest.fail)  # noqa: S104 - what is refused
+        rank(ranks, place=ServerAddress("0.0.0.0", 0), ready=pytest.fail)  # noqa: S104 - what is refused
     alone = tmp_path / "alone"
     alone.mkdir()
     ranked_run(alone, systems=FEW[:1])

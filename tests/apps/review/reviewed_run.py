@@ -13,7 +13,7 @@ import yaml
 from echo_hf.builder.build import build
 from echo_hf.curate.decisions import Decision, read_decisions
 from echo_hf.hub.release import Release
-from echo_hf.quickstart.truth import corpus
+from echo_hf.quickstart.truth import corpus_folder
 from echo_hf.samples.sample import sample_id
 
 TARGET = {"name": "Lumen Image", "developer": "Northlight", "released": "2026-03-02"}
@@ -35,7 +35,7 @@ def reviewed_run(folder: Path) -> Path:
         for number, prompt in enumerate((HOSTILE, MAIL))
     ]
     (folder / "posts.jsonl").write_text("\n".join(map(json.dumps, posts)), "utf-8")
-    ours = (corpus() / "answers.jsonl").read_text("utf-8").splitlines()
+    ours = (corpus_folder() / "answers.jsonl").read_text("utf-8").splitlines()
     answers = [*map(json.loads, ours), *(one for post in posts for one in answers_about(post))]
     said = [json.dumps(one) for one in answers if one["stage"] != "safety"]
     (folder / "answers.jsonl").write_text("\n".join(said), "utf-8")

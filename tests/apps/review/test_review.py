@@ -15,13 +15,13 @@ from echo_hf.apps import review
 from echo_hf.apps.review import (
     APP,
     OPEN,
-    Form,
     ReviewController,
-    View,
-    desk_page,
-    is_settled,
-    payload_of,
-    waits,
+    ReviewForm,
+    ReviewPage,
+    build_payload,
+    is_decided,
+    is_waiting,
+    render_review_page,
 )
 from echo_hf.builder.review import Case, made_decision
 from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
@@ -42,43 +42,43 @@ def case(name: str, **values: Any) -> Case:
 @pytest.fixture
 def desk(tmp_path: Path) -> ReviewController:
     cases = [case("fit"), case("look", **SHORT), case("trash", quality="Trash")]
-    return ReviewController.of({one.row["id"]: one for one in cases}, {}, tmp_path)
+    return ReviewController.from_cases({one.row["id"]: one for one in cases}, {}, tmp_path)
 
 
-def act(desk: ReviewController, person: str, kind: str, **said: Any) -> View:
-    now = desk.view(person)
+def act(desk: ReviewController, person: str, kind: str, **said: Any) -> ReviewPage:
+    now = desk.build_page(person)
     return desk.act(person, {"kind": kind, "subject": now.case.row["id"], "base": now.base, **said})
 
 
 def line(desk: ReviewController, subject: str) -> Decision:
-    return desk.decided().by_id[subject]
+    return desk.read_decisions().by_id[subject]
 
 
 def test_what_needs_a_person_comes_first_and_nobody_is_offered_what_another_has(
     desk: ReviewController,
 ) -> None:
-    got = [desk.view(name).case.row["id"] for name in ("ann", "bo", "cy")]
+    got = [desk.build_page(name).case.row["id"] for name in ("ann", "bo", "cy")]
     assert got == ["look", "fit", "trash"]
-    view = desk.view("di")
+    view = desk.build_page("di")
     assert view.lent.person == "ann"
     for name in ("ann", "bo", "cy"):
         act(desk, name, "keep")
-    assert (desk.view("ann").done, desk.view("ann").total) == (3, 3)
+    assert (desk.build_page("ann").done, desk.build_page("ann").total) == (3, 3)
 
 
 def test_what_is_doubtful_comes_first_until_it_was_kept(tmp_path: Path) -> None:
     doubtful = case("doubt", doubts=["lacks_input"])
     cases = {one.row["id"]: one for one in (case("look", **SHORT, output_images=[]), doubtful)}
-    desk = ReviewController.of(cases, {}, tmp_path)
-    view = desk.view("ann")
+    desk = ReviewController.from_cases(cases, {}, tmp_path)
+    view = desk.build_page("ann")
     assert (view.case.row["id"], view.triage.doubted) == ("doubt", True)
-    assert "starts from an image that came with it" in desk_page(view, str)
+    assert "starts from an image that came with it" in render_review_page(view, str)
     act(desk, "ann", "keep")
     assert line(desk, "doubt").doubts == ("lacks_input",)
     assert act(desk, "ann", "goto", wanted="doubt").triage.doubted is False
     kept = made_decision(case("doubt").row, "keep")  # before there was the doubt
-    assert waits(doubtful.row, kept, "ann", ())
-    assert not waits(doubtful.row, line(desk, "doubt"), "ann", ())
+    assert is_waiting(doubtful.row, kept, "ann", ())
+    assert not is_waiting(doubtful.row, line(desk, "doubt"), "ann", ())
 
 
 def held_case(name: str, shot: str, boxes: Any) -> Case:
@@ -111,13 +111,13 @@ def test_one_click_reads_the_boxes_of_all_samples_and_another_corrects_it(tmp_pa
         held_case("b", two, {"inputs": [], "outputs": [[50, 400, 250, 800]]}),
         held_case("never", two, outside),
     ]
-    desk = ReviewController.of({one.row["id"]: one for one in cases}, {}, tmp_path)
-    view = desk.view("ann")
+    desk = ReviewController.from_cases({one.row["id"]: one for one in cases}, {}, tmp_path)
+    view = desk.build_page("ann")
     assert view.case.row["id"] in ("a", "b", "never")
     first, *others = view.readings
     assert (first.convention, first.is_asked, first.fits, first.samples) == ("rel_1000", True, 2, 3)
     assert {one.convention for one in others} == {"abs_resized", "rel_1", "rel_1000_yx"}
-    page = desk_page(view, str)
+    page = render_review_page(view, str)
     assert "How does some-reader name places?" in page
     assert page.count("data-reading") == 4
 
@@ -128,7 +128,7 @@ def test_one_click_reads_the_boxes_of_all_samples_and_another_corrects_it(tmp_pa
     act(desk, "ann", "boxes", convention="rel_1000_yx")
     assert crops_of(line(desk, "a")) == [("output", (200, 80, 360, 240))]
     assert crops_of(line(desk, "b")) == [("output", (160, 40, 320, 200))]
-    assert "never" not in desk.decided().by_id
+    assert "never" not in desk.read_decisions().by_id
 
     act(desk, "ann", "goto", wanted="a")
     act(desk, "ann", "keep")
@@ -137,9 +137,9 @@ def test_one_click_reads_the_boxes_of_all_samples_and_another_corrects_it(tmp_pa
     assert crops_of(line(desk, "a")) == [("output", (200, 80, 360, 240))]
     assert (line(desk, "a").decision, line(desk, "b").decision) == ("keep", "edit")
     act(desk, "ann", "goto", wanted="fit")
-    before = len(desk.decided().every)
+    before = len(desk.read_decisions().every)
     act(desk, "ann", "boxes", convention="rel_1000")  # of a sample without any
-    assert len(desk.decided().every) == before
+    assert len(desk.read_decisions().every) == before
 
 
 def crops_of(decided: Decision) -> list[tuple[str, tuple[int, ...]]]:
@@ -153,7 +153,7 @@ def test_a_flag_goes_to_somebody_else(desk: ReviewController) -> None:
     act(desk, "ann", "keep")
     act(desk, "ann", "keep")
     assert "nothing else is left" in act(desk, "ann", "next").told
-    view = desk.view("bo")
+    view = desk.build_page("bo")
     assert (view.case.row["id"], view.form.note) == ("look", "")
     assert view.decision.note == "which fox?"
     assert view.open_reasons == ["second_look"]
@@ -163,7 +163,7 @@ def test_an_edit_stays_with_the_decision_and_no_model_has_seen_it(desk: ReviewCo
     form = {"prompt": "a fox asleep", "quality": "Analysis"}
     for _ in range(3):  # saving what is saved writes nothing
         view = act(desk, "ann", "edit", form=form)
-    assert len(desk.decided().every) == 1
+    assert len(desk.read_decisions().every) == 1
     assert (view.case.row["id"], view.shown["prompt"]) == ("look", "a fox asleep")
     assert (line(desk, "look").decision, view.open_reasons) == ("edit", ["edited_unscreened"])
     assert any("no safety model has seen" in one for one in view.triage.look_at)
@@ -195,9 +195,9 @@ def test_what_was_refused_is_shown_with_what_was_typed(
             form.get("prompt", "a fox"),
             form.get("note", ""),
         )
-        page = desk_page(view, str).encode()
+        page = render_review_page(view, str).encode()
         assert not {0, 27} & set(page)
-    assert desk.decided().every == ()
+    assert desk.read_decisions().every == ()
 
 
 def test_undo_goes_back_to_the_sample(desk: ReviewController) -> None:
@@ -212,17 +212,17 @@ def test_undo_goes_back_to_the_sample(desk: ReviewController) -> None:
 
 
 def test_a_page_that_is_behind_does_not_overwrite(desk: ReviewController) -> None:
-    ann, bo = desk.view("ann"), desk.view("bo")
+    ann, bo = desk.build_page("ann"), desk.build_page("bo")
     desk.act("bo", {"kind": "goto", "subject": bo.case.row["id"], "wanted": "look"})
     stale = {"subject": "look", "base": ann.base}
     desk.act("ann", {"kind": "keep", **stale})
     desk.act("bo", {"kind": "remove", **stale})
     assert line(desk, "look").decision == "flag"
     cy = desk.act(
-        "cy", {"kind": "goto", "subject": desk.view("cy").case.row["id"], "wanted": "look"}
+        "cy", {"kind": "goto", "subject": desk.build_page("cy").case.row["id"], "wanted": "look"}
     )
     assert [one.person for one in cy.conflict] == ["ann", "bo"]
-    assert desk_page(cy, str).count("<p>nothing changed</p>") == 2
+    assert render_review_page(cy, str).count("<p>nothing changed</p>") == 2
     act(desk, "cy", "take", event=cy.conflict[0].id)
     assert (line(desk, "look").decision, line(desk, "look").reviewer) == ("keep", "cy")
 
@@ -248,10 +248,10 @@ SAID = st.dictionaries(
 def test_whatever_a_page_sends_is_answered(
     desk: ReviewController, said: dict[str, Any], kind: str
 ) -> None:
-    subject = desk.view("ann").case.row["id"]
+    subject = desk.build_page("ann").case.row["id"]
     desk.act("ann", {"kind": kind, "subject": subject, **said})
     desk.act("ann", said)
-    assert desk_page(desk.view("ann"), str)
+    assert render_review_page(desk.build_page("ann"), str)
 
 
 def test_all_texts_are_escaped(tmp_path: Path) -> None:
@@ -259,9 +259,11 @@ def test_all_texts_are_escaped(tmp_path: Path) -> None:
     shown["pictures"] = [{"sha256": None, "url": None, "alt_text": HOSTILE}]
     said = {"feedback": HOSTILE, "verdict": HOSTILE, "keyword": HOSTILE, "post_url": "u"}
     bad = row("one", prompt=HOSTILE, community_feedback=[said], **CALM)
-    desk = ReviewController.of({"one": Case(bad, [shown], [("two_roles", HOSTILE)])}, {}, tmp_path)
+    desk = ReviewController.from_cases(
+        {"one": Case(bad, [shown], [("two_roles", HOSTILE)])}, {}, tmp_path
+    )
     act(desk, "ann", "flag", form={"note": HOSTILE})
-    page = desk_page(desk.view("ann"), lambda digest: f"/image/{digest}")
+    page = render_review_page(desk.build_page("ann"), lambda digest: f"/image/{digest}")
 
     assert page.count("&lt;script&gt;") >= 7
     assert "<script" not in page
@@ -269,10 +271,10 @@ def test_all_texts_are_escaped(tmp_path: Path) -> None:
 
 
 def test_a_form_takes_what_can_be_read() -> None:
-    shown = Form("a fox", "Benchmark", "n", {"a": "input"}, (("input", "1, 2, 3, 4"),))
-    assert Form.read(None, shown) == shown
+    shown = ReviewForm("a fox", "Benchmark", "n", {"a": "input"}, (("input", "1, 2, 3, 4"),))
+    assert ReviewForm.read(None, shown) == shown
     given_ = {"prompt": 3, "roles": {"b": "output", "c": 4}, "boxes": [["input", 5], "x"]}
-    read = Form.read(given_, shown)
+    read = ReviewForm.read(given_, shown)
     assert (read.prompt, read.roles) == ("a fox", {"a": "input", "b": "output"})
     assert read.boxes == (("input", "5"),)
 
@@ -282,18 +284,18 @@ EDIT = {"prompt": {"text": "an owl", "modified": True}}
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> ReviewController:
-    return ReviewController.of({}, {}, tmp_path)
+    return ReviewController.from_cases({}, {}, tmp_path)
 
 
 def did(
     ledger: ReviewController, person: str, kind: str, base: int | None = None, changes: Any = None
 ) -> int:
     made = Decision.model_validate({**made_decision(row(), kind).model_dump(), "changes": changes})
-    return ledger.log.append(APP, "one", person, kind, payload_of(made), base).id
+    return ledger.log.append(APP, "one", person, kind, build_payload(made), base).id
 
 
 def last(ledger: ReviewController) -> Decision:
-    ledger.catch_up()
+    ledger.write_pending()
     return read_decisions(ledger.file).by_id["one"]
 
 
@@ -322,7 +324,7 @@ def test_what_is_taken_back_is_as_before(ledger: ReviewController) -> None:
 
 def test_a_line_by_hand_stands_until_somebody_decides(ledger: ReviewController) -> None:
     first = did(ledger, "ann", "keep")
-    ledger.catch_up()
+    ledger.write_pending()
     append_decisions(ledger.file, [made_decision(row(), "remove", note="by hand")])
     assert last(ledger).note == "by hand"
     second = did(ledger, "bo", "flag", base=first)
@@ -357,7 +359,7 @@ def test_two_who_disagree_leave_it_open(ledger: ReviewController) -> None:
     # Two who say the same in other words agree.
     did(ledger, "ann", "keep", base=third)
     noted = made_decision(row(), "keep", note="fine")
-    ledger.log.append(APP, "one", "bo", "keep", payload_of(noted), third)
+    ledger.log.append(APP, "one", "bo", "keep", build_payload(noted), third)
     assert (last(ledger).decision, last(ledger).reviewer) == ("keep", "bo")
 
 
@@ -369,7 +371,7 @@ def test_what_a_killed_server_had_not_written_is_written_at_its_next_start(
         with pytest.raises(InterruptedError):
             act(desk, "ann", "remove")
     assert not desk.file.exists()
-    assert (desk.catch_up(), desk.catch_up()) == (1, 0)
+    assert (desk.write_pending(), desk.write_pending()) == (1, 0)
     found = line(desk, "look")
     assert (found.decision, found.reviewer) == ("remove", "ann")
 
@@ -389,12 +391,12 @@ def test_what_is_kept_or_removed_waits_for_nobody(
     decided: Any, expected: tuple[bool, bool]
 ) -> None:
     last = decision(row(), decided, reviewer="ann") if decided else None
-    assert (waits(row(), last, "bo", ()), is_settled(last, row())) == expected
+    assert (is_waiting(row(), last, "bo", ()), is_decided(last, row())) == expected
 
 
 def test_what_somebody_flagged_or_has_changed_waits_for_others() -> None:
     flagged, two = decision(row(), "flag", reviewer="ann"), decision(row(), "flag")
-    assert [waits(row(), flagged, name, ()) for name in ("ann", "bo")] == [False, True]
-    assert [waits(row(), two, "cy", own) for own in ((), ("one",))] == [True, False]
+    assert [is_waiting(row(), flagged, name, ()) for name in ("ann", "bo")] == [False, True]
+    assert [is_waiting(row(), two, "cy", own) for own in ((), ("one",))] == [True, False]
     for other in (row(prompt="an owl"), row(output_images=["f" * 64])):
-        assert waits(other, decision(row()), "ann", ("one",))
+        assert is_waiting(other, decision(row()), "ann", ("one",))

@@ -22,7 +22,7 @@ from rich.console import Console
 from scipy import stats
 
 from echo_hf.builder.build import build
-from echo_hf.cli.progress import Watch
+from echo_hf.cli.progress import TerminalProgress
 from echo_hf.config.systems import shipped_config
 from echo_hf.errors import HubError
 from echo_hf.hub.leaderboard import (
@@ -45,7 +45,7 @@ from echo_hf.hub.leaderboard import (
 )
 from echo_hf.hub.load import evaluate_module
 from echo_hf.hub.publish import publish
-from echo_hf.quickstart.run import JUDGE, show
+from echo_hf.quickstart.run import JUDGE, show_quickstart
 from tests.hub.conftest import Command
 from tests.hub.leaderboard.conftest import (
     COUNT,
@@ -400,7 +400,7 @@ def test_a_repository_without_tags_or_that_is_not_there(hub: LocalHub) -> None:
 
 @pytest.mark.slow
 def test_it_is_the_board_that_the_run_has(hub: LocalHub, tmp_path: Path) -> None:
-    show(Watch(Console(quiet=True)), tmp_path)
+    show_quickstart(TerminalProgress(Console(quiet=True)), tmp_path)
     release = build(shipped_config(), runs=tmp_path)
     publish(release, REPO, "v1", allow_rules=True, allow_unscreened=True, api=hub.api())
     (found,) = read_scored(REPO, api=hub.api())
