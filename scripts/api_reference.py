@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 import echo_hf
-from echo_hf.builder.steps import STEPS, stage_class
+from echo_hf.builder.steps import STEPS, load_stage_class
 
 INTRODUCTION = """# Python
 
@@ -63,7 +63,7 @@ def api_page() -> str:
         lines += [f"## {title}\n", *map(description, public_names(module))]
     lines += [STAGES, "| stage | class | what it does |\n|---|---|---|"]
     for stage, place in STEPS.items():
-        about = (stage_class(stage).__doc__ or "").partition("\n")[0]
+        about = (load_stage_class(stage).__doc__ or "").partition("\n")[0]
         lines.append(f"| `{stage}` | `{place.replace(':', '.')}` | {about} |")
     lines += ["", PLUGINS, *map(description, PLUGIN_NAMES)]
     return "\n".join(lines).rstrip() + "\n"

@@ -79,12 +79,12 @@ def _bare(root: Path) -> float:
 
 
 def _paths(root: Path) -> Iterator[str]:
-    from echo_hf.collect.crawl_ledger import stored_answers
+    from echo_hf.collect.crawl_ledger import read_stored_pages
     from tests.collect.platforms.simulated import NAME, path_of
 
     cursor = None
-    for answer in stored_answers(root / "collected.sqlite", NAME):
-        yield path_of(answer.asked.question, cursor if answer.page else None)
+    for answer in read_stored_pages(root / "collected.sqlite", NAME):
+        yield path_of(answer.ledger_row.question, cursor if answer.page else None)
         cursor = json.loads(answer.body)["cursor"]
 
 

@@ -115,17 +115,12 @@ def write_model(folder: Path) -> None:
 def structure_rows(
     model: str, samples: int, systems: int, side: int, rounds: int
 ) -> Iterator[tuple[str, ...]]:
-    from echo_hf.metrics.structure_distance import (
-        VitOptions,
-        load_vit,
-        resize_image,
-        self_similarities,
-    )
+    from echo_hf.metrics.structure_distance import VitOptions, load_vit, resize, self_similarities
 
     inputs = generated(samples, side, 0)
     made = [generated(samples, side, 1 + system) for system in range(systems)]
     vit = load_vit(VitOptions(model, None, LAYER, SIZE, "cpu"))
-    ready = np.stack([resize_image(one, SIZE).pixels for one in (*inputs, *made[0])])
+    ready = np.stack([resize(one, SIZE).pixels for one in (*inputs, *made[0])])
     options = {"model": model, "device": "cpu", "batch_size": BATCH_SIZE, "n_boot": 0}
 
     def metric_with(cache: InputCache) -> Callable[..., object]:

@@ -25,10 +25,10 @@ from rich.console import Console
 from rich.table import Table as Shown
 
 from echo_hf.scores import human_corrected, win_rate
-from echo_hf.scores.kemeny import compute_pair_costs, find_sample_consensus
+from echo_hf.scores.kemeny import pair_costs, sample_consensus
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.scores.sequential import compute_p_values
-from echo_hf.scores.votes import compute_margins, compute_rates, count_points, plurality
+from echo_hf.scores.votes import count_points, margins, plurality, rates_of
 
 ROUNDS = 30
 DRAWS = LOOKS = 1000
@@ -108,11 +108,11 @@ def bench(ratings: Floats, ranked: int) -> list[Measure]:
     table, systems = read_ratings(rows), ratings.shape[1]
 
     def count() -> Floats:
-        return compute_rates(count_points(plurality(compute_margins(table)), systems), "opponents")
+        return rates_of(count_points(plurality(margins(table)), systems), "opponents")
 
     np.testing.assert_allclose(count(), bare_count(bare_read(rows)))
     bare, read = "bare numpy count of an array", "bare numpy count of a table"
-    outcomes = plurality(compute_margins(table)) / 2
+    outcomes = plurality(margins(table)) / 2
     whole = shortest(lambda: win_rate(rows, n_boot=0))
     drawn = shortest(lambda: win_rate(rows, n_boot=DRAWS))
     corrected = shortest(lambda: human_corrected(rows, people))
@@ -147,7 +147,7 @@ def searched(ranks: Floats) -> Floats:
     orders = np.array(list(permutations(range(ranks.shape[1]))))
     places = 1 + orders.argsort(axis=1)
     costs = np.zeros((len(orders), ranks.shape[2]))
-    wanted = compute_pair_costs(np.moveaxis(ranks, -1, 0))
+    wanted = pair_costs(np.moveaxis(ranks, -1, 0))
     for one, other in permutations(range(ranks.shape[1]), 2):
         costs += np.outer(places[:, one] < places[:, other], wanted[:, one, other])
     best = (costs == costs.min(axis=0)).astype(float)
@@ -157,9 +157,9 @@ def searched(ranks: Floats) -> Floats:
 def consensus(systems: int) -> list[Measure]:
     """The consensus of people; the aim of 60 ms is for the sizes of the paper's study."""
     ranks = made_up_ranks(systems)
-    np.testing.assert_allclose(find_sample_consensus(ranks), searched(ranks))
+    np.testing.assert_allclose(sample_consensus(ranks), searched(ranks))
     bare = "bare numpy search of every order"
-    taken = shortest(lambda: find_sample_consensus(ranks), rounds=3)
+    taken = shortest(lambda: sample_consensus(ranks), rounds=3)
     return [
         Measure(bare, shortest(lambda: searched(ranks), rounds=3)),
         Measure("consensus on every sample (at most 60 ms)", taken, bare, 1),

@@ -38,7 +38,7 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table as Shown
 
-from echo_hf.builder.build import opened
+from echo_hf.builder.build import open_run
 from echo_hf.builder.steps import STAGES
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.checks import EngineChoice
@@ -197,7 +197,7 @@ def built(config: Config, folder: Path) -> tuple[list[Part], dict[str, float]]:
 
     with Peak() as peak:
         started = clocks()
-        with opened(config, folder / "runs") as run:
+        with open_run(config, folder / "runs") as run:
             results = []
             for result in run.results(STAGES[-1]):
                 results.append(result)
@@ -205,7 +205,7 @@ def built(config: Config, folder: Path) -> tuple[list[Part], dict[str, float]]:
             release = run.release(results)
             took("release", len(results[-1].dataset))
             del results
-        with opened(config, folder / "runs") as run:
+        with open_run(config, folder / "runs") as run:
             again = list(run.results(STAGES[-1]))
             run.release(again)
             took(AGAIN, again[0].stats.rows_in)

@@ -36,7 +36,7 @@ from echo_hf.cli.progress import TerminalProgress
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import Hazard
 from echo_hf.config.systems import shipped_config
-from echo_hf.curate.privacy import VARIABLE
+from echo_hf.curate.privacy import KEY_VARIABLE
 from echo_hf.curate.splits import SPLIT_SAMPLES
 from echo_hf.quickstart.run import show_quickstart
 from echo_hf.reasons import (
@@ -254,7 +254,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if stale")
     check = parser.parse_args().check
     datasets.disable_progress_bars()
-    os.environ.pop(VARIABLE, None)  # the pages are those of whoever has no key
+    os.environ.pop(KEY_VARIABLE, None)  # the pages are those of whoever has no key
     pages = {
         REFERENCE / "tables.md": tables_page(),
         REFERENCE / "config.md": reference_page(),

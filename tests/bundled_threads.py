@@ -7,7 +7,7 @@ from pathlib import Path
 
 from datasets import Dataset
 
-from echo_hf.collect.collect import Collect, Merge
+from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.sections import Posts, Target
@@ -40,7 +40,7 @@ class Bundled:
 def bundled(folder: Path) -> Bundled:
     images = ImageStore(folder / "pictures")
     records = read_records([Posts(source="quickstart")])
-    posts = run_stage(Merge(), run_stage(Collect(images), records).dataset).dataset
+    posts = run_stage(PostMerge(), run_stage(Collect(images), records).dataset).dataset
     scored = run_stage(Relevance(TARGET), posts, engine=READER).dataset
     return Bundled(images, posts, run_stage(Threads(), scored).dataset)
 

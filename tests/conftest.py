@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from echo_hf.collect.platforms.base import PLATFORMS
 from echo_hf.collect.sources.base import SOURCES
-from echo_hf.curate.privacy import VARIABLE
+from echo_hf.curate.privacy import KEY_VARIABLE
 from echo_hf.engines.base import ENGINES
 from echo_hf.systems.registry import SYSTEMS
 
@@ -57,7 +57,7 @@ def test_data() -> Path:
 def quickstart_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished run of the quickstart, which nobody may change."""
     folder = tmp_path_factory.mktemp("quickstart")
-    own = {"PYTHONPATH": str(ROOT), VARIABLE: ""}
+    own = {"PYTHONPATH": str(ROOT), KEY_VARIABLE: ""}
     command = [sys.executable, "-m", "echo_hf", "quickstart"]
     subprocess.run(command, cwd=folder, env=os.environ | own, check=True, capture_output=True)
     return folder / "runs" / "quickstart"
@@ -106,4 +106,4 @@ def _quiet() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_author_key() -> None:
-    os.environ.pop(VARIABLE, None)  # what a build gives must not depend on who runs the tests
+    os.environ.pop(KEY_VARIABLE, None)  # what a build gives must not depend on who runs the tests

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from echo_hf.collect.collect import READ_POSTS, Merge
+from echo_hf.collect.collect import READ_POSTS, PostMerge
 from echo_hf.collect.relevance import Relevance
 from echo_hf.curate.feedback import Feedback, PhraseAnswer
 from echo_hf.curate.privacy import Privacy
@@ -102,7 +102,7 @@ def built(
     roles: list[Rows | None],
     judgements: list[Rows | None],
 ) -> Build:
-    merged = Merge()(_raw_table(posts))
+    merged = PostMerge()(_raw_table(posts))
     scored = _asked(Relevance(TARGET), merged, [score and {"score": score} for score in scores])
     threads = Threads()(_next(scored, POSTS))
     samples = _asked(Extract(TARGET, 2000), threads, answers, "samples")

@@ -17,7 +17,7 @@ from datasets import Dataset
 from echo_hf import prompts
 from echo_hf.builder.build import run_until
 from echo_hf.builder.steps import STAGES as BUILD
-from echo_hf.collect.collect import Collect, Merge
+from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.download import Download
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
@@ -64,7 +64,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
     told_apart = made(Roles(target, images, 2, answers=chance), samples)
     stages: dict[str, Case] = {
         "Collect": (Collect(images), records),
-        "Merge": (Merge(), made(Collect(images), records)),
+        "Merge": (PostMerge(), made(Collect(images), records)),
         "Relevance": (Relevance(target, answers=answers), after["collect"]),
         "Threads": (Threads(), after["relevance"]),
         "Download": (Download(images), after["threads"]),

@@ -245,7 +245,7 @@ def decoded(release: Path, folder: Path) -> None:
 def posted(release: Path, folder: Path) -> None:
     """What `init --next --from-images` takes as examples."""
     samples = read_release(release).datasets
-    for path, data in start._read_posted_images(samples, folder):
+    for path, data in start._read_posted(samples, folder):
         path.write_bytes(data)
 
 

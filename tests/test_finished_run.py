@@ -24,8 +24,8 @@ from echo_hf.apps.review import open_review
 from echo_hf.builder.build import build
 from echo_hf.builder.refresh import refresh
 from echo_hf.collect.crawl import crawl_posts
-from echo_hf.collect.platforms.base import Answer, Question
-from echo_hf.collect.platforms.mastodon import Mastodon
+from echo_hf.collect.platforms.base import Page, Question
+from echo_hf.collect.platforms.mastodon import MastodonPlatform
 from echo_hf.config.loading import load_config
 from echo_hf.hub.release import verify_release
 from echo_hf.judging.judge import applicability, judge, pairwise
@@ -150,11 +150,11 @@ def test_its_release_loads(run: Path) -> None:
     assert {image.size for image in edits[0]["input_images"]} <= {(96, 64), (140, 80)}
 
 
-class Mute(Mastodon):
+class Mute(MastodonPlatform):
     def __enter__(self) -> Mute:
         return self
 
-    def ask(self, question: Question, cursor: str | None = None) -> Answer:
+    def ask(self, question: Question, cursor: str | None = None) -> Page:
         raise AssertionError(question, cursor)
 
 

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.builder.steps import STAGES as ALL_STAGES
-from echo_hf.builder.steps import stage_class
+from echo_hf.builder.steps import load_stage_class
 from echo_hf.config.sections import Target
 from echo_hf.pipeline.answer_store import request_keys
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.prompts import as_data, filled_prompt, load_prompt
 from tests.golden_requests import FOLDER, OTHERS, STAGES, golden_requests, rendered
 
-ASKING = [name for name in ALL_STAGES if issubclass(stage_class(name), ModelStage)]
+ASKING = [name for name in ALL_STAGES if issubclass(load_stage_class(name), ModelStage)]
 FILES = {file.name: file.read_text("utf-8") for file in files("echo_hf.prompts").iterdir()
          if file.name.endswith(".md")}  # fmt: skip
 VALUES = st.recursive(

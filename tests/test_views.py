@@ -129,7 +129,7 @@ def _of_class(kind: type) -> Any:
     if issubclass(kind, BaseModel):
         fields = {name: field.annotation for name, field in kind.model_fields.items()}
         return kind.model_construct(**_values(kind, fields))
-    names = getattr(kind, "_fields", None) or [one.name for one in dataclasses.fields(kind)]
+    names = getattr(kind, "_flatten", None) or [one.name for one in dataclasses.fields(kind)]
     hints = typing.get_type_hints(kind)
     return kind(**_values(kind, {name: hints[name] for name in names}))
 

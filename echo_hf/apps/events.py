@@ -144,7 +144,7 @@ def latest_by_person(events: Iterable[Event]) -> dict[tuple[str, str], Event]:
     return {(event.subject, event.person): event for event in drop_undone(events)}
 
 
-def latest_decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
+def current_decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
     """What is decided about each subject: for apps where there is one decision a subject."""
     subjects: Mapping[str, list[Event]] = defaultdict(list)
     for event in drop_undone(events):
@@ -209,11 +209,7 @@ class SampleLeases:
             "select subject, person, until from lease where app = ?", (self.app,)
         )
         leases = {row[0]: SampleLease(row[1], datetime.fromisoformat(row[2])) for row in rows}
-        current_time = self.log.clock()
+        moment = self.log.clock()
         # One further off than any is lent was written by a clock that was wrong.
-        latest_end = current_time + timedelta(minutes=self.minutes)
-        return {
-            subject: lease
-            for subject, lease in leases.items()
-            if current_time < lease.until <= latest_end
-        }
+        last = moment + timedelta(minutes=self.minutes)
+        return {subject: lease for subject, lease in leases.items() if moment < lease.until <= last}

@@ -34,7 +34,7 @@ EXTRA = "apps"
 PASSWORDS_VARIABLE = "ECHO_HF_PEOPLE"
 AUTH = "auth"
 PSEUDONYM = re.compile(r"[\w-]{1,40}")
-MIN_PASSWORD_CHARACTERS = 8
+MIN_PASSWORD = 8
 IMAGE_ROUTE = "/image/"
 MAX_SIDE_PIXELS = 2048
 ASSETS = files(__package__ or "").joinpath("assets")
@@ -50,7 +50,7 @@ SECURITY_HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"x-content-type-options", b"nosniff"),
 ]
-SHUTDOWN_SECONDS = 2
+GRACE_SECONDS = 2
 NO_API_DOCS: Mapping[str, Any] = {"docs_url": None, "redoc_url": None, "openapi_url": None}
 ImageAddress = Callable[[str], str]
 
@@ -61,12 +61,10 @@ class AppUsers:
     passwords: Mapping[str, str] | None = None  # by pseudonym; none where nobody has to sign in
 
     def check_admitted(self, name: str) -> str:
-        name_or_refusal = normalize_pseudonym(name)
-        if self.names and name_or_refusal not in self.names:
-            raise RunError(
-                f"{name_or_refusal!r} is not on the list: choose one of {', '.join(self.names)}"
-            )
-        return name_or_refusal
+        chosen = normalize_pseudonym(name)
+        if self.names and chosen not in self.names:
+            raise RunError(f"{chosen!r} is not on the list: choose one of {', '.join(self.names)}")
+        return chosen
 
 
 def normalize_pseudonym(name: str) -> str:
@@ -89,15 +87,13 @@ def read_users(people: Iterable[str]) -> AppUsers:
         raise RunError(f"--people {AUTH} stands alone: the names are in {PASSWORDS_VARIABLE}")
     pairs = [pair.partition(":") for pair in os.environ.get(PASSWORDS_VARIABLE, "").split()]
     passwords = {normalize_pseudonym(name): password for name, _, password in pairs}
-    short = [
-        name for name, password in passwords.items() if len(password) < MIN_PASSWORD_CHARACTERS
-    ]
+    short = [name for name, password in passwords.items() if len(password) < MIN_PASSWORD]
     if not passwords or len(passwords) < len(pairs) or short:
         # A password itself is never shown.
         raise RunError(
             f"{PASSWORDS_VARIABLE} names {len(pairs)} people, {len(passwords)} of them distinct, "
             f"{len(short)} with a short password: expected 'ada:PASSWORD ben:PASSWORD' in the "
-            f"environment, and passwords of {MIN_PASSWORD_CHARACTERS} characters or more"
+            f"environment, and passwords of {MIN_PASSWORD} characters or more"
         )
     return AppUsers(tuple(passwords), passwords)
 
@@ -171,15 +167,11 @@ class AppPage:
         with gradio.Blocks(title=self.title, analytics_enabled=False, fill_width=True) as blocks:
             script = "\n".join(map(self._read_asset, self.scripts))
             html = gradio.HTML(js_on_load=script, apply_default_css=False)
-            private_event = {"show_progress": "hidden", "api_visibility": "private"}
-            blocks.load(load_page, outputs=html, **private_event)
+            hidden = {"show_progress": "hidden", "api_visibility": "private"}
+            blocks.load(load_page, outputs=html, **hidden)
             # One at a time: what a person does is worked out from what the log holds by then.
             html.submit(
-                submit_action,
-                outputs=html,
-                trigger_mode="multiple",
-                concurrency_limit=1,
-                **private_event,
+                submit_action, outputs=html, trigger_mode="multiple", concurrency_limit=1, **hidden
             )
         return blocks
 
@@ -276,10 +268,7 @@ def serve(
         )
         ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
         config = uvicorn.Config(
-            app,
-            log_level="warning",
-            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-            server_header=False,
+            app, log_level="warning", timeout_graceful_shutdown=GRACE_SECONDS, server_header=False
         )
         uvicorn.Server(config).run(sockets=[server_socket])
 

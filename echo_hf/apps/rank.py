@@ -32,7 +32,7 @@ from echo_hf.judging.run_tables import RunTables, read_run, read_table
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import LeftOut, NotRanked, Reason
-from echo_hf.scores.human_corrected import EXPECTED_SPREAD, compute_ranked_needed, human_corrected
+from echo_hf.scores.human_corrected import EXPECTED_SPREAD, human_corrected, ranked_needed
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import Tasks, benchmark_of, load_evaluation
@@ -63,7 +63,7 @@ class RankedSample:
 @dataclass(frozen=True)
 class RankingDraw:
     samples: tuple[RankedSample, ...]
-    samples_by_id: Mapping[str, RankedSample]
+    by_id: Mapping[str, RankedSample]
     seed: int
     left_out: Mapping[Reason, int]
 
@@ -86,12 +86,10 @@ def draw_samples(
     candidates: list[RankedSample] = []
     for task in to_rate.tasks:
         rows = to_rate.outputs.get(task.sample_id, ())
-        outputs_with_image = [HiddenOutput(row["system"], row["image"]) for row in rows]
-        existing = tuple(
-            output for output in outputs_with_image if images.path(output.output).exists()
-        )
-        left_out[NotRanked.LOST_IMAGE] += len(outputs_with_image) - len(existing)
-        candidates.append(RankedSample(task, existing))
+        drawn_outputs = [HiddenOutput(row["system"], row["image"]) for row in rows]
+        present = tuple(output for output in drawn_outputs if images.path(output.output).exists())
+        left_out[NotRanked.LOST_IMAGE] += len(drawn_outputs) - len(present)
+        candidates.append(RankedSample(task, present))
     samples: list[RankedSample] = []
     for split in splits:
         of_split = [sample for sample in candidates if sample.task.split == split]
@@ -101,9 +99,9 @@ def draw_samples(
         left_out[NotRanked.FEW_OUTPUTS] += len(of_split) - len(rankable)
         left_out[NotRanked.NOT_DRAWN] += len(rankable) - len(drawn_first)
         samples += drawn_first
-    samples_by_id = {sample.task.sample_id: sample for sample in candidates if sample.outputs}
+    by_id = {sample.task.sample_id: sample for sample in candidates if sample.outputs}
     counts = {reason: count for reason, count in left_out.items() if count}
-    return RankingDraw(tuple(samples), samples_by_id, seed, Counter(counts))
+    return RankingDraw(tuple(samples), by_id, seed, Counter(counts))
 
 
 def shuffle_outputs(sample: RankedSample, person: str, seed: int) -> tuple[HiddenOutput, ...]:
@@ -138,16 +136,14 @@ class SampleRanking:
     @property
     def is_complete(self) -> bool:
         ranks = enumerate(self.ranks)
-        return self.impossible or all(rank or item in self.barred for item, rank in ranks)
+        return self.impossible or all(rank or at in self.barred for at, rank in ranks)
 
     @property
-    def compact_ranks(self) -> tuple[int | None, ...]:
+    def places(self) -> tuple[int | None, ...]:
         """What is written down: ranks without gaps, null where an image cannot be ranked."""
-        ranks_in_use = sorted(
-            {rank for rank in self.ranks if rank is not None and not self.impossible}
-        )
-        compact_rank = {rank: compact for compact, rank in enumerate(ranks_in_use, 1)}
-        return tuple(None if rank is None else compact_rank.get(rank) for rank in self.ranks)
+        used = sorted({rank for rank in self.ranks if rank is not None and not self.impossible})
+        place_of = {rank: place for place, rank in enumerate(used, 1)}
+        return tuple(None if rank is None else place_of.get(rank) for rank in self.ranks)
 
     def place(self, item: int, rank: int | None) -> SampleRanking:
         """Gives an image a rank, or none; it ties with those that have it already."""
@@ -156,36 +152,24 @@ class SampleRanking:
 
     def insert(self, item: int, rank: int) -> SampleRanking:
         """Gives an image a rank of its own; those in the way move one down."""
-        other_ranks = {
-            at: other_rank
-            for at, other_rank in enumerate(self.ranks)
-            if other_rank is not None and at != item
-        }
-        ranks_taken, first_free = set(other_ranks.values()), rank
-        while first_free in ranks_taken:
-            first_free += 1
-        if first_free > len(self.ranks):
-            without_gaps = {
-                other_rank: place for place, other_rank in enumerate(sorted(ranks_taken), 1)
-            }
-            rank = 1 + sum(other_rank < rank for other_rank in ranks_taken)
-            other_ranks, first_free = (
-                {at: without_gaps[other_rank] for at, other_rank in other_ranks.items()},
-                len(self.ranks),
-            )
-        moved_ranks = {
-            at: other_rank + (rank <= other_rank < first_free)
-            for at, other_rank in other_ranks.items()
-        } | {item: rank}
-        ranks = tuple(moved_ranks.get(position) for position in range(len(self.ranks)))
-        return SampleRanking(ranks, self.barred - set(moved_ranks))
+        others = {at: kept for at, kept in enumerate(self.ranks) if kept is not None and at != item}
+        used, end = set(others.values()), rank
+        while end in used:
+            end += 1
+        if end > len(self.ranks):
+            packed = {old: place for place, old in enumerate(sorted(used), 1)}
+            rank = 1 + sum(old < rank for old in used)
+            others, end = {at: packed[old] for at, old in others.items()}, len(self.ranks)
+        moved = {at: old + (rank <= old < end) for at, old in others.items()} | {item: rank}
+        ranks = tuple(moved.get(at) for at in range(len(self.ranks)))
+        return SampleRanking(ranks, self.barred - set(moved))
 
-    def move_up(self, item: int) -> SampleRanking:
+    def better(self, item: int) -> SampleRanking:
         """Moves an image one rank up; one without a rank gets the first that nobody has."""
         rank = self.ranks[item]
         return self.place(item, min(self._unused_ranks()) if rank is None else max(rank - 1, 1))
 
-    def move_down(self, item: int) -> SampleRanking:
+    def worse(self, item: int) -> SampleRanking:
         """Moves an image one rank down; one without a rank gets the last that nobody has."""
         rank, last = self.ranks[item], len(self.ranks)
         return self.place(item, max(self._unused_ranks()) if rank is None else min(rank + 1, last))
@@ -214,7 +198,7 @@ ACTIONS_WITH_RANK = ("place", "insert")
 ACTIONS_ON_IMAGE = ("better", "worse", "clear", "bar")
 
 
-def apply_ranking_action(
+def apply_action(
     ranking: SampleRanking, kind: object, item: object, rank: object
 ) -> SampleRanking | None:
     """The ranking after what a page asks for, null for what none can ask."""
@@ -246,13 +230,11 @@ class RankingPage:
     @cached_property
     def number(self) -> int:
         """Of the sample that was opened or ranked last, from 1."""
-        numbers = {
-            sample.task.sample_id: number for number, sample in enumerate(self.draw.samples, 1)
-        }
-        opened_numbers = (
+        numbers = {sample.task.sample_id: at for at, sample in enumerate(self.draw.samples, 1)}
+        opened = (
             numbers[event.subject] for event in reversed(self.events) if event.subject in numbers
         )
-        return next(opened_numbers, 1)
+        return next(opened, 1)
 
     @property
     def sample(self) -> RankedSample:
@@ -272,9 +254,7 @@ class RankingPage:
         last = {event.subject: event for event in self.actions}
         samples = {sample.task.sample_id: sample for sample in self.draw.samples}
         return {
-            name: last[name]
-            for name in last.keys() & samples
-            if _is_about_sample(last[name], samples)
+            name: last[name] for name in last.keys() & samples if _is_about(last[name], samples)
         }
 
     @property
@@ -288,9 +268,7 @@ class RankingPage:
         event = self.rankings.get(self.sample.task.sample_id)
         if event is None:
             return shuffle_outputs(self.sample, self.person, self.draw.seed)
-        return tuple(
-            HiddenOutput(*system_and_output) for system_and_output in event.payload["shown"]
-        )
+        return tuple(HiddenOutput(*pair) for pair in event.payload["shown"])
 
     @cached_property
     def finished(self) -> Mapping[str, SampleRanking]:
@@ -308,12 +286,10 @@ class RankingPage:
         return next(unfinished, samples[min(self.number, self.total - 1)])
 
 
-def _is_about_sample(event: Event, samples: Mapping[str, RankedSample]) -> bool:
+def _is_about(event: Event, samples: Mapping[str, RankedSample]) -> bool:
     sample, payload = samples[event.subject], event.payload
-    shown_outputs = {HiddenOutput(*system_and_output) for system_and_output in payload["shown"]}
-    return payload["sample_digest"] == sample.task.sample_digest and shown_outputs == set(
-        sample.outputs
-    )
+    outputs = {HiddenOutput(*pair) for pair in payload["shown"]}
+    return payload["sample_digest"] == sample.task.sample_digest and outputs == set(sample.outputs)
 
 
 @dataclass(frozen=True)
@@ -339,55 +315,49 @@ class RankingApp:
 
     def act(self, person: str, action: Mapping[str, Any]) -> tuple[RankingPage, bool]:
         """Does what a page asks for; what it shows then, and whether the table changes."""
-        current, kind = self.build_page(person), action.get("kind")
-        subject = current.sample.task.sample_id
+        page, kind = self.build_page(person), action.get("kind")
+        subject = page.sample.task.sample_id
         if action.get("subject") == subject:
             if kind in ("next", "back"):
-                previous = self.draw.samples[max(current.number - 2, 0)]
-                next_sample = current.next if kind == "next" else previous
+                previous = self.draw.samples[max(page.number - 2, 0)]
+                next_sample = page.next if kind == "next" else previous
                 self.log.append(APP, next_sample.task.sample_id, person, OPEN)
-            elif kind == "undo" and current.actions:
-                self.log.undo(current.actions[-1].id, person)
+            elif kind == "undo" and page.actions:
+                self.log.undo(page.actions[-1].id, person)
             else:
-                ranking = apply_ranking_action(
-                    current.ranking, kind, action.get("item"), action.get("rank")
-                )
-                if ranking is not None and ranking != current.ranking:
+                ranking = apply_action(page.ranking, kind, action.get("item"), action.get("rank"))
+                if ranking is not None and ranking != page.ranking:
                     payload = {
-                        "shown": [[output.system, output.output] for output in current.outputs],
-                        "sample_digest": current.sample.task.sample_digest,
+                        "shown": [[output.system, output.output] for output in page.outputs],
+                        "sample_digest": page.sample.task.sample_digest,
                         **ranking.as_json(),
                     }
-                    previous_events = (
-                        event.id for event in reversed(current.events) if event.subject == subject
+                    earlier = (
+                        event.id for event in reversed(page.events) if event.subject == subject
                     )
-                    self.log.append(
-                        APP, subject, person, RANK, payload, next(previous_events, None)
-                    )
+                    self.log.append(APP, subject, person, RANK, payload, next(earlier, None))
         updated = self.build_page(person)
-        return updated, updated.finished != current.finished
+        return updated, updated.finished != page.finished
 
     def write(self) -> RankingTotals:
         """Makes the table anew: a killed server may not have written all of it."""
-        root, samples_by_id = self.root, self.draw.samples_by_id
+        root, by_id = self.root, self.draw.by_id
         events = [event for event in self.log.read_events(APP) if event.action in (RANK, UNDO)]
         left_out: Counter[Reason] = Counter()
         rows: list[dict[str, Any]] = []
         for (subject, person), event in sorted(latest_by_person(events).items()):
-            ranking, sample = SampleRanking.from_json(event.payload), samples_by_id.get(subject)
+            ranking, sample = SampleRanking.from_json(event.payload), by_id.get(subject)
             if not ranking.is_complete:
                 continue
             # Outputs that are still there, of the sample as it was ranked.
-            is_same_sample = sample and sample.task.sample_digest == event.payload["sample_digest"]
-            existing = (
+            is_same = sample and sample.task.sample_digest == event.payload["sample_digest"]
+            present = (
                 {output.system: output.output for output in sample.outputs}
-                if sample and is_same_sample
+                if sample and is_same
                 else {}
             )
-            for (system, output), rank in zip(
-                event.payload["shown"], ranking.compact_ranks, strict=True
-            ):
-                if existing.get(system) != output:
+            for (system, output), rank in zip(event.payload["shown"], ranking.places, strict=True):
+                if present.get(system) != output:
                     left_out[LeftOut.OTHER_OUTPUT] += 1
                     continue
                 key = {"sample_id": subject, "rater": person, "system": system}
@@ -403,11 +373,11 @@ class RankingApp:
             previous_table = read_table(root, HUMAN)
             others = [] if previous_table is None else previous_table.to_pylist()
             others = [row for row in others if (row["sample_id"], row["rater"]) not in ranked_here]
-            all_rows = sorted(
+            merged = sorted(
                 [*others, *rows], key=lambda row: [str(row[name]) for name in HUMAN.key]
             )
-            table = pa.Table.from_pylist(all_rows, HUMAN.schema)
-            if table != previous_table and (all_rows or previous_table is not None):
+            table = pa.Table.from_pylist(merged, HUMAN.schema)
+            if table != previous_table and (merged or previous_table is not None):
                 with replaced_file(path) as partial:
                     pq.write_table(table, partial)
         return RankingTotals(path, rankings, len(others), dict(left_out))
@@ -416,10 +386,7 @@ class RankingApp:
 def render_ranking_page(view: RankingPage, address: ImageAddress, request_number: int = 0) -> str:
     """The page of a person who ranks: texts of posts are escaped, no system is named."""
     count, alphabet = len(view.outputs), string.ascii_uppercase
-    letters = [
-        alphabet[position % 26] + (str(position // 26 + 1) if position >= 26 else "")
-        for position in range(count)
-    ]
+    letters = [alphabet[at % 26] + (str(at // 26 + 1) if at >= 26 else "") for at in range(count)]
     columns = count if count < 4 else -(-count // 2)
     digits = min(count, 9)
     hints = {
@@ -471,29 +438,25 @@ def open_ranking(
             "outputs.parquet there"
         )
     tasks = benchmark.tasks(folder.images)
-    chosen_splits = [name for name in BENCHMARKS if not splits or name in splits]
+    chosen = [name for name in BENCHMARKS if not splits or name in splits]
     basis: dict[str, str] = {}
     run_tables = None if width is None else read_run(benchmark, folder)
 
-    def count_to_draw(split: str, samples: int) -> int:
+    def count(split: str, samples: int) -> int:
         if width is None or run_tables is None:
             return draw
         needed, basis_text = _estimate_needed(run_tables, split, samples, width)
         basis[split] = f" for an interval of ±{width:g}, {basis_text}"
         return needed
 
-    ranking_draw = draw_samples(
-        outputs, tasks, folder.images, draw=count_to_draw, seed=seed, splits=chosen_splits
-    )
-    if not ranking_draw.samples:
-        left_out_text = ", ".join(
-            f"{count} {reason}" for reason, count in ranking_draw.left_out.items()
-        )
+    drawing = draw_samples(outputs, tasks, folder.images, draw=count, seed=seed, splits=chosen)
+    if not drawing.samples:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in drawing.left_out.items())
         raise RunError(
-            f"no sample in {str(folder.root)!r} has images by two systems ({left_out_text or 'no outputs'})"
+            f"no sample in {str(folder.root)!r} has images by two systems ({reasons or 'no outputs'})"
             ": run `echo-hf generate`"
         )
-    return RankingApp(folder.root, ranking_draw, basis)
+    return RankingApp(folder.root, drawing, basis)
 
 
 def _estimate_needed(run: RunTables, split: str, samples: int, width: float) -> tuple[int, str]:
@@ -505,7 +468,7 @@ def _estimate_needed(run: RunTables, split: str, samples: int, width: float) -> 
             corrected = human_corrected(read_ratings(ratings, outputs), human)
             if (needed := corrected.n_for(width)) is not None:
                 return needed, f"from the {corrected.ranked} that people ranked"
-    needed = compute_ranked_needed(width, samples)
+    needed = ranked_needed(width, samples)
     if samples < FEWEST_SAMPLES:
         return needed, f"which takes {FEWEST_SAMPLES} samples at least"
     return needed, f"from a spread of {EXPECTED_SPREAD} in other ratings"

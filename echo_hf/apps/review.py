@@ -21,41 +21,41 @@ from echo_hf.apps.events import (
     EventLog,
     SampleLease,
     SampleLeases,
+    current_decisions,
     drop_undone,
-    latest_decisions,
 )
 from echo_hf.apps.page import AppPage, ImageAddress, ServedImages, ServerAddress, render_page, serve
-from echo_hf.builder.build import opened
+from echo_hf.builder.build import open_run
 from echo_hf.builder.review import (
-    Case,
+    ReviewCase,
     Triage,
-    boxes_changes,
-    doubts_in,
-    made_decision,
-    may_read_boxes,
+    build_box_changes,
+    build_decision,
+    can_reread_boxes,
     read_cases,
+    select_doubts,
     triage,
 )
 from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import (
-    FILE,
+    DECISIONS_FILE,
     Changes,
     Decision,
-    Decisions,
+    ReviewDecisions,
     append_decisions,
-    images_of,
     read_decisions,
+    sample_images,
 )
-from echo_hf.curate.edits import QUALITIES, ROLES, Edit, checked_changes, edited_sample
+from echo_hf.curate.edits import IMAGE_ROLES, QUALITIES, SampleEdit, apply_changes, check_edit
 from echo_hf.curate.provenance import INPUT, OUTPUT
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ImageError, ReviewError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Reject
 from echo_hf.report.markup import printable
-from echo_hf.samples.boxes import Convention, upright_size
-from echo_hf.samples.extract import LONGEST_PROMPT
-from echo_hf.samples.held_boxes import HeldBoxes
+from echo_hf.samples.boxes import Convention, read_upright_size
+from echo_hf.samples.extract import MAX_PROMPT
+from echo_hf.samples.held_boxes import StoredBoxes
 
 APP = "review"
 OPEN = "open"
@@ -71,37 +71,35 @@ def build_payload(decision: Decision) -> dict[str, object]:
     return decision.model_dump(mode="json", include=set(PAYLOAD_FIELDS))
 
 
-def drop_open_events(events: Iterable[Event]) -> list[Event]:
+def drop_opens(events: Iterable[Event]) -> list[Event]:
     return [event for event in events if event.action != OPEN]
 
 
 def find_conflict(events: Iterable[Event]) -> tuple[Event, ...]:
     """Decisions about one sample that contradict each other."""
-    decision_events = next(iter(latest_decisions(events).values()), ())
+    standing = next(iter(current_decisions(events).values()), ())
     # Two people who say the same in other words agree.
     keys = ("sample_digest", "changes")
-    verdicts = [
-        [event.action, *(event.payload.get(key) for key in keys)] for event in decision_events
-    ]
-    return decision_events if any(verdict != verdicts[0] for verdict in verdicts) else ()
+    verdicts = [[event.action, *(event.payload.get(key) for key in keys)] for event in standing]
+    return standing if any(verdict != verdicts[0] for verdict in verdicts) else ()
 
 
 def find_pending_decision(events: Sequence[Event], written: Sequence[Decision]) -> Decision | None:
     """The line that is still to be written about a sample."""
     last = events[-1]
-    written_decisions = [decision for decision in written if decision.id == last.subject]
-    if max((decision.event or 0 for decision in written_decisions), default=0) >= last.id:
+    of_sample = [decision for decision in written if decision.id == last.subject]
+    if max((decision.event or 0 for decision in of_sample), default=0) >= last.id:
         return None
-    standing_events = drop_overruled_events(events, written_decisions)
-    decision_events = next(iter(latest_decisions(standing_events).values()), ())
-    by_hand = [decision for decision in written_decisions if decision.event is None]
+    remaining = drop_overruled(events, of_sample)
+    standing = next(iter(current_decisions(remaining).values()), ())
+    by_hand = [decision for decision in of_sample if decision.event is None]
     fields: dict[str, Any] = {"reviewer": None, "changes": None}
-    if find_conflict(standing_events):
-        names = ", ".join(f"{event.person}: {event.action}" for event in decision_events)
-        basis, dated = decision_events[-1], last
+    if find_conflict(remaining):
+        names = ", ".join(f"{event.person}: {event.action}" for event in standing)
+        basis, dated = standing[-1], last
         fields |= {"decision": "flag", "note": f"two people disagree ({names})"}
-    elif decision_events:
-        basis = dated = decision_events[-1]
+    elif standing:
+        basis = dated = standing[-1]
         fields = {"decision": basis.action, "reviewer": basis.person}
     elif by_hand:
         return by_hand[-1].model_copy(update={"event": last.id})
@@ -113,32 +111,30 @@ def find_pending_decision(events: Sequence[Event], written: Sequence[Decision]) 
     return Decision.model_validate(payload | {"at": timestamp, "event": last.id} | fields)
 
 
-def drop_overruled_events(
-    events: Sequence[Event], written_decisions: Sequence[Decision]
-) -> Sequence[Event]:
+def drop_overruled(events: Sequence[Event], written: Sequence[Decision]) -> Sequence[Event]:
     """Leaves out what was done before the last decision from the command line."""
-    by_hand = [index for index, decision in enumerate(written_decisions) if decision.event is None]
-    overruling = written_decisions[: by_hand[-1]] if by_hand else ()
-    last_overruled = max((decision.event or 0 for decision in overruling), default=0)
-    return [event for event in events if event.id > last_overruled]
+    by_hand = [index for index, decision in enumerate(written) if decision.event is None]
+    overruling = written[: by_hand[-1]] if by_hand else ()
+    taken_in = max((decision.event or 0 for decision in overruling), default=0)
+    return [event for event in events if event.id > taken_in]
 
 
 def is_decided(last: Decision | None, row: Row) -> bool:
     return last is not None and last.decision in SETTLED and last.is_about(row)
 
 
-def is_waiting(row: Row, last: Decision | None, person: str, own_subjects: Collection[str]) -> bool:
+def is_waiting(row: Row, last: Decision | None, person: str, own: Collection[str]) -> bool:
     if last is None or last.decision in ("edit", "withdraw") or not last.is_about(row):
         return True
     if last.decision == "flag":
-        return last.reviewer != person and row["id"] not in own_subjects
-    is_covered = last.covers(row) and set(doubts_in(row)) <= set(last.doubts)
+        return last.reviewer != person and row["id"] not in own
+    is_covered = last.covers(row) and set(select_doubts(row)) <= set(last.doubts)
     return last.decision == "keep" and not is_covered
 
 
 @dataclass(frozen=True)
 class ReviewController:
-    cases: Mapping[str, Case]
+    cases: Mapping[str, ReviewCase]
     duplicates: Mapping[str, str]
     root: Path
     images: ImageStore
@@ -146,9 +142,9 @@ class ReviewController:
 
     @classmethod
     def from_cases(
-        cls, cases: Mapping[str, Case], duplicates: Mapping[str, str], root: Path
+        cls, cases: Mapping[str, ReviewCase], duplicates: Mapping[str, str], root: Path
     ) -> ReviewController:
-        def review_turn(case: Case) -> tuple[bool, int, bool, int]:
+        def review_turn(case: ReviewCase) -> tuple[bool, int, bool, int]:
             return triage(case.row, case.notices, duplicates.get(case.row["id"])).turn
 
         queue = {case.row["id"]: case for case in sorted(cases.values(), key=review_turn)}
@@ -158,13 +154,13 @@ class ReviewController:
     @property
     def file(self) -> Path:
         """The decisions that the splits follow."""
-        return self.root / FILE
+        return self.root / DECISIONS_FILE
 
     @property
     def leases(self) -> SampleLeases:
         return SampleLeases(self.log, APP)
 
-    def read_decisions(self) -> Decisions:
+    def read_decisions(self) -> ReviewDecisions:
         return read_decisions(self.file)
 
     def write_pending(self, subject: str | None = None) -> int:
@@ -176,9 +172,9 @@ class ReviewController:
         )
         with held(self.file.with_name(LOCK_FILE), busy, MAX_LOCK_SECONDS):
             by_subject: dict[str, list[Event]] = {}
-            for event in drop_open_events(self.log.read_events(APP, subject)):
+            for event in drop_opens(self.log.read_events(APP, subject)):
                 by_subject.setdefault(event.subject, []).append(event)
-            written = self.read_decisions().every
+            written = self.read_decisions().log
             pending = (find_pending_decision(events, written) for events in by_subject.values())
             lines = [line for line in pending if line is not None]
             if lines:
@@ -186,29 +182,26 @@ class ReviewController:
         return len(lines)
 
     def build_page(
-        self, person: str, *, form: ReviewForm | None = None, **messages: str
+        self, person: str, *, form: ReviewForm | None = None, **notes: str
     ) -> ReviewPage:
-        own_events, decisions = self.log.read_events(APP, person=person), self.read_decisions()
-        open_subject = next(
-            (event.subject for event in reversed(own_events) if event.subject in self.cases), None
+        own, decisions = self.log.read_events(APP, person=person), self.read_decisions()
+        opened = next(
+            (event.subject for event in reversed(own) if event.subject in self.cases), None
         )
-        subject = open_subject or self._open_next(person, None) or next(iter(self.cases))
+        subject = opened or self._open_next(person, None) or next(iter(self.cases))
         self.leases.lend([subject], person)  # renewed while somebody is at it
-        case, subject_events = (
-            self.cases[subject],
-            drop_open_events(self.log.read_events(APP, subject)),
-        )
-        changing_decision = decisions.changes(case.row)
-        changes = changing_decision.changed if changing_decision else None
-        edited_row = edited_sample(case.row, changes, case.taken)[0] if changes else dict(case.row)
+        case, acts = self.cases[subject], drop_opens(self.log.read_events(APP, subject))
+        changing_decision = decisions.find_edit(case.row)
+        changes = changing_decision.edits if changing_decision else None
+        edited_row = apply_changes(case.row, changes, case.taken)[0] if changes else dict(case.row)
         reasons = decisions.open_reasons(case.row)
         edited_row["doubts"] = decisions.open_doubts(case.row, edited_row["doubts"])
         lease = self.leases.get_running().get(subject)
         last = decisions.by_id.get(subject)
         # Somebody else's note is shown, but not put into one's mouth.
         note = last.note if last and last.reviewer == person else None
-        written_decisions = [decision for decision in decisions.every if decision.id == subject]
-        last_decisions = {name: decisions.by_id.get(name) for name in self.cases}
+        written = [decision for decision in decisions.log if decision.id == subject]
+        last_of = {name: decisions.by_id.get(name) for name in self.cases}
         return ReviewPage(
             person=person,
             case=case,
@@ -220,66 +213,59 @@ class ReviewController:
             ),
             open_reasons=reasons,
             decision=last if last and last.decision != "withdraw" else None,
-            conflict=find_conflict(drop_overruled_events(subject_events, written_decisions)),
-            base=subject_events[-1].id if subject_events else 0,
+            conflict=find_conflict(drop_overruled(acts, written)),
+            base=acts[-1].id if acts else 0,
             number=list(self.cases).index(subject) + 1,
             total=len(self.cases),
             readings=self._read_boxes_as(case),
-            done=sum(
-                is_decided(last_decisions[name], case_of_name.row)
-                for name, case_of_name in self.cases.items()
-            ),
+            done=sum(is_decided(last_of[name], entry.row) for name, entry in self.cases.items()),
             lent=lease if lease and lease.person != person else None,
-            can_undo=bool(drop_open_events(drop_undone(own_events))),
-            saved=next((event.at for event in reversed(own_events) if event.action != OPEN), None),
-            **messages,
+            can_undo=bool(drop_opens(drop_undone(own))),
+            saved=next((event.at for event in reversed(own) if event.action != OPEN), None),
+            **notes,
         )
 
     def act(self, person: str, action: Mapping[str, Any]) -> ReviewPage:
         """Writes down what a person did; it is on the disk when this returns."""
-        current = self.build_page(person)
-        kind, subject, wanted_subject = (
-            action.get("kind"),
-            current.case.row["id"],
-            action.get("wanted"),
-        )
+        page = self.build_page(person)
+        kind, subject, goal = action.get("kind"), page.case.row["id"], action.get("wanted")
         if action.get("subject") != subject:
-            return current
+            return page
         match kind:
             case "undo":
                 return self._undo(person)
             case "goto":
-                if not isinstance(wanted_subject, str) or wanted_subject.strip() not in self.cases:
-                    problem = f"no sample {str(wanted_subject)[:60]!r} in the last build"
+                if not isinstance(goal, str) or goal.strip() not in self.cases:
+                    problem = f"no sample {str(goal)[:60]!r} in the last build"
                     return self.build_page(person, problem=problem)
-                self._open(person, wanted_subject.strip(), subject)
+                self._open(person, goal.strip(), subject)
             case "back":
-                self._open(person, list(self.cases)[max(current.number - 2, 0)], subject)
+                self._open(person, list(self.cases)[max(page.number - 2, 0)], subject)
             case "next":
                 if self._open_next(person, subject) is None:
                     message = "nothing else is left: the rest is decided, or lent"
                     return self.build_page(person, told=message)
                 self.leases.give_back(subject, person)
             case "take":
-                for event in current.conflict:
+                for event in page.conflict:
                     if event.id == action.get("event"):
-                        return self._write(current, event.action, event.payload, action)
+                        return self._write(page, event.action, event.payload, action)
             case "boxes":
-                return self._read_boxes(current, action.get("convention"))
+                return self._read_boxes(page, action.get("convention"))
             case str() if kind in ACTIONS:
-                return self._decide(current, kind, action)
+                return self._decide(page, kind, action)
         return self.build_page(person)
 
     def _decide(self, page: ReviewPage, kind: str, action: Mapping[str, Any]) -> ReviewPage:
         form, case = ReviewForm.read(action.get("form"), page.form), page.case
         try:
             edit = form.build_edit(case.row)
-            changes = checked_changes(case.row, case.context, edit, self.images, case.taken)
-            decision = made_decision(case.row, kind, note=form.note, changes=changes)
+            changes = check_edit(case.row, case.context, edit, self.images, case.taken)
+            decision = build_decision(case.row, kind, note=form.note, changes=changes)
         except ReviewError as error:
             return self.build_page(page.person, form=form, problem=str(error))
-        last = self.read_decisions().changes(case.row)
-        previous_changes = last.changed if last else None
+        last = self.read_decisions().find_edit(case.row)
+        previous_changes = last.edits if last else None
         if kind == "edit" and (changes, form.note) == (previous_changes, page.form.note):
             return page
         return self._write(page, kind, build_payload(decision), action)
@@ -304,47 +290,47 @@ class ReviewController:
         if convention not in [reading.convention for reading in page.readings]:
             return page
         cut_count, last_decisions = 0, self.read_decisions().by_id
-        for case in self.cases_with_boxes:
-            if not may_read_boxes(case.row, last_decisions.get(case.row["id"]), page.person):
+        for case in self.with_boxes:
+            if not can_reread_boxes(case.row, last_decisions.get(case.row["id"]), page.person):
                 continue
             try:
-                changes = boxes_changes(case, Convention(convention), self.images)
+                changes = build_box_changes(case, Convention(convention), self.images)
             except ReviewError:  # it stays open, and doubtful
                 continue
-            decision = made_decision(case.row, "edit", changes=changes)
+            decision = build_decision(case.row, "edit", changes=changes)
             self.log.append(APP, case.row["id"], page.person, "edit", build_payload(decision))
             cut_count += 1
         self.write_pending()
-        remaining = len(self.cases_with_boxes) - cut_count
+        remaining = len(self.with_boxes) - cut_count
         message = f"boxes read as {convention}: {cut_count} cut, {remaining} left as they were"
         return self.build_page(page.person, told=message)
 
     @property
-    def cases_with_boxes(self) -> list[Case]:
+    def with_boxes(self) -> list[ReviewCase]:
         """The samples whose boxes wait for a convention."""
-        return [case for case in self.cases.values() if HeldBoxes.of(case.row)]
+        return [case for case in self.cases.values() if StoredBoxes.from_sample(case.row)]
 
-    def _read_boxes_as(self, case: Case) -> list[BoxReading]:
-        boxes = HeldBoxes.of(case.row)
+    def _read_boxes_as(self, case: ReviewCase) -> list[BoxReading]:
+        boxes = StoredBoxes.from_sample(case.row)
         if boxes is None:
             return []
         all_boxes = [
-            held_boxes
-            for held_boxes in (HeldBoxes.of(case.row) for case in self.cases_with_boxes)
-            if held_boxes
+            read for read in (StoredBoxes.from_sample(case.row) for case in self.with_boxes) if read
         ]
-        conventions = sorted(Convention, key=lambda convention: convention != boxes.asked)
+        conventions = sorted(
+            Convention, key=lambda convention: convention != boxes.asked_convention
+        )
         return [BoxReading.from_boxes(boxes, convention, all_boxes) for convention in conventions]
 
     def _undo(self, person: str) -> ReviewPage:
-        own_events = drop_open_events(drop_undone(self.log.read_events(APP, person=person)))
-        if not own_events:
+        acts = drop_opens(drop_undone(self.log.read_events(APP, person=person)))
+        if not acts:
             return self.build_page(person, problem="nothing of yours to take back")
-        self.log.undo(own_events[-1].id, person)
-        self.write_pending(own_events[-1].subject)
-        if own_events[-1].subject in self.cases:
-            self._open(person, own_events[-1].subject)
-        return self.build_page(person, told=f"taken back: {PAST_TENSES[own_events[-1].action]}")
+        self.log.undo(acts[-1].id, person)
+        self.write_pending(acts[-1].subject)
+        if acts[-1].subject in self.cases:
+            self._open(person, acts[-1].subject)
+        return self.build_page(person, told=f"taken back: {PAST_TENSES[acts[-1].action]}")
 
     def _open(self, person: str, subject: str, left_subject: str | None = None) -> None:
         if left_subject is not None:
@@ -357,10 +343,10 @@ class ReviewController:
         subjects, decisions = list(self.cases), self.read_decisions()
         start = subjects.index(after_subject) + 1 if after_subject is not None else 0
         turn_order = [*subjects[start:], *subjects[: max(start - 1, 0)]]
-        own_events = drop_open_events(drop_undone(self.log.read_events(APP, person=person)))
-        own_subjects = {event.subject for event in own_events}
+        acts = drop_opens(drop_undone(self.log.read_events(APP, person=person)))
+        own = {event.subject for event in acts}
         rows = ((self.cases[subject].row, decisions.by_id.get(subject)) for subject in turn_order)
-        waiting = [row["id"] for row, last in rows if is_waiting(row, last, person, own_subjects)]
+        waiting = [row["id"] for row, last in rows if is_waiting(row, last, person, own)]
         next_subject = self.leases.lend(waiting, person)
         if next_subject is not None:
             self.log.append(APP, next_subject, person, OPEN)
@@ -368,7 +354,7 @@ class ReviewController:
 
 
 def open_review(config: Config | Path | str, *, runs: Path | str | None = None) -> ReviewController:
-    with opened(config, runs, writes=False) as pipeline:
+    with open_run(config, runs, writes=False) as pipeline:
         root, cases = pipeline.folder.root, read_cases(pipeline)
         if not cases:
             raise ReviewError(f"{str(root)!r} has no sample to review")
@@ -393,11 +379,11 @@ def review(
     """Serves the page until it is stopped; a decision is in the file before the page moves on."""
     images = ServedImages(controller.images)
     for case in controller.cases.values():
-        images.admit(images_of(case.row))
+        images.admit(sample_images(case.row))
         for post in case.context:
             images.admit(image["sha256"] for image in post["pictures"] or () if image["sha256"])
     for decision in controller.read_decisions().by_id.values():
-        images.admit(decision.changed.images if decision.changed else ())
+        images.admit(decision.edits.images if decision.edits else ())
 
     def render_shown(view: ReviewPage, request_number: int = 0) -> str:
         # What a reviewer has just cut out was not there when the page was opened.
@@ -416,10 +402,8 @@ def review(
 
 
 MAX_FIELDS = 1000
-MAX_FIELD_CHARACTERS = 20_000
-FOUR_NUMBERS = re.compile(
-    r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})\s*", re.ASCII
-)
+MAX_FIELD = 20_000
+INTEGERS = re.compile(r"\s*(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})[\s,;]+(\d{1,9})\s*", re.ASCII)
 PAST_TENSES = {"keep": "kept", "remove": "removed", "flag": "flagged", "edit": "changed"}
 CHANGED_PARTS = ("prompt", "quality", "roles", "crops")
 KEY_HINTS = {
@@ -455,40 +439,34 @@ class ReviewForm:
         return cls(row["prompt"] or "", row["quality"], note or "", roles, tuple(boxes))
 
     @classmethod
-    def read(cls, values: object, shown_form: ReviewForm) -> ReviewForm:
+    def read(cls, values: object, form: ReviewForm) -> ReviewForm:
         """Reads what a page sent, which may be anything."""
         fields = values if isinstance(values, Mapping) else {}
         texts = {}
         for name in ("prompt", "quality", "note"):
             value = fields.get(name)
-            texts[name] = (
-                value[:MAX_FIELD_CHARACTERS]
-                if isinstance(value, str)
-                else getattr(shown_form, name)
-            )
-        roles, boxes = dict(shown_form.roles), shown_form.boxes
-        sent_roles = fields.get("roles")
-        for name, role in (
-            list(sent_roles.items())[:MAX_FIELDS] if isinstance(sent_roles, Mapping) else ()
-        ):
+            texts[name] = value[:MAX_FIELD] if isinstance(value, str) else getattr(form, name)
+        roles, boxes = dict(form.roles), form.boxes
+        sent = fields.get("roles")
+        for name, role in list(sent.items())[:MAX_FIELDS] if isinstance(sent, Mapping) else ():
             if isinstance(role, str):
                 roles[str(name)] = role
-        sent_boxes = fields.get("boxes")
-        if isinstance(sent_boxes, list):
+        drawn_boxes = fields.get("boxes")
+        if isinstance(drawn_boxes, list):
             pairs = (
                 pair
-                for pair in sent_boxes[:MAX_FIELDS]
+                for pair in drawn_boxes[:MAX_FIELDS]
                 if isinstance(pair, list) and len(pair) == 2
             )
             boxes = tuple((str(role), str(text)[:100]) for role, text in pairs)
         return cls(**texts, roles=roles, boxes=boxes)
 
-    def build_edit(self, row: Row) -> Edit:
+    def build_edit(self, row: Row) -> SampleEdit:
         if not row["screenshot"] or not (self.boxes or row["is_screenshot"]):
-            return Edit(self.prompt, self.quality, self.roles, None)
+            return SampleEdit(self.prompt, self.quality, self.roles, None)
         boxes = []
         for role, text in self.boxes:
-            match = FOUR_NUMBERS.fullmatch(text)
+            match = INTEGERS.fullmatch(text)
             if match is None:
                 raise ReviewError(
                     f"box {text[:60]!r} is not four whole numbers: expected left, top, right, "
@@ -496,7 +474,7 @@ class ReviewForm:
                 )
             left, top, right, bottom = map(int, match.groups())
             boxes.append((role, (left, top, right, bottom)))
-        return Edit(self.prompt, self.quality, self.roles, boxes)
+        return SampleEdit(self.prompt, self.quality, self.roles, boxes)
 
 
 class BoxReading(NamedTuple):
@@ -514,23 +492,23 @@ class BoxReading(NamedTuple):
 
     @classmethod
     def from_boxes(
-        cls, held_boxes: HeldBoxes, convention: Convention, all_boxes: Sequence[HeldBoxes]
+        cls, boxes_held: StoredBoxes, convention: Convention, all_boxes: Sequence[StoredBoxes]
     ) -> BoxReading:
-        boxes, (width, height) = held_boxes.read_as(convention), held_boxes.original
+        boxes, (width, height) = boxes_held.read_as(convention), boxes_held.original
         parts = [
             (role, 100 * a / width, 100 * b / height, 100 * (c - a) / width, 100 * (d - b) / height)
             for role, role_boxes in ((INPUT, boxes.inputs), (OUTPUT, boxes.outputs))
             for a, b, c, d in role_boxes
         ]
         fits = sum(boxes_of_sample.read_as(convention).usable for boxes_of_sample in all_boxes)
-        is_asked = convention == held_boxes.asked
-        return cls(str(convention), held_boxes.model, is_asked, parts, fits, len(all_boxes))
+        is_asked = convention == boxes_held.asked_convention
+        return cls(str(convention), boxes_held.model, is_asked, parts, fits, len(all_boxes))
 
 
 @dataclass(frozen=True)
 class ReviewPage:
     person: str
-    case: Case
+    case: ReviewCase
     images: ImageStore
     shown: Row
     form: ReviewForm
@@ -551,12 +529,12 @@ class ReviewPage:
 
 
 def render_review_page(view: ReviewPage, address: ImageAddress, request_number: int = 0) -> str:
-    cards: dict[str, list[ImageCard]] = {role: [] for role in ROLES}
+    cards: dict[str, list[ImageCard]] = {role: [] for role in IMAGE_ROLES}
     for card in _list_cards(view):
         cards[card.role if card.role in cards else "neither"].append(card)
     try:
         digest = view.case.row["screenshot"]
-        size = upright_size(view.images.open(digest)) if digest else None
+        size = read_upright_size(view.images.open(digest)) if digest else None
     except ImageError:
         size = None
     depths: list[int] = []
@@ -572,9 +550,9 @@ def render_review_page(view: ReviewPage, address: ImageAddress, request_number: 
         thread=list(zip(view.case.context, depths, strict=True)),
         told=PAST_TENSES,
         changed_parts=CHANGED_PARTS,
-        roles=ROLES,
+        roles=IMAGE_ROLES,
         qualities=QUALITIES,
-        longest_prompt=LONGEST_PROMPT,
+        longest_prompt=MAX_PROMPT,
         hints=KEY_HINTS,
     )
     return printable(page)  # what was typed and refused may hold what no page can

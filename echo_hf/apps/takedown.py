@@ -17,23 +17,23 @@ import pyarrow.parquet as pq
 from echo_hf._infra.atomic import complete, replaced_file
 from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.collect.collect import Collect
-from echo_hf.collect.crawl_ledger import LEDGER as COLLECTED
-from echo_hf.collect.crawl_ledger import forget_answers
-from echo_hf.collect.fetch import LEDGER, FetchLedger, read_ledger
+from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as COLLECTED
+from echo_hf.collect.crawl_ledger import forget_posts
+from echo_hf.collect.fetch import FETCH_LEDGER_FILE, FetchLedger, read_ledger
 from echo_hf.collect.records import read_records
 from echo_hf.collect.takedown import (
-    ORIGINS,
-    TOMBSTONES,
+    ORIGINS_FILE,
+    TOMBSTONES_FILE,
     add_tombstones,
     drop_origins,
-    hashed,
-    note_origins,
+    hash_url,
     read_origins,
     read_tombstones,
+    record_origins,
 )
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.config.loading import Config, load_config
-from echo_hf.curate.decisions import FILE, drop_decisions, read_decisions
+from echo_hf.curate.decisions import DECISIONS_FILE, drop_decisions, read_decisions
 from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import RunError
 from echo_hf.hub.facts import CONFIGS, SCORE_CONFIGS
@@ -60,7 +60,7 @@ def remove_rows(root: Path, samples: Collection[str]) -> None:
     drop_samples(root, samples)
     drop_audited(root, samples)
     EventLog(root / EVENTS_FILE).forget(set(samples))
-    drop_decisions(root / FILE, samples)
+    drop_decisions(root / DECISIONS_FILE, samples)
     for path in _list_run_tables(root):
         table = pq.read_table(path)
         if SAMPLE in table.column_names:
@@ -76,8 +76,8 @@ def find_named_images(root: Path) -> set[str]:
         for name in CONFIGS[path.stem].table.images if path.stem in CONFIGS else ():
             digests.update(pq.read_table(path, columns=[name])[name].drop_null().to_pylist())
     # All of them: what is taken back on the page makes an earlier one stand again.
-    decisions = read_decisions(root / FILE).every
-    return digests.union(*(decision.changed.images for decision in decisions if decision.changed))
+    decisions = read_decisions(root / DECISIONS_FILE).log
+    return digests.union(*(decision.edits.images for decision in decisions if decision.edits))
 
 
 def _list_run_tables(root: Path) -> list[Path]:
@@ -85,7 +85,7 @@ def _list_run_tables(root: Path) -> list[Path]:
     return [path for path in paths if path.exists()]
 
 
-SAMPLE_IMAGE_COLUMNS = ("input_images", "output_images")
+IMAGE_COLUMNS = ("input_images", "output_images")
 # What is quickly made anew, and may hold a post that has left all else: errors repeat what was
 # asked.
 TRACE_FILES = ("cache", f"{LOG}*", ".*.partial")
@@ -94,7 +94,7 @@ DERIVED_FILES = (
     *("release", "previous", "stages", "report", "release.built", "responses.parquet"),
     *("results.json", ANALYSIS_FILE, AGREEMENT_FILE, "keywords.json", "keywords.svg"),
 )
-MutableRow = dict[str, Any]
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -125,43 +125,34 @@ def forget(
     with folder.locked(), locked_all(root, systems):
         # The posts of the input files, with what is to be forgotten, and what was before.
         records = read_records(config.posts, collected)
-        posts: list[MutableRow] = run_stage(Collect(folder.images), records).dataset.to_list()
-        add_tombstones(root / TOMBSTONES, map(hashed, forgotten))
+        posts: list[Row] = run_stage(Collect(folder.images), records).dataset.to_list()
+        add_tombstones(root / TOMBSTONES_FILE, map(hash_url, forgotten))
         # What a killed build, or one by an older version, has not noted.
         tables = _list_tables(root / "stages", folder.release, folder.previous)
-        note_origins(root / ORIGINS, _read_columns(tables, ["id", "post_urls"]))
-        held_content = _find_content(folder, posts, frozenset(forgotten))
+        record_origins(root / ORIGINS_FILE, _read_columns(tables, ["id", "post_urls"]))
+        content = _find_content(folder, posts, frozenset(forgotten))
         with closing(folder.store()) as store:
             answers = store.forget(forgotten)
-        pages, unused_files = forget_answers(collected, forgotten), list[Path]()
-        is_here = bool(held_content.posts or answers)
+        pages, unused = forget_posts(collected, forgotten), list[Path]()
+        is_here = bool(content.posts or answers)
         if is_here:
-            remove_rows(root, held_content.samples)
+            remove_rows(root, content.samples)
             # Crops and local files are made anew.
-            images_to_keep = held_content.images_in_use | find_named_images(root)
-            unused_files = [
-                file for file in folder.images.root.glob("*/*") if file.name not in images_to_keep
-            ]
-            for file in unused_files:
+            in_use = content.images | find_named_images(root)
+            unused = [file for file in folder.images.root.glob("*/*") if file.name not in in_use]
+            for file in unused:
                 file.unlink()
-            if (root / LEDGER).exists():
-                with FetchLedger(root / LEDGER) as ledger:
-                    ledger.forget(web_url(address) or address for address in held_content.addresses)
+            if (root / FETCH_LEDGER_FILE).exists():
+                with FetchLedger(root / FETCH_LEDGER_FILE) as ledger:
+                    ledger.forget(web_url(address) or address for address in content.addresses)
         # Where nothing was made of them, what was made of others stays.
         _delete(root, (*TRACE_FILES, *DERIVED_FILES) if is_here else TRACE_FILES)
-        drop_origins(root / ORIGINS, held_content.samples)
-        left_in = tuple(_find_left_lines(config, folder, forgotten)) if is_here else ()
-    unknown = tuple(url for url in forgotten if url not in held_content.posts)
-    samples = tuple(sorted(held_content.samples))
+        drop_origins(root / ORIGINS_FILE, content.samples)
+        lines = tuple(_find_left_lines(config, folder, forgotten)) if is_here else ()
+    unknown = tuple(url for url in forgotten if url not in content.posts)
+    samples = tuple(sorted(content.samples))
     return Removal(
-        forgotten,
-        len(held_content.posts),
-        unknown,
-        samples,
-        len(unused_files),
-        answers,
-        left_in,
-        pages,
+        forgotten, len(content.posts), unknown, samples, len(unused), answers, lines, pages
     )
 
 
@@ -178,25 +169,23 @@ def _delete(root: Path, names: Iterable[str]) -> None:
 class _HeldContent:
     posts: set[str] = field(default_factory=set)
     samples: set[str] = field(default_factory=set)
-    images_in_use: set[str] = field(default_factory=set)
+    images: set[str] = field(default_factory=set)
     addresses: set[str] = field(default_factory=set)
 
 
 def _find_content(
-    folder: RunFolder, posts: Sequence[MutableRow], forgotten: frozenset[str]
+    folder: RunFolder, posts: Sequence[Row], forgotten: frozenset[str]
 ) -> _HeldContent:
     """What a run holds of posts, and the images that others show."""
-    content, shared_addresses = _HeldContent(), set[str]()
-    by_hash = {hashed(url): url for url in forgotten}
+    content, shared = _HeldContent(), set[str]()
+    by_hash = {hash_url(url): url for url in forgotten}
     tombstones, origins = (
-        read_tombstones(folder.root / TOMBSTONES),
-        read_origins(folder.root / ORIGINS),
+        read_tombstones(folder.root / TOMBSTONES_FILE),
+        read_origins(folder.root / ORIGINS_FILE),
     )
-    forgotten_origins = origins.filter(
-        pc.is_in(origins["post"], pa.array(list(by_hash), pa.string()))
-    )
-    content.posts = {by_hash[post_hash] for post_hash in forgotten_origins["post"].to_pylist()}
-    content.samples = set(forgotten_origins["sample_id"].to_pylist())
+    matches = origins.filter(pc.is_in(origins["post"], pa.array(list(by_hash), pa.string())))
+    content.posts = {by_hash[post_hash] for post_hash in matches["post"].to_pylist()}
+    content.samples = set(matches["sample_id"].to_pylist())
     stages = _list_tables(folder.root / "stages")
     in_stages = _read_rows(stages, ["url", "pictures"])
     in_threads = (post for row in _read_rows(stages, ["posts"]) for post in row["posts"] or ())
@@ -205,14 +194,12 @@ def _find_content(
         content.posts |= {post["url"]} & forgotten
         images = post["pictures"] or []
         addresses = {image["url"] for image in images if image["url"]}
-        (content.addresses if is_forgotten else shared_addresses).update(addresses)
-        content.images_in_use |= set() if is_forgotten else {image["sha256"] for image in images}
-    for sample in _read_rows(stages, ["id", *SAMPLE_IMAGE_COLUMNS, "screenshot"]):
+        (content.addresses if is_forgotten else shared).update(addresses)
+        content.images |= set() if is_forgotten else {image["sha256"] for image in images}
+    for sample in _read_rows(stages, ["id", *IMAGE_COLUMNS, "screenshot"]):
         if sample["id"] not in content.samples:
-            content.images_in_use |= {
-                digest for name in SAMPLE_IMAGE_COLUMNS for digest in sample[name] or ()
-            }
-            content.images_in_use |= {sample["screenshot"]} - {None}
+            content.images |= {digest for name in IMAGE_COLUMNS for digest in sample[name] or ()}
+            content.images |= {sample["screenshot"]} - {None}
     # The posts that a release names may have left all other files since.
     for file in _list_tables(folder.release, folder.previous):
         names = pq.read_schema(file).names
@@ -220,12 +207,12 @@ def _find_content(
         for row in pq.read_table(file, columns=columns).to_pylist():
             named_urls = {*(row.get("sources") or ()), *filter(None, addresses_of(row))}
             content.posts |= named_urls & forgotten
-    content.addresses -= shared_addresses
+    content.addresses -= shared
     # The images that lie here for addresses which other posts name.
     entries = read_ledger(
-        folder.root / LEDGER, [web_url(address) or address for address in shared_addresses]
+        folder.root / FETCH_LEDGER_FILE, [web_url(address) or address for address in shared]
     )
-    content.images_in_use |= {entry.sha256 for entry in entries.values() if entry.sha256}
+    content.images |= {entry.sha256 for entry in entries.values() if entry.sha256}
     return content
 
 
@@ -239,7 +226,7 @@ def _read_columns(files: Iterable[Path], columns: list[str]) -> Iterator[pa.Tabl
             yield pq.read_table(file, columns=columns)
 
 
-def _read_rows(files: Iterable[Path], columns: list[str]) -> Iterator[MutableRow]:
+def _read_rows(files: Iterable[Path], columns: list[str]) -> Iterator[Row]:
     for table in _read_columns(files, columns):
         yield from table.to_pylist()
 

@@ -21,17 +21,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets import Dataset, concatenate_datasets
 
-from echo_hf.builder.replay import Replay, import_answers, replay_of
-from echo_hf.builder.steps import STAGES, stage_class, up_to
-from echo_hf.collect.collect import Collect, Merge
-from echo_hf.collect.crawl import open_questions
-from echo_hf.collect.crawl_ledger import LEDGER, answers_digest
-from echo_hf.collect.records import located, read_records
-from echo_hf.collect.takedown import HASH, ORIGINS, STAND_IN, Tombstones, hashed, note_origins
+from echo_hf.builder.replay import ReplayedRelease, import_answers, open_replay
+from echo_hf.builder.steps import STAGES, load_stage_class, stages_until
+from echo_hf.collect.collect import Collect, PostMerge
+from echo_hf.collect.crawl import count_open
+from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE, digest_pages
+from echo_hf.collect.records import open_source, read_records
+from echo_hf.collect.takedown import (
+    ORIGINS_FILE,
+    SHA256_HEX,
+    STAND_IN,
+    Tombstones,
+    hash_url,
+    record_origins,
+)
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Shard
-from echo_hf.curate.splits import ANALYSIS, BENCHMARKS, CONFIGS
+from echo_hf.curate.splits import ANALYSIS, BENCHMARKS, RELEASE_CONFIGS
 from echo_hf.engines.base import Engine, Engines, abstains, check_installed, check_sees_images
 from echo_hf.engines.memory import check_fit
 from echo_hf.engines.pooled import PooledEngine
@@ -58,12 +65,12 @@ from echo_hf.pipeline.stage import (
 )
 from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
 from echo_hf.reasons import FOR_ANALYSIS, STAGE_MEANINGS, Failed, LeftOut
-from echo_hf.samples.threads import tree_roots
+from echo_hf.samples.threads import find_roots
 from echo_hf.tables import OF_POST, SAMPLES, arrow_rows, unread
 
 logger = logging.getLogger(__name__)
-FETCHES = "download"
-MOST_REASONS = 3
+FETCH_STAGE = "download"
+MAX_REASONS = 3
 
 
 @dataclass
@@ -75,39 +82,41 @@ class BuildRun:
     engines: Engines
     offline: bool = False
     watch: ProgressListener = field(default_factory=NullProgress)
-    replay: Replay | None = None
+    replay: ReplayedRelease | None = None
     runner: Runner = LOCAL
     again: bool = False  # asks also where a stored answer cannot be used
     keep_going: bool = False  # where none can
 
     def results(self, until: str) -> Iterator[StageResult]:
         """Runs the stages in order, each saved before the next begins."""
-        asked: dict[str, EngineChoice] = {}
-        shown = list[tuple[str, Engine]]()
-        if (shard := self.config.shard) and until not in up_to(last_asking(self.config)):
+        asked_engines: dict[str, EngineChoice] = {}
+        image_engines = list[tuple[str, Engine]]()
+        if (shard := self.config.shard) and until not in stages_until(
+            last_model_stage(self.config)
+        ):
             raise RunError(
                 f"{self.config.name!r} is a part of {shard.of!r} and has no release: --shard "
                 f"{shard} goes on with it, `echo-hf merge` makes one of all parts"
             )
-        for name in up_to(until):  # before a post is read, an image fetched, a model asked
+        for name in stages_until(until):  # before a post is read, an image fetched, a model asked
             stage, engine = self.stage(name), self.engine(name)
-            is_here = not isinstance(engine, PooledEngine)
-            who, asks = self.config.stages.engine_of(name), not (self.offline or self.replay)
+            runs_here = not isinstance(engine, PooledEngine)
+            key, asks = self.config.stages.engine_of(name), not (self.offline or self.replay)
             # One that has run here may have all its answers.
-            if who and asks and is_here and self.folder.record(name) is None:
-                asked[who] = self.config.engines[who]
+            if key and asks and runs_here and self.folder.record(name) is None:
+                asked_engines[key] = self.config.engines[key]
                 if isinstance(stage, ModelStage) and stage.sends_images and engine:
-                    shown.append((name, engine))
-        check_fit(asked, estimates=False)
-        for choice in asked.values():
+                    image_engines.append((name, engine))
+        check_fit(asked_engines, estimates=False)
+        for choice in asked_engines.values():
             check_installed(choice.kind)
-        for name, engine in shown:
+        for name, engine in image_engines:
             check_sees_images(engine, f"stage {name!r}")
         result: StageResult | None = None
-        for name in up_to(until):
+        for name in stages_until(until):
             result = self._collect() if result is None else self._run(name, unread(result.dataset))
-            parts = ("dataset", "rejects", "quarantine")
-            result = replace(result, **{part: unread(getattr(result, part)) for part in parts})
+            names = ("dataset", "rejects", "quarantine")
+            result = replace(result, **{part: unread(getattr(result, part)) for part in names})
             logger.info("%s", result.stats, extra=TOLD)
             self.watch.finished(result)
             yield result
@@ -120,60 +129,60 @@ class BuildRun:
         allow_empty: bool = False,
     ) -> Release:
         """Writes the release from the results of all stages, unless it is there already."""
-        split = with_posts(results[-1].dataset, results[0].dataset)
-        samples = parts(split)
+        split_samples = add_post_columns(results[-1].dataset, results[0].dataset)
+        samples = split_release(split_samples)
         if not any(len(samples[name]) for name in BENCHMARKS):
             other = len(samples[ANALYSIS])
-            found = f" of the benchmark, {other:,} are for analysis alone" if other else ""
-            said = f"no post became a sample{found}"
-            why = commonest_reasons(results)
+            others = f" of the benchmark, {other:,} are for analysis alone" if other else ""
+            problem = f"no post became a sample{others}"
+            reasons = summarize_reasons(results)
             if not allow_empty:
-                mend = "Fix the posts, their `source` or the engine"
+                advice = "Fix the posts, their `source` or the engine"
                 if any(Failed.NEEDS_MODEL in result.stats.quarantined for result in results):
-                    mend = "Name a model under `engines`: `echo-hf engines` lists what there is"
-                    mend += ", or keep samples by `echo-hf review`" if other else ""
+                    advice = "Name a model under `engines`: `echo-hf engines` lists what there is"
+                    advice += ", or keep samples by `echo-hf review`" if other else ""
                 raise ReleaseError(
-                    f"{said}, so no release is written, and one that is there stays: {why}. "
-                    f"{mend}{_first_error(results)}; --allow-empty writes one all the same"
+                    f"{problem}, so no release is written, and one that is there stays: {reasons}. "
+                    f"{advice}{_first_error(results)}; --allow-empty writes one all the same"
                 )
-            self.watch.noticed(f"{said}: {why}")
+            self.watch.noticed(f"{problem}: {reasons}")
         left_out: dict[str, Mapping[str, int]] = {}
         if with_responses:
             left_out = self._write_responses(results)
         else:  # what an earlier build wrote may be about posts that have left since
             self.folder.responses.unlink(missing_ok=True)
-        beside = run_tables(self.folder.root, samples)
-        facts = self._facts(results, samples, {**beside.left_out, **left_out})
+        tables = run_tables(self.folder.root, samples)
+        facts = self._facts(results, samples, {**tables.left_out, **left_out})
         built_from = combined_fingerprint(
-            split._fingerprint,
-            *map(content_fingerprint, beside.configs.values()),
+            split_samples._fingerprint,
+            *map(content_fingerprint, tables.configs.values()),
             repr(facts),
             f"{toolkit_version()} {FORMAT}",
         )
-        mark = self.folder.root / "release.built"
-        unchanged = mark.exists() and mark.read_text() == built_from
+        built_mark = self.folder.root / "release.built"
+        unchanged = built_mark.exists() and built_mark.read_text() == built_from
         if not unchanged or not is_complete(self.folder.release):
-            mark.unlink(missing_ok=True)
+            built_mark.unlink(missing_ok=True)
             # Before any sample can be drawn, rated or reviewed outside of the stages.
             reviewed = arrow_rows(results[-2].dataset, ["id", "post_urls"])
-            note_origins(self.folder.root / ORIGINS, [reviewed])
-            configs = {**samples, **beside.configs}
+            record_origins(self.folder.root / ORIGINS_FILE, [reviewed])
+            configs = {**samples, **tables.configs}
             if self._strips:
                 configs, count = cleaned_outputs(configs, self.folder.images)
                 if count:
-                    told = dict(facts.left_out.get("outputs", {}))
-                    told[LeftOut.OUTPUT_NOT_CLEANED.value] = count
-                    facts = replace(facts, left_out={**facts.left_out, "outputs": told})
+                    left_out_outputs = dict(facts.left_out.get("outputs", {}))
+                    left_out_outputs[LeftOut.OUTPUT_NOT_CLEANED.value] = count
+                    facts = replace(facts, left_out={**facts.left_out, "outputs": left_out_outputs})
             processes = self.runner.processes
             write_release(
                 self.folder.release, configs, self.folder.images, facts, processes=processes
             )
-            mark.write_text(built_from)
+            built_mark.write_text(built_from)
         return read_release(self.folder.release, self.folder.cache)
 
     def stage(self, name: str) -> Stage:
         """A stage as the config sets it up."""
-        stage = stage_class(name).from_config(self.config, self.folder.images)
+        stage = load_stage_class(name).from_config(self.config, self.folder.images)
         return stage.in_run(self.folder.root)
 
     def engine(self, name: str) -> Engine | None:
@@ -185,28 +194,31 @@ class BuildRun:
             return self.engines.use(engine_name)
         return self.replay.engine(name, self.config.engines[engine_name])
 
-    def described(self, name: str) -> dict[str, Any]:
+    def describe(self, name: str) -> dict[str, Any]:
         """What would decide a stage's result now, as plain JSON values; nothing is run."""
         if name != "collect":
-            return description(self.stage(name), self.engine(name))
-        described = {"read": self.stage("collect").describe(), "merge": Merge().describe()}
+            return describe_stage(self.stage(name), self.engine(name))
+        description = {"read": self.stage("collect").describe(), "merge": PostMerge().describe()}
         if shard := self.config.shard:
-            described["shard"] = shard.model_dump()
-        return {**described, "files": files_of(self.config, self.folder.root / LEDGER)}
+            description["shard"] = shard.model_dump()
+        return {
+            **description,
+            "files": describe_files(self.config, self.folder.root / CRAWL_LEDGER_FILE),
+        }
 
     @property
     def _strips(self) -> bool:
         return self.config.stages.privacy.image_metadata == "strip"
 
     def _collect(self) -> StageResult:
-        now, root = datetime.datetime.now(datetime.UTC), self.folder.root
-        for platform, count in open_questions(self.config, root, now):
+        started, root = datetime.datetime.now(datetime.UTC), self.folder.root
+        for platform, count in count_open(self.config, root, started):
             self.watch.noticed(
                 f"{platform}: {count:,} questions are open: `echo-hf collect` goes on"
             )
         self.folder.cache.mkdir(exist_ok=True)
         file = self.folder.cache / ".records.partial"
-        records = read_records(self.config.posts, root / LEDGER, file)
+        records = read_records(self.config.posts, root / CRAWL_LEDGER_FILE, file)
         # Posts as they came, forgotten ones among them: mapped, they need no name. Where that may
         # not be taken away, the next run does it.
         with suppress(OSError):
@@ -219,73 +231,75 @@ class BuildRun:
             )
         # Read anew each time: the images beside the posts may have changed.
         reader = Collect.from_config(self.config, self.folder.images)
-        elsewhere: pa.Array | None = None
+        other_urls: pa.Array | None = None
         if self.config.shard:
-            records, elsewhere = self._of_shard(self.config.shard, records, reader)
+            records, other_urls = self._select_shard_records(self.config.shard, records, reader)
         cache = self.folder.cache
-        read = run_stage(reader, records, cache_dir=cache, anew=True, runner=self.runner)
-        merged = run_stage(Merge(), read.dataset, cache_dir=cache, anew=True)
-        posts, rejects, several = merged.dataset, read.rejects, dict[str, int]()
-        if elsewhere is not None:
-            others = pc.is_in(arrow_rows(posts, ["url"])["url"], elsewhere)
+        collected = run_stage(reader, records, cache_dir=cache, anew=True, runner=self.runner)
+        merged = run_stage(PostMerge(), collected.dataset, cache_dir=cache, anew=True)
+        posts, rejects, shard_tally = merged.dataset, collected.rejects, dict[str, int]()
+        if other_urls is not None:
+            others = pc.is_in(arrow_rows(posts, ["url"])["url"], other_urls)
             posts = posts.select(np.flatnonzero(~others.to_numpy()))
-            several = {"in_other_shards": len(elsewhere)}
+            shard_tally = {"in_other_shards": len(other_urls)}
         posts._fingerprint = content_fingerprint(posts)
         images = arrow_rows(posts, ["pictures"])["pictures"].chunks
         stats = replace(
-            read.stats,
+            collected.stats,
             kept=len(posts),
-            rejected={**read.stats.rejected, **merged.stats.rejected},
-            seconds=read.stats.seconds + merged.stats.seconds,
+            rejected={**collected.stats.rejected, **merged.stats.rejected},
+            seconds=collected.stats.seconds + merged.stats.seconds,
             tally={
                 "posts": len(posts),
-                "merged": len(read.dataset) - len(merged.dataset) - len(merged.rejects),
-                **several,
+                "merged": len(collected.dataset) - len(merged.dataset) - len(merged.rejects),
+                **shard_tally,
                 "pictures": sum(len(chunk.flatten()) for chunk in images),
             },
         )
         if len(merged.rejects):
-            found = list(_records_of(merged.rejects, records, reader.forgotten))
-            replaced = Dataset.from_list(found, features=rejects.features)
-            rejects = concatenate_datasets([rejects, replaced])
-        result = replace(read, dataset=posts, rejects=rejects, stats=stats)
-        self._save(result, self.described("collect"), records._fingerprint)
+            rejected_records = list(_make_record_rows(merged.rejects, records, reader.forgotten))
+            superseded = Dataset.from_list(rejected_records, features=rejects.features)
+            rejects = concatenate_datasets([rejects, superseded])
+        result = replace(collected, dataset=posts, rejects=rejects, stats=stats)
+        self._save(result, self.describe("collect"), records._fingerprint)
         return result
 
-    def _of_shard(
+    def _select_shard_records(
         self, shard: Shard, records: Dataset, reader: Collect
     ) -> tuple[Dataset, pa.Array]:
         """The records that a shard needs, and the addresses of the posts that it leaves to others.
 
         No image is looked at before that. A record without a post is every shard's.
         """
-        every = self.folder.cache / "all"
-        shutil.rmtree(every, ignore_errors=True)  # what a killed run left
+        cache = self.folder.cache / "all"
+        shutil.rmtree(cache, ignore_errors=True)  # what a killed run left
         reader = replace(reader, images=None)
-        read = run_stage(reader, records, cache_dir=every).dataset
-        merged = run_stage(Merge(), read, cache_dir=every).dataset
+        collected = run_stage(reader, records, cache_dir=cache).dataset
+        merged = run_stage(PostMerge(), collected, cache_dir=cache).dataset
         posts = arrow_rows(merged, ["url", "parent_url", "timestamp"])
-        roots = tree_roots(posts).dictionary_encode()
+        roots = find_roots(posts).dictionary_encode()
         is_own = [
-            shard_of(root, shard.count) == shard.index for root in roots.dictionary.to_pylist()
+            select_shard(root, shard.count) == shard.index for root in roots.dictionary.to_pylist()
         ]
-        own = pa.array(is_own, pa.bool_()).take(roots.indices)
-        elsewhere = posts["url"].filter(pc.invert(own)).combine_chunks()
-        told = arrow_rows(read, ["place", "url"])
-        is_other = pc.is_in(told["url"], elsewhere)
-        ours, theirs = (told["place"].filter(one) for one in (pc.invert(is_other), is_other))
-        shutil.rmtree(every, ignore_errors=True)
+        is_own_post = pa.array(is_own, pa.bool_()).take(roots.indices)
+        other_urls = posts["url"].filter(pc.invert(is_own_post)).combine_chunks()
+        placed = arrow_rows(collected, ["place", "url"])
+        is_other = pc.is_in(placed["url"], other_urls)
+        ours, theirs = (
+            placed["place"].filter(selected) for selected in (pc.invert(is_other), is_other)
+        )
+        shutil.rmtree(cache, ignore_errors=True)
         places = arrow_rows(records, ["place"])["place"]
         needed = pc.or_(pc.is_in(places, ours), pc.invert(pc.is_in(places, theirs)))
         fingerprint = combined_fingerprint(records._fingerprint, str(shard))
         rows = np.flatnonzero(needed.to_numpy())
-        return records.select(rows, new_fingerprint=fingerprint), elsewhere
+        return records.select(rows, new_fingerprint=fingerprint), other_urls
 
     def _run(self, name: str, dataset: Dataset) -> StageResult:
         started, asks = time.perf_counter(), not (self.offline or self.replay)
         stage = self.stage(name).prepared(dataset, offline=self.offline, watch=self.watch)
         engine = self.engine(name)
-        described, recalled = description(stage, engine), None
+        stage_description, recalled = describe_stage(stage, engine), None
         with closing(self.folder.store()) if engine else nullcontext() as store:
             # An empty store counts as false.
             if isinstance(stage, ModelStage) and engine and store is not None and engine.stored:
@@ -293,7 +307,7 @@ class BuildRun:
                     recalled = import_answers(stage, dataset, engine, store, self.replay.recorded)
                 record = self.folder.record(name)
                 made_from = (record.describe, record.input) if record else None
-                if asks and (self.again or made_from != (described, dataset._fingerprint)):
+                if asks and (self.again or made_from != (stage_description, dataset._fingerprint)):
                     planned = plan(stage, dataset, engine, store, again=self.again)
                     self.watch.started(name, planned.calls, planned)
             result = run_stage(
@@ -312,22 +326,24 @@ class BuildRun:
             )
         result.stats.fill = recalled or result.stats.fill
         result.stats.seconds = time.perf_counter() - started
-        self._save(result, described, dataset._fingerprint)
+        self._save(result, stage_description, dataset._fingerprint)
         return result
 
     def _save(self, result: StageResult, describe: Mapping[str, Any], read: str) -> None:
         record = StageRecord(result.stats.stage, describe, read, result.dataset._fingerprint)
         self.folder.save(result, record)
-        if self.replay is not None and (remark := self.replay.remark(record)):
+        if self.replay is not None and (remark := self.replay.describe_difference(record)):
             self.watch.noticed(remark)
 
     def _write_responses(self, results: Sequence[StageResult]) -> dict[str, Mapping[str, int]]:
         with closing(self.folder.store()) as store:
             inputs = [result.dataset for result in results]
             stages = ((self.stage(name), self.engine(name)) for name in STAGES[1:])
-            asked = keyed_requests(stages, inputs, store)
+            requests = keyed_requests(stages, inputs, store)
             restricted = RESTRICTED - set(self.config.rights)
-            written = write_responses(self.folder, asked, store, inputs[0], restricted=restricted)
+            written = write_responses(
+                self.folder, requests, store, inputs[0], restricted=restricted
+            )
         counts: dict[str, int] = {}
         for reason, count in written.left_out.items():
             self.watch.noticed(f"responses: {count:,} left out, {reason}: {reason.meaning}")
@@ -349,99 +365,103 @@ class BuildRun:
                     "engine": record.describe.get("engine"),
                     "prompt": hashlib.sha256(prompt.encode()).hexdigest() if prompt else None,
                 }
-        counted = ("rows_in", "kept", "rejected", "quarantined", "noted", "tally")
+        names = ("rows_in", "kept", "rejected", "quarantined", "noted", "tally")
         languages = pc.unique(arrow_rows(posts, ["lang"])["lang"].drop_null()).to_pylist()
         return ReleaseFacts(
             name=self.config.name,
             target=self.config.target,
             protocol=self.config.protocol,
             funnel={
-                one.stats.stage: {name: getattr(one.stats, name) for name in counted}
-                for one in results
+                result.stats.stage: {name: getattr(result.stats, name) for name in names}
+                for result in results
             },
             provenance=provenance,
             languages=tuple(sorted(languages)),
-            rules_built=any(abstains(one["engine"]) for one in provenance.values()),
+            rules_built=any(abstains(origin["engine"]) for origin in provenance.values()),
             rights=self.config.rights,
             removed_categories=tuple(map(str, self.config.stages.safety.remove)),
             metadata_stripper=STRIPPER if self._strips else None,
             measured=measure(samples, posts),
             left_out=left_out,
-            failed={one.stats.stage: failed_calls(one) for one in results if len(one.quarantine)},
-            searches={one.source: one.search for one in self.config.posts if one.search},
+            failed={
+                result.stats.stage: failed_calls(result)
+                for result in results
+                if len(result.quarantine)
+            },
+            searches={entry.source: entry.search for entry in self.config.posts if entry.search},
             **self.config.release.model_dump(exclude_none=True),
         )
 
 
-def shard_of(root: str, count: int) -> int:
+def select_shard(root: str, count: int) -> int:
     """The shard of a reply tree: the same whatever else is there, and once it is forgotten."""
-    known = HASH.fullmatch(root.removeprefix(STAND_IN))
-    return int(known[0] if known else hashed(root), 16) % count
+    tombstone_hash = SHA256_HEX.fullmatch(root.removeprefix(STAND_IN))
+    return int(tombstone_hash[0] if tombstone_hash else hash_url(root), 16) % count
 
 
-def last_asking(config: Config) -> str:
+def last_model_stage(config: Config) -> str:
     """The last stage that asks a model, or fetches images."""
-    return [name for name in STAGES if name == FETCHES or config.stages.engine_of(name)][-1]
+    return [name for name in STAGES if name == FETCH_STAGE or config.stages.engine_of(name)][-1]
 
 
-def description(stage: Stage, engine: Engine | None) -> dict[str, Any]:
+def describe_stage(stage: Stage, engine: Engine | None) -> dict[str, Any]:
     """What decides a stage's result under an engine, as plain JSON values."""
-    described = stage.describe()
+    description = stage.describe()
     if engine is not None:
-        described["engine"] = dict(engine.signature())
-    plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
+        description["engine"] = dict(engine.signature())
+    plain: dict[str, Any] = json.loads(json.dumps(description, default=str))
     return plain
 
 
-def with_posts(samples: Dataset, posts: Dataset) -> Dataset:
+def add_post_columns(samples: Dataset, posts: Dataset) -> Dataset:
     """Samples with what is known of their primary posts beside the words."""
-    table, told = arrow_rows(samples), arrow_rows(posts, ["url", *OF_POST])
+    table, rows = arrow_rows(samples), arrow_rows(posts, ["url", *OF_POST])
     primary = [next(iter(urls or ()), None) for urls in table["post_urls"].to_pylist()]
-    at = pc.index_in(pa.array(primary, pa.string()), value_set=told["url"].combine_chunks())
+    at = pc.index_in(pa.array(primary, pa.string()), value_set=rows["url"].combine_chunks())
     for name in OF_POST:
-        table = table.set_column(table.column_names.index(name), name, told[name].take(at))
+        table = table.set_column(table.column_names.index(name), name, rows[name].take(at))
     content = hashlib.sha256(table_bytes(table.select(OF_POST))).hexdigest()
     return Dataset(table, fingerprint=combined_fingerprint(samples._fingerprint, content))
 
 
-def parts(samples: Dataset) -> dict[str, Dataset]:
+def split_release(samples: Dataset) -> dict[str, Dataset]:
     """The samples of each part of the release, without the column that says so."""
-    member = arrow_rows(samples, ["splits"])["splits"].to_pylist()
+    splits_of_sample = arrow_rows(samples, ["splits"])["splits"].to_pylist()
     columns = samples.select_columns(list(SAMPLES.columns))
     return {
-        name: columns.select([row for row, splits in enumerate(member) if name in splits])
-        for name in CONFIGS
+        name: columns.select([row for row, splits in enumerate(splits_of_sample) if name in splits])
+        for name in RELEASE_CONFIGS
     }
 
 
-def _records_of(
+def _make_record_rows(
     posts: Dataset, records: Dataset, forgotten: Tombstones
 ) -> Iterator[dict[str, Any]]:
-    at = {place: row for row, place in enumerate(records["place"])}
+    row_of_place = {place: row for row, place in enumerate(records["place"])}
     for post in posts:
-        record = records[at[post["place"]]]
-        if forgotten.are_named_in(json.loads(record["record"])):
+        record = records[row_of_place[post["place"]]]
+        if forgotten.occur_in(json.loads(record["record"])):
             record["record"] = None  # it would keep the forgotten post
         yield {**record, **{name: post[name] for name in SAID}}
 
 
-def commonest_reasons(results: Sequence[StageResult]) -> str:
+def summarize_reasons(results: Sequence[StageResult]) -> str:
     """Why most rows did not go on into the benchmark, with counts, in a sentence."""
     counts: Counter[tuple[str, str]] = Counter()
     for result in results:
         stage = result.stats.stage
-        for said in (result.stats.rejected, result.stats.quarantined):
-            counts.update({(stage, reason): count for reason, count in said.items()})
+        for reason_counts in (result.stats.rejected, result.stats.quarantined):
+            counts.update({(stage, reason): count for reason, count in reason_counts.items()})
         notices = arrow_rows(result.notices, ["_parent", "_reason"])
         of_rows = zip(*(notices[name].to_pylist() for name in notices.column_names), strict=True)
         # Several remarks about one row are one row.
         rows = {(reason, tuple(parents)) for parents, reason in of_rows if reason in FOR_ANALYSIS}
         counts.update((stage, reason) for reason, _ in rows)
-    told = [
+    sentences = [
         f"{count:,} {reason} in {stage} ({STAGE_MEANINGS.get(reason, reason)})"
-        for (stage, reason), count in counts.most_common(MOST_REASONS)
+        for (stage, reason), count in counts.most_common(MAX_REASONS)
     ]
-    return "; ".join(told) or "no row was left out"
+    return "; ".join(sentences) or "no row was left out"
 
 
 def _first_error(results: Sequence[StageResult]) -> str:
@@ -449,36 +469,36 @@ def _first_error(results: Sequence[StageResult]) -> str:
         rows = arrow_rows(result.quarantine, ["_reason", "_detail"])
         failed = rows.filter(pc.equal(rows["_reason"], Failed.ENGINE_ERROR.value))["_detail"]
         if len(failed):
-            where = f"in {result.stats.stage!r} the engine failed on {len(failed):,} rows"
-            return f" ({where}, first with {failed[0].as_py()!r})"
+            failure_text = f"in {result.stats.stage!r} the engine failed on {len(failed):,} rows"
+            return f" ({failure_text}, first with {failed[0].as_py()!r})"
     return ""
 
 
-def files_of(config: Config, collected: Path) -> list[dict[str, Any]]:
+def describe_files(config: Config, collected: Path) -> list[dict[str, Any]]:
     """Where the posts of a config come from, with the sha256 of what is there."""
     files: list[dict[str, Any]] = []
     for entry in config.posts:
         if entry.search is not None:
-            digest = answers_digest(collected, entry.source)
+            digest = digest_pages(collected, entry.source)
             files.append({"source": entry.source, "sha256": digest})
             continue
-        _, path = located(entry)
+        _, path = open_source(entry)
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        named = {"source": entry.source, "name": path.name, "keywords": list(entry.keywords)}
-        files.append({**named, "sha256": digest})
+        file_fields = {"source": entry.source, "name": path.name, "keywords": list(entry.keywords)}
+        files.append({**file_fields, "sha256": digest})
     return files
 
 
-def stage_table(
-    folder: RunFolder, stage: str, columns: list[str], kind: str, first: str
+def read_stage(
+    folder: RunFolder, stage: str, columns: list[str], kind: str, command: str
 ) -> pa.Table:
     """The posts that a stage of an earlier run kept; `first` is the command that keeps some."""
     try:
         return pq.read_table(folder.stage(stage) / "kept.parquet", columns=columns)
     except (OSError, pa.ArrowException) as error:
         raise RunError(
-            f"no {kind} posts in {str(folder.root)!r}: run `echo-hf {first}` on this config first"
+            f"no {kind} posts in {str(folder.root)!r}: run `echo-hf {command}` on this config first"
         ) from error
 
 
@@ -518,9 +538,9 @@ def build(
         EchoError: The config, a source, an engine or the recorded answers are not usable, or no
             post became a sample of the benchmark; the message says how to go on.
     """
-    how: dict[str, Any] = {"offline": offline, "responses": responses, "runner": runner}
-    how |= {"again": again, "keep_going": keep_going, "watch": watch}
-    with opened(config, runs, **how) as run:
+    options: dict[str, Any] = {"offline": offline, "responses": responses, "runner": runner}
+    options |= {"again": again, "keep_going": keep_going, "watch": watch}
+    with open_run(config, runs, **options) as run:
         results = list(run.results(STAGES[-1]))
         return run.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
@@ -533,21 +553,21 @@ def run_until(
     Raises:
         SourceError: No record is a post.
     """
-    up_to(until)
-    with opened(config, runs, **options) as run:
+    stages_until(until)
+    with open_run(config, runs, **options) as run:
         results = list(run.results(until))
         collected = results[0]
         if not len(collected.dataset):
-            why = commonest_reasons(results[:1])
+            reasons = summarize_reasons(results[:1])
             raise SourceError(
-                f"no post in {collected.stats.rows_in:,} records: {why}. "
+                f"no post in {collected.stats.rows_in:,} records: {reasons}. "
                 f"Fix the posts or their `source`; {str(run.folder.stage(STAGES[0]))!r} holds all"
             )
         return results
 
 
 @contextmanager
-def opened(
+def open_run(
     config: Config | Path | str,
     runs: Path | str | None = None,
     *,
@@ -564,12 +584,12 @@ def opened(
     folder = run_folder(config, runs)
     watch = watch or NullProgress()
     with (
-        replay_of(responses) as replay,
+        open_replay(responses) as replay,
         folder.locked() if writes else nullcontext(),
         runner_of(config.runner, folder.root, watch) if writes else LOCAL as place,
         Engines(config.engines, place.engine) as engines,
     ):
         if writes:
             folder.save_config(config)
-        given = (config, folder, engines, offline, watch, replay, place)
-        yield BuildRun(*given, again=again, keep_going=keep_going)
+        run_arguments = (config, folder, engines, offline, watch, replay, place)
+        yield BuildRun(*run_arguments, again=again, keep_going=keep_going)

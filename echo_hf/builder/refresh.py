@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow.compute as pc
 
 from echo_hf._infra.sqlite import Database
-from echo_hf.builder.build import stage_table
+from echo_hf.builder.build import read_stage
 from echo_hf.collect.crawl import LongWaitError, Patience
 from echo_hf.collect.platforms.base import make_platform
-from echo_hf.collect.takedown import STAND_IN, hashed
+from echo_hf.collect.takedown import STAND_IN, hash_url
 from echo_hf.collect.urls import is_x_name, platform_of
 from echo_hf.config.collection import PLATFORMS
 from echo_hf.config.loading import Config, load_config
@@ -27,12 +27,12 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import Missing, RefreshEnd
 
-RECORD = "refreshed.sqlite"
-KEEP = "insert or replace into checks values (?, ?, ?, ?)"
-FIND = "select at, gone from checks where post = ?"
+REFRESH_LEDGER_FILE = "refreshed.sqlite"
+UPSERT_CHECK = "insert or replace into checks values (?, ?, ?, ?)"
+SELECT_CHECK = "select at, gone from checks where post = ?"
 
 
-class RefreshRecord(Database):
+class RefreshLedger(Database):
     name = "record of refreshed posts"
     remedy = "ask about all posts again"
     damage = (sqlite3.DatabaseError, ValueError)  # the second: a reason that there is not
@@ -40,41 +40,41 @@ class RefreshRecord(Database):
     post text primary key, platform text not null, at text not null, gone text
 ) without rowid"""
 
-    def due(self, urls: Iterable[str], since: datetime.datetime) -> list[str]:
-        limit = _written(since)
-        return [url for url in urls if (found := self._found(url)) is None or found[0] < limit]
+    def select_due(self, urls: Iterable[str], since: datetime.datetime) -> list[str]:
+        limit = _format_time(since)
+        return [url for url in urls if (check := self._find_check(url)) is None or check[0] < limit]
 
-    def keep(
+    def record_answers(
         self,
         platform: str,
-        asked: Sequence[str],
+        asked_urls: Sequence[str],
         gone: Mapping[str, Missing],
         at: datetime.datetime,
     ) -> None:
-        rows = [(hashed(url), platform, _written(at), gone.get(url)) for url in asked]
+        rows = [(hash_url(url), platform, _format_time(at), gone.get(url)) for url in asked_urls]
         with self.transaction() as connection:
-            connection.executemany(KEEP, rows)
+            connection.executemany(UPSERT_CHECK, rows)
 
-    def gone(self, urls: Iterable[str]) -> dict[str, Missing]:
+    def read_gone(self, urls: Iterable[str]) -> dict[str, Missing]:
         """Why posts are gone, by the last answer about each; others are left out."""
-        said = ((url, self._found(url)) for url in urls)
+        checks = ((url, self._find_check(url)) for url in urls)
         with self.opened():
-            return {url: Missing(found[1]) for url, found in said if found and found[1]}
+            return {url: Missing(check[1]) for url, check in checks if check and check[1]}
 
-    def _found(self, url: str) -> tuple[Any, ...] | None:
-        return next(iter(self.execute(FIND, hashed(url))), None)
+    def _find_check(self, url: str) -> tuple[Any, ...] | None:
+        return next(iter(self.execute(SELECT_CHECK, hash_url(url))), None)
 
 
-def _written(moment: datetime.datetime) -> str:
+def _format_time(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.UTC).isoformat(timespec="microseconds")
 
 
 ONE_DAY = datetime.timedelta(hours=24)
-FEWEST = 20  # posts of which a majority says something
+MIN_POSTS = 20  # posts of which a majority says something
 
 
 @dataclass
-class Refreshed:
+class PlatformRefresh:
     platform: str
     posts: int
     asked: int = 0
@@ -92,18 +92,18 @@ class Refreshed:
     @property
     def is_doubtful(self) -> bool:
         """Whether so many are gone that the key or the platform may be at fault."""
-        known = self.asked + self.fresh
-        return known >= FEWEST and 2 * len(self.gone) > known
+        answered = self.asked + self.fresh
+        return answered >= MIN_POSTS and 2 * len(self.gone) > answered
 
 
 @dataclass(frozen=True)
-class Refresh:
-    platforms: tuple[Refreshed, ...]
+class RefreshResult:
+    platforms: tuple[PlatformRefresh, ...]
     unasked: Mapping[str, int]
 
     @property
     def gone(self) -> list[str]:
-        return [url for one in self.platforms for url in one.gone]
+        return [url for platform in self.platforms for url in platform.gone]
 
 
 def refresh(
@@ -116,22 +116,22 @@ def refresh(
     budget_usd: float = 0.0,
     patience: Patience | None = None,
     make: Callable[[str], Any] = make_platform,
-) -> Refresh:
+) -> RefreshResult:
     """Asks platforms which posts of a run are gone; ended at any moment, it goes on from there."""
     config = load_config(config)
     folder = run_folder(config, runs)
     for name in only:
         PLATFORMS.check(name)
-    groups = _by_platform(folder)
+    groups = _group_by_platform(folder)
     can_be_asked = only or PLATFORMS.names()
-    asked = {name: urls for name, urls in groups.items() if name in can_be_asked}
-    rest = {name: len(urls) for name, urls in sorted(groups.items()) if name not in asked}
+    asked_groups = {name: urls for name, urls in groups.items() if name in can_be_asked}
+    unasked = {name: len(urls) for name, urls in sorted(groups.items()) if name not in asked_groups}
     since = datetime.datetime.now(datetime.UTC) - older_than
-    done = []
-    with folder.locked(), RefreshRecord(folder.root / RECORD) as record:
-        for name, urls in sorted(asked.items()):
-            platform, result = make(name), Refreshed(name, len(urls))
-            due = record.due(urls, since)
+    results = []
+    with folder.locked(), RefreshLedger(folder.root / REFRESH_LEDGER_FILE) as ledger:
+        for name, urls in sorted(asked_groups.items()):
+            platform, result = make(name), PlatformRefresh(name, len(urls))
+            due = ledger.select_due(urls, since)
             result.fresh, result.left = len(urls) - len(due), len(due)
             if not hasattr(platform, "gone"):
                 result.end = RefreshEnd.CANNOT_SAY
@@ -140,36 +140,36 @@ def refresh(
                 paid = due if not price else due[: int(min(budget_usd / price + 1e-9, len(due)))]
                 result.end = RefreshEnd.ALL_ASKED if len(paid) == len(due) else RefreshEnd.NOT_PAID
                 if paid:
-                    _ask(platform, paid, result, record, watch, patience or Patience())
+                    _ask(platform, paid, result, ledger, watch, patience or Patience())
                 result.cost_usd = None if price is None else price * result.asked
-            result.gone = record.gone(urls)
+            result.gone = ledger.read_gone(urls)
             budget_usd -= result.cost_usd or 0.0
-            done.append(result)
-    return Refresh(tuple(done), rest)
+            results.append(result)
+    return RefreshResult(tuple(results), unasked)
 
 
 def _ask(
     platform: Any,
     due: Sequence[str],
-    result: Refreshed,
-    record: RefreshRecord,
+    result: PlatformRefresh,
+    ledger: RefreshLedger,
     watch: ProgressListener,
     patience: Patience,
 ) -> None:
-    name, most, gone = result.platform, platform.most_refreshed, 0
-    waits = partial(watch.waits, name)
+    name, size, gone = result.platform, platform.most_refreshed, 0
+    on_wait = partial(watch.waits, name)
     can_tell = getattr(platform, "can_tell", lambda _: True)
     try:
-        with patience.connected(platform, waits):
-            for batch in (due[at : at + most] for at in range(0, len(due), most)):
-                answer = patience.until_done(partial(platform.gone, batch), waits)
-                said = {url: why for url, why in answer.items() if url in batch}
-                known = list(filter(can_tell, batch))
-                record.keep(name, known, said, datetime.datetime.now(datetime.UTC))
-                result.asked += len(known)
-                result.unknown += len(batch) - len(known)
+        with patience.connect(platform, on_wait):
+            for batch in (due[start : start + size] for start in range(0, len(due), size)):
+                answer = patience.call_until_done(partial(platform.gone, batch), on_wait)
+                missing = {url: reason for url, reason in answer.items() if url in batch}
+                answered = list(filter(can_tell, batch))
+                ledger.record_answers(name, answered, missing, datetime.datetime.now(datetime.UTC))
+                result.asked += len(answered)
+                result.unknown += len(batch) - len(answered)
                 result.left -= len(batch)
-                gone += len(said)
+                gone += len(missing)
                 watch.advanced(name, result.asked, f"{name}: {gone:,} posts are gone", len(due))
     except LongWaitError:
         result.end = RefreshEnd.LATER
@@ -179,14 +179,14 @@ def _ask(
         ) from error
 
 
-def _by_platform(folder: RunFolder) -> dict[str, list[str]]:
-    table = stage_table(folder, "collect", ["url", "platform", "missing"], "collected", "collect")
+def _group_by_platform(folder: RunFolder) -> dict[str, list[str]]:
+    table = read_stage(folder, "collect", ["url", "platform", "missing"], "collected", "collect")
     groups: dict[str, list[str]] = {}
     for row in table.filter(pc.is_null(table["missing"])).to_pylist():
-        url, said = row["url"], row["platform"]
+        url, stated = row["url"], row["platform"]
         if not url.startswith(STAND_IN):
-            known = platform_of(url)
-            if known == "web" and said:
-                known = "x" if is_x_name(said) else said
-            groups.setdefault(known, []).append(url)
+            platform = platform_of(url)
+            if platform == "web" and stated:
+                platform = "x" if is_x_name(stated) else stated
+            groups.setdefault(platform, []).append(url)
     return groups

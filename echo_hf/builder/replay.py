@@ -55,21 +55,23 @@ def import_answers(
     """Takes into a store what was recorded of a stage's requests, and asks nobody."""
     started, signature = time.perf_counter(), engine.signature()
     stage = stage.answered_by(StoredAnswers(store, signature))
-    stats, seen = FillStats(), set[bytes]()
+    stats, seen_keys = FillStats(), set[bytes]()
     for _ in range(stage.rounds):
-        earlier = frozenset(seen)
+        earlier = frozenset(seen_keys)
         for segment in request_segments(stage, dataset):
             requests, keys = unseen(segment, signature, earlier)
             store.add_sources(source_pairs(requests, keys))
-            new = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen}
-            seen.update(new)
-            known = store.records(list(new))
-            said = store.get(list(new))
-            answered = {key for key, one in said.items() if one.is_answer or known[key].readable}
-            wanted = [key for key in new if key not in answered]
-            for key, completion in recorded.get(wanted).items():
+            new = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen_keys}
+            seen_keys.update(new)
+            records = store.records(list(new))
+            stored = store.get(list(new))
+            answered = {
+                key for key, answer in stored.items() if answer.is_answer or records[key].readable
+            }
+            missing = [key for key in new if key not in answered]
+            for key, completion in recorded.get(missing).items():
                 # How a call failed is told once; that it did is no reason to leave its answer out.
-                if completion.is_answer or key not in known:
+                if completion.is_answer or key not in records:
                     readable = not isinstance(parse(new[key], completion, key), Failure)
                     # Who recorded an answer that cannot be read had asked for it twice.
                     tries = 1 if readable else MOST_TRIES
@@ -83,42 +85,44 @@ def import_answers(
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayedRelease:
     """The answers of a release, and what made each of its stages."""
 
     origins: Mapping[str, StageOrigin]
     recorded: Recorded
 
-    def engine(self, stage: str, own: EngineChoice) -> Engine:
+    def engine(self, stage: str, choice: EngineChoice) -> Engine:
         origin = self.origins.get(stage)
-        unrecorded = {"kind": own.kind if abstains({"kind": own.kind}) else "not recorded"}
-        known: Mapping[str, Any] = (origin and origin.engine) or unrecorded
-        if not abstains(known):
-            return ReplayEngine(known)
+        unrecorded = {"kind": choice.kind if abstains({"kind": choice.kind}) else "not recorded"}
+        signature: Mapping[str, Any] = (origin and origin.engine) or unrecorded
+        if not abstains(signature):
+            return ReplayEngine(signature)
         # Its answers no release holds: it gives them anew.
-        return make_engine(known["kind"], **(own.options if own.kind == known["kind"] else {}))
+        return make_engine(
+            signature["kind"], **(choice.options if choice.kind == signature["kind"] else {})
+        )
 
-    def remark(self, made: StageRecord) -> str | None:
+    def describe_difference(self, record: StageRecord) -> str | None:
         """What is to be said of a stage that is not as it was recorded."""
-        origin = self.origins.get(made.stage)
-        if origin is not None and origin.digest == made.digest:
+        origin = self.origins.get(record.stage)
+        if origin is not None and origin.digest == record.digest:
             return None
         return (
-            f"{made.stage}: recorded with other posts, instructions, options or answers, or by "
+            f"{record.stage}: recorded with other posts, instructions, options or answers, or by "
             "another version: rows may differ, and those without an answer are in quarantine"
         )
 
 
 @contextmanager
-def replay_of(place: Path | str | None) -> Iterator[Replay | None]:
+def open_replay(place: Path | str | None) -> Iterator[ReplayedRelease | None]:
     """The answers of a release's folder, or of a revision on the Hub."""
     if place is None:
         yield None
         return
     folder = Path(place)
     if not folder.is_dir():
-        repo_id, at, tag = str(place).rpartition("@")
-        if not (repo_id and at and tag):
+        repo_id, separator, tag = str(place).rpartition("@")
+        if not (repo_id and separator and tag):
             raise ReleaseError(
                 f"{str(place)!r} is neither a folder nor a revision on the Hub: expected the "
                 "folder of a release, or a name with a tag like "
@@ -129,4 +133,4 @@ def replay_of(place: Path | str | None) -> Iterator[Replay | None]:
 
         folder = downloaded(repo_id, tag, [CARD, MANIFEST, f"{CONFIG}/*"])
     with read_recorded(folder) as recorded:
-        yield Replay(read_release(folder).manifest.provenance, recorded)
+        yield ReplayedRelease(read_release(folder).manifest.provenance, recorded)

@@ -18,87 +18,87 @@ from pydantic import ValidationError
 
 from echo_hf._infra.atomic import complete
 from echo_hf._infra.text import MARK, counted
-from echo_hf.builder.build import BuildRun, opened
+from echo_hf.builder.build import BuildRun, open_run
 from echo_hf.config.checks import first_error
 from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import (
-    FILE,
+    DECISIONS_FILE,
     Changes,
-    Decided,
     Decision,
-    Decisions,
+    DecisionKind,
+    ReviewDecisions,
     append_decisions,
-    cleaned_in,
-    images_of,
+    cleaned_images,
     read_decisions,
+    sample_images,
 )
-from echo_hf.curate.edits import Edit, checked_changes, edited_sample, reviewed_rows
-from echo_hf.curate.privacy import CLEANED_SAMPLES, in_clean
+from echo_hf.curate.edits import SampleEdit, apply_changes, apply_decisions, check_edit
+from echo_hf.curate.privacy import CLEANED_SAMPLES, replace_with_cleaned
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Doubt, Notice, Reject, Status
-from echo_hf.samples.boxes import MENDED, Convention
-from echo_hf.samples.held_boxes import HeldBoxes
-from echo_hf.samples.spans import squeezed
+from echo_hf.samples.boxes import REPAIRED_NOTICES, Convention
+from echo_hf.samples.held_boxes import StoredBoxes
+from echo_hf.samples.spans import squeeze
 from echo_hf.tables import SAMPLES
 
-BEFORE = "privacy"  # the stage whose samples are reviewed
-IN_CONTEXT = "safety"  # the last one whose samples have their posts
-TOLD_BY = ("roles", "screenshots", "feedback", "safety", "privacy")
-DECISIONS = get_args(Decided)
+REVIEWED_STAGE = "privacy"  # the stage whose samples are reviewed
+CONTEXT_STAGE = "safety"  # the last one whose samples have their posts
+NOTICE_STAGES = ("roles", "screenshots", "feedback", "safety", "privacy")
+DECISIONS = get_args(DecisionKind)
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Case:
+class ReviewCase:
     row: Row
     context: Sequence[Row] = ()
     notices: Sequence[tuple[str, str | None]] = ()
     taken: frozenset[str] = field(default=frozenset(), repr=False)
 
 
-def samples_of(run: BuildRun) -> pa.Table:
+def read_built_samples(run: BuildRun) -> pa.Table:
     """The samples of the last build, before anything is drawn from them."""
-    file = complete(run.folder.stage(BEFORE)) / "kept.parquet"
+    file = complete(run.folder.stage(REVIEWED_STAGE)) / "kept.parquet"
     if not file.exists():
         raise RunError(
             f"{str(run.folder.root)!r} has no samples to review: run `echo-hf build` first"
         )
     names = pq.read_schema(file).names
-    table = pq.read_table(file, columns=[one for one in CLEANED_SAMPLES.columns if one in names])
+    table = pq.read_table(file, columns=[name for name in CLEANED_SAMPLES.columns if name in names])
     # One of an earlier version lacks columns.
     return pa.concat_tables([SAMPLES.empty(), table], promote_options="default")
 
 
-def read_cases(run: BuildRun) -> dict[str, Case]:
-    table = samples_of(run)
-    contexts = {row["id"]: row["context"] for row in _read(run, IN_CONTEXT, "id", "context")}
+def read_cases(run: BuildRun) -> dict[str, ReviewCase]:
+    table = read_built_samples(run)
+    contexts = {row["id"]: row["context"] for row in _read(run, CONTEXT_STAGE, "id", "context")}
     notices: dict[str, list[tuple[str, str | None]]] = {}
-    for stage in TOLD_BY:
+    for stage in NOTICE_STAGES:
         for row in _read(run, stage, "_parent", "_reason", "_detail", part="notices"):
             for name in row["_parent"]:
                 notices.setdefault(name, []).append((row["_reason"], row["_detail"]))
-    decisions = read_decisions(run.folder.root / FILE)
+    decisions = read_decisions(run.folder.root / DECISIONS_FILE)
     owners: dict[str, set[str]] = {}
-    for row in reviewed_rows(table, decisions).table.to_pylist():
+    for row in apply_decisions(table, decisions).table.to_pylist():
         # Of Trash every image of its posts is listed, whosoever it is.
         if row["quality"] != "Trash":
             for digest in (*(row["input_images"] or ()), *(row["output_images"] or ())):
                 owners.setdefault(digest, set()).add(row["id"])
     cases = {}
     for row in table.to_pylist():
-        context = in_clean(contexts.get(row["id"], []), cleaned_in(row))
-        around = {one["sha256"] for post in context for one in post["pictures"] or ()}
-        shown = around.union(images_of(row))
-        taken = frozenset(one for one in shown if owners.get(one, set()) - {row["id"]})
-        cases[row["id"]] = Case(row, context, notices.get(row["id"], ()), taken)
+        context = replace_with_cleaned(contexts.get(row["id"], []), cleaned_images(row))
+        context_digests = {image["sha256"] for post in context for image in post["pictures"] or ()}
+        digests = context_digests.union(sample_images(row))
+        images = frozenset(digest for digest in digests if owners.get(digest, set()) - {row["id"]})
+        cases[row["id"]] = ReviewCase(row, context, notices.get(row["id"], ()), images)
     return cases
 
 
-def made_decision(
+def build_decision(
     row: Row,
-    decided: str,
+    kind: str,
     *,
     note: str | None = None,
     reviewer: str | None = None,
@@ -106,19 +106,19 @@ def made_decision(
     event: int | None = None,
     at: datetime.datetime | None = None,
 ) -> Decision:
-    if decided not in DECISIONS:
-        raise ReviewError(unknown("decision", decided, DECISIONS))
-    when = at or datetime.datetime.now(datetime.UTC)
-    after = edited_sample(row, changes)[0] if changes else row
+    if kind not in DECISIONS:
+        raise ReviewError(unknown("decision", kind, DECISIONS))
+    decided_at = at or datetime.datetime.now(datetime.UTC)
+    edited_row = apply_changes(row, changes)[0] if changes else row
     values = {
         "id": row["id"],
         "sample_digest": row["sample_digest"],
-        "decision": decided,
+        "decision": kind,
         "reasons": tuple(row["review"] or ()),
-        "doubts": tuple(dict.fromkeys([*(row["doubts"] or ()), *(after["doubts"] or ())])),
-        "pictures": images_of(row),
+        "doubts": tuple(dict.fromkeys([*(row["doubts"] or ()), *(edited_row["doubts"] or ())])),
+        "pictures": sample_images(row),
         "note": note or None,
-        "at": when.isoformat(timespec="seconds"),
+        "at": decided_at.isoformat(timespec="seconds"),
         "reviewer": reviewer,
         "changes": changes,
         "event": event,
@@ -129,27 +129,31 @@ def made_decision(
         raise ReviewError(first_error(error, f"sample {row['id']!r}", Decision)) from None
 
 
-def boxes_edit(row: Row, convention: Convention) -> Edit:
+def build_boxes_edit(row: Row, convention: Convention) -> SampleEdit:
     """The edit that cuts a sample's screenshot by its held boxes, as `screenshots` would have."""
-    boxes_held = HeldBoxes.of(row)
-    if boxes_held is None:
+    stored_boxes = StoredBoxes.from_sample(row)
+    if stored_boxes is None:
         raise ReviewError(f"sample {row['id']!r} has no boxes that wait for a convention")
-    boxes = boxes_held.read_as(convention)
+    boxes = stored_boxes.read_as(convention)
     if not boxes.usable:
-        notice, told = next(one for one in boxes.findings if one[0] not in MENDED)
-        raise ReviewError(f"sample {row['id']!r}: {told}, read as {convention}: {notice.meaning}")
-    read = (boxes_held.prompt or "").strip()
-    is_new = not MARK.search(read) and squeezed(read) not in ("", squeezed(row["prompt"]))
+        notice, detail = next(
+            finding for finding in boxes.findings if finding[0] not in REPAIRED_NOTICES
+        )
+        raise ReviewError(f"sample {row['id']!r}: {detail}, read as {convention}: {notice.meaning}")
+    prompt = (stored_boxes.prompt or "").strip()
+    is_new = not MARK.search(prompt) and squeeze(prompt) not in ("", squeeze(row["prompt"]))
     # Inputs in a screenshot take the place of those that were posted beside it.
     roles = dict.fromkeys(row["input_images"] or (), "neither") if boxes.inputs else {}
     crops = [("input", box) for box in boxes.inputs] + [("output", box) for box in boxes.outputs]
-    return Edit(read if is_new else None, row["quality"], roles, crops)
+    return SampleEdit(prompt if is_new else None, row["quality"], roles, crops)
 
 
-def boxes_changes(case: Case, convention: Convention, images: ImageStore) -> Changes | None:
+def build_box_changes(
+    case: ReviewCase, convention: Convention, images: ImageStore
+) -> Changes | None:
     """What follows from reading the held boxes of a sample so; their crops are kept."""
-    edit = boxes_edit(case.row, convention)
-    return checked_changes(case.row, case.context, edit, images, case.taken)
+    edit = build_boxes_edit(case.row, convention)
+    return check_edit(case.row, case.context, edit, images, case.taken)
 
 
 def _read(run: BuildRun, stage: str, *columns: str, part: str = "kept") -> list[Row]:
@@ -157,14 +161,14 @@ def _read(run: BuildRun, stage: str, *columns: str, part: str = "kept") -> list[
     return pq.read_table(file, columns=list(columns)).to_pylist() if file.exists() else []
 
 
-def doubts_in(row: Row) -> tuple[str, ...]:
+def select_doubts(row: Row) -> tuple[str, ...]:
     """The doubts that keep a sample from being a candidate of the benchmark."""
     return tuple(row["doubts"] or ()) if row["quality"] == "Benchmark" else ()
 
 
-def turn_of(row: Row) -> tuple[bool, bool]:
+def review_order(row: Row) -> tuple[bool, bool]:
     """Boxes that wait for a convention come first: one decision is about many samples."""
-    doubts = doubts_in(row)
+    doubts = select_doubts(row)
     return Doubt.ASSUMED_BOXES not in doubts, not doubts
 
 
@@ -177,30 +181,32 @@ class OpenReview:
 
 
 @dataclass(frozen=True)
-class Reviews:
+class OpenReviews:
     open: tuple[OpenReview, ...]
     file: Path
     cut: tuple[int, ...]
 
 
-def open_reviews(config: Config | Path | str, *, runs: Path | str | None = None) -> Reviews:
-    with opened(config, runs, writes=False) as run:
+def open_reviews(config: Config | Path | str, *, runs: Path | str | None = None) -> OpenReviews:
+    with open_run(config, runs, writes=False) as run:
         root = run.folder.root
-        placed = Splits.from_config(run.config, run.folder.images).in_run(root)
-        table = samples_of(run)
-        samples = placed(table).to_pylist()
-        kept = (one for one in samples if one["_status"] == Status.KEPT)
-        waiting = [one for one in kept if one["review"] or doubts_in(one)]
-        unclean = {one["_parent"][0] for one in samples if one["_reason"] == Reject.NOT_CLEANED}
+        splits = Splits.from_config(run.config, run.folder.images).in_run(root)
+        table = read_built_samples(run)
+        samples = splits(table).to_pylist()
+        kept = (sample for sample in samples if sample["_status"] == Status.KEPT)
+        waiting = [sample for sample in kept if sample["review"] or select_doubts(sample)]
+        unclean = {
+            sample["_parent"][0] for sample in samples if sample["_reason"] == Reject.NOT_CLEANED
+        }
         rows = table.filter(pc.is_in(table["id"], pa.array(unclean, pa.string()))).to_pylist()
-        waiting += [{**row, "review": placed.decisions.open_reasons(row)} for row in rows]
+        waiting += [{**row, "review": splits.decisions.open_reasons(row)} for row in rows]
         path = run.folder.images.path
-        found = []
-        for one in sorted(waiting, key=turn_of):
-            images = tuple(map(path, images_of(one)))
-            why = (*doubts_in(one), *one["review"])
-            found.append(OpenReview(one["id"], why, one["prompt"], images))
-        return Reviews(tuple(found), root / FILE, placed.decisions.cut)
+        reviews = []
+        for row in sorted(waiting, key=review_order):
+            images = tuple(map(path, sample_images(row)))
+            reasons = (*select_doubts(row), *row["review"])
+            reviews.append(OpenReview(row["id"], reasons, row["prompt"], images))
+        return OpenReviews(tuple(reviews), root / DECISIONS_FILE, splits.decisions.cut)
 
 
 def decide(
@@ -210,86 +216,88 @@ def decide(
     remove: Iterable[str] = (),
     flag: Iterable[str] = (),
     withdraw: Iterable[str] = (),
-    edits: Mapping[str, Edit] | None = None,
+    edits: Mapping[str, SampleEdit] | None = None,
     boxes: str | None = None,
     note: str | None = None,
     reviewer: str | None = None,
     runs: Path | str | None = None,
 ) -> list[Decision]:
-    edits, given = dict(edits or {}), dict[str, str]()
-    asked = {"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw}
-    for what, names in asked.items():
+    edits, kind_of_sample = dict(edits or {}), dict[str, str]()
+    names_of_kind = {"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw}
+    for what, names in names_of_kind.items():
         for name in names:
-            if (first := given.setdefault(name, what)) != what:
+            if (first := kind_of_sample.setdefault(name, what)) != what:
                 raise ReviewError(f"sample {name!r} is given to {first} and to {what}: choose one")
-    given = {**dict.fromkeys(edits, "edit"), **given}
-    with opened(config, runs, writes=False) as run:
-        cases, file = read_cases(run), run.folder.root / FILE
-        before, made = read_decisions(file), []
-        if unknown_names := [name for name in given if name not in cases]:
+    kind_of_sample = {**dict.fromkeys(edits, "edit"), **kind_of_sample}
+    with open_run(config, runs, writes=False) as run:
+        cases, file = read_cases(run), run.folder.root / DECISIONS_FILE
+        decisions, new = read_decisions(file), []
+        if unknown_names := [name for name in kind_of_sample if name not in cases]:
             raise ReviewError(
                 f"no sample {unknown_names[0]!r} in the last build: `echo-hf review` lists what is "
                 "open"
             )
         if boxes is not None:
-            made += _boxes_decided(run, cases, before, boxes, note, reviewer)
-        for name, decided in given.items():
+            new += _decide_boxes(run, cases, decisions, boxes, note, reviewer)
+        for name, kind in kind_of_sample.items():
             case, changes = cases[name], None
-            if decided != "withdraw" and name in edits:
+            if kind != "withdraw" and name in edits:
                 images = run.folder.images
-                changes = checked_changes(case.row, case.context, edits[name], images, case.taken)
-            elif decided != "withdraw" and (earlier := before.changes(case.row)):
-                changes = earlier.changed
+                changes = check_edit(case.row, case.context, edits[name], images, case.taken)
+            elif kind != "withdraw" and (earlier := decisions.find_edit(case.row)):
+                changes = earlier.edits
             row = case.row
-            made.append(made_decision(row, decided, note=note, reviewer=reviewer, changes=changes))
-        append_decisions(file, made)
-    return made
+            new.append(build_decision(row, kind, note=note, reviewer=reviewer, changes=changes))
+        append_decisions(file, new)
+    return new
 
 
-def may_read_boxes(row: Row, last: Decision | None, reviewer: str | None) -> bool:
+def can_reread_boxes(row: Row, last: Decision | None, reviewer: str | None) -> bool:
     """Whether a sample is undecided, or changed by nobody but the same person."""
     if last is None or last.decision == "withdraw" or not last.is_about(row):
         return True
     return last.decision == "edit" and last.reviewer == reviewer
 
 
-def _boxes_decided(
+def _decide_boxes(
     run: BuildRun,
-    cases: Mapping[str, Case],
-    before: Decisions,
+    cases: Mapping[str, ReviewCase],
+    decisions: ReviewDecisions,
     boxes: str,
     note: str | None,
     reviewer: str | None,
 ) -> list[Decision]:
     """An edit of each sample whose held boxes can be read so, and that nobody else decided on."""
-    if boxes not in [str(one) for one in Convention]:
-        raise ReviewError(unknown("convention", boxes, [str(one) for one in Convention]))
-    waiting = [case for case in cases.values() if HeldBoxes.of(case.row)]
-    if not waiting:
+    if boxes not in [str(convention) for convention in Convention]:
+        raise ReviewError(
+            unknown("convention", boxes, [str(convention) for convention in Convention])
+        )
+    uncut_cases = [case for case in cases.values() if StoredBoxes.from_sample(case.row)]
+    if not uncut_cases:
         raise ReviewError("no boxes wait for a convention: there is nothing to read")
-    made = []
-    for case in waiting:
-        if not may_read_boxes(case.row, before.by_id.get(case.row["id"]), reviewer):
+    new = []
+    for case in uncut_cases:
+        if not can_reread_boxes(case.row, decisions.by_id.get(case.row["id"]), reviewer):
             continue
         with suppress(ReviewError):  # it stays open, and doubtful
-            changes = boxes_changes(case, Convention(boxes), run.folder.images)
-            made.append(
-                made_decision(case.row, "edit", note=note, reviewer=reviewer, changes=changes)
+            changes = build_box_changes(case, Convention(boxes), run.folder.images)
+            new.append(
+                build_decision(case.row, "edit", note=note, reviewer=reviewer, changes=changes)
             )
-    if not made:
+    if not new:
         raise ReviewError(
-            f"of {counted(len(waiting), 'sample')} with boxes that wait, none can be cut as "
+            f"of {counted(len(uncut_cases), 'sample')} with boxes that wait, none can be cut as "
             f"{boxes}: somebody decided on it, or its boxes cannot be right; `echo-hf review "
             "--app` shows them"
         )
-    return made
+    return new
 
 
 SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
 MANY_INPUTS = 5
 UNSPACED = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
 # What was noticed on the way and changes what the task is.
-DOUBTFUL = frozenset(
+TASK_NOTICES = frozenset(
     {
         Notice.TWO_ROLES,
         Notice.IMAGE_USED_TWICE,
@@ -305,7 +313,7 @@ DOUBTFUL = frozenset(
         Notice.EDIT_NOT_APPLIED,
     }
 )
-PERSONAL = {
+REASON_MEANINGS = {
     "may_show_minor": "a real person in an image may be under 18",
     "personal_data": "the prompt holds personal data, such as an address or an account's name",
     "image_metadata": "an image may say where it was taken, or by whom, and cannot be cleaned",
@@ -341,21 +349,26 @@ class Triage:
 def triage(
     row: Row, notices: Sequence[tuple[str, str | None]] = (), duplicate_of: str | None = None
 ) -> Triage:
-    lost = f"equal to sample {duplicate_of}" if duplicate_of else None
+    discard_reason = f"equal to sample {duplicate_of}" if duplicate_of else None
     if row["quality"] not in ("Benchmark", "Analysis"):
-        lost = "its quality is Trash: no clear task, off topic, or another model's"
+        discard_reason = "its quality is Trash: no clear task, off topic, or another model's"
     elif row["has_nsfw"]:
         categories = ", ".join((row["safety"] or {}).get("categories") or ())
-        lost = f"flagged by the safety model: {categories or 'no label'}"
-    open_reasons = [PERSONAL.get(one, one) for one in row["review"] or ()]
-    if lost:
-        return Triage(Fitness.DISCARD, (lost, *open_reasons))
-    known = {str(one): one for one in DOUBTFUL}
-    noticed = dict.fromkeys(reason for reason, _ in notices if reason in known)
-    doubts = doubts_in(row)
+        discard_reason = f"flagged by the safety model: {categories or 'no label'}"
+    open_reasons = [REASON_MEANINGS.get(reason, reason) for reason in row["review"] or ()]
+    if discard_reason:
+        return Triage(Fitness.DISCARD, (discard_reason, *open_reasons))
+    by_value = {str(notice): notice for notice in TASK_NOTICES}
+    noticed = dict.fromkeys(reason for reason, _ in notices if reason in by_value)
+    doubts = select_doubts(row)
     # What is to be done about a screenshot is told with it.
-    named = [Doubt(one).meaning for one in doubts if one != Doubt.SCREENSHOT_WHOLE]
-    look_at = (*named, *open_reasons, *_to_see(row), *(known[one].meaning for one in noticed))
+    texts = [Doubt(doubt).meaning for doubt in doubts if doubt != Doubt.SCREENSHOT_WHOLE]
+    look_at = (
+        *texts,
+        *open_reasons,
+        *_list_checks(row),
+        *(by_value[text].meaning for text in noticed),
+    )
     if row["quality"] != "Benchmark" and not open_reasons:
         return Triage(Fitness.DISCARD, ("for analysis only: not in the benchmark", *look_at))
     verdict = Fitness.MANUAL if look_at else Fitness.BENCHMARK
@@ -363,7 +376,7 @@ def triage(
     return Triage(verdict, look_at, bool(doubts), assumed)
 
 
-def _to_see(row: Row) -> list[str]:
+def _list_checks(row: Row) -> list[str]:
     prompt, safety = row["prompt"] or "", row["safety"]
     words, inputs = len(prompt.split()), len(row["input_images"] or ())
     hazards = ", ".join(safety.get("categories") or ()) if safety else ""
@@ -382,4 +395,4 @@ def _to_see(row: Row) -> list[str]:
         (words > LONG_PROMPT, f"a prompt of {words} words: is all of it the task?"),
         (inputs >= MANY_INPUTS, f"{inputs} inputs: is each of them given to the model?"),
     )
-    return [said for is_so, said in checks if is_so]
+    return [text for is_so, text in checks if is_so]

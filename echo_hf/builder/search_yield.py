@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf._infra.text import percent, plain
-from echo_hf.builder.build import stage_table
-from echo_hf.builder.gold.measures import wilson
+from echo_hf.builder.build import read_stage
+from echo_hf.builder.gold.measures import wilson_interval
 from echo_hf.config.collection import Search, phase_spans
 from echo_hf.config.loading import Config, load_config
 from echo_hf.pipeline.runs import run_folder
 
-DAILY = 14  # days, as in the paper; weeks follow
+DAILY_WINDOWS = 14  # days, as in the paper; weeks follow
 WEEK = 7
-MOST_EDGES = 5_000  # of a phase: a post of the year 9999 makes no hundred thousand windows
+MAX_EDGES = 5_000  # of a phase: a post of the year 9999 makes no hundred thousand windows
 
 
 class DayWindow(NamedTuple):
@@ -44,7 +44,7 @@ class DayWindow(NamedTuple):
         return str(self.start) if self.end == self.start + 1 else f"{self.start}-{self.end - 1}"
 
 
-def planned_edges(searches: Sequence[Search], released: datetime.date, last: int) -> list[int]:
+def plan_edges(searches: Sequence[Search], released: datetime.date, last: int) -> list[int]:
     """Where windows begin by the plan, or daily for two weeks without one; weekly after."""
     edges: set[int] = set()
     for search in searches:
@@ -52,16 +52,16 @@ def planned_edges(searches: Sequence[Search], released: datetime.date, last: int
         for phase, span in zip(search.phases, spans, strict=True):
             start = (span.start - released).days
             end = last + 1 if span.until is None else (span.until - released).days
-            edges.update(range(start, max(end, start + 1), phase.length.days)[:MOST_EDGES])
+            edges.update(range(start, max(end, start + 1), phase.length.days)[:MAX_EDGES])
             edges.add(max(end, start + 1))
-    days = sorted(edges) or list(range(DAILY + 1))
+    days = sorted(edges) or list(range(DAILY_WINDOWS + 1))
     if days[-1] <= last:
-        days += range(days[-1] + WEEK, last + WEEK + 1, WEEK)[:MOST_EDGES]
+        days += range(days[-1] + WEEK, last + WEEK + 1, WEEK)[:MAX_EDGES]
         days += [last + 1] if days[-1] <= last else []
     return days
 
 
-def windows_of(edges: Iterable[int]) -> list[DayWindow]:
+def make_windows(edges: Iterable[int]) -> list[DayWindow]:
     """The windows between edges, and before the first one those that are left."""
     days = list(edges)
     inner = [DayWindow(*pair) for pair in pairwise(days)]
@@ -72,7 +72,7 @@ SECONDS_A_DAY = 86_400
 
 
 @dataclass(frozen=True)
-class Yield:
+class SearchYield:
     found: int
     scored: int
     passed: int
@@ -86,19 +86,19 @@ class Yield:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        return wilson(self.passed, self.scored)
+        return wilson_interval(self.passed, self.scored)
 
 
 @dataclass(frozen=True)
 class KeywordYield:
     keyword: str | None
-    total: Yield
-    windows: tuple[Yield, ...]
+    total: SearchYield
+    windows: tuple[SearchYield, ...]
     half_by_day: int | None
 
 
 @dataclass(frozen=True)
-class Yields:
+class SearchYields:
     windows: tuple[DayWindow, ...]
     together: KeywordYield
     keywords: tuple[KeywordYield, ...]
@@ -106,117 +106,123 @@ class Yields:
     unknown: int
 
 
-def days_since(timestamps: pa.Array, released: datetime.date) -> pa.Array:
+def count_days(timestamps: pa.Array, released: datetime.date) -> pa.Array:
     """Whole days from the release, in UTC, to each moment; null where there is none."""
     start = datetime.datetime.combine(released, datetime.time(), datetime.UTC)
     seconds = pc.cast(pc.cast(timestamps, pa.timestamp("s", "UTC"), safe=False), pa.int64())
-    whole = pc.subtract(seconds, int(start.timestamp()))
-    days = np.floor_divide(pc.fill_null(whole, 0).to_numpy(), SECONDS_A_DAY)
+    seconds_since = pc.subtract(seconds, int(start.timestamp()))
+    days = np.floor_divide(pc.fill_null(seconds_since, 0).to_numpy(), SECONDS_A_DAY)
     return pc.if_else(timestamps.is_valid(), pa.array(days, pa.int64()), None)
 
 
-COUNTS = [one.name for one in fields(Yield)]
+YIELD_COUNTS = [field.name for field in fields(SearchYield)]
 
 
-def keyword_yields(
+def compute_yields(
     posts: pa.Table, released: datetime.date, edges: Sequence[int], keep: Sequence[int]
-) -> Yields:
-    windows = windows_of(edges)
-    days = days_since(posts["timestamp"].combine_chunks(), released).to_pandas()
+) -> SearchYields:
+    windows = make_windows(edges)
+    days = count_days(posts["timestamp"].combine_chunks(), released).to_pandas()
     # 0 holds what has no date, 1 what is from before the first edge.
     inside = np.searchsorted(edges, days.fillna(0), side="right") + 1
     score = pc.struct_field(posts["relevance"].combine_chunks(), "score").to_pandas()
     lists = posts["keywords"].to_pylist()
-    table = pd.DataFrame({"keyword": [sorted(set(some or ())) for some in lists], "day": days})
+    table = pd.DataFrame(
+        {"keyword": [sorted(set(keywords or ())) for keywords in lists], "day": days}
+    )
     table["window"] = np.where(days.notna(), inside, 0)
     table["found"], table["scored"], table["passed"] = True, score.notna(), score.isin(keep)
     words = table["keyword"].map(len)
     table["alone"] = words == 1
     table["alone_passed"] = table["alone"] & table["passed"]
 
-    def counted(keyword: str | None, rows: pd.DataFrame) -> KeywordYield:
-        sums = rows.groupby("window")[COUNTS].sum().reindex(range(len(windows)), fill_value=0)
+    def count_keyword(keyword: str | None, rows: pd.DataFrame) -> KeywordYield:
+        sums = rows.groupby("window")[YIELD_COUNTS].sum().reindex(range(len(windows)), fill_value=0)
         dated = rows.loc[rows["passed"], "day"].dropna()
         return KeywordYield(
             keyword,
-            total=Yield(*sums.sum().tolist()),
-            windows=tuple(Yield(*row) for row in sums.to_numpy().tolist()),
+            total=SearchYield(*sums.sum().tolist()),
+            windows=tuple(SearchYield(*row) for row in sums.to_numpy().tolist()),
             half_by_day=int(dated.quantile(interpolation="lower")) if len(dated) else None,
         )
 
     by_word = table.explode("keyword").dropna(subset="keyword").groupby("keyword")
-    every = [counted(str(word), rows) for word, rows in by_word]
-    every.sort(key=lambda one: (-one.total.passed, -one.total.found, one.keyword or ""))
+    terms = [count_keyword(str(word), rows) for word, rows in by_word]
+    terms.sort(key=lambda term: (-term.total.passed, -term.total.found, term.keyword or ""))
     unknown = lists.count(None)
-    return Yields(
+    return SearchYields(
         windows=tuple(windows),
-        together=counted(None, table[words > 0]),
-        keywords=tuple(every),
+        together=count_keyword(None, table[words > 0]),
+        keywords=tuple(terms),
         came_along=int((words == 0).sum()) - unknown,
         unknown=unknown,
     )
 
 
-MOST_TERMS = 12
+MAX_PLOTTED_TERMS = 12
 TEMPLATE = Path(__file__).with_name("keywords.svg.jinja")
 
 
-def yield_plot(yields: Yields) -> str:
-    dated = [at for at, one in enumerate(yields.windows) if one.start is not None]
-    used = [at for at in dated if yields.together.windows[at].found]
-    shown = dated[: used[-1] + 1 - dated[0]] if used else []
+def render_yield_plot(yields: SearchYields) -> str:
+    windows = [number for number, window in enumerate(yields.windows) if window.start is not None]
+    used_windows = [number for number in windows if yields.together.windows[number].found]
+    shown_windows = windows[: used_windows[-1] + 1 - windows[0]] if used_windows else []
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"plain": plain, "percent": percent}
     return environment.from_string(TEMPLATE.read_text("utf-8")).render(
-        rows=[yields.together, *yields.keywords[:MOST_TERMS]],
+        rows=[yields.together, *yields.keywords[:MAX_PLOTTED_TERMS]],
         terms=len(yields.keywords),
-        most_terms=MOST_TERMS,
-        windows=[yields.windows[at] for at in shown],
-        first=shown[0] if shown else 0,
+        most_terms=MAX_PLOTTED_TERMS,
+        windows=[yields.windows[number] for number in shown_windows],
+        first=shown_windows[0] if shown_windows else 0,
     )
 
 
-FIGURES = "keywords.json"
-PLOT = "keywords.svg"
-COLUMNS = ["timestamp", "keywords", "relevance"]
+FIGURES_FILE = "keywords.json"
+PLOT_FILE = "keywords.svg"
+READ_COLUMNS = ["timestamp", "keywords", "relevance"]
 
 
 @dataclass(frozen=True)
-class WrittenYields:
-    yields: Yields
+class SavedYields:
+    yields: SearchYields
     figures: Path
     plot: Path
 
 
-def write_yields(config: Config | Path | str, *, runs: Path | str | None = None) -> WrittenYields:
+def write_yields(config: Config | Path | str, *, runs: Path | str | None = None) -> SavedYields:
     config = load_config(config)
     folder = run_folder(config, runs)
-    posts = stage_table(folder, "relevance", COLUMNS, "scored", "build CONFIG --until relevance")
+    posts = read_stage(
+        folder, "relevance", READ_COLUMNS, "scored", "build CONFIG --until relevance"
+    )
     released = config.target.released
-    days = days_since(posts["timestamp"].combine_chunks(), released)
+    days = count_days(posts["timestamp"].combine_chunks(), released)
     searches = [entry.search for entry in config.posts if entry.search is not None]
-    edges = planned_edges(searches, released, pc.max(days).as_py() or 0)
-    found = keyword_yields(posts, released, edges, config.stages.relevance.keep)
-    written = WrittenYields(found, folder.root / FIGURES, folder.root / PLOT)
-    said = {
+    edges = plan_edges(searches, released, pc.max(days).as_py() or 0)
+    yields = compute_yields(posts, released, edges, config.stages.relevance.keep)
+    saved = SavedYields(yields, folder.root / FIGURES_FILE, folder.root / PLOT_FILE)
+    figures = {
         "released": released.isoformat(),
-        "windows": [one._asdict() for one in found.windows],
-        "all_keywords": _of_keyword(found.together),
-        "keywords": [{"keyword": one.keyword, **_of_keyword(one)} for one in found.keywords],
-        "came_along": found.came_along,
-        "unknown": found.unknown,
+        "windows": [window._asdict() for window in yields.windows],
+        "all_keywords": _keyword_to_json(yields.together),
+        "keywords": [
+            {"keyword": term.keyword, **_keyword_to_json(term)} for term in yields.keywords
+        ],
+        "came_along": yields.came_along,
+        "unknown": yields.unknown,
     }
-    text = json.dumps(said, indent=1, ensure_ascii=False)
-    written.figures.write_text(text + "\n", "utf-8", "backslashreplace")
-    written.plot.write_text(yield_plot(found), "utf-8")
-    return written
+    text = json.dumps(figures, indent=1, ensure_ascii=False)
+    saved.figures.write_text(text + "\n", "utf-8", "backslashreplace")
+    saved.plot.write_text(render_yield_plot(yields), "utf-8")
+    return saved
 
 
-def _of_keyword(one: KeywordYield) -> dict[str, Any]:
+def _keyword_to_json(term: KeywordYield) -> dict[str, Any]:
     total, *windows = (
         {**asdict(counts), "share": counts.share, "interval": counts.interval}
-        for counts in (one.total, *one.windows)
+        for counts in (term.total, *term.windows)
     )
-    return {**total, "half_by_day": one.half_by_day, "windows": windows}
+    return {**total, "half_by_day": term.half_by_day, "windows": windows}

@@ -13,13 +13,13 @@ from datasets import Dataset
 
 from echo_hf._infra.atomic import replaced_file
 from echo_hf._infra.sqlite import check_settled
-from echo_hf.builder.build import FETCHES, BuildRun, last_asking, opened
+from echo_hf.builder.build import FETCH_STAGE, BuildRun, last_model_stage, open_run
 from echo_hf.builder.replay import ReplayEngine
-from echo_hf.builder.steps import STAGES, up_to
-from echo_hf.collect.crawl_ledger import LEDGER as COLLECTED
+from echo_hf.builder.steps import STAGES, stages_until
+from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as COLLECTED
 from echo_hf.collect.download import Download
-from echo_hf.collect.fetch import LEDGER, FetchLedger
-from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, read_tombstones
+from echo_hf.collect.fetch import FETCH_LEDGER_FILE, FetchLedger
+from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, read_tombstones
 from echo_hf.config.loading import Config, load_config, parse_config
 from echo_hf.config.sections import Shard
 from echo_hf.engines.base import Engine, Engines, abstains
@@ -30,8 +30,8 @@ from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.tables import arrow_rows
 
-DONE = "shard.done"
-BEFORE_FETCHES = STAGES[STAGES.index(FETCHES) - 1]
+DONE_FILE = "shard.done"
+STAGE_BEFORE_FETCH = STAGES[STAGES.index(FETCH_STAGE) - 1]
 
 
 def build_shard(
@@ -47,35 +47,37 @@ def build_shard(
     What the whole run knows of its reply trees is read from its folder; nothing is written there.
     """
     config = load_config(config)
-    config = as_shard(whole_of(config), part)
-    with opened(config, runs, runner=runner, watch=watch) as run:
-        done, whole = run.folder.root / DONE, run.folder.root.with_name(whole_of(config).name)
+    config = make_shard_config(unshard(config), part)
+    with open_run(config, runs, runner=runner, watch=watch) as run:
+        done, whole = run.folder.root / DONE_FILE, run.folder.root.with_name(unshard(config).name)
         done.unlink(missing_ok=True)
-        if (found := whole / COLLECTED).exists():
-            check_settled(found)
+        if (crawl_ledger := whole / COLLECTED).exists():
+            check_settled(crawl_ledger)
             with replaced_file(run.folder.root / COLLECTED) as partial:
-                shutil.copyfile(found, partial)
-        add_tombstones(run.folder.root / TOMBSTONES, read_tombstones(whole / TOMBSTONES).hashes)
-        results = list(_taking(run, last_asking(config), [RunFolder(whole)]))
+                shutil.copyfile(crawl_ledger, partial)
+        add_tombstones(
+            run.folder.root / TOMBSTONES_FILE, read_tombstones(whole / TOMBSTONES_FILE).hashes
+        )
+        results = list(_run_and_take(run, last_model_stage(config), [RunFolder(whole)]))
         done.touch()
     return run.folder, results
 
 
-def whole_of(config: Config) -> Config:
+def unshard(config: Config) -> Config:
     """The config of the benchmark that a shard's config belongs to; of a whole one itself."""
     shard = config.shard
     return config.model_copy(update={"name": shard.of, "shard": None}) if shard else config
 
 
-def as_shard(config: Config, part: str) -> Config:
+def make_shard_config(config: Config, part: str) -> Config:
     """The config of a part, such as `0/4`, of a benchmark."""
-    given = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", part)
-    index, count = map(int, given.groups()) if given else (0, 0)
+    shard_match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", part)
+    index, count = map(int, shard_match.groups()) if shard_match else (0, 0)
     if index >= count:
         raise ConfigError(f"--shard {part!r}: expected I/N, I from 0 to N - 1, such as 0/4")
-    named = {"name": f"{config.name}.shard-{index}-of-{count}"}
+    field = {"name": f"{config.name}.shard-{index}-of-{count}"}
     shard = {"of": config.name, "index": index, "count": count}
-    checked = parse_config({**config.model_dump(mode="json"), **named, "shard": shard}, "--shard")
+    checked = parse_config({**config.model_dump(mode="json"), **field, "shard": shard}, "--shard")
     return config.model_copy(update={"name": checked.name, "shard": checked.shard})
 
 
@@ -92,50 +94,50 @@ def merge(
     The shards are only read, on this machine alone, and no model is asked: what none has answered
     stays in quarantine.
     """
-    found = sorted(map(_opened_shard, shards), key=lambda one: (one[1].index, one[2].root))
-    if not found:
+    parts = sorted(map(_open_shard, shards), key=lambda shard: (shard[1].index, shard[2].root))
+    if not parts:
         raise RunError("no run is named: expected the folders of all shards of a benchmark")
-    (config, first, folder), *_ = found
+    (config, first, folder), *_ = parts
     # Where a part was computed changes nothing of it.
-    made = [
-        {**one.model_dump(mode="json", exclude={"runner"}), "number of shards": of.count}
-        for one, of, _ in found
+    configs = [
+        {**part.model_dump(mode="json", exclude={"runner"}), "number of shards": shard.count}
+        for part, shard, _ in parts
     ]
-    for theirs, (*_, other) in zip(made, found, strict=True):
-        if differing := [name for name in theirs if theirs[name] != made[0][name]]:
+    for fields, (*_, other) in zip(configs, parts, strict=True):
+        if differing := [name for name in fields if fields[name] != configs[0][name]]:
             raise RunError(
                 f"{str(other.root)!r} has another {differing[0]!r} in its config than "
                 f"{str(folder.root)!r}: expected all parts of one benchmark, built from one config"
             )
-    if missing := set(range(first.count)).difference(shard.index for _, shard, _ in found):
+    if missing := set(range(first.count)).difference(shard.index for _, shard, _ in parts):
         raise RunError(
             f"part {min(missing)} of {first.count} is missing: build it by `echo-hf build CONFIG "
             f"--shard {min(missing)}/{first.count}`, and name all parts"
         )
-    folders = [folder for *_, folder in found]
-    if runs is None and len({one.root.resolve().parent for one in folders}) > 1:
+    folders = [folder for *_, folder in parts]
+    if runs is None and len({shard_folder.root.resolve().parent for shard_folder in folders}) > 1:
         raise RunError(
             f"{str(folder.root)!r} and the other parts lie in several folders of runs: say with "
             "--runs in which one the whole goes"
         )
-    signatures = _signatures(config, folders)
-    how: dict[str, Any] = {"offline": True, "keep_going": True, "runner": "local"}
-    with opened(config, runs, **how, watch=watch) as run:
+    signatures = _read_signatures(config, folders)
+    options: dict[str, Any] = {"offline": True, "keep_going": True, "runner": "local"}
+    with open_run(config, runs, **options, watch=watch) as run:
         run.folder.save_config(config)  # where a build goes on, it is asked as before
-        known = read_tombstones(run.folder.root / TOMBSTONES).hashes
+        known_hashes = read_tombstones(run.folder.root / TOMBSTONES_FILE).hashes
         for folder in folders:
-            if lost := read_tombstones(folder.root / TOMBSTONES).hashes - known:
+            if hashes := read_tombstones(folder.root / TOMBSTONES_FILE).hashes - known_hashes:
                 raise RunError(
-                    f"{len(lost):,} posts are forgotten in {str(folder.root)!r} and not in "
+                    f"{len(hashes):,} posts are forgotten in {str(folder.root)!r} and not in "
                     f"{str(run.folder.root)!r}: run `echo-hf forget` on the config of the whole too"
                 )
-        with _Answered(config.engines, signatures) as run.engines:
-            results = list(_taking(run, STAGES[-1], folders))
-            list(map(_opened_shard, shards))  # nobody began one anew while it was read
+        with _ReplayEngines(config.engines, signatures) as run.engines:
+            results = list(_run_and_take(run, STAGES[-1], folders))
+            list(map(_open_shard, shards))  # nobody began one anew while it was read
             return run.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
 
-def _opened_shard(place: Path | str) -> tuple[Config, Shard, RunFolder]:
+def _open_shard(place: Path | str) -> tuple[Config, Shard, RunFolder]:
     folder = RunFolder(Path(place))
     config = load_config(folder.root / "config.yaml") if folder.root.is_dir() else None
     if config is None or config.shard is None:
@@ -143,34 +145,34 @@ def _opened_shard(place: Path | str) -> tuple[Config, Shard, RunFolder]:
             f"{str(place)!r} is no shard: expected the folders that `echo-hf build CONFIG --shard "
             "I/N` has made, such as runs/*.shard-*-of-4"
         )
-    stages = up_to(last_asking(config))
-    if not (folder.root / DONE).exists() or None in map(folder.record, stages):
+    stages = stages_until(last_model_stage(config))
+    if not (folder.root / DONE_FILE).exists() or None in map(folder.record, stages):
         raise RunError(
             f"{str(place)!r} has not ended: run `echo-hf build {folder.root / 'config.yaml'} "
             f"--shard {config.shard} --runs {folder.root.parent}` to its end"
         )
-    return whole_of(config), config.shard, folder
+    return unshard(config), config.shard, folder
 
 
-def _signatures(config: Config, folders: Sequence[RunFolder]) -> dict[str, Mapping[str, Any]]:
+def _read_signatures(config: Config, folders: Sequence[RunFolder]) -> dict[str, Mapping[str, Any]]:
     """Who answered, by the names of the engines; the same in all shards."""
-    found: dict[str, tuple[Mapping[str, Any], RunFolder]] = {}
+    signatures: dict[str, tuple[Mapping[str, Any], RunFolder]] = {}
     for folder in folders:
-        for stage in up_to(last_asking(config)):
+        for stage in stages_until(last_model_stage(config)):
             name, record = config.stages.engine_of(stage), folder.record(stage)
             if name is None or record is None:
                 continue
-            made = record.describe["engine"]
-            said, other = found.setdefault(name, (made, folder))
-            if said != made:
+            answered_by = record.describe["engine"]
+            first_signature, first_folder = signatures.setdefault(name, (answered_by, folder))
+            if first_signature != answered_by:
                 raise RunError(
-                    f"{str(other.root)!r} and {str(folder.root)!r} were answered by different "
+                    f"{str(first_folder.root)!r} and {str(folder.root)!r} were answered by different "
                     f"engines {name!r}: build one of them again, like the others"
                 )
-    return {name: signature for name, (signature, _) in found.items()}
+    return {name: signature for name, (signature, _) in signatures.items()}
 
 
-class _Answered(Engines):
+class _ReplayEngines(Engines):
     """Engines that have answered elsewhere: neither their packages nor a GPU are needed here."""
 
     def __init__(self, choices: Mapping[str, Any], signatures: Mapping[str, Any]) -> None:
@@ -182,12 +184,12 @@ class _Answered(Engines):
         return super().use(name) if abstains(signature) else ReplayEngine(signature)
 
 
-def _taking(run: BuildRun, until: str, places: Sequence[RunFolder]) -> Iterator[StageResult]:
+def _run_and_take(run: BuildRun, until: str, places: Sequence[RunFolder]) -> Iterator[StageResult]:
     """The results of a run that takes in, before it asks, what other runs know of its posts."""
     for result in run.results(until):
         if result.stats.stage == "collect":
             _take_answers(run, result.dataset, places)
-        elif result.stats.stage == BEFORE_FETCHES:
+        elif result.stats.stage == STAGE_BEFORE_FETCH:
             _take_images(run, result.dataset, places)
         yield result
 
@@ -195,10 +197,10 @@ def _taking(run: BuildRun, until: str, places: Sequence[RunFolder]) -> Iterator[
 def _take_answers(run: BuildRun, posts: Dataset, places: Sequence[RunFolder]) -> None:
     columns = arrow_rows(posts, ["url", "parent_url"])
     # What a post replies to stands in its thread, collected or not; what is forgotten in neither.
-    known = {url for name in columns.column_names for url in columns[name].to_pylist()}
+    known_urls = {url for name in columns.column_names for url in columns[name].to_pylist()}
     with closing(run.folder.store()) as store:
         for number, place in enumerate(places, 1):
-            damaged = store.take(place.answers, known) if place.answers.exists() else 0
+            damaged = store.take(place.answers, known_urls) if place.answers.exists() else 0
             if damaged:
                 run.watch.noticed(
                     f"{str(place.answers)!r}: {damaged:,} answers were damaged since they were "
@@ -208,11 +210,11 @@ def _take_answers(run: BuildRun, posts: Dataset, places: Sequence[RunFolder]) ->
 
 
 def _take_images(run: BuildRun, threads: Dataset, places: Sequence[RunFolder]) -> None:
-    stage = run.stage(FETCHES)
-    names = stage.ledger_names(threads) if isinstance(stage, Download) else []
-    with FetchLedger(run.folder.root / LEDGER) as ledger:
+    stage = run.stage(FETCH_STAGE)
+    names = stage.list_ledger_names(threads) if isinstance(stage, Download) else []
+    with FetchLedger(run.folder.root / FETCH_LEDGER_FILE) as ledger:
         for number, place in enumerate(places, 1):
-            found = place.root / LEDGER
-            for digest in ledger.take(found, names) if names and found.exists() else ():
+            ledger_path = place.root / FETCH_LEDGER_FILE
+            for digest in ledger.take(ledger_path, names) if names and ledger_path.exists() else ():
                 run.folder.images.take(place.images, digest)
             run.watch.advanced("pictures", number, "runs read", len(places))

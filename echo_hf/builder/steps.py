@@ -28,14 +28,14 @@ STEPS: Mapping[str, str] = {  # each a module and its class, imported when it is
 STAGES = tuple(STEPS)
 
 
-def stage_class(name: str) -> type[Stage]:
-    up_to(name)
+def load_stage_class(name: str) -> type[Stage]:
+    stages_until(name)
     module, _, attribute = STEPS[name].partition(":")
-    found: type[Stage] = getattr(import_module(module), attribute)
-    return found
+    loaded: type[Stage] = getattr(import_module(module), attribute)
+    return loaded
 
 
-def up_to(name: str) -> tuple[str, ...]:
+def stages_until(name: str) -> tuple[str, ...]:
     """The stages that lead to one, itself included."""
     if name not in STEPS:
         raise StageError(unknown("stage", name, STAGES))

@@ -25,15 +25,15 @@ from echo_hf.hub.manifest import CARD, MANIFEST, read_manifest
 from echo_hf.hub.release import is_complete
 from echo_hf.pipeline.run_folder import RunFolder
 
-CONFIG = "config.yaml"
+CONFIG_FILE = "config.yaml"
 FILL_IN = "FILL IN"
-DAY = f"{FILL_IN} the day of the release, such as 2026-03-02"
-FILES = {"source": "jsonl", "path": "posts.jsonl"}
-LONGEST_NAME = 80
+DAY_PLACEHOLDER = f"{FILL_IN} the day of the release, such as 2026-03-02"
+NO_POSTS = {"source": "jsonl", "path": "posts.jsonl"}
+MAX_NAME = 80
 
 
 @dataclass(frozen=True)
-class Last:
+class PreviousRelease:
     """A release that there is: its config but for target and posts, which a release has not all."""
 
     target: Target
@@ -44,7 +44,7 @@ class Last:
 
 
 @dataclass(frozen=True)
-class Successor:
+class SuccessorConfig:
     """The config of the next release, section by section, and what a person has to look at."""
 
     sections: Mapping[str, Any]
@@ -53,77 +53,77 @@ class Successor:
     engines: bool
 
 
-def successor(
+def derive_config(
     place: str, model: str, released: datetime.date | None = None, *, api: HfApi | None = None
-) -> Successor:
+) -> SuccessorConfig:
     """Keeps what does not hang on the model, and puts its name where the last one's stood.
 
     A date that is not known is a text that no config takes.
     """
-    last = _last(place, api)
-    old, remarks = last.target, list(last.remarks)
+    previous = _read_previous(place, api)
+    old, remarks = previous.target, list(previous.remarks)
     names = [old.name, *old.aliases]
     if model.casefold() in map(str.casefold, names):
         raise ConfigError(f"--next is {model!r}, which {place!r} is about: expected another model")
-    known = {"name": model, "developer": old.developer, "released": released or old.released}
-    others = [one for one in (*old.others, old.name) if one.casefold() != model.casefold()]
-    known |= {"aliases": [], "others": others, "chat_window": old.chat_window}
+    fields = {"name": model, "developer": old.developer, "released": released or old.released}
+    others = [name for name in (*old.others, old.name) if name.casefold() != model.casefold()]
+    fields |= {"aliases": [], "others": others, "chat_window": old.chat_window}
     try:
-        target = Target.model_validate(known).model_dump(mode="json", exclude_none=True)
+        target = Target.model_validate(fields).model_dump(mode="json", exclude_none=True)
     except ValidationError as error:
         raise ConfigError(first_error(error, "--next", Target)) from None
     if released is None:
-        target["released"] = DAY
+        target["released"] = DAY_PLACEHOLDER
         remarks.append("target.released: fill in the day of the release; nothing is built without")
     remarks.append(f"target: is {old.developer} its developer, and how else do people call it?")
-    posts, kept = list[dict[str, Any]](), dict[str, None]()
-    for platform, search in last.searches.items():
-        same = dict.fromkeys(term for one in search.phases for term in one.terms)
-        kept |= {term: None for term in same if _renamed(term, names, model) == term}
-        told = _asked(search, old, names, target["name"], released)
-        posts.append({"source": platform, "search": told})
-        if any(FILL_IN in str(phase.get("start")) for phase in told["phases"]):
+    posts, kept_terms = list[dict[str, Any]](), dict[str, None]()
+    for platform, search in previous.searches.items():
+        terms = dict.fromkeys(term for phase in search.phases for term in phase.terms)
+        kept_terms |= {term: None for term in terms if _rename(term, names, model) == term}
+        search_fields = _move_search(search, old, names, target["name"], released)
+        posts.append({"source": platform, "search": search_fields})
+        if any(FILL_IN in str(phase.get("start")) for phase in search_fields["phases"]):
             remarks.append(f"posts: fill in when the phases of {platform} start")
-    if kept:
-        remarks.append(f"posts: searches that do not name {old.name} stay: {', '.join(kept)}")
+    if kept_terms:
+        remarks.append(f"posts: searches that do not name {old.name} stay: {', '.join(kept_terms)}")
     if not posts:
         remarks.append(f"posts: name what people posted about {model}; no platform was searched")
-    form = "-".join(re.findall(r"[a-z0-9]+(?:\.[0-9]+)*", model.lower()))[:LONGEST_NAME] or "next"
-    name = f"{form}-{released:%Y-%m}" if released else form
-    sections = {"name": name, "target": target, "posts": posts or [FILES], **last.sections}
-    return Successor(sections, tuple(remarks), old, last.engines)
+    slug = "-".join(re.findall(r"[a-z0-9]+(?:\.[0-9]+)*", model.lower()))[:MAX_NAME] or "next"
+    name = f"{slug}-{released:%Y-%m}" if released else slug
+    sections = {"name": name, "target": target, "posts": posts or [NO_POSTS], **previous.sections}
+    return SuccessorConfig(sections, tuple(remarks), old, previous.engines)
 
 
-def _last(place: str, api: HfApi | None) -> Last:
+def _read_previous(place: str, api: HfApi | None) -> PreviousRelease:
     folder = Path(place)
-    if (folder / CONFIG).is_file():
-        return _of_run(folder)
-    repo_id, at, revision = place.rpartition("@")
+    if (folder / CONFIG_FILE).is_file():
+        return _read_run(folder)
+    repo_id, separator, revision = place.rpartition("@")
     if not folder.is_dir():
-        if not at:
+        if not separator:
             raise ConfigError(
                 f"--from is {place!r}: expected the folder of a run or of a release, or "
                 "ORGANISATION/NAME@TAG"
             )
         folder = downloaded(repo_id, revision, [CARD, MANIFEST], api=api)
-    manifest, told = read_manifest(folder), Statements()
-    given = manifest.statements
+    manifest, defaults = read_manifest(folder), Statements()
+    statements = manifest.statements
     stated = {
-        one.name: getattr(given, one.name)
-        for one in fields(Statements)
-        if one.name in ReleaseOptions.model_fields
-        and getattr(given, one.name) != getattr(told, one.name)
+        field.name: getattr(statements, field.name)
+        for field in fields(Statements)
+        if field.name in ReleaseOptions.model_fields
+        and getattr(statements, field.name) != getattr(defaults, field.name)
     }
-    before = str(folder.resolve()) if Path(place).is_dir() else place
+    base = str(folder.resolve()) if Path(place).is_dir() else place
     protocol = manifest.protocol if manifest.protocol != "corrected" else None
-    known = {"release": stated, "rights": dict(given.rights), "protocol": protocol}
-    held = {name: value for name, value in known.items() if value}
+    possible_sections = {"release": stated, "rights": dict(statements.rights), "protocol": protocol}
+    sections = {name: value for name, value in possible_sections.items() if value}
     searches = searches_in(folder / CARD) if manifest.card else {}
-    return Last(manifest.target, searches, {**held, "analysis": {"before": before}})
+    return PreviousRelease(manifest.target, searches, {**sections, "analysis": {"before": base}})
 
 
-def _of_run(folder: Path) -> Last:
-    config, remarks = load_config(folder / CONFIG), list[str]()
+def _read_run(folder: Path) -> PreviousRelease:
+    config, remarks = load_config(folder / CONFIG_FILE), list[str]()
     sections = config.model_dump(mode="json", exclude_defaults=True)
     release = RunFolder(folder.resolve()).release
     for name in ("name", "target", "posts", "shard", "paper"):
@@ -132,41 +132,41 @@ def _of_run(folder: Path) -> Last:
         sections["analysis"] = {**sections.get("analysis", {}), "before": str(release)}
     else:
         remarks.append(f"analysis.before: {str(folder)!r} holds no release to compare with")
-    if files := sum(one.search is None for one in config.posts):
+    if files := sum(entry.search is None for entry in config.posts):
         remarks.append(
             f"posts: {counted(files, 'file')} of posts about {config.target.name} left out"
         )
-    if drawn := [one.name for one in config.systems if one.adapter == "files"]:
-        remarks.append(f"systems: the images of {', '.join(drawn)} are of the last samples")
-    searches = {one.source: one.search for one in config.posts if one.search}
-    return Last(config.target, searches, sections, tuple(remarks), engines=True)
+    if file_systems := [system.name for system in config.systems if system.adapter == "files"]:
+        remarks.append(f"systems: the images of {', '.join(file_systems)} are of the last samples")
+    searches = {entry.source: entry.search for entry in config.posts if entry.search}
+    return PreviousRelease(config.target, searches, sections, tuple(remarks), engines=True)
 
 
-def _asked(
+def _move_search(
     search: Search, old: Target, names: Iterable[str], model: str, released: datetime.date | None
 ) -> dict[str, Any]:
     """The same windows, as far from the new release as they were from the old one."""
-    told: dict[str, Any] = search.model_dump(mode="json", exclude_defaults=True)
+    fields: dict[str, Any] = search.model_dump(mode="json", exclude_defaults=True)
     spans = phase_spans(search.phases, old.released)
-    for given, phase, span in zip(told["phases"], search.phases, spans, strict=True):
-        given["terms"] = list(dict.fromkeys(_renamed(one, names, model) for one in phase.terms))
+    for section, phase, span in zip(fields["phases"], search.phases, spans, strict=True):
+        section["terms"] = list(dict.fromkeys(_rename(term, names, model) for term in phase.terms))
         if phase.start is not None:
-            after = phase.start - old.released
-            said = f"{FILL_IN} the day {abs(after.days)} days "
-            said += f"{'before' if after.days < 0 else 'after'} the release"
-            given["start"] = said if released is None else (released + after).isoformat()
+            offset = phase.start - old.released
+            placeholder = f"{FILL_IN} the day {abs(offset.days)} days "
+            placeholder += f"{'before' if offset.days < 0 else 'after'} the release"
+            section["start"] = placeholder if released is None else (released + offset).isoformat()
         if phase.until is not None:
-            del given["until"]
-            given["days"] = (phase.until - span.start).days
-    return told
+            del section["until"]
+            section["days"] = (phase.until - span.start).days
+    return fields
 
 
-def _renamed(term: str, names: Iterable[str], model: str) -> str:
+def _rename(term: str, names: Iterable[str], model: str) -> str:
     """A search term with the new name in the place of any old one; as one word after a hash."""
-    longest = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
-    pattern = rf"(?P<hash>#?)(?<![a-z0-9])(?:{longest})(?![a-z0-9])"
+    files = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    pattern = rf"(?P<hash>#?)(?<![a-z0-9])(?:{files})(?![a-z0-9])"
 
-    def put(found: re.Match[str]) -> str:
-        return "#" + re.sub(r"\W", "", model) if found["hash"] else model
+    def replace_name(match: re.Match[str]) -> str:
+        return "#" + re.sub(r"\W", "", model) if match["hash"] else model
 
-    return re.sub(pattern, put, term, flags=re.IGNORECASE)
+    return re.sub(pattern, replace_name, term, flags=re.IGNORECASE)

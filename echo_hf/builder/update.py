@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from datasets import Dataset
 
 from echo_hf._infra.atomic import complete, replaced_whole
-from echo_hf.builder.build import BuildRun, last_asking, opened
-from echo_hf.builder.steps import STAGES, up_to
-from echo_hf.collect.crawl_ledger import LEDGER
+from echo_hf.builder.build import BuildRun, last_model_stage, open_run
+from echo_hf.builder.steps import STAGES, stages_until
+from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE
 from echo_hf.collect.records import read_records
 from echo_hf.config.loading import Config
 from echo_hf.engines.base import Engine, check_installed, check_sees_images
@@ -33,23 +33,23 @@ from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.trial import Trial, first_requests, send_trial
 
-ASIDE = "release-before"
+BACKUP_FOLDER = "release-before"
 
 
 @dataclass(frozen=True)
-class Updated:
+class UpdateResult:
     release: Release
     changed: bool
     previous: Path | None
     stats: tuple[StageStats, ...]
 
     @property
-    def asked(self) -> int:
+    def calls_made(self) -> int:
         """How many calls were made, second tries included."""
         return sum(stats.fill.calls for stats in self.stats)
 
     @property
-    def reused(self) -> int:
+    def reused_answers(self) -> int:
         """How many answers of earlier runs were looked up, by stages with new or changed rows."""
         return sum(stats.fill.store_hits for stats in self.stats)
 
@@ -65,31 +65,31 @@ def update(
     keep_going: bool = False,
     runner: str | None = None,
     watch: ProgressListener | None = None,
-) -> Updated:
+) -> UpdateResult:
     """Builds a benchmark from the posts that are there now, and keeps the release before it."""
-    how: dict[str, Any] = {"offline": offline, "again": again, "keep_going": keep_going}
-    with opened(config, runs, **how, runner=runner, watch=watch) as run:
+    options: dict[str, Any] = {"offline": offline, "again": again, "keep_going": keep_going}
+    with open_run(config, runs, **options, runner=runner, watch=watch) as run:
         results, folder = list(run.results(STAGES[-1])), run.folder
         # What a killed update left there is what its release took the place of.
-        aside, previous = folder.cache / ASIDE, None
-        if not is_complete(aside):
-            shutil.rmtree(aside, ignore_errors=True)
+        backup, previous = folder.cache / BACKUP_FOLDER, None
+        if not is_complete(backup):
+            shutil.rmtree(backup, ignore_errors=True)
             if is_complete(folder.release):
                 # A second name for each file, which its replacement will not touch.
-                shutil.copytree(complete(folder.release), aside, copy_function=_link)
-        before = (aside / MANIFEST).read_bytes() if aside.exists() else None
+                shutil.copytree(complete(folder.release), backup, copy_function=_link)
+        previous_manifest = (backup / MANIFEST).read_bytes() if backup.exists() else None
         try:
             release = run.release(results, with_responses=with_responses, allow_empty=allow_empty)
         except Exception:
-            shutil.rmtree(aside, ignore_errors=True)
+            shutil.rmtree(backup, ignore_errors=True)
             raise
-        changed = before != (release.path / MANIFEST).read_bytes()
-        if changed and before is not None:
+        changed = previous_manifest != (release.path / MANIFEST).read_bytes()
+        if changed and previous_manifest is not None:
             with replaced_whole(folder.previous) as partial:
-                shutil.copytree(aside, partial, copy_function=_link, dirs_exist_ok=True)
+                shutil.copytree(backup, partial, copy_function=_link, dirs_exist_ok=True)
             previous = folder.previous
-        shutil.rmtree(aside, ignore_errors=True)
-    return Updated(release, changed, previous, tuple(result.stats for result in results))
+        shutil.rmtree(backup, ignore_errors=True)
+    return UpdateResult(release, changed, previous, tuple(result.stats for result in results))
 
 
 def _link(source: str, target: str) -> None:
@@ -99,11 +99,11 @@ def _link(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-FILES = "files"
-LONGEST_VALUE = 120
+FILES_FIELD = "files"
+MAX_VALUE_CHARACTERS = 120
 
 
-class Change(NamedTuple):
+class StageDifference(NamedTuple):
     """One thing that differs, and makes its stage and all after it run again."""
 
     stage: str
@@ -117,54 +117,56 @@ class Change(NamedTuple):
         count = len(STAGES) - STAGES.index(self.stage)
         anew = f"{count} stages, from {self.stage!r} on" if count > 1 else f"{self.stage!r} alone"
         if self.field == "result":
-            said = f"{self.stage} has not run yet"
-        elif self.field.startswith(f"{FILES}."):
-            said = f"{self.field.removeprefix(f'{FILES}.')} changed"
+            change_text = f"{self.stage} has not run yet"
+        elif self.field.startswith(f"{FILES_FIELD}."):
+            change_text = f"{self.field.removeprefix(f'{FILES_FIELD}.')} changed"
         else:
-            said = f"{self.stage}: {self.field} changed"
-        return f"{said}: {anew if count < len(STAGES) else f'all {count} stages'}"
+            change_text = f"{self.stage}: {self.field} changed"
+        return f"{change_text}: {anew if count < len(STAGES) else f'all {count} stages'}"
 
 
-def why(run: BuildRun, stage: str | None = None) -> list[Change]:
+def explain_changes(run: BuildRun, stage: str | None = None) -> list[StageDifference]:
     """What would make stages run again; nothing is run."""
-    changes: list[Change] = []
-    last = last_asking(run.config) if run.config.shard else STAGES[-1]
-    for name in up_to(stage or last):
+    changes: list[StageDifference] = []
+    last_stage = last_model_stage(run.config) if run.config.shard else STAGES[-1]
+    for name in stages_until(stage or last_stage):
         record = run.folder.record(name)
         if record is None:
-            changes += [] if changes else [Change(name, "result", "", "")]
+            changes += [] if changes else [StageDifference(name, "result", "", "")]
             continue
-        before, now = _fields(record.describe), _fields(run.described(name))
-        for field in sorted({*before, *now}):
-            was, is_now = before.get(field), now.get(field)
+        recorded, current = _flatten(record.describe), _flatten(run.describe(name))
+        for field in sorted({*recorded, *current}):
+            was, is_now = recorded.get(field), current.get(field)
             if was != is_now:
-                changes.append(Change(name, field, _shown(was), _shown(is_now)))
+                changes.append(StageDifference(name, field, _format(was), _format(is_now)))
     return changes
 
 
-def _fields(described: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten(description: Mapping[str, Any]) -> dict[str, Any]:
     """Values by their paths; files by their names, each with all that decides what is read."""
     files: dict[str, list[Any]] = {}
-    for one in described.get(FILES, ()):
-        files.setdefault(one.get("name") or one["source"], []).append(sorted(one.items()))
-    found: dict[str, Any] = {}
-    waiting: list[tuple[str, Any]] = [("", {**described, FILES: files})]
-    while waiting:
-        path, value = waiting.pop()
+    for file in description.get(FILES_FIELD, ()):
+        files.setdefault(file.get("name") or file["source"], []).append(sorted(file.items()))
+    values: dict[str, Any] = {}
+    pending: list[tuple[str, Any]] = [("", {**description, FILES_FIELD: files})]
+    while pending:
+        path, value = pending.pop()
         if isinstance(value, Mapping) and value:
-            waiting += [(f"{path}.{name}" if path else name, one) for name, one in value.items()]
+            pending += [
+                (f"{path}.{name}" if path else name, child) for name, child in value.items()
+            ]
         else:
-            found[path] = value
-    return found
+            values[path] = value
+    return values
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= LONGEST_VALUE else f"{len(text):,} characters"
+    return text if len(text) <= MAX_VALUE_CHARACTERS else f"{len(text):,} characters"
 
 
-TWICE = 2  # as many, or half: what the shares of other posts may well be
-BY_SHARE = "calls by the share of the bundled corpus, half to twice"
+SHARE_FACTOR = 2  # as many, or half: what the shares of other posts may well be
+SHARE_BASIS = "calls by the share of the bundled corpus, half to twice"
 
 
 @dataclass(frozen=True)
@@ -178,82 +180,82 @@ class PlannedStage:
     expected: Expected
 
 
-def planned_build(
+def plan_build(
     config: Config | Path | str, *, runs: Path | str | None = None
 ) -> tuple[int, tuple[PlannedStage, ...]]:
     """The number of posts of a build, and what each stage with a model would ask."""
-    with opened(config, runs, writes=False) as run:
-        asked = sorted(filter(None, map(run.config.stages.engine_of, STAGES)))
-        check_fit({name: run.config.engines[name] for name in asked})
-        changes = why(run)
-        begins = STAGES.index(changes[0].stage) if changes else len(STAGES)
-        if begins:
-            posts = pq.read_metadata(_kept(run, STAGES[0])).num_rows
+    with open_run(config, runs, writes=False) as run:
+        engine_names = sorted(filter(None, map(run.config.stages.engine_of, STAGES)))
+        check_fit({name: run.config.engines[name] for name in engine_names})
+        changes = explain_changes(run)
+        first_number = STAGES.index(changes[0].stage) if changes else len(STAGES)
+        if first_number:
+            posts = pq.read_metadata(_kept_file(run, STAGES[0])).num_rows
         else:
-            posts = len(read_records(run.config.posts, run.folder.root / LEDGER))
-        planned = [
-            _planned(run, name, engine, posts, counted=at == begins)
-            for at, name in enumerate(STAGES)
-            if posts and at >= max(begins, 1) and (engine := run.engine(name)) is not None
+            posts = len(read_records(run.config.posts, run.folder.root / CRAWL_LEDGER_FILE))
+        planned_stages = [
+            _plan_stage(run, name, engine, posts, counted=number == first_number)
+            for number, name in enumerate(STAGES)
+            if posts and number >= max(first_number, 1) and (engine := run.engine(name)) is not None
         ]
-    return posts, tuple(planned)
+    return posts, tuple(planned_stages)
 
 
-def _kept(run: BuildRun, stage: str) -> str:
+def _kept_file(run: BuildRun, stage: str) -> str:
     return str(run.folder.stage(stage) / "kept.parquet")
 
 
-def _planned(
+def _plan_stage(
     run: BuildRun, name: str, engine: Engine, posts: int, *, counted: bool
 ) -> PlannedStage:
     stage = run.stage(name)
     if not isinstance(stage, ModelStage) or not engine.stored:  # answers that cost nothing
         return PlannedStage(name, 0, 0, counted, NO_WORK)
     if counted:
-        before = _kept(run, STAGES[STAGES.index(name) - 1])
-        dataset = Dataset.from_parquet(before, cache_dir=str(run.folder.cache))
+        input_path = _kept_file(run, STAGES[STAGES.index(name) - 1])
+        dataset = Dataset.from_parquet(input_path, cache_dir=str(run.folder.cache))
         with closing(run.folder.store()) as store:
             stage = stage.prepared(dataset, offline=True, watch=run.watch)
-            counts = plan(stage, dataset, engine, store)
-        expected = expected_calls(engine, counts)
-        return PlannedStage(name, counts.calls, counts.stored, True, expected)
+            request_plan = plan(stage, dataset, engine, store)
+        expected = expected_calls(engine, request_plan)
+        return PlannedStage(name, request_plan.calls, request_plan.stored, True, expected)
     share = price_list()["stages"][name]
     calls = round(posts * share["calls"])
     images = round(calls * share["images"])
     tokens = calls * share["text"] + images * TOKENS_PER_IMAGE
     likely = RequestPlan(requests=calls, prompt_tokens=tokens, images=images)
-    found = expected_calls(engine, likely)
+    likely_calls = expected_calls(engine, likely)
     if calls:
-        found = replace(
-            found,
-            usd=found.usd and found.usd.widened(TWICE),
-            seconds=found.seconds and found.seconds.widened(TWICE),
-            basis="; ".join(filter(None, (BY_SHARE, found.basis))),
+        likely_calls = replace(
+            likely_calls,
+            usd=likely_calls.usd and likely_calls.usd.widened(SHARE_FACTOR),
+            seconds=likely_calls.seconds and likely_calls.seconds.widened(SHARE_FACTOR),
+            basis="; ".join(filter(None, (SHARE_BASIS, likely_calls.basis))),
         )
-    return PlannedStage(name, calls, 0, False, found)
+    return PlannedStage(name, calls, 0, False, likely_calls)
 
 
 def try_stage(config: Config | Path | str, name: str, *, runs: Path | str | None = None) -> Trial:
     """Sends the first request of a stage, and keeps nothing of it."""
-    earlier = up_to(name)[:-1]
-    with opened(config, runs, writes=False) as run:
+    earlier = stages_until(name)[:-1]
+    with open_run(config, runs, writes=False) as run:
         stage, engine = run.stage(name), run.engine(name)
         if not isinstance(stage, ModelStage) or engine is None:
-            asking = [one for one in STAGES if run.config.stages.engine_of(one)]
+            asking = [step for step in STAGES if run.config.stages.engine_of(step)]
             raise StageError(f"stage {name!r} asks no model: expected {', '.join(asking)}")
         check_installed(run.config.engines[str(run.config.stages.engine_of(name))].kind)
         if stage.sends_images:
             check_sees_images(engine, f"stage {name!r}")
-        before = earlier[-1]
-        first = f"run `echo-hf build` with --until {before} on this config first"
-        if not Path(_kept(run, before)).exists():
-            raise RunError(f"nothing in {str(run.folder.root)!r} to ask {name!r} about: {first}")
-        dataset = Dataset.from_parquet(_kept(run, before), cache_dir=str(run.folder.cache))
+        last = earlier[-1]
+        advice = f"run `echo-hf build` with --until {last} on this config first"
+        if not Path(_kept_file(run, last)).exists():
+            raise RunError(f"nothing in {str(run.folder.root)!r} to ask {name!r} about: {advice}")
+        dataset = Dataset.from_parquet(_kept_file(run, last), cache_dir=str(run.folder.cache))
         stage = stage.prepared(dataset, offline=True, watch=run.watch)
         requests = first_requests(stage, dataset, engine, 1)
         if not requests:
             raise RunError(
-                f"of {len(dataset):,} rows that {before!r} kept, {name!r} asks about none: "
+                f"of {len(dataset):,} rows that {last!r} kept, {name!r} asks about none: "
                 "expected one to try it on"
             )
         return send_trial(stage, requests[0], engine, f"stage {name!r}")

@@ -35,7 +35,7 @@ from echo_hf.cli.evaluate import (
 )
 from echo_hf.cli.release import diff, forget, hydrate, leaderboard, publish, schedule
 from echo_hf.cli.start import engines, init, quickstart, systems
-from echo_hf.cli.verb import QuietOption, VerbGroup, VerboseOption, get_verb_name, verb
+from echo_hf.cli.verb import Quiet, VerbGroup, Verbose, get_verb_name, verb
 
 EPILOG = """\b
 Begin with `echo-hf quickstart`; `echo-hf VERB --help` explains a verb.
@@ -83,8 +83,8 @@ def _handle_options(
     skill: Annotated[
         bool, typer.Option("--skill", help="Print what an agent should know to use it: a SKILL.md.")
     ] = False,
-    verbose: VerboseOption = 0,
-    quiet: QuietOption = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
 ) -> None:
     del verbose, quiet  # each verb reads them
     if version:

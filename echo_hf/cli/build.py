@@ -14,17 +14,17 @@ from echo_hf._infra.console import say, terminal
 from echo_hf._infra.text import counted
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli.verb import (
-    AgainOption,
+    Again,
     ConfigArgument,
-    JsonObject,
-    KeepGoingOption,
-    RunnerOption,
-    RunsOption,
+    KeepGoing,
+    Payload,
+    Runner,
+    Runs,
     choice,
     flag,
+    locate,
     open_progress,
     option,
-    place_config,
 )
 from echo_hf.errors import ConfigError, ReviewError, RunError
 from echo_hf.reasons import Failed, unusable_in
@@ -33,35 +33,35 @@ if TYPE_CHECKING:
     from echo_hf.cli.progress import TerminalProgress
     from echo_hf.hub.release import Release
 
-OfflineOption = Annotated[bool, option("--offline", "Ask no model: use stored answers only.")]
-WithResponsesOption = Annotated[
+Offline = Annotated[bool, option("--offline", "Ask no model: use stored answers only.")]
+WithResponses = Annotated[
     bool, option("--with-responses", "Let the release carry the answers, for replay.")
 ]
-AllowEmptyOption = Annotated[
+AllowEmpty = Annotated[
     bool, option("--allow-empty", "Write the release even where the benchmark has no sample.")
 ]
-RepeatedOption = list[str] | None
+Names = list[str] | None
 MAX_HOURS = 1_000_000.0  # a century; there is no time before the year 1
 
 
 def collect(
     config: ConfigArgument,
-    runs: RunsOption = None,
+    runs: Runs = None,
     offline: bool = flag("--offline", "Make no requests: read what is there already."),
     plan: bool = flag("--plan", "Only print what would be asked, and what it costs."),
-    all_queries: bool = flag("--all", "With --plan: each query on a line of its own."),
+    every: bool = flag("--all", "With --plan: each query on a line of its own."),
     estimate: bool = flag("--estimate", "With --plan: ask for numbers of posts even if it costs."),
     keywords: bool = flag("--keywords", "Only show what each search term brought, once scored."),
-) -> JsonObject:
+) -> Payload:
     """Ask platforms for posts, read files, merge duplicates."""
     from echo_hf.builder import build as run
     from echo_hf.builder.search_yield import write_yields
     from echo_hf.cli.build_view import show_crawls, show_partial_build, show_plan, show_yields
-    from echo_hf.collect.crawl import as_json, crawl_posts, planned_queries, searches
+    from echo_hf.collect.crawl import crawl_posts, crawl_to_json, find_searches, plan_queries
     from echo_hf.config.loading import load_config
     from echo_hf.pipeline.runs import run_folder
 
-    if (all_queries or estimate) and not plan:
+    if (every or estimate) and not plan:
         raise ConfigError("--all and --estimate go with --plan: add it")
     if plan and keywords:
         raise ConfigError("--plan and --keywords are two things: give one at a time")
@@ -71,23 +71,23 @@ def collect(
         figures = json.loads(written.figures.read_bytes())
         return {"path": written.figures, "plot": written.plot, **figures}
     loaded = load_config(config)
-    found_searches, folder = searches(loaded), run_folder(loaded, runs)
+    found_searches, folder = find_searches(loaded), run_folder(loaded, runs)
     if plan and not found_searches:
         raise ConfigError(f"{str(config)!r} has no search among its posts: nobody would be asked")
     with open_progress() as watch:
         if plan:
             today, notice = datetime.datetime.now(datetime.UTC), watch.noticed
             queries = list(
-                planned_queries(loaded, folder.root, today, estimate=estimate, noticed=notice)
+                plan_queries(loaded, folder.root, today, estimate=estimate, notify=notice)
             )
         else:
             if found_searches and not offline:
                 show_crawls(watch.console, crawl_posts(loaded, folder, watch))
             run.run_until(loaded, "collect", runs=runs, offline=offline, watch=watch)
-            show_partial_build(watch, place_config(config, runs))
+            show_partial_build(watch, locate(config, runs))
             return {"path": None, "stages": watch.stats}
-    show_plan(watch.console, queries, found_searches, all_queries=all_queries)
-    return {"queries": list(map(as_json, queries))}
+    show_plan(watch.console, queries, found_searches, in_full=every)
+    return {"queries": list(map(crawl_to_json, queries))}
 
 
 def build(
@@ -95,16 +95,16 @@ def build(
     until: str | None = choice(
         None, f"Stop after this stage: {', '.join(STAGES)}.", metavar="STAGE"
     ),
-    runs: RunsOption = None,
-    offline: OfflineOption = False,
+    runs: Runs = None,
+    offline: Offline = False,
     responses: str | None = choice(
         None, "Folder of a release, or ORG/NAME@TAG: read the answers it carries, ask no model."
     ),
-    with_responses: WithResponsesOption = False,
-    allow_empty: AllowEmptyOption = False,
-    again: AgainOption = False,
-    keep_going: KeepGoingOption = False,
-    runner: RunnerOption = None,
+    with_responses: WithResponses = False,
+    allow_empty: AllowEmpty = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
+    runner: Runner = None,
     dry_run: bool = flag("--dry-run", "Only show what would be asked, the cost and the time."),
     try_: str | None = choice(
         None,
@@ -115,7 +115,7 @@ def build(
     shard: str | None = choice(
         None, "Build part I, from 0, of N, and no release: `merge` writes it.", metavar="I/N"
     ),
-) -> JsonObject:
+) -> Payload:
     """Run every stage that is not up to date; write the release."""
     from echo_hf.builder import build as run
     from echo_hf.cli.build_view import show_partial_build
@@ -139,17 +139,12 @@ def build(
         raise ConfigError("--until writes no release: leave out --with-responses and --allow-empty")
     if again and (offline or responses):
         raise ConfigError("--again asks a model: leave out --offline and --responses")
-    options: JsonObject = {
-        "runs": runs,
-        "offline": offline,
-        "responses": responses,
-        "runner": runner,
-    }
+    options: Payload = {"runs": runs, "offline": offline, "responses": responses, "runner": runner}
     options |= {"again": again, "keep_going": keep_going}
     with open_progress() as watch:
         if until is not None:
             run.run_until(config, until, **options, watch=watch)
-            show_partial_build(watch, place_config(config, runs))
+            show_partial_build(watch, locate(config, runs))
             return _build_payload(watch)
         options |= {"with_responses": with_responses, "allow_empty": allow_empty}
         release = run.build(config, **options, watch=watch)
@@ -158,7 +153,7 @@ def build(
     return payload
 
 
-def _build_shard(config: Path, part: str, runs: Path | None, runner: str | None) -> JsonObject:
+def _build_shard(config: Path, part: str, runs: Path | None, runner: str | None) -> Payload:
     from echo_hf.builder.shards import build_shard
 
     with open_progress() as watch:
@@ -172,7 +167,7 @@ def _build_shard(config: Path, part: str, runs: Path | None, runner: str | None)
     return _build_payload(watch)
 
 
-def _show_trial(config: Path, stage: str, runs: Path | None) -> JsonObject:
+def _show_trial(config: Path, stage: str, runs: Path | None) -> Payload:
     from echo_hf.builder.update import try_stage
     from echo_hf.cli.trial_view import show_trials, trials_as_json
 
@@ -181,7 +176,7 @@ def _show_trial(config: Path, stage: str, runs: Path | None) -> JsonObject:
     return {"path": None, "trials": trials}
 
 
-def _build_payload(watch: TerminalProgress) -> JsonObject:
+def _build_payload(watch: TerminalProgress) -> Payload:
     return {"path": None, "stages": watch.stats, "samples": None, "unlike_paper": None}
 
 
@@ -189,10 +184,10 @@ def merge(
     shards: Annotated[
         list[Path], typer.Argument(help="The run folders of all parts, in any order.")
     ],
-    runs: RunsOption = None,
-    with_responses: WithResponsesOption = False,
-    allow_empty: AllowEmptyOption = False,
-) -> JsonObject:
+    runs: Runs = None,
+    with_responses: WithResponses = False,
+    allow_empty: AllowEmpty = False,
+) -> Payload:
     """Merge what `build --shard` built, and write the release."""
     from echo_hf.builder.shards import merge as merged
     from echo_hf.config.runs import shown
@@ -210,23 +205,23 @@ def merge(
     )
     summary = f"{len(shards):,} runs merged, no model asked"
     if waiting:
-        again_option = (
-            " --again" if any(unusable_in(stage.quarantined) for stage in watch.stats) else ""
+        suffix = " --again" if any(unusable_in(stage.quarantined) for stage in watch.stats) else ""
+        summary += (
+            f"; {waiting:,} rows lack an answer, which `echo-hf build {config}{suffix}` asks for"
         )
-        summary += f"; {waiting:,} rows lack an answer, which `echo-hf build {config}{again_option}` asks for"
     payload = _show_release(watch, release, config, summary)
     _print_next_step(watch, release)
     return {**payload, "not_answered": waiting}
 
 
-def _show_planned(config: Path, runs: Path | None) -> JsonObject:
-    from echo_hf.builder.update import planned_build
+def _show_planned(config: Path, runs: Path | None) -> Payload:
+    from echo_hf.builder.update import plan_build
     from echo_hf.cli.evaluation_view import show_stages
 
     console = terminal()
-    posts, planned = planned_build(config, runs=runs)
-    remainder = "; nothing is left to ask a model" if posts and not planned else ""
-    remainder_line = remainder if posts else ": run `echo-hf collect` first"
+    posts, planned = plan_build(config, runs=runs)
+    tail = "; nothing is left to ask a model" if posts and not planned else ""
+    remainder_line = tail if posts else ": run `echo-hf collect` first"
     say(console, f"{counted(posts, 'post')}{remainder_line}")
     if planned:
         show_stages(console, planned)
@@ -237,14 +232,14 @@ def _show_planned(config: Path, runs: Path | None) -> JsonObject:
 
 def update(
     config: ConfigArgument,
-    runs: RunsOption = None,
-    offline: OfflineOption = False,
-    with_responses: WithResponsesOption = False,
-    allow_empty: AllowEmptyOption = False,
-    again: AgainOption = False,
-    keep_going: KeepGoingOption = False,
-    runner: RunnerOption = None,
-) -> JsonObject:
+    runs: Runs = None,
+    offline: Offline = False,
+    with_responses: WithResponses = False,
+    allow_empty: AllowEmpty = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
+    runner: Runner = None,
+) -> Payload:
     """Build from the posts there are now. Compare with the release before."""
     from echo_hf.builder import update as updates
     from echo_hf.cli.build_view import show_change, show_diff
@@ -252,7 +247,7 @@ def update(
 
     if again and offline:
         raise ConfigError("--again asks a model: leave out --offline")
-    options: JsonObject = {
+    options: Payload = {
         "runs": runs,
         "offline": offline,
         "runner": runner,
@@ -261,8 +256,12 @@ def update(
     options |= {"again": again, "keep_going": keep_going}
     with open_progress() as watch:
         updated = updates.update(config, **options, with_responses=with_responses, watch=watch)
-    calls = [f"{counted(updated.asked, 'call')} made"] if updated.asked else []
-    calls += [f"{updated.reused:,} answers of earlier runs used again"] if updated.reused else []
+    calls = [f"{counted(updated.calls_made, 'call')} made"] if updated.calls_made else []
+    calls += (
+        [f"{updated.reused_answers:,} answers of earlier runs used again"]
+        if updated.reused_answers
+        else []
+    )
     lines = [", ".join(calls)] if calls else []
     payload = _show_release(watch, updated.release, config, *lines, runs=runs)
     difference = compared(updated.previous, updated.release.path) if updated.previous else None
@@ -271,14 +270,18 @@ def update(
         (show_diff if watch.details else show_change)(watch.console, difference)
     elif not updated.changed:
         watch.console.print("nothing changed: it is the one that was there")
-    counts = {"calls": updated.asked, "reused": updated.reused, "changed": updated.changed}
+    counts = {
+        "calls": updated.calls_made,
+        "reused": updated.reused_answers,
+        "changed": updated.changed,
+    }
     diff = difference and difference.as_json()
     return {**payload, **counts, "previous": updated.previous, "diff": diff}
 
 
 def _show_release(
     watch: TerminalProgress, release: Release, config: Path, *lines: str, runs: Path | None = None
-) -> JsonObject:
+) -> Payload:
     from echo_hf.cli.build_view import show_build
     from echo_hf.config.loading import load_config
     from echo_hf.config.paper import differences
@@ -288,16 +291,11 @@ def _show_release(
     configs = release.manifest.configs.items()
     rows = {name: entry.rows for name, entry in configs if name in SAMPLE_CONFIGS}
     deviations = differences(load_config(config))
-    show_build(watch, rows, deviations, config, place_config(config, runs))
+    show_build(watch, rows, deviations, config, locate(config, runs))
     for line in (*lines, f"release: {shown(release.path)}"):
         say(watch.console, line)
-    unlike_paper = [deviation._asdict() for deviation in deviations]
-    return {
-        "path": release.path,
-        "stages": watch.stats,
-        "samples": rows,
-        "unlike_paper": unlike_paper,
-    }
+    unlike = [deviation._asdict() for deviation in deviations]
+    return {"path": release.path, "stages": watch.stats, "samples": rows, "unlike_paper": unlike}
 
 
 def _print_next_step(watch: TerminalProgress, release: Release) -> None:
@@ -315,16 +313,16 @@ def why(
     stage: Annotated[
         str | None, typer.Argument(help=f"Only this stage: {', '.join(STAGES)}.")
     ] = None,
-    runs: RunsOption = None,
-) -> JsonObject:
+    runs: Runs = None,
+) -> Payload:
     """Show which stages would run again, and why."""
     from echo_hf.builder import update as reasons
-    from echo_hf.builder.build import opened
+    from echo_hf.builder.build import open_run
     from echo_hf.cli.build_view import show_changes
 
     console = terminal()
-    with opened(config, runs, writes=False) as run:
-        changes = reasons.why(run, stage)
+    with open_run(config, runs, writes=False) as run:
+        changes = reasons.explain_changes(run, stage)
     show_changes(console, changes)
     if not changes:
         console.print("every result is up to date: nothing would run")
@@ -341,12 +339,12 @@ def check_engine(
         None, "Folder of threads you annotated yourself; else the bundled ones."
     ),
     half: str = choice("held_out", "held_out, tune or all."),
-    stage: RepeatedOption = choice(None, "Only this stage.", "--stage"),
-    runs: RunsOption = None,
-    offline: OfflineOption = False,
+    stage: Names = choice(None, "Only this stage.", "--stage"),
+    runs: Runs = None,
+    offline: Offline = False,
     errors: bool = flag("--errors", "Show what was wrong; with --half tune only."),
     boxes: bool = flag("--boxes", "Find out how its model names places in an image; nothing else."),
-) -> JsonObject:
+) -> Payload:
     """Measure how well an engine does each stage. Careful readers wrote down what is right."""
     from echo_hf.builder.gold import check
     from echo_hf.cli import build_view
@@ -355,7 +353,7 @@ def check_engine(
     if model is not None and engine is None:
         raise ConfigError("--model is that of --engine: name both")
     model_options = {} if model is None else {"model": model}
-    engine_choice = None if engine is None else EngineChoice(kind=engine, **model_options)
+    chosen = None if engine is None else EngineChoice(kind=engine, **model_options)
     if boxes:
         if gold is not None or stage or errors:
             raise ConfigError(
@@ -364,15 +362,13 @@ def check_engine(
         from echo_hf.builder.gold.boxes import check_boxes
 
         with open_progress() as watch:
-            boxes_check = check_boxes(
-                config, engine=engine_choice, runs=runs, offline=offline, watch=watch
-            )
-        build_view.show_boxes(watch.console, boxes_check)
-        return vars(boxes_check)
-    options: JsonObject = {"gold": gold, "half": half, "stages": stage or None, "errors": errors}
+            measured = check_boxes(config, engine=chosen, runs=runs, offline=offline, watch=watch)
+        build_view.show_boxes(watch.console, measured)
+        return vars(measured)
+    options: Payload = {"gold": gold, "half": half, "stages": stage or None, "errors": errors}
     with open_progress() as watch:
         result = check.check_engine(
-            config, engine=engine_choice, **options, runs=runs, offline=offline, watch=watch
+            config, engine=chosen, **options, runs=runs, offline=offline, watch=watch
         )
     build_view.show_check(watch.console, result)
     build_view.show_errors(watch.console, result)
@@ -381,14 +377,10 @@ def check_engine(
 
 def review(
     config: ConfigArgument,
-    keep: RepeatedOption = choice(None, "ID of a sample that may be published.", "--keep"),
-    remove: RepeatedOption = choice(None, "ID of a sample to leave out.", "--remove"),
-    flag: RepeatedOption = choice(
-        None, "ID of a sample to leave for somebody else to decide.", "--flag"
-    ),
-    withdraw: RepeatedOption = choice(
-        None, "ID of a sample whose decision is withdrawn.", "--withdraw"
-    ),
+    keep: Names = choice(None, "ID of a sample that may be published.", "--keep"),
+    remove: Names = choice(None, "ID of a sample to leave out.", "--remove"),
+    flag: Names = choice(None, "ID of a sample to leave for somebody else to decide.", "--flag"),
+    withdraw: Names = choice(None, "ID of a sample whose decision is withdrawn.", "--withdraw"),
     boxes: str | None = choice(
         None,
         "CONVENTION: cut all screenshots whose boxes wait for it: abs_resized, rel_1000, rel_1 or "
@@ -397,7 +389,7 @@ def review(
     note: str | None = choice(None, "Why, kept with the decisions."),
     reviewer: str | None = choice(None, "Your pseudonym, kept with them."),
     app: bool = flag("--app", "Review in a browser: also prompts, roles and crops."),
-    people: RepeatedOption = choice(
+    people: Names = choice(
         None,
         "With --app: pseudonym of who may review; may be repeated. auth: as "
         "ECHO_HF_PEOPLE has them, NAME:PASSWORD each. Else everybody may choose one.",
@@ -409,8 +401,8 @@ def review(
     gold: Path | None = choice(
         None, "Write what was kept into this folder, for `check-engine --gold`."
     ),
-    runs: RunsOption = None,
-) -> JsonObject:
+    runs: Runs = None,
+) -> Payload:
     """List samples that need a decision, or decide. --app: in a browser."""
     from echo_hf.builder import review as reviews
     from echo_hf.builder.gold.export import export_gold
@@ -418,15 +410,11 @@ def review(
 
     console = terminal()
     decisions = {"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw}
-    decided: JsonObject = {**decisions, "boxes": boxes}
-    given_options = [
-        f"--{name}" for name, value in {**decided, "app": app, "gold": gold}.items() if value
-    ]
+    decided: Payload = {**decisions, "boxes": boxes}
+    flags = [f"--{name}" for name, value in {**decided, "app": app, "gold": gold}.items() if value]
     # What would be left undone is refused.
-    if len(given_options) > 1 and given_options[-1] in ("--app", "--gold"):
-        raise ReviewError(
-            f"{given_options[0]} and {given_options[-1]} are two things: give one at a time"
-        )
+    if len(flags) > 1 and flags[-1] in ("--app", "--gold"):
+        raise ReviewError(f"{flags[0]} and {flags[-1]} are two things: give one at a time")
     if (note or reviewer) and not any(decided.values()):
         raise ReviewError(
             "--note and --reviewer go with a decision: add --keep, --remove, --flag, --withdraw or "
@@ -435,15 +423,12 @@ def review(
     if (people or anyone) and not app:
         raise ReviewError("--people and --anyone go with --app: add it")
     if any(decided.values()):
-        ids: JsonObject = {what: names or () for what, names in decisions.items()}
-        details: JsonObject = {"boxes": boxes, "note": note, "reviewer": reviewer}
+        ids: Payload = {what: names or () for what, names in decisions.items()}
+        details: Payload = {"boxes": boxes, "note": note, "reviewer": reviewer}
         decided_samples = reviews.decide(config, **ids, **details, runs=runs)
         for decision in decided_samples:
             say(console, f"{decision.decision}  {decision.id}")
-        say(
-            console,
-            f"written down; what makes it count: echo-hf build {place_config(config, runs)}",
-        )
+        say(console, f"written down; what makes it count: echo-hf build {locate(config, runs)}")
         return {"decisions": [decision.model_dump(mode="json") for decision in decided_samples]}
     if app:
         from echo_hf.apps.page import ServerAddress, check_apps_installed
@@ -461,15 +446,15 @@ def review(
             place = ServerAddress(host, port)
             reviewed(desk, place=place, people=people or (), anyone=anyone, ready=announce)
         finally:
-            say(console, f"what makes it count: echo-hf build {place_config(config, runs)}")
+            say(console, f"what makes it count: echo-hf build {locate(config, runs)}")
         return {}
     if gold is not None:
         exported = export_gold(config, gold, runs=runs)
-        for line in exported.told():
+        for line in exported.describe():
             say(console, line)
         return {"path": gold, **vars(exported)}
     open_reviews = reviews.open_reviews(config, runs=runs)
-    show_open(console, open_reviews, place_config(config, runs))
+    show_open(console, open_reviews, locate(config, runs))
     return {"path": open_reviews.file, "open": open_reviews.open}
 
 
@@ -482,8 +467,8 @@ def refresh(
     ),
     budget: float = choice(0.0, "USD: most that platforms may charge for it.", min=0),
     however_many: bool = flag("--however-many", "With --apply: even when most of them are gone."),
-    runs: RunsOption = None,
-) -> JsonObject:
+    runs: Runs = None,
+) -> Payload:
     """Ask platforms which posts no longer exist. --apply forgets those."""
     from echo_hf.apps.takedown import forget
     from echo_hf.builder import refresh as refreshing
@@ -507,9 +492,9 @@ def refresh(
         )
     removal = forget(refreshed.gone, config, runs=runs) if apply and refreshed.gone else None
     if removal is not None:
-        show_removal(watch.console, removal, place_config(config, runs))
+        show_removal(watch.console, removal, locate(config, runs))
     elif refreshed.gone:
-        command = f"echo-hf refresh {place_config(config, runs)} --apply"
+        command = f"echo-hf refresh {locate(config, runs)} --apply"
         next_step = f"next: {command} takes {len(refreshed.gone):,} posts out for good"
         watch.console.print(next_step, soft_wrap=True)
     return {"platforms": refreshed.platforms, "unasked": refreshed.unasked, "forgotten": removal}

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from echo_hf.apps.takedown import Removal
     from echo_hf.builder.gold.boxes import BoxesCheck
     from echo_hf.builder.gold.check import CheckResult
-    from echo_hf.builder.refresh import Refresh, Refreshed
-    from echo_hf.builder.review import Reviews
-    from echo_hf.builder.search_yield import WrittenYields, Yield
-    from echo_hf.builder.update import Change
+    from echo_hf.builder.refresh import PlatformRefresh, RefreshResult
+    from echo_hf.builder.review import OpenReviews
+    from echo_hf.builder.search_yield import SavedYields, SearchYield
+    from echo_hf.builder.update import StageDifference
     from echo_hf.collect.crawl import PlannedQuery
     from echo_hf.collect.crawl_ledger import CrawlStats
     from echo_hf.config.collection import Search
@@ -110,19 +110,17 @@ def format_funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
     ]
     counts.append(counted(rows.get("analysis", 0), "sample"))
     tasks = {name: rows[name] for name in BENCHMARKS if rows.get(name)}
-    task_counts = " and ".join(f"{count:,} {name}" for name, count in tasks.items())
+    parts = " and ".join(f"{count:,} {name}" for name, count in tasks.items())
     noun = "task" if sum(tasks.values()) == 1 else "tasks"
-    return " → ".join(
-        [*counts, f"{task_counts} {noun}" if task_counts else "no task of the benchmark"]
-    )
+    return " → ".join([*counts, f"{parts} {noun}" if parts else "no task of the benchmark"])
 
 
-def show_changes(console: Console, changes: Sequence[Change]) -> None:
+def show_changes(console: Console, changes: Sequence[StageDifference]) -> None:
     """Shows what changed since stages ran, once for all stages that it changed in."""
-    stages: dict[tuple[str, str, str], list[Change]] = {}
+    stages: dict[tuple[str, str, str], list[StageDifference]] = {}
     for change in changes:
         stages.setdefault(change[1:], []).append(change)
-    by_stages: dict[tuple[str, ...], list[Change]] = {}
+    by_stages: dict[tuple[str, ...], list[StageDifference]] = {}
     for alike in stages.values():
         by_stages.setdefault(tuple(change.stage for change in alike), []).append(alike[0])
     for names, fields in by_stages.items():
@@ -143,33 +141,27 @@ def show_plan(
     queries: Sequence[PlannedQuery],
     searches: dict[str, Search],
     *,
-    all_queries: bool = False,
+    in_full: bool = False,
 ) -> None:
     for platform, search in searches.items():
         own = [query for query in queries if query.platform == platform]
         say(console, f"\n{platform}: {len(own):,} queries", "bold")
         groups: dict[object, list[PlannedQuery]] = {}
         for query in own:
-            key = id(query) if all_queries else (query.query.phase, query.query.question.about[0])
+            key = id(query) if in_full else (query.query.phase, query.query.question.about[0])
             groups.setdefault(key, []).append(query)
         text_columns = ("term", "from", "until", "window", "in")
-        rows = (
-            _format_plan_row(group, search, all_queries=all_queries) for group in groups.values()
-        )
+        rows = (_plan_row(group, search, in_full=in_full) for group in groups.values())
         console.print(plain_table("#", *text_columns, *PLAN_HEADINGS, left=text_columns, rows=rows))
         for line in _format_plan(own, search):
             say(console, line)
 
 
-def _format_plan_row(
-    group: Sequence[PlannedQuery], search: Search, *, all_queries: bool
-) -> tuple[str, ...]:
+def _plan_row(group: Sequence[PlannedQuery], search: Search, *, in_full: bool) -> tuple[str, ...]:
     phase, question = group[0].query.phase, group[0].query.question
     options, window = search.phases[phase], question.window
     start = window.start.strftime("%Y-%m-%d") if window else NOTHING
-    languages = (
-        (question.language or "all") if all_queries else (" ".join(options.languages) or "all")
-    )
+    languages = (question.language or "all") if in_full else (" ".join(options.languages) or "all")
     times = (start, _format_end(group[-1]), options.window, languages)
     return str(phase + 1), question.about[0], *times, *_format_counts(group)
 
@@ -248,17 +240,13 @@ def format_crawl(stats: CrawlStats) -> Iterator[str]:
     yield f"{stats.end}: {stats.end.meaning}"
 
 
-def show_yields(console: Console, written: WrittenYields) -> None:
+def show_yields(console: Console, written: SavedYields) -> None:
     yields, rows = written.yields, []
-    for term_yield in (*yields.keywords[:MAX_TERMS], yields.together):
-        name = (
-            "all terms"
-            if term_yield.keyword is None
-            else plain(term_yield.keyword, MAX_TERM_CHARACTERS)
-        )
-        alone = "" if term_yield.keyword is None else f"{term_yield.total.alone_passed:,}"
-        half = NOTHING if term_yield.half_by_day is None else f"day {term_yield.half_by_day:,}"
-        rows.append((name, *_format_yield(term_yield.total), alone, half))
+    for term in (*yields.keywords[:MAX_TERMS], yields.together):
+        name = "all terms" if term.keyword is None else plain(term.keyword, MAX_TERM_CHARACTERS)
+        alone = "" if term.keyword is None else f"{term.total.alone_passed:,}"
+        half = NOTHING if term.half_by_day is None else f"day {term.half_by_day:,}"
+        rows.append((name, *_format_yield(term.total), alone, half))
     console.print(plain_table("term", *YIELD_HEADINGS, "alone", "half by", rows=rows))
     say(console, "alone: posts on topic that no other term found")
     say(console, "half by: by the end of that day after the release, half of them were written\n")
@@ -273,19 +261,13 @@ def show_yields(console: Console, written: WrittenYields) -> None:
     say(console, f"as an image: {written.plot}")
 
 
-def _format_yield(term_yield: Yield) -> tuple[str, ...]:
-    bounds = term_yield.interval
+def _format_yield(term: SearchYield) -> tuple[str, ...]:
+    bounds = term.interval
     ends = NOTHING if bounds is None else f"{100 * bounds[0]:.0f} to {100 * bounds[1]:.0f} %"
-    return (
-        f"{term_yield.found:,}",
-        f"{term_yield.scored:,}",
-        f"{term_yield.passed:,}",
-        percent(term_yield.share),
-        ends,
-    )
+    return f"{term.found:,}", f"{term.scored:,}", f"{term.passed:,}", percent(term.share), ends
 
 
-def show_refresh(console: Console, refreshed: Refresh) -> None:
+def show_refresh(console: Console, refreshed: RefreshResult) -> None:
     for platform in refreshed.platforms:
         for line in format_refreshed(platform):
             say(console, line)
@@ -300,7 +282,7 @@ def show_refresh(console: Console, refreshed: Refresh) -> None:
         say(console, f"posts that nobody was asked about: {unasked}")
 
 
-def format_refreshed(refreshed: Refreshed) -> Iterator[str]:
+def format_refreshed(refreshed: PlatformRefresh) -> Iterator[str]:
     cost = f", ${refreshed.cost_usd:.2f}" if refreshed.cost_usd else ""
     yield (
         f"{refreshed.platform}: {refreshed.posts:,} posts, {refreshed.asked:,} asked about "
@@ -323,10 +305,10 @@ def show_removal(console: Console, removal: Removal, config: str) -> None:
         "image": removal.images,
         "stored answer": removal.answers,
     }
-    removed = ", ".join(counted(count, noun) for noun, count in parts.items() if count)
-    of_requested = "" if removal.posts == len(removal.urls) else f" of {len(removal.urls):,}"
+    went = ", ".join(counted(count, noun) for noun, count in parts.items() if count)
+    of_all = "" if removal.posts == len(removal.urls) else f" of {len(removal.urls):,}"
     lines = [
-        f"forgotten: {counted(removal.posts, 'post')}{of_requested}{f', with {removed}' if removed else ''}"
+        f"forgotten: {counted(removal.posts, 'post')}{of_all}{f', with {went}' if went else ''}"
     ]
     if removal.pages:
         lines.append(f"{counted(removal.pages, 'stored page')} of platforms lost their content")
@@ -421,8 +403,8 @@ def _get_color(change: float) -> str:
 
 
 def _format_ids(ids: Sequence[str]) -> Text:
-    remainder = f" and {len(ids) - MAX_IDS:,} more" if len(ids) > MAX_IDS else ""
-    return Text(f"{', '.join(map(plain, ids[:MAX_IDS]))}{remainder}", "dim")
+    tail = f" and {len(ids) - MAX_IDS:,} more" if len(ids) > MAX_IDS else ""
+    return Text(f"{', '.join(map(plain, ids[:MAX_IDS]))}{tail}", "dim")
 
 
 def _format_stage_change(change: StageChange) -> str:
@@ -438,32 +420,26 @@ def _format_stage_change(change: StageChange) -> str:
     )
 
 
-def show_publication(console: Console, publication: Publication) -> None:
+def show_publication(console: Console, plan: Publication) -> None:
     """Lists the files of a release with their sizes, and what becomes of them on the Hub."""
     rows = [
-        (
-            path,
-            f"{size / 1e6:,.2f} MB",
-            "new or changed" if path in publication.upload else "the same",
-        )
-        for path, size in publication.files.items()
+        (path, f"{size / 1e6:,.2f} MB", "new or changed" if path in plan.upload else "the same")
+        for path, size in plan.files.items()
     ]
     console.print(plain_table("file", "size", "on the Hub", left=("on the Hub",), rows=rows))
-    for path in publication.delete:
+    for path in plan.delete:
         say(console, f"deleted there: {plain(path)}", "yellow")
-    sent = sum(publication.files[path] for path in publication.upload)
-    place = f"{publication.repo_id}{', which is yet to be made' if publication.new else ''}"
-    files = counted(len(publication.upload), "file")
+    sent = sum(plan.files[path] for path in plan.upload)
+    place = f"{plan.repo_id}{', which is yet to be made' if plan.new else ''}"
+    files = counted(len(plan.upload), "file")
     say(console, f"{files}, {sent / 1e6:,.1f} MB, would be uploaded to {place}")
-    if publication.tagged is None:
-        say(console, f"tag {publication.tag} would be set there")
-    elif publication.upload or publication.delete:
-        message = (
-            f"tag {publication.tag} is on another commit ({publication.tagged[:10]}), and stays"
-        )
+    if plan.tagged is None:
+        say(console, f"tag {plan.tag} would be set there")
+    elif plan.upload or plan.delete:
+        message = f"tag {plan.tag} is on another commit ({plan.tagged[:10]}), and stays"
         say(console, f"{message}: choose another --tag", "yellow")
     else:
-        say(console, f"tag {publication.tag} is there already ({publication.tagged[:10]})")
+        say(console, f"tag {plan.tag} is there already ({plan.tagged[:10]})")
     console.print("nothing was sent: leave out --dry-run to publish")
 
 
@@ -477,22 +453,22 @@ def show_holding(
 ) -> None:
     from echo_hf.hub.remote import TAG, delete_tags, revisions_holding
 
-    revisions = revisions_holding(repo_id, urls, api=api)
-    for revision in revisions:
+    holders = revisions_holding(repo_id, urls, api=api)
+    for revision in holders:
         contents = f"{len(revision.samples)} samples and {revision.answers} stored answers"
         line = f"{revision.kind} {revision.revision} of {repo_id} still holds them in {contents}"
         say(console, f"{line} (commit {revision.commit[:10]})")
     if requests := [
-        revision.revision for revision in revisions if revision.revision.startswith("refs/")
+        revision.revision for revision in holders if revision.revision.startswith("refs/")
     ]:
         say(console, f"close {', '.join(requests)} and delete its branch, on its page on the Hub")
-    tags = [revision.revision for revision in revisions if revision.kind == TAG]
+    tags = [revision.revision for revision in holders if revision.kind == TAG]
     if delete:
         delete_tags(repo_id, tags, api=api)
         console.print(Text(f"deleted {len(tags)} tags: {', '.join(tags)}".rstrip(": ")))
     elif tags:
         say(console, "next: publish the next release, then the same with --delete-tags")
-    if revisions:
+    if holders:
         say(console, STILL_LOADABLE)
 
 
@@ -550,13 +526,13 @@ def _format_footer(result: CheckResult) -> Iterator[str]:
         if skipped := max((measure.skipped for measure in stage.measures), default=0):
             yield f"{stage.stage}: {skipped} left out: people say too little of them, or two things."
     yield from (f"{note}." for note in result.notes)
-    costs = [
+    spent = [
         stage.fill.stage_cost_usd
         for stage in result.stages
         if stage.fill.stage_cost_usd is not None
     ]
-    if costs:
-        yield f"These answers cost ${sum(costs):.2f}."
+    if spent:
+        yield f"These answers cost ${sum(spent):.2f}."
 
 
 def show_boxes(console: Console, check: BoxesCheck) -> None:
@@ -587,7 +563,7 @@ def show_errors(console: Console, result: CheckResult) -> None:
         for item in measure.errors:
             say(console, f"  {plain(item.place, MAX_ERROR_CHARACTERS)}")
             say(console, f"    expected {plain(item.expected, MAX_ERROR_CHARACTERS)}")
-            answer = plain(item.given, MAX_ERROR_CHARACTERS) or "(nothing)"
+            answer = plain(item.answer, MAX_ERROR_CHARACTERS) or "(nothing)"
             say(console, f"    given    {answer}")
 
 
@@ -627,7 +603,7 @@ def check_as_json(result: CheckResult) -> dict[str, Any]:
     return {**payload, "notes": list(result.notes)}
 
 
-def show_open(console: Console, reviews: Reviews, config: str) -> None:
+def show_open(console: Console, reviews: OpenReviews, config: str) -> None:
     for number in reviews.cut:
         say(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
     for sample in reviews.open:

@@ -13,12 +13,12 @@ import yaml
 
 from echo_hf._infra.console import say, terminal
 from echo_hf.cli.start import (
-    describe_comparison,
+    compare_images,
     detect_engine,
     fill_choices,
-    get_schema_uri,
-    quote_yaml,
+    quote,
     read_template,
+    schema_uri,
 )
 from echo_hf.config.checks import read_yaml
 from echo_hf.errors import ConfigError, ReleaseError
@@ -32,24 +32,22 @@ def write_config(
     release: str, images: Sequence[str], judge: str | None = None, model: str | None = None
 ) -> Path:
     """Writes the config of a comparison into the working directory; the same one stays."""
-    fields, _, remarks = describe_comparison(Path(), images, release)
+    fields, _, remarks = compare_images(Path(), images, release)
     path = Path(f"{_name_comparison(yaml.safe_load(fields['benchmark']))}.yaml")
-    existing = read_yaml(path, "config", "one of yours") if path.exists() else None
-    engine_fields = fill_choices("rules")
+    old = read_yaml(path, "config", "one of yours") if path.exists() else None
+    answers = fill_choices("rules")
     if judge:
-        engine_fields, more_remarks = detect_engine(
-            COMPARISON, judge, model or _find_model(existing, judge)
-        )
-        remarks += more_remarks
-    fields |= {**engine_fields, "name": quote_yaml(path.stem)}
-    fields |= {"file": shlex.quote(str(path)), "schema": get_schema_uri()}
+        answers, notes = detect_engine(COMPARISON, judge, model or _find_model(old, judge))
+        remarks += notes
+    fields |= {**answers, "name": quote(path.stem)}
+    fields |= {"file": shlex.quote(str(path)), "schema": schema_uri()}
     text = Template(read_template(COMPARISON)).substitute(fields)
     for line in remarks:
         say(terminal(), line)
-    if existing is None:
+    if old is None:
         path.write_text(text, "utf-8")
         say(terminal(), f"wrote {path}: `echo-hf eval {fields['file']}` does the same")
-    elif differing := _list_differences(existing, yaml.safe_load(text)):
+    elif differing := _list_differences(old, yaml.safe_load(text)):
         raise ConfigError(
             f"{str(path)!r} is there and has other {differing}: `echo-hf eval {fields['file']}` "
             "goes on with it; move it away to begin anew"
@@ -62,19 +60,17 @@ def _name_comparison(benchmark: str) -> str:
     repo_id, _, revision = benchmark.rpartition("@")
     is_folder = Path(benchmark).exists()
     try:
-        place, revision_or_none = (
-            (benchmark, None) if is_folder or not repo_id else (repo_id, revision)
-        )
-        name = load_manifest(place, revision=revision_or_none).name
+        place, tag = (benchmark, None) if is_folder or not repo_id else (repo_id, revision)
+        name = load_manifest(place, revision=tag).name
     except ReleaseError:  # the dataset of ECHO's authors has no manifest
         name = Path(benchmark).resolve().name if is_folder else repo_id.rpartition("/")[2]
     name = re.sub(r"[^A-Za-z0-9._-]+|^[^A-Za-z0-9]+", "_", name).strip("_")[:MAX_NAME_CHARACTERS]
     return f"{name or COMPARISON}-eval"
 
 
-def _find_model(existing: Any, judge: str) -> str | None:
+def _find_model(old: Any, judge: str) -> str | None:
     """The model that a file written before names at the same server, which need not be asked."""
-    judges = existing.get("judges") if isinstance(existing, dict) else None
+    judges = old.get("judges") if isinstance(old, dict) else None
     for entry in judges if isinstance(judges, list) else ():
         engine = entry.get("engine") if isinstance(entry, dict) else None
         if isinstance(engine, dict) and engine.get("base_url") == judge:
@@ -82,10 +78,8 @@ def _find_model(existing: Any, judge: str) -> str | None:
     return None
 
 
-def _list_differences(existing: Any, wanted_sections: dict[str, Any]) -> str | None:
-    if not isinstance(existing, dict):
+def _list_differences(old: Any, new: dict[str, Any]) -> str | None:
+    if not isinstance(old, dict):
         return "content"
-    names = dict.fromkeys([*wanted_sections, *existing])
-    return (
-        ", ".join(name for name in names if existing.get(name) != wanted_sections.get(name)) or None
-    )
+    names = dict.fromkeys([*new, *old])
+    return ", ".join(name for name in names if old.get(name) != new.get(name)) or None

@@ -14,21 +14,21 @@ from rich.text import Text
 from echo_hf._infra.console import say, terminal
 from echo_hf._infra.text import counted
 from echo_hf.cli.verb import (
-    AgainOption,
-    ImagesOption,
-    JsonObject,
-    JudgeModelOption,
-    JudgeOption,
-    KeepGoingOption,
+    Again,
+    Images,
+    JudgeAt,
+    JudgedBy,
+    KeepGoing,
     PartlyDoneError,
-    RunnerOption,
-    RunsOption,
+    Payload,
+    Runner,
+    Runs,
     VerdictExit,
     choice,
     flag,
+    locate,
     open_progress,
     option,
-    place_config,
 )
 from echo_hf.errors import ConfigError, unknown
 from echo_hf.reasons import Outcome
@@ -41,20 +41,12 @@ if TYPE_CHECKING:
 EvaluationArgument = Annotated[
     Path, typer.Argument(help="The YAML file that names systems, and posts or a benchmark.")
 ]
-SystemsOption = Annotated[
-    list[str] | None, option("--systems", "Only this one draws; may be repeated.")
-]
-JudgesOption = Annotated[list[str] | None, option("--judges", "Only this one; may be repeated.")]
-LimitOption = Annotated[
-    int | None, option(None, "Most samples of each split, a random draw.", min=1)
-]
-BudgetOption = Annotated[
-    float | None, option(None, "Stop when this many US dollars are spent.", min=0)
-]
-DryRunOption = Annotated[bool, option("--dry-run", "Only show what would be asked, and the cost.")]
-ProtocolOption = Annotated[
-    str | None, option(None, "published or corrected, instead of the config's.")
-]
+Systems = Annotated[list[str] | None, option("--systems", "Only this one draws; may be repeated.")]
+Judges = Annotated[list[str] | None, option("--judges", "Only this one; may be repeated.")]
+Limit = Annotated[int | None, option(None, "Most samples of each split, a random draw.", min=1)]
+Budget = Annotated[float | None, option(None, "Stop when this many US dollars are spent.", min=0)]
+DryRun = Annotated[bool, option("--dry-run", "Only show what would be asked, and the cost.")]
+Protocol = Annotated[str | None, option(None, "published or corrected, instead of the config's.")]
 
 
 def eval_(
@@ -62,20 +54,20 @@ def eval_(
         Path,
         typer.Argument(help="The YAML file, or a run; with --images a release or ORG/NAME@TAG."),
     ],
-    images: ImagesOption = None,
-    judge: JudgeOption = None,
-    model: JudgeModelOption = None,
-    systems: SystemsOption = None,
-    judges: JudgesOption = None,
-    limit: LimitOption = None,
-    budget: BudgetOption = None,
+    images: Images = None,
+    judge: JudgeAt = None,
+    model: JudgedBy = None,
+    systems: Systems = None,
+    judges: Judges = None,
+    limit: Limit = None,
+    budget: Budget = None,
     yes: bool = flag("--yes", "Go on without asking, whatever it costs."),
-    dry_run: DryRunOption = False,
-    again: AgainOption = False,
-    keep_going: KeepGoingOption = False,
-    runner: RunnerOption = None,
-    runs: RunsOption = None,
-) -> JsonObject:
+    dry_run: DryRun = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
+    runner: Runner = None,
+    runs: Runs = None,
+) -> Payload:
     """Generate, judge, score and report in one.
 
     The same command resumes after a stop. RELEASE --images NAME=FOLDER compares images, by a
@@ -110,89 +102,74 @@ def eval_(
             "--images NAME=FOLDER"
         )
     with open_progress(sums_up_calls=True) as watch:
-        options: JsonObject = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
+        options: Payload = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
         options |= {"budget_usd": budget, "dry_run": dry_run, "before": confirm, "watch": watch}
         options |= {"again": again, "keep_going": keep_going}
-        evaluated = evaluate_systems(load_evaluation(config).run_by(runner), **options)
+        done = evaluate_systems(load_evaluation(config).run_by(runner), **options)
     console = terminal()
-    if evaluated.results is None:
+    if done.results is None:
         say(console, "nothing was asked: leave out --dry-run to begin")
     else:
-        (show_scores if console.details else show_board)(console, evaluated.results.path)
-        say(console, f"report: {evaluated.report}")
-        show_cost(console, evaluated.cost_usd, ())  # of whom nobody knows it, the plan has said
-    if evaluated.spent:
+        (show_scores if console.details else show_board)(console, done.results.path)
+        say(console, f"report: {done.report}")
+        show_cost(console, done.cost_usd, ())  # of whom nobody knows it, the plan has said
+    if done.spent:
         say(console, BUDGET_SPENT, "yellow")
-    payload = {
-        "board": evaluated.board.to_list(),
-        "results": evaluated.results and evaluated.results.path,
-    }
-    payload |= {
-        "report": evaluated.report,
-        "plan": [_plan_payload(work) for work in evaluated.plan],
-    }
-    payload |= {
-        "cost_usd": evaluated.cost_usd,
-        "spent": evaluated.spent,
-        "stopped": evaluated.stopped,
-    }
-    if evaluated.stopped:
-        raise PartlyDoneError("; ".join(evaluated.stopped), payload)
+    payload = {"board": done.board.to_list(), "results": done.results and done.results.path}
+    payload |= {"report": done.report, "plan": [_plan_payload(work) for work in done.plan]}
+    payload |= {"cost_usd": done.cost_usd, "spent": done.spent, "stopped": done.stopped}
+    if done.stopped:
+        raise PartlyDoneError("; ".join(done.stopped), payload)
     return payload
 
 
-def _plan_payload(plan: PlannedWork | GenerationPlan) -> JsonObject:
+def _plan_payload(plan: PlannedWork | GenerationPlan) -> Payload:
     return {**vars(plan), "cost_usd": plan.cost_usd}
 
 
 def generate(
     config: EvaluationArgument,
-    systems: SystemsOption = None,
-    limit: LimitOption = None,
+    systems: Systems = None,
+    limit: Limit = None,
     dry_run: bool = flag("--dry-run", "Only show what would be generated, and the cost."),
     again: bool = flag("--again", "Ask again where no image came, and nowhere else."),
-    runner: RunnerOption = None,
-    runs: RunsOption = None,
-) -> JsonObject:
+    runner: Runner = None,
+    runs: Runs = None,
+) -> Payload:
     """Generate the outputs of systems; existing ones are kept."""
     from echo_hf.cli.evaluation_view import make_outcome_table, show_cost, show_expected
     from echo_hf.systems.benchmark import load_evaluation
     from echo_hf.systems.generate import generate as generate_outputs
 
-    evaluation = load_evaluation(config).run_by(runner)
+    setup = load_evaluation(config).run_by(runner)
     with open_progress() as watch:
-        options: JsonObject = {"runs": runs, "systems": systems, "limit": limit, "dry_run": dry_run}
-        generated = generate_outputs(evaluation, **options, again=again, watch=watch)
+        options: Payload = {"runs": runs, "systems": systems, "limit": limit, "dry_run": dry_run}
+        outputs = generate_outputs(setup, **options, again=again, watch=watch)
     console = watch.console
-    plans = [{**_plan_payload(plan), "todo": len(plan.todo)} for plan in generated.plans]
-    payload = {**vars(generated), "plans": plans}
-    if generated.path is None:
-        for plan in () if watch.details else generated.plans:
+    plans = [{**_plan_payload(plan), "todo": len(plan.todo)} for plan in outputs.plans]
+    payload = {**vars(outputs), "plans": plans}
+    if outputs.path is None:
+        for plan in () if watch.details else outputs.plans:
             say(console, f"{plan.system:<12}{plan}", "dim")
-        show_expected(console, [(plan.system, plan.expected) for plan in generated.plans])
+        show_expected(console, [(plan.system, plan.expected) for plan in outputs.plans])
         console.print("nothing was asked: leave out --dry-run to draw")
         return payload
-    console.print(make_outcome_table(generated))
-    if any(counts.get(Outcome.FAILED) for counts in generated.outcomes.values()):
+    console.print(make_outcome_table(outputs))
+    if any(counts.get(Outcome.FAILED) for counts in outputs.outcomes.values()):
         say(console, "\nwhat failed is tried again by the same command", "yellow")
-    if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in generated.outcomes.values()):
+    if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in outputs.outcomes.values()):
         say(console, f"{counted(empty, 'answer')} without an image: --again asks anew", "yellow")
     show_cost(
-        console,
-        generated.cost_usd,
-        (plan.system for plan in generated.plans if plan.cost_usd is None),
+        console, outputs.cost_usd, (plan.system for plan in outputs.plans if plan.cost_usd is None)
     )
-    say(console, f"outputs: {generated.path}")
-    say(
-        console,
-        f"next: echo-hf {'judge' if evaluation.judges else 'score'} {place_config(config, runs)}",
-    )
+    say(console, f"outputs: {outputs.path}")
+    say(console, f"next: echo-hf {'judge' if setup.judges else 'score'} {locate(config, runs)}")
     return payload
 
 
 def judge(
     config: EvaluationArgument,
-    judges: JudgesOption = None,
+    judges: Judges = None,
     rubric: list[str] | None = choice(None, "overall or text_rendering; may be repeated."),
     applicability: bool = flag(
         "--applicability", "Ask which metrics fit each sample; rate nothing."
@@ -220,14 +197,14 @@ def judge(
         "Of --import: alpaca_eval, genai_bench, imagenhub, inspect, jsonl or viescore.",
         "--format",
     ),
-    limit: LimitOption = None,
-    budget: BudgetOption = None,
-    dry_run: DryRunOption = False,
-    again: AgainOption = False,
-    keep_going: KeepGoingOption = False,
-    runner: RunnerOption = None,
-    runs: RunsOption = None,
-) -> JsonObject:
+    limit: Limit = None,
+    budget: Budget = None,
+    dry_run: DryRun = False,
+    again: Again = False,
+    keep_going: KeepGoing = False,
+    runner: Runner = None,
+    runs: Runs = None,
+) -> Payload:
     """Have models rate outputs; stored answers are reused."""
     from echo_hf.cli.evaluation_view import show_import, show_judging
     from echo_hf.cli.trial_view import show_trials, trials_as_json
@@ -239,10 +216,8 @@ def judge(
     if pairwise and (applicability or rubric):
         raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
     ask = partial(judging.judge, judges=judges, rubrics=rubric)
-    stopping_options = {"alpha": alpha, "family": family, "batch": batch}
-    stopping: JsonObject = {
-        name: value for name, value in stopping_options.items() if value is not None
-    }
+    settings = {"alpha": alpha, "family": family, "batch": batch}
+    chosen: Payload = {name: value for name, value in settings.items() if value is not None}
     if until is not None:
         from echo_hf.judging.stopping import judge_until_decided
 
@@ -250,16 +225,14 @@ def judge(
             raise ConfigError(unknown("value", until, ["decided"], "--until"))
         if applicability or pairwise or set(rubric or ()) - {"overall"}:
             raise ConfigError("--until rates by overall: leave out the other questions")
-        ask = partial(judge_until_decided, judges=judges, **stopping)
-    elif stopping:
-        raise ConfigError(
-            f"--{next(iter(stopping))} is of --until decided: add it, or leave it out"
-        )
+        ask = partial(judge_until_decided, judges=judges, **chosen)
+    elif chosen:
+        raise ConfigError(f"--{next(iter(chosen))} is of --until decided: add it, or leave it out")
     if pairwise:
         ask = partial(judging.pairwise, judges=judges)
     ask_judges = judging.applicability if applicability else ask
     if import_ or format_:
-        has_questions = judges or rubric or applicability or pairwise or until or stopping
+        has_questions = judges or rubric or applicability or pairwise or until or chosen
         has_call_options = limit or budget or runner or again or keep_going or try_
         if import_ is None or format_ is None or has_questions or has_call_options:
             raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
@@ -272,7 +245,7 @@ def judge(
         raise ConfigError(
             "--try keeps nothing: leave out --until, --dry-run, --budget, --again, --keep-going"
         )
-    options: JsonObject = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
+    options: Payload = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     options |= {"again": again, "keep_going": keep_going, "tries": try_}
     with open_progress(sums_up_calls=True) as watch:
         judged = ask_judges(load_evaluation(config).run_by(runner), **options, watch=watch)
@@ -282,14 +255,14 @@ def judge(
         return {"path": None, "trials": trials}
     show_judging(watch.console, judged)
     if judged.path is not None:
-        say(watch.console, f"next: echo-hf score {place_config(config, runs)}")
+        say(watch.console, f"next: echo-hf score {locate(config, runs)}")
     if until and dry_run:
         say(watch.console, "this is the most: --until decided can only stop earlier")
     return _judging_payload(judged)
 
 
-def _judging_payload(judging_result: JudgingResult) -> JsonObject:
-    def plan_payload(planned: Planned) -> JsonObject:
+def _judging_payload(done: JudgingResult) -> Payload:
+    def as_payload(planned: Planned) -> Payload:
         costs = {"cost_usd": planned.expected.cost_usd, "expected": planned.expected}
         return {
             "judge": planned.who,
@@ -305,30 +278,27 @@ def _judging_payload(judging_result: JudgingResult) -> JsonObject:
             "outcomes": answered.outcomes,
             "fill": answered.fill,
         }
-        for answered in judging_result.answered
+        for answered in done.answered
     ]
-    plans = {
-        "plans": list(map(plan_payload, judging_result.plans)),
-        "saved": list(map(plan_payload, judging_result.saved)),
-    }
-    return {**vars(judging_result), **plans, "answered": answered}
+    plans = {"plans": list(map(as_payload, done.plans)), "saved": list(map(as_payload, done.saved))}
+    return {**vars(done), **plans, "answered": answered}
 
 
 def audit(
     config: EvaluationArgument,
-    judges: JudgesOption = None,
+    judges: Judges = None,
     samples: int = choice(20, "How many samples to make honeypots for.", min=1),
     again: bool = flag("--again", "Show the same once more: has a judge changed?"),
-    budget: BudgetOption = None,
-    dry_run: DryRunOption = False,
-    keep_going: KeepGoingOption = False,
-    runs: RunsOption = None,
-) -> JsonObject:
+    budget: Budget = None,
+    dry_run: DryRun = False,
+    keep_going: KeepGoing = False,
+    runs: Runs = None,
+) -> Payload:
     """Report whether judges notice blank or shuffled images. Unchanged and renamed ones, too."""
     from echo_hf.cli.evaluation_view import show_audit
     from echo_hf.judging.audit import audit as run_audit
 
-    options: JsonObject = {
+    options: Payload = {
         "samples": samples,
         "again": again,
         "dry_run": dry_run,
@@ -341,9 +311,7 @@ def audit(
     return {**_judging_payload(audited.asked), "judges": audited.judges}
 
 
-def score(
-    config: EvaluationArgument, protocol: ProtocolOption = None, runs: RunsOption = None
-) -> JsonObject:
+def score(config: EvaluationArgument, protocol: Protocol = None, runs: Runs = None) -> Payload:
     """Compute win rates and the four metrics. They go into the run's results.json."""
     from echo_hf.judging.board import show_board, show_scores
     from echo_hf.judging.score import score as compute_scores
@@ -352,11 +320,11 @@ def score(
     (show_scores if console.details else show_board)(console, path)
     if not console.details:
         say(console, f"results: {path}")
-        say(console, f"next: echo-hf report {place_config(config, runs)}")
+        say(console, f"next: echo-hf report {locate(config, runs)}")
     return _read_payload(path)
 
 
-def _read_payload(path: Path) -> JsonObject:
+def _read_payload(path: Path) -> Payload:
     return {"path": path, **json.loads(path.read_bytes())}
 
 
@@ -374,8 +342,8 @@ def compare(
     confidence: float = choice(0.95, "Of each end of the interval."),
     split: str | None = choice(None, "Only this split."),
     markdown: Path | None = choice(None, "Write the table to this file, too."),
-    runs: RunsOption = None,
-) -> JsonObject:
+    runs: Runs = None,
+) -> Payload:
     """Say whether a new system is worse than a base. Exit code 1 if so, 3 if undecided."""
     from echo_hf._infra.atomic import replaced_file
     from echo_hf.cli.evaluation_view import format_comparison_markdown, show_comparison
@@ -383,14 +351,14 @@ def compare(
 
     sides = gate.sides(config, base, new, system=system, runs=runs)
     options: dict[str, Any] = {"margin": margin, "confidence": confidence, "split": split}
-    comparison = gate.compare(*sides, metric=metric, **options)
-    show_comparison(terminal(), comparison)
+    done = gate.compare(*sides, metric=metric, **options)
+    show_comparison(terminal(), done)
     if markdown is not None:
         with replaced_file(markdown) as file:
-            file.write_text(format_comparison_markdown(comparison), "utf-8")
-    payload = {**vars(comparison.found), **vars(comparison)}
+            file.write_text(format_comparison_markdown(done), "utf-8")
+    payload = {**vars(done.found), **vars(done)}
     del payload["found"]
-    if exit_code := gate.EXIT_CODES[comparison.found.verdict]:
+    if exit_code := gate.EXIT_CODES[done.found.verdict]:
         raise VerdictExit(exit_code, payload)
     return payload
 
@@ -398,9 +366,9 @@ def compare(
 def agree(
     config: EvaluationArgument,
     human: Path | None = choice(None, "Ranks (.jsonl or .csv) instead of the run's human.parquet."),
-    protocol: ProtocolOption = None,
-    runs: RunsOption = None,
-) -> JsonObject:
+    protocol: Protocol = None,
+    runs: Runs = None,
+) -> Payload:
     """Measure how far judges agree with people. Figures go into the run's agreement.json."""
     from echo_hf.judging.board import show_agreement
     from echo_hf.judging.score import agree as measure_agreement
@@ -426,7 +394,7 @@ def rank(
     host: str = choice("127.0.0.1", "Address to listen on."),
     port: int = choice(7860, "0: any that is free.", min=0, max=65535),
     anyone: bool = flag("--anyone", "Allow ranking without passwords on another HOST."),
-    runs: RunsOption = None,
+    runs: Runs = None,
 ) -> None:
     """Have people rank outputs in their browsers. The systems' names stay hidden."""
     from echo_hf.apps.page import ServerAddress, check_apps_installed
@@ -438,7 +406,7 @@ def rank(
         raise ConfigError("--draw and --width both say how many samples: leave out one")
     check_apps_installed("`echo-hf rank`")
     console = terminal()
-    draw_options: JsonObject = {
+    draw_options: Payload = {
         "draw": draw or DEFAULT_DRAW,
         "width": width,
         "seed": seed,
@@ -460,7 +428,7 @@ def rank(
 def report(
     config: EvaluationArgument,
     single_file: bool = flag("--single-file", "Put the images into the page; up to 200 samples."),
-    runs: RunsOption = None,
+    runs: Runs = None,
 ) -> None:
     """Write an HTML page with all results. It opens without a server."""
     from echo_hf.cli.evaluation_view import show_report
@@ -476,8 +444,8 @@ def export(
         str, option("--to", "csv, every-eval-ever, inspect, hub-eval, lmms-eval or croissant.")
     ],
     organization: str | None = choice(None, "Who ran it, as every-eval-ever names it."),
-    runs: RunsOption = None,
-) -> JsonObject:
+    runs: Runs = None,
+) -> Payload:
     """Write figures, ratings and outputs in formats of others."""
     from echo_hf.report.export import export as write_export
 
@@ -494,8 +462,8 @@ def analyze(
     config: Annotated[
         str, typer.Argument(help="The YAML file; or the folder of a release, or ORG/NAME@TAG.")
     ],
-    runs: RunsOption = None,
-) -> JsonObject:
+    runs: Runs = None,
+) -> Payload:
     """Analyze prompts, feedback and activity. Figures go into the run's analysis.json."""
     from echo_hf.cli.evaluation_view import show_analysis
     from echo_hf.report.analysis.analyze import analyze as run_analysis

@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 NOTHING = "-"
 OPTIONAL_HEADINGS, EMPTY_CELLS = ("others", "from cache", "$"), ("0", "0 %", NOTHING)
-LEFT_ALIGNED, ESTIMATE_HEADINGS = ("about",), ("price", "time")
+LEFT_ALIGNED, ESTIMATES = ("about",), ("price", "time")
 BUDGET_SPENT = "the budget is spent: a larger one, and the same command, resume from here"
 MEANINGS = {
     str(reason): reason.meaning for kind in (Failed, Unrated, NotAudited) for reason in kind
 }
-MAX_REASON_CHARACTERS = 300
-MIN_SHOWN_SECONDS, MIN_SHOWN_DOLLARS = 0.05, 0.005  # seconds and dollars that are not shown as none
-MAX_FINDINGS = 4
+MAX_REASON = 300
+MIN_SECONDS, MIN_DOLLARS = 0.05, 0.005  # seconds and dollars that are not shown as none
+MAX_FOUND = 4
 PRICE_HINT = "give `price` (a system) or usd_per_million_*_tokens (an engine)"
 TableRows = list[tuple[str | Text, ...]]
 
@@ -99,12 +99,12 @@ def show_evaluation_plan(console: Console, plan: Sequence[PlannedWork]) -> None:
             work.about,
             f"{'up to ' if work.at_most else ''}{work.todo:,}",
             f"{work.stored:,}",
-            *_format_estimate(work),
+            *_estimate(work),
         )
         for work in plan
         if work.todo
     ]
-    heads = ("", "about", "to ask", "stored", *ESTIMATE_HEADINGS)
+    heads = ("", "about", "to ask", "stored", *ESTIMATES)
     if rows:
         console.print(plain_table(*heads, left=LEFT_ALIGNED, rows=rows))
     else:
@@ -120,18 +120,16 @@ def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
     rows: TableRows = []
     for stage in plan:
         todo = f"{'' if stage.counted else 'about '}{stage.todo:,}"
-        rows.append(
-            (Text(stage.stage, "bold"), todo, f"{stage.stored:,}", *_format_estimate(stage))
-        )
-    console.print(plain_table("stage", "to ask", "stored", *ESTIMATE_HEADINGS, rows=rows))
+        rows.append((Text(stage.stage, "bold"), todo, f"{stage.stored:,}", *_estimate(stage)))
+    console.print(plain_table("stage", "to ask", "stored", *ESTIMATES, rows=rows))
     show_expected(console, [(stage.stage, stage.expected) for stage in plan])
 
 
-def _format_estimate(work: Any) -> tuple[str, str]:
+def _estimate(work: Any) -> tuple[str, str]:
     """The price and the time of work that is expected."""
     expected: Expected = work.expected
     usd = NOTHING if expected.cost_usd == 0 else shown_dollars(expected.usd)
-    if expected.seconds is not None and expected.seconds.likely < MIN_SHOWN_SECONDS:
+    if expected.seconds is not None and expected.seconds.likely < MIN_SECONDS:
         return usd, NOTHING
     return (
         usd,
@@ -152,12 +150,8 @@ def show_expected(console: Console, estimates: Sequence[tuple[str, Expected]]) -
     parts = [
         f"{'at least' if unknown else 'about'} {amount}"
         for amount, unknown, is_something in (
-            (usd, unpriced, dollars.likely >= MIN_SHOWN_DOLLARS),
-            (
-                f"{seconds} one after the other{gpu_part}",
-                is_untimed,
-                time.likely >= MIN_SHOWN_SECONDS,
-            ),
+            (usd, unpriced, dollars.likely >= MIN_DOLLARS),
+            (f"{seconds} one after the other{gpu_part}", is_untimed, time.likely >= MIN_SECONDS),
         )
         if is_something
     ]
@@ -165,12 +159,10 @@ def show_expected(console: Console, estimates: Sequence[tuple[str, Expected]]) -
         say(console, f"in all {'; '.join(parts)}")
     if unpriced:
         say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICE_HINT}")
-    known_estimates = [
-        (name, estimate) for name, estimate in estimates if estimate.usd or estimate.seconds
-    ]
-    for basis in dict.fromkeys(estimate.basis for _, estimate in known_estimates if estimate.basis):
+    priced = [(name, estimate) for name, estimate in estimates if estimate.usd or estimate.seconds]
+    for basis in dict.fromkeys(estimate.basis for _, estimate in priced if estimate.basis):
         names = ", ".join(
-            dict.fromkeys(name for name, estimate in known_estimates if estimate.basis == basis)
+            dict.fromkeys(name for name, estimate in priced if estimate.basis == basis)
         )
         say(console, f"{names}: {basis}", "dim")
 
@@ -187,17 +179,9 @@ def show_judging(console: Console, judged: JudgingResult) -> None:
         for planned in judged.plans:
             plan = planned.plan
             counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.images)
-            figures = (*(f"{count:,}" for count in counts), *_format_estimate(planned))
+            figures = (*(f"{count:,}" for count in counts), *_estimate(planned))
             rows.append((Text(planned.who, "bold"), planned.rubric, *figures))
-        heads = (
-            "judge",
-            "about",
-            "calls",
-            "stored",
-            "prompt tokens",
-            "pictures",
-            *ESTIMATE_HEADINGS,
-        )
+        heads = ("judge", "about", "calls", "stored", "prompt tokens", "pictures", *ESTIMATES)
         console.print(plain_table(*heads, left=LEFT_ALIGNED, rows=rows))
         show_expected(console, [(planned.who, planned.expected) for planned in judged.plans])
         if judged.ways:
@@ -247,8 +231,8 @@ def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
         low, calls, high = (f"{count:,.0f}" for count in way.calls)
         widths = (rounded(half) for half in way.half_width.values())
         cells = Text(way.name, "bold"), calls if low == high else f"{low} to {high}"
-        rows.append((*cells, *widths, *_format_estimate(way)))
-    heads = ("", "calls", *(f"± {split}" for split in ways[0].half_width), *ESTIMATE_HEADINGS)
+        rows.append((*cells, *widths, *_estimate(way)))
+    heads = ("", "calls", *(f"± {split}" for split in ways[0].half_width), *ESTIMATES)
     title = "what is still to be asked, one way or another"
     show_table(console, title, plain_table(*heads, rows=rows), BASIS)
 
@@ -323,71 +307,64 @@ def make_check_table(audit: Mapping[str, Any]) -> Table:
     return plain_table(*heads, left=[""], rows=rows)
 
 
-def show_comparison(console: Console, comparison: Compared) -> None:
-    title, verdict, cells, notes = describe_comparison(comparison)
+def show_comparison(console: Console, done: Compared) -> None:
+    title, verdict, cells, notes = compared_parts(done)
     show_table(console, title, plain_table(*cells, rows=[cells.values()]), notes)
-    say(console, verdict, VERDICTS[comparison.found.verdict])
+    say(console, verdict, VERDICTS[done.found.verdict])
 
 
-def format_comparison_markdown(comparison: Compared) -> str:
-    title, verdict, cells, notes = describe_comparison(comparison)
+def format_comparison_markdown(done: Compared) -> str:
+    title, verdict, cells, notes = compared_parts(done)
     rows = markdown_table(cells, [map(escaped, cells.values())], len(cells))
     parts = f"### {escaped(title)}", f"**{escaped(verdict)}**", rows, *map(escaped, notes)
     return disarmed("\n\n".join(parts) + "\n")
 
 
-def describe_comparison(comparison: Compared) -> tuple[str, str, dict[str, str], list[str]]:
+def compared_parts(done: Compared) -> tuple[str, str, dict[str, str], list[str]]:
     """What both show of a comparison: title, verdict, cells by their headings, notes."""
-    gate_result = comparison.found
-    confidence = f"{100 * gate_result.definition['confidence']:g} %"
+    gate = done.found
+    level = f"{100 * gate.definition['confidence']:g} %"
     cells = {
-        "prompts": f"{gate_result.n:,}",
-        "better": f"{gate_result.wins:,}",
-        "tied": f"{gate_result.ties:,}",
-        "worse": f"{gate_result.losses:,}",
-        "difference": NOTHING
-        if gate_result.difference is None
-        else f"{gate_result.difference:+.4g}",
-        f"{confidence} each end": " to ".join(f"{end:+.4g}" for end in gate_result.interval or ())
-        or NOTHING,
-        "margin": f"{gate_result.margin:g}",
+        "prompts": f"{gate.n:,}",
+        "better": f"{gate.wins:,}",
+        "tied": f"{gate.ties:,}",
+        "worse": f"{gate.losses:,}",
+        "difference": NOTHING if gate.difference is None else f"{gate.difference:+.4g}",
+        f"{level} each end": " to ".join(f"{end:+.4g}" for end in gate.interval or ()) or NOTHING,
+        "margin": f"{gate.margin:g}",
     }
-    shown_counts = (
-        f"{gate_result.base_n:,} of {comparison.base}, {gate_result.new_n:,} of {comparison.new}"
-    )
-    is_whole = gate_result.base_n == gate_result.new_n == comparison.prompts
-    notes = (
-        [] if is_whole else [f"of {counted(comparison.prompts, 'prompt')} there are {shown_counts}"]
-    )
-    if comparison.judges:
-        notes.append(f"judged by {', '.join(judge_names(comparison.judges, comparison.failed))}")
-    if gate_result.reason:
-        notes.append(gate_result.reason.meaning)
-    for table, counts in comparison.left_out.items():
+    present = f"{gate.base_n:,} of {done.base}, {gate.new_n:,} of {done.new}"
+    is_whole = gate.base_n == gate.new_n == done.prompts
+    notes = [] if is_whole else [f"of {counted(done.prompts, 'prompt')} there are {present}"]
+    if done.judges:
+        notes.append(f"judged by {', '.join(judge_names(done.judges, done.failed))}")
+    if gate.reason:
+        notes.append(gate.reason.meaning)
+    for table, counts in done.left_out.items():
         for reason, count in counts.items():
             notes.append(f"{count:,} rows of {table} do not count: {reason.meaning}")
     return (
-        f"{comparison.metric} of {comparison.new} against {comparison.base}",
-        format_verdict(comparison, confidence),
+        f"{done.metric} of {done.new} against {done.base}",
+        format_verdict(done, level),
         cells,
         notes,
     )
 
 
-def format_verdict(comparison: Compared, confidence: str) -> str:
-    gate_result = comparison.found
-    if gate_result.verdict != "undecided":
-        passed = gate_result.verdict == "non_inferior"
+def format_verdict(done: Compared, level: str) -> str:
+    gate = done.found
+    if gate.verdict != "undecided":
+        passed = gate.verdict == "non_inferior"
         template = "non-inferior: {} is at most {:g}" if passed else "worse: {} is more than {:g}"
-        return f"{template.format(comparison.new, gate_result.margin)} worse than {comparison.base} ({confidence})"
-    if gate_result.reason is Unscored.LOW_COVERAGE:
+        return f"{template.format(done.new, gate.margin)} worse than {done.base} ({level})"
+    if gate.reason is Unscored.LOW_COVERAGE:
         return (
-            f"undecided: {percent(gate_result.coverage)} of the prompts count for both, fewer than 95 %: "
+            f"undecided: {percent(gate.coverage)} of the prompts count for both, fewer than 95 %: "
             "have the rest generated and judged"
         )
-    if gate_result.needed == 0:
+    if gate.needed == 0:
         return "undecided: there are prompts enough, and the difference lies near the margin"
-    count = "more" if gate_result.needed is None else f"about {gate_result.needed:,} more"
+    count = "more" if gate.needed is None else f"about {gate.needed:,} more"
     return f"undecided: {count} prompts are needed, if the two are equally good"
 
 
@@ -422,12 +399,10 @@ def show_analysis(console: Terminal, done: Analyzed) -> None:
     """Shows what people complain of and ask for, and what could not be found."""
     analysis = done.analysis
     say(console, f"{analysis.name}: {counted(analysis.samples, 'sample')}", "bold")
-    for name, sentence in list_findings(analysis):
-        say_under(console, f"{name:<16}", sentence)
+    for name, text in list_findings(analysis):
+        say_under(console, f"{name:<16}", text)
     for name, why in analysis.not_fetched.items():
-        say_under(
-            console, f"not fetched: {plain(name)}:", plain(why, MAX_REASON_CHARACTERS), "yellow"
-        )
+        say_under(console, f"not fetched: {plain(name)}:", plain(why, MAX_REASON), "yellow")
     lacks: dict[str, str | None] = {
         f"no {name}, {part.reason}": part.detail
         for name, part in analysis.parts.items()
@@ -435,12 +410,12 @@ def show_analysis(console: Terminal, done: Analyzed) -> None:
     }
     if analysis.tasks.found and analysis.tasks.found.no_references:
         lacks["no tasks of references"] = analysis.tasks.found.no_references
-    for comparison in analysis.open_tasks.found.compared if analysis.open_tasks.found else ():
-        if comparison.untold:
-            lacks[f"no new tasks beside {plain(comparison.name)}"] = comparison.untold
+    for one in analysis.open_tasks.found.compared if analysis.open_tasks.found else ():
+        if one.untold:
+            lacks[f"no new tasks beside {plain(one.name)}"] = one.untold
     if console.details:
         for what, detail in lacks.items():
-            say_under(console, f"{what}:", plain(detail, MAX_REASON_CHARACTERS), "dim")
+            say_under(console, f"{what}:", plain(detail, MAX_REASON), "dim")
     elif lacks:
         say(console, f"{counted(len(lacks), 'part')} not computed: {MORE}", "dim")
     say(console, f"analysis: {done.path}; `echo-hf report` shows it")
@@ -449,39 +424,30 @@ def show_analysis(console: Terminal, done: Analyzed) -> None:
 def list_findings(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """The findings of an analysis that a line can hold, each with its name."""
     if failures := analysis.failures.found:
-        failures_named = (
-            f"{failure.keyword} {failure.comments:,}"
-            for failure in failures.keywords[:MAX_FINDINGS]
-        )
-        yield "failures named", ", ".join(map(plain, failures_named)) or "none"
+        names = (f"{term.keyword} {term.comments:,}" for term in failures.keywords[:MAX_FOUND])
+        yield "failures named", ", ".join(map(plain, names)) or "none"
     if tasks := analysis.tasks.found:
         task_shares = (f"{task.task} {percent(task.share)}" for task in tasks.counts)
-        yield "tasks", ", ".join(islice(map(plain, task_shares), MAX_FINDINGS))
+        yield "tasks", ", ".join(islice(map(plain, task_shares), MAX_FOUND))
     if phrased := analysis.open_tasks.found:
-        phrases = (f"{group.phrase} {group.samples:,}" for group in phrased.groups[:MAX_FINDINGS])
+        phrases = (f"{group.phrase} {group.samples:,}" for group in phrased.groups[:MAX_FOUND])
         yield "in own words", ", ".join(map(plain, phrases)) or "none"
     for spoken in (analysis.languages.found or ())[:1]:
-        counts = Counter(spoken.prompts).most_common(MAX_FINDINGS)
+        counts = Counter(spoken.prompts).most_common(MAX_FOUND)
         yield "languages", ", ".join(f"{plain(name)} {count:,}" for name, count in counts)
-    for diversity in analysis.diversity.found or ():
-        beside = (
-            ""
-            if diversity.ratio is None
-            else f", the benchmark has {_format_ratio(diversity.ratio)} as many"
-        )
-        expected = rounded(diversity.expected.value, 0)
-        sentence = f"{expected} different ones in {diversity.at:,} prompts of {plain(diversity.name)}{beside}"
-        yield "first bigrams", sentence
+    for curve in analysis.diversity.found or ():
+        beside = "" if curve.ratio is None else f", the benchmark has {_ratio(curve.ratio)} as many"
+        expected = rounded(curve.expected.value, 0)
+        text = f"{expected} different ones in {curve.at:,} prompts of {plain(curve.name)}{beside}"
+        yield "first bigrams", text
     for alike in (analysis.near_duplicates.found or ())[:1]:
-        sentence = (
-            f"{alike.in_clusters:,} of {alike.prompts:,} prompts, in {alike.clusters:,} groups"
-        )
-        yield "near-duplicates", sentence
+        text = f"{alike.in_clusters:,} of {alike.prompts:,} prompts, in {alike.clusters:,} groups"
+        yield "near-duplicates", text
     if since := analysis.since.found:
         movers = (f"{mover.name} {100 * mover.change:+.1f} points" for mover in since.tasks.moved)
-        sentence = ", ".join(islice(map(plain, movers), MAX_FINDINGS)) or "nothing"
-        yield f"since {plain(since.name)}", sentence
+        text = ", ".join(islice(map(plain, movers), MAX_FOUND)) or "nothing"
+        yield f"since {plain(since.name)}", text
 
 
-def _format_ratio(ratio: Estimate) -> str:
+def _ratio(ratio: Estimate) -> str:
     return NOTHING if ratio.value is None else f"{ratio.value:.2f} times"

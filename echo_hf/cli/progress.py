@@ -16,7 +16,7 @@ from rich.text import Text
 
 from echo_hf._infra.console import MORE, say, say_under
 from echo_hf._infra.text import counted, plain
-from echo_hf.builder.steps import STAGES, stage_class
+from echo_hf.builder.steps import STAGES, load_stage_class
 from echo_hf.pipeline.progress import TOLD, ProgressListener
 from echo_hf.reasons import STAGE_MEANINGS, Failed, Outcome, unusable_in
 
@@ -142,10 +142,7 @@ class TerminalProgress(ProgressListener):
         keys: dict[tuple[str, str], list[pa.Array]] = {}
         for loss in self._losses:
             keys.setdefault((loss.rows, loss.reason), []).append(loss.keys)
-        losses = [
-            LeftOutRows(*stage_and_reason, merge_keys(parts))
-            for stage_and_reason, parts in keys.items()
-        ]
+        losses = [LeftOutRows(*pair, merge_keys(parts)) for pair, parts in keys.items()]
         return sorted(losses, key=lambda loss: (not loss.is_failure, -len(loss.keys)))
 
     def show_losses(self, losses: Sequence[LeftOutRows]) -> None:
@@ -165,7 +162,7 @@ class TerminalProgress(ProgressListener):
     def list_headlines(self) -> list[str]:
         """The paper's figures for the run: what each stage says of itself."""
         by_name = {stage_stats.stage: stage_stats for stage_stats in self.stats}
-        headlines = (stage_class(name).headline(by_name) for name in STAGES if name in by_name)
+        headlines = (load_stage_class(name).headline(by_name) for name in STAGES if name in by_name)
         return [sentence for sentence in headlines if sentence]
 
     def __enter__(self) -> Self:
@@ -214,10 +211,8 @@ def find_commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | Non
     name = max(counts, key=counts.__getitem__)
     failed_rows = quarantine.filter(pc.equal(quarantine["_reason"], name))
     example = plain(next(iter(failed_rows["_detail"].to_pylist()), None), MAX_ANSWER_CHARACTERS)
-    example_part = f", such as {example!r}" if example else ""
-    return (
-        f"{failed:,} failed, {counts[name]:,} of them {name} ({STAGE_MEANINGS[name]}){example_part}"
-    )
+    quote = f", such as {example!r}" if example else ""
+    return f"{failed:,} failed, {counts[name]:,} of them {name} ({STAGE_MEANINGS[name]}){quote}"
 
 
 def select_keys(aside: Sequence[pa.Table], reason: str) -> pa.Array:

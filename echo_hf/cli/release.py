@@ -12,15 +12,15 @@ import typer
 from echo_hf._infra.console import say, terminal
 from echo_hf.cli.verb import (
     ConfigArgument,
-    JsonObject,
     PartlyDoneError,
-    RunsOption,
+    Payload,
+    Runs,
     call_verb,
     choice,
     flag,
+    locate,
     open_progress,
     option,
-    place_config,
 )
 from echo_hf.errors import ConfigError, EchoError, HubError
 
@@ -42,30 +42,30 @@ def publish(
         "--allow-unscreened", "Publish samples that no safety model saw."
     ),
     dry_run: bool = flag("--dry-run", "Only list the files, and what would change on the Hub."),
-) -> JsonObject:
+) -> Payload:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
     from echo_hf.hub import publish as hub
     from echo_hf.systems.benchmark import release_of
 
     console = terminal()
-    options: JsonObject = {"previous": previous, "create_pr": create_pr, "private": private}
+    options: Payload = {"previous": previous, "create_pr": create_pr, "private": private}
     options |= {
         "message": message,
         "allow_rules": allow_rules,
         "allow_unscreened": allow_unscreened,
     }
-    show_progress = partial(say, console, style="dim")
+    progress = partial(say, console, style="dim")
     if dry_run:
         from echo_hf.cli.build_view import show_publication
 
         for name in ("create_pr", "private", "message"):  # of what is sent, which is nothing
             del options[name]
         planned = hub.plan_publication(
-            release_of(release), repo_id, tag, **options, progress=show_progress
+            release_of(release), repo_id, tag, **options, progress=progress
         )
         show_publication(console, planned)
         return vars(planned)
-    published = hub.publish(release_of(release), repo_id, tag, **options, progress=show_progress)
+    published = hub.publish(release_of(release), repo_id, tag, **options, progress=progress)
     say(console, hub.summary(published))
     return vars(published)
 
@@ -73,7 +73,7 @@ def publish(
 def diff(
     a: Annotated[str, typer.Argument(help="The first release: folder, run or ORG/NAME@TAG.")],
     b: Annotated[str, typer.Argument(help="Another one.")],
-) -> JsonObject:
+) -> Payload:
     """Compare two releases: samples, causes, drift, scores."""
     from echo_hf.cli.build_view import show_diff
     from echo_hf.hub import diff as releases
@@ -125,8 +125,8 @@ def schedule(
         None, "With --once: folder where runs are kept between turns, such as a mounted bucket."
     ),
     dry_run: bool = flag("--dry-run", "With --once: only show each step, its cost and its time."),
-    runs: RunsOption = None,
-) -> JsonObject:
+    runs: Runs = None,
+) -> Payload:
     """Keep a benchmark current: collect, build, evaluate, propose."""
     from echo_hf.schedule import turn as loop
     from echo_hf.schedule import written
@@ -149,27 +149,23 @@ def schedule(
         def show_step(step: str, message: str) -> None:
             say(watch.console, f"{step}: {message}", "bold")
 
-        turn_result = loop.turn(config, runs=runs, state=state, watch=watch, on_step=show_step)
-    if turn_result.held:
-        raise PartlyDoneError(
-            f"nothing was proposed: {'; '.join(turn_result.held)}", vars(turn_result)
-        )
-    return vars(turn_result)
+        done = loop.turn(config, runs=runs, state=state, watch=watch, on_step=show_step)
+    if done.held:
+        raise PartlyDoneError(f"nothing was proposed: {'; '.join(done.held)}", vars(done))
+    return vars(done)
 
 
-def _plan_turn(config: Path, runs: Path | None) -> JsonObject:
+def _plan_turn(config: Path, runs: Path | None) -> Payload:
     from echo_hf.cli.build import build, collect
     from echo_hf.cli.evaluate import eval_
-    from echo_hf.collect.crawl import searches
+    from echo_hf.collect.crawl import find_searches
     from echo_hf.config.loading import load_config
     from echo_hf.schedule.turn import STEPS, get_schedule
 
     console, loaded = terminal(), load_config(config)
-    options, step_plans = get_schedule(loaded), JsonObject()
-    plans: dict[str, Callable[..., JsonObject]] = {
-        "update": partial(call_verb, build, dry_run=True)
-    }
-    if searches(loaded):
+    options, step_plans = get_schedule(loaded), Payload()
+    plans: dict[str, Callable[..., Payload]] = {"update": partial(call_verb, build, dry_run=True)}
+    if find_searches(loaded):
         plans["collect"] = partial(call_verb, collect, plan=True)
     if loaded.systems:
         plans["eval"] = partial(call_verb, eval_, budget=options.budget_usd, dry_run=True)
@@ -208,7 +204,7 @@ def forget(
     urls: Annotated[list[str], typer.Argument(help="Addresses of posts.")],
     repo_id: str | None = choice(None, "ORG/NAME on the Hub: say which tags still hold them."),
     delete_tags: bool = flag("--delete-tags", "Delete those tags, with --repo-id."),
-    runs: RunsOption = None,
+    runs: Runs = None,
 ) -> None:
     """Permanently remove posts from a run, and all made of them."""
     from echo_hf.apps.takedown import forget as forget_posts
@@ -218,6 +214,6 @@ def forget(
         raise HubError("--delete-tags needs --repo-id ORG/NAME: whose tags?")
     console = terminal()
     removal = forget_posts(urls, config, runs=runs)
-    show_removal(console, removal, place_config(config, runs))
+    show_removal(console, removal, locate(config, runs))
     if repo_id:
         show_holding(console, repo_id, removal.urls, delete=delete_tags)

@@ -19,14 +19,7 @@ import yaml
 from rich.text import Text
 
 from echo_hf._infra.console import plain_table, say, say_under, terminal
-from echo_hf.cli.verb import (
-    LOCAL_SERVER,
-    JsonObject,
-    PartlyDoneError,
-    RunsOption,
-    choice,
-    open_progress,
-)
+from echo_hf.cli.verb import LOCAL_SERVER, PartlyDoneError, Payload, Runs, choice, open_progress
 from echo_hf.errors import ConfigError, EngineError, UnknownSizeError, install_command, unknown
 
 if TYPE_CHECKING:
@@ -39,7 +32,7 @@ CHOICES = {
     "comparison": "a config that compares image systems on a benchmark, with images you have",
 }
 EXAMPLE_MODEL = "Qwen/Qwen2.5-VL-32B-Instruct"
-MAX_MODEL_NAMES = 10
+MAX_NAMES = 10
 REMARKS = {
     "benchmark": "no GPU and no server was found: rules read what posts mark, such as "
     '"Prompt: a fox" or an ALT text "output: a fox", and leave the rest to a model; the file has '
@@ -55,7 +48,7 @@ EXAMPLE_THREADS = (
     "https://social.example/@old_albums/109942933212661778",
     "https://x.com/mira_draws/status/9900316480379532473",
 )
-EXAMPLES_PER_SPLIT = 5  # of each split
+EXAMPLES = 5  # of each split
 SYSTEM_TEMPLATE = """\
   - name: {name}
     adapter: files  # images that are there already: {layout}
@@ -67,7 +60,7 @@ FLAT_LAYOUT = "ID.png, named by sample id, with any suffix of an image"
 TABLE_LAYOUT = "a CSV with the columns id and path, below its own folder"
 
 
-def quickstart(runs: RunsOption = None) -> None:
+def quickstart(runs: Runs = None) -> None:
     """Build and evaluate the bundled benchmark, without a model."""
     from echo_hf.quickstart.run import show_quickstart
 
@@ -82,7 +75,7 @@ def engines(
     gpu: float | None = choice(
         None, "With --fit: GiB of one GPU, such as 79.1; else the one here.", min=1, max=10_000
     ),
-) -> JsonObject:
+) -> Payload:
     """List the engines that a config may name, and what they need. --fit: what fits on a GPU."""
     from echo_hf.engines.base import engine_needs
 
@@ -100,12 +93,8 @@ def engines(
         }
         state = Text("ready", "green")
         if needs.chooses:
-            engine["takes"] = choice_name = needs.chooses()
-            state = (
-                Text(f"takes {choice_name}", "green")
-                if choice_name
-                else Text("finds neither", "dim")
-            )
+            engine["takes"] = pick = needs.chooses()
+            state = Text(f"takes {pick}", "green") if pick else Text("finds neither", "dim")
         elif needs.missing:
             install = install_command(str(needs.extra))
             state = Text(f"{', '.join(needs.missing)} missing: {install}", "dim")
@@ -115,7 +104,7 @@ def engines(
     return {"engines": payload}
 
 
-def _fit_engines(path: Path, gpu_gib: float | None) -> JsonObject:
+def _fit_engines(path: Path, gpu_gib: float | None) -> Payload:
     """What each engine of a config takes of a GPU; one that nobody knows is no error."""
     from echo_hf.config.loading import Config
     from echo_hf.engines.memory import fit_of
@@ -135,17 +124,17 @@ def _fit_engines(path: Path, gpu_gib: float | None) -> JsonObject:
             engines_by_name[f"writer of {system.name}"] = options_of(system, RewriteOptions).writer
     if not engines_by_name:
         raise ConfigError(f"{str(path)!r} names no engine and no judge: nothing is to fit")
-    fits_by_engine = list[JsonObject]()
+    report = list[Payload]()
     for name, engine in engines_by_name.items():
         say(console, name, "bold")
         try:
             fit = fit_of(engine, gpu_gib, ask=True)
         except UnknownSizeError as error:
             say(console, f"  {error}", "yellow")
-            fits_by_engine.append({"name": name, "fits": None, "unknown": str(error)})
+            report.append({"name": name, "fits": None, "unknown": str(error)})
             continue
         fits = None if fit.available is None else fit.fits
-        fits_by_engine.append({"name": name, "fits": fits, "requests": fit.requests, **asdict(fit)})
+        report.append({"name": name, "fits": fits, "requests": fit.requests, **asdict(fit)})
         say(console, f"  {fit}")
         if fit.image_tokens:
             say(console, f"  {fit.image_tokens:,} of the tokens may be images", "dim")
@@ -155,12 +144,10 @@ def _fit_engines(path: Path, gpu_gib: float | None) -> JsonObject:
             say(console, f"  {fit.requests:.1f} such requests fit at once", "green")
         else:
             say(console, f"  no room: {fit.advice}", "yellow")
-    if refused := [
-        repr(engine_fit["name"]) for engine_fit in fits_by_engine if engine_fit["fits"] is False
-    ]:
+    if refused := [repr(fit["name"]) for fit in report if fit["fits"] is False]:
         message = f"no room for one request in {', '.join(refused)}: see above"
-        raise PartlyDoneError(message, {"engines": fits_by_engine})
-    return {"engines": fits_by_engine}
+        raise PartlyDoneError(message, {"engines": report})
+    return {"engines": report}
 
 
 def systems(
@@ -168,7 +155,7 @@ def systems(
         Path | None,
         typer.Argument(help="Show only the systems that this file names; else all included ones."),
     ] = None,
-) -> JsonObject:
+) -> Payload:
     """List systems under test, and what is missing to run them."""
     from echo_hf.cli.evaluation_view import list_remedies, make_system_table
     from echo_hf.systems.generate import list_systems
@@ -179,8 +166,7 @@ def systems(
         console.print(line, style="dim", soft_wrap=True)
     configs = [listing.config.model_dump(mode="json") for listing in listings]
     listed = [
-        {**vars(listing), "config": system_config}
-        for listing, system_config in zip(listings, configs, strict=True)
+        {**vars(listing), "config": body} for listing, body in zip(listings, configs, strict=True)
     ]
     return {"systems": [{"name": listing["config"]["name"], **listing} for listing in listed]}
 
@@ -239,16 +225,14 @@ def init(
         raise ConfigError(unknown("config", what, CHOICES, "init"))
     config = _check_new_path(folder / f"{what}.yaml")
     fields, remarks = detect_engine(what, judge, server_model)
-    fields |= {"file": shlex.quote(str(config)), "schema": get_schema_uri()}
+    fields |= {"file": shlex.quote(str(config)), "schema": schema_uri()}
     if what == "benchmark":
         fields["name"] = _choose_run_name(folder, what, "lumen-2026-03")
         next_command, written = f"build {fields['file']}", dict(_read_example_posts(folder))
     else:
-        next_command = f"eval {fields['file']}{'' if images else f' --limit {EXAMPLES_PER_SPLIT}'}"
-        comparison_fields, written, comparison_remarks = describe_comparison(
-            folder, images or (), benchmark
-        )
-        fields, remarks = fields | comparison_fields, [*comparison_remarks, *remarks]
+        next_command = f"eval {fields['file']}{'' if images else f' --limit {EXAMPLES}'}"
+        values, written, notes = compare_images(folder, images or (), benchmark)
+        fields, remarks = fields | values, [*notes, *remarks]
     text = Template(read_template(what)).substitute(fields)
     _write_files({config: text.encode(), **written}, folder, remarks, next_command)
 
@@ -257,7 +241,7 @@ def read_template(name: str) -> str:
     return files("echo_hf.cli").joinpath(f"templates/{name}.yaml").read_text("utf-8")
 
 
-def get_schema_uri() -> str:
+def schema_uri() -> str:
     return (Path(str(files("echo_hf.config"))) / "config.schema.json").as_uri()
 
 
@@ -281,7 +265,7 @@ def _write_next(folder: Path, model: str | None, last: str | None, released: str
     """Writes the config of the next release, and says what to look at in it."""
     import datetime
 
-    from echo_hf.builder.successor import successor
+    from echo_hf.builder.successor import derive_config
 
     if model is None or last is None:
         raise ConfigError("--next MODEL and --from LAST go together, also with --released: add it")
@@ -293,21 +277,19 @@ def _write_next(folder: Path, model: str | None, last: str | None, released: str
     except ValueError:
         message = f"--released is {released!r}: expected a day, such as 2026-03-02"
         raise ConfigError(message) from None
-    next_release = successor(last, model.strip(), day)
-    path, remarks = folder / f"{next_release.sections['name']}.yaml", list(next_release.remarks)
-    head = f"# yaml-language-server: $schema={get_schema_uri()}\n# {model}, after {next_release.last.name}"
+    release = derive_config(last, model.strip(), day)
+    path, remarks = folder / f"{release.sections['name']}.yaml", list(release.remarks)
+    head = f"# yaml-language-server: $schema={schema_uri()}\n# {model}, after {release.last.name}"
     text = "".join(
         yaml.safe_dump({name: value}, sort_keys=False, allow_unicode=True, width=inf)
-        for name, value in next_release.sections.items()
+        for name, value in release.sections.items()
     ).replace("\n  aliases: []\n", f"\n  aliases: []  # {ALIASES_COMMENT}\n", 1)
     verb = "collect" if "\n  search:" in text else "build"
-    if not next_release.engines:
-        fields, more_remarks = detect_engine("benchmark")
-        benchmark_template = read_template("benchmark")
-        text += Template(benchmark_template[benchmark_template.index("engines:") :]).substitute(
-            fields
-        )
-        remarks += more_remarks
+    if not release.engines:
+        fields, notes = detect_engine("benchmark")
+        source = read_template("benchmark")
+        text += Template(source[source.index("engines:") :]).substitute(fields)
+        remarks += notes
     written = {path: f"{head}: made from {last}\n{text}".encode()}
     _write_files(written, folder, remarks, f"{verb} {shlex.quote(str(path))}")
 
@@ -328,10 +310,10 @@ def _choose_run_name(folder: Path, what: str, default: str) -> str:
     folder_name = folder.resolve().name if folder != Path() else ""
     if any((folder / f"{name}.yaml").exists() for name in CHOICES if name != what):
         folder_name = f"{folder_name}-{what}"
-    return quote_yaml(folder_name if FOLDER_AND_TAG.fullmatch(folder_name) else default)
+    return quote(folder_name if FOLDER_AND_TAG.fullmatch(folder_name) else default)
 
 
-def quote_yaml(text: str) -> str:
+def quote(text: str) -> str:
     return yaml.safe_dump(text, default_style='"', allow_unicode=True, width=inf).strip()
 
 
@@ -378,14 +360,11 @@ def fill_choices(kind: str, url: str = LOCAL_SERVER, model: str = EXAMPLE_MODEL)
     """What the template of a config is filled in with: one of its choices, others as comments."""
     chosen = {name: name == kind for name in ("vllm", "server", "provider", "rules")}
     chosen |= {"openai": kind in ("server", "provider"), "some": kind != "rules"}
-    model_text = model if model == EXAMPLE_MODEL else quote_yaml(model)
-    server_engine = f"{{kind: openai, model: {model_text}, base_url: {quote_yaml(url)}}}"
-    provider_engine = "{kind: openai, model: gpt-6-luna, temperature: null}"
+    model_text = model if model == EXAMPLE_MODEL else quote(model)
+    own = f"{{kind: openai, model: {model_text}, base_url: {quote(url)}}}"
+    hosted = "{kind: openai, model: gpt-6-luna, temperature: null}"
     fields = {name: "" if is_used else "# " for name, is_used in chosen.items()}
-    return fields | {
-        "own_server": server_engine,
-        "engine": provider_engine if kind == "provider" else server_engine,
-    }
+    return fields | {"own_server": own, "engine": hosted if kind == "provider" else own}
 
 
 def choose_model(url: str, model: str | None = None) -> tuple[str, list[str]]:
@@ -396,13 +375,9 @@ def choose_model(url: str, model: str | None = None) -> tuple[str, list[str]]:
         return model, []
     only, *others = names = served_models(url)
     if others:
-        listed = ", ".join(map(repr, names[:MAX_MODEL_NAMES]))
-        remainder = (
-            f" and {len(names) - MAX_MODEL_NAMES:,} more" if len(names) > MAX_MODEL_NAMES else ""
-        )
-        raise ConfigError(
-            f"{url!r} has the models {listed}{remainder}: choose one with --model NAME"
-        )
+        listed = ", ".join(map(repr, names[:MAX_NAMES]))
+        tail = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
+        raise ConfigError(f"{url!r} has the models {listed}{tail}: choose one with --model NAME")
     return only, [f"model: {only!r}, the only one of {url}; it has to see images"]
 
 
@@ -419,7 +394,7 @@ def _read_example_posts(folder: Path) -> Iterator[tuple[Path, bytes]]:
     yield folder / "posts.jsonl", "".join(lines).encode()
 
 
-def describe_comparison(
+def compare_images(
     folder: Path, sources: Sequence[str], benchmark: str | None
 ) -> tuple[dict[str, str], dict[Path, bytes], list[str]]:
     """The systems of a comparison, images to go with them, and what to say of both."""
@@ -444,7 +419,7 @@ def describe_comparison(
         entries[system.name] = _format_system(system.name, system.parameters, folder)
     if not sources:
         posted = folder / IMAGES_FOLDER / "posted"
-        written = dict(_read_posted_images(samples, posted))
+        written = dict(_read_posted(samples, posted))
         if not written:
             raise ConfigError(f"{place!r} shows no posted images: name yours with --images")
         entries["posted"] = _format_system("posted", {"folder": posted, "layout": "flat"}, folder)
@@ -453,7 +428,7 @@ def describe_comparison(
         remarks.append("win rates compare systems: add a second one")
     fields = {
         "name": _choose_run_name(folder, "comparison", "comparison"),
-        "benchmark": quote_yaml(_relative_to_config(folder, Path(place)) if is_here else place),
+        "benchmark": quote(_relative(folder, Path(place)) if is_here else place),
         "systems": "".join(entries.values()).rstrip(),
     }
     return fields, written, remarks
@@ -484,23 +459,16 @@ def _parse_source(source: str) -> SystemConfig:
 
 
 def _format_system(name: str, parameters: Mapping[str, Any], folder: Path) -> str:
-    relative_parameters = {
-        **parameters,
-        "folder": _relative_to_config(folder, Path(parameters["folder"])),
-    }
-    parameter_text = ", ".join(
-        f"{key}: {quote_yaml(value)}" for key, value in relative_parameters.items()
-    )
-    layout = TABLE_LAYOUT if "table" in relative_parameters else FLAT_LAYOUT
-    return SYSTEM_TEMPLATE.format(name=quote_yaml(name), layout=layout, parameters=parameter_text)
+    settings = {**parameters, "folder": _relative(folder, Path(parameters["folder"]))}
+    listed = ", ".join(f"{key}: {quote(value)}" for key, value in settings.items())
+    layout = TABLE_LAYOUT if "table" in settings else FLAT_LAYOUT
+    return SYSTEM_TEMPLATE.format(name=quote(name), layout=layout, parameters=listed)
 
 
-def _relative_to_config(folder: Path, place: Path) -> str:
+def _relative(folder: Path, place: Path) -> str:
     """A place as a config in a folder names it: what lies apart from it by its whole path."""
-    working_folder, target = Path.cwd(), place.resolve()
-    is_inside = target.is_relative_to(working_folder) and folder.resolve().is_relative_to(
-        working_folder
-    )
+    root, target = Path.cwd(), place.resolve()
+    is_inside = target.is_relative_to(root) and folder.resolve().is_relative_to(root)
     return os.path.relpath(target, folder.resolve()) if is_inside else str(target)
 
 
@@ -511,24 +479,20 @@ def _describe_source(config: SystemConfig, samples: Mapping[str, Dataset]) -> st
 
     system, lacks = FilesSystem(config), list[str]()
     system.preflight()
-    split_of = {name: split for split, dataset in samples.items() for name in dataset["id"]}
-    for name, split in split_of.items():
+    splits = {name: split for split, dataset in samples.items() for name in dataset["id"]}
+    for name, split in splits.items():
         output = system.draw(Task(name, "", split, ""))
         if output.image is None:
             lacks.append(f"{name!r} ({output.code})")
-    message = (
-        f"{config.name}: images of {len(split_of) - len(lacks):,} of {len(split_of):,} samples"
-    )
+    message = f"{config.name}: images of {len(splits) - len(lacks):,} of {len(splits):,} samples"
     if lacks:
         message += f"; none of {', '.join(lacks[:3])}{', ...' if len(lacks) > 3 else ''}"
-    if len(lacks) == len(split_of):
+    if len(lacks) == len(splits):
         raise ConfigError(f"--images {message}")
     return message
 
 
-def _read_posted_images(
-    samples: Mapping[str, Dataset], folder: Path
-) -> Iterator[tuple[Path, bytes]]:
+def _read_posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path, bytes]]:
     """The first image that was posted of each of the first samples."""
     from echo_hf.config.checks import FOLDER_AND_TAG
     from echo_hf.hub.release import rows_in
@@ -536,12 +500,8 @@ def _read_posted_images(
     from echo_hf.systems.files import IMAGE_SUFFIXES
 
     for dataset in samples.values():
-        for row in islice(
-            rows_in(dataset, EXAMPLES_PER_SPLIT, ["id", "output_images"]), EXAMPLES_PER_SPLIT
-        ):
-            image = next(
-                (output_image for output_image in row["output_images"] or () if output_image), None
-            )
+        for row in islice(rows_in(dataset, EXAMPLES, ["id", "output_images"]), EXAMPLES):
+            image = next((cell for cell in row["output_images"] or () if cell), None)
             # An id is somebody's text, and becomes the name of a file.
             if image and FOLDER_AND_TAG.fullmatch(row["id"]):
                 suffix = Path(image["path"] or "").suffix

@@ -18,20 +18,16 @@ def trials_as_json(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     values: list[dict[str, Any]] = json.loads(
         json.dumps([trial.as_json() for trial in trials], default=str)
     )
-    return [_mask_secrets(value) for value in values]
+    return [_mask(value) for value in values]
 
 
-def _mask_secrets(value: Any) -> Any:
+def _mask(value: Any) -> Any:
     """A value of JSON, of whose texts each is without what is secret."""
     if isinstance(value, str):
         return without_secrets(value)
     if isinstance(value, list):
-        return [_mask_secrets(item) for item in value]
-    return (
-        {name: _mask_secrets(item) for name, item in value.items()}
-        if isinstance(value, dict)
-        else value
-    )
+        return [_mask(item) for item in value]
+    return {name: _mask(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def show_trials(console: Console, trials: Iterable[dict[str, Any]]) -> None:

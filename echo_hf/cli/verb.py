@@ -51,19 +51,19 @@ def choice(default: Any, help_text: str, *names: str, **limits: Any) -> Any:
 
 
 ConfigArgument = Annotated[Path, typer.Argument(help="The YAML file that describes the benchmark.")]
-RunsOption = Annotated[
+Runs = Annotated[
     Path | None, option(None, "Folder of runs, instead of the config's or `runs` beside it.")
 ]
-RunnerOption = Annotated[
+Runner = Annotated[
     str | None, option(None, "local or ray, instead of the config's: where the work is done.")
 ]
-AgainOption = Annotated[
+Again = Annotated[
     bool, option("--again", "Ask again where an answer came that cannot be used, and nowhere else.")
 ]
-KeepGoingOption = Annotated[
+KeepGoing = Annotated[
     bool, option("--keep-going", "Go on where none of a model's answers can be used.")
 ]
-ImagesOption = Annotated[
+Images = Annotated[
     list[str] | None,
     option(
         "--images",
@@ -71,15 +71,15 @@ ImagesOption = Annotated[
         "NAME=FILE.csv with the columns id and path. May be repeated.",
     ),
 ]
-JudgeOption = Annotated[
+JudgeAt = Annotated[
     str | None,
     option("--judge", "With --images: the server of a model that judges, such as " + LOCAL_SERVER),
 ]
-JudgeModelOption = Annotated[
+JudgedBy = Annotated[
     str | None, option("--model", "With --judge: its model; else the only one that it has.")
 ]
-JsonObject = dict[str, Any]
-VerboseOption = Annotated[
+Payload = dict[str, Any]
+Verbose = Annotated[
     int,
     typer.Option(
         "--verbose",
@@ -89,10 +89,8 @@ VerboseOption = Annotated[
         help="Print details: each stage, all figures, retries; -vv: each call.",
     ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-JsonOption = Annotated[
-    bool, option("--json", "Print one JSON object; all else goes to standard error.")
-]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Json = Annotated[bool, option("--json", "Print one JSON object; all else goes to standard error.")]
 NAME_WIDTH = 14
 MAX_LINE_CHARACTERS = 1000
 MAX_LOG_BYTES = 1_000_000
@@ -105,7 +103,7 @@ logger = logging.getLogger("echo_hf")
 class PartlyDoneError(GenerationError):
     """What stopped a part of the work; `--json` tells of the rest all the same."""
 
-    def __init__(self, message: str, payload: JsonObject) -> None:
+    def __init__(self, message: str, payload: Payload) -> None:
         super().__init__(message)
         self.told = payload
 
@@ -113,7 +111,7 @@ class PartlyDoneError(GenerationError):
 class VerdictExit(typer.Exit):
     """A verdict that the exit code tells, and `--json` with its reasons."""
 
-    def __init__(self, code: int, payload: JsonObject) -> None:
+    def __init__(self, code: int, payload: Payload) -> None:
         super().__init__(code)
         self.told = payload
 
@@ -142,7 +140,7 @@ class VerbGroup(TyperGroup):
         return command
 
 
-def place_config(config: Path, runs: Path | None) -> str:
+def locate(config: Path, runs: Path | None) -> str:
     """A config as a command names it that finds the same run."""
     return shlex.quote(str(config)) + (f" --runs {shlex.quote(str(runs))}" if runs else "")
 
@@ -158,7 +156,7 @@ def get_verb_name(function: Callable[..., object]) -> str:
     return function.__name__.strip("_").replace("_", "-")
 
 
-def call_verb(function: Callable[..., JsonObject], *args: Any, **options: Any) -> JsonObject:
+def call_verb(function: Callable[..., Payload], *args: Any, **options: Any) -> Payload:
     """What a verb does and tells, for another verb: options that are not given have defaults."""
     bound = inspect.signature(function).bind(*args, **options)
     bound.apply_defaults()
@@ -168,7 +166,7 @@ def call_verb(function: Callable[..., JsonObject], *args: Any, **options: Any) -
     return function(*bound.args, **bound.kwargs)
 
 
-def verb(function: Callable[..., JsonObject | None]) -> Callable[..., None]:
+def verb(function: Callable[..., Payload | None]) -> Callable[..., None]:
     """A function as a verb, with the options of all; one that returns an object has `--json`."""
 
     @wraps(function)
@@ -178,7 +176,7 @@ def verb(function: Callable[..., JsonObject | None]) -> Callable[..., None]:
         root_options = ctx.find_root().params  # `echo-hf -v VERB` is `echo-hf VERB -v`
         quiet, verbose = quiet or root_options["quiet"], verbose + root_options["verbose"]
         level = logging.ERROR if quiet else max(logging.WARNING - 10 * verbose, logging.DEBUG)
-        payload: JsonObject | None = None
+        payload: Payload | None = None
         details = DETAILS.set(verbose > 0)
         try:
             with _redirect_output(quiet=quiet, json=json), log_verb(get_verb_name(function), level):
@@ -196,11 +194,11 @@ def verb(function: Callable[..., JsonObject | None]) -> Callable[..., None]:
     parameters = [
         *own.parameters.values(),
         Parameter("ctx", kind, annotation=typer.Context),
-        Parameter("verbose", kind, annotation=VerboseOption, default=0),
-        Parameter("quiet", kind, annotation=QuietOption, default=False),
+        Parameter("verbose", kind, annotation=Verbose, default=0),
+        Parameter("quiet", kind, annotation=Quiet, default=False),
     ]
     if own.return_annotation:
-        parameters.append(Parameter("json", kind, annotation=JsonOption, default=False))
+        parameters.append(Parameter("json", kind, annotation=Json, default=False))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command

@@ -19,7 +19,7 @@ from datasets import Value
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.collect.records import RECORDS
 from echo_hf.collect.sources.base import Finding, Post, Source, make_source
-from echo_hf.collect.takedown import TOMBSTONES, Tombstones, read_tombstones
+from echo_hf.collect.takedown import TOMBSTONES_FILE, Tombstones, read_tombstones
 from echo_hf.collect.urls import is_x_name, platform_of, post_id_of
 from echo_hf.errors import ImageError
 from echo_hf.images.store import MOST_BYTES, ImageStore
@@ -44,13 +44,13 @@ ImageEntry = Mapping[str, Any]
 Put = Callable[[str, str], "str | Finding | None"]
 COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 ORDER = [("timestamp", "ascending"), ("url", "ascending")]
-PLAIN = ("post_id", "platform", "author", "timestamp", "lang", "parent_url", "quoted_url")
+SCALARS = ("post_id", "platform", "author", "timestamp", "lang", "parent_url", "quoted_url")
 
 # How a text ends that its source has shortened.
-CUT = re.compile(r"…(?:\s*https?://\S+)?\s*$")
+SHORTENED_END = re.compile(r"…(?:\s*https?://\S+)?\s*$")
 
 # What X puts behind a text for its own images, and not all readers keep.
-SHORT_LINKS = re.compile(r"(?:\s*https?://t\.co/\w+)+\s*$")
+TRAILING_SHORT_LINKS = re.compile(r"(?:\s*https?://t\.co/\w+)+\s*$")
 
 READ_POSTS = Table(
     "posts",
@@ -65,7 +65,7 @@ READ_POSTS = Table(
 
 
 @dataclass(frozen=True)
-class Merge(Stage):
+class PostMerge(Stage):
     """Merges posts with the same address, the last step of collection."""
 
     name: ClassVar[str] = "merge"
@@ -79,146 +79,148 @@ class Merge(Stage):
         table = table.select(list(READ_POSTS.columns))
         posts, replaced = merge_posts(table)
         keys, urls = keys_of(table, READ_POSTS), table["url"].combine_chunks()
-        said = []
+        issues = []
         for row in sorted(replaced):
             newer = f"{urls[row]}: {table['place'][replaced[row]]} has its newer text"
-            said.append(RowIssue(Status.REJECTED, [keys[row].as_py()], Reject.SUPERSEDED, newer))
-        owner = pc.index_in(urls, value_set=posts["url"].combine_chunks()).to_numpy()
-        rows = np.argsort(owner, kind="stable")
+            issues.append(RowIssue(Status.REJECTED, [keys[row].as_py()], Reject.SUPERSEDED, newer))
+        post_of_row = pc.index_in(urls, value_set=posts["url"].combine_chunks()).to_numpy()
+        rows = np.argsort(post_of_row, kind="stable")
         rows = rows[~np.isin(rows, list(replaced))]
-        starts = np.searchsorted(owner[rows], np.arange(len(posts) + 1))
-        named = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), keys.take(pa.array(rows)))
-        return pa.concat_tables([kept_rows(posts, named), row_issues(POSTS, said)])
+        starts = np.searchsorted(post_of_row[rows], np.arange(len(posts) + 1))
+        parents = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), keys.take(pa.array(rows)))
+        return pa.concat_tables([kept_rows(posts, parents), row_issues(POSTS, issues)])
 
 
 def merge_posts(posts: pa.Table) -> tuple[pa.Table, dict[int, int]]:
     """Merges posts with the same address."""
-    urls, words = (posts[name].combine_chunks() for name in ("url", "keywords"))
+    urls, keywords = (posts[name].combine_chunks() for name in ("url", "keywords"))
     counts = pc.value_counts(urls)
-    twice = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
+    repeated_urls = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
     # Lists that merging a post with itself would change.
-    several = pc.fill_null(pc.greater(pc.list_value_length(posts["pictures"]), 1), True)
-    flat, owner = pc.list_flatten(words), pc.list_parent_indices(words)
-    falls = pc.and_(pc.equal(owner[1:], owner[:-1]), pc.less_equal(flat[1:], flat[:-1]))
-    to_merge = pc.or_(pc.is_in(urls, twice), several).to_numpy().copy()
-    to_merge[owner[1:].filter(falls).to_numpy()] = True
+    has_several_images = pc.fill_null(pc.greater(pc.list_value_length(posts["pictures"]), 1), True)
+    flat, owner = pc.list_flatten(keywords), pc.list_parent_indices(keywords)
+    out_of_order = pc.and_(pc.equal(owner[1:], owner[:-1]), pc.less_equal(flat[1:], flat[:-1]))
+    to_merge = pc.or_(pc.is_in(urls, repeated_urls), has_several_images).to_numpy().copy()
+    to_merge[owner[1:].filter(out_of_order).to_numpy()] = True
     replaced: dict[int, int] = {}
     groups: dict[str, dict[int, PostRow]] = {}
     rows = np.flatnonzero(to_merge)
     for row, post in zip(rows.tolist(), taken(posts, rows).to_pylist(), strict=True):
         groups.setdefault(post["url"], {})[row] = post
-    made = [_merged(group, replaced) for group in groups.values()]
+    merged_rows = [_merge_group(group, replaced) for group in groups.values()]
     merged = posts.select(list(POSTS.columns))
-    every = pa.concat_tables([merged, pa.Table.from_pylist(made, schema=POSTS.schema)])
-    places = np.r_[np.flatnonzero(~to_merge), len(posts) : len(every)]
-    moments = pa.table({name: taken(every.select([name]), places)[name] for name, _ in ORDER})
-    return taken(every, places[pc.sort_indices(moments, ORDER).to_numpy()]), replaced
+    table = pa.concat_tables([merged, pa.Table.from_pylist(merged_rows, schema=POSTS.schema)])
+    places = np.r_[np.flatnonzero(~to_merge), len(posts) : len(table)]
+    moments = pa.table({name: taken(table.select([name]), places)[name] for name, _ in ORDER})
+    return taken(table, places[pc.sort_indices(moments, ORDER).to_numpy()]), replaced
 
 
-def _merged(rows: Mapping[int, PostRow], replaced: dict[int, int]) -> dict[str, Any]:
-    replaced |= _replaced(rows)
+def _merge_group(rows: Mapping[int, PostRow], replaced: dict[int, int]) -> dict[str, Any]:
+    replaced |= _find_replaced(rows)
     group = [post for row, post in rows.items() if row not in replaced]
 
-    def known(name: str, of: Iterable[PostRow] = group) -> list[Any]:
-        return [row[name] for row in of if row[name] is not None]
+    def values(name: str, posts: Iterable[PostRow] = group) -> list[Any]:
+        return [row[name] for row in posts if row[name] is not None]
 
-    lists, counts = [row["keywords"] for row in rows.values()], known("engagement")
-    words = sorted({word for some in lists for word in some or ()})
+    lists, counts = [row["keywords"] for row in rows.values()], values("engagement")
+    words = sorted({word for keywords in lists for word in keywords or ()})
     return {
         "url": group[0]["url"],
-        **{name: min(known(name), default=None) for name in PLAIN},
-        "text": max(known("text"), key=_by_length, default=None),
-        "missing": min(known("missing")) if len(known("missing")) == len(group) else None,
+        **{name: min(values(name), default=None) for name in SCALARS},
+        "text": max(values("text"), key=_by_length, default=None),
+        "missing": min(values("missing")) if len(values("missing")) == len(group) else None,
         "keywords": None if not words and None in lists else words,
         "pictures": merge_images([row["pictures"] or [] for row in group]),
-        "engagement": {name: max(known(name, counts), default=None) for name in COUNTS}
+        "engagement": {name: max(values(name, counts), default=None) for name in COUNTS}
         if counts
         else None,
         "relevance": max(
-            known("relevance"),
-            key=lambda one: (one["score"] or 0, one["note"] is not None, one["note"] or ""),
+            values("relevance"),
+            key=lambda grade: (grade["score"] or 0, grade["note"] is not None, grade["note"] or ""),
             default=None,
         ),
     }
 
 
-def _replaced(rows: Mapping[int, PostRow]) -> dict[int, int]:
+def _find_replaced(rows: Mapping[int, PostRow]) -> dict[int, int]:
     """The rows of one post that have another text than the newest, each with one that has that."""
     # Without what readers of one platform write differently.
     texts = {
-        row: " ".join(SHORT_LINKS.sub("", html.unescape(post["text"] or "")).split())
+        row: " ".join(TRAILING_SHORT_LINKS.sub("", html.unescape(post["text"] or "")).split())
         for row, post in rows.items()
     }
     versions: dict[str, list[int]] = {}
     for row, text in texts.items():
-        begin = CUT.sub("", text)
+        begin = SHORTENED_END.sub("", text)
         if begin not in ("", text):  # its source has cut it: it is the beginning of another
-            text = max((one for one in texts.values() if one.startswith(begin)), key=_by_length)
+            text = max(
+                (other for other in texts.values() if other.startswith(begin)), key=_by_length
+            )
         if text:
             versions.setdefault(text, []).append(row)
     if len(versions) < 2:
         return {}
-    said = {row: rows[row].get("edited") or rows[row]["timestamp"] for row in texts}
+    dates = {row: rows[row].get("edited") or rows[row]["timestamp"] for row in texts}
     # Where one does not say when it was written, the times do not tell which is newer.
-    timed = all(any(said[row] for row in some) for some in versions.values())
+    all_dated = all(any(dates[row] for row in group) for group in versions.values())
 
-    def age(some: Sequence[int]) -> tuple[Any, ...]:
-        known = [said[row] for row in some if said[row]] if timed else ()
-        return any(rows[row]["missing"] is None for row in some), *sorted(known)[-1:], some[-1]
+    def compute_recency(group: Sequence[int]) -> tuple[Any, ...]:
+        times = [dates[row] for row in group if dates[row]] if all_dated else ()
+        return any(rows[row]["missing"] is None for row in group), *sorted(times)[-1:], group[-1]
 
-    newest = max(versions.values(), key=age)
-    return {row: newest[-1] for some in versions.values() if some is not newest for row in some}
+    newest = max(versions.values(), key=compute_recency)
+    return {row: newest[-1] for group in versions.values() if group is not newest for row in group}
 
 
 def _by_length(text: str) -> tuple[bool, int, str]:
-    return not CUT.search(text), len(text), text
+    return not SHORTENED_END.search(text), len(text), text
 
 
 def merge_images(rows: Sequence[Sequence[ImageEntry]]) -> list[dict[str, Any]]:
     """The images of one post that several rows tell of, each once and by its whole name."""
     fullest = min(
-        rows, key=lambda images: (-len(images), [_spelt(one) for one in images]), default=[]
+        rows, key=lambda images: (-len(images), [_image_key(image) for image in images]), default=[]
     )
-    every = [*fullest, *sorted((one for row in rows for one in row), key=_spelt)]
-    whole = [one for one in every if one["url"] and one["sha256"]]
-    digests = {one["url"]: one["sha256"] for one in reversed(whole)}
-    named: dict[str, dict[str, Any]] = {}
+    all_images = [*fullest, *sorted((image for row in rows for image in row), key=_image_key)]
+    complete_images = [image for image in all_images if image["url"] and image["sha256"]]
+    digests = {image["url"]: image["sha256"] for image in reversed(complete_images)}
+    full: dict[str, dict[str, Any]] = {}
     bare: list[str | None] = []  # an image that could not be read may still be described
-    for one in every:
-        address = one["url"]
-        if name := one["sha256"] or digests.get(address) or address:
-            image = named.setdefault(name, dict(one))
-            for field in ("sha256", "url"):
-                image[field] = image[field] or one[field]
-            image["alt_text"] = max(image["alt_text"], one["alt_text"], key=_by_alt_text)
+    for entry in all_images:
+        address = entry["url"]
+        if name := entry["sha256"] or digests.get(address) or address:
+            image = full.setdefault(name, dict(entry))
+            for column in ("sha256", "url"):
+                image[column] = image[column] or entry[column]
+            image["alt_text"] = max(image["alt_text"], entry["alt_text"], key=_alt_text_key)
         else:
-            bare.append(one["alt_text"])
+            bare.append(entry["alt_text"])
     texts = dict.fromkeys(text for text in bare if text is not None)
     # One that only another row has by name is not lost.
-    lost = len(fullest) - len(named) - len(texts) if None in bare else 0
+    lost = len(fullest) - len(full) - len(texts) if None in bare else 0
     unnamed = [*texts, *[None] * lost]
-    return [*named.values(), *({"sha256": None, "url": None, "alt_text": text} for text in unnamed)]
+    return [*full.values(), *({"sha256": None, "url": None, "alt_text": text} for text in unnamed)]
 
 
-def distinct_images(images: Sequence[ImageEntry]) -> list[dict[str, Any]]:
+def join_images(images: Sequence[ImageEntry]) -> list[dict[str, Any]]:
     """Joins the images of one row: only equal bytes are one image."""
-    found: dict[object, dict[str, Any]] = {}
-    for number, one in enumerate(images):
-        key = one["sha256"] or (one["url"] and ("url", one["url"])) or number
-        first = found.setdefault(key, dict(one))
-        texts = [each["alt_text"] for each in (first, one) if each["alt_text"]]
-        if first != one:
+    distinct: dict[object, dict[str, Any]] = {}
+    for number, image in enumerate(images):
+        key = image["sha256"] or (image["url"] and ("url", image["url"])) or number
+        first = distinct.setdefault(key, dict(image))
+        texts = [each["alt_text"] for each in (first, image) if each["alt_text"]]
+        if first != image:
             for name in ("sha256", "url"):
-                first[name] = first[name] or one[name]
+                first[name] = first[name] or image[name]
             first["alt_text"] = "\n".join(dict.fromkeys(texts)) or None
-    return list(found.values())
+    return list(distinct.values())
 
 
-def _by_alt_text(text: str | None) -> tuple[bool, int, str]:
+def _alt_text_key(text: str | None) -> tuple[bool, int, str]:
     return text is not None, len(text or ""), text or ""
 
 
-def _spelt(entry: ImageEntry) -> tuple[tuple[bool, str], ...]:
+def _image_key(entry: ImageEntry) -> tuple[tuple[bool, str], ...]:
     values = (entry[name] for name in ("sha256", "url", "alt_text"))
     return tuple((value is not None, value or "") for value in values)
 
@@ -244,10 +246,12 @@ class Collect(Stage):
     def __call__(self, table: pa.Table) -> pa.Table:
         """The posts of the records, and a remark for all that is wrong with them."""
         posts: list[tuple[int, dict[str, Any]]] = []
-        said: list[tuple[int, RowIssue]] = []
-        put = functools.cache(functools.partial(_put, self.images))  # posts may share an image
+        issues: list[tuple[int, RowIssue]] = []
+        put = functools.cache(
+            functools.partial(_put_image, self.images)
+        )  # posts may share an image
         for row, record in enumerate(self.input_rows(table)):
-            for parsed in self._parsed(record, put):
+            for parsed in self._read_posts(record, put):
                 if not isinstance(parsed, Finding):
                     posts.append((row, parsed))
                     continue
@@ -255,61 +259,69 @@ class Collect(Stage):
                 status = Status.REJECTED if is_reject else Status.NOTED
                 # What is quoted from a record may hold half characters, which no table can.
                 detail = parsed.detail.encode("utf-8", "backslashreplace").decode()
-                said.append((row, RowIssue(status, [record["place"]], parsed.reason, detail)))
+                issues.append((row, RowIssue(status, [record["place"]], parsed.reason, detail)))
         columns = pa.Table.from_pylist([values for _, values in posts], schema=READ_POSTS.schema)
         kept = kept_rows(columns, parents_of(columns["place"]))
-        remarked = row_issues(READ_POSTS, [remark for _, remark in said])
-        return ordered([([row for row, _ in posts], kept), ([row for row, _ in said], remarked)])
+        remarks = row_issues(READ_POSTS, [remark for _, remark in issues])
+        return ordered([([row for row, _ in posts], kept), ([row for row, _ in issues], remarks)])
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage, putting images there, without what was forgotten beside them."""
         del config
-        return cls(images, read_tombstones(images.root.with_name(TOMBSTONES)))
+        return cls(images, read_tombstones(images.root.with_name(TOMBSTONES_FILE)))
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """How many posts there are, and of how many records."""
-        one = stats["collect"]
-        merged = f", {one.tally['merged']:,} seen more than once" if one.tally.get("merged") else ""
-        return f"{one.kept:,} posts collected from {one.rows_in:,} records{merged}"
+        counts = stats["collect"]
+        merged = (
+            f", {counts.tally['merged']:,} seen more than once"
+            if counts.tally.get("merged")
+            else ""
+        )
+        return f"{counts.kept:,} posts collected from {counts.rows_in:,} records{merged}"
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides the result, with what is forgotten."""
         return {**super().describe(), "forgotten": sorted(self.forgotten.hashes)}
 
-    def _parsed(self, record: dict[str, Any], put: Put) -> Iterator[dict[str, Any] | Finding]:
+    def _read_posts(self, record: dict[str, Any], put: Put) -> Iterator[dict[str, Any] | Finding]:
         try:
             data = json.loads(record["record"])
         except (ValueError, RecursionError) as error:
             yield Finding(Reject.NOT_JSON, f"{str(error)[:120]}: {record['record'][:80]!r}")
             return
-        named = self.forgotten.are_named_in(data)
-        every = list(_source(record["source"]).posts(data, record["keywords"] or ()))
-        for found in every or [Finding(Reject.NOT_A_POST, "the record holds no post")]:
-            if isinstance(found, Post):
-                if not is_x_name(found.platform) or platform_of(found.url) == "x":
-                    yield from self._kept(found, record, put)
+        forgotten = self.forgotten.occur_in(data)
+        parsed_posts = list(_make_source(record["source"]).posts(data, record["keywords"] or ()))
+        for parsed in parsed_posts or [Finding(Reject.NOT_A_POST, "the record holds no post")]:
+            if isinstance(parsed, Post):
+                if not is_x_name(parsed.platform) or platform_of(parsed.url) == "x":
+                    yield from self._take_post(parsed, record, put)
                     continue
                 # What may be done with a post is told by its address for good.
-                found = Finding(Reject.OTHER_PLATFORM, f"{found.platform!r}: {found.url}")
+                parsed = Finding(Reject.OTHER_PLATFORM, f"{parsed.platform!r}: {parsed.url}")
             # A rejected record is kept whole, and would keep the forgotten post with it.
-            is_reject = isinstance(found.reason, Reject)
-            yield Finding(Notice.FORGOTTEN if is_reject else found.reason, "") if named else found
+            is_reject = isinstance(parsed.reason, Reject)
+            yield (
+                Finding(Notice.FORGOTTEN if is_reject else parsed.reason, "")
+                if forgotten
+                else parsed
+            )
 
-    def _kept(
-        self, read: Post, record: dict[str, Any], put: Put
+    def _take_post(
+        self, original: Post, record: dict[str, Any], put: Put
     ) -> Iterator[dict[str, Any] | Finding]:
-        post, images = self.forgotten.cleared(read), list[dict[str, Any]]()
-        if post != read:
-            is_own = read.url in self.forgotten
+        post, images = self.forgotten.clear(original), list[dict[str, Any]]()
+        if post != original:
+            is_own = original.url in self.forgotten
             yield Finding(Notice.FORGOTTEN if is_own else Notice.FORGOTTEN_LINK, "")
-        for one in post.pictures:
-            digest = put(one.path, record["folder"]) if one.path else None
+        for image in post.pictures:
+            digest = put(image.path, record["folder"]) if image.path else None
             if isinstance(digest, Finding):
                 yield digest
                 digest = None
-            images.append({"sha256": digest, "url": one.url, "alt_text": one.alt_text})
+            images.append({"sha256": digest, "url": image.url, "alt_text": image.alt_text})
         yield {
             **{name: getattr(post, name, None) for name in READ_POSTS.columns},
             "place": record["place"],
@@ -317,14 +329,14 @@ class Collect(Stage):
             "platform": post.platform or platform_of(post.url),
             # Null: nobody says what found it, so that it is read as if a search had.
             "keywords": list(post.keywords) or (None if record["keywords"] is None else []),
-            "pictures": distinct_images(images),
+            "pictures": join_images(images),
         }
 
 
-REFUSED = {"outside": Notice.IMAGE_OUTSIDE, "too_large": Notice.BROKEN_IMAGE}
+NOTICE_BY_ERROR = {"outside": Notice.IMAGE_OUTSIDE, "too_large": Notice.BROKEN_IMAGE}
 
 
-def _put(images: ImageStore | None, path: str, folder: str) -> str | Finding | None:
+def _put_image(images: ImageStore | None, path: str, folder: str) -> str | Finding | None:
     """The digest of an image beside the posts, or why it could not be taken in."""
     if images is None:
         return None
@@ -334,7 +346,7 @@ def _put(images: ImageStore | None, path: str, folder: str) -> str | Finding | N
             return Finding(Notice.IMAGE_OUTSIDE, f"{path!r}, expected within the posts' folder")
         data = read_regular(root / path, root, most_bytes=MOST_BYTES)
     except OSError as error:
-        notice = REFUSED.get(getattr(error, "code", ""), Notice.IMAGE_NOT_FOUND)
+        notice = NOTICE_BY_ERROR.get(getattr(error, "code", ""), Notice.IMAGE_NOT_FOUND)
         return Finding(notice, f"{path!r}: {error.strerror}")
     try:
         return images.put(data)
@@ -343,5 +355,5 @@ def _put(images: ImageStore | None, path: str, folder: str) -> str | Finding | N
 
 
 @functools.lru_cache(maxsize=32)
-def _source(name: str) -> Source:
+def _make_source(name: str) -> Source:
     return make_source(name)

@@ -16,19 +16,19 @@ from pathlib import Path
 from typing import Any, cast
 
 from echo_hf._infra.sqlite import Database
-from echo_hf.collect.platforms.base import Answer, Kind, Question, TimeWindow
+from echo_hf.collect.platforms.base import Page, Question, QuestionKind, TimeWindow
 from echo_hf.collect.sources.base import Post, make_source
-from echo_hf.collect.takedown import STAND_IN, hashed, page_source, without_posts
+from echo_hf.collect.takedown import STAND_IN, detect_page_source, hash_url, remove_posts
 from echo_hf.collect.urls import canonical_url, post_id_of, x_status_url
 from echo_hf.reasons import CrawlEnd, Missing
 
-LEDGER = "collected.sqlite"
+CRAWL_LEDGER_FILE = "collected.sqlite"
 FIRST_LINE = ":1"  # a page as it came is one document: its line says nothing
-EVERY_ROUND = 2**31
-MOST_REPLIES = 2**31  # whoever claims more is asked about all the same
+ALL_ROUNDS = 2**31
+MAX_REPLIES = 2**31  # whoever claims more is asked about all the same
 # A page is kept under the attempt that brought it: until a question that had to be asked again is
 # done, what came before is better than nothing.
-TABLES = """
+SCHEMA_SQL = """
 create table if not exists questions (
     id integer primary key, platform text not null, key text not null, kind text not null,
     about text not null, language text, starts text, ends text, round integer not null,
@@ -58,27 +58,27 @@ create table if not exists asked (
 ) without rowid;
 """
 COLUMNS = "platform, kind, about, language, starts, ends, round, origin"
-ASKED = "questions.id, questions.cursor, questions.attempt, questions.pages, " + ", ".join(
+SELECTED = "questions.id, questions.cursor, questions.attempt, questions.pages, " + ", ".join(
     f"questions.{name}" for name in COLUMNS.split(", ")
 )
-OPEN = f"select {ASKED} from questions where platform = ? and state = 'open' "  # noqa: S608
+SELECT_OPEN = f"select {SELECTED} from questions where platform = ? and state = 'open' "  # noqa: S608
 ADD_QUESTION = f"""insert or ignore into questions (key, state, {COLUMNS})
     values (?, 'open'{", ?" * 8})"""  # noqa: S608
-ADD_ANSWER = """insert into answers (question, attempt, page, body, fetched_at)
+ADD_PAGE = """insert into answers (question, attempt, page, body, fetched_at)
     values (?, ?, ?, ?, ?)"""
-TURN = """update questions set cursor = ?, state = ?, pages = pages + 1, requests = requests + 1,
+UPDATE_PAGE = """update questions set cursor = ?, state = ?, pages = pages + 1, requests = requests + 1,
     posts = posts + ?, cost_usd = cost_usd + ?, unpriced = unpriced + ?, error = null
     where id = ?"""
-ASIDE = "update questions set state = ?, error = ? where id = ?"
-AGAIN = "update questions set cursor = null, pages = 0, attempt = attempt + 1 where id = ?"
-COVERED = """select ends from questions where platform = ? and kind = 'search' and about = ?
+UPDATE_STATE = "update questions set state = ?, error = ? where id = ?"
+RESTART = "update questions set cursor = null, pages = 0, attempt = attempt + 1 where id = ?"
+SELECT_COVERED_END = """select ends from questions where platform = ? and kind = 'search' and about = ?
     and language is ? and starts = ? and ends <= ? order by ends desc limit 1"""
-SPENT = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0), coalesce(sum(cost_usd), 0),
+SELECT_COST = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0), coalesce(sum(cost_usd), 0),
     coalesce(sum(unpriced), 0), coalesce(sum(iif(kind = 'search', 0, posts)), 0)
     from questions where platform = ?"""
 ERRORS = """select error, count(*) from questions where platform = ? and error is not null
     group by error order by count(*) desc, error limit 3"""
-ANSWERS = f"""select answers.id, answers.attempt, answers.page, body, {ASKED}
+SELECT_PAGES = f"""select answers.id, answers.attempt, answers.page, body, {SELECTED}
     from answers join questions on question = questions.id
     where platform = ? order by questions.id, answers.attempt, answers.page"""  # noqa: S608
 # What has content beats what is missing, and may then be asked about once more.
@@ -96,18 +96,18 @@ on conflict (platform, url) do update set
     expanded = case when missing is not null and excluded.missing is null then 0 else expanded end,
     missing = case when missing is null or excluded.missing is null then null else missing end
 """
-INCOMPLETE = """(missing is not null or replies is null
+INCOMPLETE_CONDITION = """(missing is not null or replies is null
     or parent_url is not null and not exists (
         select 1 from seen as above where above.platform = post.platform
         and above.url = post.parent_url)
     or replies > (
         select count(*) from seen as below where below.platform = post.platform
         and below.parent_url = post.url))"""
-PLACE = f"""id, round, url, post_id, platform, author, parent_url, quoted_url, replies, missing,
-    {INCOMPLETE}"""
+SEEN_POST_COLUMNS = f"""id, round, url, post_id, platform, author, parent_url, quoted_url, replies, missing,
+    {INCOMPLETE_CONDITION}"""
 # A quote is no reply: what only quotes lead to waits until a term finds it, or a reply names it.
 TO_EXPAND = f"""
-select {PLACE} from seen as post where platform = ? and expanded = 0 and round < ?
+select {SEEN_POST_COLUMNS} from seen as post where platform = ? and expanded = 0 and round < ?
 and not (not found and exists (
         select 1 from seen as quoting where quoting.platform = post.platform
         and quoting.quoted_url = post.url)
@@ -119,37 +119,37 @@ and not (not found and exists (
         and above.url = post.parent_url)) order by id limit ?
 """  # noqa: S608
 # A cycle has no top; to unite the same row twice ends it.
-TOP = f"""
+TOPS = f"""
 with recursive up (url, parent_url) as (
     select url, parent_url from seen where id = :row
     union select above.url, above.parent_url from seen as above, up
     where above.platform = :platform and above.url = up.parent_url)
-select {PLACE} from seen as post where platform = :platform and url in (
+select {SEEN_POST_COLUMNS} from seen as post where platform = :platform and url in (
     select url from up where parent_url is null or not exists (
         select 1 from seen as above where above.platform = :platform and above.url = up.parent_url))
 """  # noqa: S608
-BELOW = f"""
+SELECT_BELOW = f"""
 with recursive down (url) as (
     select url from seen where id = :row
     union select below.url from seen as below, down
     where below.platform = :platform and below.parent_url = down.url)
 select 1 from seen as post where platform = :platform and url in (select url from down)
-and {INCOMPLETE} limit 1
+and {INCOMPLETE_CONDITION} limit 1
 """  # noqa: S608
-IS_INCOMPLETE = f"select 1 from seen as post where id = ? and {INCOMPLETE}"  # noqa: S608
-HELD = f"""select 1 from seen where platform = ? and post_id = ?
+IS_INCOMPLETE = f"select 1 from seen as post where id = ? and {INCOMPLETE_CONDITION}"  # noqa: S608
+SELECT_KNOWN_POST = f"""select 1 from seen where platform = ? and post_id = ?
     and (missing is null or missing <> '{Missing.NOT_FETCHED}') limit 1"""  # noqa: S608
 ADD_ASKED = "insert or ignore into asked values (?, ?, ?)"
 # The addresses and what takes their place, so that each table is read once for all of them.
-GONE = "create temp table gone (url text primary key, name text not null) without rowid"
-NAME = "(select name from gone where gone.url = seen.{})".format
-UNSEEN = (
-    f"""update or replace seen set url = {NAME("url")}, post_id = {NAME("url")}, author = null,
+CREATE_FORGOTTEN = "create temp table gone (url text primary key, name text not null) without rowid"
+STAND_IN_OF = "(select name from gone where gone.url = seen.{})".format
+FORGET_SEEN_POSTS = (
+    f"""update or replace seen set url = {STAND_IN_OF("url")}, post_id = {STAND_IN_OF("url")}, author = null,
     parent_url = null, quoted_url = null, replies = 0, missing = '{Missing.REMOVED}', found = 0,
     expanded = 1 where url in (select url from gone)""",  # noqa: S608
     *(
-        f"update seen set {one} = {NAME(one)} where {one} in (select url from gone)"  # noqa: S608
-        for one in ("parent_url", "quoted_url")
+        f"update seen set {column} = {STAND_IN_OF(column)} where {column} in (select url from gone)"  # noqa: S608
+        for column in ("parent_url", "quoted_url")
     ),
 )
 
@@ -176,43 +176,43 @@ class LedgerQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredAnswer:
+class StoredPage:
     id: int
     attempt: int
     page: int
     body: str
-    asked: LedgerQuestion
+    ledger_row: LedgerQuestion
 
     @property
     def place(self) -> str:
-        question, window = self.asked.question, self.asked.question.window
+        question, window = self.ledger_row.question, self.ledger_row.question.window
         first, *others = question.about or ("",)
-        said = f"{question.kind} {first}" + (f" and {len(others)} more" if others else "")
+        description = f"{question.kind} {first}" + (f" and {len(others)} more" if others else "")
         if question.kind == "search":
             language = f" in {question.language}" if question.language else ""
-            when = f" {_day(window.start)} to {_day(window.end)}" if window else ""
-            said = f'search "{first}"{language}{when}'
-        again = f" attempt {self.attempt + 1}" if self.attempt else ""
-        return f"{self.asked.platform}/{said}{again} page {self.page + 1}"
+            period = f" {_format_day(window.start)} to {_format_day(window.end)}" if window else ""
+            description = f'search "{first}"{language}{period}'
+        attempt = f" attempt {self.attempt + 1}" if self.attempt else ""
+        return f"{self.ledger_row.platform}/{description}{attempt} page {self.page + 1}"
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        question = self.asked.question
+        question = self.ledger_row.question
         return question.about if question.kind == "search" else ()
 
     @property
     def source(self) -> str:
-        return page_source(self.body, self.asked.platform)[0]
+        return detect_page_source(self.body, self.ledger_row.platform)[0]
 
-    def records(self) -> Iterator[tuple[str, str]]:
-        source, text = page_source(self.body, self.asked.platform)
+    def split_records(self) -> Iterator[tuple[str, str]]:
+        source, text = detect_page_source(self.body, self.ledger_row.platform)
         for place, record in make_source(source).split(io.StringIO(text, newline="\n")):
             line = place.removeprefix(FIRST_LINE) if text is self.body else place
             yield self.place + line, record
 
 
 @dataclass(slots=True)
-class Spent:
+class CrawlCost:
     requests: int = 0
     posts: int = 0
     cost_usd: float = 0.0
@@ -228,8 +228,8 @@ class Spent:
 
     @property
     def cost(self) -> str:
-        rest = f" and what {self.unpriced:,} pages of unknown price cost" if self.unpriced else ""
-        return f"${self.cost_usd:.2f}{rest}"
+        note = f" and what {self.unpriced:,} pages of unknown price cost" if self.unpriced else ""
+        return f"${self.cost_usd:.2f}{note}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class CrawlStats:
     missing: Mapping[str, int]
     questions: Mapping[str, int]
     errors: Mapping[str, int]
-    spent: Spent
+    spent: CrawlCost
     waits: int = 0
     waited_s: float = 0.0
     seconds: float = 0.0
@@ -249,8 +249,8 @@ class CrawlStats:
     @property
     def missed_by_terms(self) -> float | None:
         """The share of posts that search terms alone would have missed; null without posts."""
-        every = self.by_terms + self.by_replies
-        return self.by_replies / every if every else None
+        total = self.by_terms + self.by_replies
+        return self.by_replies / total if total else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,84 +264,93 @@ class Unexpanded:
 class CrawlLedger(Database):
     name = "ledger of collected posts"
     remedy = "ask for the posts again"
-    schema = TABLES
+    schema = SCHEMA_SQL
     damage = (sqlite3.DatabaseError, zlib.error)
 
     def add_searches(self, platform: str, questions: Iterable[Question]) -> None:
         with self.transaction() as connection:
-            for one in questions:
-                _add(connection, platform, one, 0)
+            for question in questions:
+                _add(connection, platform, question, 0)
 
     def next_question(self, platform: str) -> LedgerQuestion | None:
         """The first question with pages left to ask for, null where there is none."""
-        while rows := self.execute(f"{OPEN} order by round, id limit 1", platform):
-            asked = _asked_of(rows[0])
+        while rows := self.execute(f"{SELECT_OPEN} order by round, id limit 1", platform):
+            pending = _read_question(rows[0])
             # Nobody is asked about a forgotten post.
-            about = tuple(one for one in asked.question.about if not one.startswith(STAND_IN))
+            about = tuple(name for name in pending.question.about if not name.startswith(STAND_IN))
             # Others' answers may have brought the whole tree of a question's only post meanwhile.
             if about and (
-                asked.origin is None or asked.pages or self.execute(IS_INCOMPLETE, asked.origin)
+                pending.origin is None
+                or pending.pages
+                or self.execute(IS_INCOMPLETE, pending.origin)
             ):
-                question = dataclasses.replace(asked.question, about=about)
-                return dataclasses.replace(asked, question=question)
-            self.put_aside(asked, QuestionState.NEEDLESS)
+                question = dataclasses.replace(pending.question, about=about)
+                return dataclasses.replace(pending, question=question)
+            self.put_aside(pending, QuestionState.NEEDLESS)
         return None
 
     def open_searches(self, platform: str) -> list[LedgerQuestion]:
-        return [_asked_of(row) for row in self.execute(f"{OPEN} and kind = 'search'", platform)]
+        return [
+            _read_question(row)
+            for row in self.execute(f"{SELECT_OPEN} and kind = 'search'", platform)
+        ]
 
-    def keep(
-        self, asked: LedgerQuestion, answer: Answer, posts: Iterable[Post], cost_usd: float | None
+    def store_page(
+        self, question: LedgerQuestion, page: Page, posts: Iterable[Post], cost_usd: float | None
     ) -> None:
         """Writes a page down, with the cursor of the next one and the posts that it shows."""
-        state = QuestionState.DONE if answer.cursor is None else QuestionState.OPEN
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        page = (asked.id, asked.attempt, asked.pages, _packed(answer.body), now)
+        state = QuestionState.DONE if page.cursor is None else QuestionState.OPEN
+        time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        row = (question.id, question.attempt, question.pages, _pack(page.body), time)
         price = (cost_usd or 0.0, cost_usd is None)
         with self.transaction() as connection:
-            connection.execute(ADD_ANSWER, page)
-            seen = (_seen_row(asked.platform, post, asked.round) for post in posts)
-            connection.executemany(ADD_SEEN, seen)
-            connection.execute(TURN, (answer.cursor, state, answer.posts, *price, asked.id))
+            connection.execute(ADD_PAGE, row)
+            seen_rows = (_make_seen_row(question.platform, post, question.round) for post in posts)
+            connection.executemany(ADD_SEEN, seen_rows)
+            connection.execute(UPDATE_PAGE, (page.cursor, state, page.posts, *price, question.id))
             if state is QuestionState.DONE:
-                before = "delete from answers where question = ? and attempt < ?"
-                connection.execute(before, (asked.id, asked.attempt))
+                delete_earlier = "delete from answers where question = ? and attempt < ?"
+                connection.execute(delete_earlier, (question.id, question.attempt))
 
-    def begin_again(self, asked: LedgerQuestion) -> None:
-        self.execute(AGAIN, asked.id)
+    def restart_question(self, pending: LedgerQuestion) -> None:
+        self.execute(RESTART, pending.id)
 
     def put_aside(
-        self, asked: LedgerQuestion, state: QuestionState, error: str | None = None
+        self, pending: LedgerQuestion, state: QuestionState, error: str | None = None
     ) -> None:
         """Asks a question no more: never, or not before `try_again`."""
-        self.execute(ASIDE, state, error, asked.id)
+        self.execute(UPDATE_STATE, state, error, pending.id)
 
-    def try_again(self, platform: str) -> None:
+    def resume_questions(self, platform: str) -> None:
         """Opens the questions that failed in an earlier run, or were not planned then."""
-        waiting = "platform = ? and state in ('troubled', 'unplanned')"
-        self.execute(f"update questions set state = 'open' where {waiting}", platform)  # noqa: S608
+        condition = "platform = ? and state in ('troubled', 'unplanned')"
+        self.execute(f"update questions set state = 'open' where {condition}", platform)  # noqa: S608
 
-    def states(self, platform: str) -> dict[str, int]:
-        counts = "select state, count(*) from questions where platform = ? group by 1 order by 1"
-        return dict(self.execute(counts, platform))
+    def count_states(self, platform: str) -> dict[str, int]:
+        sql = "select state, count(*) from questions where platform = ? group by 1 order by 1"
+        return dict(self.execute(sql, platform))
 
-    def unexpanded(self, platform: str, most: int, rounds: int | None = None) -> list[Unexpanded]:
+    def find_unexpanded(
+        self, platform: str, limit: int, rounds: int | None = None
+    ) -> list[Unexpanded]:
         """Posts whose trees were not asked for yet, in the order in which they were seen."""
-        until = EVERY_ROUND if rounds is None else rounds
-        return [_unexpanded(row) for row in self.execute(TO_EXPAND, platform, until, most)]
+        until = ALL_ROUNDS if rounds is None else rounds
+        return [_read_unexpanded(row) for row in self.execute(TO_EXPAND, platform, until, limit)]
 
     def lacks_below(self, platform: str, post: Unexpanded) -> bool:
         """Whether a post at the top of its tree has replies below it that are incomplete."""
         is_top = post.post.parent_url is None
-        return is_top and bool(self.execute(BELOW, row=post.row, platform=platform))
+        return is_top and bool(self.execute(SELECT_BELOW, row=post.row, platform=platform))
 
-    def tops(self, platform: str, posts: Sequence[Unexpanded]) -> list[Unexpanded]:
+    def find_tops(self, platform: str, posts: Sequence[Unexpanded]) -> list[Unexpanded]:
         """The topmost known posts above some, where they are others than these."""
-        known = {one.row for one in posts}
-        below = [one.row for one in posts if one.post.parent_url is not None]
-        rows = (row for one in below for row in self.execute(TOP, row=one, platform=platform))
-        tops = map(_unexpanded, rows)
-        return list({one.row: one for one in tops if one.row not in known}.values())
+        known_rows = {post.row for post in posts}
+        below = [post.row for post in posts if post.post.parent_url is not None]
+        rows = (
+            row for number in below for row in self.execute(TOPS, row=number, platform=platform)
+        )
+        top_posts = map(_read_unexpanded, rows)
+        return list({post.row: post for post in top_posts if post.row not in known_rows}.values())
 
     def expand(
         self,
@@ -351,119 +360,132 @@ class CrawlLedger(Database):
         origins: Mapping[str, int],
     ) -> int:
         """Writes down what to ask about posts, and that they need no more questions."""
-        new, in_round = 0, 1 + max((post.round for post in posts), default=0)
+        added, in_round = 0, 1 + max((post.round for post in posts), default=0)
         with self.transaction() as connection:
-            for one in questions:
-                about = one.about
-                if one.kind != "search":
+            for question in questions:
+                about = question.about
+                if question.kind != "search":
                     about = tuple(
                         name
-                        for name in dict.fromkeys(one.about)
+                        for name in dict.fromkeys(question.about)
                         if STAND_IN not in name  # nobody is asked about a forgotten post
-                        and not (one.kind == "posts" and self.execute(HELD, platform, name))
-                        and connection.execute(ADD_ASKED, (platform, one.kind, name)).rowcount
+                        and not (
+                            question.kind == "posts"
+                            and self.execute(SELECT_KNOWN_POST, platform, name)
+                        )
+                        and connection.execute(ADD_ASKED, (platform, question.kind, name)).rowcount
                     )
                 if about:
-                    left = dataclasses.replace(one, about=about)
-                    new += _add(connection, platform, left, in_round, origins.get(one.key))
+                    unasked = dataclasses.replace(question, about=about)
+                    added += _add(
+                        connection, platform, unasked, in_round, origins.get(question.key)
+                    )
             done = [(post.row,) for post in posts]
             connection.executemany("update seen set expanded = 1 where id = ?", done)
-        return new
+        return added
 
-    def covered(self, platform: str, question: Question) -> datetime.datetime | None:
+    def find_covered_end(self, platform: str, question: Question) -> datetime.datetime | None:
         """Until when earlier questions have asked for the beginning of a window; null for none."""
         if question.window is None:
             return None
-        found: str | None = None
-        start, end = map(_moment, (question.window.start, question.window.end))
-        same = (platform, _names(question.about), question.language)
-        while start < end and (rows := self.execute(COVERED, *same, start, end)):
-            found = start = rows[0][0]
-        return None if found is None else datetime.datetime.fromisoformat(found)
+        covered_until: str | None = None
+        start, end = map(_format_time, (question.window.start, question.window.end))
+        params = (platform, _dump_names(question.about), question.language)
+        while start < end and (rows := self.execute(SELECT_COVERED_END, *params, start, end)):
+            covered_until = start = rows[0][0]
+        return None if covered_until is None else datetime.datetime.fromisoformat(covered_until)
 
-    def state(self, platform: str, question: Question) -> QuestionState | None:
+    def get_state(self, platform: str, question: Question) -> QuestionState | None:
         """How far a question is, null where it was never written down."""
-        found = "select state from questions where platform = ? and key = ?"
-        rows = self.execute(found, platform, question.key)
+        sql = "select state from questions where platform = ? and key = ?"
+        rows = self.execute(sql, platform, question.key)
         return QuestionState(rows[0][0]) if rows else None
 
-    def spent(self, platform: str) -> Spent:
-        return Spent(*self.execute(SPENT, platform)[0])
+    def cost_of(self, platform: str) -> CrawlCost:
+        return CrawlCost(*self.execute(SELECT_COST, platform)[0])
 
-    def stats(self, platform: str, end: CrawlEnd, **told: Any) -> CrawlStats:
+    def summarize(self, platform: str, end: CrawlEnd, **times: Any) -> CrawlStats:
         kinds = "coalesce(missing, iif(found, 'by_terms', 'by_replies'))"
-        posts = f"select {kinds}, count(*) from seen where platform = ? group by 1 order by 1"  # noqa: S608
-        missing = dict(self.execute(posts, platform))
+        sql = f"select {kinds}, count(*) from seen where platform = ? group by 1 order by 1"  # noqa: S608
+        missing = dict(self.execute(sql, platform))
         by_terms, by_replies = missing.pop("by_terms", 0), missing.pop("by_replies", 0)
-        counts = self.states(platform), dict(self.execute(ERRORS, platform)), self.spent(platform)
-        return CrawlStats(platform, end, by_terms, by_replies, missing, *counts, **told)
+        counts = (
+            self.count_states(platform),
+            dict(self.execute(ERRORS, platform)),
+            self.cost_of(platform),
+        )
+        return CrawlStats(platform, end, by_terms, by_replies, missing, *counts, **times)
 
     def forget(self, urls: Iterable[str]) -> int:
         """Takes posts out of all pages, and puts hashes in their place, in the file's bytes too."""
-        stand_ins = {url: STAND_IN + hashed(url) for url in urls}
+        stand_ins = {url: STAND_IN + hash_url(url) for url in urls}
         forgotten, changed = frozenset(stand_ins), list[tuple[bytes, int]]()
         self.execute("pragma temp_store = memory")
         with self.erasing() as connection:
             for (platform,) in self.execute("select distinct platform from questions"):
-                for one in self.answers(platform):
-                    left = without_posts(one.body, platform, forgotten, one.keywords)
-                    if left != one.body:
-                        changed.append((_packed(left), one.id))
+                for page in self.read_pages(platform):
+                    cleared_body = remove_posts(page.body, platform, forgotten, page.keywords)
+                    if cleared_body != page.body:
+                        changed.append((_pack(cleared_body), page.id))
             connection.executemany("update answers set body = ? where id = ?", changed)
-            connection.execute(GONE)
+            connection.execute(CREATE_FORGOTTEN)
             connection.executemany("insert into gone values (?, ?)", stand_ins.items())
-            self._unname(connection, stand_ins)
-            for change in UNSEEN:
+            self._clear(connection, stand_ins)
+            for change in FORGET_SEEN_POSTS:
                 connection.execute(change)
         return len(changed)
 
-    def answers(self, platform: str) -> Iterator[StoredAnswer]:
+    def read_pages(self, platform: str) -> Iterator[StoredPage]:
         with self.opened() as connection:
-            for identifier, attempt, page, body, *asked in connection.execute(ANSWERS, (platform,)):
+            for identifier, attempt, page, body, *row in connection.execute(
+                SELECT_PAGES, (platform,)
+            ):
                 text = zlib.decompress(body).decode("utf-8", "surrogatepass")
-                yield StoredAnswer(identifier, attempt, page, text, _asked_of(tuple(asked)))
+                yield StoredPage(identifier, attempt, page, text, _read_question(tuple(row)))
 
-    def _unname(self, connection: sqlite3.Connection, stand_ins: Mapping[str, str]) -> None:
+    def _clear(self, connection: sqlite3.Connection, stand_ins: Mapping[str, str]) -> None:
         """Takes forgotten posts out of questions; what is left of one is still to be asked."""
-        named = "select platform, post_id, url from seen where url in (select url from gone)"
-        post_ids = {(platform, one): url for platform, one, url in self.execute(named)}
+        sql = "select platform, post_id, url from seen where url in (select url from gone)"
+        post_ids = {(platform, post_id): url for platform, post_id, url in self.execute(sql)}
 
-        def stand_in(platform: str, identifier: str) -> str | None:
+        def find_stand_in(platform: str, identifier: str) -> str | None:
             addresses = [canonical_url(word) for word in identifier.split()]
             addresses.append(x_status_url(identifier) if platform == "x" else None)
             addresses.append(post_ids.get((platform, identifier)))
-            return next((stand_ins[one] for one in addresses if one and one in stand_ins), None)
+            return next((stand_ins[url] for url in addresses if url and url in stand_ins), None)
 
-        asked_about = self.execute("select * from asked")
-        gone = [row for row in asked_about if stand_in(row[0], row[2])]
-        this = "(platform, kind, identifier) = (?, ?, ?)"
-        connection.executemany(f"delete from asked where {this}", gone)  # noqa: S608
-        about_posts = f"select {ASKED} from questions where kind <> 'search'"  # noqa: S608
-        for asked in map(_asked_of, self.execute(about_posts)):
-            about = tuple(stand_in(asked.platform, one) or one for one in asked.question.about)
-            if about != asked.question.about:
-                key = dataclasses.replace(asked.question, about=about).key
+        asked_rows = self.execute("select * from asked")
+        forgotten_rows = [row for row in asked_rows if find_stand_in(row[0], row[2])]
+        condition = "(platform, kind, identifier) = (?, ?, ?)"
+        connection.executemany(f"delete from asked where {condition}", forgotten_rows)  # noqa: S608
+        select_questions = f"select {SELECTED} from questions where kind <> 'search'"  # noqa: S608
+        for question in map(_read_question, self.execute(select_questions)):
+            about = tuple(
+                find_stand_in(question.platform, name) or name for name in question.question.about
+            )
+            if about != question.question.about:
+                key = dataclasses.replace(question.question, about=about).key
                 change = "update questions set about = ?, key = ?, error = null where id = ?"
-                connection.execute(change, (_names(about), key, asked.id))
+                connection.execute(change, (_dump_names(about), key, question.id))
                 # A cursor belongs to the question as it was.
-                connection.execute(f"{AGAIN} and cursor is not null", (asked.id,))
+                connection.execute(f"{RESTART} and cursor is not null", (question.id,))
 
 
-def stored_answers(path: Path, platform: str) -> Iterator[StoredAnswer]:
+def read_stored_pages(path: Path, platform: str) -> Iterator[StoredPage]:
     if path.exists():
         with CrawlLedger(path) as ledger:
-            yield from ledger.answers(platform)
+            yield from ledger.read_pages(platform)
 
 
-def answers_digest(path: Path, platform: str) -> str:
+def digest_pages(path: Path, platform: str) -> str:
     """Sha256 of the pages of a platform, without when they came."""
     sha256 = hashlib.sha256()
-    for answer in stored_answers(path, platform):
-        sha256.update(json.dumps([answer.place, answer.body]).encode() + b"\n")
+    for page in read_stored_pages(path, platform):
+        sha256.update(json.dumps([page.place, page.body]).encode() + b"\n")
     return sha256.hexdigest()
 
 
-def forget_answers(path: Path, urls: Iterable[str]) -> int:
+def forget_posts(path: Path, urls: Iterable[str]) -> int:
     """Takes posts out of a crawl, where there was one; gives the number of pages that changed."""
     if not path.exists():
         return 0
@@ -479,50 +501,50 @@ def _add(
     origin: int | None = None,
 ) -> int:
     window = question.window
-    times = (_moment(window.start), _moment(window.end)) if window else (None, None)
-    about = (platform, question.kind, _names(question.about), question.language, *times)
+    times = (_format_time(window.start), _format_time(window.end)) if window else (None, None)
+    about = (platform, question.kind, _dump_names(question.about), question.language, *times)
     return connection.execute(ADD_QUESTION, (question.key, *about, in_round, origin)).rowcount
 
 
-def _packed(body: str) -> bytes:
+def _pack(body: str) -> bytes:
     return zlib.compress(body.encode("utf-8", "surrogatepass"))
 
 
-def _asked_of(row: tuple[Any, ...]) -> LedgerQuestion:
+def _read_question(row: tuple[Any, ...]) -> LedgerQuestion:
     number, cursor, attempt, pages, platform, kind, about, language, starts, ends, *last = row
-    read = datetime.datetime.fromisoformat
-    window = None if starts is None else TimeWindow(read(starts), read(ends))
-    question = Question(cast("Kind", kind), tuple(json.loads(about)), window, language)
+    parse_time = datetime.datetime.fromisoformat
+    window = None if starts is None else TimeWindow(parse_time(starts), parse_time(ends))
+    question = Question(cast("QuestionKind", kind), tuple(json.loads(about)), window, language)
     return LedgerQuestion(number, cursor, attempt, pages, platform, question, *last)
 
 
-def _day(time: datetime.datetime) -> str:
+def _format_day(time: datetime.datetime) -> str:
     # Windows that were cut end at a full hour, all others at midnight.
     return time.strftime("%Y-%m-%dT%H:%M" if time.hour or time.minute else "%Y-%m-%d")
 
 
-def _moment(time: datetime.datetime) -> str:
+def _format_time(time: datetime.datetime) -> str:
     return time.astimezone(datetime.UTC).isoformat()
 
 
-def _names(about: tuple[str, ...]) -> str:
+def _dump_names(about: tuple[str, ...]) -> str:
     return json.dumps(about, ensure_ascii=False)
 
 
-def _unexpanded(row: tuple[Any, ...]) -> Unexpanded:
-    number, in_round, url, post_id, platform, author, parent, quoted, replies, missing, rest = row
-    known = None if replies is None else {"replies": replies}
+def _read_unexpanded(row: tuple[Any, ...]) -> Unexpanded:
+    number, in_round, url, post_id, platform, author, parent, quoted, replies, missing, lacks = row
+    engagement = None if replies is None else {"replies": replies}
     post = Post(url, post_id, platform, author, parent_url=parent, quoted_url=quoted)
-    post.engagement, post.missing = known, missing
-    return Unexpanded(number, in_round, post, bool(rest))
+    post.engagement, post.missing = engagement, missing
+    return Unexpanded(number, in_round, post, bool(lacks))
 
 
-def _seen_row(platform: str, post: Post, in_round: int) -> tuple[object, ...]:
+def _make_seen_row(platform: str, post: Post, in_round: int) -> tuple[object, ...]:
     # Who does not know what a post answers has to ask about it, as if its replies were unknown.
     replies = None if post.unnamed_parent else (post.engagement or {}).get("replies")
     post_id = post.post_id or post_id_of(post.url)
     texts = (post.url, post_id, post.author, post.parent_url, post.quoted_url)
     # Half characters are no text to SQLite.
-    written = (one and one.encode("utf-8", "backslashreplace").decode() for one in texts)
-    claimed = None if replies is None else min(replies, MOST_REPLIES)
-    return (platform, *written, claimed, post.missing, bool(post.keywords), in_round)
+    encoded_texts = (text and text.encode("utf-8", "backslashreplace").decode() for text in texts)
+    reply_count = None if replies is None else min(replies, MAX_REPLIES)
+    return (platform, *encoded_texts, reply_count, post.missing, bool(post.keywords), in_round)

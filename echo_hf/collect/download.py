@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf.collect.collect import distinct_images
+from echo_hf.collect.collect import join_images
 from echo_hf.collect.fetch import (
-    LEDGER,
+    FETCH_LEDGER_FILE,
     FetchResult,
+    dedupe_urls,
     fetch_images,
     ledger_digest,
-    named_once,
     read_ledger,
 )
 from echo_hf.config.collection import FetchPolicy
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
 
 
-POSTS_OF_TREE = THREADS.schema.field("posts").type
-IMAGES_OF_POST = POSTS_OF_TREE.value_type.field("pictures").type
+THREAD_POSTS_TYPE = THREADS.schema.field("posts").type
+IMAGES_OF_POST = THREAD_POSTS_TYPE.value_type.field("pictures").type
 ImageEntry = Mapping[str, Any]
-Compared = Callable[[int, int], None]
-COMPARED_AT_ONCE = 4096
-ALL = -1  # among the numbers of threads
+CompareProgress = Callable[[int, int], None]
+IMAGES_PER_COMPARISON = 4096
+ALL_THREADS = -1  # among the numbers of threads
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Download(Stage):
     images: ImageStore = field(metadata={"digest": False})
     fetch: bool = field(default=True, metadata={"digest": False})
     limits: FetchPolicy = field(default_factory=FetchPolicy)
-    compared: Compared | None = field(default=None, metadata={"digest": False})
+    compared: CompareProgress | None = field(default=None, metadata={"digest": False})
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
@@ -107,21 +107,21 @@ class Download(Stage):
         """Fetches what is named by address only, and was not fetched before."""
         if self.fetch and not offline:
             for _ in fetch_images(
-                _addresses_in(dataset),
+                _list_addresses(dataset),
                 self.images,
                 policy=self.limits,
                 progress=lambda stats: watch.advanced("pictures", stats.done, stats, stats.total),
             ):
                 pass
 
-        def compared(done: int, total: int) -> None:
+        def report_compared(done: int, total: int) -> None:
             watch.advanced("compared", done, "images looked at for copies", total)
 
-        return dataclasses.replace(self, compared=compared)
+        return dataclasses.replace(self, compared=report_compared)
 
-    def ledger_names(self, dataset: Dataset) -> list[str]:
+    def list_ledger_names(self, dataset: Dataset) -> list[str]:
         """What the ledger calls the addresses that threads name, those of them that it may know."""
-        return list(dict.fromkeys(named_once(_addresses_in(dataset), self.limits)[0].values()))
+        return list(dict.fromkeys(dedupe_urls(_list_addresses(dataset), self.limits)[0].values()))
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides the result, with what became of each address."""
@@ -131,33 +131,33 @@ class Download(Stage):
         """The threads with the digests of their images, and a remark for each that is missing."""
         trees, roots = table["posts"].combine_chunks(), table["root_url"].combine_chunks()
         posts, threads = trees.flatten(), pc.list_parent_indices(trees).to_pylist()
-        given, said = _images(posts), list[tuple[int, RowIssue]]()
-        became = self._became(_addresses(given))
-        found: list[list[dict[str, Any]]] = []
-        for thread, images in zip(threads, given, strict=True):
+        images_of_posts, noted = _read_images(posts), list[tuple[int, RowIssue]]()
+        results = self._read_results(_select_unfetched(images_of_posts))
+        lists: list[list[dict[str, Any]]] = []
+        for thread, images in zip(threads, images_of_posts, strict=True):
             filled = []
-            for one in images:
-                entry = None if one["sha256"] else became.get(one["url"])
-                filled.append({**one, "sha256": entry.sha256} if entry else one)
-                if entry and entry.reason:
-                    detail = f"{one['url']} {entry.detail}".strip()
-                    said.append((thread, RowIssue(Status.NOTED, [], entry.reason, detail)))
-            found.append(distinct_images(filled))
-        seen = _by_digest(posts, found, threads)
-        copies = self._copies(seen, said)
-        for thread, known_images in zip(threads, found, strict=True):
-            beside = {None, *(one["sha256"] for one in known_images)}
+            for post_image in images:
+                fetched = None if post_image["sha256"] else results.get(post_image["url"])
+                filled.append({**post_image, "sha256": fetched.sha256} if fetched else post_image)
+                if fetched and fetched.reason:
+                    detail = f"{post_image['url']} {fetched.detail}".strip()
+                    noted.append((thread, RowIssue(Status.NOTED, [], fetched.reason, detail)))
+            lists.append(join_images(filled))
+        digest = _group_by_digest(posts, lists, threads)
+        copies = self._find_copies(digest, noted)
+        for thread, known_images in zip(threads, lists, strict=True):
+            own_digests = {None, *(known_image["sha256"] for known_image in known_images)}
             for image in known_images:
-                own, other = (copies[where].get(image["sha256"]) for where in (thread, ALL))
+                own, other = (copies[scope].get(image["sha256"]) for scope in (thread, ALL_THREADS))
                 # Where the two disagree on what is first, a thread keeps to its own.
-                known = [own] if other in seen[thread] else [own, other]
-                first = next((one for one in known if one not in beside), None)
+                links = [own] if other in digest[thread] else [own, other]
+                first = next((digest for digest in links if digest not in own_digests), None)
                 image["same_picture_of"] = first
-        said.sort(key=itemgetter(0))
-        told = [dataclasses.replace(one, parents=[roots[row].as_py()]) for row, one in said]
-        columns = pa.table([roots, _with_images(trees, posts, found)], schema=THREADS.schema)
+        noted.sort(key=itemgetter(0))
+        remarks = [dataclasses.replace(issue, parents=[roots[row].as_py()]) for row, issue in noted]
+        columns = pa.table([roots, _replace_images(trees, posts, lists)], schema=THREADS.schema)
         kept = kept_rows(columns, parents_of(roots))
-        issues = [row for row, _ in said], row_issues(THREADS, told)
+        issues = [row for row, _ in noted], row_issues(THREADS, remarks)
         return ordered([(range(len(roots)), kept), issues])
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
@@ -174,109 +174,111 @@ class Download(Stage):
 
     @property
     def _ledger(self) -> Path:
-        return self.images.root.with_name(LEDGER)
+        return self.images.root.with_name(FETCH_LEDGER_FILE)
 
-    def _became(self, urls: Iterable[str]) -> dict[str, FetchResult]:
+    def _read_results(self, urls: Iterable[str]) -> dict[str, FetchResult]:
         """What is known of each address, however it is spelt."""
-        named, became = named_once(urls, self.limits)
-        known = read_ledger(self._ledger, list(dict.fromkeys(named.values())))
-        for url, name in named.items():
-            one = known.get(name)
-            if one is None or (one.sha256 and not self.images.path(one.sha256).exists()):
-                one = FetchResult(url, None, Unfetched.NOT_REQUESTED)
-            became[url] = one
-        return became
+        normalized, results = dedupe_urls(urls, self.limits)
+        known_results = read_ledger(self._ledger, list(dict.fromkeys(normalized.values())))
+        for url, name in normalized.items():
+            result = known_results.get(name)
+            if result is None or (result.sha256 and not self.images.path(result.sha256).exists()):
+                result = FetchResult(url, None, Unfetched.NOT_REQUESTED)
+            results[url] = result
+        return results
 
-    def _copies(
-        self, seen: Mapping[int, Mapping[str, int]], said: list[tuple[int, RowIssue]]
+    def _find_copies(
+        self, owners: Mapping[int, Mapping[str, int]], noted: list[tuple[int, RowIssue]]
     ) -> Mapping[int, Mapping[str, str]]:
         """For each thread, and for all, what each image is a copy of."""
 
-        def unreadable(digest: str, error: BadImageError) -> None:
+        def note_unreadable(digest: str, error: BadImageError) -> None:
             issue = RowIssue(Status.NOTED, [], Notice.BROKEN_IMAGE, f"{digest}: {error}")
-            said.append((seen[ALL][digest], issue))
+            noted.append((owners[ALL_THREADS][digest], issue))
 
-        files = {digest: self.images.path(digest) for digest in seen[ALL]}
-        signed = SignedImages(files, unreadable, self.compared)
-        return defaultdict(dict, {where: signed.copies(some) for where, some in seen.items()})
-
-
-def _images(posts: pa.StructArray) -> list[list[ImageEntry]]:
-    return [some or [] for some in pc.struct_field(posts, "pictures").to_pylist()]
+        files = {digest: self.images.path(digest) for digest in owners[ALL_THREADS]}
+        signatures = ImageSignatures(files, note_unreadable, self.compared)
+        return defaultdict(
+            dict, {scope: signatures.find_copies(digests) for scope, digests in owners.items()}
+        )
 
 
-def _addresses_in(dataset: Dataset) -> dict[str, None]:
+def _read_images(posts: pa.StructArray) -> list[list[ImageEntry]]:
+    return [images or [] for images in pc.struct_field(posts, "pictures").to_pylist()]
+
+
+def _list_addresses(dataset: Dataset) -> dict[str, None]:
     trees = arrow_rows(dataset, ["posts"])["posts"]
-    return _addresses(_images(trees.combine_chunks().flatten()))
+    return _select_unfetched(_read_images(trees.combine_chunks().flatten()))
 
 
-def _addresses(given: Iterable[Sequence[ImageEntry]]) -> dict[str, None]:
+def _select_unfetched(image_lists: Iterable[Sequence[ImageEntry]]) -> dict[str, None]:
     """The addresses of images that are not there, each once, in order."""
-    every = (one for some in given for one in some)
-    return dict.fromkeys(one["url"] for one in every if one["url"] and not one["sha256"])
+    images = (image for images in image_lists for image in images)
+    return dict.fromkeys(image["url"] for image in images if image["url"] and not image["sha256"])
 
 
-def _by_digest(
-    posts: pa.StructArray, found: Sequence[Sequence[ImageEntry]], threads: Sequence[int]
+def _group_by_digest(
+    posts: pa.StructArray, linked: Sequence[Sequence[ImageEntry]], threads: Sequence[int]
 ) -> Mapping[int, Mapping[str, int]]:
     """The images of each thread and of all, earliest first, with the thread that has each first."""
     times = pc.struct_field(posts, "timestamp").cast(pa.int64()).to_pylist()
     urls = pc.struct_field(posts, "url").to_pylist()
     moments = [(time is None, time or 0, url) for time, url in zip(times, urls, strict=True)]
-    seen: defaultdict[int, dict[str, int]] = defaultdict(dict)
+    owners: defaultdict[int, dict[str, int]] = defaultdict(dict)
     for post in sorted(range(len(moments)), key=moments.__getitem__):
-        for digest in filter(None, (one["sha256"] for one in found[post])):
-            for where in (ALL, threads[post]):
-                seen[where].setdefault(digest, threads[post])
-    return seen
+        for digest in filter(None, (image["sha256"] for image in linked[post])):
+            for scope in (ALL_THREADS, threads[post]):
+                owners[scope].setdefault(digest, threads[post])
+    return owners
 
 
-def _with_images(
+def _replace_images(
     trees: pa.ListArray, posts: pa.StructArray, images: Sequence[Sequence[ImageEntry]]
 ) -> pa.ListArray:
-    fields = list(POSTS_OF_TREE.value_type)
+    fields = list(THREAD_POSTS_TYPE.value_type)
     arrays = [
         pa.array(images, IMAGES_OF_POST)
-        if one.name == "pictures"
-        else pc.struct_field(posts, one.name)
-        for one in fields
+        if column.name == "pictures"
+        else pc.struct_field(posts, column.name)
+        for column in fields
     ]
     lengths = pc.list_value_length(trees).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.cumsum([0, *lengths]), pa.int32())
     values = pa.StructArray.from_arrays(arrays, fields=fields)
-    return pa.ListArray.from_arrays(offsets, values).cast(POSTS_OF_TREE)
+    return pa.ListArray.from_arrays(offsets, values).cast(THREAD_POSTS_TYPE)
 
 
-class SignedImages:
+class ImageSignatures:
     """Images with their signatures; who is told of those that cannot be read goes on without."""
 
     def __init__(
         self,
         images: Mapping[str, Path],
-        unreadable: Callable[[str, BadImageError], None],
-        progress: Compared | None = None,
+        on_unreadable: Callable[[str, BadImageError], None],
+        progress: CompareProgress | None = None,
     ) -> None:
         means = np.empty((len(images), BLOCKS, BLOCKS, CHANNELS), np.float16)
         contrasts = np.empty(means.shape, np.uint8)
         self._images, self._rows = images, dict[str, int]()
         self._sizes: list[Size] = []
         with ThreadPoolExecutor() as pool:
-            every = zip(images, pool.map(_signature, images.values()), strict=True)
-            for done, (name, signature) in enumerate(every, 1):
-                found = signature or _signature(images[name], alone=True)
-                if isinstance(found, BlockSignature):
+            signatures = zip(images, pool.map(_compute_signature, images.values()), strict=True)
+            for done, (name, signature) in enumerate(signatures, 1):
+                error = signature or _compute_signature(images[name], alone=True)
+                if isinstance(error, BlockSignature):
                     row = self._rows.setdefault(name, len(self._rows))
-                    means[row], contrasts[row] = found.means, found.contrasts
-                    self._sizes.append(found.size)
-                elif found is not None:
-                    unreadable(name, found)
+                    means[row], contrasts[row] = error.means, error.contrasts
+                    self._sizes.append(error.size)
+                elif error is not None:
+                    on_unreadable(name, error)
                 if progress is not None:
                     progress(done, len(images))
         self._means, self._contrasts = means[: len(self._rows)], contrasts[: len(self._rows)]
 
-    def copies(self, some: Iterable[str]) -> dict[str, str]:
+    def find_copies(self, digests: Iterable[str]) -> dict[str, str]:
         """For each copy of another image that one; the first of equal ones is the original."""
-        names = [name for name in some if name in self._rows]
+        names = [name for name in digests if name in self._rows]
         if len(names) < 2:
             return {}
         rows = [self._rows[name] for name in names]
@@ -288,26 +290,26 @@ class SignedImages:
         for first in range(len(names)):
             if first in first_of:
                 continue
-            free = (one for one in index.near(first) if one > first and one not in first_of)
-            likely = [one for one in free if same_shape(sizes[first], sizes[one])]
-            alike: list[int] = []
-            for start in range(0, len(likely), COMPARED_AT_ONCE):
-                part = np.array(likely[start : start + COMPARED_AT_ONCE])
+            free = (other for other in index.near(first) if other > first and other not in first_of)
+            likely = [other for other in free if same_shape(sizes[first], sizes[other])]
+            similar: list[int] = []
+            for start in range(0, len(likely), IMAGES_PER_COMPARISON):
+                part = np.array(likely[start : start + IMAGES_PER_COMPARISON])
                 fine = same_colors(means[first], contrasts[first], means[part], contrasts[part])
-                alike += map(int, part[fine])
-            if alike:
+                similar += map(int, part[fine])
+            if similar:
                 original = load_rgb(images[names[first]])
-                for one in alike:
-                    if same_details(original, load_rgb(images[names[one]])):
-                        first_of[one] = first
+                for candidate in similar:
+                    if same_details(original, load_rgb(images[names[candidate]])):
+                        first_of[candidate] = first
         return {names[copy]: names[first] for copy, first in first_of.items()}
 
 
-def _signature(path: Path, *, alone: bool = False) -> BlockSignature | BadImageError | None:
+def _compute_signature(path: Path, *, alone: bool = False) -> BlockSignature | BadImageError | None:
     """Null for a large image, of which each thread would hold one, and the memory of it later."""
     try:
         with open_image(path) as image:
-            waits = is_large(image.size) and not alone
-        return None if waits else block_signature(path)
+            is_deferred = is_large(image.size) and not alone
+        return None if is_deferred else block_signature(path)
     except BadImageError as error:
         return error

@@ -34,18 +34,18 @@ from echo_hf.images.loader import FIRST_BYTES, BadImageError, format_of, kind_of
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import BadImage, Unfetched
 
-LEDGER = "fetched.sqlite"
-DECODERS = 2
-THREAD = "echo-hf fetch"
+FETCH_LEDGER_FILE = "fetched.sqlite"
+DECODER_COUNT = 2
+THREAD_NAME = "echo-hf fetch"
 
 
-Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
+IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
 
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 # Behind this prefix a network without IPv4 reaches the public IPv4 address in the last 32 bits.
-TRANSLATED = IPv6Network("64:ff9b::/96")
-SPECIAL: tuple[Network, ...] = tuple(
+TRANSLATED_IPV4 = IPv6Network("64:ff9b::/96")
+SPECIAL_NETWORKS: tuple[IpNetwork, ...] = tuple(
     ip_network(text)
     for line in (
         "0.0.0.0/8 10.0.0.0/8 127.0.0.0/8 172.16.0.0/12 192.168.0.0/16",  # private, loopback
@@ -61,39 +61,39 @@ SPECIAL: tuple[Network, ...] = tuple(
 )
 
 
-def is_public(address: Address) -> bool:
+def is_public(address: IpAddress) -> bool:
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
             return False
-        if address in TRANSLATED:
+        if address in TRANSLATED_IPV4:
             return is_public(IPv4Address(int(address) & 0xFFFF_FFFF))
         if address not in GLOBAL_UNICAST:
             return False
-    return not any(address in network for network in SPECIAL)
+    return not any(address in network for network in SPECIAL_NETWORKS)
 
 
-MOST_ADDRESSES = 4
-Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
+MAX_ADDRESSES_TRIED = 4
+Resolver = Callable[[str, int], Awaitable[Sequence[IpAddress]]]
 
 
 class PrivateAddressError(Exception):
     """A host's name leads to an address that is not one of the public internet."""
 
 
-async def resolve(host: str, port: int) -> Sequence[Address]:
+async def resolve(host: str, port: int) -> Sequence[IpAddress]:
     """Looks a name up, in a thread that is left behind when the caller gives up."""
 
     def look_up() -> list[tuple[object, ...]]:
-        return [found[4] for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+        return [info[4] for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
-    found = await run_sync(look_up, abandon_on_cancel=True)
-    return list(dict.fromkeys(ip_address(str(place[0])) for place in found))
+    socket_addresses = await run_sync(look_up, abandon_on_cancel=True)
+    return list(dict.fromkeys(ip_address(str(place[0])) for place in socket_addresses))
 
 
 class CheckedNetwork(httpcore2.AsyncNetworkBackend):
     """The network, without the part of it that is not public, and without sockets in files."""
 
-    def __init__(self, allowed: Sequence[Network] = (), resolve: Resolve = resolve) -> None:
+    def __init__(self, allowed: Sequence[IpNetwork] = (), resolve: Resolver = resolve) -> None:
         self._allowed = tuple(allowed)
         self._resolve = resolve
         self._network = httpcore2.AnyIOBackend()
@@ -111,16 +111,16 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
                 addresses = await self._resolve(host, port)
                 for address in addresses:
                     # One that is not public is enough: the others may be bait.
-                    allowed = any(address in network for network in self._allowed)
-                    if not allowed and not is_public(address):
+                    is_allowed = any(address in network for network in self._allowed)
+                    if not is_allowed and not is_public(address):
                         raise PrivateAddressError(f"{host} is {address}")
-                tried = addresses[:MOST_ADDRESSES]
+                tried = addresses[:MAX_ADDRESSES_TRIED]
                 # An address that never answers leaves time for the next.
-                share = None if timeout is None else timeout / max(1, len(tried))
+                timeout_share = None if timeout is None else timeout / max(1, len(tried))
                 for address in tried:
                     with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
                         return await self._network.connect_tcp(
-                            str(address), port, share, local_address, socket_options
+                            str(address), port, timeout_share, local_address, socket_options
                         )
         except TimeoutError as error:
             raise httpcore2.ConnectTimeout(f"no connection to {host} in {timeout} s") from error
@@ -131,15 +131,15 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 DEFAULT_PORTS = {"http": 80, "https": 443}
-KEPT_ALIVE_S = 5.0
-LONGEST_DETAIL = 200
-AS_AN_IMAGE = {
+KEEP_ALIVE_S = 5.0
+MAX_DETAIL_CHARACTERS = 200
+UNFETCHED_BY_BAD_IMAGE = {
     BadImage.TOO_MANY_BYTES: Unfetched.TOO_LARGE,
     BadImage.TOO_MANY_PIXELS: Unfetched.TOO_LARGE,
     BadImage.TRUNCATED: Unfetched.UNDECODABLE,
     BadImage.DAMAGED: Unfetched.UNDECODABLE,
 }
-OF_STATUS = {
+UNFETCHED_BY_STATUS = {
     404: Unfetched.GONE,
     408: Unfetched.TIMEOUT,
     410: Unfetched.GONE,
@@ -149,11 +149,11 @@ OF_STATUS = {
 
 class FetchError(RequestError):
     def __init__(
-        self, reason: Unfetched, detail: str, *, again: bool = False, wait_s: float | None = None
+        self, reason: Unfetched, detail: str, *, retry: bool = False, wait_s: float | None = None
     ) -> None:
-        super().__init__(f"{reason}: {detail}", again=again, wait_s=wait_s)
+        super().__init__(f"{reason}: {detail}", again=retry, wait_s=wait_s)
         self.reason = reason
-        self.detail = " ".join(detail.split())[:LONGEST_DETAIL]
+        self.detail = " ".join(detail.split())[:MAX_DETAIL_CHARACTERS]
 
 
 @contextmanager
@@ -163,26 +163,26 @@ def as_fetch_error() -> Iterator[None]:
     except PrivateAddressError as error:
         raise FetchError(Unfetched.PRIVATE_ADDRESS, str(error)) from error
     except (TimeoutError, httpcore2.TimeoutException) as error:
-        said = str(error) or type(error).__name__
-        raise FetchError(Unfetched.TIMEOUT, said, again=True) from error
+        message = str(error) or type(error).__name__
+        raise FetchError(Unfetched.TIMEOUT, message, retry=True) from error
     except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
         # There is no such name, or the certificate is not the name's.
-        lasts = any(
-            (isinstance(one, socket.gaierror) and one.errno == socket.EAI_NONAME)
-            or isinstance(one, ssl.SSLCertVerificationError)
-            for one in causes(error)
+        is_permanent = any(
+            (isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME)
+            or isinstance(cause, ssl.SSLCertVerificationError)
+            for cause in causes(error)
         )
-        said = str(error) or type(error).__name__
-        raise FetchError(Unfetched.UNREACHABLE, said, again=not lasts) from error
+        message = str(error) or type(error).__name__
+        raise FetchError(Unfetched.UNREACHABLE, message, retry=not is_permanent) from error
     except BadImageError as error:
-        reason = AS_AN_IMAGE.get(error.reason, Unfetched.WRONG_TYPE)
+        reason = UNFETCHED_BY_BAD_IMAGE.get(error.reason, Unfetched.WRONG_TYPE)
         # A file that was cut may have been cut on its way.
-        again = error.reason is BadImage.TRUNCATED
+        retry = error.reason is BadImage.TRUNCATED
         detail = f"{error.reason}: {error.detail}"
-        raise FetchError(reason, detail, again=again) from error
+        raise FetchError(reason, detail, retry=retry) from error
 
 
-def check_kind(data: bytes | bytearray) -> None:
+def check_format(data: bytes | bytearray) -> None:
     first = bytes(data[:FIRST_BYTES])
     if format_of(first) is None:
         raise BadImageError(kind_of_other(first), f"it begins with {first[:16]!r}")
@@ -195,14 +195,14 @@ class ImageClient:
 
     async def fetch(self, url: str) -> bytes:
         with as_fetch_error(), anyio.fail_after(self.policy.total_timeout_s):
-            seen: list[str] = []
-            while url not in seen and len(seen) <= self.policy.max_redirects:
-                seen.append(url)
-                found = await self._ask(allowed_url(url, self.policy))
-                if isinstance(found, bytes):
-                    return found
-                url = urljoin(url, found)
-        raise FetchError(Unfetched.TOO_MANY_REDIRECTS, f"{len(seen)} requests")
+            visited: list[str] = []
+            while url not in visited and len(visited) <= self.policy.max_redirects:
+                visited.append(url)
+                answer = await self._ask(check_url(url, self.policy))
+                if isinstance(answer, bytes):
+                    return answer
+                url = urljoin(url, answer)
+        raise FetchError(Unfetched.TOO_MANY_REDIRECTS, f"{len(visited)} requests")
 
     async def _ask(self, url: str) -> bytes | str:
         """The bytes, or the place to which the server points instead."""
@@ -217,52 +217,52 @@ class ImageClient:
         async with self.connections.stream(
             "GET", url, headers=headers, extensions={"timeout": timeouts}
         ) as response:
-            given = {
+            response_headers = {
                 key.decode("latin-1").lower(): value.decode("utf-8", "replace")
                 for key, value in response.headers
             }
-            status, most = response.status, self.policy.most_bytes
-            if status in REDIRECTS and given.get("location"):
-                return given["location"]
+            status, max_bytes = response.status, self.policy.most_bytes
+            if status in REDIRECTS and response_headers.get("location"):
+                return response_headers["location"]
             if status != 200:
-                again = may_pass(status)
-                other = Unfetched.FORBIDDEN if status >= 400 and not again else None
-                reason = OF_STATUS.get(status) or other or Unfetched.SERVER_ERROR
-                wait_s = retry_after(given) if again else None
-                raise FetchError(reason, f"status {status}", again=again, wait_s=wait_s)
-            announced = given.get("content-length", "")
-            if announced.isdecimal() and int(announced) > most:
-                said = f"{announced[:20]} bytes announced, expected at most {most}"
-                raise FetchError(Unfetched.TOO_LARGE, said)
+                retry = may_pass(status)
+                forbidden = Unfetched.FORBIDDEN if status >= 400 and not retry else None
+                reason = UNFETCHED_BY_STATUS.get(status) or forbidden or Unfetched.SERVER_ERROR
+                wait_s = retry_after(response_headers) if retry else None
+                raise FetchError(reason, f"status {status}", retry=retry, wait_s=wait_s)
+            announced = response_headers.get("content-length", "")
+            if announced.isdecimal() and int(announced) > max_bytes:
+                detail = f"{announced[:20]} bytes announced, expected at most {max_bytes}"
+                raise FetchError(Unfetched.TOO_LARGE, detail)
             data = bytearray()
             async for piece in response.aiter_stream():
                 has_begun = len(data) >= FIRST_BYTES
                 data += piece
-                if len(data) > most:
-                    said = f"expected at most {most} bytes"
-                    raise BadImageError(BadImage.TOO_MANY_BYTES, said)
+                if len(data) > max_bytes:
+                    detail = f"expected at most {max_bytes} bytes"
+                    raise BadImageError(BadImage.TOO_MANY_BYTES, detail)
                 if len(data) >= FIRST_BYTES and not has_begun:
-                    check_kind(data)
-            check_kind(data)
+                    check_format(data)
+            check_format(data)
             return bytes(data)
 
 
 @asynccontextmanager
-async def image_client(
-    policy: FetchPolicy, resolve: Resolve = resolve
+async def open_image_client(
+    policy: FetchPolicy, resolve: Resolver = resolve
 ) -> AsyncIterator[ImageClient]:
     network = CheckedNetwork(policy.allow_addresses, resolve)
     async with httpcore2.AsyncConnectionPool(
         # Made once: it reads all certificates of the system.
         ssl_context=httpcore2.default_ssl_context(),
         max_connections=policy.concurrency,
-        keepalive_expiry=KEPT_ALIVE_S,
+        keepalive_expiry=KEEP_ALIVE_S,
         network_backend=network,
     ) as connections:
         yield ImageClient(policy, connections)
 
 
-def allowed_url(url: str, policy: FetchPolicy) -> str:
+def check_url(url: str, policy: FetchPolicy) -> str:
     address = web_url(url)
     if address is None:
         raise FetchError(Unfetched.NOT_ALLOWED, "expected an address with http or https")
@@ -286,7 +286,7 @@ class FetchResult:
     reason: Unfetched | None = None
     detail: str = ""
     attempts: int = 0
-    known: bool = False
+    is_known: bool = False
 
 
 class FetchLedger(Database):
@@ -298,34 +298,36 @@ class FetchLedger(Database):
     attempts integer not null, asked_at text not null
 ) without rowid"""
 
-    def known(self, urls: Sequence[str]) -> dict[str, FetchResult]:
-        rows = "select url, sha256, reason, detail from fetches where url in ({0})"
+    def read_known(self, urls: Sequence[str]) -> dict[str, FetchResult]:
+        sql = "select url, sha256, reason, detail from fetches where url in ({0})"
         with self.opened() as connection:
             return {
-                url: FetchResult(url, sha256, reason and Unfetched(reason), detail, known=True)
-                for url, sha256, reason, detail in rows_of(connection, rows, urls)
+                url: FetchResult(url, sha256, reason and Unfetched(reason), detail, is_known=True)
+                for url, sha256, reason, detail in rows_of(connection, sql, urls)
             }
 
-    def record(self, one: FetchResult) -> None:
+    def record(self, result: FetchResult) -> None:
         """Writes down what became of an address; it outlives a killed process."""
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         upsert = "insert or replace into fetches values (?, ?, ?, ?, ?, ?)"
-        self.execute(upsert, one.url, one.sha256, one.reason, one.detail, one.attempts, now)
+        self.execute(
+            upsert, result.url, result.sha256, result.reason, result.detail, result.attempts, moment
+        )
 
     def take(self, path: Path, urls: Sequence[str]) -> list[str]:
         """Takes in what another run's ledger says of addresses; gives the digests it names."""
-        rows = "select * from fetches where url in ({0})"
+        sql = "select * from fetches where url in ({0})"
         # Before what was fetched goes no failure; of two alike the later one stands.
         upsert = """insert into fetches values (?, ?, ?, ?, ?, ?) on conflict (url) do update
             set sha256 = excluded.sha256, reason = excluded.reason, detail = excluded.detail,
             attempts = excluded.attempts, asked_at = excluded.asked_at
             where (excluded.sha256 is not null, excluded.asked_at)
             > (fetches.sha256 is not null, fetches.asked_at)"""
-        with FetchLedger(path, frozen=True) as other, other.opened() as theirs:
-            taken = list(rows_of(theirs, rows, urls))
+        with FetchLedger(path, frozen=True) as other, other.opened() as other_connection:
+            results = list(rows_of(other_connection, sql, urls))
         with self.transaction() as connection:
-            connection.executemany(upsert, taken)
-        return [sha256 for _, sha256, *_ in taken if sha256 is not None]
+            connection.executemany(upsert, results)
+        return [sha256 for _, sha256, *_ in results if sha256 is not None]
 
     def forget(self, urls: Iterable[str]) -> None:
         with self.erasing() as connection:
@@ -336,7 +338,7 @@ def read_ledger(path: Path, urls: Sequence[str]) -> dict[str, FetchResult]:
     if not path.exists():
         return {}
     with FetchLedger(path) as ledger:
-        return ledger.known(urls)
+        return ledger.read_known(urls)
 
 
 def ledger_digest(path: Path) -> str | None:
@@ -354,24 +356,24 @@ class FetchStats:
     """How far a run is; addresses that differ only in spelling count once."""
 
     total: int
-    known: int = 0
+    known_before: int = 0
     fetched: int = 0
     reasons: Counter[Unfetched] = field(default_factory=Counter)
     seconds: float = 0.0
 
     def __str__(self) -> str:
         rate = self.fetched / self.seconds if self.seconds else 0.0
-        lost = (f"{count:,} {reason}" for reason, count in sorted(self.reasons.items()))
-        had = f"{self.fetched:,} images ({rate:.0f}/s)"
-        return ", ".join([had, f"{self.known:,} known before", *lost])
+        failures = (f"{count:,} {reason}" for reason, count in sorted(self.reasons.items()))
+        fetched = f"{self.fetched:,} images ({rate:.0f}/s)"
+        return ", ".join([fetched, f"{self.known_before:,} known before", *failures])
 
     @property
     def done(self) -> int:
-        return self.known + self.fetched + self.reasons.total()
+        return self.known_before + self.fetched + self.reasons.total()
 
     def count(self, result: FetchResult) -> None:
-        if result.known:
-            self.known += 1
+        if result.is_known:
+            self.known_before += 1
         elif result.reason is None:
             self.fetched += 1
         else:
@@ -384,23 +386,23 @@ class _Fetcher:
     ) -> None:
         self._client, self._store, self._ledger, self._policy = client, store, ledger, policy
         self._retries = RetryPolicy(policy.max_attempts, policy.backoff_s, policy.longest_wait_s)
-        self._decoders = CapacityLimiter(DECODERS)
+        self._decoders = CapacityLimiter(DECODER_COUNT)
         self._places = defaultdict[str, CapacityLimiter](lambda: CapacityLimiter(policy.per_host))
         self._limiters = defaultdict[str, RateLimiter](RateLimiter)
 
-    async def fetched(self, url: str) -> FetchResult:
-        times, host = 0, urlsplit(url).netloc
+    async def fetch(self, url: str) -> FetchResult:
+        attempts, host = 0, urlsplit(url).netloc
 
         async def attempt() -> str:
-            nonlocal times
+            nonlocal attempts
             async with self._places[host]:
-                await self._turn(self._limiters[host])
-                times += 1
+                await self._wait_turn(self._limiters[host])
+                attempts += 1
                 try:
                     data = await self._client.fetch(url)
                     with as_fetch_error():
-                        put, most = self._store.put, self._policy.most_pixels
-                        return await run_sync(put, data, most, limiter=self._decoders)
+                        put, max_pixels = self._store.put, self._policy.most_pixels
+                        return await run_sync(put, data, max_pixels, limiter=self._decoders)
                 except FetchError as error:
                     if error.wait_s is not None:
                         self._limiters[host].hold(error.wait_s)
@@ -408,33 +410,33 @@ class _Fetcher:
 
         try:
             digest = await self._retries.call_async(attempt)
-            result = FetchResult(url, digest, attempts=times)
+            result = FetchResult(url, digest, attempts=attempts)
         except FetchError as error:
-            result = FetchResult(url, None, error.reason, error.detail, times)
+            result = FetchResult(url, None, error.reason, error.detail, attempts)
         self._ledger.record(result)
         return result
 
-    async def _turn(self, limiter: RateLimiter) -> None:
-        place, longest = limiter.reserve(), self._policy.longest_wait_s
-        while (left := limiter.left_s(place)) > 0:
-            if left > longest:
-                said = f"the host asks to wait {left:.0f} s, expected {longest:.0f} s"
-                raise FetchError(Unfetched.RATE_LIMITED, said)
-            await anyio.sleep(left)
+    async def _wait_turn(self, limiter: RateLimiter) -> None:
+        turn, max_wait_s = limiter.reserve(), self._policy.longest_wait_s
+        while (left_s := limiter.left_s(turn)) > 0:
+            if left_s > max_wait_s:
+                detail = f"the host asks to wait {left_s:.0f} s, expected {max_wait_s:.0f} s"
+                raise FetchError(Unfetched.RATE_LIMITED, detail)
+            await anyio.sleep(left_s)
 
 
-def named_once(
+def dedupe_urls(
     urls: Iterable[str], policy: FetchPolicy
 ) -> tuple[dict[str, str], dict[str, FetchResult]]:
     """What the ledger calls each address, and why others are not asked for."""
-    named: dict[str, str] = {}
+    normalized: dict[str, str] = {}
     refused: dict[str, FetchResult] = {}
     for url in dict.fromkeys(urls):
         try:
-            named[url] = allowed_url(url, policy)
+            normalized[url] = check_url(url, policy)
         except FetchError as error:
             refused[url] = FetchResult(url, None, error.reason, error.detail)
-    return named, refused
+    return normalized, refused
 
 
 def fetch_images(
@@ -444,31 +446,32 @@ def fetch_images(
     policy: FetchPolicy | None = None,
     ledger: Path | None = None,
     progress: Callable[[FetchStats], None] | None = None,
-    resolve: Resolve = resolve,
+    resolve: Resolver = resolve,
 ) -> Iterator[FetchResult]:
     policy = policy or FetchPolicy()
     started = time.monotonic()
-    named, refused = named_once(urls, policy)
+    normalized, refused = dedupe_urls(urls, policy)
     spellings: dict[str, list[str]] = {}
-    for url, name in named.items():
+    for url, name in normalized.items():
         spellings.setdefault(name, []).append(url)
     stats = FetchStats(len(spellings) + len(refused))
-    with FetchLedger(ledger or store.root.with_name(LEDGER)) as known:
+    with FetchLedger(ledger or store.root.with_name(FETCH_LEDGER_FILE)) as fetch_ledger:
 
         @asynccontextmanager
-        async def opened() -> AsyncIterator[Work[str, FetchResult]]:
-            async with image_client(policy, resolve) as client:
-                yield _Fetcher(client, store, known, policy).fetched
+        async def open_worker() -> AsyncIterator[Work[str, FetchResult]]:
+            async with open_image_client(policy, resolve) as client:
+                yield _Fetcher(client, store, fetch_ledger, policy).fetch
 
         settled = {
-            url: one
-            for url, one in known.known(list(spellings)).items()
-            if one.reason is Unfetched.GONE or (one.sha256 and store.path(one.sha256).exists())
+            url: result
+            for url, result in fetch_ledger.read_known(list(spellings)).items()
+            if result.reason is Unfetched.GONE
+            or (result.sha256 and store.path(result.sha256).exists())
         }
-        asked = [url for url in spellings if url not in settled]
-        before = [settled[url] for url in spellings if url in settled]
-        with closing(finished(asked, opened, policy.concurrency, THREAD)) as fresh:
-            for result in chain(refused.values(), before, fresh if asked else ()):
+        pending = [url for url in spellings if url not in settled]
+        settled_results = [settled[url] for url in spellings if url in settled]
+        with closing(finished(pending, open_worker, policy.concurrency, THREAD_NAME)) as fresh:
+            for result in chain(refused.values(), settled_results, fresh if pending else ()):
                 stats.count(result)
                 stats.seconds = time.monotonic() - started
                 if progress is not None:

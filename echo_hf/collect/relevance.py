@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
 
 
-LONGEST_NOTE = 120
-MOST_TOKENS = 160
+MAX_NOTE_CHARACTERS = 120
+MAX_ANSWER_TOKENS = 160
 RELEVANCE = POSTS.schema.field("relevance").type
 
 
@@ -47,7 +47,7 @@ class RelevanceAnswer(NotedAnswer):
 
     score: Annotated[int, Field(ge=1, le=5)]
     # Models are told the bound; a longer note is cut, and noted, instead of losing the score.
-    note: Annotated[str, Field(json_schema_extra={"maxLength": LONGEST_NOTE})] | None = None
+    note: Annotated[str, Field(json_schema_extra={"maxLength": MAX_NOTE_CHARACTERS})] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,13 @@ class Relevance(ModelStage):
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """The yield of the filter (section 3.1: 47 %), and what stays with it."""
         tally = stats["relevance"].tally
-        of_score = {score: tally.get(f"score_{score}", 0) for score in range(1, 6)}
-        passed, asked = of_score[4] + of_score[5], sum(of_score.values())
-        kept = ""
+        posts_by_score = {score: tally.get(f"score_{score}", 0) for score in range(1, 6)}
+        relevant, scored = posts_by_score[4] + posts_by_score[5], sum(posts_by_score.values())
+        kept_note = ""
         if threads := stats.get("threads"):
             posts = threads.tally.get("posts", 0)
-            kept = f"; {threads.kept:,} threads with {posts:,} posts stay"
-        return f"{passed:,} of {asked:,} scored posts are relevant ({share(passed, asked)}){kept}"
+            kept_note = f"; {threads.kept:,} threads with {posts:,} posts stay"
+        return f"{relevant:,} of {scored:,} scored posts are relevant ({share(relevant, scored)}){kept_note}"
 
     @property
     def prompt(self) -> Prompt:
@@ -102,19 +102,19 @@ class Relevance(ModelStage):
             pc.greater(pc.utf8_length(table["text"]).fill_null(0), 0),
             pc.greater(pc.list_value_length(table["pictures"]).fill_null(0), 0),
         )
-        found = pc.fill_null(pc.greater(pc.list_value_length(table["keywords"]), 0), True)
+        by_search = pc.fill_null(pc.greater(pc.list_value_length(table["keywords"]), 0), True)
         texts, urls = table["text"].to_pylist(), table["url"].to_pylist()
         images = table["pictures"].to_pylist()
         rows: list[list[Request]] = [[] for _ in urls]
         # `pc.indices_nonzero` crashes on no chunks before pyarrow 24.
-        for row in compress(range(len(urls)), pc.and_(readable, found).to_pylist()):
-            shown, url = images[row] or [], urls[row]
-            alt_texts = [one["alt_text"] for one in shown if one["alt_text"]]
-            post = {"text": texts[row] or "", "pictures": len(shown), "alt_texts": alt_texts}
+        for row in compress(range(len(urls)), pc.and_(readable, by_search).to_pylist()):
+            post_images, url = images[row] or [], urls[row]
+            alt_texts = [image["alt_text"] for image in post_images if image["alt_text"]]
+            post = {"text": texts[row] or "", "pictures": len(post_images), "alt_texts": alt_texts}
             user = Message("user", (Text(as_data("post", post)),))
-            facts, asked = {**post, "target": target}, (system, user)
+            inputs, messages = {**post, "target": target}, (system, user)
             request = Request(
-                "relevance", asked, RelevanceAnswer, MOST_TOKENS, facts, (url,), row=url
+                "relevance", messages, RelevanceAnswer, MAX_ANSWER_TOKENS, inputs, (url,), row=url
             )
             rows[row] = [request]
         return rows
@@ -122,30 +122,38 @@ class Relevance(ModelStage):
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """The posts with their scores; failed calls are quarantined beside them."""
         posts, keys = table.select(list(POSTS.columns)), keys_of(table, POSTS)
-        given = [row[0] if row else None for row in answers]
-        read = {row: one for row, one in enumerate(given) if isinstance(one, RelevanceAnswer)}
+        parsed = [row[0] if row else None for row in answers]
+        answered = {
+            row: first for row, first in enumerate(parsed) if isinstance(first, RelevanceAnswer)
+        }
         unscored: dict[str, Any] = {"score": None, "note": None}
-        scores = [answer and unscored for answer in given]
-        for row, answer in read.items():
-            note = answer.note and answer.note[:LONGEST_NOTE]
+        scores = [answer and unscored for answer in parsed]
+        for row, answer in answered.items():
+            note = answer.note and answer.note[:MAX_NOTE_CHARACTERS]
             scores[row] = {"score": answer.score, "note": note}
         at = posts.schema.get_field_index("relevance")
         posts = posts.set_column(at, POSTS.schema.field(at), pa.array(scores, RELEVANCE))
-        failed = {row: one for row, one in enumerate(given) if isinstance(one, Failure)}
+        failed = {row: first for row, first in enumerate(parsed) if isinstance(first, Failure)}
         issues = [
-            RowIssue(Status.QUARANTINED, [keys[row].as_py()], one.reason, one.detail, one.request)
-            for row, one in failed.items()
+            RowIssue(
+                Status.QUARANTINED,
+                [keys[row].as_py()],
+                failure.reason,
+                failure.detail,
+                failure.request,
+            )
+            for row, failure in failed.items()
         ]
         cut = [
             row
-            for row, answer in read.items()
-            if answer.note_is_cut or len(answer.note or "") > LONGEST_NOTE
+            for row, answer in answered.items()
+            if answer.note_is_cut or len(answer.note or "") > MAX_NOTE_CHARACTERS
         ]
         notices = [RowIssue(Status.NOTED, [keys[row].as_py()], Notice.CUT_NOTE) for row in cut]
         kept = kept_rows(posts, parents_of(keys))
         return ordered(
             [
-                (range(len(given)), kept),
+                (range(len(parsed)), kept),
                 (list(failed), row_issues(POSTS, issues)),
                 (cut, row_issues(POSTS, notices)),
             ]

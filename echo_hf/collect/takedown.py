@@ -23,16 +23,16 @@ from echo_hf._infra.atomic import replaced_file
 from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import one_line
 from echo_hf.collect.fields import read_json
-from echo_hf.collect.sources.base import Post, make_source, posts_in
+from echo_hf.collect.sources.base import Post, make_source, read_page_posts
 from echo_hf.collect.urls import canonical_url, x_status_url
 from echo_hf.errors import RunError
 from echo_hf.reasons import Missing
 
-TOMBSTONES = "forgotten.jsonl"
+TOMBSTONES_FILE = "forgotten.jsonl"
 STAND_IN = "urn:sha256:"
-HASH = re.compile(r"[0-9a-f]{64}")
+SHA256_HEX = re.compile(r"[0-9a-f]{64}")
 WORD = re.compile(r"[\w~-]+")
-OWN_FORM = "jsonl\n"  # begins a stored page that is no longer what the platform answered
+OWN_FORMAT_HEADER = "jsonl\n"  # begins a stored page that is no longer what the platform answered
 
 
 @dataclass(frozen=True)
@@ -40,46 +40,46 @@ class Tombstones:
     hashes: frozenset[str] = frozenset()
 
     def __contains__(self, url: str) -> bool:
-        return hashed(url) in self.hashes
+        return hash_url(url) in self.hashes
 
     def stand_in(self, url: str | None) -> str | None:
         """What is written in the place of an address: the address, or its hash if forgotten."""
-        return STAND_IN + hashed(url) if url is not None and url in self else url
+        return STAND_IN + hash_url(url) if url is not None and url in self else url
 
-    def cleared(self, post: Post) -> Post:
+    def clear(self, post: Post) -> Post:
         if not self.hashes:
             return post
         parent, quoted = self.stand_in(post.parent_url), self.stand_in(post.quoted_url)
         if post.url in self:
-            place = STAND_IN + hashed(post.url)
+            place = STAND_IN + hash_url(post.url)
             post = Post(place, place, post.platform, missing=Missing.REMOVED.value)
         return dataclasses.replace(post, parent_url=parent, quoted_url=quoted)
 
-    def are_named_in(self, record: Any) -> bool:
+    def occur_in(self, record: Any) -> bool:
         """Whether a record names one of the posts: by an address, or by a number of X."""
-        waiting = [record] if self.hashes else []
-        while waiting:
-            one = waiting.pop()
-            if isinstance(one, dict | list):
-                waiting += one.values() if isinstance(one, dict) else one
+        pending = [record] if self.hashes else []
+        while pending:
+            part = pending.pop()
+            if isinstance(part, dict | list):
+                pending += part.values() if isinstance(part, dict) else part
                 continue
-            names = x_status_url(one), canonical_url(one), canonical_url(one, fragment=True)
-            if any(name in self for name in names if name):
+            addresses = x_status_url(part), canonical_url(part), canonical_url(part, fragment=True)
+            if any(address in self for address in addresses if address):
                 return True
         return False
 
 
-def hashed(url: str) -> str:
+def hash_url(url: str) -> str:
     return hashlib.sha256(url.encode()).hexdigest()
 
 
-MOST_BYTES = 1 << 30
+MAX_TOMBSTONE_BYTES = 1 << 30
 
 
 def read_tombstones(path: Path) -> Tombstones:
     hashes = set()
     try:
-        text = read_regular(path, most_bytes=MOST_BYTES).decode() if path.exists() else ""
+        text = read_regular(path, most_bytes=MAX_TOMBSTONE_BYTES).decode() if path.exists() else ""
     except (OSError, ValueError) as error:
         raise RunError(
             f"{str(path)!r} does not say which posts are forgotten ({one_line(error)}): bring it "
@@ -87,38 +87,38 @@ def read_tombstones(path: Path) -> Tombstones:
         ) from None
     lines = text.splitlines()
     for number, line in enumerate(lines, 1):
-        read = read_json(line)
-        found = read.get("sha256") if isinstance(read, dict) else None
-        if not isinstance(found, str) or not HASH.fullmatch(found):
+        tombstone = read_json(line)
+        sha256 = tombstone.get("sha256") if isinstance(tombstone, dict) else None
+        if not isinstance(sha256, str) or not SHA256_HEX.fullmatch(sha256):
             raise RunError(
                 f"{str(path)!r}: line {number} is {line[:80]!r}, expected the hash of a forgotten "
                 "post: fix or remove the line, and forget that post again"
             )
-        hashes.add(found)
+        hashes.add(sha256)
     return Tombstones(frozenset(hashes))
 
 
 def add_tombstones(path: Path, hashes: Iterable[str]) -> None:
     """Writes tombstones down; they outlive a killed process."""
-    known = read_tombstones(path).hashes
-    new = dict.fromkeys(one for one in hashes if one not in known)
+    known_hashes = read_tombstones(path).hashes
+    new_hashes = dict.fromkeys(sha256 for sha256 in hashes if sha256 not in known_hashes)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps({"sha256": one}) + "\n" for one in new)
+        file.writelines(json.dumps({"sha256": sha256}) + "\n" for sha256 in new_hashes)
         file.flush()
         os.fsync(file.fileno())
 
 
-ORIGINS = "origins.parquet"
-ORIGIN = pa.schema({"sample_id": pa.string(), "post": pa.string()})
+ORIGINS_FILE = "origins.parquet"
+ORIGINS_SCHEMA = pa.schema({"sample_id": pa.string(), "post": pa.string()})
 
 
 def read_origins(path: Path) -> pa.Table:
     """The hashes of the posts that samples were made of, also of samples that are gone."""
     if not path.exists():
-        return ORIGIN.empty_table()
+        return ORIGINS_SCHEMA.empty_table()
     try:
-        return pq.read_table(path, columns=ORIGIN.names).cast(ORIGIN)
+        return pq.read_table(path, columns=ORIGINS_SCHEMA.names).cast(ORIGINS_SCHEMA)
     except (OSError, pa.ArrowException) as error:
         raise RunError(
             f"{str(path)!r} does not say which posts samples were made of ({one_line(error)}): "
@@ -126,26 +126,26 @@ def read_origins(path: Path) -> pa.Table:
         ) from None
 
 
-def note_origins(path: Path, samples: Iterable[pa.Table]) -> None:
+def record_origins(path: Path, samples: Iterable[pa.Table]) -> None:
     """Adds the posts of samples, which have an `id` and `post_urls`."""
-    known = read_origins(path)
-    every = [known]
+    origins = read_origins(path)
+    tables = [origins]
     for table in samples:
         posts = table["post_urls"].combine_chunks()
         urls = posts.flatten().dictionary_encode()
-        hashes = pa.array(map(hashed, urls.dictionary.to_pylist()), pa.string())
+        hashes = pa.array(map(hash_url, urls.dictionary.to_pylist()), pa.string())
         ids = table["id"].combine_chunks().take(pc.list_parent_indices(posts))
-        every.append(pa.table([ids, hashes.take(urls.indices)], schema=ORIGIN))
-    pairs = pa.concat_tables(every).group_by(ORIGIN.names, use_threads=False).aggregate([])
-    if len(pairs) > len(known):
+        tables.append(pa.table([ids, hashes.take(urls.indices)], schema=ORIGINS_SCHEMA))
+    pairs = pa.concat_tables(tables).group_by(ORIGINS_SCHEMA.names, use_threads=False).aggregate([])
+    if len(pairs) > len(origins):
         _write_origins(path, pairs)
 
 
 def drop_origins(path: Path, samples: Iterable[str]) -> None:
-    known = read_origins(path)
-    is_gone = pc.is_in(known["sample_id"], pa.array(list(samples), pa.string()))
+    origins = read_origins(path)
+    is_gone = pc.is_in(origins["sample_id"], pa.array(list(samples), pa.string()))
     if pc.any(is_gone).as_py():
-        _write_origins(path, known.filter(pc.invert(is_gone)))
+        _write_origins(path, origins.filter(pc.invert(is_gone)))
 
 
 def _write_origins(path: Path, pairs: pa.Table) -> None:
@@ -153,14 +153,14 @@ def _write_origins(path: Path, pairs: pa.Table) -> None:
         pq.write_table(pairs, partial, compression="zstd")
 
 
-def page_source(body: str, platform: str) -> tuple[str, str]:
+def detect_page_source(body: str, platform: str) -> tuple[str, str]:
     """The name of the source that reads a stored page, and the text that it reads."""
-    if body.startswith(OWN_FORM):
-        return "jsonl", body.removeprefix(OWN_FORM)
+    if body.startswith(OWN_FORMAT_HEADER):
+        return "jsonl", body.removeprefix(OWN_FORMAT_HEADER)
     return platform, body
 
 
-def without_posts(
+def remove_posts(
     body: str, platform: str, urls: frozenset[str], keywords: Sequence[str] = ()
 ) -> str:
     """A page that names none of the posts as it is; of another its other posts, in our own form.
@@ -168,15 +168,15 @@ def without_posts(
     Platforms repeat a post in reposts, quotes and lists beside: what our reader takes from the
     others is all that is safe to keep.
     """
-    names = {words[-1] for url in urls if (words := WORD.findall(url))}
-    if names.isdisjoint(WORD.findall(body)):
+    identifying_words = {words[-1] for url in urls if (words := WORD.findall(url))}
+    if identifying_words.isdisjoint(WORD.findall(body)):
         return body
-    source, text = page_source(body, platform)
-    posts = posts_in(text, make_source(source), keywords)
-    return OWN_FORM + "".join(_line(post) for post in posts if post.url not in urls)
+    source, text = detect_page_source(body, platform)
+    posts = read_page_posts(text, make_source(source), keywords)
+    return OWN_FORMAT_HEADER + "".join(_format_line(post) for post in posts if post.url not in urls)
 
 
-def _line(post: Post) -> str:
+def _format_line(post: Post) -> str:
     fields = dataclasses.asdict(post)
     del fields["unnamed_parent"]
     return json.dumps(fields, default=str) + "\n"

@@ -51,31 +51,33 @@ PLAIN_X = re.compile(
 DEFAULT_PORTS = {"http": 80, "https": 443}
 PATH_CHARACTERS = "/%:@!$&'()*+,;=~-._"
 QUERY_CHARACTERS = PATH_CHARACTERS + "?"
-LONGEST = 2048
+MAX_LENGTH = 2048
 
 
-def canonical_url(given: object, *, fragment: bool = False) -> str | None:
+def canonical_url(candidate: object, *, fragment: bool = False) -> str | None:
     """The one spelling of a post's address; null for what is none."""
-    text = given.strip() if isinstance(given, str) else ""
-    if len(text) > LONGEST:
+    text = candidate.strip() if isinstance(candidate, str) else ""
+    if len(text) > MAX_LENGTH:
         return None
     status = PLAIN_X.fullmatch(text)
     if status:
         return f"https://x.com/i/status/{status[1]}"
-    found = BLUESKY_URI.fullmatch(text)
-    address = _bluesky(found) if found else web_url(text)
-    canonical = _canonical(address) if address else None
+    match = BLUESKY_URI.fullmatch(text)
+    address = _format_bluesky_url(match) if match else web_url(text)
+    canonical = _normalize(address) if address else None
     if canonical is None or not fragment or "#" not in text or platform_of(canonical) != "web":
         return canonical
     part = quote(text.partition("#")[2], safe=QUERY_CHARACTERS)
-    return canonical if not part or len(part) > LONGEST - len(canonical) else f"{canonical}#{part}"
+    return (
+        canonical if not part or len(part) > MAX_LENGTH - len(canonical) else f"{canonical}#{part}"
+    )
 
 
 def web_url(text: str | None) -> str | None:
     """A web address that is safe to keep: http or https, in ASCII, without credentials."""
     text = (text or "").strip()
     # urlsplit would remove tabs and line ends, and browsers read a backslash as a slash.
-    if not text or len(text) > LONGEST or any(c.isspace() or c < "!" or c == "\\" for c in text):
+    if not text or len(text) > MAX_LENGTH or any(c.isspace() or c < "!" or c == "\\" for c in text):
         return None
     try:
         parts = urlsplit(text)
@@ -92,7 +94,7 @@ def web_url(text: str | None) -> str | None:
         return None
     place = host if port in (None, DEFAULT_PORTS[scheme]) else f"{host}:{port}"
     address = urlunsplit((scheme, place, path, query, ""))
-    return address if len(address) <= LONGEST else None
+    return address if len(address) <= MAX_LENGTH else None
 
 
 def x_status_url(number: Any) -> str | None:
@@ -106,8 +108,8 @@ def x_status_url(number: Any) -> str | None:
 
 
 def reddit_url(submission: str, comment: str | None = None) -> str:
-    below = "" if comment is None else f"/_/{comment}"
-    return f"https://www.reddit.com/comments/{submission}{below}"
+    comment_path = "" if comment is None else f"/_/{comment}"
+    return f"https://www.reddit.com/comments/{submission}{comment_path}"
 
 
 @lru_cache(maxsize=64)  # asked several times of one post
@@ -115,9 +117,9 @@ def platform_of(url: str) -> str:
     if url.startswith("https://x.com/"):  # as canonical ones do, which are most
         return "x"
     parts = urlsplit(url)
-    host = _host(parts)
+    host = _read_host(parts)
     # X, a mirror of it, or a subdomain of one.
-    if any(f".{host.rstrip('.')}".endswith(f".{one}") for one in X_HOSTS | X_MIRRORS):
+    if any(f".{host.rstrip('.')}".endswith(f".{domain}") for domain in X_HOSTS | X_MIRRORS):
         return "x"
     other = "mastodon" if MASTODON_STATUS.fullmatch(parts.path) else "web"
     return PLATFORM_BY_HOST.get(host, other)
@@ -131,29 +133,29 @@ def post_id_of(url: str) -> str:
     if status := PLAIN_X.fullmatch(url):
         return status[1]
     pattern = POST_IDS.get(platform_of(url))
-    found = pattern.fullmatch(urlsplit(url).path) if pattern else None
-    return next((one for one in reversed(found.groups()) if one), url) if found else url
+    match = pattern.fullmatch(urlsplit(url).path) if pattern else None
+    return next((group for group in reversed(match.groups()) if group), url) if match else url
 
 
-def _canonical(address: str) -> str:
+def _normalize(address: str) -> str:
     parts = urlsplit(address)
-    host = _host(parts)
-    if host in X_HOSTS | X_MIRRORS and (found := X_STATUS.fullmatch(parts.path)):
-        return f"https://x.com/i/status/{found[1]}"
-    if host == "bsky.app" and (found := BLUESKY_POST.fullmatch(parts.path)):
-        return _bluesky(found)
-    if host in REDDIT_HOSTS and (found := REDDIT_POST.fullmatch(parts.path)):
-        return reddit_url(found[1], found[2])
+    host = _read_host(parts)
+    if host in X_HOSTS | X_MIRRORS and (path_match := X_STATUS.fullmatch(parts.path)):
+        return f"https://x.com/i/status/{path_match[1]}"
+    if host == "bsky.app" and (path_match := BLUESKY_POST.fullmatch(parts.path)):
+        return _format_bluesky_url(path_match)
+    if host in REDDIT_HOSTS and (path_match := REDDIT_POST.fullmatch(parts.path)):
+        return reddit_url(path_match[1], path_match[2])
     fields = parts.query.split("&")
-    left = [one for one in fields if not TRACKING.fullmatch(unquote(one.split("=")[0]))]
-    return urlunsplit((*parts[:3], "&".join(left), ""))
+    kept = [pair for pair in fields if not TRACKING.fullmatch(unquote(pair.split("=")[0]))]
+    return urlunsplit((*parts[:3], "&".join(kept), ""))
 
 
-def _bluesky(found: re.Match[str]) -> str:
-    return f"https://bsky.app/profile/{found[1]}/post/{found[2]}"
+def _format_bluesky_url(post_match: re.Match[str]) -> str:
+    return f"https://bsky.app/profile/{post_match[1]}/post/{post_match[2]}"
 
 
-def _host(parts: SplitResult) -> str:
+def _read_host(parts: SplitResult) -> str:
     # A server at a port of its own is another one.
     host = parts.netloc if ":" in parts.netloc else parts.hostname or ""
     return host.removeprefix("www.").removeprefix("mobile.").removeprefix("m.")

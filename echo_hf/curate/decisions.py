@@ -25,26 +25,26 @@ from echo_hf._infra.atomic import held, replaced_file
 from echo_hf.config.checks import first_error
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Review
-from echo_hf.samples.extract import LONGEST_PROMPT, Quality
+from echo_hf.samples.extract import MAX_PROMPT, Quality
 
 Role = Literal["input", "output", "neither"]
 CutRole = Literal["input", "output"]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Address = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
-Side = Annotated[int, Field(ge=0)]
-MOST_IMAGES = 1000
+PostUrl = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+SideLength = Annotated[int, Field(ge=0)]
+MAX_IMAGES = 1000
 
 
 # Letters and signs by name that leave a blank: fillers of Hangul, and an empty pattern of Braille.
 BLANKS = "\u115f\u1160\u3164\uffa0\u2800"
-Decided = Literal["keep", "remove", "flag", "edit", "withdraw"]
+DecisionKind = Literal["keep", "remove", "flag", "edit", "withdraw"]
 Row = Mapping[str, Any]
-FILE = "review.jsonl"
-LOCK = ".review.lock"
-LONGEST_WAIT_S = 60
+DECISIONS_FILE = "review.jsonl"
+LOCK_FILE = ".review.lock"
+MAX_WAIT_SECONDS = 60
 
 
-def storable(text: str) -> str:
+def check_text(text: str) -> str:
     """The text, where any file can hold it and no terminal obeys it."""
     for letter in text:
         if unicodedata.category(letter) == "Cs":
@@ -54,23 +54,29 @@ def storable(text: str) -> str:
     return text
 
 
-def legible(text: str) -> str:
+def check_words(text: str) -> str:
     """The text, where a reader sees something of it."""
-    if all(unicodedata.category(one)[0] in "CMZ" or one in BLANKS for one in storable(text)):
+    if all(unicodedata.category(sign)[0] in "CMZ" or sign in BLANKS for sign in check_text(text)):
         raise ValueError("it has no word: expected one, or remove the sample")
     return text
 
 
-def _with_area(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+def _check_area(box: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
     left, top, right, bottom = box
     if left >= right or top >= bottom:
         raise ValueError("expected left, top, right, bottom, with right and bottom outside")
     return box
 
 
-Box = Annotated[tuple[Side, Side, Side, Side], AfterValidator(_with_area)]
-Line = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(storable)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(storable)]
+CropBox = Annotated[
+    tuple[SideLength, SideLength, SideLength, SideLength], AfterValidator(_check_area)
+]
+ReviewLine = Annotated[
+    str, StringConstraints(min_length=1, max_length=2000), AfterValidator(check_text)
+]
+PersonName = Annotated[
+    str, StringConstraints(min_length=1, max_length=100), AfterValidator(check_text)
+]
 
 
 class ChangeModel(BaseModel):
@@ -92,7 +98,7 @@ class PromptSpan(ChangeModel):
 class PromptChange(ChangeModel):
     """Another prompt, and where its pieces stand in the posts, as far as it can be given so."""
 
-    text: Annotated[str, StringConstraints(max_length=LONGEST_PROMPT), AfterValidator(legible)]
+    text: Annotated[str, StringConstraints(max_length=MAX_PROMPT), AfterValidator(check_words)]
     modified: bool  # it holds words that nobody wrote in the thread; computed, never asked
     spans: Annotated[tuple[PromptSpan, ...], Field(max_length=10_000)] = ()
 
@@ -102,15 +108,15 @@ class RoleChange(ChangeModel):
 
     sha256: Digest
     role: Role
-    post_url: Address | None = None
-    url: Address | None = None
+    post_url: PostUrl | None = None
+    url: PostUrl | None = None
 
 
 class Crop(ChangeModel):
     """A part of the screenshot: left, top, right, bottom in pixels of the upright one."""
 
     role: CutRole
-    box: Box
+    box: CropBox
     sha256: Digest
 
 
@@ -119,7 +125,7 @@ class CropsChange(ChangeModel):
 
     screenshot: Digest
     inset: Annotated[int, Field(ge=0, le=100)] = 0  # pixels left out along each side of a box
-    crops: Annotated[tuple[Crop, ...], Field(max_length=MOST_IMAGES)]
+    crops: Annotated[tuple[Crop, ...], Field(max_length=MAX_IMAGES)]
 
 
 class Changes(ChangeModel):
@@ -127,24 +133,24 @@ class Changes(ChangeModel):
 
     prompt: PromptChange | None = None
     quality: Quality | None = None
-    roles: Annotated[tuple[RoleChange, ...], Field(max_length=MOST_IMAGES)] = ()
+    roles: Annotated[tuple[RoleChange, ...], Field(max_length=MAX_IMAGES)] = ()
     crops: CropsChange | None = None
     sample_digest: Digest | None = None
 
     @property
-    def named(self) -> tuple[str, ...]:
+    def changed_parts(self) -> tuple[str, ...]:
         parts = ("prompt", "quality", "roles", "crops")
         return tuple(name for name in parts if getattr(self, name))
 
     @property
     def images(self) -> frozenset[str]:
-        cut = {one.sha256 for one in self.crops.crops} if self.crops else set()
-        return frozenset(cut | {one.sha256 for one in self.roles if one.role != "neither"})
+        cut = {crop.sha256 for crop in self.crops.crops} if self.crops else set()
+        return frozenset(cut | {change.sha256 for change in self.roles if change.role != "neither"})
 
     @property
-    def brings_in(self) -> bool:
+    def adds_content(self) -> bool:
         """Whether there are words or images in the sample that no model has seen with it."""
-        added = (one for one in self.roles if one.role != "neither" and one.post_url)
+        added = (change for change in self.roles if change.role != "neither" and change.post_url)
         return self.prompt is not None or any(added)
 
     @property
@@ -163,71 +169,73 @@ class Decision(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    id: Line
-    sample_digest: Line  # that it had before any change of a reviewer
-    decision: Decided
-    reasons: Annotated[tuple[Line, ...], Field(max_length=100)]  # what it was to be reviewed for
-    doubts: Annotated[tuple[Line, ...], Field(max_length=100)] = ()  # gone where it is kept
-    pictures: Annotated[tuple[Line, ...], Field(max_length=10_000)] = ()
-    note: Line | None = None
-    at: Line | None = None  # in ISO 8601
-    reviewer: Name | None = None  # by a pseudonym
+    id: ReviewLine
+    sample_digest: ReviewLine  # that it had before any change of a reviewer
+    decision: DecisionKind
+    reasons: Annotated[
+        tuple[ReviewLine, ...], Field(max_length=100)
+    ]  # what it was to be reviewed for
+    doubts: Annotated[tuple[ReviewLine, ...], Field(max_length=100)] = ()  # gone where it is kept
+    pictures: Annotated[tuple[ReviewLine, ...], Field(max_length=10_000)] = ()
+    note: ReviewLine | None = None
+    at: ReviewLine | None = None  # in ISO 8601
+    reviewer: PersonName | None = None  # by a pseudonym
     changes: Changes | None = None
     event: Annotated[int, Field(ge=1)] | None = None  # the last one about it in the app's log
 
     def is_about(self, row: Row) -> bool:
         """Whether a sample still has the prompt and the inputs that it had then."""
         changes = self.changes or Changes()
-        named = {one.sha256 for one in changes.roles}
-        named |= {changes.crops.screenshot} if changes.crops else set()
+        digests = {change.sha256 for change in changes.roles}
+        digests |= {changes.crops.screenshot} if changes.crops else set()
         is_same = bool(self.sample_digest == row["sample_digest"])
-        return is_same and named.isdisjoint(cleaned_in(row))
+        return is_same and digests.isdisjoint(cleaned_images(row))
 
     def covers(self, row: Row) -> bool:
         """Whether all reasons and images of a sample were there then."""
-        seen = set(images_of(row)) <= set(self.pictures)
-        return seen and set(row["review"] or ()) <= set(self.reasons)
+        has_seen_images = set(sample_images(row)) <= set(self.pictures)
+        return has_seen_images and set(row["review"] or ()) <= set(self.reasons)
 
     @property
-    def changed(self) -> Changes | None:
+    def edits(self) -> Changes | None:
         """What a build changes; nothing where it is withdrawn."""
-        has_any = self.changes is not None and bool(self.changes.named)
+        has_any = self.changes is not None and bool(self.changes.changed_parts)
         return self.changes if has_any and self.decision != "withdraw" else None
 
-    def described(self) -> str:
+    def describe(self) -> str:
         """What was decided, and about which version, for a stage's digest."""
         version = [self.sample_digest, sorted(self.reasons), sorted(self.pictures)]
         version += [sorted(self.doubts)] if self.doubts else []
-        text = json.dumps([*version, *([self.changed.fingerprint] if self.changed else [])])
+        text = json.dumps([*version, *([self.edits.fingerprint] if self.edits else [])])
         return f"{self.decision} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def cleaned_in(row: Row) -> dict[str, str | None]:
+def cleaned_images(row: Row) -> dict[str, str | None]:
     """The images of a sample's posts that `privacy` cleaned of metadata."""
-    return {one["posted_sha256"]: one["sha256"] for one in row.get("cleaned_images") or ()}
+    return {image["posted_sha256"]: image["sha256"] for image in row.get("cleaned_images") or ()}
 
 
-def images_of(row: Row) -> tuple[str, ...]:
+def sample_images(row: Row) -> tuple[str, ...]:
     screenshot = [row["screenshot"]] if row["screenshot"] else []
-    every = [*(row["input_images"] or ()), *(row["output_images"] or ()), *screenshot]
-    return tuple(dict.fromkeys(every))
+    digests = [*(row["input_images"] or ()), *(row["output_images"] or ()), *screenshot]
+    return tuple(dict.fromkeys(digests))
 
 
 @dataclass(frozen=True)
-class Decisions:
+class ReviewDecisions:
     by_id: Mapping[str, Decision] = field(default_factory=dict)
     cut: tuple[int, ...] = ()
-    every: tuple[Decision, ...] = field(default=(), compare=False)
+    log: tuple[Decision, ...] = field(default=(), compare=False)
 
     def removes(self, row: Row) -> bool:
         """Whether a sample is left out: while its prompt and inputs are those of the decision."""
         last = self.by_id.get(row["id"])
         return last is not None and last.decision == "remove" and last.is_about(row)
 
-    def changes(self, row: Row) -> Decision | None:
+    def find_edit(self, row: Row) -> Decision | None:
         """The decision that changes a sample, while it is about its prompt and its inputs."""
         last = self.by_id.get(row["id"])
-        return last if last is not None and last.changed and last.is_about(row) else None
+        return last if last is not None and last.edits and last.is_about(row) else None
 
     def open_reasons(self, row: Row, closed: Collection[str] = ()) -> list[str]:
         """What a sample that is not left out is still to be reviewed for."""
@@ -239,75 +247,75 @@ class Decisions:
         if last.decision == "remove":
             return [*reasons, Review.REMOVED_EARLIER.value]
         if not last.is_about(row):
-            return [*reasons, *([Review.EDITED_EARLIER.value] if last.changed else [])]
+            return [*reasons, *([Review.EDITED_EARLIER.value] if last.edits else [])]
         if last.decision == "keep" and last.covers(row):
             return []
-        if last.decision != "keep" and last.changed and last.changed.brings_in and row["safety"]:
+        if last.decision != "keep" and last.edits and last.edits.adds_content and row["safety"]:
             reasons.append(Review.EDITED_UNSCREENED.value)
-        return [one for one in reasons if one not in closed]
+        return [reason for reason in reasons if reason not in closed]
 
     def open_doubts(self, row: Row, doubts: Iterable[str] | None) -> list[str]:
         """Those of a sample's doubts with which nobody has kept it."""
         last = self.by_id.get(row["id"])
-        kept = last.doubts if last and last.decision == "keep" and last.is_about(row) else ()
-        return [one for one in doubts or () if one not in kept]
+        accepted = last.doubts if last and last.decision == "keep" and last.is_about(row) else ()
+        return [doubt for doubt in doubts or () if doubt not in accepted]
 
-    def stale(self, row: Row) -> str | None:
+    def find_stale(self, row: Row) -> str | None:
         """What reviewers decided of a released sample that its release does not follow."""
         last = self.by_id.get(row["id"])
         if last is None:
             return None
         # A release may give what a decision is about edited or not.
-        about = (last.id, last.sample_digest)
-        same = [one for one in (*self.every, last) if (one.id, one.sample_digest) == about]
-        edited = {one.changes.sample_digest for one in same if one.changes}
+        version = (last.id, last.sample_digest)
+        alike = [old for old in (*self.log, last) if (old.id, old.sample_digest) == version]
+        edited = {old.changes.sample_digest for old in alike if old.changes}
         if row["sample_digest"] not in {last.sample_digest, *edited}:
             return None
         if last.decision == "remove":
             return "removed"
-        if applied(row["provenance"]) != (last.changed.fingerprint if last.changed else None):
+        if read_edit(row["provenance"]) != (last.edits.fingerprint if last.edits else None):
             return "changed"
         if last.decision == "keep":
             # A row of an older release has no doubts.
             return "kept" if set(row.get("doubts") or ()).intersection(last.doubts) else None
         # It had nothing open. What is open of a changed prompt would have kept the release open.
-        closed = {Review.PERSONAL_DATA} if last.changed and last.changed.prompt else ()
-        seen = {"id": last.id, "sample_digest": last.sample_digest, "review": last.reasons}
-        is_open = self.open_reasons({**seen, "safety": row["safety"]}, closed)
+        closed = {Review.PERSONAL_DATA} if last.edits and last.edits.prompt else ()
+        seen_row = {"id": last.id, "sample_digest": last.sample_digest, "review": last.reasons}
+        is_open = self.open_reasons({**seen_row, "safety": row["safety"]}, closed)
         return "opened" if is_open else None
 
-    def described(self) -> dict[str, str]:
+    def describe(self) -> dict[str, str]:
         """What was decided about each sample, and about which version, for a stage's digest."""
-        return {name: one.described() for name, one in sorted(self.by_id.items())}
+        return {name: decision.describe() for name, decision in sorted(self.by_id.items())}
 
 
-def applied(provenance: str | None) -> str | None:
+def read_edit(provenance: str | None) -> str | None:
     """Which changes of a reviewer a released row has."""
     try:
-        found = json.loads(provenance or "{}")["review"]["digest"]
+        fingerprint = json.loads(provenance or "{}")["review"]["digest"]
     except (ValueError, LookupError, TypeError):  # of a release that somebody wrote otherwise
         return None
-    return found if isinstance(found, str) else None
+    return fingerprint if isinstance(fingerprint, str) else None
 
 
-def read_decisions(path: Path) -> Decisions:
+def read_decisions(path: Path) -> ReviewDecisions:
     *lines, last = path.read_bytes().split(b"\n") if path.exists() else [b""]
-    every = [_decision(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
-    if last.strip() and _is_whole(last):
-        every.append(_decision(last, f"{path}:{len(lines) + 1}"))
+    log = [_decision(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
+    if last.strip() and _is_complete(last):
+        log.append(_decision(last, f"{path}:{len(lines) + 1}"))
         last = b""
     cut = (len(lines) + 1,) if last.strip() else ()
-    return Decisions({one.id: one for one in every}, cut, tuple(every))
+    return ReviewDecisions({decision.id: decision for decision in log}, cut, tuple(log))
 
 
 def append_decisions(path: Path, decisions: Iterable[Decision]) -> None:
     """Writes decisions down; when this returns they outlive a crash."""
-    text = "".join(one.model_dump_json() + "\n" for one in decisions)
-    with _locked(path), path.open("ab+") as file:
-        written = path.read_bytes()
-        last = written.rpartition(b"\n")[2]
-        if last and not _is_whole(last):
-            file.truncate(len(written) - len(last))
+    text = "".join(decision.model_dump_json() + "\n" for decision in decisions)
+    with _lock(path), path.open("ab+") as file:
+        content = path.read_bytes()
+        last = content.rpartition(b"\n")[2]
+        if last and not _is_complete(last):
+            file.truncate(len(content) - len(last))
         elif last:
             file.write(b"\n")
         file.write(text.encode())
@@ -319,25 +327,25 @@ def drop_decisions(path: Path, samples: Collection[str]) -> None:
     """Forgets what reviewers saw and wrote of samples, and what was cut short."""
     if not path.exists():
         return
-    bare = {"note": None, "pictures": (), "reviewer": None, "changes": None}
-    with _locked(path), replaced_file(path) as partial:
-        found, kept = read_decisions(path), []
-        for one in found.every:
-            if one.id not in samples:
-                kept.append(one)
-            elif one.decision == found.by_id[one.id].decision == "remove":
-                kept.append(one.model_copy(update=bare))
-        partial.write_text("".join(one.model_dump_json() + "\n" for one in kept), "utf-8")
+    cleared_fields = {"note": None, "pictures": (), "reviewer": None, "changes": None}
+    with _lock(path), replaced_file(path) as partial:
+        stored, kept = read_decisions(path), []
+        for decision in stored.log:
+            if decision.id not in samples:
+                kept.append(decision)
+            elif decision.decision == stored.by_id[decision.id].decision == "remove":
+                kept.append(decision.model_copy(update=cleared_fields))
+        partial.write_text("".join(decision.model_dump_json() + "\n" for decision in kept), "utf-8")
 
 
-def _locked(path: Path) -> AbstractContextManager[None]:
-    busy = ReviewError(
-        f"another process has held {str(path)!r} for {LONGEST_WAIT_S} s: end it, and decide again"
+def _lock(path: Path) -> AbstractContextManager[None]:
+    busy_error = ReviewError(
+        f"another process has held {str(path)!r} for {MAX_WAIT_SECONDS} s: end it, and decide again"
     )
-    return held(path.with_name(LOCK), busy, LONGEST_WAIT_S)
+    return held(path.with_name(LOCK_FILE), busy_error, MAX_WAIT_SECONDS)
 
 
-def _is_whole(line: bytes) -> bool:
+def _is_complete(line: bytes) -> bool:
     try:
         json.loads(line)
     except ValueError:

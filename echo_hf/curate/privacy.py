@@ -25,21 +25,21 @@ from datasets import List, Value
 from echo_hf.collect.urls import platform_of
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
-from echo_hf.curate.decisions import images_of
+from echo_hf.curate.decisions import sample_images
 from echo_hf.curate.personal_data import (
     KINDS,
-    SHORTEST_NAME,
+    MIN_NAME,
     WORD,
-    Found,
-    NamesWithin,
-    bare,
-    joined,
-    masked,
-    names_in_run,
-    names_of,
-    personal_data,
+    NameFinder,
+    PersonalDataSpan,
+    collect_names,
+    find_personal_data,
+    join_name,
+    mask_text,
+    read_run_names,
+    strip_name,
 )
-from echo_hf.curate.provenance import with_sources
+from echo_hf.curate.provenance import add_sources
 from echo_hf.errors import ConfigError, ImageError
 from echo_hf.images.metadata import VERSION as STRIPPER
 from echo_hf.images.metadata import Kind, without_metadata
@@ -50,16 +50,16 @@ from echo_hf.reasons import Notice, Review, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Sample, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
 
-VARIABLE = "ECHO_HF_AUTHOR_KEY"
-SHORTEST = 16
+KEY_VARIABLE = "ECHO_HF_AUTHOR_KEY"
+MIN_KEY_CHARACTERS = 16
 AUTHOR_LENGTH = 16  # 64 bits: a million authors have two with one hash once in 37 million times
-FINGERPRINT_LENGTH = 8
+FINGERPRINT_CHARACTERS = 8
 SEPARATOR = "\x1f"
 # Platforms of many servers: there a name alone is no account.
 FEDERATED = frozenset({"mastodon", "web"})
 LIBRARIES = ("linkify-it-py", "phonenumbers", "python-stdnum")
-MASKED = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
-REMOVED = {kind: Notice[f"REMOVED_{kind.name}"] for kind in Kind}
+MASK_NOTICES = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
+REMOVED_NOTICES = {kind: Notice[f"REMOVED_{kind.name}"] for kind in Kind}
 CLEANED_SAMPLES = Table(
     "samples",
     "one sample without what says who people are",
@@ -73,9 +73,9 @@ CLEANED_SAMPLES = Table(
         ),
     },
 )
-NOT_USED = "Trash"
+TRASH = "Trash"
 # What people or models wrote on the way to a prompt, wherever it stands in a provenance.
-WORDS = frozenset({"earlier_prompt", "placeholder", "prompt_read", "template", "value"})
+TEXT_FIELDS = frozenset({"earlier_prompt", "placeholder", "prompt_read", "template", "value"})
 
 
 @dataclass(frozen=True)
@@ -87,31 +87,31 @@ class AuthorKey:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self | None:
         """Reads the key."""
-        given = environment.get(VARIABLE, "").strip()
-        if 0 < len(given) < SHORTEST:
+        secret = environment.get(KEY_VARIABLE, "").strip()
+        if 0 < len(secret) < MIN_KEY_CHARACTERS:
             raise ConfigError(
-                f"{VARIABLE} has {len(given)} characters, expected at least {SHORTEST}: make one "
+                f"{KEY_VARIABLE} has {len(secret)} characters, expected at least {MIN_KEY_CHARACTERS}: make one "
                 "with `python -c 'import secrets; print(secrets.token_hex(32))'`, and keep it: "
                 "with another key every author has another hash"
             )
         # What is no text in the terminal's encoding is a secret all the same.
-        return cls(given.encode("utf-8", "surrogateescape")) if given else None
+        return cls(secret.encode("utf-8", "surrogateescape")) if secret else None
 
     @property
     def fingerprint(self) -> str:
         """8 hexadecimal characters that tell keys apart and say nothing about them."""
-        return self._hash("fingerprint")[:FINGERPRINT_LENGTH]
+        return self._hash("fingerprint")[:FINGERPRINT_CHARACTERS]
 
-    def author(self, url: str, name: str | None) -> str | None:
+    def hash_author(self, url: str, name: str | None) -> str | None:
         """The hash of an author, HMAC-SHA256 over the account."""
-        found = account(url, name)
-        return self._hash(found)[:AUTHOR_LENGTH] if found else None
+        account = normalize_account(url, name)
+        return self._hash(account)[:AUTHOR_LENGTH] if account else None
 
     def _hash(self, text: str) -> str:
         return hmac.new(self.secret, text.encode(), hashlib.sha256).hexdigest()
 
 
-def account(url: str, name: str | None) -> str | None:
+def normalize_account(url: str, name: str | None) -> str | None:
     """An account in one spelling: its platform, or on platforms of many servers its server."""
     plain = unicodedata.normalize("NFKC", name or "").strip().removeprefix("@").casefold()
     platform = platform_of(url)
@@ -150,7 +150,7 @@ class Privacy(Stage):
 
     @functools.cached_property
     def _first_words(self) -> frozenset[str]:
-        return frozenset(found[0] for found in map(WORD.match, self.authors) if found)
+        return frozenset(word[0] for word in map(WORD.match, self.authors) if word)
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
@@ -161,21 +161,21 @@ class Privacy(Stage):
         """
         strips = config.stages.privacy.image_metadata == "strip"
         key = AuthorKey.from_environment(os.environ)
-        return cls(products_of(config.target), key, images if strips else None)
+        return cls(product_accounts(config.target), key, images if strips else None)
 
     def in_run(self, root: Path) -> Self:
         """The stage with the names of all authors that the run knows."""
-        return dataclasses.replace(self, authors=names_in_run(root))
+        return dataclasses.replace(self, authors=read_run_names(root))
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """How many samples have an author, and what was masked or removed."""
-        one = stats["privacy"]
-        masks = sum(one.noted.get(notice, 0) for notice in MASKED.values())
-        found = {kind: one.noted.get(notice, 0) for kind, notice in REMOVED.items()}
-        removed = ", ".join(f"{count:,} {kind}" for kind, count in found.items() if count)
+        totals = stats["privacy"]
+        masks = sum(totals.noted.get(notice, 0) for notice in MASK_NOTICES.values())
+        counts = {kind: totals.noted.get(notice, 0) for kind, notice in REMOVED_NOTICES.items()}
+        removed = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
         return (
-            f"{one.tally.get('authors', 0):,} of {one.kept:,} samples have a hashed author; "
+            f"{totals.tally.get('authors', 0):,} of {totals.kept:,} samples have a hashed author; "
             f"{masks:,} places masked; metadata removed from images: {removed or 'none'}"
         )
 
@@ -195,65 +195,68 @@ class Privacy(Stage):
         clean = functools.cache(self._clean)  # the samples of a thread share its images
         for row, sample in enumerate(self.input_rows(table)):
             findings: list[Finding] = []
-            cleaned = _cleaned(sample, clean, findings)
-            rows.keep(row, sample["id"], self._published(cleaned, findings))
+            cleaned = _clean_sample(sample, clean, findings)
+            rows.keep(row, sample["id"], self._prepare_row(cleaned, findings))
             for notice, detail in findings:
                 rows.say(row, sample["id"], Status.NOTED, notice, detail)
         return rows.table()
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many samples have an author, and how many of those in use wait for a person."""
-        waiting = pc.greater(pc.list_value_length(kept["review"]), 0)
-        waiting = pc.and_(waiting, pc.not_equal(kept["quality"], NOT_USED))
+        needs_review = pc.greater(pc.list_value_length(kept["review"]), 0)
+        needs_review = pc.and_(needs_review, pc.not_equal(kept["quality"], TRASH))
         return {
             "authors": len(kept) - kept["author"].null_count,
-            "to_review": pc.sum(waiting.cast(pa.int64())).as_py() or 0,
+            "to_review": pc.sum(needs_review.cast(pa.int64())).as_py() or 0,
         }
 
-    def _published(self, sample: Sample, findings: list[Finding]) -> dict[str, Any]:
+    def _prepare_row(self, sample: Sample, findings: list[Finding]) -> dict[str, Any]:
         names = {post["url"]: post["author"] for post in sample["context"]}
-        urls = [sample["post_urls"][0], *(one["post_url"] for one in sample["community_feedback"])]
+        urls = [
+            sample["post_urls"][0],
+            *(post["post_url"] for post in sample["community_feedback"]),
+        ]
         if self.key is None and any(map(names.get, urls)):
             findings.append((Notice.NO_AUTHOR_KEY, None))
-        near = NamesWithin(map(joined, names_of(names.values(), SHORTEST_NAME)))
+        nearby = NameFinder(map(join_name, collect_names(names.values(), MIN_NAME)))
 
-        def beginnings(text: str, words: Collection[str]) -> Collection[str]:
-            is_near = near.is_part_of(joined(text.lower()))
-            return words if is_near else self._first_words.intersection(words)
+        def list_name_starts(text: str, words: Collection[str]) -> Collection[str]:
+            has_thread_name = nearby.has_match(join_name(text.lower()))
+            return words if has_thread_name else self._first_words.intersection(words)
 
-        def search(text: str) -> list[Found]:
+        def search(text: str) -> list[PersonalDataSpan]:
             # Beside an author's own posts, however the parts of the name are joined.
-            return personal_data(
+            return find_personal_data(
                 text,
                 self.products,
-                lambda name: name in self.authors or joined(name) in near,
-                beginnings,
+                lambda name: name in self.authors or join_name(name) in nearby,
+                list_name_starts,
             )
 
-        def hidden(text: str, place: str) -> str:
-            found = search(text)
-            findings.extend((MASKED[kind], place) for *_, kind in found)
-            return masked(text, found)
+        def mask(text: str, place: str) -> str:
+            spans = search(text)
+            findings.extend((MASK_NOTICES[kind], place) for *_, kind in spans)
+            return mask_text(text, spans)
 
-        def without_names(part: dict[str, Any]) -> dict[str, Any]:
-            for name in () if WORDS.isdisjoint(part) else sorted(WORDS & part.keys()):
+        def mask_fields(part: dict[str, Any]) -> dict[str, Any]:
+            for name in () if TEXT_FIELDS.isdisjoint(part) else sorted(TEXT_FIELDS & part.keys()):
                 if isinstance(part[name], str):
-                    part[name] = hidden(part[name], "provenance")
+                    part[name] = mask(part[name], "provenance")
             return part
 
-        author = self._author(urls[0], names, findings)
+        author = self._hash_author(urls[0], names, findings)
         comments = []
-        for one in sample["community_feedback"]:
-            url = one["post_url"]
-            texts = {name: hidden(one[name], url) for name in ("feedback", "keyword") if one[name]}
-            comments.append({**one, **texts, "author": self._author(url, names, findings)})
-        phrase = sample["task_phrase"] and hidden(sample["task_phrase"], "task_phrase")
+        for post in sample["community_feedback"]:
+            url = post["post_url"]
+            texts = {name: mask(post[name], url) for name in ("feedback", "keyword") if post[name]}
+            comments.append({**post, **texts, "author": self._hash_author(url, names, findings)})
+        phrase = sample["task_phrase"] and mask(sample["task_phrase"], "task_phrase")
         counts = Counter(kind for *_, kind in search(sample["prompt"]))
         if counts:
-            told = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
-            findings.append((Notice.PERSONAL_DATA_IN_PROMPT, told))
-        provenance = json.loads(sample["provenance"], object_hook=without_names)
-        shown = {
+            detail = ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind])
+            findings.append((Notice.PERSONAL_DATA_IN_PROMPT, detail))
+        provenance = json.loads(sample["provenance"], object_hook=mask_fields)
+        released = {
             **{name: sample[name] for name in self.outputs.columns},
             "dehydrated": False,
             "author": author,
@@ -262,12 +265,12 @@ class Privacy(Stage):
             "review": [*sample["review"], *([Review.PERSONAL_DATA.value] if counts else [])],
             "provenance": json.dumps(provenance, sort_keys=True),
         }
-        return with_sources(shown, sample["context"])
+        return add_sources(released, sample["context"])
 
     def _clean(self, digest: str) -> CleanedImage:
-        return CleanedImage(digest) if self.images is None else cleaned_image(digest, self.images)
+        return CleanedImage(digest) if self.images is None else clean_image(digest, self.images)
 
-    def _author(
+    def _hash_author(
         self, url: str, names: Mapping[str, str | None], findings: list[Finding]
     ) -> str | None:
         name = names.get(url)
@@ -275,11 +278,11 @@ class Privacy(Stage):
             return None
         # An address, which is published, holds the name: one such row would undo the hash.
         # Bluesky's own number of an account is no name, and published with each of its posts.
-        plain = "" if name.startswith("did:") else bare(name.lstrip("@").partition("@")[0])
-        if plain and plain in map(bare, re.split(r"[/?#&=]", url)[3:]):
+        plain = "" if name.startswith("did:") else strip_name(name.lstrip("@").partition("@")[0])
+        if plain and plain in map(strip_name, re.split(r"[/?#&=]", url)[3:]):
             findings.append((Notice.AUTHOR_IN_ADDRESS, url))
             return None
-        return self.key.author(url, name)
+        return self.key.hash_author(url, name)
 
 
 class CleanedImage(NamedTuple):
@@ -290,7 +293,7 @@ class CleanedImage(NamedTuple):
     problem: str = ""
 
 
-def cleaned_image(digest: str, images: ImageStore) -> CleanedImage:
+def clean_image(digest: str, images: ImageStore) -> CleanedImage:
     """Stores an image without metadata beside the one as it was posted or drawn."""
     data = images.open(digest)
     try:
@@ -300,43 +303,48 @@ def cleaned_image(digest: str, images: ImageStore) -> CleanedImage:
         return CleanedImage(None, problem=str(error))
 
 
-def _cleaned(
+def _clean_sample(
     sample: Sample, clean: Callable[[str], CleanedImage], findings: list[Finding]
 ) -> dict[str, Any]:
     """The sample with its images, and those of its posts, as they are without metadata."""
-    own = images_of(sample)
-    posted = [one["sha256"] for post in sample["context"] for one in post["pictures"] or ()]
-    new: dict[str, str | None] = {}
+    own_digests = sample_images(sample)
+    digests = [image["sha256"] for post in sample["context"] for image in post["pictures"] or ()]
+    cleaned: dict[str, str | None] = {}
     reasons: list[str] = []
-    for digest in dict.fromkeys([*own, *filter(None, posted)]):
+    for digest in dict.fromkeys([*own_digests, *filter(None, digests)]):
         image = clean(digest)
-        if image.sha256 is None and digest in own:
+        if image.sha256 is None and digest in own_digests:
             reasons = [Review.IMAGE_METADATA.value]
             findings.append((Notice.IMAGE_NOT_CLEANED, f"{digest}: {image.problem}"))
         elif image.sha256 != digest:
-            new[digest] = image.sha256
-        if digest in own:
-            findings.extend((REMOVED[kind], digest) for kind in image.kinds)
+            cleaned[digest] = image.sha256
+        if digest in own_digests:
+            findings.extend((REMOVED_NOTICES[kind], digest) for kind in image.kinds)
     lists = {
         # Two that differed in their metadata alone are one by now.
-        name: list(dict.fromkeys(new.get(one) or one for one in sample[name]))
+        name: list(
+            dict.fromkeys(cleaned.get(old_digest) or old_digest for old_digest in sample[name])
+        )
         for name in ("input_images", "output_images")
     }
     is_other = lists["input_images"] != sample["input_images"]
     return {
         **sample,
         **lists,
-        "screenshot": new.get(sample["screenshot"], sample["screenshot"]),
+        "screenshot": cleaned.get(sample["screenshot"], sample["screenshot"]),
         "sample_digest": sample_digest(sample["prompt"], lists["input_images"])
         if is_other
         else sample["sample_digest"],
         "review": [*sample["review"], *reasons],
-        "cleaned_images": [{"posted_sha256": old, "sha256": one} for old, one in new.items()],
-        "context": in_clean(sample["context"], new),
+        "cleaned_images": [
+            {"posted_sha256": old_digest, "sha256": cleaned_digest}
+            for old_digest, cleaned_digest in cleaned.items()
+        ],
+        "context": replace_with_cleaned(sample["context"], cleaned),
     }
 
 
-def in_clean(
+def replace_with_cleaned(
     posts: Iterable[Mapping[str, Any]], cleaned: Mapping[str, str | None]
 ) -> list[dict[str, Any]]:
     """Posts around a sample with the images that it has."""
@@ -344,15 +352,15 @@ def in_clean(
         {
             **post,
             "pictures": [
-                {**one, "sha256": cleaned.get(one["sha256"], one["sha256"])}
-                for one in post["pictures"] or ()
+                {**image, "sha256": cleaned.get(image["sha256"], image["sha256"])}
+                for image in post["pictures"] or ()
             ],
         }
         for post in posts
     ]
 
 
-def products_of(target: Target) -> frozenset[str]:
+def product_accounts(target: Target) -> frozenset[str]:
     """What the accounts of the models that people talk about, and of their makers, are called."""
-    named = (target.name, target.developer, target.chat_window, *target.aliases, *target.others)
-    return frozenset(bare(name) for name in named if name)
+    names = (target.name, target.developer, target.chat_window, *target.aliases, *target.others)
+    return frozenset(strip_name(name) for name in names if name)

@@ -7,61 +7,63 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from echo_hf.errors import SpanError
-from echo_hf.samples.boxes import inner
+from echo_hf.samples.boxes import get_inner_box
 from echo_hf.samples.spans import (
-    Source,
     SourceSpan,
-    insertions,
-    repeats,
-    sources_of,
-    spans_of,
+    SpanSource,
+    find_spans,
+    list_insertions,
+    repeats_source,
+    span_sources,
     text_digest,
 )
 
-Sample = Mapping[str, Any]
-Entry = dict[str, Any]
+SampleRow = Mapping[str, Any]
+ImageSourceRow = dict[str, Any]
 INPUT, OUTPUT, SCREENSHOT = "input", "output", "screenshot"
 
 
 NO_SOURCE = dict.fromkeys(("sha256", "role", "post_url", "url", "of", "box", "signature"))
 # Of a stage: said by us, by the config, or by a guard in its own codes.
-OURS = frozenset(
+TOOLKIT_FIELDS = frozenset(
     {"digest", "engine", "convention", "replaced_inputs", "looks", "protocol", "mode", "status"}
     | {"reviewer", "at", "changed", "answered_by", "sheet", "single"}
 )
 QUOTED = "quoted"
 ValuePath = tuple[str | int, ...]
 Spans = Sequence[Mapping[str, Any]]
-PROMPT = "prompt"
+PROMPT_FIELD = "prompt"
 
 
-def picture_sources(sample: Sample, posts: Iterable[Mapping[str, Any]]) -> list[Entry]:
+def find_picture_sources(
+    sample: SampleRow, posts: Iterable[Mapping[str, Any]]
+) -> list[ImageSourceRow]:
     """Where the images of a sample come from: each stands in a post, or is cut from one."""
-    shown: dict[str, Entry] = {}
+    posted: dict[str, ImageSourceRow] = {}
     for post in posts:
-        for one in post["pictures"] or []:
-            shown.setdefault(one["sha256"], {"post_url": post["url"], "url": one["url"]})
+        for image in post["pictures"] or []:
+            posted.setdefault(image["sha256"], {"post_url": post["url"], "url": image["url"]})
     screenshot = sample["screenshot"]
-    entries: list[Entry] = []
+    entries: list[ImageSourceRow] = []
     for role in (INPUT, OUTPUT):
         boxes = sample[f"{role}_bboxs"] or []
         for number, digest in enumerate(sample[f"{role}_images"]):
-            where = shown.get(digest, {})
+            source = posted.get(digest, {})
             if number < len(boxes):  # what was cut out stands first
                 left, top, right, bottom = map(int, boxes[number])
-                box = list(inner((left, top, right, bottom), inset_of(sample)))
-                where = {**shown.get(screenshot, {}), "of": screenshot, "box": box}
-            entries.append({**NO_SOURCE, "sha256": digest, "role": role, **where})
+                box = list(get_inner_box((left, top, right, bottom), get_inset(sample)))
+                source = {**posted.get(screenshot, {}), "of": screenshot, "box": box}
+            entries.append({**NO_SOURCE, "sha256": digest, "role": role, **source})
     if screenshot is not None:
-        where = shown.get(screenshot, {})
+        where = posted.get(screenshot, {})
         entries.append({**NO_SOURCE, "sha256": screenshot, "role": SCREENSHOT, **where})
     return entries
 
 
-def inset_of(sample: Sample) -> int:
+def get_inset(sample: SampleRow) -> int:
     """Pixels that were left out along each side of the boxes of a sample."""
-    made = json.loads(sample["provenance"] or "{}")
-    return int(made.get("screenshots", {}).get("inset", 0))
+    provenance = json.loads(sample["provenance"] or "{}")
+    return int(provenance.get("screenshots", {}).get("inset", 0))
 
 
 class Quote(NamedTuple):
@@ -70,44 +72,46 @@ class Quote(NamedTuple):
     spans: Spans
 
 
-def with_quotes(provenance: str | None, spans_of: Callable[[str], Spans]) -> str | None:
+def add_quotes(provenance: str | None, locate: Callable[[str], Spans]) -> str | None:
     """Notes where the quotations of a provenance come from."""
-    data = _parsed(provenance)
-    quotes = [Quote(path, text_digest(text), spans_of(text)) for path, text in _quotations(data)]
-    return _text({**data, QUOTED: [one._asdict() for one in quotes]}) if quotes else provenance
+    data = _parse(provenance)
+    quotes = [Quote(path, text_digest(text), locate(text)) for path, text in _find_quotations(data)]
+    return (
+        _format({**data, QUOTED: [quote._asdict() for quote in quotes]}) if quotes else provenance
+    )
 
 
-def without_quotes(provenance: str | None) -> str | None:
-    data = _parsed(provenance)
-    quotations = list(_quotations(data))
+def remove_quotes(provenance: str | None) -> str | None:
+    data = _parse(provenance)
+    quotations = list(_find_quotations(data))
     for path, _ in quotations:
-        _put(data, path, None)
-    return _text(data) if quotations else provenance
+        _put_text(data, path, None)
+    return _format(data) if quotations else provenance
 
 
-def quotes_in(provenance: str | None) -> list[Quote]:
+def read_quotes(provenance: str | None) -> list[Quote]:
     """The noted quotations of a provenance, which may come from anywhere."""
-    noted = _parsed(provenance).get(QUOTED, [])
+    quote_rows = _parse(provenance).get(QUOTED, [])
     try:
-        quotes = [Quote(tuple(one["path"]), one["sha256"], one["spans"]) for one in noted]
+        quotes = [Quote(tuple(row["path"]), row["sha256"], row["spans"]) for row in quote_rows]
         {quote.path: [dict(span) for span in quote.spans] for quote in quotes}
     except (KeyError, TypeError, ValueError):
-        raise SpanError(f"{str(noted)[:80]!r} are not quotations of a provenance") from None
+        raise SpanError(f"{str(quote_rows)[:80]!r} are not quotations of a provenance") from None
     return quotes
 
 
-def with_texts(provenance: str | None, texts: Mapping[ValuePath, str]) -> str | None:
-    data = _parsed(provenance)
+def add_texts(provenance: str | None, texts: Mapping[ValuePath, str]) -> str | None:
+    data = _parse(provenance)
     for path, text in texts.items():
-        _put(data, path, text)
-    return _text(data) if texts else provenance
+        _put_text(data, path, text)
+    return _format(data) if texts else provenance
 
 
-def _parsed(provenance: str | None) -> dict[str, Any]:
+def _parse(provenance: str | None) -> dict[str, Any]:
     try:
         data = json.loads(provenance or "{}")
         if isinstance(data, dict):
-            _strings(data)  # that it can be read, however deep it is
+            _list_strings(data)  # that it can be read, however deep it is
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
@@ -115,32 +119,36 @@ def _parsed(provenance: str | None) -> dict[str, Any]:
     return data
 
 
-def _text(data: Mapping[str, Any]) -> str:
+def _format(data: Mapping[str, Any]) -> str:
     return json.dumps(data, sort_keys=True)
 
 
-def _quotations(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:
-    shown = {
-        stage: {name: one for name, one in said.items() if name not in OURS}
-        if isinstance(said, dict)
-        else said
-        for stage, said in data.items()
+def _find_quotations(data: Mapping[str, Any]) -> Iterator[tuple[ValuePath, str]]:
+    quotable = {
+        stage: {
+            name: field_value
+            for name, field_value in stage_fields.items()
+            if name not in TOOLKIT_FIELDS
+        }
+        if isinstance(stage_fields, dict)
+        else stage_fields
+        for stage, stage_fields in data.items()
         if stage != QUOTED
     }
-    yield from (one for one in _strings(shown) if one[1])
+    yield from (quotation for quotation in _list_strings(quotable) if quotation[1])
 
 
-def _strings(value: Any, path: ValuePath = ()) -> list[tuple[ValuePath, str]]:
-    found: list[tuple[ValuePath, str]] = []
-    for name, below in value.items() if isinstance(value, dict) else enumerate(value):
-        if isinstance(below, str):
-            found.append(((*path, name), below))
-        elif isinstance(below, (dict, list)):
-            found += _strings(below, (*path, name))
-    return found
+def _list_strings(value: Any, path: ValuePath = ()) -> list[tuple[ValuePath, str]]:
+    strings: list[tuple[ValuePath, str]] = []
+    for name, child in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(child, str):
+            strings.append(((*path, name), child))
+        elif isinstance(child, (dict, list)):
+            strings += _list_strings(child, (*path, name))
+    return strings
 
 
-def _put(data: Any, path: ValuePath, text: str | None) -> None:
+def _put_text(data: Any, path: ValuePath, text: str | None) -> None:
     try:
         for name in path[:-1]:
             data = data[name]
@@ -151,54 +159,59 @@ def _put(data: Any, path: ValuePath, text: str | None) -> None:
         raise SpanError(f"{str(path)[:80]} is not an empty place in a provenance") from None
 
 
-def with_sources(sample: Sample, context: Sequence[Sample]) -> dict[str, Any]:
+def add_sources(sample: SampleRow, context: Sequence[SampleRow]) -> dict[str, Any]:
     """A sample with all that is needed to take its posted content out, and to put it back."""
-    own = [post for url in sample["post_urls"] for post in context if post["url"] == url]
-    posts = [*own, *(post for post in context if post not in own)]
-    near, every = sources_of(own), sources_of(posts)
-    told = prompt_source(sample["prompt"])
-    by_post: dict[str | None, list[Source]] = {}
-    for source in every:
-        by_post.setdefault(source.post_url, []).append(source)
+    own_posts = [post for url in sample["post_urls"] for post in context if post["url"] == url]
+    posts = [*own_posts, *(post for post in context if post not in own_posts)]
+    own_sources, sources = span_sources(own_posts), span_sources(posts)
+    prompt = prompt_source(sample["prompt"])
+    sources_of_post: dict[str | None, list[SpanSource]] = {}
+    for source in sources:
+        sources_of_post.setdefault(source.post_url, []).append(source)
     comments = [
-        _feedback(comment, by_post.get(comment["post_url"], []), every)
+        _add_comment_spans(comment, sources_of_post.get(comment["post_url"], []), sources)
         for comment in sample["community_feedback"]
     ]
     return {
         **sample,
         "prompt_sha256": text_digest(sample["prompt"]),
-        "prompt_spans": _spans(sample["prompt"], near, every),
+        "prompt_spans": _find_span_rows(sample["prompt"], own_sources, sources),
         "community_feedback": comments,
-        "picture_sources": picture_sources(sample, posts),
-        "provenance": with_quotes(
-            sample["provenance"], lambda text: _spans(text, [told, *near], [told, *every])
+        "picture_sources": find_picture_sources(sample, posts),
+        "provenance": add_quotes(
+            sample["provenance"],
+            lambda text: _find_span_rows(text, [prompt, *own_sources], [prompt, *sources]),
         ),
     }
 
 
-def prompt_source(prompt: str) -> Source:
+def prompt_source(prompt: str) -> SpanSource:
     """The prompt as a text that the provenance may quote from."""
-    return Source(None, PROMPT, prompt)
+    return SpanSource(None, PROMPT_FIELD, prompt)
 
 
-def _feedback(
-    said: Mapping[str, Any], own: Sequence[Source], every: Sequence[Source]
+def _add_comment_spans(
+    comment: Mapping[str, Any], post_sources: Sequence[SpanSource], sources: Sequence[SpanSource]
 ) -> dict[str, Any]:
-    text = said["feedback"]
-    found = spans_of(text, own)
-    return {**said, "sha256": text_digest(text), "spans": _rows(found, every)}
+    text = comment["feedback"]
+    spans = find_spans(text, post_sources)
+    return {**comment, "sha256": text_digest(text), "spans": _make_span_rows(spans, sources)}
 
 
-def _spans(text: str, near: Sequence[Source], every: Sequence[Source]) -> list[dict[str, Any]]:
+def _find_span_rows(
+    text: str, own_sources: Sequence[SpanSource], sources: Sequence[SpanSource]
+) -> list[dict[str, Any]]:
     """The spans in the sample's own posts if these are enough, as a table holds them."""
-    found = spans_of(text, near)
-    if (found is None or insertions(found)) and len(every) > len(near):
-        found = spans_of(text, every) or found
-    return _rows(found, every)
+    spans = find_spans(text, own_sources)
+    if (spans is None or list_insertions(spans)) and len(sources) > len(own_sources):
+        spans = find_spans(text, sources) or spans
+    return _make_span_rows(spans, sources)
 
 
-def _rows(spans: Sequence[SourceSpan] | None, every: Sequence[Source]) -> list[dict[str, Any]]:
+def _make_span_rows(
+    spans: Sequence[SourceSpan] | None, sources: Sequence[SpanSource]
+) -> list[dict[str, Any]]:
     """The spans as a table holds them; none where what is put in would repeat a post."""
-    if spans is None or repeats(insertions(spans), every):
+    if spans is None or repeats_source(list_insertions(spans), sources):
         return []
     return [span._asdict() for span in spans]

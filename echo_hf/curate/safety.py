@@ -20,21 +20,21 @@ from echo_hf.pipeline.answers import Failure, RawText
 from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Notice
-from echo_hf.samples.sample import Sample, provenance_with
-from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
+from echo_hf.samples.sample import Sample, add_provenance
+from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
 
-KNOWN = {one.value: one for one in NAMED}
+HAZARD_BY_CODE = {hazard.value: hazard for hazard in NAMED}
 NO_LABEL = "no label"
-Parts = Sequence[Text | ImageRef]
-CODE = re.compile(r"[A-Z][0-9]{1,3}", re.ASCII | re.IGNORECASE)
-ANSWER = re.compile(
-    rf"\s*(?:safe|(unsafe)(?:\s+({CODE.pattern}(?:[\s,]+{CODE.pattern})*))?)\s*",
+MessageParts = Sequence[Text | ImageRef]
+CODE_PATTERN = re.compile(r"[A-Z][0-9]{1,3}", re.ASCII | re.IGNORECASE)
+GUARD_ANSWER = re.compile(
+    rf"\s*(?:safe|(unsafe)(?:\s+({CODE_PATTERN.pattern}(?:[\s,]+{CODE_PATTERN.pattern})*))?)\s*",
     re.ASCII | re.IGNORECASE,
 )
-LONGEST_LABEL = 100
-MOST_LABELS = 200
+MAX_LABEL_CHARACTERS = 100
+MAX_LABELS = 200
 # Harassment has no code of its own: insults stand with hate, threats of violence with violence.
-KNOWN_CATEGORIES = {
+HAZARD_BY_CATEGORY = {
     "harassment": Hazard.HATE,
     "harassment/threatening": Hazard.VIOLENT_CRIMES,
     "hate": Hazard.HATE,
@@ -49,9 +49,9 @@ KNOWN_CATEGORIES = {
     "violence": Hazard.VIOLENT_CRIMES,
     "violence/graphic": Hazard.VIOLENT_CRIMES,
 }
-Label = Annotated[str, Field(max_length=LONGEST_LABEL)]
-LONGEST_TEXTS = 4000  # of a look
-NOT_ASKED = "Trash"
+Label = Annotated[str, Field(max_length=MAX_LABEL_CHARACTERS)]
+MAX_GUARD_CHARACTERS = 4000  # of a look
+TRASH = "Trash"
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,17 @@ class GuardVerdict:
     strange: tuple[str, ...] = ()
 
 
-def verdict(flagged: bool, labels: Iterable[str], known: Mapping[str, Hazard]) -> GuardVerdict:
+def build_guard_verdict(
+    flagged: bool, labels: Iterable[str], hazard_by_label: Mapping[str, Hazard]
+) -> GuardVerdict:
     """What labels stand for; a flag without one, and an unknown one, are a hazard as well."""
-    named = tuple(dict.fromkeys(labels))
-    strange = tuple(repr(label) for label in named if label not in known)
-    if flagged and not named:
+    distinct_labels = tuple(dict.fromkeys(labels))
+    strange = tuple(repr(label) for label in distinct_labels if label not in hazard_by_label)
+    if flagged and not distinct_labels:
         strange = (NO_LABEL,)
     unknown = {Hazard.UNKNOWN} if strange else set()
-    hazards = {known[label] for label in named if label in known}
-    return GuardVerdict(named, frozenset(hazards | unknown), strange)
+    hazards = {hazard_by_label[label] for label in distinct_labels if label in hazard_by_label}
+    return GuardVerdict(distinct_labels, frozenset(hazards | unknown), strange)
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class GuardForm:
     """How a guard is asked, and how its answer is read: an `answer` of ours, or its own words."""
 
     name: str
-    turn: Callable[[Sequence[ImageRef], Sequence[str]], Parts]
+    turn: Callable[[Sequence[ImageRef], Sequence[str]], MessageParts]
     max_tokens: int
     read_text: Callable[[str], GuardVerdict | None] = lambda _: None
     prompt: str | None = None
@@ -89,7 +91,7 @@ class GuardForm:
     def read(self, answer: BaseModel) -> GuardVerdict | None:
         """The verdict of an answer, null where it is none."""
         if isinstance(answer, SafetyAnswer) and self.answer:
-            return verdict(bool(answer.hazards), answer.hazards, KNOWN)
+            return build_guard_verdict(bool(answer.hazards), answer.hazards, HAZARD_BY_CODE)
         if isinstance(answer, RawText) and not self.answer:
             return self.read_text(answer.text)
         return None
@@ -98,20 +100,20 @@ class GuardForm:
         """Whether the guard's own words are a verdict."""
         return self.read(RawText(text)) is not None
 
-    def verdict(self, answer: BaseModel) -> GuardVerdict:
+    def require_verdict(self, answer: BaseModel) -> GuardVerdict:
         """The verdict of an answer that was accepted."""
-        if (found := self.read(answer)) is None:
+        if (guard_verdict := self.read(answer)) is None:
             raise ValueError(f"{answer!r} is not an answer of form {self.name!r}")
-        return found
+        return guard_verdict
 
 
-def bare_turn(images: Sequence[ImageRef], texts: Sequence[str]) -> Parts:
+def build_plain_message(images: Sequence[ImageRef], texts: Sequence[str]) -> MessageParts:
     """What a guard with instructions of its own is told: the images, then the texts."""
-    written = "\n\n".join(texts).replace("<|", "< |")
-    return (*images, Text(written)) if texts else tuple(images)
+    joined_text = "\n\n".join(texts).replace("<|", "< |")
+    return (*images, Text(joined_text)) if texts else tuple(images)
 
 
-Code = Literal[
+AnsweredHazardCode = Literal[
     "S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S10", "S11", "S12", "S13", "S14"
 ]  # fmt: skip
 
@@ -119,10 +121,10 @@ Code = Literal[
 class SafetyAnswer(BaseModel):
     """The hazards that a model sees; none where it sees none."""
 
-    hazards: Annotated[list[Code], Field(max_length=len(KNOWN))]
+    hazards: Annotated[list[AnsweredHazardCode], Field(max_length=len(HAZARD_BY_CODE))]
 
 
-def instructed_turn(images: Sequence[ImageRef], texts: Sequence[str]) -> Parts:
+def build_instructed_message(images: Sequence[ImageRef], texts: Sequence[str]) -> MessageParts:
     """What a guard is told that has our instructions: the texts as data, then the images."""
     parts: list[Text | ImageRef] = [Text(as_data("texts", list(texts)))] if texts else []
     for number, image in enumerate(images, 1):
@@ -130,13 +132,13 @@ def instructed_turn(images: Sequence[ImageRef], texts: Sequence[str]) -> Parts:
     return parts
 
 
-def read_words(text: str) -> GuardVerdict | None:
+def parse_guard_words(text: str) -> GuardVerdict | None:
     """Reads `safe`, or `unsafe` with codes."""
-    found = ANSWER.fullmatch(text)
-    if found is None:
+    answer_match = GUARD_ANSWER.fullmatch(text)
+    if answer_match is None:
         return None
-    labels = (code.upper() for code in CODE.findall(found[2] or ""))
-    return verdict(found[1] is not None, labels, KNOWN)
+    labels = (code.upper() for code in CODE_PATTERN.findall(answer_match[2] or ""))
+    return build_guard_verdict(answer_match[1] is not None, labels, HAZARD_BY_CODE)
 
 
 class ModerationAnswer(BaseModel):
@@ -145,22 +147,26 @@ class ModerationAnswer(BaseModel):
     model_config = ConfigDict(strict=True)
 
     flagged: bool
-    categories: Annotated[dict[Label, bool | None], Field(max_length=MOST_LABELS)]
+    categories: Annotated[dict[Label, bool | None], Field(max_length=MAX_LABELS)]
 
 
-def read_categories(text: str) -> GuardVerdict | None:
+def parse_categories(text: str) -> GuardVerdict | None:
     """Reads the JSON of a moderation endpoint."""
     try:
         answer = ModerationAnswer.model_validate_json(text)
     except ValidationError:
         return None
     labels = sorted(label for label, fits in answer.categories.items() if fits)
-    return verdict(answer.flagged, labels, KNOWN_CATEGORIES)
+    return build_guard_verdict(answer.flagged, labels, HAZARD_BY_CATEGORY)
 
 
-INSTRUCTED = GuardForm("instructed", instructed_turn, 256, prompt="safety", answer=SafetyAnswer)
-LLAMA_GUARD = GuardForm("llama_guard", bare_turn, 64, read_words)  # 64: all codes at once
-MODERATION = GuardForm("moderation", bare_turn, 256, read_categories, most_pictures=1)
+INSTRUCTED = GuardForm(
+    "instructed", build_instructed_message, 256, prompt="safety", answer=SafetyAnswer
+)
+LLAMA_GUARD = GuardForm(
+    "llama_guard", build_plain_message, 64, parse_guard_words
+)  # 64: all codes at once
+MODERATION = GuardForm("moderation", build_plain_message, 256, parse_categories, most_pictures=1)
 FORMS: Mapping[FormName, GuardForm] = {
     "llama_guard": LLAMA_GUARD,
     "moderation": MODERATION,
@@ -168,25 +174,25 @@ FORMS: Mapping[FormName, GuardForm] = {
 }
 
 
-def pieces(texts: Sequence[str], longest: int) -> list[tuple[str, ...]]:
+def split_texts(texts: Sequence[str], max_characters: int) -> list[tuple[str, ...]]:
     """Shares texts out to requests."""
-    if sum(map(len, texts)) <= longest:  # as nearly all
+    if sum(map(len, texts)) <= max_characters:  # as nearly all
         return [tuple(texts)]
-    shared: list[list[str]] = [[]]
-    room = longest
-    for part in (part for text in texts for part in _parts(text, longest)):
-        if shared[-1] and len(part) > room:
-            shared.append([])
-            room = longest
-        shared[-1].append(part)
+    batches: list[list[str]] = [[]]
+    room = max_characters
+    for part in (part for text in texts for part in _split_text(text, max_characters)):
+        if batches[-1] and len(part) > room:
+            batches.append([])
+            room = max_characters
+        batches[-1].append(part)
         room -= len(part)
-    return [tuple(some) for some in shared]
+    return [tuple(batch) for batch in batches]
 
 
-def _parts(text: str, longest: int) -> Iterator[str]:
+def _split_text(text: str, max_characters: int) -> Iterator[str]:
     start = 0
-    while len(text) - start > longest:
-        end = start + longest
+    while len(text) - start > max_characters:
+        end = start + max_characters
         spaces = (place for place in range(end - 1, start, -1) if text[place].isspace())
         cut = next(spaces, end - 1) + 1
         yield text[start:cut]
@@ -202,17 +208,17 @@ class GuardInput:
     texts: tuple[str, ...] = ()
 
 
-def looks_at(sample: Sample, most_pictures: int) -> list[GuardInput]:
+def list_guard_inputs(sample: Sample, max_images: int) -> list[GuardInput]:
     """Each image by itself, all of them beside the first words, then the rest of the words."""
-    every = (*sample["input_images"], *sample["output_images"], sample["screenshot"])
-    images = tuple(dict.fromkeys(filter(None, every)))
-    said = (one["feedback"] for one in sample["community_feedback"])
-    first, *rest = pieces([sample["prompt"], *said], LONGEST_TEXTS)
-    starts = range(0, max(len(images), 1), most_pictures)
+    digests = (*sample["input_images"], *sample["output_images"], sample["screenshot"])
+    images = tuple(dict.fromkeys(filter(None, digests)))
+    comments = (post["feedback"] for post in sample["community_feedback"])
+    first, *other_texts = split_texts([sample["prompt"], *comments], MAX_GUARD_CHARACTERS)
+    starts = range(0, max(len(images), 1), max_images)
     return [
-        *(GuardInput((one,)) for one in images),
-        *(GuardInput(images[at : at + most_pictures], first) for at in starts),
-        *(GuardInput((), some) for some in rest),
+        *(GuardInput((image,)) for image in images),
+        *(GuardInput(images[start : start + max_images], first) for start in starts),
+        *(GuardInput((), batch) for batch in other_texts),
     ]
 
 
@@ -267,42 +273,42 @@ class Safety(SampleStage):
     @property
     def prompt(self) -> Prompt:
         """What the hazards are; empty for a guard that knows its own."""
-        named = self._guard.prompt
-        return load_prompt(named, self.target) if named else Prompt(self.name, "")
+        prompt_name = self._guard.prompt
+        return load_prompt(prompt_name, self.target) if prompt_name else Prompt(self.name, "")
 
-    def questions(self, row: Row) -> Iterator[Question]:
+    def build_questions(self, row: Row) -> Iterator[RequestContent]:
         """The sample, a look at a time."""
-        urls = [*row["post_urls"], *(one["post_url"] for one in row["community_feedback"])]
-        looks = self._looks(row)
-        every = dict.fromkeys(one for look in looks for one in look.images)
-        known = {one: ImageRef(one, self.images.path(one)) for one in every}
+        urls = [*row["post_urls"], *(post["post_url"] for post in row["community_feedback"])]
+        looks = self._list_looks(row)
+        digests = dict.fromkeys(digest for look in looks for digest in look.images)
+        image_refs = {digest: ImageRef(digest, self.images.path(digest)) for digest in digests}
         for look in looks:
-            shown = [known[one] for one in look.images]
-            images = [{"sha256": one.sha256, "file": one.file} for one in shown]
-            parts = self._guard.turn(shown, look.texts)
+            refs = [image_refs[digest] for digest in look.images]
+            images = [{"sha256": ref.sha256, "file": ref.file} for ref in refs]
+            parts = self._guard.turn(refs, look.texts)
             yield parts, {"pictures": images, "texts": list(look.texts)}, urls
 
-    def _asked(self, rows: Sequence[Row]) -> list[list[Request]]:
+    def _build_requests(self, rows: Sequence[Row]) -> list[list[Request]]:
         """One call for each look at each sample, answered in the guard's own way."""
-        guard, every = self._guard, super()._asked(rows)
+        guard, requests = self._guard, super()._build_requests(rows)
         if guard is INSTRUCTED:  # asked as any model is
-            return every
-        own: dict[str, Any] = {"answer": None, "max_tokens": guard.max_tokens}
-        own["accepts"] = guard.accepts
-        return [[replace(one, **own) for one in asked] for asked in every]
+            return requests
+        changes: dict[str, Any] = {"answer": None, "max_tokens": guard.max_tokens}
+        changes["accepts"] = guard.accepts
+        return [[replace(request, **changes) for request in requests] for requests in requests]
 
-    def outcome(
+    def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
-    ) -> Outcome:
+    ) -> RowResult:
         """The sample, screened or not."""
-        if all(isinstance(one, Failure) for one in answers):
+        if all(isinstance(answer, Failure) for answer in answers):
             return [row], []
         pairs = [
-            (look, self._guard.verdict(one))
-            for look, one in zip(self._looks(row), answers, strict=True)
-            if not isinstance(one, Failure)
+            (look, self._guard.require_verdict(answer))
+            for look, answer in zip(self._list_looks(row), answers, strict=True)
+            if not isinstance(answer, Failure)
         ]
-        hazards = frozenset[Hazard]().union(*(said.hazards for _, said in pairs))
+        hazards = frozenset[Hazard]().union(*(guard_verdict.hazards for _, guard_verdict in pairs))
         is_removed = not hazards.isdisjoint({*self.remove, Hazard.UNKNOWN})
         if len(pairs) < len(answers) and not is_removed:
             return [row], []
@@ -310,35 +316,35 @@ class Safety(SampleStage):
             {
                 "pictures": look.images,
                 "text": bool(look.texts),
-                "labels": said.labels,
-                "categories": in_order(said.hazards),
+                "labels": guard_verdict.labels,
+                "categories": in_order(guard_verdict.hazards),
             }
-            for look, said in pairs
+            for look, guard_verdict in pairs
         ]
         codes, engine = in_order(hazards), made_by["engine"]
         model = engine.get("model") or engine.get("kind")
-        made = {
+        screened_row = {
             **row,
             "has_nsfw": is_removed,
             "safety": {"flagged": bool(codes), "categories": codes, "model": model},
-            "provenance": provenance_with(row, self.name, {**made_by, "looks": looks}),
+            "provenance": add_provenance(row, self.name, {**made_by, "looks": looks}),
         }
-        strange = dict.fromkeys(label for _, said in pairs for label in said.strange)
-        return [made], [(Notice.UNKNOWN_HAZARD, label) for label in strange]
+        strange = dict.fromkeys(label for _, verdict in pairs for label in verdict.strange)
+        return [screened_row], [(Notice.UNKNOWN_HAZARD, label) for label in strange]
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many samples are screened, flagged, removed, unscreened, and have each hazard.
 
         Trash is none of them.
         """
-        asked = kept.filter(pc.not_equal(kept["quality"], NOT_ASKED))
-        flagged = pc.struct_field(asked["safety"], "flagged").combine_chunks()
-        codes = pc.list_flatten(pc.struct_field(asked["safety"], "categories"))
+        used_rows = kept.filter(pc.not_equal(kept["quality"], TRASH))
+        flagged = pc.struct_field(used_rows["safety"], "flagged").combine_chunks()
+        codes = pc.list_flatten(pc.struct_field(used_rows["safety"], "categories"))
         return {
             "screened": len(flagged) - flagged.null_count,
             "unscreened": flagged.null_count,
             "flagged": flagged.true_count,
-            "removed": asked["has_nsfw"].combine_chunks().true_count,
+            "removed": used_rows["has_nsfw"].combine_chunks().true_count,
             **Counter(codes.to_pylist()),
         }
 
@@ -346,6 +352,6 @@ class Safety(SampleStage):
     def _guard(self) -> GuardForm:
         return FORMS[self.form]
 
-    def _looks(self, sample: Sample) -> list[GuardInput]:
-        most = min(self.most_pictures, self._guard.most_pictures or self.most_pictures)
-        return [] if sample["quality"] == NOT_ASKED else looks_at(sample, most)
+    def _list_looks(self, sample: Sample) -> list[GuardInput]:
+        max_images = min(self.most_pictures, self._guard.most_pictures or self.most_pictures)
+        return [] if sample["quality"] == TRASH else list_guard_inputs(sample, max_images)

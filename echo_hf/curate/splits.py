@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from datasets import List, Value
 
 from echo_hf.config.loading import Config
-from echo_hf.curate.decisions import FILE, Decisions, read_decisions
-from echo_hf.curate.edits import reviewed_rows
-from echo_hf.curate.personal_data import SHORTEST_NAME, names_in_run, personal_data
-from echo_hf.curate.privacy import products_of
+from echo_hf.curate.decisions import DECISIONS_FILE, ReviewDecisions, read_decisions
+from echo_hf.curate.edits import apply_decisions
+from echo_hf.curate.personal_data import MIN_NAME, find_personal_data, read_run_names
+from echo_hf.curate.privacy import product_accounts
 from echo_hf.errors import ReviewError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
@@ -36,13 +36,13 @@ from echo_hf.tables import SAMPLES, Column, Table, taken
 
 BENCHMARKS = ("image_to_image", "text_to_image")
 ANALYSIS = "analysis"
-CONFIGS = (*BENCHMARKS, ANALYSIS)
-WHOLE = Doubt.SCREENSHOT_WHOLE
-PERSONAL = {Review.PERSONAL_DATA.value}
-RANK = {"Benchmark": 0, "Analysis": 1}
+RELEASE_CONFIGS = (*BENCHMARKS, ANALYSIS)
+SCREENSHOT_WHOLE = Doubt.SCREENSHOT_WHOLE
+PERSONAL_DATA = {Review.PERSONAL_DATA.value}
+QUALITY_RANK = {"Benchmark": 0, "Analysis": 1}
 # Of every sample, and of those alone that somebody decided about.
-READ = ("id", "quality", "prompt_modified", "sample_digest", "has_nsfw", "review", "doubts")
-DECIDED = (*READ, "safety", "input_images", "output_images", "screenshot", "cleaned_images")
+COLUMNS = ("id", "quality", "prompt_modified", "sample_digest", "has_nsfw", "review", "doubts")
+ALL_COLUMNS = (*COLUMNS, "safety", "input_images", "output_images", "screenshot", "cleaned_images")
 
 SPLIT_SAMPLES = Table(
     "samples",
@@ -92,63 +92,67 @@ class Splits(Stage):
     seed: int = 0
     cap: int = 1000
     doubts: str = "analysis"
-    decisions: Decisions = field(default_factory=Decisions, metadata={"digest": False})
+    decisions: ReviewDecisions = field(default_factory=ReviewDecisions, metadata={"digest": False})
     products: frozenset[str] = field(default=frozenset(), metadata={"digest": False})
     authors: frozenset[str] = field(default=frozenset(), repr=False, metadata={"digest": False})
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Places all samples at once; their order does not matter."""
-        drawn = [f"{self.seed}:{one}".encode() for one in table["id"].to_pylist()]
-        turns = [hashlib.sha256(one).digest() for one in drawn]
-        order = np.array(sorted(range(len(turns)), key=turns.__getitem__), np.int64)
-        reviewed = reviewed_rows(table, self.decisions)
-        seen = {row["id"]: row for row in self._decided(table)}
+        order_keys = [f"{self.seed}:{sample_id}".encode() for sample_id in table["id"].to_pylist()]
+        hashes = [hashlib.sha256(order_key).digest() for order_key in order_keys]
+        order = np.array(sorted(range(len(hashes)), key=hashes.__getitem__), np.int64)
+        reviewed = apply_decisions(table, self.decisions)
+        decided_rows = {row["id"]: row for row in self._read_decided(table)}
         edited, table = reviewed.edited, reviewed.table
-        rows = list(_narrow(table, order))
-        before = [seen.get(row["id"], row) for row in rows]
-        is_decided = [row["id"] in seen for row in rows]
-        for at in np.flatnonzero(is_decided):
-            rows[at]["doubts"] = self.decisions.open_doubts(before[at], rows[at]["doubts"])
-        out = dict(_excluded(rows, _hazards(table)))
-        places = self._places(rows, [row for row in range(len(rows)) if row not in out])
-        removed = [row for row in places if self.decisions.removes(before[row])]
-        waiting = {
-            row: self._open(before[row], edited.get(rows[row]["id"]))
+        rows = list(_read_rows(table, order))
+        original_rows = [decided_rows.get(row["id"], row) for row in rows]
+        is_decided = [row["id"] in decided_rows for row in rows]
+        for number in np.flatnonzero(is_decided):
+            rows[number]["doubts"] = self.decisions.open_doubts(
+                original_rows[number], rows[number]["doubts"]
+            )
+        excluded = dict(_exclude(rows, _read_hazards(table)))
+        places = self._assign_splits(rows, [row for row in range(len(rows)) if row not in excluded])
+        removed = [row for row in places if self.decisions.removes(original_rows[row])]
+        open_reasons = {
+            row: self._find_open_reasons(original_rows[row], edited.get(rows[row]["id"]))
             if is_decided[row]
             else rows[row]["review"]
             for row in places
         }
-        unclean = [row for row in places if Review.IMAGE_METADATA in waiting[row]]
-        out |= dict.fromkeys(unclean, (Reject.NOT_CLEANED, None))
-        out |= dict.fromkeys(removed, (Reject.REMOVED_IN_REVIEW, None))
-        as_given = np.argsort(order).tolist()
-        kept = [row for row in as_given if row not in out]
+        unclean = [row for row in places if Review.IMAGE_METADATA in open_reasons[row]]
+        excluded |= dict.fromkeys(unclean, (Reject.NOT_CLEANED, None))
+        excluded |= dict.fromkeys(removed, (Reject.REMOVED_IN_REVIEW, None))
+        input_order = np.argsort(order).tolist()
+        kept = [row for row in input_order if row not in excluded]
         released = {
-            "review": [waiting[row] for row in kept],
+            "review": [open_reasons[row] for row in kept],
             "doubts": [rows[row]["doubts"] for row in kept],
             "splits": [places[row] for row in kept],
         }
         samples = taken(table, order[kept])
         columns = [
-            pa.array(released[one.name], one.type) if one.name in released else samples[one.name]
-            for one in SPLIT_SAMPLES.schema
+            pa.array(released[column.name], column.type)
+            if column.name in released
+            else samples[column.name]
+            for column in SPLIT_SAMPLES.schema
         ]
         samples = pa.table(columns, schema=SPLIT_SAMPLES.schema)
-        left_out = (row for row in as_given if row in out)
-        said = [RowIssue(Status.REJECTED, [rows[row]["id"]], *out[row]) for row in left_out]
+        left_out = (row for row in input_order if row in excluded)
+        issues = [RowIssue(Status.REJECTED, [rows[row]["id"]], *excluded[row]) for row in left_out]
         for row in kept:
-            if rows[row]["quality"] == "Benchmark" and self._is_doubted(rows[row]):
-                named = map(Doubt, rows[row]["doubts"])
-                said += [RowIssue(Status.NOTED, [rows[row]["id"]], doubt) for doubt in named]
-        said += reviewed.issues
+            if rows[row]["quality"] == "Benchmark" and self._has_doubts(rows[row]):
+                doubts = map(Doubt, rows[row]["doubts"])
+                issues += [RowIssue(Status.NOTED, [rows[row]["id"]], doubt) for doubt in doubts]
+        issues += reviewed.issues
         parents = parents_of(samples["id"].combine_chunks())
-        return pa.concat_tables([kept_rows(samples, parents), row_issues(SPLIT_SAMPLES, said)])
+        return pa.concat_tables([kept_rows(samples, parents), row_issues(SPLIT_SAMPLES, issues)])
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage with the config's seed and cap."""
         del images
-        return cls(**config.splits.model_dump(), products=products_of(config.target))
+        return cls(**config.splits.model_dump(), products=product_accounts(config.target))
 
     def in_run(self, root: Path) -> Self:
         """The stage with the decisions that a run's folder holds.
@@ -156,35 +160,35 @@ class Splits(Stage):
         Raises:
             ReviewError: A decision is damaged, or cut short: it might be one that removes a sample.
         """
-        decisions = read_decisions(root / FILE)
+        decisions = read_decisions(root / DECISIONS_FILE)
         if decisions.cut:
             raise ReviewError(
-                f"{root / FILE}:{decisions.cut[0]} was cut short: see with `echo-hf review` what "
+                f"{root / DECISIONS_FILE}:{decisions.cut[0]} was cut short: see with `echo-hf review` what "
                 "is decided, decide again or delete that line"
             )
-        if not any(one.changed for one in decisions.by_id.values()):
+        if not any(decision.edits for decision in decisions.by_id.values()):
             return dataclasses.replace(self, decisions=decisions)
-        authors = names_in_run(root, SHORTEST_NAME)
+        authors = read_run_names(root, MIN_NAME)
         return dataclasses.replace(self, decisions=decisions, authors=authors)
 
     def describe(self) -> dict[str, Any]:
         """As for any stage, with what was decided about each sample."""
-        decided = self.decisions.described()
-        said: dict[str, Any] = {"decisions": decided} if decided else {}
-        if any(one.changed for one in self.decisions.by_id.values()):
-            said["products"] = sorted(self.products)
-            said["authors"] = combined_fingerprint(*sorted(self.authors))
-        return super().describe() | said
+        decisions = self.decisions.describe()
+        description: dict[str, Any] = {"decisions": decisions} if decisions else {}
+        if any(decision.edits for decision in self.decisions.by_id.values()):
+            description["products"] = sorted(self.products)
+            description["authors"] = combined_fingerprint(*sorted(self.authors))
+        return super().describe() | description
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """How many samples each part of the release has (section 4: 710 and 848)."""
-        one = stats["splits"]
-        counts = [f"{one.tally.get(name, 0):,} {name}" for name in CONFIGS]
-        doubts = sum(one.noted.get(doubt, 0) for doubt in Doubt)
-        waiting = {"doubts": doubts, "personal data": one.tally.get("to_review", 0)}
+        totals = stats["splits"]
+        counts = [f"{totals.tally.get(name, 0):,} {name}" for name in RELEASE_CONFIGS]
+        doubts = sum(totals.noted.get(doubt, 0) for doubt in Doubt)
+        waiting = {"doubts": doubts, "personal data": totals.tally.get("to_review", 0)}
         to_review = "".join(
-            f"; {what} to review: {count:,}" for what, count in waiting.items() if count
+            f"; {topic} to review: {count:,}" for topic, count in waiting.items() if count
         )
         return f"{', '.join(counts)} samples released{to_review}"
 
@@ -195,82 +199,95 @@ class Splits(Stage):
         waiting = pc.sum(pc.greater(pc.list_value_length(kept["review"]), 0)).as_py()
         return parts | ({"to_review": waiting} if waiting else {})
 
-    def _decided(self, table: pa.Table) -> list[dict[str, Any]]:
+    def _read_decided(self, table: pa.Table) -> list[dict[str, Any]]:
         ids = pa.array(list(self.decisions.by_id), pa.string())
-        read = [name for name in DECIDED if name in table.column_names]
-        return list(table.select(read).filter(pc.is_in(table["id"], ids)).to_pylist())
+        columns = [name for name in ALL_COLUMNS if name in table.column_names]
+        return list(table.select(columns).filter(pc.is_in(table["id"], ids)).to_pylist())
 
-    def _open(self, row: dict[str, Any], edited: Mapping[str, Any] | None) -> list[str]:
+    def _find_open_reasons(
+        self, row: dict[str, Any], edited: Mapping[str, Any] | None
+    ) -> list[str]:
         """What a sample is still to be reviewed for, also of what a reviewer brought in."""
-        named = edited and personal_data(edited["prompt"], self.products, self.authors.__contains__)
-        reasons = self.decisions.open_reasons(row, PERSONAL if named == [] else ())
+        spans = edited and find_personal_data(
+            edited["prompt"], self.products, self.authors.__contains__
+        )
+        reasons = self.decisions.open_reasons(row, PERSONAL_DATA if spans == [] else ())
         last = self.decisions.by_id.get(row["id"])
-        wrote = last and last.decision != "keep" and last.changed and last.changed.prompt
-        return [*reasons, *(PERSONAL if wrote and named and not PERSONAL & {*reasons} else ())]
+        wrote = last and last.decision != "keep" and last.edits and last.edits.prompt
+        return [
+            *reasons,
+            *(PERSONAL_DATA if wrote and spans and not PERSONAL_DATA & {*reasons} else ()),
+        ]
 
-    def _places(self, rows: list[dict[str, Any]], order: list[int]) -> dict[int, tuple[str, ...]]:
-        room = dict.fromkeys(BENCHMARKS, self.cap)
+    def _assign_splits(
+        self, rows: list[dict[str, Any]], order: list[int]
+    ) -> dict[int, tuple[str, ...]]:
+        places_left = dict.fromkeys(BENCHMARKS, self.cap)
         places: dict[int, tuple[str, ...]] = {}
         for row in order:
             split = BENCHMARKS[0] if rows[row]["has_inputs"] else BENCHMARKS[1]
-            is_candidate = rows[row]["quality"] == "Benchmark" and not self._is_doubted(rows[row])
-            drawn = is_candidate and room[split] > 0
-            room[split] -= drawn
-            places[row] = (split, ANALYSIS) if drawn else (ANALYSIS,)
+            is_candidate = rows[row]["quality"] == "Benchmark" and not self._has_doubts(rows[row])
+            is_drawn = is_candidate and places_left[split] > 0
+            places_left[split] -= is_drawn
+            places[row] = (split, ANALYSIS) if is_drawn else (ANALYSIS,)
         return places
 
-    def _is_doubted(self, sample: dict[str, Any]) -> bool:
-        return WHOLE in sample["doubts"] or (self.doubts != "keep" and bool(sample["doubts"]))
+    def _has_doubts(self, sample: dict[str, Any]) -> bool:
+        return SCREENSHOT_WHOLE in sample["doubts"] or (
+            self.doubts != "keep" and bool(sample["doubts"])
+        )
 
 
-def _narrow(table: pa.Table, order: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+def _read_rows(table: pa.Table, order: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]:
     """What is read of each sample, in memory in the order in which it is looked at."""
-    some = taken(table.select([name for name in READ if name in table.column_names]), order)
-    columns = {name: _values(some[name]) for name in some.column_names}
+    narrow_table = taken(
+        table.select([name for name in COLUMNS if name in table.column_names]), order
+    )
+    columns = {name: _list_values(narrow_table[name]) for name in narrow_table.column_names}
     inputs = pc.greater(pc.list_value_length(table["input_images"]), 0)
     columns["has_inputs"] = inputs.take(pa.array(order)).to_pylist()
     for values in zip(*columns.values(), strict=True):
         yield dict(zip(columns, values, strict=True))
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
+def _list_values(column: pa.ChunkedArray) -> list[Any]:
     if not pa.types.is_list(column.type):
         return list(column.to_pylist())
     # Most are empty: a million lists would slow down whatever allocates.
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
     values, ends = pc.list_flatten(column).to_pylist(), np.cumsum(lengths)
     lists = [()] * len(lengths)
-    for at in np.flatnonzero(lengths):
-        lists[at] = tuple(values[ends[at] - lengths[at] : ends[at]])
+    for row in np.flatnonzero(lengths):
+        lists[row] = tuple(values[ends[row] - lengths[row] : ends[row]])
     return lists
 
 
-def _hazards(table: pa.Table) -> dict[str, list[str] | None]:
+def _read_hazards(table: pa.Table) -> dict[str, list[str] | None]:
     flagged = table.filter(table["has_nsfw"])
-    found = pc.struct_field(flagged["safety"], "categories")
-    return dict(zip(flagged["id"].to_pylist(), found.to_pylist(), strict=True))
+    categories = pc.struct_field(flagged["safety"], "categories")
+    return dict(zip(flagged["id"].to_pylist(), categories.to_pylist(), strict=True))
 
 
-def _excluded(
+def _exclude(
     rows: list[dict[str, Any]], hazards: Mapping[str, list[str] | None]
 ) -> Iterator[tuple[int, Exclusion]]:
-    first: dict[str, str] = {}
+    first_by_digest: dict[str, str] = {}
 
-    def turn(row: int) -> tuple[bool, bool, int, bool]:
+    def rank_row(row: int) -> tuple[bool, bool, int, bool]:
         sample = rows[row]
         unclean = Review.IMAGE_METADATA in (sample["review"] or ())  # may be left out
-        rank = RANK.get(sample["quality"], len(RANK))
+        rank = QUALITY_RANK.get(sample["quality"], len(QUALITY_RANK))
         return unclean, sample["prompt_modified"], rank, bool(sample["doubts"])
 
-    for row in sorted(range(len(rows)), key=turn):
+    for row in sorted(range(len(rows)), key=rank_row):
         sample = rows[row]
         digest = sample["sample_digest"]
-        if sample["quality"] not in RANK:
+        if sample["quality"] not in QUALITY_RANK:
             yield row, (Reject.TRASH, None)
         elif sample["has_nsfw"]:
-            named = hazards[sample["id"]] or ()
-            yield row, (Reject.FLAGGED, ", ".join(named) or None)
-        elif WHOLE in sample["doubts"]:
+            categories = hazards[sample["id"]] or ()
+            yield row, (Reject.FLAGGED, ", ".join(categories) or None)
+        elif SCREENSHOT_WHOLE in sample["doubts"]:
             continue  # nobody knows its inputs yet: it equals no other
-        elif first.setdefault(digest, sample["id"]) != sample["id"]:
-            yield row, (Reject.DUPLICATE_OF, first[digest])
+        elif first_by_digest.setdefault(digest, sample["id"]) != sample["id"]:
+            yield row, (Reject.DUPLICATE_OF, first_by_digest[digest])

@@ -20,14 +20,14 @@ from huggingface_hub import cached_assets_path
 
 from echo_hf._infra.atomic import stored_rows
 from echo_hf._infra.parquet import opened_parquet, read_footer, schema_of
-from echo_hf.collect.fetch import FetchResult, Resolve, fetch_images, resolve
+from echo_hf.collect.fetch import FetchResult, Resolver, fetch_images, resolve
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import SPLIT, UNREADABLE
 from echo_hf.images.embedded import check_embedded
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Notice, Reason
-from echo_hf.samples.boxes import cut, inner, upright
+from echo_hf.samples.boxes import cut_box, get_inner_box, rotate_upright
 from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import SAMPLES, STRING, STRINGS, release_features
 
@@ -67,7 +67,7 @@ class OfficialImages:
     store: ImageStore = field(default_factory=kept_images)
     policy: FetchPolicy = field(default_factory=FetchPolicy)
     media: tuple[str, ...] = MEDIA
-    resolve: Resolve = resolve
+    resolve: Resolver = resolve
 
     def fetch(self, names: Iterable[str]) -> Mapping[str, FetchResult]:
         """Fetches images by their addresses, or by tokens from the places where media are."""
@@ -214,10 +214,10 @@ def shown_images(
     elif result.sha256 is None or not boxes:
         yield from [(result.sha256, result.reason, result.detail)] * max(1, len(boxes or ()))
     else:
-        image = upright(store.open(result.sha256))
+        image = rotate_upright(store.open(result.sha256))
         for box in boxes:
             if inside := inset_box(box, image.size):
-                yield store.put(cut(image, inside)), None, ""
+                yield store.put(cut_box(image, inside)), None, ""
             else:
                 said = f"box {box!r} in {image.width} x {image.height} pixels"
                 yield None, Notice.DEGENERATE_BOX, said
@@ -244,7 +244,7 @@ def inset_box(box: Sequence[float], size: tuple[int, int]) -> tuple[int, int, in
     """The part of a box that is shown: without its edge, and inside the image."""
     # Rounded before its edge is left out, as their loader does.
     left, top, right, bottom = (round(number) for number in box)
-    left, top, right, bottom = inner((left, top, right, bottom), INSET)
+    left, top, right, bottom = get_inner_box((left, top, right, bottom), INSET)
     left, top = max(left, 0), max(top, 0)
     right, bottom = min(right, size[0]), min(bottom, size[1])
     return (left, top, right, bottom) if left < right and top < bottom else None

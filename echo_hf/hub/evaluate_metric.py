@@ -22,7 +22,7 @@ from echo_hf.hub.card import PAPER
 from echo_hf.images.loader import LARGEST_16_BIT, ORIENTATION, ImageSource
 from echo_hf.metrics.image_features import pair_images
 from echo_hf.metrics.result import MetricResult, check_extra
-from echo_hf.scores.rating_table import OPTIONAL_COLUMNS, REQUIRED_COLUMNS, read_columns
+from echo_hf.scores.rating_table import OPTIONAL, REQUIRED, read_columns
 from echo_hf.tables import RATINGS
 
 HOMEPAGE = "https://echo-bench.github.io"
@@ -32,18 +32,14 @@ UNWRITABLE = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA", "YCbCr": "RGB"}
 PNG_MODES = ("1", "I;16", "L", "LA", "P", "RGB", "RGBA")
 OWN = frozenset(inspect.signature(evaluate.Metric.__init__).parameters)
 RATING_ROWS = Features(
-    {
-        "predictions": {
-            name: RATINGS.features[name] for name in (*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS)
-        }
-    }
+    {"predictions": {name: RATINGS.features[name] for name in (*REQUIRED, *OPTIONAL)}}
 )
 # Undecoded: decoding would be for evaluate to keep all of them in memory, and to trip over the
 # first broken one.
 IMAGES = Features({"predictions": Image(decode=False), "references": List(Image(decode=False))})
 MEANING = {
-    "predictions": f"one dict a rating with {', '.join(REQUIRED_COLUMNS)} and, where there are any, "
-    f"{', '.join(OPTIONAL_COLUMNS)}; a Dataset, a data frame or a dict of columns, too"
+    "predictions": f"one dict a rating with {', '.join(REQUIRED)} and, where there are any, "
+    f"{', '.join(OPTIONAL)}; a Dataset, a data frame or a dict of columns, too"
 }
 MEANING_OF_IMAGES = {
     "predictions": "the system's output for each sample: an image, or None for none",
@@ -139,11 +135,11 @@ class EvaluateConfig:
     def stored(self, given: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Ratings, or the images of samples, as `evaluate` stores them."""
         if self.features is RATING_ROWS:
-            table = read_columns(given["predictions"], RATINGS, REQUIRED_COLUMNS, OPTIONAL_COLUMNS)
+            table = read_columns(given["predictions"], RATINGS, REQUIRED, OPTIONAL)
             for name in names_in(given["predictions"]):
                 if name not in RATINGS.columns:
                     raise TableError(unknown("column", name, RATINGS.columns, RATINGS.name))
-            absent = dict.fromkeys(OPTIONAL_COLUMNS)
+            absent = dict.fromkeys(OPTIONAL)
             return {"predictions": [{**absent, **row} for row in table.to_pylist()]}
         found: dict[str, list[Any]] = {"predictions": [], "references": []}
         try:
@@ -161,7 +157,7 @@ class EvaluateConfig:
             columns = (given["references"], given["predictions"])
             return tuple((one.as_py() for one in column) for column in columns)
         table = pa.Table.from_struct_array(given["predictions"])
-        empty = [name for name in OPTIONAL_COLUMNS if table[name].null_count == table.num_rows]
+        empty = [name for name in OPTIONAL if table[name].null_count == table.num_rows]
         return (table.drop_columns(empty),)
 
 

@@ -22,19 +22,19 @@ from rich.text import Text
 from echo_hf._infra.console import say
 from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import plain
-from echo_hf.collect.collect import Collect, Merge
+from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.fetch import FetchStats, fetch_images
 from echo_hf.collect.records import read_records
 from echo_hf.config.collection import FetchPolicy
 from echo_hf.config.sections import Posts
-from echo_hf.curate.privacy import cleaned_image
+from echo_hf.curate.privacy import clean_image
 from echo_hf.curate.provenance import (
     INPUT,
     OUTPUT,
     SCREENSHOT,
+    add_texts,
     prompt_source,
-    quotes_in,
-    with_texts,
+    read_quotes,
 )
 from echo_hf.errors import ImageError, ReleaseError, SourceError, SpanError
 from echo_hf.hub.facts import SAMPLE_CONFIGS
@@ -53,9 +53,9 @@ from echo_hf.images.metadata import VERSION, without_metadata
 from echo_hf.images.store import MOST_BYTES, ImageStore
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Match
-from echo_hf.samples.boxes import cut, upright
+from echo_hf.samples.boxes import cut_box, rotate_upright
 from echo_hf.samples.sample import sample_digest
-from echo_hf.samples.spans import Source, sources_of, spans_from, text_digest, text_of
+from echo_hf.samples.spans import SpanSource, join_spans, parse_spans, span_sources, text_digest
 from echo_hf.tables import OF_POST, SAMPLES, arrow_rows
 
 Row = Mapping[str, Any]
@@ -239,7 +239,7 @@ class Archive:
                 one["sha256"] for some in self.table["pictures"].to_pylist() for one in some or ()
             }
             for digest in sorted({*shown, *fetched.values()} - {None, *self.cleaned}):
-                self.cleaned[digest] = cleaned_image(digest, self.images).sha256
+                self.cleaned[digest] = clean_image(digest, self.images).sha256
 
 
 def read_archive(posts: Sequence[Posts], images: ImageStore, *, strips: bool = False) -> Archive:
@@ -248,7 +248,7 @@ def read_archive(posts: Sequence[Posts], images: ImageStore, *, strips: bool = F
     if not len(read):
         names = ", ".join(repr(str(entry.path or entry.source)) for entry in posts)
         raise SourceError(f"{names} holds no post: expected the posts that the release was made of")
-    archive = Archive(arrow_rows(run_stage(Merge(), read).dataset), images, strips)
+    archive = Archive(arrow_rows(run_stage(PostMerge(), read).dataset), images, strips)
     archive.take_fetched({})
     return archive
 
@@ -275,11 +275,11 @@ def hydrated(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMatch]:
     told = [prompt_source(prompt.value)] if prompt.value is not None else []
     provenance = row["provenance"]
     try:
-        quotes = quotes_in(provenance)
+        quotes = read_quotes(provenance)
         texts = [rebuilt_text(None, one.spans, one.sha256, archive, told) for one in quotes]
         found = {quote.path: text.value for quote, text in zip(quotes, texts, strict=True)}
         known = {path: text for path, text in found.items() if text is not None}
-        provenance = with_texts(provenance, known)
+        provenance = add_texts(provenance, known)
     except SpanError as error:
         texts = [Rebuilt(None, Match.DIFFERENT, str(error))]
     images = rebuilt_images(row, archive)
@@ -314,7 +314,7 @@ def rebuilt_text(
     spans: Iterable[Any] | None,
     sha256: str | None,
     archive: Archive,
-    sources: Sequence[Source] = (),
+    sources: Sequence[SpanSource] = (),
 ) -> Rebuilt:
     """A text, which an earlier run may have put back, from the posts in which its pieces stand."""
     if there is not None and text_digest(there) == sha256:
@@ -322,7 +322,7 @@ def rebuilt_text(
     if spans is None or sha256 is None:
         return Rebuilt(None, Match.MISSING, "nobody noted where it stands")
     try:
-        pieces = spans_from(spans)
+        pieces = parse_spans(spans)
         if not pieces and sha256 != text_digest(""):
             return Rebuilt(None, Match.MISSING, "no words of posts: run the model again for it")
         urls = list(dict.fromkeys(one.post_url for one in pieces if one.post_url is not None))
@@ -330,7 +330,7 @@ def rebuilt_text(
         lacking = next((url for url, post in posts.items() if post is None), None)
         if lacking is not None:
             return Rebuilt(None, Match.MISSING, f"no post {lacking}")
-        text = text_of(pieces, [*sources, *sources_of(filter(None, posts.values()))])
+        text = join_spans(pieces, [*sources, *span_sources(filter(None, posts.values()))])
     except SpanError as error:
         return Rebuilt(None, Match.DIFFERENT, str(error))
     if text_digest(text) != sha256:
@@ -398,7 +398,7 @@ def _nearest(signature: str | None, digests: Iterable[str], archive: Archive) ->
 
 def _crop(entry: Row, archive: Archive, shot: Rebuilt, shot_signature: str | None) -> Rebuilt:
     """What was cut out of a screenshot, cut out again."""
-    image = upright(archive.images.open(str(shot.value)))
+    image = rotate_upright(archive.images.open(str(shot.value)))
     if shot.match is not Match.EXACT and shot_signature:
         size = read_signature(shot_signature).size
         if size != image.size:
@@ -407,7 +407,7 @@ def _crop(entry: Row, archive: Archive, shot: Rebuilt, shot_signature: str | Non
     if len(sides) != 4:
         raise ImageError(f"box {str(entry['box'])[:80]} has no four sides")
     left, top, right, bottom = sides
-    digest = archive.images.put(cut(image, (left, top, right, bottom)))
+    digest = archive.images.put(cut_box(image, (left, top, right, bottom)))
     if digest == entry["sha256"]:
         return Rebuilt(digest, Match.EXACT)
     same = _nearest(entry["signature"], [digest], archive)

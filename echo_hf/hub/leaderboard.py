@@ -28,7 +28,7 @@ from echo_hf.hub.remote import MAIN, Remote, hub_errors
 from echo_hf.hub.run_tables import STRENGTH, Anchor, definition_of, models_in
 from echo_hf.metrics import BETTER
 from echo_hf.scores import samples_needed, tiers
-from echo_hf.scores.rating_table import DEFAULT_RUBRIC
+from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC, BoardRow, rank_rows
 
@@ -218,7 +218,7 @@ def orders(
     """
     tables = [one.ratings_of(split) for one in (a, b)]
     usable = [
-        table.filter((pc.field("rubric") == DEFAULT_RUBRIC) & pc.field("rating").is_valid())
+        table.filter((pc.field("rubric") == RUBRIC) & pc.field("rating").is_valid())
         for table in tables
         if table is not None
     ]

@@ -19,7 +19,7 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from pydantic import TypeAdapter, ValidationError
 
 from echo_hf._infra.text import escaped, table
-from echo_hf.curate.decisions import FILE, read_decisions
+from echo_hf.curate.decisions import DECISIONS_FILE, read_decisions
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.diff import ReleaseDiff, compare
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
@@ -261,11 +261,11 @@ def check_publishable(
         if is_refused:
             raise ReleaseError(f"{place} {why}")
     # What reviewers of the run, in whose folder the release lies, decided otherwise.
-    path = release.path.parent / FILE
+    path = release.path.parent / DECISIONS_FILE
     decisions = read_decisions(path)
     files = [file for name in SAMPLE_CONFIGS for file in files_of(release, name)]
     rows = (row for file in files for row in read_rows(file, lambda _: DECIDED_ON))
-    found = {row["id"]: decisions.stale(row) for row in rows} if decisions.by_id else {}
+    found = {row["id"]: decisions.find_stale(row) for row in rows} if decisions.by_id else {}
     for what in ("removed", "changed", "opened", "kept"):
         stale = sorted(name for name, told in found.items() if told == what)
         if stale:

@@ -18,7 +18,7 @@ from datasets import Dataset
 
 from echo_hf._infra.atomic import check_replaceable
 from echo_hf.collect.urls import platform_of
-from echo_hf.curate.provenance import OUTPUT, SCREENSHOT, prompt_source, without_quotes
+from echo_hf.curate.provenance import OUTPUT, SCREENSHOT, prompt_source, remove_quotes
 from echo_hf.errors import ImageError, ReleaseError, SpanError
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.release import (
@@ -46,7 +46,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.runner import LEAST_ROWS, cores, forked
 from echo_hf.pipeline.stage import table_bytes
 from echo_hf.reasons import LeftOut
-from echo_hf.samples.spans import repeats, text_digest
+from echo_hf.samples.spans import repeats_source, text_digest
 from echo_hf.tables import OF_POST, SAMPLES
 
 Row = Mapping[str, Any]
@@ -133,7 +133,7 @@ def passed_on_rows(
         else:
             silent = {**row, **dict.fromkeys(QUOTING.get(table, ()))}
             if "provenance" in row:
-                silent["provenance"] = without_quotes(row["provenance"])
+                silent["provenance"] = remove_quotes(row["provenance"])
             # Without a posted image that was given back, or an edit of one.
             of_words = name in samples.held and name not in samples.with_inputs
             drawn = of_words and row.get("image") not in samples.posted
@@ -205,7 +205,7 @@ def dehydrated(row: Row, signatures: Mapping[str, str | None] | None = None) -> 
         ],
         # A model's own words, unless it copied them: hydrating does not bring those back.
         "task_phrase": None
-        if repeats([row["task_phrase"] or ""], [prompt_source(row["prompt"] or "")])
+        if repeats_source([row["task_phrase"] or ""], [prompt_source(row["prompt"] or "")])
         else row["task_phrase"],
         "input_images": [],
         "output_images": [],
@@ -215,7 +215,7 @@ def dehydrated(row: Row, signatures: Mapping[str, str | None] | None = None) -> 
             for one in row["picture_sources"]
         ],
         "dehydrated": True,
-        "provenance": without_quotes(row["provenance"]),
+        "provenance": remove_quotes(row["provenance"]),
     }
 
 
@@ -224,7 +224,7 @@ def holds_content(row: Row) -> bool:
     comments = [one["feedback"] for one in row["community_feedback"] or []]
     told = [row["prompt"], *comments, *(row[name] for name in OF_POST)]
     is_said = any(one is not None for one in told)
-    return is_said or bool(images_in(row)) or without_quotes(row["provenance"]) != row["provenance"]
+    return is_said or bool(images_in(row)) or remove_quotes(row["provenance"]) != row["provenance"]
 
 
 def check_apart(release: Path, to: Path) -> None:

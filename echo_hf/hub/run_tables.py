@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, NonNegativeInt, Va
 from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import read_regular
 from echo_hf.config.checks import ANSWERED_BY, AnsweredBy
-from echo_hf.curate.privacy import cleaned_image
+from echo_hf.curate.privacy import clean_image
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import RunError
 from echo_hf.hub.facts import SAMPLE_CONFIGS, SCORE_CONFIGS, problem
@@ -222,7 +222,7 @@ def cleaned_outputs(
     if OUTPUTS.name not in configs:
         return dict(configs), 0
     drawn = arrow_rows(configs[OUTPUTS.name])["image"].to_pylist()
-    new = {one: cleaned_image(one, images).sha256 for one in sorted({*drawn} - {None})}
+    new = {one: clean_image(one, images).sha256 for one in sorted({*drawn} - {None})}
     made = {}
     for config, rows in configs.items():
         table = arrow_rows(rows)

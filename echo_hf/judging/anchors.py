@@ -16,7 +16,7 @@ from echo_hf.errors import ScoreError
 from echo_hf.hub.run_tables import SAMPLE, STRENGTH, Anchor, definition_of, models_in, read_results
 from echo_hf.judging.run_tables import Models, Row, RunTables
 from echo_hf.scores.bradley_terry import BradleyTerry, bradley_terry
-from echo_hf.scores.rating_table import DEFAULT_RUBRIC, RatingTable
+from echo_hf.scores.rating_table import RUBRIC, RatingTable
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC
 from echo_hf.systems.benchmark import Benchmark
@@ -34,7 +34,7 @@ def anchors_of(
         return {}
     found, identity = {}, benchmark.identity()
     every = read_anchors(config.anchors, config.protocol, benchmark.cache)
-    overall = tables.ratings.filter(pc.equal(tables.ratings["rubric"], DEFAULT_RUBRIC))
+    overall = tables.ratings.filter(pc.equal(tables.ratings["rubric"], RUBRIC))
     for split in tables.tasks:
         if rated := tables.of_split(overall, split):
             found[split] = every.get(split, {})

@@ -41,7 +41,7 @@ from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
 from echo_hf.metrics.result import estimate_mean
 from echo_hf.reasons import NotAudited
-from echo_hf.scores.votes import compute_verdicts, count_judge_votes
+from echo_hf.scores.votes import count_votes, to_verdicts
 from echo_hf.systems.base import Task
 from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
 from echo_hf.tables import RATINGS
@@ -283,7 +283,7 @@ def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict
     given = given[~np.isnan(given)]
     _, counts = np.unique(given, return_counts=True)
     shares, there = counts / max(len(given), 1), len(given) > 0
-    verdicts = compute_verdicts(count_judge_votes(rows, rubric=rubric).margins)
+    verdicts = to_verdicts(count_votes(rows, rubric=rubric).margins)
     said = verdicts[~np.isnan(verdicts)]
     return {
         "ratings": len(given),

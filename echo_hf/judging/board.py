@@ -449,7 +449,7 @@ def _cells(one: Part) -> tuple[Text | str, ...]:
 
 def show_agreement(console: Console, agreement: RunAgreement) -> None:
     from echo_hf.scores.agreement import PROCEDURES
-    from echo_hf.scores.rating_table import DEFAULT_RUBRIC
+    from echo_hf.scores.rating_table import RUBRIC
 
     left_out = {name: dict(sorted(one.items())) for name, one in agreement.left_out.items()}
     show_left_out(console, ((name, left_out[name]) for name in sorted(left_out)))
@@ -487,9 +487,7 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
         )
     rated = merged.judges.with_consensus
     if not rated:
-        said = (
-            f"no rating by the rubric {DEFAULT_RUBRIC!r}: people are compared with each other alone"
-        )
+        said = f"no rating by the rubric {RUBRIC!r}: people are compared with each other alone"
         say(console, said, "yellow")
     show_table(console, "agreement with people, Kendall's tau-b", _taus(merged))
     for name in judge_names(sorted(agreement.failed.keys() & rated), agreement.failed):

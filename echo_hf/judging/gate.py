@@ -22,7 +22,7 @@ from echo_hf.pipeline.runs import run_folder
 from echo_hf.reasons import MetricReason, Reason
 from echo_hf.scores import NonInferiority, non_inferiority
 from echo_hf.scores.non_inferiority import Verdict, paired_non_inferiority
-from echo_hf.scores.rating_table import DEFAULT_RUBRIC
+from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.win_rate import METRIC as WIN_RATE
 from echo_hf.systems.benchmark import benchmark_of, load_evaluation
 
@@ -149,7 +149,7 @@ def compare(
     margin = MARGIN if margin is None else margin
     limits: dict[str, Any] = {"margin": margin, "confidence": confidence}
     if metric in (WIN_RATE, TEXT_RENDERING):
-        ratings = _ratings(both, splits, DEFAULT_RUBRIC if metric == WIN_RATE else metric)
+        ratings = _ratings(both, splits, RUBRIC if metric == WIN_RATE else metric)
     if metric == WIN_RATE:
         parts = [side.rows(side.tables.outputs, splits) for side in both]
         limits["outputs"] = None if None in parts else pa.concat_tables(parts)

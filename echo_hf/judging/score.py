@@ -38,7 +38,7 @@ from echo_hf.metrics.result import MetricResult, coverage_of
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, Reason
 from echo_hf.scores.agreement import Agreement, agreement
-from echo_hf.scores.rating_table import DEFAULT_RUBRIC, RatingTable, read_ratings
+from echo_hf.scores.rating_table import RUBRIC, RatingTable, read_ratings
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import METRIC, make_board
 from echo_hf.systems.base import Task
@@ -222,7 +222,7 @@ class Run:
             for one in (tables.outputs, tables.ratings, tables.comparisons, tables.human)
         )
         rates, pairwise, by_people, overall = None, None, None, None
-        if ratings is not None and DEFAULT_RUBRIC in ratings["rubric"].to_pylist():
+        if ratings is not None and RUBRIC in ratings["rubric"].to_pylist():
             overall = read_ratings(ratings, outputs)
             known = self.n_boot, self.failed, self.models, anchors
             rates = win_rates(name, overall, protocol, *known)
@@ -439,7 +439,7 @@ def agree(
     folder.enter()
 
     def compared(ranks: pa.Table, rated: pa.Table | None) -> Agreement:
-        overall = rated is not None and DEFAULT_RUBRIC in rated["rubric"].to_pylist()
+        overall = rated is not None and RUBRIC in rated["rubric"].to_pylist()
         return agreement(ranks, rated if overall else None, protocol=config.protocol, n_boot=n_boot)
 
     parts = {name: tables.of_split(ranks, name) for name in tables.tasks}

@@ -31,7 +31,7 @@ from echo_hf.scores.sequential import (
     find_needed_systems,
     get_pair_level,
 )
-from echo_hf.scores.votes import ProtocolName, count_judge_votes, list_pairs
+from echo_hf.scores.votes import ProtocolName, count_votes, list_pairs
 from echo_hf.systems.benchmark import evaluation_folder, load_evaluation
 from echo_hf.tables import arrow_rows
 
@@ -78,7 +78,7 @@ class Race:
     def look(self, rated: pa.Table, batch: int, protocol: ProtocolName) -> None:
         """Decides from all ratings so far who is asked no more."""
         self.done = min(self.done + batch, len(self.samples))
-        voted = count_judge_votes(self.own(rated), self.outputs, protocol=protocol).verdicts
+        voted = count_votes(self.own(rated), self.outputs, protocol=protocol).verdicts
         self.undecided = compute_p_values(voted / 2) > self.level
         self._leave()
 

@@ -16,10 +16,10 @@ from echo_hf.metrics.image_features import (
     ProtocolName,
     SampleFeatures,
     check_protocol,
-    collect_common_fields,
-    collect_reasons,
-    extract_features,
+    common_fields,
+    extract,
     pair_images,
+    reasons_of,
 )
 from echo_hf.metrics.result import Estimate, MetricResult, Unmeasured, coverage_of, estimate_mean
 from echo_hf.reasons import MetricReason
@@ -29,14 +29,10 @@ Floats = NDArray[np.float64]
 CHANNELS, LEVELS = 3, 256
 FIRST_LEVEL, LAST_LEVEL = 5, 250
 _EVERY_LEVEL = np.arange(LEVELS)
-ALL_SAMPLES, COUNTED_SAMPLES = "every sample", "samples whose output counts"
+ALL, COUNTED = "every sample", "samples whose output counts"
 RULES: Mapping[ProtocolName, Mapping[str, str]] = {
-    "published": {
-        "loader": "plain conversion to RGB",
-        "inputs": "the first",
-        "input_pool": ALL_SAMPLES,
-    },
-    "corrected": {"loader": "echo_hf.load_rgb", "inputs": "all", "input_pool": COUNTED_SAMPLES},
+    "published": {"loader": "plain conversion to RGB", "inputs": "the first", "input_pool": ALL},
+    "corrected": {"loader": "echo_hf.load_rgb", "inputs": "all", "input_pool": COUNTED},
 }
 NOTHING: Integers = np.zeros((CHANNELS, LEVELS), np.int64)
 
@@ -120,7 +116,7 @@ class ColorShift:
         if published:
             samples = (replace(sample, inputs=sample.inputs[:1]) for sample in samples)
         options: dict[str, Any] = {"protocol": self._protocol, "threads": self._threads}
-        looked = extract_features(samples, compute_histograms, lone_inputs=published, **options)
+        looked = extract(samples, compute_histograms, lone_inputs=published, **options)
         self._samples += [
             replace(features, inputs=(sum(features.inputs, NOTHING),)) for features in looked
         ]
@@ -140,20 +136,20 @@ class ColorShift:
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> ColorShiftResult:
         """The color shift of all samples; the whole depends on no order and no batches."""
-        reasons = collect_reasons(self._samples)
+        reasons = reasons_of(self._samples)
         pairs, numbers = list[Integers](), list[list[float | None]]()
         for sample, reason in zip(self._samples, reasons, strict=True):
             output = None if reason else sample.output
-            input_counts = (
+            source = (
                 NOTHING if output is None and self._protocol == "corrected" else sample.inputs[0]
             )
-            pairs.append(np.stack([input_counts, NOTHING if output is None else output]))
+            pairs.append(np.stack([source, NOTHING if output is None else output]))
             numbers.append([None] * 7 if output is None else [*measure_shift_and_tint(pairs[-1])])
         value, interval, per_sample = pool_shifts(pairs, n_boot=n_boot, seed=seed)
         columns = np.array(numbers, object).reshape(-1, 7).T.tolist()
         estimates = [estimate_mean(column, n_boot=n_boot, seed=seed) for column in columns]
         n, no_levels = reasons.count(None), Unmeasured(MetricReason.NO_LEVELS)
-        sample_shifts = zip(reasons, per_sample, strict=True)
+        shifts = zip(reasons, per_sample, strict=True)
         definition = {
             "metric": "color_shift",
             "protocol": self._protocol,
@@ -169,9 +165,9 @@ class ColorShift:
             n=n,
             coverage=coverage_of(n, len(reasons)),
             reasons=tuple(
-                reason or (no_levels if shift is None else None) for reason, shift in sample_shifts
+                reason or (no_levels if shift is None else None) for reason, shift in shifts
             ),
-            **collect_common_fields(self._samples, definition, {}, n_boot, seed),
+            **common_fields(self._samples, definition, {}, n_boot, seed),
             wasserstein=ByChannel(*estimates[:3]),
             tint=Tint(*estimates[3:]),
         )
@@ -251,27 +247,23 @@ def compute_mean_levels(pixels: ArrayLike) -> Floats:
 
 def measure_color_distance(first: ArrayLike, second: ArrayLike) -> Floats:
     """How far apart two mean colors are: the Euclidean distance of their levels."""
-    distances: Floats = np.linalg.norm(
-        np.asarray(second, float) - np.asarray(first, float), axis=-1
-    )
-    return distances
+    gaps: Floats = np.linalg.norm(np.asarray(second, float) - np.asarray(first, float), axis=-1)
+    return gaps
 
 
 def measure_wasserstein(first: Integers, second: Integers) -> Floats:
     """How far the levels of one image's pixels have to be moved to become the other's."""
-    cumulative, other_cumulative = (np.cumsum(counts, axis=-1) for counts in (first, second))
-    distances: Floats = np.abs(
-        cumulative / cumulative[..., -1:] - other_cumulative / other_cumulative[..., -1:]
-    ).sum(-1)
-    return distances
+    first_cdf, second_cdf = (np.cumsum(counts, axis=-1) for counts in (first, second))
+    gaps: Floats = np.abs(first_cdf / first_cdf[..., -1:] - second_cdf / second_cdf[..., -1:]).sum(
+        -1
+    )
+    return gaps
 
 
 def compute_tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:
     """The tint of each pair of mean colors: lighter, redder, yellower, and their CIEDE2000."""
-    input_lab, output_lab = convert_to_lab(inputs), convert_to_lab(outputs)
-    return np.concatenate(
-        [output_lab - input_lab, compute_ciede2000(input_lab, output_lab)[..., None]], axis=-1
-    )
+    source, target = convert_to_lab(inputs), convert_to_lab(outputs)
+    return np.concatenate([target - source, ciede2000(source, target)[..., None]], axis=-1)
 
 
 def measure_shift_and_tint(pair: Integers) -> list[float]:
@@ -317,17 +309,13 @@ def convert_to_lab(levels: ArrayLike) -> Floats:
     """Levels of sRGB (IEC 61966-2-1) as CIELAB."""
     share = np.asarray(levels, np.float64) / 255
     light = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
-    relative_to_white = light @ _OF_WHITE.T
-    compressed = np.where(
-        relative_to_white > 216 / 24389,
-        np.cbrt(relative_to_white),
-        (24389 / 27 * relative_to_white + 16) / 116,
-    )
-    x, y, z = np.moveaxis(compressed, -1, 0)
+    ratio = light @ _OF_WHITE.T
+    scaled = np.where(ratio > 216 / 24389, np.cbrt(ratio), (24389 / 27 * ratio + 16) / 116)
+    x, y, z = np.moveaxis(scaled, -1, 0)
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
 
 
-def compute_ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
+def ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
     """How different two colors look: CIEDE2000 (CIE 142-2001), with all weights 1."""
     (l_1, a_1, b_1), (l_2, a_2, b_2) = (
         np.moveaxis(np.asarray(lab, np.float64), -1, 0) for lab in (first, second)
@@ -339,12 +327,10 @@ def compute_ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
     lightness = (l_2 - l_1) / (1 + 0.015 * squared / np.sqrt(20 + squared))
     strength = (c_2 - c_1) / (1 + 0.045 * chroma)
     # The mean of both hues, and the shorter way from one to the other.
-    full_circle = 2 * np.pi
+    circle = 2 * np.pi
     hue_1, hue_2 = (np.arctan2(b, stretch * a) for a, b in ((a_1, b_1), (a_2, b_2)))
-    turn = hue_2 % full_circle - hue_1 % full_circle
-    turn = np.where(
-        turn > np.pi, turn - full_circle, np.where(turn < -np.pi, turn + full_circle, turn)
-    )
+    turn = hue_2 % circle - hue_1 % circle
+    turn = np.where(turn > np.pi, turn - circle, np.where(turn < -np.pi, turn + circle, turn))
     hue = np.degrees(hue_1 + turn / 2) % 360
     waves = np.multiply.outer(hue, [1, 2, 3, 4]) + np.array([-30, 0, 6, -63])
     weight = 1 + np.cos(np.radians(waves)) @ np.array([-0.17, 0.24, 0.32, -0.20])
@@ -353,10 +339,8 @@ def compute_ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
     angle = 60 * np.exp(-(((hue - 275) / 25) ** 2))
     rotation = -2 * _compute_grey_weight(chroma) * np.sin(np.radians(angle))
     squares = lightness**2 + strength**2 + shade**2 + rotation * strength * shade
-    difference: Floats = np.sqrt(
-        np.maximum(squares, 0.0)
-    )  # rounding may leave a little less than 0
-    return difference
+    delta: Floats = np.sqrt(np.maximum(squares, 0.0))  # rounding may leave a little less than 0
+    return delta
 
 
 def _compute_grey_weight(chroma: Floats) -> Floats:

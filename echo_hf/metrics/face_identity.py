@@ -24,10 +24,10 @@ from echo_hf.metrics.image_features import (
     ProtocolName,
     SampleFeatures,
     check_protocol,
-    collect_common_fields,
-    collect_reasons,
-    extract_features,
+    common_fields,
+    extract,
     pair_images,
+    reasons_of,
 )
 from echo_hf.metrics.result import (
     MetricResult,
@@ -108,10 +108,8 @@ def best_match(inputs: Sequence[Faces], output: Faces) -> MatchOrReason:
         return Unmeasured(MetricReason.NO_FACE_IN_INPUT)
     if not len(output.boxes):
         return Unmeasured(MetricReason.NO_FACE_IN_OUTPUT)
-    input_embeddings = np.concatenate(
-        [_units(faces.embeddings) for faces in inputs if len(faces.boxes)]
-    )
-    cosines = input_embeddings @ _units(output.embeddings).T
+    sources = np.concatenate([_units(faces.embeddings) for faces in inputs if len(faces.boxes)])
+    cosines = sources @ _units(output.embeddings).T
     if np.isnan(cosines).all():
         return Unmeasured(MetricReason.ZERO_NORM)
     face, other = np.unravel_index(np.nanargmax(cosines), cosines.shape)
@@ -288,7 +286,7 @@ def _explain_drop(sample: SampleFeatures[PixelLevels]) -> Unmeasured | None:
     return None
 
 
-def _compare_faces(
+def _compare(
     sample: SampleFeatures[PixelLevels],
     reader: FaceReader,
     cache: InputCache,
@@ -368,25 +366,17 @@ def face_identity(
         0.6
     """
     check_protocol(protocol)
-    metric_samples, used_cache = (
-        pair_images(inputs, outputs),
-        InputCache() if cache is None else cache,
-    )
+    pairs, store = pair_images(inputs, outputs), InputCache() if cache is None else cache
     chosen = None if providers is None else tuple(providers)
     options = FaceReaderOptions(os.fspath(pack), revision, det_size, det_thresh, chosen)
-    reader = used_cache.load_network(options, lambda: FaceReader(options))
-    features = extract_features(
-        metric_samples, partial(get_levels, protocol=protocol), protocol=protocol, threads=threads
+    reader = store.load_network(options, lambda: FaceReader(options))
+    features = extract(
+        pairs, partial(get_levels, protocol=protocol), protocol=protocol, threads=threads
     )
-    samples = [
-        sample_features.replace_values(
-            _compare_faces(sample_features, reader, used_cache, protocol)
-        )
-        for sample_features in features
-    ]
+    samples = [sample.with_values(_compare(sample, reader, store, protocol)) for sample in features]
     matches, values = list[FaceMatch | None](), list[float | None]()
     reasons = list[Unmeasured | None]()
-    for sample, reason in zip(samples, collect_reasons(samples), strict=True):
+    for sample, reason in zip(samples, reasons_of(samples), strict=True):
         match_or_reason = reason or sample.output
         match = match_or_reason if isinstance(match_or_reason, FaceMatch) else None
         if match and match.cosine <= 0 and protocol == "published":
@@ -403,5 +393,5 @@ def face_identity(
         **reader.definition,
     }
     fields = make_mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
-    fields |= collect_common_fields(samples, definition, reader.definition, n_boot, seed)
+    fields |= common_fields(samples, definition, reader.definition, n_boot, seed)
     return FaceIdentityResult(**fields, matches=tuple(matches))

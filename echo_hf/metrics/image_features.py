@@ -32,8 +32,8 @@ from echo_hf.metrics.result import Unmeasured, describe_bootstrap, get_versions
 from echo_hf.reasons import ImageNotice, MetricReason
 
 ProtocolName = Literal["published", "corrected"]
-ACCEPTED_IMAGES = "an image of Pillow's, a path, bytes, or a dict with 'bytes' or 'path'"
-SINGLE_IMAGE_TYPES = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Image)
+IMAGE_FORMS = "an image of Pillow's, a path, bytes, or a dict with 'bytes' or 'path'"
+IMAGE_TYPES = (str, bytes, bytearray, memoryview, os.PathLike, Mapping, Image.Image)
 ITEMS_AHEAD_PER_THREAD = 2
 CODECS = ("libjpeg_turbo", "webp", "avif", "libtiff", "littlecms2")
 # The levels of a channel that a sheet of one color may differ by, and people cannot see.
@@ -79,32 +79,27 @@ def pair_prompts(
 def _check_columns(**columns: Iterable[Any]) -> None:
     """Refuses what is not one entry for each sample."""
     for name, column in columns.items():
-        if isinstance(column, SINGLE_IMAGE_TYPES) or not isinstance(column, Iterable):
-            problem = f"{name}: {type(column).__name__!r} is not one entry for each sample"
-            raise ScoreError(f"{problem}: expected a list, or a column of a dataset")
+        if isinstance(column, IMAGE_TYPES) or not isinstance(column, Iterable):
+            fault = f"{name}: {type(column).__name__!r} is not one entry for each sample"
+            raise ScoreError(f"{fault}: expected a list, or a column of a dataset")
     counts = [len(column) for column in columns.values() if isinstance(column, Sequence)]
     if len(set(counts)) > 1:
-        problem = " and ".join(
-            f"{count} {name}" for count, name in zip(counts, columns, strict=True)
-        )
-        raise ScoreError(f"{problem}: expected one of each for a sample, null for a missing output")
+        fault = " and ".join(f"{count} {name}" for count, name in zip(counts, columns, strict=True))
+        raise ScoreError(f"{fault}: expected one of each for a sample, null for a missing output")
 
 
 def _pair_columns(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[MetricSample]:
     end_marker: Any = object()
     pairs = zip_longest(_read_stored(inputs), _read_stored(outputs), fillvalue=end_marker)
-    for number, (sample_inputs, sample_output) in enumerate(pairs):
-        if sample_inputs is end_marker or sample_output is end_marker:
-            fewer = "inputs" if sample_inputs is end_marker else "outputs"
+    for number, (images, output) in enumerate(pairs):
+        if images is end_marker or output is end_marker:
+            fewer = "inputs" if images is end_marker else "outputs"
             raise ScoreError(f"{fewer} end after {number} samples: expected one for each sample")
-        several = isinstance(sample_inputs, Sequence) and not isinstance(
-            sample_inputs, SINGLE_IMAGE_TYPES
-        )
+        several = isinstance(images, Sequence) and not isinstance(images, IMAGE_TYPES)
         sources = (
-            _as_source(value, f"inputs[{number}]")
-            for value in (sample_inputs if several else [sample_inputs])
+            _as_source(value, f"inputs[{number}]") for value in (images if several else [images])
         )
-        yield MetricSample(tuple(sources), _as_source(sample_output, f"outputs[{number}]"))
+        yield MetricSample(tuple(sources), _as_source(output, f"outputs[{number}]"))
 
 
 def _as_source(value: Any, place: str) -> ImageSource | None:
@@ -113,7 +108,7 @@ def _as_source(value: Any, place: str) -> ImageSource | None:
         if "bytes" not in value and "path" not in value:  # a whole row is no missing image
             keys = reprlib.repr(list(value))
             raise ScoreError(
-                f"{place}: a dict with the keys {keys} is not an image: expected {ACCEPTED_IMAGES}; of a "
+                f"{place}: a dict with the keys {keys} is not an image: expected {IMAGE_FORMS}; of a "
                 "row, give the column that holds the image"
             )
         data = value.get("bytes")
@@ -124,9 +119,7 @@ def _as_source(value: Any, place: str) -> ImageSource | None:
         return bytes(value)
     if isinstance(value, str | os.PathLike):
         return Path(os.fsdecode(value))
-    raise ScoreError(
-        f"{place}: {type(value).__name__!r} is not an image: expected {ACCEPTED_IMAGES}"
-    )
+    raise ScoreError(f"{place}: {type(value).__name__!r} is not an image: expected {IMAGE_FORMS}")
 
 
 def _read_stored(values: Iterable[Any]) -> Iterable[Any]:
@@ -194,7 +187,7 @@ class SampleFeatures(Generic[ValueT]):
     digests: tuple[str, str] = ("", "")  # of its task, and of its output
     notices: tuple[ImageNotice, ...] = ()
 
-    def replace_values(
+    def with_values(
         self, output: OtherT | None, inputs: tuple[OtherT, ...] = ()
     ) -> SampleFeatures[OtherT]:
         return SampleFeatures(inputs, output, self.unmeasured, self.digests, self.notices)
@@ -214,7 +207,7 @@ REASONS_BY_SIDE = {
 }
 
 
-def extract_features(
+def extract(
     samples: Iterable[MetricSample],
     extract: Callable[[Image.Image], ValueT],
     *,
@@ -284,7 +277,7 @@ def is_flat(image: Image.Image) -> bool:
     return all(int(high) - int(low) <= FLAT_LEVELS for low, high in bands)  # type: ignore[arg-type]
 
 
-def collect_reasons(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured | None]:
+def reasons_of(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured | None]:
     """Why samples have no number; so for outputs of several tasks, such as a card of refusal."""
     tasks: Mapping[str, set[str]] = defaultdict(set)
     for sample in samples:
@@ -297,7 +290,7 @@ def collect_reasons(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured |
     ]
 
 
-def collect_common_fields(
+def common_fields(
     samples: Sequence[SampleFeatures[Any]],
     definition: Mapping[str, Any],
     networks: Mapping[str, Any],
@@ -312,12 +305,9 @@ def collect_common_fields(
         **get_versions("pillow"),
         **{name: features.version(name) for name in CODECS},
     }
-    loading = {"blank_within": FLAT_LEVELS, "versions": versions}
-    bootstrap = {"interval": describe_bootstrap(n_boot, seed)}
-    return {
-        "notices": dict(sorted(notices.items())),
-        "definition": {**definition, **loading, **bootstrap},
-    }
+    own = {"blank_within": FLAT_LEVELS, "versions": versions}
+    draws = {"interval": describe_bootstrap(n_boot, seed)}
+    return {"notices": dict(sorted(notices.items())), "definition": {**definition, **own, **draws}}
 
 
 # Beside its arrays an entry takes a key, a digest, its place in a dict that has grown just now,

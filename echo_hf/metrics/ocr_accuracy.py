@@ -22,10 +22,10 @@ from PIL import Image
 from echo_hf.errors import ScoreError, install_command
 from echo_hf.metrics.image_features import (
     SampleFeatures,
-    collect_common_fields,
-    collect_reasons,
-    extract_features,
+    common_fields,
+    extract,
     pair_prompts,
+    reasons_of,
 )
 from echo_hf.metrics.result import (
     Estimate,
@@ -49,34 +49,28 @@ NETWORKS = {
 }
 # rapidocr enlarges the shorter side to 736 pixels and the longer one along with it: a strip of
 # 2 x 2000 would take more memory than machines have.
-MAX_ASPECT_RATIO = 10
+MAX_ASPECT = 10
 MIN_WORD_LETTERS = 3
-MAX_NAMED_LETTERS = 10
+MAX_NAMED = 10
 # Runs of letters, and apostrophes between them.
 WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 APOSTROPHES = str.maketrans(dict.fromkeys("‘’ʼ′`", "'"))
-VARIANTS_OF_MARKS = {"'": "‘’‚‛′‵`´ʼ‹›", '"': "“”„‟″‶«»〝〞〟", "-": "‐‒–—―−"}
-FOLD_MARKS = str.maketrans(
-    {mark: plain for plain, marks in VARIANTS_OF_MARKS.items() for mark in marks}
-)
+VARIANTS = {"'": "‘’‚‛′‵`´ʼ‹›", '"': "“”„‟″‶«»〝〞〟", "-": "‐‒–—―−"}
+FOLDING = str.maketrans({mark: plain for plain, marks in VARIANTS.items() for mark in marks})
 # What opens is followed by what may close it. A mark inside others belongs to their text.
 QUOTATION_MARKS = """“”“ „“” ”” "" ＂＂ ‘’ ‚‘’ '' «» »« ‹› ›‹ 「」 『』 《》 〝〞〟"""
-CLOSING_MARKS = {marks[0]: marks[1:] for marks in QUOTATION_MARKS.split()}
-SINGLE_MARKS = "‘‚'"
+CLOSERS = {marks[0]: marks[1:] for marks in QUOTATION_MARKS.split()}
+SINGLE = "‘‚'"
 # What closes only after that is no quotation.
 MAX_QUOTE_LETTERS = 1000
 # Words that begin with an apostrophe, and decades, open no quotation.
 ELISIONS = r"(?:\d\ds?|n|em|til|tis|twas|cause|bout|round|cuz)\b"
 # An apostrophe has letters on both sides; between digits and marks stand inches and seconds.
-OTHER_MARKS = "".join(mark for mark in CLOSING_MARKS if mark not in SINGLE_MARKS and mark != '"')
-OPENING_PATTERN = re.compile(
-    rf"(?<!\w)[{SINGLE_MARKS}](?!\s|{ELISIONS})|(?<!\d)\"|[{OTHER_MARKS}]", re.IGNORECASE
-)
-CLOSING_PATTERNS = {
-    opening: re.compile(
-        rf"[{re.escape(closings)}]" + (r"(?!\w)" if opening in SINGLE_MARKS else "")
-    )
-    for opening, closings in CLOSING_MARKS.items()
+OTHERS = "".join(mark for mark in CLOSERS if mark not in SINGLE and mark != '"')
+OPENING = re.compile(rf"(?<!\w)[{SINGLE}](?!\s|{ELISIONS})|(?<!\d)\"|[{OTHERS}]", re.IGNORECASE)
+CLOSING = {
+    opening: re.compile(rf"[{re.escape(closings)}]" + (r"(?!\w)" if opening in SINGLE else ""))
+    for opening, closings in CLOSERS.items()
 }
 EMPTY_LINE = re.compile(r"\n(?=[ \t]*\n)")
 
@@ -85,25 +79,23 @@ OcrRule = Literal["quoted", "vocabulary"]
 
 def normalize_text(text: str) -> str:
     """A text without what does not tell whether it is written right."""
-    folded = text.translate(FOLD_MARKS)
+    folded = text.translate(FOLDING)
     # As Unicode defines caseless matching of compatible characters (3.13, D146).
     casefolded = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", folded).casefold())
-    plain = unicodedata.normalize("NFKC", casefolded.casefold()).translate(FOLD_MARKS)
+    plain = unicodedata.normalize("NFKC", casefolded.casefold()).translate(FOLDING)
     # Once more, for accents that stood on a space and now stand on a letter.
     return unicodedata.normalize("NFKC", _strip_spaces(plain))
 
 
 def list_signs(text: str) -> frozenset[str]:
     """The letters and signs of a text, in the case in which they are written."""
-    plain = unicodedata.normalize("NFKC", text.translate(FOLD_MARKS)).translate(FOLD_MARKS)
+    plain = unicodedata.normalize("NFKC", text.translate(FOLDING)).translate(FOLDING)
     return frozenset(_strip_spaces(plain))
 
 
 def _strip_spaces(text: str) -> str:
     return "".join(
-        character
-        for character in text
-        if not (character.isspace() or unicodedata.category(character) == "Cf")
+        char for char in text if not (char.isspace() or unicodedata.category(char) == "Cf")
     )
 
 
@@ -140,9 +132,9 @@ def _find_between_marks(prompt: str) -> Iterator[str]:
         return find_starts(pattern)[bisect_left(find_starts(pattern), start)]
 
     start = 0
-    while opening := OPENING_PATTERN.search(prompt, start):
+    while opening := OPENING.search(prompt, start):
         start = opening.end()
-        end = find_next(CLOSING_PATTERNS[opening[0]])
+        end = find_next(CLOSING[opening[0]])
         if 0 < end - start <= MAX_QUOTE_LETTERS and end < find_next(EMPTY_LINE):
             yield prompt[start:end]
             start = end + 1
@@ -158,13 +150,13 @@ class TextWindow(NamedTuple):
 
 def find_best_window(target: str, text: str) -> TextWindow:
     """The window of a text with the smallest edit distance to a string."""
-    target_codes, text_codes = (
+    string, letters = (
         np.frombuffer(characters.encode("utf-32-le", "surrogatepass"), np.uint32)
         for characters in (target, text)
     )
-    ends = _compute_distances(target_codes, text_codes, anywhere=True)
+    ends = _compute_distances(string, letters, anywhere=True)
     end = int(ends.argmin())
-    starts = _compute_distances(target_codes[::-1], text_codes[:end][::-1], anywhere=False)
+    starts = _compute_distances(string[::-1], letters[:end][::-1], anywhere=False)
     longest = int(np.flatnonzero(starts == ends[end])[-1])
     return TextWindow(int(ends[end]), end - longest, end)
 
@@ -236,13 +228,11 @@ def make_vocabulary(words: Collection[str]) -> Vocabulary:
     """The words that are given."""
     if isinstance(words, str) or not all(isinstance(word, str) for word in words):
         raise ScoreError("vocabulary holds something else than words: expected a list of strings")
-    known_words = frozenset(word.translate(APOSTROPHES).casefold() for word in words)
-    if not known_words:
+    listed = frozenset(word.translate(APOSTROPHES).casefold() for word in words)
+    if not listed:
         raise ScoreError("vocabulary is empty: expected words, or null for English")
-    digest = hashlib.sha256(
-        "\n".join(sorted(known_words)).encode(errors="surrogatepass")
-    ).hexdigest()
-    return Vocabulary(known_words, False, {"words": len(known_words), "sha256": digest})
+    digest = hashlib.sha256("\n".join(sorted(listed)).encode(errors="surrogatepass")).hexdigest()
+    return Vocabulary(listed, False, {"words": len(listed), "sha256": digest})
 
 
 class TextLine(NamedTuple):
@@ -291,10 +281,8 @@ class TextReader:
     def read(self, levels: NDArray[np.uint8]) -> TextLines:
         """Reads an image, blue first."""
         height, width = levels.shape[:2]
-        if max(height, width) > MAX_ASPECT_RATIO * min(height, width):
-            return TextLines(
-                (), f"{width} x {height} pixels, expected at most 1 to {MAX_ASPECT_RATIO}"
-            )
+        if max(height, width) > MAX_ASPECT * min(height, width):
+            return TextLines((), f"{width} x {height} pixels, expected at most 1 to {MAX_ASPECT}")
         try:
             output = self._engine(levels)
         except MemoryError:
@@ -302,9 +290,7 @@ class TextReader:
         except Exception as error:  # OpenCV, numpy and onnxruntime raise errors of their own
             return TextLines((), describe_error(error))
         pairs = zip(getattr(output, "txts", None) or (), output.scores or (), strict=True)
-        return TextLines(
-            tuple(TextLine(str(text), float(confidence)) for text, confidence in pairs)
-        )
+        return TextLines(tuple(TextLine(str(text), float(sure)) for text, sure in pairs))
 
 
 def order_blue_first(image: Image.Image) -> NDArray[np.uint8]:
@@ -366,16 +352,14 @@ def score_text(
             exact = fmean(quote.distance == 0 for quote in quotes if quote.distance is not None)
             return OcrScore(reading, None, "quoted", fmean(accuracies), exact)
         unknown = sorted({sign for quote in quotes for sign in quote.unknown})
-        return refuse(
-            MetricReason.UNKNOWN_LETTERS, ", ".join(map(repr, unknown[:MAX_NAMED_LETTERS]))
-        )
-    known_words = sum(map(vocabulary.knows, words))
-    reading = TextReading(lines, unsure, (), len(words), known_words)
+        return refuse(MetricReason.UNKNOWN_LETTERS, ", ".join(map(repr, unknown[:MAX_NAMED])))
+    listed = sum(map(vocabulary.knows, words))
+    reading = TextReading(lines, unsure, (), len(words), listed)
     if vocabulary.latin and not is_mostly_latin("".join(lines)):
         return refuse(MetricReason.OTHER_SCRIPT, "the vocabulary is English")
     if len(words) < thresholds.words:
         return refuse(MetricReason.TOO_FEW_WORDS, f"{len(words)}, expected {thresholds.words}")
-    return OcrScore(reading, None, "vocabulary", known_words / len(words))
+    return OcrScore(reading, None, "vocabulary", listed / len(words))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -452,31 +436,26 @@ def ocr_accuracy(
         raise ScoreError(f"min_words is {min_words!r}: expected a whole number from 1")
     if not isinstance(min_confidence, int | float) or not 0 <= min_confidence <= 1:
         raise ScoreError(f"min_confidence is {min_confidence!r}: expected a number from 0 to 1")
-    words_known = load_english() if vocabulary is None else make_vocabulary(vocabulary)
-    texts, metric_samples = pair_prompts(prompts, outputs)
+    listed = load_english() if vocabulary is None else make_vocabulary(vocabulary)
+    texts, pairs = pair_prompts(prompts, outputs)
     thresholds, reader = Thresholds(min_words, min_confidence), TextReader()
-    features = extract_features(metric_samples, order_blue_first, threads=threads)
+    features = extract(pairs, order_blue_first, threads=threads)
     samples = list[SampleFeatures[OcrScore]]()
-    for prompt, sample_features in zip(texts, features, strict=True):
-        read = None if sample_features.output is None else reader.read(sample_features.output)
-        ocr_score = (
-            score_text(prompt, read, words_known, thresholds, reader.signs) if read else None
-        )
-        samples.append(sample_features.replace_values(ocr_score))
+    for prompt, sample in zip(texts, features, strict=True):
+        read = None if sample.output is None else reader.read(sample.output)
+        score = score_text(prompt, read, listed, thresholds, reader.signs) if read else None
+        samples.append(sample.with_values(score))
     scores = [
         OcrScore(None, reason) if reason else sample.output or OcrScore(None)
-        for sample, reason in zip(samples, collect_reasons(samples), strict=True)
+        for sample, reason in zip(samples, reasons_of(samples), strict=True)
     ]
     nothing_quoted = Unmeasured(MetricReason.NOTHING_QUOTED)
-    reasons = [
-        nothing_quoted if ocr_score.by == "vocabulary" else ocr_score.unmeasured
-        for ocr_score in scores
-    ]
+    reasons = [nothing_quoted if score.by == "vocabulary" else score.unmeasured for score in scores]
     values, words = (
-        [ocr_score.value if ocr_score.by == rule else None for ocr_score in scores]
+        [score.value if score.by == rule else None for score in scores]
         for rule in get_args(OcrRule)
     )
-    readings = tuple(ocr_score.reading for ocr_score in scores)
+    readings = tuple(score.reading for score in scores)
     definition = {
         "metric": "ocr_accuracy",
         "role": "a check of text_rendering, not a measure in its place",
@@ -489,18 +468,18 @@ def ocr_accuracy(
         "fewest_letters": MIN_WORD_LETTERS,
         "min_words": min_words,
         "min_confidence": min_confidence,
-        "vocabulary": dict(words_known.definition),
+        "vocabulary": dict(listed.definition),
         "networks": reader.definition["networks"],
     }
     unknown = (bool(quote.unknown) for read in readings if read for quote in read.quotes)
     return OcrAccuracyResult(
         **{
             **make_mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed),
-            **collect_common_fields(samples, definition, reader.definition, n_boot, seed),
+            **common_fields(samples, definition, reader.definition, n_boot, seed),
         },
-        exact=estimate_mean([ocr_score.exact for ocr_score in scores], n_boot=n_boot, seed=seed),
+        exact=estimate_mean([score.exact for score in scores], n_boot=n_boot, seed=seed),
         in_vocabulary=estimate_mean(words, n_boot=n_boot, seed=seed),
         unknown_letters=sum(unknown),
-        by=tuple(ocr_score.by for ocr_score in scores),
+        by=tuple(score.by for score in scores),
         readings=readings,
     )

@@ -98,9 +98,7 @@ class MetricResult(Summarized):
     @property
     def counts(self) -> dict[MetricReason, int]:
         """How many samples have no number, by reason."""
-        return dict(
-            sorted(Counter(unmeasured.reason for unmeasured in self.reasons if unmeasured).items())
-        )
+        return dict(sorted(Counter(missing.reason for missing in self.reasons if missing).items()))
 
     def as_json(self) -> dict[str, Any]:
         """The result as a dict that JSON can hold."""
@@ -112,7 +110,7 @@ class MetricResult(Summarized):
 
         frame = DataFrame({"value": Series(self.per_sample, dtype=float)})
         for name in ("reason", "cause", "detail"):
-            details = [getattr(unmeasured, name, None) for unmeasured in self.reasons]
+            details = [getattr(missing, name, None) for missing in self.reasons]
             frame[name] = Series([detail and str(detail) for detail in details], dtype=object)
         return frame
 
@@ -164,13 +162,12 @@ def module_versions(*names: str) -> dict[str, str]:
 
 def estimate_mean(values: Sequence[float | None], *, n_boot: int, seed: int) -> Estimate:
     """The mean of the samples' numbers, with its bootstrap interval."""
-    sorted_values = np.sort(np.array([value for value in values if value is not None], np.float64))
+    numbers = np.sort(np.array([value for value in values if value is not None], np.float64))
     draws = [
-        weights @ sorted_values / len(sorted_values)
-        for weights in drawn_weights(len(sorted_values), n_boot, seed)
+        weights @ numbers / len(numbers) for weights in drawn_weights(len(numbers), n_boot, seed)
     ]
-    mean = float(sorted_values.mean()) if len(sorted_values) else None
-    interval, _ = percentiles(np.concatenate([np.empty(0), *draws]), len(sorted_values))
+    mean = float(numbers.mean()) if len(numbers) else None
+    interval, _ = percentiles(np.concatenate([np.empty(0), *draws]), len(numbers))
     return Estimate(mean, interval, tuple(values))
 
 

@@ -25,10 +25,10 @@ from echo_hf.metrics.image_features import (
     ProtocolName,
     SampleFeatures,
     check_protocol,
-    collect_common_fields,
-    collect_reasons,
-    extract_features,
+    common_fields,
+    extract,
     pair_images,
+    reasons_of,
 )
 from echo_hf.metrics.result import (
     MetricResult,
@@ -218,7 +218,7 @@ class ResizedImage:
     digest: bytes
 
 
-def resize_image(image: Image.Image, size: int) -> ResizedImage:
+def resize(image: Image.Image, size: int) -> ResizedImage:
     """Makes an image a square, whatever its shape was, in 8 bits."""
     pixels = np.asarray(image.resize((size, size), RESAMPLING))
     return ResizedImage(pixels, sha256(pixels.tobytes()).digest())
@@ -287,39 +287,33 @@ def _measure_distances(
     batch_size: int,
 ) -> Iterator[SampleFeatures[float]]:
     """A batch with distances in place of images; equal images are looked at once."""
-    complete = [features for features in batch if features.unmeasured is None]
-    inputs = {image.digest: image for features in complete for image in features.inputs}
+    measured = [features for features in batch if features.unmeasured is None]
+    inputs = {image.digest: image for features in measured for image in features.inputs}
     images = inputs | {
         features.output.digest: features.output
-        for features in complete
+        for features in measured
         if features.output is not None
     }
     cached = ((digest, cache.find((vit.key, digest))) for digest in images)
-    similarity_of = {digest: similarity for digest, similarity in cached if similarity is not None}
-    new = [digest for digest in images if digest not in similarity_of]
+    maps = {digest: similarity for digest, similarity in cached if similarity is not None}
+    new = [digest for digest in images if digest not in maps]
     for first in range(0, len(new), batch_size):
         digests = new[first : first + batch_size]
         pixels = np.stack([images[digest].pixels for digest in digests])
-        similarity_of |= zip(digests, self_similarities(vit, layer, pixels), strict=True)
+        maps |= zip(digests, self_similarities(vit, layer, pixels), strict=True)
     for digest in inputs:
-        cache.keep((vit.key, digest), similarity_of[digest])
+        cache.keep((vit.key, digest), maps[digest])
     for sample in batch:
         distances, unmeasured = tuple[float, ...](), sample.unmeasured
         if unmeasured is None and sample.output is not None:
-            output_digest, input_digests = (
-                sample.output.digest,
-                (image.digest for image in sample.inputs),
-            )
-            distances = tuple(
-                squared_difference(similarity_of[input_digest], similarity_of[output_digest])
-                for input_digest in input_digests
-            )
+            output, sources = sample.output.digest, (image.digest for image in sample.inputs)
+            distances = tuple(squared_difference(maps[source], maps[output]) for source in sources)
             # Weights or sums that overflow make numbers that are not finite.
             if not np.isfinite(distances).all():
                 number = int(np.argmin(np.isfinite(distances)))
                 detail = f"the distance from input {number + 1} is {distances[number]}"
                 unmeasured = Unmeasured(MetricReason.MODEL_FAILED, detail=detail)
-        yield replace(sample.replace_values(None, distances), unmeasured=unmeasured)
+        yield replace(sample.with_values(None, distances), unmeasured=unmeasured)
 
 
 def structure_distance(
@@ -389,18 +383,16 @@ def structure_distance(
         minimum = 0 if name == "layer" else 1
         if not isinstance(number, int) or number < minimum:
             raise ScoreError(f"{name} is {number!r}: expected a whole number from {minimum}")
-    metric_samples = pair_images(inputs, outputs)
-    used_cache = InputCache(most_bytes=0) if cache is None else cache
+    pairs = pair_images(inputs, outputs)
+    store = InputCache(most_bytes=0) if cache is None else cache
     options = VitOptions(str(model), revision, layer, size, device)
-    vit = used_cache.load_network(options, partial(load_vit, options))
-    features = extract_features(
-        metric_samples, partial(resize_image, size=size), protocol=protocol, threads=threads
-    )
+    vit = store.load_network(options, partial(load_vit, options))
+    features = extract(pairs, partial(resize, size=size), protocol=protocol, threads=threads)
     samples = list[SampleFeatures[float]]()
     while batch := list(islice(features, batch_size)):  # images load while the ViT runs
-        samples += _measure_distances(batch, vit, used_cache, layer, batch_size)
+        samples += _measure_distances(batch, vit, store, layer, batch_size)
     chosen: Reduction = reduction or RULES[protocol]["reduction"]
-    values, reasons = list[float | None](), collect_reasons(samples)
+    values, reasons = list[float | None](), reasons_of(samples)
     per_input = [
         None if reason else sample.inputs for sample, reason in zip(samples, reasons, strict=True)
     ]
@@ -423,5 +415,5 @@ def structure_distance(
         "normalised": {"mean": list(MEAN), "spread": list(SPREAD)},
     }
     fields = make_mean_fields(values, reasons, {}, n_boot=n_boot, seed=seed)
-    fields |= collect_common_fields(samples, definition, vit.definition, n_boot, seed)
+    fields |= common_fields(samples, definition, vit.definition, n_boot, seed)
     return StructureDistanceResult(**fields, per_input=tuple(per_input))

@@ -98,7 +98,7 @@ def text_rendering(
     table = read_ratings(counted, rubric=RUBRIC)
     # Ratings from 0 to 1 of the one system there is [judge, sample], NaN where there is none.
     by_judge = table.ratings.reshape(len(table.judges), len(table.samples)) / HIGHEST
-    asked_samples = {*table.asked_of_all.samples}
+    asked_samples = {*table.part.samples}
     values = [
         _mean(sample_ratings) if sample in asked_samples else None
         for sample, sample_ratings in zip(table.samples, by_judge.T, strict=True)
@@ -130,8 +130,8 @@ def _of_system(rows: pa.Table, system: str | None) -> pa.Table:
     systems = sorted(rows["system"].unique().to_pylist())
     if system is None and len(systems) > 1:
         names = ", ".join(map(repr, systems))
-        problem = f"ratings of {len(systems)} systems: expected system= to name one of {names}"
-        raise ScoreError(problem)
+        fault = f"ratings of {len(systems)} systems: expected system= to name one of {names}"
+        raise ScoreError(fault)
     if system is not None and systems and system not in systems:
         raise ScoreError(f"ratings: {unknown('system', system, systems)}")
     return rows if system is None else rows.filter(pc.equal(rows["system"], system))

@@ -35,7 +35,7 @@ RECORD_FILE = "quickstart.json"
 VOLATILE_NAMES = {"__pycache__", "cache", ".lock", "answers.sqlite", "fetched.sqlite", RECORD_FILE}
 VOLATILE_NAMES |= {LOG, f"{LOG}.1"}
 JUDGE = "drawn_truth"
-UNRATED_MEANINGS = {"unsupported": "no image was drawn for the task"}
+UNRATED = {"unsupported": "no image was drawn for the task"}
 ANSWERS_NOTE = "no model was asked: a person wrote the answers down with the posts (answers.jsonl)"
 NEXT_STEPS = """
 what to do next
@@ -136,14 +136,14 @@ def _read_stats(run: Path, stage: str) -> dict[str, Any]:
 
 
 def _build_quickstart(screen: ConsoleProgress, runs: Path) -> dict[str, Any]:
-    from echo_hf.builder.build import opened
+    from echo_hf.builder.build import open_run
     from echo_hf.curate.splits import BENCHMARKS
     from echo_hf.judging.score import score
     from echo_hf.quickstart.systems import write_stand_in_outputs
     from echo_hf.report.markup import plural
     from echo_hf.report.report import report
 
-    with opened(shipped_config(), runs, watch=cast("ProgressListener", screen)) as pipeline:
+    with open_run(shipped_config(), runs, watch=cast("ProgressListener", screen)) as pipeline:
         results, folder = list(pipeline.results(STAGES[-1])), pipeline.folder
         pipeline.release(results)  # for scores and report; outputs are not there yet
         write_stand_in_outputs(folder)
@@ -153,8 +153,8 @@ def _build_quickstart(screen: ConsoleProgress, runs: Path) -> dict[str, Any]:
     contents = f"{plural(written.samples, 'sample')}, {plural(written.images, 'image')}"
     loaded = {
         config: sum(
-            pq.ParquetFile(path).read().num_rows
-            for path in (release.path / config).glob("*.parquet")
+            pq.ParquetFile(file).read().num_rows
+            for file in (release.path / config).glob("*.parquet")
         )
         for config in BENCHMARKS
     }
@@ -174,21 +174,15 @@ def _read_unchanged_record(run: Path) -> dict[str, Any] | None:
 
 def _compute_state(run: Path) -> str:
     """Of what a run is made and what it holds: code, corpus, packages, settings, its files."""
-    state: list[object] = [sys.version]
+    facts: list[object] = [sys.version]
     for folder in (Path(__file__).parents[1], shipped_config().parent, run):
         for path in sorted(folder.rglob("*")):
             if not VOLATILE_NAMES & set(path.relative_to(folder).parts) and path.is_file():
                 file_stat = path.stat()
-                state.append((str(path), file_stat.st_size, file_stat.st_mtime_ns))
-    state += sorted(name for name in os.environ.items() if name[0].startswith("ECHO_HF_"))
-    state += sorted(
-        {
-            package.name
-            for path_entry in sys.path
-            for package in Path(path_entry).glob("*.dist-info")
-        }
-    )
-    return hashlib.sha256(json.dumps(state).encode()).hexdigest()
+                facts.append((str(path), file_stat.st_size, file_stat.st_mtime_ns))
+    facts += sorted(name for name in os.environ.items() if name[0].startswith("ECHO_HF_"))
+    facts += sorted({info.name for place in sys.path for info in Path(place).glob("*.dist-info")})
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def _show_stages(screen: ConsoleProgress, run: Path) -> None:
@@ -204,7 +198,7 @@ def describe_unrated(ratings: pa.Table) -> str:
     """Why outputs have no rating, and what the judge knows."""
     outcomes = ratings.filter(pc.is_null(ratings["rating"]))["outcome"].unique().to_pylist()
     reasons = [
-        f"{outcome} ({UNRATED_MEANINGS[outcome]})" if outcome in UNRATED_MEANINGS else outcome
+        f"{outcome} ({UNRATED[outcome]})" if outcome in UNRATED else outcome
         for outcome in sorted(outcomes)
     ]
     unrated = f"not rated: {', '.join(reasons)}; " if reasons else ""
@@ -215,20 +209,16 @@ def choose_thread(run: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]
     """The thread that shows most of what happens: prompt, images and feedback across posts."""
     threads = pq.ParquetFile(run / "stages" / "threads" / "kept.parquet").read().to_pylist()
     samples = pq.ParquetFile(run / "stages" / "privacy" / "kept.parquet").read().to_pylist()
-    root_of_post = {
-        post["url"]: thread["root_url"] for thread in threads for post in thread["posts"]
-    }
+    root_of = {post["url"]: thread["root_url"] for thread in threads for post in thread["posts"]}
     by_root: dict[str, list[Mapping[str, Any]]] = {}
     for sample in samples:
-        by_root.setdefault(root_of_post[sample["post_urls"][0]], []).append(sample)
+        by_root.setdefault(root_of[sample["post_urls"][0]], []).append(sample)
 
     def count_content(thread: Mapping[str, Any]) -> tuple[int, int, int]:
-        thread_samples = by_root.get(thread["root_url"], [])
-        benchmark_samples = [
-            sample for sample in thread_samples if sample["quality"] == "Benchmark"
-        ]
-        with_several_posts = sum(len(sample["post_urls"]) > 1 for sample in benchmark_samples)
-        comments = sum(len(sample["community_feedback"]) for sample in benchmark_samples)
+        own = by_root.get(thread["root_url"], [])
+        good = [sample for sample in own if sample["quality"] == "Benchmark"]
+        with_several_posts = sum(len(sample["post_urls"]) > 1 for sample in good)
+        comments = sum(len(sample["community_feedback"]) for sample in good)
         return with_several_posts, comments, -len(thread["posts"])
 
     best = max(threads, key=count_content)
@@ -240,15 +230,11 @@ def render_thread_and_samples(
 ) -> RenderableType:
     """One thread as a tree, and the samples it became."""
     half = width // 2 - 1 if width >= 100 else width
-    thread_panel = Panel(_render_tree(thread), title="one thread", width=half, border_style="dim")
-    samples_panel = Panel(
+    panel = Panel(_render_tree(thread), title="one thread", width=half, border_style="dim")
+    became = Panel(
         Group(*map(_render_sample, samples)), title="became", width=half, border_style="dim"
     )
-    return (
-        Columns([thread_panel, samples_panel], padding=(0, 1))
-        if width >= 100
-        else Group(thread_panel, samples_panel)
-    )
+    return Columns([panel, became], padding=(0, 1)) if width >= 100 else Group(panel, became)
 
 
 def _render_tree(thread: Mapping[str, Any]) -> Tree:

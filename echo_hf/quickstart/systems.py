@@ -40,51 +40,39 @@ def write_stand_in_outputs(folder: RunFolder) -> None:
 def make_outputs_and_ratings(samples: pa.Table, images: ImageStore) -> tuple[pa.Table, pa.Table]:
     """What the stand-ins make of samples, and how close it is to the images that are meant."""
     folder, truths = corpus_folder() / "systems", read_truths()
-    files_by_truth = {row["truth"]: row for row in read_json_lines(folder / "pictures.jsonl")}
-    similarity_ratings = {
+    files_of = {row["truth"]: row for row in read_json_lines(folder / "pictures.jsonl")}
+    rated = {
         (row["truth"], row["picture"]): row for row in read_json_lines(folder / "ratings.jsonl")
     }
     outputs, ratings = [], []
     rows = samples.to_pylist()
-    present_truths = [truth for row in rows if (truth := truths.find_image(row)) is not None]
-    files = dict.fromkeys(
-        files_by_truth[truth][system] for truth in present_truths for system in SYSTEMS
-    )
+    needed = [truth for row in rows if (truth := truths.find_image(row)) is not None]
+    files = dict.fromkeys(files_of[truth][system] for truth in needed for system in SYSTEMS)
     with ThreadPoolExecutor(8) as pool:  # each waits for the disk
         digests = pool.map(lambda file: images.put((corpus_folder() / file).read_bytes()), files)
-        digests_by_file = dict(zip(files, digests, strict=True))
+        stored = dict(zip(files, digests, strict=True))
     for sample in rows:
         truth = truths.find_image(sample)
         origin = {"made_by": "scripts/rate_stand_ins.py", "rates": "the bundled corpus only"}
         split = next((name for name in BENCHMARKS if name in sample["splits"]), None)
-        rating_fields = {"judge": JUDGE, "rubric": RUBRIC, "repeat": 0, "split": split}
-        rating_fields["provenance"] = json.dumps({**origin, "truth": truth})
+        common = {"judge": JUDGE, "rubric": RUBRIC, "repeat": 0, "split": split}
+        common["provenance"] = json.dumps({**origin, "truth": truth})
         for system in SYSTEMS:
             row = {"sample_id": sample["id"], "system": system}
             row["sample_digest"] = sample["sample_digest"]
             if truth is None:
-                unsupported = {"outcome": "unsupported", "stage": "input", "code": NO_TRUTH}
-                outputs.append(
-                    {**row, **unsupported, "provenance": json.dumps({"made_by": MADE_BY})}
-                )
-                ratings.append({**row, **rating_fields, "outcome": "unsupported"})
+                none = {"outcome": "unsupported", "stage": "input", "code": NO_TRUTH}
+                outputs.append({**row, **none, "provenance": json.dumps({"made_by": MADE_BY})})
+                ratings.append({**row, **common, "outcome": "unsupported"})
                 continue
-            file = files_by_truth[truth][system]
+            file = files_of[truth][system]
             provenance = json.dumps({"made_by": MADE_BY, "picture": file})
             outputs.append(
-                {**row, "image": digests_by_file[file], "outcome": "ok", "provenance": provenance}
+                {**row, "image": stored[file], "outcome": "ok", "provenance": provenance}
             )
-            rating = {
-                name: similarity_ratings[truth, file][name] for name in ("rating", "explanation")
-            }
+            rating = {name: rated[truth, file][name] for name in ("rating", "explanation")}
             ratings.append(
-                {
-                    **row,
-                    **rating_fields,
-                    **rating,
-                    "output_sha256": digests_by_file[file],
-                    "outcome": "ok",
-                }
+                {**row, **common, **rating, "output_sha256": stored[file], "outcome": "ok"}
             )
     return (
         pa.Table.from_pylist(outputs, OUTPUTS.schema),

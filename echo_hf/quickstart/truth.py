@@ -50,21 +50,17 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-APPLICABILITY_FILE = "applicability.jsonl"
+FILE = "applicability.jsonl"
 IMAGE_METRICS = ("face_identity", "color_shift", "structure_distance")
 
 
 def read_bundled_applicability(samples: pa.Table) -> pa.Table:
     """Which metrics fit the samples of the bundled posts that start from an image."""
-    rows_by_url = {
-        row["post_url"]: row for row in read_json_lines(corpus_folder() / APPLICABILITY_FILE)
-    }
+    by_url = {row["post_url"]: row for row in read_json_lines(corpus_folder() / FILE)}
     rows = []
     for sample in samples.select(["id", "post_urls"]).to_pylist():
-        applicability = next(
-            (rows_by_url[url] for url in sample["post_urls"] if url in rows_by_url), None
-        )
-        if applicability is not None:
-            flags = {name: applicability[name] for name in (*IMAGE_METRICS, "rationale")}
+        row = next((by_url[url] for url in sample["post_urls"] if url in by_url), None)
+        if row is not None:
+            flags = {name: row[name] for name in (*IMAGE_METRICS, "rationale")}
             rows.append({"sample_id": sample["id"], **flags, "outcome": "ok"})
     return pa.Table.from_pylist(rows, APPLICABILITY.schema)

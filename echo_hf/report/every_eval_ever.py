@@ -18,15 +18,15 @@ from echo_hf.judging.rate import rubric_prompt
 from echo_hf.judging.run_tables import read_table
 from echo_hf.metrics import BETTER, HIGHER, TEXT_RENDERING, TITLES
 from echo_hf.report.export import FORMATS, ExportedRun, slug
-from echo_hf.scores.rating_table import DEFAULT_RUBRIC
-from echo_hf.scores.votes import count_judge_votes
+from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.votes import count_votes
 from echo_hf.scores.win_rate import METRIC
 from echo_hf.tables import RATINGS
 
 Json = dict[str, Any]
 VERSION = "0.3.0"
 PROPORTION = {"score_type": "continuous", "min_score": 0, "max_score": 1}
-RUBRICS = {METRIC: DEFAULT_RUBRIC, TEXT_RENDERING: TEXT_RENDERING}
+RUBRICS = {METRIC: RUBRIC, TEXT_RENDERING: TEXT_RENDERING}
 
 
 @FORMATS.register("every-eval-ever")
@@ -160,16 +160,14 @@ def _shares(run: ExportedRun) -> dict[tuple[str, str], float]:
             {**vars(each), "sample_id": one.id, "rating": each.value}
             for one in run.data.of_split(split)
             for each in run.data.ratings.get(one.id, ())
-            if each.rubric == DEFAULT_RUBRIC
+            if each.rubric == RUBRIC
         ]
         if rows:
-            compared = count_judge_votes(rows, protocol=run.data.results.protocol)
+            compared = count_votes(rows, protocol=run.data.results.protocol)
             for system, of in zip(
-                compared.voted_table.systems,
-                compared.compute_shares(compared.verdicts),
-                strict=True,
+                compared.table.systems, compared.compute_shares(compared.verdicts), strict=True
             ):
-                every = zip(compared.voted_table.samples, of, strict=True)
+                every = zip(compared.table.samples, of, strict=True)
                 found.update({(one, system): float(won) for one, won in every if won == won})
     return found
 
@@ -204,6 +202,6 @@ def _instances(
             "metadata": {
                 f"rating by {one.judge}, {one.repeat}": f"{one.value:g}"
                 for one in run.data.ratings[sample.id]
-                if (one.system, one.rubric) == (system, DEFAULT_RUBRIC) and one.value is not None
+                if (one.system, one.rubric) == (system, RUBRIC) and one.value is not None
             },
         }

@@ -39,8 +39,8 @@ from echo_hf.report.run_data import (
 )
 from echo_hf.scores.agreement import PROCEDURES, Agreement
 from echo_hf.scores.ranks import TauB
-from echo_hf.scores.rating_table import DEFAULT_RUBRIC
-from echo_hf.scores.votes import sort_best_first
+from echo_hf.scores.rating_table import RUBRIC
+from echo_hf.scores.votes import best_first
 from echo_hf.scores.win_rate import BoardRow, WinRate, rank_rows
 
 MOST_ROWS = 20
@@ -166,7 +166,7 @@ def trust(data: RunData) -> Markup | None:
             strengths = found.bradley_terry.strength
             if judges or any(one is not None for one in strengths.values()):
                 heads = _heads("breakable", (f"without {judge}" for judge in judges))
-                known = {"found": found, "ranked": sort_best_first(strengths), "heads": heads}
+                known = {"found": found, "ranked": best_first(strengths), "heads": heads}
                 splits.append(known | {"name": name, "rows": rows, "without": judges})
     lines = groupby(data.results.trust, attrgetter("measure"))
     cards = [(measure, list(every)) for measure, every in lines]
@@ -255,7 +255,7 @@ def _grouped(ratings: Sequence[Rating], by: str) -> dict[str, list[float]]:
     """The overall ratings of a sample's outputs, by `judge` or `system`."""
     found: dict[str, list[float]] = {}
     for one in ratings:
-        if one.rubric == DEFAULT_RUBRIC and one.value is not None:
+        if one.rubric == RUBRIC and one.value is not None:
             found.setdefault(getattr(one, by), []).append(one.value)
     return found
 

@@ -13,13 +13,13 @@ from functools import lru_cache
 from echo_hf._infra.text import MARK
 
 
-def words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # What a template leaves open. Words that describe images themselves, such as "background" or
 # "photo", are left out: in parentheses they explain.
-SLOTS = words(
+SLOT_WORDS = word_set(
     """object subject word words name names city country place location animal character person
     color colour colors colours style theme text title slogan brand product food dish fruit flower
     item thing noun verb adjective adverb number year date age profession job occupation emoji
@@ -36,15 +36,15 @@ SLOTS = words(
     marchio prodotto cibo frutta fiore"""
 )
 # With a digit behind them these say something: "age 7", "year 2".
-MEASURES = words("age number year date letter season team month")
-FILLERS = words(
+MEASURE_WORDS = word_set("age number year date letter season team month")
+FILLER_WORDS = word_set(
     """a an the of or and your any some insert enter choose pick type here this
     tu su inserta aquí el la de del o y votre ton ta insérez ici le une un ou et
     dein deine ihr hier der die das oder und seu sua insira aqui tua qui il lo"""
 )
-INVITATIONS = words("insert enter choose pick type your")
-LONGEST_PLACEHOLDER = 1000  # with the value that it may propose
-MOST_SLOT_WORDS, MOST_INVITED_WORDS = 4, 6
+INVITATION_WORDS = word_set("insert enter choose pick type your")
+MAX_PLACEHOLDER_CHARACTERS = 1000  # with the value that it may propose
+MAX_SLOT_WORDS, MAX_INVITED_WORDS = 4, 6
 WORD = re.compile(r"[^\W\d_]+")
 ONE_DIGIT = re.compile(r"\d")
 NOT_A_SLOT = re.compile(r"[^\w\s/'’-]|\d\d|_")
@@ -55,45 +55,47 @@ HAN_SLOT = re.compile(
     "|もの|物|被写体|言葉|単語|名前|都市|国|場所|キャラクター|キャラ|色|スタイル|テキスト|タイトル|ブランド|商品|食べ物"
     "|果物|職業)(?:名称?|名)?[0-9一二三１２３A-DＡ-Ｄ]?"
 )
-IMAGE = r"(?:images?|photos?|pictures?|pics?|img|photographs?|selfies?|screenshots?|file)"
-GIVEN = r"(?:attach(?:ed|ment)?|upload(?:ed)?|reference|ref|input|original|source|provided|your|my)"
-IMAGE_GIVEN = re.compile(
-    rf"{GIVEN}\s(?:\w{{1,12}}\s)?{IMAGE}\b|^(?:the\s|this\s)?{IMAGE}(?:\s?[1-9])?$"
-    rf"|{IMAGE}\s(?:attached|uploaded|provided|here)\b|^{GIVEN}$"
+IMAGE_WORD = r"(?:images?|photos?|pictures?|pics?|img|photographs?|selfies?|screenshots?|file)"
+SUPPLIED = (
+    r"(?:attach(?:ed|ment)?|upload(?:ed)?|reference|ref|input|original|source|provided|your|my)"
+)
+SUPPLIED_IMAGE = re.compile(
+    rf"{SUPPLIED}\s(?:\w{{1,12}}\s)?{IMAGE_WORD}\b|^(?:the\s|this\s)?{IMAGE_WORD}(?:\s?[1-9])?$"
+    rf"|{IMAGE_WORD}\s(?:attached|uploaded|provided|here)\b|^{SUPPLIED}$"
     r"|(?:参考|參考|上传|上傳|附件|原始|输入|提供)的?(?:图|圖|照|相片)|^(?:图片|圖片|照片|附图|附圖|原图|画像|写真)[1-9]?$"
     r"|(?:添付|参考|元|入力)の?(?:画像|写真)"
 )
 ALTERNATIVE = re.compile(r"/|\bor\b|或|または|、|\|")
-INSIDE = "{1,196}"
-LONGEST_DEFAULT = 900
-VALUE = f"{{0,{LONGEST_DEFAULT}}}"
-QUOTED = rf"(?:\\?\"[^\"\n]{VALUE}\"|'[^'\n]{VALUE}'|“[^”\n]{VALUE}”)"
-ARGUMENT_ATTRIBUTE = rf"\s{{1,4}}\w{{1,20}}\s{{0,4}}=\s{{0,4}}{QUOTED}"
+INNER_LENGTH = "{1,196}"
+MAX_DEFAULT_CHARACTERS = 900
+VALUE_LENGTH = f"{{0,{MAX_DEFAULT_CHARACTERS}}}"
+QUOTED_VALUE = rf"(?:\\?\"[^\"\n]{VALUE_LENGTH}\"|'[^'\n]{VALUE_LENGTH}'|“[^”\n]{VALUE_LENGTH}”)"
+ARGUMENT_ATTRIBUTE = rf"\s{{1,4}}\w{{1,20}}\s{{0,4}}=\s{{0,4}}{QUOTED_VALUE}"
 # Its values may hold braces, and be longer than a name.
-DECLARED = rf"\{{\s{{0,4}}(?i:argument)(?:{ARGUMENT_ATTRIBUTE}){{1,4}}\s{{0,4}}\}}"
-NOTHING = r"(?:[ \t\u3000]{0,60}|[ \t]?(?:\.{3,6}|…{1,2})[ \t]?)"
-EMPTY = re.compile(
-    rf"\[{NOTHING}\]|［{NOTHING}］|【{NOTHING}】|〔{NOTHING}〕|〖{NOTHING}〗|\{{[ \t]{{0,60}}\}}"
+DECLARED_ARGUMENT = rf"\{{\s{{0,4}}(?i:argument)(?:{ARGUMENT_ATTRIBUTE}){{1,4}}\s{{0,4}}\}}"
+EMPTY_INNER = r"(?:[ \t\u3000]{0,60}|[ \t]?(?:\.{3,6}|…{1,2})[ \t]?)"
+EMPTY_BLANK = re.compile(
+    rf"\[{EMPTY_INNER}\]|［{EMPTY_INNER}］|【{EMPTY_INNER}】|〔{EMPTY_INNER}〕|〖{EMPTY_INNER}〗|\{{[ \t]{{0,60}}\}}"
     r"|\([ \t\u3000]{2,60}\)|（[ \t\u3000]{0,60}）"
 )
 # No alternative can match across a line, or more than a placeholder may have.
 CANDIDATE = re.compile(
-    rf"(?P<empty>{EMPTY.pattern})|(?P<declared>{DECLARED})"
-    rf"|(?P<square>\[\[[^\[\]\n]{INSIDE}\]\]|\[[^\[\]\n]{INSIDE}\]|［[^［］\n]{INSIDE}］)"
-    rf"|(?P<lens>【[^【】\n]{INSIDE}】|〔[^〔〕\n]{INSIDE}〕|〖[^〖〗\n]{INSIDE}〗)"
-    rf"|(?P<curly>\$?\{{\{{[^{{}}\n]{INSIDE}\}}\}}|\$?\{{[^{{}}\n]{INSIDE}\}}|｛[^｛｝\n]{INSIDE}｝)"
+    rf"(?P<empty>{EMPTY_BLANK.pattern})|(?P<declared>{DECLARED_ARGUMENT})"
+    rf"|(?P<square>\[\[[^\[\]\n]{INNER_LENGTH}\]\]|\[[^\[\]\n]{INNER_LENGTH}\]|［[^［］\n]{INNER_LENGTH}］)"
+    rf"|(?P<lens>【[^【】\n]{INNER_LENGTH}】|〔[^〔〕\n]{INNER_LENGTH}〕|〖[^〖〗\n]{INNER_LENGTH}〗)"
+    rf"|(?P<curly>\$?\{{\{{[^{{}}\n]{INNER_LENGTH}\}}\}}|\$?\{{[^{{}}\n]{INNER_LENGTH}\}}|｛[^｛｝\n]{INNER_LENGTH}｝)"
     r"|(?P<angle>(?<![A-Za-z0-9<])<<?[^<>\n]{1,60}>>?|＜[^＜＞\n]{1,60}＞)"
     r"|(?P<round>\([^()\n]{1,60}\)|（[^（）\n]{1,60}）)"
     r"|(?P<line>(?<!_)_{2,60}(?!_)|(?<!＿)＿{2,60}(?!＿))"
     r"|(?P<circles>(?<![〇○◯●])[〇○◯●]{2,8}(?![〇○◯●]))"
 )
-NESTING = frozenset({"empty", "declared", "square", "lens", "curly", "line", "circles"})
-MARKS = "[]［］【】〔〕〖〗{}｛｝<>＜＞()（）_＿〇○◯● \t"
-MOST_WORDS = 24
+NESTING_NOTATIONS = frozenset({"empty", "declared", "square", "lens", "curly", "line", "circles"})
+MARK_CHARACTERS = "[]［］【】〔〕〖〗{}｛｝<>＜＞()（）_＿〇○◯● \t"
+MAX_INNER_WORDS = 24
 ARGUMENT = re.compile(r"\{\s{0,4}argument\b", re.IGNORECASE)
 TAG_NAME = re.compile(r"[\w-]+")
 # Elements of HTML that nobody means as a word of a prompt.
-MARKUP = words(
+HTML_ELEMENTS = word_set(
     """a b br body button code div dl dt dd em form h1 h2 h3 h4 h5 h6 head hr html i iframe
     img input li link lora meta ol option p pre s script select span strong sub sup svg table tbody
     td tfoot th thead tr u ul"""
@@ -104,27 +106,25 @@ LIST_OF_QUOTED = re.compile(r"\s*(?:'[^']*'|“[^“”]*”)(?:\s*,\s*(?:'[^']*
 QUOTED_KEY = re.compile(r"[\"'“”][^\"'“”:]{0,80}[\"'“”]\s{0,5}:")
 BARE_KEY = re.compile(r"(?:^|,)\s{0,5}[\w$-]{1,40}\s{0,5}:(?P<data>\s{0,5}[\"'“\d])?")
 # Of a link; "[PET](s)" is none.
-TARGET = re.compile(r"\((?:https?:|mailto:|www\.|[/#.]|[\w-]{1,60}\.\w)")
-WEIGHT = re.compile(r":\d{0,3}\.?\d{1,3}\s{0,3}$")
+LINK_TARGET = re.compile(r"\((?:https?:|mailto:|www\.|[/#.]|[\w-]{1,60}\.\w)")
+PROMPT_WEIGHT = re.compile(r":\d{0,3}\.?\d{1,3}\s{0,3}$")
 BULLETS = " \t#>*-–•·\"'“`"
 # What stands on a line of code, though some of it may stand in a sentence.
-CODE = re.compile(
+CODE_SIGN = re.compile(
     r"[;=]|->|::|[\"']\s?:|\b(?:class|struct|impl|interface|enum|fn|def|func|function|return|const"
     r"|let|var|void|catch|import|export)\b"
 )
 BEFORE_A_WORD = re.compile(r"(?:[^\W\d_],? |[^\W\d_\x00-\x7f])$")
 AFTER_A_WORD = re.compile(r"\s|[.,!?](?!\w)|[。，！？、]|[^\W\d_\x00-\x7f]|$")
 DATA_BEFORE = re.compile(r"(?:[\"']\s?:|[=\[])\s?$")
-FACES = frozenset("^<>=;@~*/\\|-")
-NEARBY = 60
+EMOTICONS = frozenset("^<>=;@~*/\\|-")
+CONTEXT_CHARACTERS = 60
 CLOSING_TAG = re.compile(r"(?:</|\[/)\s{0,4}([\w-]{1,40})")
 COLON = re.compile(r"[*_`]{0,3}\s?[:：]")
-ENCLOSED = {"[": re.compile(r"\[[^\[\]\n]{1,60}\]"), "【": re.compile(r"【[^【】\n]{1,60}】")}
-WITHIN = f"{{1,{LONGEST_DEFAULT}}}?"
-ATTRIBUTE = (
-    rf"\s{{0,4}}=\s{{0,4}}\\?(?:\"([^\"\n]{WITHIN})\\?\"|'([^'\n]{WITHIN})'|“([^”\n]{WITHIN})”)"
-)
-NAME = re.compile("name" + ATTRIBUTE)
+BRACKETED = {"[": re.compile(r"\[[^\[\]\n]{1,60}\]"), "【": re.compile(r"【[^【】\n]{1,60}】")}
+LAZY_VALUE_LENGTH = f"{{1,{MAX_DEFAULT_CHARACTERS}}}?"
+ATTRIBUTE = rf"\s{{0,4}}=\s{{0,4}}\\?(?:\"([^\"\n]{LAZY_VALUE_LENGTH})\\?\"|'([^'\n]{LAZY_VALUE_LENGTH})'|“([^”\n]{LAZY_VALUE_LENGTH})”)"
+NAME_ATTRIBUTE = re.compile("name" + ATTRIBUTE)
 HINT = re.compile(r"\s?[:：,，;；(（].*", re.DOTALL)
 # Of a run of one of these no part is a placeholder.
 RUN_SIGNS = frozenset("_＿〇○◯●")
@@ -136,7 +136,7 @@ UNDERSCORES = re.compile(r"_{2,60}|＿{2,60}")
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class BlankCandidate:
     """A piece of a prompt that has the form of a blank."""
 
     prompt: str
@@ -151,7 +151,7 @@ class Candidate:
 
     @property
     def inner(self) -> str:
-        return inside(self.text)
+        return strip_marks(self.text)
 
     @property
     def body(self) -> str:
@@ -161,12 +161,12 @@ class Candidate:
     @property
     def earlier(self) -> str:
         """What stands just before it, up to a few words."""
-        return self.prompt[max(0, self.start - NEARBY) : self.start]
+        return self.prompt[max(0, self.start - CONTEXT_CHARACTERS) : self.start]
 
     @property
     def later(self) -> str:
         """What stands just behind it on its line."""
-        return self.prompt[self.end : self.end + NEARBY].partition("\n")[0]
+        return self.prompt[self.end : self.end + CONTEXT_CHARACTERS].partition("\n")[0]
 
     @property
     def begins_line(self) -> bool:
@@ -174,7 +174,7 @@ class Candidate:
 
     @property
     def is_link(self) -> bool:
-        return self.earlier.endswith("!") or TARGET.match(self.prompt, self.end) is not None
+        return self.earlier.endswith("!") or LINK_TARGET.match(self.prompt, self.end) is not None
 
     @property
     def is_box(self) -> bool:
@@ -184,69 +184,71 @@ class Candidate:
 
 def begins_line(prompt: str, at: int) -> bool:
     """Whether nothing but bullets stands before a place on its line."""
-    start = max(0, at - NEARBY)
+    start = max(0, at - CONTEXT_CHARACTERS)
     line = prompt.rfind("\n", start, at) + 1
     return (line > 0 or start == 0) and not prompt[line:at].strip(BULLETS)
 
 
-def inside(placeholder: str) -> str:
-    return placeholder.removeprefix("$").strip(MARKS)
+def strip_marks(placeholder: str) -> str:
+    return placeholder.removeprefix("$").strip(MARK_CHARACTERS)
 
 
-def _empty(piece: Candidate) -> bool:
+def _is_empty_blank(piece: BlankCandidate) -> bool:
     sign = piece.text[0]
     if piece.body.strip():  # dots
-        before = piece.earlier
-        kept = piece.is_link or before[-1:].isalnum() or DATA_BEFORE.search(before)
-        return sign != "[" or not kept
+        head = piece.earlier
+        is_text = piece.is_link or head[-1:].isalnum() or DATA_BEFORE.search(head)
+        return sign != "[" or not is_text
     if sign in "[［" and piece.begins_line:
         return False  # a box to tick
     if sign not in "{(" and piece.text != "[]":
         return True
-    before, after = piece.earlier.rpartition("\n")[2], piece.later
-    words = BEFORE_A_WORD.search(before) and AFTER_A_WORD.match(after)
-    return bool(words) and not (CODE.search(before) or CODE.search(after))
+    head, tail = piece.earlier.rpartition("\n")[2], piece.later
+    is_between = BEFORE_A_WORD.search(head) and AFTER_A_WORD.match(tail)
+    return bool(is_between) and not (CODE_SIGN.search(head) or CODE_SIGN.search(tail))
 
 
-def _square(piece: Candidate) -> bool:
+def _is_square_blank(piece: BlankCandidate) -> bool:
     if piece.is_box or not piece.inner:
         return not (piece.is_box or piece.text.strip("[]［］ \t"))
-    return not (piece.is_link or WEIGHT.search(piece.body) or _is_list(piece)) and _enclosed(piece)
+    return not (
+        piece.is_link or PROMPT_WEIGHT.search(piece.body) or _is_list(piece)
+    ) and _is_enclosed_blank(piece)
 
 
-def _is_list(piece: Candidate) -> bool:
+def _is_list(piece: BlankCandidate) -> bool:
     if LIST_OF_QUOTED.fullmatch(piece.body):
         return True
     try:
         items = json.loads(piece.text)
     except (ValueError, RecursionError):
         return False
-    before = piece.earlier.rstrip()[-1:]
-    return len(items) != 1 or not isinstance(items[0], str) or before in {"", ":", "=", ",", "["}
+    head = piece.earlier.rstrip()[-1:]
+    return len(items) != 1 or not isinstance(items[0], str) or head in {"", ":", "=", ",", "["}
 
 
-def _curly(piece: Candidate) -> bool:
+def _is_curly_blank(piece: BlankCandidate) -> bool:
     if ARGUMENT.match(piece.text):
         return True
     keys = list(BARE_KEY.finditer(piece.body))
     data = len(keys) > 1 or any(key["data"] for key in keys) or QUOTED_KEY.search(piece.body)
-    return not data and ";" not in piece.body and _enclosed(piece)
+    return not data and ";" not in piece.body and _is_enclosed_blank(piece)
 
 
-def _angle(piece: Candidate) -> bool:
+def _is_angle_blank(piece: BlankCandidate) -> bool:
     inner = piece.inner
     name = TAG_NAME.match(inner)
-    tag = name is not None and name.group().lower() in MARKUP
+    tag = name is not None and name.group().lower() in HTML_ELEMENTS
     bare = BARE_WORDS.fullmatch(inner) and len(inner.split()) <= 6 and not ADDRESS.search(inner)
     spaced = piece.text[1].isspace() or piece.text[-2].isspace()
-    return bool(bare) and not spaced and not tag and _enclosed(piece)
+    return bool(bare) and not spaced and not tag and _is_enclosed_blank(piece)
 
 
-def _round(piece: Candidate) -> bool:
+def _is_round_blank(piece: BlankCandidate) -> bool:
     """The place of a word, not a remark; 颜色（Colors） says the same again in another script."""
-    before, letter = piece.earlier[-1:], piece.text[1]
-    again = before.isalpha() and letter.isalpha() and before.isascii() != letter.isascii()
-    return not again and is_slot(piece.inner)
+    head, letter = piece.earlier[-1:], piece.text[1]
+    repeats = head.isalpha() and letter.isalpha() and head.isascii() != letter.isascii()
+    return not repeats and is_slot(piece.inner)
 
 
 def is_slot(inner: str) -> bool:
@@ -257,24 +259,24 @@ def is_slot(inner: str) -> bool:
     if NOT_A_SLOT.search(inner):
         return False
     words = WORD.findall(inner)
-    named = [word for word in words if word in SLOTS]
-    if not named or (ONE_DIGIT.search(inner) and not MEASURES.isdisjoint(named)):
+    slot_words = [word for word in words if word in SLOT_WORDS]
+    if not slot_words or (ONE_DIGIT.search(inner) and not MEASURE_WORDS.isdisjoint(slot_words)):
         return False
-    if words[0] in INVITATIONS:
-        return len(words) <= MOST_INVITED_WORDS
-    return len(words) <= MOST_SLOT_WORDS and all(word in SLOTS | FILLERS for word in words)
+    if words[0] in INVITATION_WORDS:
+        return len(words) <= MAX_INVITED_WORDS
+    return len(words) <= MAX_SLOT_WORDS and all(word in SLOT_WORDS | FILLER_WORDS for word in words)
 
 
-def _line(piece: Candidate) -> bool:
+def _is_line_blank(piece: BlankCandidate) -> bool:
     prompt = piece.prompt
-    before, after = piece.earlier[-1:], prompt[piece.end : piece.end + 1]
-    if before and after and ((before == after and _is_latin(before)) or {before, after} <= FACES):
+    head, tail = piece.earlier[-1:], prompt[piece.end : piece.end + 1]
+    if head and tail and ((head == tail and _is_latin(head)) or {head, tail} <= EMOTICONS):
         return False
     if len(piece.text) == 2:
-        return not (_is_latin(before) or _is_latin(after))
+        return not (_is_latin(head) or _is_latin(tail))
     # One end of ___very bold___.
-    opens = _is_latin(after) and prompt.find(piece.text, piece.end) >= 0
-    closes = _is_latin(before) and prompt.rfind(piece.text, 0, piece.start) >= 0
+    opens = _is_latin(tail) and prompt.find(piece.text, piece.end) >= 0
+    closes = _is_latin(head) and prompt.rfind(piece.text, 0, piece.start) >= 0
     is_rule = piece.begins_line and not piece.later.strip(" \t")
     return not (opens or closes or is_rule)
 
@@ -283,91 +285,93 @@ def _is_latin(letter: str) -> bool:
     return letter.isalnum() and letter < "\u0250"
 
 
-def _enclosed(piece: Candidate) -> bool:
+def _is_enclosed_blank(piece: BlankCandidate) -> bool:
     inner = piece.inner
     # A pictograph counts: many templates show one as an example.
-    signs = any(unicodedata.category(one) == "So" or one.isalpha() for one in inner)
-    if not signs or len(inner.split()) > MOST_WORDS:
+    signs = any(
+        unicodedata.category(character) == "So" or character.isalpha() for character in inner
+    )
+    if not signs or len(inner.split()) > MAX_INNER_WORDS:
         return False
-    said = inner.strip().lower()
-    if IMAGE_GIVEN.search(said) and not ALTERNATIVE.search(said):
+    inner_text = inner.strip().lower()
+    if SUPPLIED_IMAGE.search(inner_text) and not ALTERNATIVE.search(inner_text):
         return False  # it stands for an image that goes with the prompt
     name = TAG_NAME.match(inner)
     is_tag = name is not None and name.group().lower() in piece.closed
     if is_tag or piece.text[1] in "/!?|^" or piece.earlier[-1:] in {"\x1b", "\\"}:
         return False
     body = piece.body.strip()
-    nested = all(match.lastgroup not in NESTING for match in CANDIDATE.finditer(body))
+    nested = all(match.lastgroup not in NESTING_NOTATIONS for match in CANDIDATE.finditer(body))
     return nested or CANDIDATE.fullmatch(body) is not None
 
 
-TESTS: Mapping[str, Callable[[Candidate], bool]] = {
-    "empty": _empty,
-    "declared": lambda piece: len(piece.text) <= LONGEST_PLACEHOLDER,
-    "square": _square,
-    "lens": _enclosed,
-    "curly": _curly,
-    "angle": _angle,
-    "round": _round,
-    "line": _line,
+BLANK_TESTS: Mapping[str, Callable[[BlankCandidate], bool]] = {
+    "empty": _is_empty_blank,
+    "declared": lambda piece: len(piece.text) <= MAX_PLACEHOLDER_CHARACTERS,
+    "square": _is_square_blank,
+    "lens": _is_enclosed_blank,
+    "curly": _is_curly_blank,
+    "angle": _is_angle_blank,
+    "round": _is_round_blank,
+    "line": _is_line_blank,
     "circles": lambda _: True,
 }
 
 
-def placeholders(prompt: str) -> list[str]:
-    return [prompt[start:end] for start, end in _places(prompt)]
+def find_placeholders(prompt: str) -> list[str]:
+    return [prompt[start:end] for start, end in _find_blanks(prompt)]
 
 
-BEGINNING = re.compile(r"[\[［【〔〖{｛<＜(（_＿〇○◯●]")
+OPENING_MARK = re.compile(r"[\[［【〔〖{｛<＜(（_＿〇○◯●]")
 
 
 @lru_cache(maxsize=4096)  # looked for when a model is asked, and again when it has answered
-def _places(prompt: str) -> tuple[tuple[int, int], ...]:
-    if not BEGINNING.search(prompt):  # as in most prompts, which are read in a tenth of the time
+def _find_blanks(prompt: str) -> tuple[tuple[int, int], ...]:
+    if not OPENING_MARK.search(prompt):  # as in most prompts, which are read in a tenth of the time
         return ()
     closed = frozenset(name.lower() for name in CLOSING_TAG.findall(prompt))
-    headings = frozenset(mark for mark in ENCLOSED if _only_heads(prompt, mark))
+    headings = frozenset(mark for mark in BRACKETED if _is_only_heading(prompt, mark))
     places, at = [], 0
     while match := CANDIDATE.search(prompt, at):
-        piece = Candidate(prompt, *match.span(), str(match.lastgroup), closed)
+        piece = BlankCandidate(prompt, *match.span(), str(match.lastgroup), closed)
         at = match.end()
         if MARK.fullmatch(piece.text):  # ours, and nobody's blank
             continue
-        heads = piece.begins_line and COLON.match(prompt, piece.end) is not None
-        if TESTS[piece.notation](piece) and piece.text[0] not in headings and not heads:
+        is_heading = piece.begins_line and COLON.match(prompt, piece.end) is not None
+        if BLANK_TESTS[piece.notation](piece) and piece.text[0] not in headings and not is_heading:
             places.append(match.span())
         else:
             at = match.start() + 1
     return tuple(places)
 
 
-def _only_heads(prompt: str, mark: str) -> bool:
+def _is_only_heading(prompt: str, mark: str) -> bool:
     """Whether brackets of a kind are used as headings: several, each above or before its text."""
-    found = list(ENCLOSED[mark].finditer(prompt))
-    if len({match.group() for match in found}) < 2:
+    matches = list(BRACKETED[mark].finditer(prompt))
+    if len({match.group() for match in matches}) < 2:
         return False
-    return all(begins_line(prompt, match.start()) and _has_text(match, mark) for match in found)
+    return all(begins_line(prompt, match.start()) and _has_text(match, mark) for match in matches)
 
 
 def _has_text(heading: re.Match[str], mark: str) -> bool:
-    line, _, below = heading.string[heading.end() : heading.end() + 200].partition("\n")
+    line, _, next_lines = heading.string[heading.end() : heading.end() + 200].partition("\n")
     if line.strip(" \t*_"):
         # "[ANIMAL] on a bicycle" is no heading.
         return mark == "【" or COLON.match(line) is not None
-    return bool(below.strip()) and not below.lstrip().startswith(mark)
+    return bool(next_lines.strip()) and not next_lines.lstrip().startswith(mark)
 
 
-def name_of(placeholder: str) -> str:
+def blank_name(placeholder: str) -> str:
     """What a blank asks for, in small letters."""
-    if EMPTY.fullmatch(placeholder):
+    if EMPTY_BLANK.fullmatch(placeholder):
         return ""
-    named = NAME.search(placeholder) if placeholder.startswith("{") else None
-    name = next(filter(None, named.groups())) if named else HINT.sub("", inside(placeholder))
+    match = NAME_ATTRIBUTE.search(placeholder) if placeholder.startswith("{") else None
+    name = next(filter(None, match.groups())) if match else HINT.sub("", strip_marks(placeholder))
     return " ".join(name.lower().split())
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class CompletedPrompt:
     """A prompt with its blanks filled, which of them are no blanks, and which stand less often."""
 
     prompt: str
@@ -376,35 +380,35 @@ class Completed:
     filled: tuple[tuple[str, str], ...] = ()
 
 
-def completed(prompt: str, fillings: Sequence[tuple[str, str]]) -> Completed:
+def complete_template(prompt: str, fillings: Sequence[tuple[str, str]]) -> CompletedPrompt:
     """Fills a blank that is listed once wherever it stands, one listed several times in order."""
     values: dict[str, list[str]] = {}
     for placeholder, value in fillings:
         values.setdefault(placeholder, []).append(value)
-    blanks = _places(prompt)
-    found = [place for place in blanks if prompt[slice(*place)] in values]
-    within = {at for place in blanks for at in range(*place)}
-    bare = sorted(filter(_is_bare_blank, values), key=len, reverse=True)
-    matches = re.finditer("|".join(map(_whole, bare)), prompt) if bare else ()
-    found += [one.span() for one in matches if within.isdisjoint(range(*one.span()))]
-    stand = Counter(prompt[slice(*place)] for place in found)
-    pieces, at, seen = list[str](), 0, Counter[str]()
-    for start, end in sorted(found):
+    blanks = _find_blanks(prompt)
+    places = [place for place in blanks if prompt[slice(*place)] in values]
+    positions = {at for place in blanks for at in range(*place)}
+    bare_blanks = sorted(filter(_is_bare_blank, values), key=len, reverse=True)
+    matches = re.finditer("|".join(map(_make_pattern, bare_blanks)), prompt) if bare_blanks else ()
+    places += [match.span() for match in matches if positions.isdisjoint(range(*match.span()))]
+    counts = Counter(prompt[slice(*place)] for place in places)
+    pieces, at, seen_counts = list[str](), 0, Counter[str]()
+    for start, end in sorted(places):
         blank = prompt[start:end]
-        nth = seen[blank] if len(values[blank]) > 1 else 0
-        seen[blank] += 1
+        nth = seen_counts[blank] if len(values[blank]) > 1 else 0
+        seen_counts[blank] += 1
         if nth < len(values[blank]):
             pieces += [prompt[at:start], values[blank][nth]]
             at = end
-    used, filled = Counter[str](), []
+    used_counts, filled = Counter[str](), []
     for placeholder, value in fillings:
-        if used[placeholder] < stand[placeholder]:
+        if used_counts[placeholder] < counts[placeholder]:
             filled.append((placeholder, value))
-        used[placeholder] += 1
-    return Completed(
+        used_counts[placeholder] += 1
+    return CompletedPrompt(
         "".join([*pieces, prompt[at:]]),
-        tuple(one for one in values if not stand[one]),
-        tuple(one for one, given in values.items() if 0 < stand[one] < len(given)),
+        tuple(name for name in values if not counts[name]),
+        tuple(name for name, listed in values.items() if 0 < counts[name] < len(listed)),
         tuple(filled),
     )
 
@@ -416,7 +420,7 @@ def _is_bare_blank(piece: str) -> bool:
     return (VARIABLE.fullmatch(piece) or UNDERSCORES.fullmatch(piece)) is not None
 
 
-def _whole(piece: str) -> str:
+def _make_pattern(piece: str) -> str:
     if piece[0] in RUN_SIGNS:
         return f"(?<!{piece[0]}){piece}(?!{piece[0]})"
     return rf"(?<![A-Z][ _-])(?<!{LETTER})(?<!_){piece}(?![ _-][A-Z]{{2}})(?!{LETTER})(?!_)"

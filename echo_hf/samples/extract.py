@@ -23,19 +23,19 @@ from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import as_data
 from echo_hf.reasons import Notice, Reject
 from echo_hf.samples.sample import Finding, context_of, sample_digest, sample_ids, texts_of
-from echo_hf.samples.spans import SpanIndex, span_start, squeezed
-from echo_hf.samples.stage import Outcome, Question, Row, SampleStage
+from echo_hf.samples.spans import SpanIndex, find_span_start, squeeze
+from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
 from echo_hf.tables import THREADS, Table
 
-LONGEST_PROMPT = 12_000
-LONGEST_FEEDBACK = 4000
-MOST_POSTS = 256  # of a part of a thread: no part shows more
-MOST_SAMPLES = MOST_POSTS
+MAX_PROMPT = 12_000
+MAX_FEEDBACK_CHARACTERS = 4000
+MAX_POSTS = 256  # of a part of a thread: no part shows more
+MAX_SAMPLES = MAX_POSTS
 
 Quality = Literal["Benchmark", "Analysis", "Trash"]
 BEST_FIRST: tuple[str, ...] = get_args(Quality)
 # Addressees, links, and signs that are shown as emoji (digits and some letters can be).
-NO_WORDS = re.compile(
+NON_WORDS = re.compile(
     r"@[\w.@-]+|(?:https?://|www\.|pic\.twitter\.com/)\S*|.\ufe0f\u20e3?|[0-9]\u20e3"
 )
 
@@ -44,33 +44,33 @@ class PostFeedback(BaseModel):
     """What one post says about the result."""
 
     post: int
-    feedback: Annotated[str, Field(max_length=LONGEST_FEEDBACK)]
+    feedback: Annotated[str, Field(max_length=MAX_FEEDBACK_CHARACTERS)]
 
 
 class SampleAnswer(BaseModel):
     """One task, the posts that show it, and what was said about it."""
 
-    prompt: Annotated[str, Field(max_length=LONGEST_PROMPT)]
+    prompt: Annotated[str, Field(max_length=MAX_PROMPT)]
     quality: Quality
-    posts: Annotated[list[int], Field(max_length=MOST_POSTS)]
-    feedback: Annotated[list[PostFeedback], Field(max_length=MOST_POSTS)] = []
+    posts: Annotated[list[int], Field(max_length=MAX_POSTS)]
+    feedback: Annotated[list[PostFeedback], Field(max_length=MAX_POSTS)] = []
 
 
 class ExtractAnswer(BaseModel):
     """The samples of one reply tree, or of one part of it."""
 
-    samples: Annotated[list[SampleAnswer], Field(max_length=MOST_SAMPLES)]
+    samples: Annotated[list[SampleAnswer], Field(max_length=MAX_SAMPLES)]
 
 
-Post = Mapping[str, Any]
-FRAME = 240  # most characters of a post's JSON without what people wrote
-LONGEST_MARK = len("\\n [... 999999999 characters left out]")
+PostRow = Mapping[str, Any]
+POST_OVERHEAD_CHARACTERS = 240  # most characters of a post's JSON without what people wrote
+MAX_MARK = len("\\n [... 999999999 characters left out]")
 
 
-def rendered(posts: Sequence[Post], longest: int) -> list[dict[str, Any]]:
+def render_posts(posts: Sequence[PostRow], max_characters: int) -> list[dict[str, Any]]:
     """Posts as a model is shown them: whole where all fit, else with long ones cut."""
     authors: dict[str, int] = {}
-    shown = [
+    rendered_posts = [
         {
             "number": number,
             "parent": post["parent"],
@@ -78,49 +78,53 @@ def rendered(posts: Sequence[Post], longest: int) -> list[dict[str, Any]]:
             and f"author {authors.setdefault(post['author'], len(authors) + 1)}",
             "text": post["text"],
             "pictures": len(post["pictures"] or []),
-            "alt_texts": [one["alt_text"] for one in post["pictures"] or [] if one["alt_text"]],
+            "alt_texts": [
+                image["alt_text"] for image in post["pictures"] or [] if image["alt_text"]
+            ],
             "missing": post["missing"],
         }
         for number, post in enumerate(posts)
     ]
-    if _fits(shown, longest):
-        return shown
-    return [_bounded(post, (longest - 2) // 4) for post in shown]
+    if _fits(rendered_posts, max_characters):
+        return rendered_posts
+    return [_shorten_post(post, (max_characters - 2) // 4) for post in rendered_posts]
 
 
-def parts(shown: Sequence[Post], longest: int) -> list[list[int]]:
+def split_thread(posts: Sequence[PostRow], max_characters: int) -> list[list[int]]:
     """Which posts go into one request each, with what they answer and the root author's own."""
-    if _fits(shown, longest):
-        return [list(range(len(shown)))]
-    sizes = [_size(post) + 1 for post in shown]  # a comma each
-    longest -= 2
-    author = next((post["author"] for post in shown if post["author"]), None)
-    own = [n for n, post in enumerate(shown) if n == 0 or (author and post["author"] == author)]
-    spine = set(_fitting(own, sizes, longest // 4))
+    if _fits(posts, max_characters):
+        return [list(range(len(posts)))]
+    sizes = [_size(post) + 1 for post in posts]  # a comma each
+    max_characters -= 2
+    author = next((post["author"] for post in posts if post["author"]), None)
+    own = [n for n, post in enumerate(posts) if n == 0 or (author and post["author"] == author)]
+    common = set(_select_fitting(own, sizes, max_characters // 4))
     slices: list[list[int]] = []
     used = 0
-    for number in range(len(shown)):
-        if number in spine:
+    for number in range(len(posts)):
+        if number in common:
             continue
-        full = used + sizes[number] > longest // 2
-        if not slices or full or len(slices[-1]) == MOST_POSTS // 2:
+        is_full = used + sizes[number] > max_characters // 2
+        if not slices or is_full or len(slices[-1]) == MAX_POSTS // 2:
             slices.append([])
             used = 0
         slices[-1].append(number)
         used += sizes[number]
-    every = []
-    for some in slices:
+    parts = []
+    for piece in slices:
         # In depth-first order this is all that a slice needs from outside itself.
-        above, number = list[int](), some[0]
-        while (number := shown[number]["parent"]) >= 0:
-            above.append(number)
-        every.append(sorted({*spine, *_fitting(above, sizes, longest // 4), *some}))
-    return every
+        ancestors, number = list[int](), piece[0]
+        while (number := posts[number]["parent"]) >= 0:
+            ancestors.append(number)
+        parts.append(
+            sorted({*common, *_select_fitting(ancestors, sizes, max_characters // 4), *piece})
+        )
+    return parts
 
 
-def _fits(shown: Sequence[Post], longest: int) -> bool:
+def _fits(posts: Sequence[PostRow], max_characters: int) -> bool:
     # No more posts than an answer can name.
-    return len(shown) <= MOST_POSTS and _size(shown) < longest
+    return len(posts) <= MAX_POSTS and _size(posts) < max_characters
 
 
 def _size(value: Any) -> int:
@@ -128,41 +132,41 @@ def _size(value: Any) -> int:
     return len(text) + 5 * text.count("<")  # sent as \u003c
 
 
-def _bounded(post: dict[str, Any], room: int) -> dict[str, Any]:
+def _shorten_post(post: dict[str, Any], room: int) -> dict[str, Any]:
     """A post that takes no more room: its descriptions get half of it, its text the rest."""
     if _size(post) < room:
         return post
-    room -= FRAME
+    room -= POST_OVERHEAD_CHARACTERS
     alt_texts: list[str] = []
-    left = room // 2 - LONGEST_MARK - 4
+    room_left = room // 2 - MAX_MARK - 4
     for number, alt_text in enumerate(post["alt_texts"]):
-        if left < 2 * LONGEST_MARK and _size(alt_text) > left:
+        if room_left < 2 * MAX_MARK and _size(alt_text) > room_left:
             alt_texts.append(f"[... {len(post['alt_texts']) - number} descriptions left out]")
             break
-        alt_texts.append(_shortened(alt_text, left))
-        left -= _size(alt_texts[-1]) + 1
-    text = post["text"] and _shortened(post["text"], room - _size(alt_texts))
+        alt_texts.append(_shorten(alt_text, room_left))
+        room_left -= _size(alt_texts[-1]) + 1
+    text = post["text"] and _shorten(post["text"], room - _size(alt_texts))
     return {**post, "text": text, "alt_texts": alt_texts}
 
 
-def _shortened(text: str, room: int) -> str:
+def _shorten(text: str, room: int) -> str:
     if _size(text) <= room:
         return text
     within = text[:room]
-    keep = bisect_right(range(room), room - LONGEST_MARK, key=lambda end: _size(within[:end])) - 1
+    keep = bisect_right(range(room), room - MAX_MARK, key=lambda end: _size(within[:end])) - 1
     keep = max(keep, 0)
     return f"{text[:keep]} [... {len(text) - keep} characters left out]"
 
 
-def _fitting(numbers: Sequence[int], sizes: Sequence[int], room: int) -> Iterator[int]:
-    for nth, number in enumerate(numbers, 1):
+def _select_fitting(numbers: Sequence[int], sizes: Sequence[int], room: int) -> Iterator[int]:
+    for count, number in enumerate(numbers, 1):
         room -= sizes[number]
-        if number == 0 or (room >= 0 and nth < MOST_POSTS // 4):
+        if number == 0 or (room >= 0 and count < MAX_POSTS // 4):
             yield number
 
 
 @dataclass
-class Draft:
+class SampleDraft:
     """A sample in the making."""
 
     primary: int
@@ -175,67 +179,69 @@ class Draft:
     feedback: dict[int, str] = field(default_factory=dict)
 
 
-def _is_wordless(post: Post) -> bool:
+def _is_wordless(post: PostRow) -> bool:
     # Mentions, links, emoji and punctuation are no words.
-    return not any(map(str.isalnum, NO_WORDS.sub(" ", post["text"] or "")))
+    return not any(map(str.isalnum, NON_WORDS.sub(" ", post["text"] or "")))
 
 
 @dataclass
-class Drafts:
+class ThreadDrafts:
     """The samples of one thread."""
 
-    posts: Sequence[Post]
+    posts: Sequence[PostRow]
     findings: list[Finding] = field(default_factory=list)
-    _drafts: list[Draft] = field(default_factory=list)
-    _owner: dict[int, Draft] = field(default_factory=dict)
-    _said_to: set[int] = field(default_factory=set)
+    _drafts: list[SampleDraft] = field(default_factory=list)
+    _owner: dict[int, SampleDraft] = field(default_factory=dict)
+    _feedback_posts: set[int] = field(default_factory=set)
 
-    def add(self, answer: ExtractAnswer, shown: Collection[int]) -> None:
+    def add(self, answer: ExtractAnswer, shown_numbers: Collection[int]) -> None:
         """Takes over the answer about one part of the thread."""
-        shown = frozenset(shown)
+        shown_numbers = frozenset(shown_numbers)
         earlier = list(self._drafts)
-        prompts = {squeezed(without_notes(sample.prompt.strip())) for sample in answer.samples}
+        prompts = {squeeze(without_notes(sample.prompt.strip())) for sample in answer.samples}
         for sample in answer.samples:
-            numbers = self._known(sample.posts, shown)
-            prompt = without_notes(whole := sample.prompt.strip())
-            if prompt != whole:
-                self._find(Notice.NOTES_LEFT_OUT, whole[len(prompt) :].strip()[:80])
+            numbers = self._check_numbers(sample.posts, shown_numbers)
+            prompt = without_notes(whole_prompt := sample.prompt.strip())
+            if prompt != whole_prompt:
+                self._note(Notice.NOTES_LEFT_OUT, whole_prompt[len(prompt) :].strip()[:80])
             if not prompt or not numbers:
-                self._find(Notice.EMPTY_SAMPLE, sample.prompt[:80])
+                self._note(Notice.EMPTY_SAMPLE, sample.prompt[:80])
                 continue
-            start = span_start(prompt, self.posts[numbers[0]]["text"] or "")
-            found = Draft(numbers[0], start, prompt, sample.quality)
-            draft = self._merged(found, earlier, prompts)
-            self._give(draft, numbers)
-            self._listen(draft, sample, shown)
+            start = find_span_start(prompt, self.posts[numbers[0]]["text"] or "")
+            new = SampleDraft(numbers[0], start, prompt, sample.quality)
+            draft = self._merge_draft(new, earlier, prompts)
+            self._add_posts(draft, numbers)
+            self._add_feedback(draft, sample, shown_numbers)
 
-    def finish(self) -> list[Draft]:
+    def finish(self) -> list[SampleDraft]:
         """The samples in the order they were found, with the images that came without words."""
         self._adopt_wordless()
-        self._share_out_images()
+        self._assign_images()
         for draft in self._drafts:
             if MARK.search(draft.prompt):
-                self._find(Notice.SHORTENED_PROMPT, self.posts[draft.primary]["url"])
+                self._note(Notice.SHORTENED_PROMPT, self.posts[draft.primary]["url"])
                 draft.quality = max(draft.quality, "Analysis", key=BEST_FIRST.index)
         return list(self._drafts)
 
-    def _merged(self, found: Draft, earlier: list[Draft], prompts: Collection[str]) -> Draft:
+    def _merge_draft(
+        self, new: SampleDraft, earlier: list[SampleDraft], prompts: Collection[str]
+    ) -> SampleDraft:
         # Two parts of a long thread may both show a prompt; one answer tells its samples apart.
-        near = [(one, squeezed(one.prompt)) for one in earlier if one.primary == found.primary]
-        agree = [one for one, prompt in near if prompt == squeezed(found.prompt)]
+        same_post = [(old, squeeze(old.prompt)) for old in earlier if old.primary == new.primary]
+        alike = [old for old, prompt in same_post if prompt == squeeze(new.prompt)]
         # A draft that the answer repeats word for word waits for that.
-        waiting = [one for one, prompt in near if prompt not in prompts]
-        there = [one for one in waiting if one.start == found.start >= 0]
-        if not (agree or there):
-            self._drafts.append(found)
-            return found
-        same = [*agree, *there][0]
-        earlier[:] = [draft for draft in earlier if draft is not same]
-        same.quality = min(same.quality, found.quality, key=BEST_FIRST.index)
-        return same
+        not_repeated = [old for old, prompt in same_post if prompt not in prompts]
+        same_start = [old for old in not_repeated if old.start == new.start >= 0]
+        if not (alike or same_start):
+            self._drafts.append(new)
+            return new
+        match = [*alike, *same_start][0]
+        earlier[:] = [draft for draft in earlier if draft is not match]
+        match.quality = min(match.quality, new.quality, key=BEST_FIRST.index)
+        return match
 
     def _adopt_wordless(self) -> None:
-        nearest: list[Draft | None] = []
+        nearest: list[SampleDraft | None] = []
         for number, post in enumerate(self.posts):
             above = nearest[post["parent"]] if post["parent"] >= 0 else None
             if above and number not in self._owner and post["pictures"] and _is_wordless(post):
@@ -244,51 +250,57 @@ class Drafts:
                 above.posts.append(number)
             nearest.append(self._owner.get(number, above))
 
-    def _share_out_images(self) -> None:
-        has: dict[str, Draft] = {}
+    def _assign_images(self) -> None:
+        owner_of: dict[str, SampleDraft] = {}
         for draft in self._drafts:
-            shown = (one["sha256"] for n in draft.owned for one in self.posts[n]["pictures"] or [])
-            digests = [digest for digest in dict.fromkeys(shown) if digest]
-            draft.images = [one for one in digests if has.setdefault(one, draft) is draft]
+            image_digests = (
+                image["sha256"] for n in draft.owned for image in self.posts[n]["pictures"] or []
+            )
+            digests = [digest for digest in dict.fromkeys(image_digests) if digest]
+            draft.images = [
+                digest for digest in digests if owner_of.setdefault(digest, draft) is draft
+            ]
             for digest in digests:
-                if has[digest] is not draft:
-                    self._find(Notice.IMAGE_USED_TWICE, digest)
+                if owner_of[digest] is not draft:
+                    self._note(Notice.IMAGE_USED_TWICE, digest)
 
-    def _give(self, draft: Draft, numbers: Sequence[int]) -> None:
+    def _add_posts(self, draft: SampleDraft, numbers: Sequence[int]) -> None:
         for number in numbers:
             owner = self._owner.setdefault(number, draft)
             if owner is draft and number not in draft.owned:
                 draft.owned.append(number)
             elif owner is not draft:
-                self._find(Notice.POST_USED_TWICE, self.posts[number]["url"])
+                self._note(Notice.POST_USED_TWICE, self.posts[number]["url"])
             if number not in draft.posts and (owner is draft or number == draft.primary):
                 draft.posts.append(number)
 
-    def _listen(self, draft: Draft, sample: SampleAnswer, shown: Collection[int]) -> None:
-        for said in sample.feedback:
-            text = said.feedback.strip()
-            if not text or not self._known([said.post], shown):
+    def _add_feedback(
+        self, draft: SampleDraft, sample: SampleAnswer, shown_numbers: Collection[int]
+    ) -> None:
+        for feedback in sample.feedback:
+            text = feedback.feedback.strip()
+            if not text or not self._check_numbers([feedback.post], shown_numbers):
                 continue
-            post = self.posts[said.post]
-            if said.post in self._said_to:
-                self._find(Notice.POST_USED_TWICE, post["url"])
+            post = self.posts[feedback.post]
+            if feedback.post in self._feedback_posts:
+                self._note(Notice.POST_USED_TWICE, post["url"])
                 continue
-            written = post["text"] or ""
-            if squeezed(text) not in squeezed(written):
-                self._find(Notice.FEEDBACK_NOT_IN_POST, post["url"])
-                text = written.strip()
+            post_text = post["text"] or ""
+            if squeeze(text) not in squeeze(post_text):
+                self._note(Notice.FEEDBACK_NOT_IN_POST, post["url"])
+                text = post_text.strip()
             if text:
-                self._said_to.add(said.post)
-                draft.feedback[said.post] = text
+                self._feedback_posts.add(feedback.post)
+                draft.feedback[feedback.post] = text
 
-    def _known(self, numbers: Sequence[int], shown: Collection[int]) -> list[int]:
-        seen = dict.fromkeys(numbers)
-        for number in seen:
-            if number not in shown:
-                self._find(Notice.UNKNOWN_NUMBER, str(number))
-        return [number for number in seen if number in shown]
+    def _check_numbers(self, numbers: Sequence[int], shown_numbers: Collection[int]) -> list[int]:
+        distinct = dict.fromkeys(numbers)
+        for number in distinct:
+            if number not in shown_numbers:
+                self._note(Notice.UNKNOWN_NUMBER, str(number))
+        return [number for number in distinct if number in shown_numbers]
 
-    def _find(self, notice: Notice, detail: str) -> None:
+    def _note(self, notice: Notice, detail: str) -> None:
         self.findings.append((notice, detail))
 
 
@@ -315,30 +327,30 @@ class Extract(SampleStage):
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """The shares of each quality (section 4: 20 % and 66 %)."""
-        one = stats["extract"]
-        shares = [f"{share(one.tally.get(name, 0), one.kept)} {name}" for name in BEST_FIRST]
-        return f"{one.kept:,} samples extracted: {', '.join(shares)}"
+        counts = stats["extract"]
+        shares = [f"{share(counts.tally.get(name, 0), counts.kept)} {name}" for name in BEST_FIRST]
+        return f"{counts.kept:,} samples extracted: {', '.join(shares)}"
 
-    def questions(self, row: Row) -> Iterator[Question]:
+    def build_questions(self, row: Row) -> Iterator[RequestContent]:
         """The thread, whole or in parts."""
-        for shown, asked in self._parts(row["posts"]):
-            urls = [row["posts"][number]["url"] for number in shown]
-            yield [Text(as_data("thread", asked))], {"posts": asked}, urls
+        for numbers, shown_posts in self._split(row["posts"]):
+            urls = [row["posts"][number]["url"] for number in numbers]
+            yield [Text(as_data("thread", shown_posts))], {"posts": shown_posts}, urls
 
-    def outcome(
+    def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
-    ) -> Outcome:
+    ) -> RowResult:
         """One row a sample."""
-        drafts = Drafts(row["posts"])
-        every: Sequence[Sequence[int]] = [range(len(row["posts"]))]  # where one part shows all
+        drafts = ThreadDrafts(row["posts"])
+        parts: Sequence[Sequence[int]] = [range(len(row["posts"]))]  # where one part shows all
         if len(answers) != 1:
-            every = [one for one, _ in self._parts(row["posts"])]
-        for shown, answer in zip(every, answers, strict=True):
+            parts = [numbers for numbers, _ in self._split(row["posts"])]
+        for numbers, answer in zip(parts, answers, strict=True):
             if isinstance(answer, ExtractAnswer):
-                drafts.add(answer, shown)
+                drafts.add(answer, numbers)
         if not (samples := drafts.finish()):
             drafts.findings.append((Reject.NO_SAMPLE, None))
-        return list(self._rows(row["posts"], samples, made_by)), drafts.findings
+        return list(self._make_rows(row["posts"], samples, made_by)), drafts.findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many samples have each quality, and how many prompts were modified."""
@@ -347,33 +359,33 @@ class Extract(SampleStage):
         by_quality = {count["values"]: count["counts"] for count in counts}
         return {**by_quality, "prompt_modified": modified}
 
-    def _parts(self, posts: Sequence[Post]) -> Iterator[tuple[list[int], list[dict[str, Any]]]]:
+    def _split(self, posts: Sequence[PostRow]) -> Iterator[tuple[list[int], list[dict[str, Any]]]]:
         """Which posts each request shows, and how."""
-        every = rendered(posts, self.context_characters)
-        for shown in parts(every, self.context_characters):
-            yield shown, [every[number] for number in shown]
+        rendered_posts = render_posts(posts, self.context_characters)
+        for numbers in split_thread(rendered_posts, self.context_characters):
+            yield numbers, [rendered_posts[number] for number in numbers]
 
-    def _rows(
-        self, posts: Sequence[Post], samples: Sequence[Draft], made_by: Mapping[str, Any]
+    def _make_rows(
+        self, posts: Sequence[PostRow], samples: Sequence[SampleDraft], made_by: Mapping[str, Any]
     ) -> Iterator[dict[str, Any]]:
         # Of equal spans the first is told: a post's own text, then how its images are described.
-        written = SpanIndex([text for post in posts for text in texts_of([post])])
+        span_index = SpanIndex([text for post in posts for text in texts_of([post])])
         starts: dict[int, list[int]] = {}
         for draft in samples:
             starts.setdefault(draft.primary, []).append(draft.start)
-        names = {
-            primary: iter(sample_ids(posts[primary]["url"], posts[primary]["text"] or "", some))
-            for primary, some in starts.items()
+        ids = {
+            primary: iter(sample_ids(posts[primary]["url"], posts[primary]["text"] or "", places))
+            for primary, places in starts.items()
         }
         for draft in samples:
             primary = posts[draft.primary]["url"]
             yield {
-                "id": next(names[draft.primary]),
+                "id": next(ids[draft.primary]),
                 "post_id": post_id_of(primary),
                 "post_urls": [posts[number]["url"] for number in draft.posts],
                 "target": self.target.name,
                 "prompt": draft.prompt,
-                "prompt_modified": not written.holds(draft.prompt),
+                "prompt_modified": not span_index.contains(draft.prompt),
                 "prompt_fill_blank": False,
                 "quality": draft.quality,
                 "community_feedback": [

@@ -7,30 +7,30 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from echo_hf.samples.boxes import (
-    Boxes,
+    BoxNumbers,
+    CheckedBoxes,
     Convention,
     EngineFrames,
     Frame,
-    Numbers,
-    Size,
-    checked_boxes,
+    PixelSize,
+    convert_boxes,
 )
-from echo_hf.samples.sample import Sample, provenance_of
+from echo_hf.samples.sample import Sample, read_provenance
 
-HELD = "boxes"  # in the provenance of `screenshots`
-KEPT = ("inputs", "outputs", "original", "sent")
+STORED_BOXES_KEY = "boxes"  # in the provenance of `screenshots`
+STORED_FIELDS = ("inputs", "outputs", "original", "sent")
 
 
 class ScreenshotBoxes(Protocol):
     @property
-    def inputs(self) -> Sequence[Numbers]: ...
+    def inputs(self) -> Sequence[BoxNumbers]: ...
 
     @property
-    def outputs(self) -> Sequence[Numbers]: ...
+    def outputs(self) -> Sequence[BoxNumbers]: ...
 
 
 @dataclass(frozen=True)
-class HeldBoxes:
+class StoredBoxes:
     """The boxes of an answer as they were answered.
 
     Attributes:
@@ -43,48 +43,50 @@ class HeldBoxes:
         prompt: What it read in the screenshot.
     """
 
-    asked: Convention
-    inputs: Sequence[Numbers]
-    outputs: Sequence[Numbers]
-    original: Size
-    sent: Size
+    asked_convention: Convention
+    inputs: Sequence[BoxNumbers]
+    outputs: Sequence[BoxNumbers]
+    original: PixelSize
+    sent: PixelSize
     model: str = ""
     prompt: str | None = None
 
     @classmethod
-    def kept(cls, frames: EngineFrames, original: Size, answer: ScreenshotBoxes) -> HeldBoxes:
+    def from_answer(
+        cls, frames: EngineFrames, original: PixelSize, answer: ScreenshotBoxes
+    ) -> StoredBoxes:
         """Those of an answer about a screenshot of this size."""
         sent = replace(frames, convention=Convention.ABS_RESIZED).frame(original).sent
         inputs, outputs = answer.inputs, answer.outputs
         return cls(frames.convention, inputs, outputs, original, sent)
 
     @classmethod
-    def of(cls, sample: Sample) -> HeldBoxes | None:
+    def from_sample(cls, sample: Sample) -> StoredBoxes | None:
         """Those of a sample that is not cut."""
-        said = provenance_of(sample, "screenshots")
-        if sample["is_screenshot"] or HELD not in said:
+        record = read_provenance(sample, "screenshots")
+        if sample["is_screenshot"] or STORED_BOXES_KEY not in record:
             return None
-        boxes, engine = said[HELD], said["engine"]
-        (width, height), (wide, high) = boxes["original"], boxes["sent"]
+        boxes, engine = record[STORED_BOXES_KEY], record["engine"]
+        (width, height), (sent_width, sent_height) = boxes["original"], boxes["sent"]
         return cls(
-            Convention(said["convention"]),
+            Convention(record["convention"]),
             boxes["inputs"],
             boxes["outputs"],
             (width, height),
-            (wide, high),
+            (sent_width, sent_height),
             str(engine.get("model") or engine.get("kind")),
-            said["prompt_read"],
+            record["prompt_read"],
         )
 
     @property
-    def told(self) -> dict[str, Any]:
+    def provenance_fields(self) -> dict[str, Any]:
         """What a provenance keeps of them, so that they can be read in any way later."""
-        return {HELD: {name: getattr(self, name) for name in KEPT}}
+        return {STORED_BOXES_KEY: {name: getattr(self, name) for name in STORED_FIELDS}}
 
     def frame(self, convention: Convention) -> Frame:
         """What the numbers stand for, if this is what they mean."""
         return Frame(convention, self.original, self.sent)
 
-    def read_as(self, convention: Convention) -> Boxes:
+    def read_as(self, convention: Convention) -> CheckedBoxes:
         """The boxes in pixels of the screenshot, if that is what the numbers mean."""
-        return checked_boxes(self.inputs, self.outputs, self.frame(convention))
+        return convert_boxes(self.inputs, self.outputs, self.frame(convention))

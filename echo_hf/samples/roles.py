@@ -19,27 +19,27 @@ from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.prompts import Prompt, as_data, load_prompt
 from echo_hf.reasons import Doubt, Failed, Notice
-from echo_hf.samples.blanks import placeholders
-from echo_hf.samples.sample import Finding, provenance_with
-from echo_hf.samples.sheets import without_sheets
-from echo_hf.samples.stage import Outcome, Question, Row, SampleStage, sums
+from echo_hf.samples.blanks import find_placeholders
+from echo_hf.samples.sample import Finding, add_provenance
+from echo_hf.samples.sheets import move_sheet
+from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage, sum_columns
 from echo_hf.samples.tasks import (
     AbsentImageAnswer,
-    Assigned,
+    AssignedTasks,
     RequestPart,
     RolesAnswer,
-    at_most_analysis,
-    images_of,
-    lost_images,
-    part_of,
-    parts_of,
-    quality_with,
-    rows_of,
-    speaks_of_input,
-    without_task,
+    build_analysis_row,
+    build_rows,
+    decide_quality,
+    find_missing_images,
+    limit_quality,
+    make_part,
+    mentions_input,
+    own_images,
+    split_images,
 )
 
-NOT_ASKED = "Trash"
+TRASH = "Trash"
 ABSENT_SCHEMA = AbsentImageAnswer.model_json_schema()
 Answer = BaseModel | Failure
 
@@ -80,9 +80,9 @@ class Roles(SampleStage):
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """How many samples have inputs, and how many come from templates and screenshots."""
-        one, tally = stats["roles"], Counter(stats["roles"].tally)
+        counts, tally = stats["roles"], Counter(stats["roles"].tally)
         return (
-            f"{tally['with_inputs']:,} of {one.kept:,} samples have input images; "
+            f"{tally['with_inputs']:,} of {counts.kept:,} samples have input images; "
             f"{tally['filled']:,} completions of templates, {tally['screenshots']:,} screenshots"
         )
 
@@ -93,136 +93,144 @@ class Roles(SampleStage):
 
     def describe(self) -> dict[str, Any]:
         """As for any stage, with both prompts and both answers."""
-        said = super().describe()
-        prompt = f"{said['prompt']}\n\n{self.absent_prompt.text}"
-        return {**said, "prompt": prompt, "schema": [said["schema"], ABSENT_SCHEMA]}
+        description = super().describe()
+        prompt = f"{description['prompt']}\n\n{self.absent_prompt.text}"
+        return {**description, "prompt": prompt, "schema": [description["schema"], ABSENT_SCHEMA]}
 
-    def questions(self, row: Row) -> Iterator[Question]:
+    def build_questions(self, row: Row) -> Iterator[RequestContent]:
         """The sample with its images, or each part of one with very many."""
-        for part in self._parts(row):
+        for part in self._split(row):
             yield self._question(row, part)
 
-    def _question(self, row: Row, part: RequestPart) -> Question:
-        shown = part.as_data(row, placeholders(row["prompt"]))
-        parts, pictures = list[Text | ImageRef]([Text(as_data("sample", shown))]), []
-        for image, picture in zip(part.images, shown["pictures"], strict=True):
+    def _question(self, row: Row, part: RequestPart) -> RequestContent:
+        fields = part.as_data(row, find_placeholders(row["prompt"]))
+        parts, pictures = list[Text | ImageRef]([Text(as_data("sample", fields))]), []
+        for image, picture in zip(part.images, fields["pictures"], strict=True):
             file = self.images.path(image.sha256)
             parts += [Text(f"Picture {picture['number']}:"), ImageRef(image.sha256, file)]
             pictures.append({**picture, "file": file})
         urls = [row["context"][place]["url"] for place in part.posts]
-        return parts, {**shown, "pictures": pictures}, urls
+        return parts, {**fields, "pictures": pictures}, urls
 
-    def _asked(self, rows: Sequence[Row]) -> list[list[Request]]:
+    def _build_requests(self, rows: Sequence[Row]) -> list[list[Request]]:
         """On the images of each row; once that is answered, on one that is not there."""
-        every = super()._asked(rows)
+        requests = super()._build_requests(rows)
         if self.answers is None:
-            return every
+            return requests
         candidates = [
-            (row, asked)
-            for row, asked in zip(rows, every, strict=True)
-            if row["quality"] == "Benchmark" and _mentions(row)
+            (row, row_requests)
+            for row, row_requests in zip(rows, requests, strict=True)
+            if row["quality"] == "Benchmark" and _may_start_from_image(row)
         ]
-        given = iter(self.answers.read([request for _, asked in candidates for request in asked]))
+        raw = iter(
+            self.answers.read(
+                [request for _, row_requests in candidates for request in row_requests]
+            )
+        )
         opening = Message("system", (Text(self.absent_prompt.text),))
-        for row, asked in candidates:
-            answers = [next(given) for _ in asked]
+        for row, row_requests in candidates:
+            answers = [next(raw) for _ in row_requests]
             if self.is_lost(row, answers) or not self._may_lack_input(row, answers):
                 continue
-            parts, shown, urls = self._question(row, next(iter(self._parts(row)), part_of(row, ())))
-            known = {name: shown[name] for name in ("prompt", "posts", "pictures")}
+            parts, fields, urls = self._question(
+                row, next(iter(self._split(row)), make_part(row, ()))
+            )
+            facts = {name: fields[name] for name in ("prompt", "posts", "pictures")}
             request = Request(
                 self.name,
                 (opening, Message("user", tuple(parts))),
                 AbsentImageAnswer,
                 self.absent_tokens,
-                {**known, "target": self.target.model_dump(mode="json")},
+                {**facts, "target": self.target.model_dump(mode="json")},
                 tuple(dict.fromkeys(urls)),
                 row=self._key(row),
                 part=len(answers),
             )
-            asked.append(request)
-        return every
+            row_requests.append(request)
+        return requests
 
     def _may_lack_input(self, row: Row, answers: Sequence[Answer]) -> bool:
-        tasks = self._assigned(row, answers).finish()
+        tasks = self._read_assignment(row, answers).finish()
         return not answers or any(not (task.inputs or task.screenshot) for task in tasks)
 
-    def _assigned(self, row: Row, answers: Sequence[Answer]) -> Assigned:
-        digests = [one.sha256 for one in images_of(row)]
-        assigned = Assigned(row["prompt"], digests, abstains(self._signature))
-        for part, answer in zip(self._parts(row), answers, strict=False):
+    def _read_assignment(self, row: Row, answers: Sequence[Answer]) -> AssignedTasks:
+        digests = [image.sha256 for image in own_images(row)]
+        assignment = AssignedTasks(row["prompt"], digests, abstains(self._signature))
+        for part, answer in zip(self._split(row), answers, strict=False):
             if isinstance(answer, RolesAnswer):
-                assigned.add(answer, part)
-        return assigned
+                assignment.add(answer, part)
+        return assignment
 
     def is_lost(self, row: Row, answers: Sequence[Answer]) -> bool:
         """Whether a call on the images failed; the sample waits for all of them."""
-        return any(isinstance(one, Failure) for one in answers[: len(self._parts(row))])
+        return any(isinstance(answer, Failure) for answer in answers[: len(self._split(row))])
 
-    def _finished(self, given: Sequence[Row], answers: Sequence[list[Answer]]) -> pa.Table:
+    def _finish_rows(self, inputs: Sequence[Row], answers: Sequence[list[Answer]]) -> pa.Table:
         # Who is no model may leave the last question to the words of the prompt.
-        said = [
-            [*some[:count], *(one for one in some[count:] if not _needs_model(one))]
-            for some, count in zip(answers, (len(self._parts(row)) for row in given), strict=True)
+        kept = [
+            [*own[:count], *(answer for answer in own[count:] if not _needs_model(answer))]
+            for own, count in zip(answers, (len(self._split(row)) for row in inputs), strict=True)
         ]
-        return super()._finished(given, said)
+        return super()._finish_rows(inputs, kept)
 
-    def outcome(self, row: Row, answers: Sequence[Answer], made_by: Mapping[str, Any]) -> Outcome:
+    def finish_row(
+        self, row: Row, answers: Sequence[Answer], made_by: Mapping[str, Any]
+    ) -> RowResult:
         """One row a task."""
         findings: list[Finding] = []
-        count = len(self._parts(row))
+        count = len(self._split(row))
         last = next(iter(answers[count:]), None)
         needs = last.needs_absent_image if isinstance(last, AbsentImageAnswer) else None
         if needs is not None:
             made_by = {**made_by, "needs_absent_image": needs}
         if count:
-            assigned = self._assigned(row, answers[:count])
-            tasks = assigned.finish()
-            findings += assigned.findings
+            assignment = self._read_assignment(row, answers[:count])
+            tasks = assignment.finish()
+            findings += assignment.findings
             if tasks:
-                rows = rows_of(row, tasks, made_by, assigned.may_show_minor)
-                made = [without_sheets(one, self.images, made_by, findings) for one in rows]
-                assumed = [Doubt.ROLES_ASSUMED.value] if assigned.assumed else []
-                made = [{**one, "doubts": [*one["doubts"], *assumed]} for one in made]
+                rows = build_rows(row, tasks, made_by, assignment.may_show_minor)
+                new_rows = [move_sheet(row, self.images, made_by, findings) for row in rows]
+                doubts = [Doubt.ROLES_ASSUMED.value] if assignment.assumed else []
+                new_rows = [{**row, "doubts": [*row["doubts"], *doubts]} for row in new_rows]
             else:
                 findings.append((Notice.NO_TASK, None))
-                made = [without_task(row, made_by)]
+                new_rows = [build_analysis_row(row, made_by)]
         else:
-            made = [{**row, "quality": quality_with(row["prompt"], row["quality"])}]
+            new_rows = [{**row, "quality": decide_quality(row["prompt"], row["quality"])}]
             if needs is not None:
-                made[0]["provenance"] = provenance_with(row, self.name, made_by)
-        lost = [] if row["quality"] == NOT_ASKED else list(lost_images(row))
+                new_rows[0]["provenance"] = add_provenance(row, self.name, made_by)
+        lost = [] if row["quality"] == TRASH else list(find_missing_images(row))
         findings += [(Notice.IMAGE_NOT_THERE, name) for name in lost]
-        left: list[Finding] = []  # the blanks that keep rows out of the benchmark
-        for one in made:
-            one["quality"] = at_most_analysis(one["quality"]) if lost else one["quality"]
-            if one["quality"] != NOT_ASKED and not (one["input_images"] or one["screenshot"]):
-                lacks = speaks_of_input(one) if needs is None else needs
-                one["doubts"] = [*([Doubt.LACKS_INPUT.value] if lacks else []), *one["doubts"]]
-            if MARK.search(one["prompt"]) and not MARK.search(row["prompt"]):
+        blanks: list[Finding] = []  # the blanks that keep rows out of the benchmark
+        for new in new_rows:
+            new["quality"] = limit_quality(new["quality"]) if lost else new["quality"]
+            if new["quality"] != TRASH and not (new["input_images"] or new["screenshot"]):
+                lacks = mentions_input(new) if needs is None else needs
+                new["doubts"] = [*([Doubt.LACKS_INPUT.value] if lacks else []), *new["doubts"]]
+            if MARK.search(new["prompt"]) and not MARK.search(row["prompt"]):
                 findings.append((Notice.SHORTENED_PROMPT, None))
-            if one["screenshot"]:
-                findings.append((Notice.NOT_PARSED, one["screenshot"]))
-            if one["quality"] != NOT_ASKED:
-                notice = Notice.BLANK_LEFT if one["prompt_fill_blank"] else Notice.TEMPLATE_LEFT
-                left += [(notice, blank) for blank in placeholders(one["prompt"])]
-        return made, [*findings, *dict.fromkeys(left)]
+            if new["screenshot"]:
+                findings.append((Notice.NOT_PARSED, new["screenshot"]))
+            if new["quality"] != TRASH:
+                notice = Notice.BLANK_LEFT if new["prompt_fill_blank"] else Notice.TEMPLATE_LEFT
+                blanks += [(notice, blank) for blank in find_placeholders(new["prompt"])]
+        return new_rows, [*findings, *dict.fromkeys(blanks)]
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many samples have input images, completed a template, or show a screenshot."""
-        return sums(
+        return sum_columns(
             with_inputs=pc.greater(pc.list_value_length(kept["input_images"]), 0),
             filled=kept["prompt_fill_blank"],
             screenshots=pc.is_valid(kept["screenshot"]),
         )
 
-    def _parts(self, sample: Row) -> list[RequestPart]:
-        return [] if sample["quality"] == NOT_ASKED else parts_of(sample, self.most_pictures)
+    def _split(self, sample: Row) -> list[RequestPart]:
+        return [] if sample["quality"] == TRASH else split_images(sample, self.most_pictures)
 
 
-def _mentions(row: Row) -> bool:
+def _may_start_from_image(row: Row) -> bool:
     """Whether the words of a sample leave it open that it starts from an image."""
-    return mentions_image(row["prompt"]) or speaks_of_input(row)
+    return mentions_image(row["prompt"]) or mentions_input(row)
 
 
 def _needs_model(answer: Answer) -> bool:

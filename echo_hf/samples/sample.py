@@ -13,9 +13,9 @@ from datasets import List, Value
 from echo_hf.reasons import Notice, Reject
 from echo_hf.tables import LINKED_IMAGES, SAMPLES, Column, Table
 
-ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-LENGTH = 22
-Post = Mapping[str, Any]
+ID_ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+ID_CHARACTERS = 22
+PostRow = Mapping[str, Any]
 Sample = Mapping[str, Any]
 Finding = tuple[Notice | Reject, str | None]
 
@@ -23,18 +23,18 @@ Finding = tuple[Notice | Reject, str | None]
 def sample_id(*sources: str | int) -> str:
     text = json.dumps(sources, ensure_ascii=False)
     number = int.from_bytes(hashlib.sha256(text.encode()).digest())
-    return "".join(ALPHABET[number // 57**place % 57] for place in range(LENGTH))
+    return "".join(ID_ALPHABET[number // 57**place % 57] for place in range(ID_CHARACTERS))
 
 
 def sample_ids(primary: str, text: str, starts: Sequence[int]) -> list[str]:
-    names, counts = [""] * len(starts), Counter[int]()
+    ids, counts = [""] * len(starts), Counter[int]()
     order = sorted(range(len(starts)), key=lambda number: (starts[number] < 0, starts[number]))
     for rank, number in enumerate(order):
         start = starts[number]
         place = start if start < 0 else text.rfind("\n", 0, start) + 1  # of its paragraph
-        names[number] = sample_id(primary, place, counts[place]) if rank else sample_id(primary)
+        ids[number] = sample_id(primary, place, counts[place]) if rank else sample_id(primary)
         counts[place] += 1
-    return names
+    return ids
 
 
 def sample_digest(prompt: str, input_images: Sequence[str]) -> str:
@@ -43,27 +43,30 @@ def sample_digest(prompt: str, input_images: Sequence[str]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def places_of(sample: Sample) -> list[int]:
+def own_post_positions(sample: Sample) -> list[int]:
     """Places of a sample's own posts in its context."""
-    place = {post["url"]: number for number, post in enumerate(sample["context"])}
-    return [place[url] for url in sample["post_urls"]]
+    place_of_url = {post["url"]: number for number, post in enumerate(sample["context"])}
+    return [place_of_url[url] for url in sample["post_urls"]]
 
 
-def texts_of(posts: Sequence[Post]) -> list[str]:
+def texts_of(posts: Sequence[PostRow]) -> list[str]:
     """What posts say, and how their images are described."""
     texts = [post["text"] or "" for post in posts]
-    return [*texts, *(one["alt_text"] or "" for post in posts for one in post["pictures"] or [])]
+    return [
+        *texts,
+        *(image["alt_text"] or "" for post in posts for image in post["pictures"] or []),
+    ]
 
 
-def provenance_of(sample: Sample, stage: str) -> dict[str, Any]:
+def read_provenance(sample: Sample, stage: str) -> dict[str, Any]:
     """What a stage said of how it made a sample."""
-    said: dict[str, Any] = json.loads(sample["provenance"] or "{}").get(stage, {})
-    return said
+    record: dict[str, Any] = json.loads(sample["provenance"] or "{}").get(stage, {})
+    return record
 
 
-def provenance_with(sample: Sample, stage: str, said: Mapping[str, Any]) -> str:
+def add_provenance(sample: Sample, stage: str, record: Mapping[str, Any]) -> str:
     return json.dumps(
-        {**json.loads(sample["provenance"]), stage: said}, sort_keys=True, default=str
+        {**json.loads(sample["provenance"]), stage: record}, sort_keys=True, default=str
     )
 
 
@@ -92,14 +95,14 @@ SAMPLES_IN_CONTEXT = Table(
 
 
 def context_of(
-    posts: Sequence[Post], own: Iterable[int], feedback: Iterable[int]
+    posts: Sequence[PostRow], own: Iterable[int], feedback: Iterable[int]
 ) -> list[dict[str, Any]]:
-    wanted: set[int] = set()
+    shown_numbers: set[int] = set()
     for number in (*own, *feedback):
-        while number >= 0 and number not in wanted:
-            wanted.add(number)
+        while number >= 0 and number not in shown_numbers:
+            shown_numbers.add(number)
             number = posts[number]["parent"]
-    places = {number: place for place, number in enumerate(sorted(wanted))}
+    places = {number: place for place, number in enumerate(sorted(shown_numbers))}
     return [
         {
             **{name: posts[number][name] for name in ("url", "author", "text", "missing")},

@@ -22,40 +22,40 @@ from echo_hf.prompts import as_data
 from echo_hf.reasons import Doubt, Notice
 from echo_hf.samples.boxes import (
     AUTO,
-    MENDED,
-    WORDS,
-    Boxes,
+    BOX_INSTRUCTIONS,
+    REPAIRED_NOTICES,
+    CheckedBoxes,
     EngineFrames,
     Frame,
-    Pixels,
-    box_text,
-    checked_boxes,
-    cut,
-    engine_frames,
-    upright,
-    upright_size,
+    PixelBox,
+    choose_engine_frames,
+    convert_boxes,
+    cut_box,
+    format_box,
+    read_upright_size,
+    rotate_upright,
 )
-from echo_hf.samples.extract import LONGEST_PROMPT
-from echo_hf.samples.held_boxes import HeldBoxes
-from echo_hf.samples.sample import Finding, Sample, provenance_with, sample_digest, texts_of
-from echo_hf.samples.sheets import as_it_stands, is_suspected
-from echo_hf.samples.spans import SpanIndex, squeezed
-from echo_hf.samples.stage import Outcome, Question, Row, SampleStage, sums
-from echo_hf.samples.tasks import doubts_of
+from echo_hf.samples.extract import MAX_PROMPT
+from echo_hf.samples.held_boxes import StoredBoxes
+from echo_hf.samples.sample import Finding, Sample, add_provenance, sample_digest, texts_of
+from echo_hf.samples.sheets import is_suspected, restore_output
+from echo_hf.samples.spans import SpanIndex, squeeze
+from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage, sum_columns
+from echo_hf.samples.tasks import find_doubts
 
-MOST_BOXES = 32
-LONGEST_SHOWN_PROMPT = 6000  # no window shows more at a time; a longer one is still read
+MAX_BOXES = 32
+MAX_SHOWN_PROMPT = 6000  # no window shows more at a time; a longer one is still read
 # What is added for an output that was not called a screenshot by anybody.
-SUSPECTED = (
+SUSPECTED_SHEET_NOTE = (
     "Straight seams suggest that it holds several pictures, or is a window. Where it is one "
     "picture all the same, such as a page of a comic or a grid that was asked for as one, give one "
     "output box around all of it."
 )
-LARGEST = 100_000  # no image has a longer side
-LONGEST_TEXT, LONGEST_TEXTS = 4000, 16_000
+MAX_COORDINATE = 100_000  # no image has a longer side
+MAX_TEXT, MAX_TEXTS = 4000, 16_000
 
 
-def _without_key(box: Any) -> Any:
+def _strip_key(box: Any) -> Any:
     """The numbers of a box that a model gives in its own form: {"bbox_2d": [...], "label": ...}."""
     if isinstance(box, dict):
         return next((box[key] for key in NATIVE_KEYS if key in box), box)
@@ -63,36 +63,35 @@ def _without_key(box: Any) -> Any:
 
 
 NATIVE_KEYS = ("bbox_2d", "box_2d", "bbox")
-Coordinate = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
-GivenBox = Annotated[
-    list[Coordinate], Field(min_length=4, max_length=4), BeforeValidator(_without_key)
+Coordinate = Annotated[float, Field(ge=-MAX_COORDINATE, le=MAX_COORDINATE)]
+AnsweredBox = Annotated[
+    list[Coordinate], Field(min_length=4, max_length=4), BeforeValidator(_strip_key)
 ]
-GivenBoxes = Annotated[list[GivenBox], Field(max_length=MOST_BOXES)]
+AnsweredBoxes = Annotated[list[AnsweredBox], Field(max_length=MAX_BOXES)]
 
 
 class ScreenshotsAnswer(BaseModel):
     """What a screenshot shows; the prompt is empty where none was typed, null where unread."""
 
-    keyed_lengths: ClassVar[Mapping[str, int]] = {"prompt": LONGEST_PROMPT}
+    keyed_lengths: ClassVar[Mapping[str, int]] = {"prompt": MAX_PROMPT}
 
     prompt: (
         Annotated[
-            str,
-            Field(max_length=LONGEST_PROMPT, json_schema_extra={"maxLength": LONGEST_SHOWN_PROMPT}),
+            str, Field(max_length=MAX_PROMPT, json_schema_extra={"maxLength": MAX_SHOWN_PROMPT})
         ]
         | None
     ) = None
-    inputs: GivenBoxes
-    outputs: GivenBoxes
+    inputs: AnsweredBoxes
+    outputs: AnsweredBoxes
 
     @model_validator(mode="before")
     @classmethod
-    def _read_native(cls, said: Any) -> Any:
+    def _read_native(cls, answer: Any) -> Any:
         """An answer in a model's own form: a list of boxes, each with a label."""
-        if not isinstance(said, list):
-            return said
+        if not isinstance(answer, list):
+            return answer
         boxes: dict[str, list[Any]] = {"input": [], "output": []}
-        for box in said:
+        for box in answer:
             label = str(box.get("label", "")).lower() if isinstance(box, dict) else ""
             roles = [role for role in boxes if role in label]
             if len(roles) != 1:
@@ -143,62 +142,64 @@ class Screenshots(SampleStage):
         engine = config.engines[config.stages.screenshots.engine]
         model = engine.options.get("model")
         family = engine.options.get("family") or (family_of(str(model)) if model else None)
-        made = super().from_config(config, images)
-        convention = engine.coordinates or AUTO if made.convention == AUTO else made.convention
-        return replace(made, family=family, convention=convention)
+        stage = super().from_config(config, images)
+        convention = engine.coordinates or AUTO if stage.convention == AUTO else stage.convention
+        return replace(stage, family=family, convention=convention)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """How many screenshots were cut, and into how many images."""
         tally = stats["screenshots"].tally
-        cut, every = tally.get("cut", 0), tally.get("screenshots", 0)
+        cut_count, total = tally.get("cut", 0), tally.get("screenshots", 0)
         return (
-            f"{cut:,} of {every:,} screenshots were cut ({share(cut, every)}) into "
+            f"{cut_count:,} of {total:,} screenshots were cut ({share(cut_count, total)}) into "
             f"{tally.get('pictures', 0):,} images"
         )
 
     def describe(self) -> dict[str, Any]:
         """Everything that decides the result, with the words that ask for boxes."""
-        coordinates = {str(one): WORDS[one] for one in WORDS}
-        return {**super().describe(), "coordinates": coordinates, "suspected": SUSPECTED}
+        coordinates = {
+            str(convention): BOX_INSTRUCTIONS[convention] for convention in BOX_INSTRUCTIONS
+        }
+        return {**super().describe(), "coordinates": coordinates, "suspected": SUSPECTED_SHEET_NOTE}
 
-    def questions(self, row: Row) -> Iterator[Question]:
+    def build_questions(self, row: Row) -> Iterator[RequestContent]:
         """The screenshot, where there is one that is not taken apart yet."""
-        if isinstance(frame := self._frame(row), Frame):
-            shown, file = relevant_text(row), self.images.path(row["screenshot"])
-            suspected = f"{SUSPECTED}\n" if is_suspected(row) else ""
-            data = as_data("relevant_text", shown)
-            words = f"{frame.words}\n{suspected}The screenshot:"
+        if isinstance(frame := self._choose_frame(row), Frame):
+            shown_texts, file = collect_relevant_text(row), self.images.path(row["screenshot"])
+            sheet_note = f"{SUSPECTED_SHEET_NOTE}\n" if is_suspected(row) else ""
+            data = as_data("relevant_text", shown_texts)
+            words = f"{frame.instructions}\n{sheet_note}The screenshot:"
             yield (
                 (Text(data), Text(words), ImageRef(row["screenshot"], file)),
-                {**shown, "file": file},
+                {**shown_texts, "file": file},
                 (post["url"] for post in row["context"]),
             )
 
-    def outcome(
+    def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
-    ) -> Outcome:
+    ) -> RowResult:
         """The sample, taken apart if it can be, and what is doubtful of it now."""
-        frame, answer = self._frame(row), next(iter(answers), None)
-        made, findings = row, [frame] if isinstance(frame, tuple) else []
+        frame, answer = self._choose_frame(row), next(iter(answers), None)
+        new, findings = row, [frame] if isinstance(frame, tuple) else []
         if isinstance(frame, Frame) and isinstance(answer, ScreenshotsAnswer):
-            made, findings = self._parsed(row, answer, frame, made_by)
+            new, findings = self._cut_screenshot(row, answer, frame, made_by)
         # Where no screenshot brought a prompt or images, its roles have said what it lacks.
         lacks = None if row["screenshot"] else Doubt.LACKS_INPUT in row["doubts"]
-        return [{**made, "doubts": doubts_of(made, lacks)}], findings
+        return [{**new, "doubts": find_doubts(new, lacks)}], findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """How many screenshots there are, how many were cut, and into how many images."""
         inputs, outputs = (kept[f"{name}_bboxs"].combine_chunks() for name in ("input", "output"))
-        found = sums(screenshots=pc.is_valid(kept["screenshot"]), cut=kept["is_screenshot"])
-        return {**found, "pictures": len(pc.list_flatten(inputs)) + len(pc.list_flatten(outputs))}
+        counts = sum_columns(screenshots=pc.is_valid(kept["screenshot"]), cut=kept["is_screenshot"])
+        return {**counts, "pictures": len(pc.list_flatten(inputs)) + len(pc.list_flatten(outputs))}
 
     @property
     def frames(self) -> EngineFrames:
         """How the engine that answers sends images and names places."""
-        return engine_frames(self._signature, self.convention, self.family)
+        return choose_engine_frames(self._signature, self.convention, self.family)
 
-    def _frame(self, sample: Sample) -> Frame | Finding | None:
+    def _choose_frame(self, sample: Sample) -> Frame | Finding | None:
         """How to ask about a sample's screenshot, or why not; null where it has none."""
         screenshot = sample["screenshot"]
         if screenshot is None or sample["is_screenshot"]:
@@ -206,7 +207,7 @@ class Screenshots(SampleStage):
         if (frames := self.frames).is_blind:
             return Notice.UNKNOWN_PIXELS, screenshot
         try:
-            size = upright_size(self.images.open(screenshot))
+            size = read_upright_size(self.images.open(screenshot))
         except ImageError as error:
             return Notice.BROKEN_IMAGE, f"{screenshot}: {error}"
         try:
@@ -214,103 +215,103 @@ class Screenshots(SampleStage):
         except ImageError as error:
             return Notice.UNFIT_IMAGE, f"{screenshot}: {error}"
 
-    def _parsed(
+    def _cut_screenshot(
         self, sample: Sample, answer: ScreenshotsAnswer, frame: Frame, made_by: Mapping[str, Any]
     ) -> tuple[Row, list[Finding]]:
         screenshot, frames = sample["screenshot"], self.frames
-        said: dict[str, Any] = {
+        record: dict[str, Any] = {
             **made_by,
             "prompt_read": answer.prompt,
             "convention": str(frame.convention),
         }
         if frames.is_assumed and (answer.inputs or answer.outputs):
-            said |= HeldBoxes.kept(frames, frame.original, answer).told
-            waiting = {**sample, "provenance": provenance_with(sample, self.name, said)}
-            return waiting, [(Notice.ASSUMED_CONVENTION, str(frame.convention))]
-        boxes = checked_boxes(answer.inputs, answer.outputs, frame)
+            record |= StoredBoxes.from_answer(frames, frame.original, answer).provenance_fields
+            uncut_row = {**sample, "provenance": add_provenance(sample, self.name, record)}
+            return uncut_row, [(Notice.ASSUMED_CONVENTION, str(frame.convention))]
+        boxes = convert_boxes(answer.inputs, answer.outputs, frame)
         findings: list[Finding] = boxes.findings
         if is_suspected(sample) and is_single(boxes):
-            told = provenance_with(sample, self.name, {**made_by, "single": screenshot})
-            return {**as_it_stands(sample), "provenance": told}, []
+            provenance = add_provenance(sample, self.name, {**made_by, "single": screenshot})
+            return {**restore_output(sample), "provenance": provenance}, []
         if not (findings or boxes.inputs or boxes.outputs):
             findings.append((Notice.NO_BOX, screenshot))
-        inputs, outputs = self._crops(screenshot, boxes) if boxes.usable else ({}, {})
+        inputs, outputs = self._cut_crops(screenshot, boxes) if boxes.usable else ({}, {})
         if not boxes.usable:
-            return {**sample, "provenance": provenance_with(sample, self.name, said)}, findings
+            return {**sample, "provenance": add_provenance(sample, self.name, record)}, findings
         prompt, is_modified = sample["prompt"], sample["prompt_modified"]
         if answer.prompt is None:
             findings.append((Notice.PROMPT_NOT_READ, screenshot))
-        read = (answer.prompt or "").strip()
-        if MARK.search(read):
+        typed_prompt = (answer.prompt or "").strip()
+        if MARK.search(typed_prompt):
             findings.append((Notice.SHORTENED_PROMPT, screenshot))
-        elif squeezed(read) not in ("", squeezed(prompt)):
-            prompt, said["earlier_prompt"] = read, prompt
-            is_modified = not SpanIndex(texts_of(sample["context"])).holds(read)
+        elif squeeze(typed_prompt) not in ("", squeeze(prompt)):
+            prompt, record["earlier_prompt"] = typed_prompt, prompt
+            is_modified = not SpanIndex(texts_of(sample["context"])).contains(typed_prompt)
         replaced = sample["input_images"] if inputs else []
-        findings += [(Notice.REPLACED_INPUT, one) for one in replaced]
+        findings += [(Notice.REPLACED_INPUT, digest) for digest in replaced]
         images = [self.images.put(data) for data in inputs] or list(sample["input_images"])
-        shown = [self.images.put(data) for data in outputs]
-        said |= {"inset": self.inset, "replaced_inputs": list(replaced)}
+        output_digests = [self.images.put(data) for data in outputs]
+        record |= {"inset": self.inset, "replaced_inputs": list(replaced)}
         return {
             **sample,
             "prompt": prompt,
             "prompt_modified": is_modified,
             "input_images": images,
-            "output_images": list(dict.fromkeys([*shown, *sample["output_images"]])),
+            "output_images": list(dict.fromkeys([*output_digests, *sample["output_images"]])),
             "is_screenshot": True,
             "input_bboxs": [list(map(float, box)) for box in inputs.values()],
             "output_bboxs": [list(map(float, box)) for box in outputs.values()],
             "sample_digest": sample_digest(prompt, images),
-            "provenance": provenance_with(sample, self.name, said),
+            "provenance": add_provenance(sample, self.name, record),
         }, findings
 
-    def _crops(
-        self, screenshot: str, boxes: Boxes
-    ) -> tuple[dict[bytes, Pixels], dict[bytes, Pixels]]:
+    def _cut_crops(
+        self, screenshot: str, boxes: CheckedBoxes
+    ) -> tuple[dict[bytes, PixelBox], dict[bytes, PixelBox]]:
         """The images that are cut out, inputs and outputs, each with its box."""
-        inputs: dict[bytes, Pixels] = {}
-        outputs: dict[bytes, Pixels] = {}
+        inputs: dict[bytes, PixelBox] = {}
+        outputs: dict[bytes, PixelBox] = {}
         try:
-            image = upright(self.images.open(screenshot))
+            image = rotate_upright(self.images.open(screenshot))
         except ImageError as error:
             boxes.findings.append((Notice.BROKEN_IMAGE, f"{screenshot}: {error}"))
             return inputs, outputs
         for places, crops in ((boxes.inputs, inputs), (boxes.outputs, outputs)):
             for box in places:
                 try:
-                    data = cut(image, box, self.inset)
+                    data = cut_box(image, box, self.inset)
                 except ImageError:
-                    told = f"{box_text(box)} with an inset of {self.inset}"
-                    boxes.findings.append((Notice.TINY_BOX, told))
+                    detail = f"{format_box(box)} with an inset of {self.inset}"
+                    boxes.findings.append((Notice.TINY_BOX, detail))
                     continue
                 if crops.setdefault(data, box) is not box:
-                    boxes.findings.append((Notice.DUPLICATE_BOX, box_text(box)))
+                    boxes.findings.append((Notice.DUPLICATE_BOX, format_box(box)))
                 elif crops is outputs and data in inputs:
-                    told = f"{box_text(box)} is an input too"
-                    boxes.findings.append((Notice.OVERLAPPING_BOXES, told))
+                    detail = f"{format_box(box)} is an input too"
+                    boxes.findings.append((Notice.OVERLAPPING_BOXES, detail))
         return inputs, outputs
 
 
-def is_single(boxes: Boxes) -> bool:
+def is_single(boxes: CheckedBoxes) -> bool:
     """Whether the only box of an answer is one output that is the whole image."""
-    notices = {notice for notice, _ in boxes.findings} - MENDED
+    notices = {notice for notice, _ in boxes.findings} - REPAIRED_NOTICES
     return not boxes.inputs and len(boxes.outputs) == 1 and notices == {Notice.WHOLE_BOX}
 
 
-def relevant_text(sample: Sample) -> dict[str, Any]:
+def collect_relevant_text(sample: Sample) -> dict[str, Any]:
     """What people wrote around a sample's screenshot, as a request holds it."""
-    context, own = sample["context"], set(sample["post_urls"])
-    wanted = set[int]()
+    context, own_urls = sample["context"], set(sample["post_urls"])
+    shown_places = set[int]()
     for place, post in enumerate(context):
-        while post["url"] in own and place >= 0 and place not in wanted:
-            wanted.add(place)
+        while post["url"] in own_urls and place >= 0 and place not in shown_places:
+            shown_places.add(place)
             place = context[place]["parent"]
     described = (
-        one["alt_text"]
+        image["alt_text"]
         for post in context
-        for one in post["pictures"]
-        if one["sha256"] == sample["screenshot"] and one["alt_text"]
+        for image in post["pictures"]
+        if image["sha256"] == sample["screenshot"] and image["alt_text"]
     )
-    texts = [context[place]["text"] for place in sorted(wanted) if context[place]["text"]]
-    *texts, description = shortened([*texts, next(described, None)], LONGEST_TEXT, LONGEST_TEXTS)
+    texts = [context[place]["text"] for place in sorted(shown_places) if context[place]["text"]]
+    *texts, description = shortened([*texts, next(described, None)], MAX_TEXT, MAX_TEXTS)
     return {"posts": texts, "description": description}

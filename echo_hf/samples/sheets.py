@@ -12,19 +12,21 @@ from echo_hf.errors import ImageError
 from echo_hf.images.panes import Layout, layout_of
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Doubt, Notice
-from echo_hf.samples.sample import Finding, Sample, provenance_of, provenance_with
+from echo_hf.samples.sample import Finding, Sample, add_provenance, read_provenance
 
-SHEET = "sheet"  # in the provenance of `roles`: the image that was taken from the outputs
+SHEET_KEY = "sheet"  # in the provenance of `roles`: the image that was taken from the outputs
 
 
-def without_sheets(
+def move_sheet(
     row: dict[str, Any], images: ImageStore, made_by: Mapping[str, Any], findings: list[Finding]
 ) -> dict[str, Any]:
     """A task whose first output that is no single image is to be taken apart; others are doubted.
 
     All are doubted where no model was asked: `screenshots` then has none to ask either.
     """
-    sheets = {image: layout for image in row["output_images"] if (layout := _layout(images, image))}
+    sheets = {
+        image: layout for image in row["output_images"] if (layout := _find_layout(images, image))
+    }
     if not sheets:
         return row
     findings += [(Notice.SEVERAL_IMAGES, f"{layout}: {image}") for image, layout in sheets.items()]
@@ -32,30 +34,30 @@ def without_sheets(
         sheet = next(iter(sheets))
         del sheets[sheet]
         outputs = [image for image in row["output_images"] if image != sheet]
-        of_roles = {**provenance_of(row, "roles"), SHEET: sheet}
+        roles_record = {**read_provenance(row, "roles"), SHEET_KEY: sheet}
         row |= {"screenshot": sheet, "output_images": outputs}
-        row["provenance"] = provenance_with(row, "roles", of_roles)
+        row["provenance"] = add_provenance(row, "roles", roles_record)
     return {**row, "doubts": [*row["doubts"], *([Doubt.COLLAGE.value] if sheets else [])]}
 
 
 def is_suspected(sample: Sample) -> bool:
     """Whether a sample's screenshot is an output that only looks like several images."""
-    return bool(provenance_of(sample, "roles").get(SHEET) == sample["screenshot"])
+    return bool(read_provenance(sample, "roles").get(SHEET_KEY) == sample["screenshot"])
 
 
-def as_it_stands(sample: Sample) -> dict[str, Any]:
+def restore_output(sample: Sample) -> dict[str, Any]:
     """A sample whose screenshot is an output after all."""
     outputs = [sample["screenshot"], *sample["output_images"]]
     return {**sample, "screenshot": None, "output_images": outputs}
 
 
 @lru_cache(maxsize=4096)  # the samples of a thread share images
-def _layout_in(file: Path) -> Layout | None:
+def _read_layout(file: Path) -> Layout | None:
     return layout_of(file)
 
 
-def _layout(images: ImageStore, digest: str) -> Layout | None:
+def _find_layout(images: ImageStore, digest: str) -> Layout | None:
     try:
-        return _layout_in(images.path(digest))
+        return _read_layout(images.path(digest))
     except ImageError:  # lost or damaged since: who needs its pixels says so
         return None

@@ -17,22 +17,22 @@ from echo_hf.errors import SpanError
 TOKEN = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u9fff\uac00-\ud7af]+|[^\w\s]"
 )
-SHORTEST_SPAN = 3
-MOST_SPANS = 8
-MOST_PLACES = 256  # of one span in the texts: a word a thousand times stays cheap
-Place = tuple[int, int]
-LONGEST_TEXT = 1_000_000
-MOST_WORDS = 8  # of one insertion
-MOST_CHARACTERS = 80  # of one insertion, white space counted once
-MOST_INSERTED = 1 / 3  # of a text's words
+MIN_SPAN_TOKENS = 3
+MAX_SPANS = 8
+MAX_PLACES = 256  # of one span in the texts: a word a thousand times stays cheap
+TokenPosition = tuple[int, int]
+MAX_TEXT = 1_000_000
+MAX_INSERTED_WORDS = 8  # of one insertion
+MAX_INSERTED_CHARACTERS = 80  # of one insertion, white space counted once
+MAX_INSERTED_SHARE = 1 / 3  # of a text's words
 WORD = re.compile(r"\w")
 REPEATED_WORDS = 3  # in a row, of an insertion: fewer stand in many posts by chance
 MASK = re.compile(r"\[[a-z-]{1,16}\]")  # it tells nothing of what it covers
-Pair = tuple[re.Match[str], re.Match[str]]
-SourcePlace = tuple[str | None, str | None]
+TokenPair = tuple[re.Match[str], re.Match[str]]
+SourceKey = tuple[str | None, str | None]
 
 
-class Span(NamedTuple):
+class TokenRun(NamedTuple):
     """A run of tokens that a prompt shares with a text."""
 
     tokens: int
@@ -43,68 +43,78 @@ class Span(NamedTuple):
 @dataclass
 class SpanIndex:
     texts: Sequence[str]
-    shortest: int = SHORTEST_SPAN
+    min_tokens: int = MIN_SPAN_TOKENS
 
     @cached_property
-    def _found(self) -> list[tuple[list[str], list[int]]]:
-        found = [list(TOKEN.finditer(text)) for text in self.texts]
-        return [([one.group() for one in every], [one.start() for one in every]) for every in found]
+    def _text_tokens(self) -> list[tuple[list[str], list[int]]]:
+        matches = [list(TOKEN.finditer(text)) for text in self.texts]
+        return [
+            ([match.group() for match in text_matches], [match.start() for match in text_matches])
+            for text_matches in matches
+        ]
 
-    def spans(self, prompt: str) -> list[Span | None]:
+    def split_prompt(self, prompt: str) -> list[TokenRun | None]:
         """Cuts a prompt into the longest spans, greedily from its beginning."""
         tokens, at = TOKEN.findall(prompt), 0
-        known: dict[tuple[str, ...], list[Place]] = {gram: [] for gram in self._grams(tokens)}
-        for number, (found, _) in enumerate(self._found):
-            for place, gram in enumerate(self._grams(found)):
-                if gram in known and len(known[gram]) < MOST_PLACES:
-                    known[gram].append((number, place))
-        cut: list[Span | None] = []
+        places_of: dict[tuple[str, ...], list[TokenPosition]] = {
+            gram: [] for gram in self._iterate_grams(tokens)
+        }
+        for number, (text_tokens, _) in enumerate(self._text_tokens):
+            for place, gram in enumerate(self._iterate_grams(text_tokens)):
+                if gram in places_of and len(places_of[gram]) < MAX_PLACES:
+                    places_of[gram].append((number, place))
+        spans: list[TokenRun | None] = []
         while at < len(tokens):
-            places, length = known.get(tuple(tokens[at : at + self.shortest]), []), self.shortest
+            places, length = (
+                places_of.get(tuple(tokens[at : at + self.min_tokens]), []),
+                self.min_tokens,
+            )
             while places and at + length < len(tokens):
-                longer = [one for one in places if self._goes_on(one, length, tokens[at + length])]
+                longer = [
+                    spot for spot in places if self._matches_at(spot, length, tokens[at + length])
+                ]
                 if not longer:
                     break
                 places, length = longer, length + 1
             if places:
                 number, start = places[0]
-                cut.append(Span(length, number, self._found[number][1][start]))
+                spans.append(TokenRun(length, number, self._text_tokens[number][1][start]))
             else:
-                cut.append(None)
+                spans.append(None)
             at += length if places else 1
-        return cut
+        return spans
 
-    def holds(self, prompt: str) -> bool:
+    def contains(self, prompt: str) -> bool:
         """Whether a prompt is made of spans of the texts."""
         if not prompt.split():
             return False
-        if any(squeezed(prompt) in squeezed(text) for text in self.texts):
+        if any(squeeze(prompt) in squeeze(text) for text in self.texts):
             return True
-        cut = self.spans(prompt)
-        return len(cut) <= MOST_SPANS and all(cut)
+        spans = self.split_prompt(prompt)
+        return len(spans) <= MAX_SPANS and all(spans)
 
-    def _goes_on(self, place: Place, offset: int, token: str) -> bool:
-        tokens, at = self._found[place[0]][0], place[1] + offset
+    def _matches_at(self, place: TokenPosition, offset: int, token: str) -> bool:
+        tokens, at = self._text_tokens[place[0]][0], place[1] + offset
         return at < len(tokens) and tokens[at] == token
 
-    def _grams(self, tokens: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        return zip(*(tokens[start:] for start in range(self.shortest)), strict=False)
+    def _iterate_grams(self, tokens: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        return zip(*(tokens[start:] for start in range(self.min_tokens)), strict=False)
 
 
-def span_start(prompt: str, text: str) -> int:
+def find_span_start(prompt: str, text: str) -> int:
     """Where a prompt's longest span stands in the text of its post."""
     start = text.find(prompt) if prompt else -1
     if start < 0:
-        spans = [span for span in SpanIndex([text]).spans(prompt) if span]
+        spans = [span for span in SpanIndex([text]).split_prompt(prompt) if span]
         start = max(spans, key=lambda span: span.tokens).start if spans else -1
     return start
 
 
-def squeezed(text: str) -> str:
+def squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
-class Source(NamedTuple):
+class SpanSource(NamedTuple):
     post_url: str | None
     field: str
     text: str
@@ -120,144 +130,159 @@ class SourceSpan(NamedTuple):
     text: str | None = None
 
 
-KINDS = {"post_url": str, "field": str, "start": int, "end": int, "text": str}
+FIELD_TYPES = {"post_url": str, "field": str, "start": int, "end": int, "text": str}
 
 
-def sources_of(posts: Iterable[Mapping[str, Any]]) -> list[Source]:
+def span_sources(posts: Iterable[Mapping[str, Any]]) -> list[SpanSource]:
     """All texts of some posts: what they say, and how their images are described."""
-    every = []
+    sources = []
     for post in posts:
         texts = {"text": post["text"]}
         for number, image in enumerate(post["pictures"] or []):
             texts[f"pictures.{number}.alt_text"] = image["alt_text"]
-        every += [Source(post["url"], field, text) for field, text in texts.items() if text]
-    return every
+        sources += [SpanSource(post["url"], field, text) for field, text in texts.items() if text]
+    return sources
 
 
-def spans_from(rows: Iterable[Any]) -> list[SourceSpan]:
+def parse_spans(rows: Iterable[Any]) -> list[SourceSpan]:
     """Spans as a table or JSON holds them, which may come from anywhere."""
     spans = []
     for row in rows:
-        fits = isinstance(row, Mapping) and set(row) == set(KINDS)
-        if not fits or any(type(row[name]) not in (kind, NoneType) for name, kind in KINDS.items()):
-            raise SpanError(f"{str(row)[:80]!r} is not a span, expected {', '.join(KINDS)}")
+        has_fields = isinstance(row, Mapping) and set(row) == set(FIELD_TYPES)
+        if not has_fields or any(
+            type(row[name]) not in (kind, NoneType) for name, kind in FIELD_TYPES.items()
+        ):
+            raise SpanError(f"{str(row)[:80]!r} is not a span, expected {', '.join(FIELD_TYPES)}")
         spans.append(SourceSpan(**row))
     return spans
 
 
-def spans_of(text: str, sources: Sequence[Source]) -> tuple[SourceSpan, ...] | None:
+def find_spans(text: str, sources: Sequence[SpanSource]) -> tuple[SourceSpan, ...] | None:
     """Takes a text apart into places of the sources, with few words in between."""
-    if len(text) > LONGEST_TEXT:
+    if len(text) > MAX_TEXT:
         return None
     for source in sources:
         if text and (start := source.text.find(text)) >= 0:
             return (SourceSpan(*source[:2], start, start + len(text)),)
-    found: list[SourceSpan] = []  # what belongs to no span, white space included, is put in
+    spans: list[SourceSpan] = []  # what belongs to no span, white space included, is put in
     at = 0
-    for start, end, span in _placed(text, sources):
+    for start, end, span in _place_spans(text, sources):
         if start > at:
-            found.append(SourceSpan(text=text[at:start]))
-        found.append(span)
+            spans.append(SourceSpan(text=text[at:start]))
+        spans.append(span)
         at = end
     if at < len(text):
-        found.append(SourceSpan(text=text[at:]))
-    inserted = [MASK.sub(" ", span.text) for span in found if span.text is not None]
-    words = [len(_words(one)) for one in inserted]
-    may_be_given = (
-        max(words, default=0) <= MOST_WORDS
-        and all(len(squeezed(one)) <= MOST_CHARACTERS for one in inserted)
-        and sum(words) <= MOST_INSERTED * len(_words(MASK.sub(" ", text)))
+        spans.append(SourceSpan(text=text[at:]))
+    inserted_texts = [MASK.sub(" ", span.text) for span in spans if span.text is not None]
+    words = [len(_list_words(inserted_text)) for inserted_text in inserted_texts]
+    is_publishable = (
+        max(words, default=0) <= MAX_INSERTED_WORDS
+        and all(
+            len(squeeze(inserted_text)) <= MAX_INSERTED_CHARACTERS
+            for inserted_text in inserted_texts
+        )
+        and sum(words) <= MAX_INSERTED_SHARE * len(_list_words(MASK.sub(" ", text)))
     )
-    return tuple(found) if may_be_given else None
+    return tuple(spans) if is_publishable else None
 
 
-def text_of(spans: Iterable[SourceSpan], sources: Iterable[Source]) -> str:
+def join_spans(spans: Iterable[SourceSpan], sources: Iterable[SpanSource]) -> str:
     """Puts a text together again."""
-    texts: dict[SourcePlace, str] = {(one.post_url, one.field): one.text for one in sources}
+    texts: dict[SourceKey, str] = {
+        (source.post_url, source.field): source.text for source in sources
+    }
     pieces: list[str] = []
     length = 0
     for span in spans:
-        whole = texts.get((span.post_url, span.field), "")
+        source_text = texts.get((span.post_url, span.field), "")
         start, end = -1 if span.start is None else span.start, span.end or 0
         if span.text is not None and span[:4] == (None,) * 4:
             piece = span.text
-        elif span.text is None and 0 <= start < end <= len(whole):
-            piece = whole[start:end]
+        elif span.text is None and 0 <= start < end <= len(source_text):
+            piece = source_text[start:end]
         else:
-            shown = tuple(span._replace(text=span.text and span.text[:40]))
-            raise SpanError(f"span {str(shown)[:200]} is not a place in a text of the posts")
+            span_fields = tuple(span._replace(text=span.text and span.text[:40]))
+            raise SpanError(f"span {str(span_fields)[:200]} is not a place in a text of the posts")
         pieces.append(piece)
         length += len(piece)
-        if length > LONGEST_TEXT:
-            raise SpanError(f"spans of more than {LONGEST_TEXT:,} characters, expected a text")
+        if length > MAX_TEXT:
+            raise SpanError(f"spans of more than {MAX_TEXT:,} characters, expected a text")
     return "".join(pieces)
 
 
-def insertions(spans: Iterable[SourceSpan]) -> list[str]:
+def list_insertions(spans: Iterable[SourceSpan]) -> list[str]:
     """What of some spans is put in, and has a word besides masks."""
     texts = [MASK.sub(" ", span.text) for span in spans if span.text is not None]
     return [text for text in texts if WORD.search(text)]
 
 
-def repeats(texts: Iterable[str], sources: Iterable[Source]) -> bool:
+def repeats_source(texts: Iterable[str], sources: Iterable[SpanSource]) -> bool:
     """Whether a text has three words in a row that a source has, too."""
-    runs = {run for text in texts for run in _runs_of_words(text)}
-    return bool(runs) and any(not runs.isdisjoint(_runs_of_words(one.text)) for one in sources)
+    runs = {run for text in texts for run in _iterate_word_runs(text)}
+    return bool(runs) and any(
+        not runs.isdisjoint(_iterate_word_runs(source.text)) for source in sources
+    )
 
 
 def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _placed(text: str, sources: Sequence[Source]) -> Iterator[tuple[int, int, SourceSpan]]:
+def _place_spans(text: str, sources: Sequence[SpanSource]) -> Iterator[tuple[int, int, SourceSpan]]:
     """The spans of a text with their places in it, each with white space as in its source."""
     tokens = list(TOKEN.finditer(text))
     at = 0
-    for span in _cut(text, tokens, [source.text for source in sources]):
+    for span in _cut_spans(text, tokens, [source.text for source in sources]):
         if span is None:
             at += 1
             continue
         source = sources[span.text]
-        there = islice(TOKEN.finditer(source.text, span.start), span.tokens)
-        pairs = list(zip(tokens[at : at + span.tokens], there, strict=True))
-        for run in _runs(text, source.text, pairs):
-            (first, its_first), (last, its_last) = run[0], run[-1]
-            place = (source.post_url, source.field, its_first.start(), its_last.end())
+        source_tokens = islice(TOKEN.finditer(source.text, span.start), span.tokens)
+        pairs = list(zip(tokens[at : at + span.tokens], source_tokens, strict=True))
+        for run in _split_runs(text, source.text, pairs):
+            (first, source_first), (last, source_last) = run[0], run[-1]
+            place = (source.post_url, source.field, source_first.start(), source_last.end())
             yield first.start(), last.end(), SourceSpan(*place)
         at += span.tokens
 
 
-def _runs(text: str, other: str, pairs: Sequence[Pair]) -> Iterator[list[Pair]]:
+def _split_runs(
+    text: str, source_text: str, pairs: Sequence[TokenPair]
+) -> Iterator[list[TokenPair]]:
     """Cuts equal tokens where the white space between them differs."""
     run = [pairs[0]]
-    for here, there in pairs[1:]:
-        before, its_before = run[-1]
-        if text[before.end() : here.start()] != other[its_before.end() : there.start()]:
+    for token, source_token in pairs[1:]:
+        previous, source = run[-1]
+        if text[previous.end() : token.start()] != source_text[source.end() : source_token.start()]:
             yield run
             run = []
-        run.append((here, there))
+        run.append((token, source_token))
     yield run
 
 
-def _cut(text: str, tokens: Sequence[re.Match[str]], texts: Sequence[str]) -> Iterator[Span | None]:
+def _cut_spans(
+    text: str, tokens: Sequence[re.Match[str]], texts: Sequence[str]
+) -> Iterator[TokenRun | None]:
     """The longest spans; between them shorter ones, so that what is inserted stands nowhere."""
-    single = SpanIndex(texts, shortest=1)
-    at, lacking = 0, 0
-    for span in [*SpanIndex(texts).spans(text), Span(0, 0, 0)]:
+    single = SpanIndex(texts, min_tokens=1)
+    at, unmatched = 0, 0
+    for span in [*SpanIndex(texts).split_prompt(text), TokenRun(0, 0, 0)]:
         if span is None:
-            lacking += 1
+            unmatched += 1
             continue
-        if lacking:
-            yield from single.spans(text[tokens[at].start() : tokens[at + lacking - 1].end()])
-        at, lacking = at + lacking + span.tokens, 0
+        if unmatched:
+            yield from single.split_prompt(
+                text[tokens[at].start() : tokens[at + unmatched - 1].end()]
+            )
+        at, unmatched = at + unmatched + span.tokens, 0
         if span.tokens:
             yield span
 
 
-def _words(text: str) -> list[str]:
+def _list_words(text: str) -> list[str]:
     return [token for token in TOKEN.findall(text) if WORD.match(token)]
 
 
-def _runs_of_words(text: str) -> Iterator[tuple[str, ...]]:
-    words = _words(text.casefold())
-    yield from zip(*(words[first:] for first in range(REPEATED_WORDS)), strict=False)
+def _iterate_word_runs(text: str) -> Iterator[tuple[str, ...]]:
+    words = _list_words(text.casefold())
+    yield from zip(*(words[start:] for start in range(REPEATED_WORDS)), strict=False)

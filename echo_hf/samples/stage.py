@@ -24,8 +24,8 @@ from echo_hf.tables import Table
 
 Row = Mapping[str, Any]
 # What the user's message shows, the same as fields, and the addresses of the posts in it.
-Question = tuple[Sequence[Text | ImageRef], Mapping[str, Any], Iterable[str]]
-Outcome = tuple[Sequence[Row], Iterable[Finding]]
+RequestContent = tuple[Sequence[Text | ImageRef], Mapping[str, Any], Iterable[str]]
+RowResult = tuple[Sequence[Row], Iterable[Finding]]
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,11 @@ class SampleStage(ModelStage):
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
         """The stage for the config's target, with the options of its section."""
-        given: dict[str, Any] = {"images": images, **dict(getattr(config.stages, cls.name))}
-        own = {one.name: given[one.name] for one in fields(cls) if one.name in given}
-        return cls(config.target, **own)
+        options: dict[str, Any] = {"images": images, **dict(getattr(config.stages, cls.name))}
+        own_options = {
+            field.name: options[field.name] for field in fields(cls) if field.name in options
+        }
+        return cls(config.target, **own_options)
 
     @property
     def prompt(self) -> Prompt:
@@ -52,32 +54,32 @@ class SampleStage(ModelStage):
         return load_prompt(self.name, self.target)
 
     @abstractmethod
-    def questions(self, row: Row) -> Iterator[Question]:
+    def build_questions(self, row: Row) -> Iterator[RequestContent]:
         """What a model is asked about a row."""
 
     @abstractmethod
-    def outcome(
+    def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
-    ) -> Outcome:
+    ) -> RowResult:
         """The rows that go on, and what was noticed."""
 
     def is_lost(self, row: Row, answers: Sequence[BaseModel | Failure]) -> bool:  # noqa: ARG002
         """Whether a row does not go on, as a call failed that it cannot do without."""
-        return not self.keeps_failed and any(isinstance(one, Failure) for one in answers)
+        return not self.keeps_failed and any(isinstance(answer, Failure) for answer in answers)
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
         """The model calls of each row."""
-        return self._asked(self.input_rows(table))
+        return self._build_requests(self.input_rows(table))
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """The rows that go on; one of which a call failed is quarantined, beside or instead."""
-        return self._finished(self.input_rows(table), answers)
+        return self._finish_rows(self.input_rows(table), answers)
 
     def _made(self, table: pa.Table) -> pa.Table:
         rows = self.input_rows(table)  # which takes a while
-        return self._finished(rows, self._answered(self._asked(rows)))
+        return self._finish_rows(rows, self._answered(self._build_requests(rows)))
 
-    def _asked(self, rows: Sequence[Row]) -> list[list[Request]]:
+    def _build_requests(self, rows: Sequence[Row]) -> list[list[Request]]:
         text, target = self.prompt.text, self.target.model_dump(mode="json")
         opening = [Message("system", (Text(text),))] if text else []
 
@@ -88,33 +90,33 @@ class SampleStage(ModelStage):
                     (*opening, Message("user", tuple(parts))),
                     self.answer,
                     self.max_tokens,
-                    {**shown, "target": target},
+                    {**fields, "target": target},
                     tuple(dict.fromkeys(urls)),
                     row=self._key(row),
                     part=part,
                 )
-                for part, (parts, shown, urls) in enumerate(self.questions(row))
+                for part, (parts, fields, urls) in enumerate(self.build_questions(row))
             ]
             for row in rows
         ]
 
-    def _finished(
-        self, given: Sequence[Row], answers: Sequence[list[BaseModel | Failure]]
+    def _finish_rows(
+        self, inputs: Sequence[Row], answers: Sequence[list[BaseModel | Failure]]
     ) -> pa.Table:
         rows = StageRows(self.outputs)
         made_by = {"digest": self.digest(), "engine": self._signature}
-        for number, (row, said) in enumerate(zip(given, answers, strict=True)):
+        for number, (row, own) in enumerate(zip(inputs, answers, strict=True)):
             key = self._key(row)
-            failed = next((one for one in said if isinstance(one, Failure)), None)
-            if failed:
-                rows.failed(number, key, failed)
-            if self.is_lost(row, said):
+            failure = next((answer for answer in own if isinstance(answer, Failure)), None)
+            if failure:
+                rows.failed(number, key, failure)
+            if self.is_lost(row, own):
                 continue
-            made, findings = self.outcome(row, said, made_by)
+            new_rows, findings = self.finish_row(row, own, made_by)
             for reason, detail in findings:
                 status = Status.REJECTED if isinstance(reason, Reject) else Status.NOTED
                 rows.say(number, key, status, reason, detail)
-            for values in made:
+            for values in new_rows:
                 rows.keep(number, key, values)
         return rows.table()
 
@@ -127,6 +129,6 @@ class SampleStage(ModelStage):
         return str(row[self.inputs.key[0]])
 
 
-def sums(**columns: pa.ChunkedArray) -> dict[str, int]:
+def sum_columns(**columns: pa.ChunkedArray) -> dict[str, int]:
     """How many rows a column holds for, or the sum of its numbers."""
     return {name: pc.sum(column.cast(pa.int64())).as_py() or 0 for name, column in columns.items()}

@@ -15,40 +15,40 @@ from pydantic.json_schema import SkipJsonSchema
 from echo_hf._infra.text import MARK, shortened
 from echo_hf.engines.reference_images import asks_for_image, needs_image
 from echo_hf.reasons import Doubt, Notice, Review
-from echo_hf.samples.blanks import LONGEST_PLACEHOLDER, completed, placeholders
-from echo_hf.samples.held_boxes import HeldBoxes
+from echo_hf.samples.blanks import MAX_PLACEHOLDER_CHARACTERS, complete_template, find_placeholders
+from echo_hf.samples.held_boxes import StoredBoxes
 from echo_hf.samples.sample import (
     Finding,
     Sample,
-    places_of,
-    provenance_with,
+    add_provenance,
+    own_post_positions,
     sample_digest,
     sample_id,
     texts_of,
 )
-from echo_hf.samples.spans import SpanIndex, span_start
+from echo_hf.samples.spans import SpanIndex, find_span_start
 
-MOST_IMAGES = 32  # of one request: no request shows more
-MOST_POSTS = 64  # likewise
-MOST_BLANKS = 32
-LONGEST_VALUE = 1000
+MAX_IMAGES = 32  # of one request: no request shows more
+MAX_POSTS = 64  # likewise
+MAX_BLANKS = 32
+MAX_VALUE_CHARACTERS = 1000
 
-OF_ROLES = (Doubt.ROLES_CONTRADICT, Doubt.ROLES_ASSUMED, Doubt.COLLAGE)
+ROLE_DOUBTS = (Doubt.ROLES_CONTRADICT, Doubt.ROLES_ASSUMED, Doubt.COLLAGE)
 
-Number = Annotated[int, Field(ge=0, le=999_999)]
-ImageNumbers = Annotated[list[Number], Field(max_length=MOST_IMAGES)]
-LONGEST_TEXT = 4000
-LONGEST_TEXTS = 16_000  # of all posts and descriptions of a part together
+ImageNumber = Annotated[int, Field(ge=0, le=999_999)]
+ImageNumbers = Annotated[list[ImageNumber], Field(max_length=MAX_IMAGES)]
+MAX_TEXT = 4000
+MAX_TEXTS = 16_000  # of all posts and descriptions of a part together
 Key = TypeVar("Key")
 Fillings = tuple[tuple[str, str], ...]
-Feedback = list[Mapping[str, Any]]
+FeedbackRows = list[Mapping[str, Any]]
 
 
 class FilledBlank(BaseModel):
     """A placeholder of a template, copied from it letter for letter, and what stands for it."""
 
-    placeholder: Annotated[str, Field(min_length=1, max_length=LONGEST_PLACEHOLDER)]
-    value: Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
+    placeholder: Annotated[str, Field(min_length=1, max_length=MAX_PLACEHOLDER_CHARACTERS)]
+    value: Annotated[str, Field(min_length=1, max_length=MAX_VALUE_CHARACTERS)]
 
 
 class RolesSample(BaseModel):
@@ -59,17 +59,17 @@ class RolesSample(BaseModel):
 
     inputs: ImageNumbers
     outputs: ImageNumbers
-    posts: Annotated[list[Number], Field(max_length=MOST_POSTS)]
-    prompt_fill_blank: Annotated[list[FilledBlank], Field(max_length=MOST_BLANKS)] = []
-    conversation: Number | None = None
-    collage: Number | None = None
+    posts: Annotated[list[ImageNumber], Field(max_length=MAX_POSTS)]
+    prompt_fill_blank: Annotated[list[FilledBlank], Field(max_length=MAX_BLANKS)] = []
+    conversation: ImageNumber | None = None
+    collage: ImageNumber | None = None
     may_show_minor: bool | None = None
 
 
 class RolesAnswer(BaseModel):
     """What the pictures of a sample are; no sample where no coherent task can be made out."""
 
-    samples: Annotated[list[RolesSample], Field(max_length=MOST_IMAGES)]
+    samples: Annotated[list[RolesSample], Field(max_length=MAX_IMAGES)]
     # No model is asked for it: of an engine without one, which has seen no image.
     assumed: SkipJsonSchema[bool] = False
 
@@ -103,12 +103,12 @@ class RequestPart:
 
     def as_data(self, sample: Sample, placeholders: Sequence[str]) -> dict[str, Any]:
         context = sample["context"]
-        written = [context[place]["text"] for place in self.posts]
-        written += [one.alt_text for one in self.images]
-        texts = iter(shortened(written, LONGEST_TEXT, LONGEST_TEXTS))
+        raw_texts = [context[place]["text"] for place in self.posts]
+        raw_texts += [image.alt_text for image in self.images]
+        texts = iter(shortened(raw_texts, MAX_TEXT, MAX_TEXTS))
         authors: dict[str, str] = {}
         places = {place: number for number, place in enumerate(self.posts)}
-        numbers = {one.sha256: number for number, one in enumerate(self.images, 1)}
+        numbers = {image.sha256: number for number, image in enumerate(self.images, 1)}
         posts: list[dict[str, Any]] = [
             {
                 "number": places[place],
@@ -116,16 +116,16 @@ class RequestPart:
                 "author": context[place]["author"]
                 and authors.setdefault(context[place]["author"], f"author {len(authors) + 1}"),
                 "text": next(texts),
-                "pictures": [n for n, one in enumerate(self.images, 1) if one.post == place],
+                "pictures": [n for n, image in enumerate(self.images, 1) if image.post == place],
                 "own": place in self.own,
             }
             for place in self.posts
         ]
         images = []
-        for number, one in enumerate(self.images, 1):
-            image = {"number": number, "post": places[one.post], "alt_text": next(texts)}
-            same = numbers.get(one.copy_of or "")
-            images.append({**image, "same_as": same} if same else image)
+        for number, sample_image in enumerate(self.images, 1):
+            fields = {"number": number, "post": places[sample_image.post], "alt_text": next(texts)}
+            original_number = numbers.get(sample_image.copy_of or "")
+            images.append({**fields, "same_as": original_number} if original_number else fields)
         return {
             "prompt": sample["prompt"],
             "placeholders": list(placeholders),
@@ -134,64 +134,66 @@ class RequestPart:
         }
 
 
-def _own_images(sample: Sample) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    own = set(sample["post_urls"])
+def _iterate_own_images(sample: Sample) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    own_urls = set(sample["post_urls"])
     for place, post in enumerate(sample["context"]):
-        for one in post["pictures"] if post["url"] in own else ():
-            yield place, one
+        for image in post["pictures"] if post["url"] in own_urls else ():
+            yield place, image
 
 
-def images_of(sample: Sample) -> list[SampleImage]:
+def own_images(sample: Sample) -> list[SampleImage]:
     """The images that are the sample's own, each once, in the order of its posts."""
-    candidates, found = set(sample["output_images"]), dict[str, SampleImage]()
-    for place, one in _own_images(sample):
-        if one["sha256"] in candidates:
-            image = SampleImage(one["sha256"], place, one["alt_text"], one["same_picture_of"])
-            found.setdefault(one["sha256"], image)
-    return list(found.values())
+    candidates, images = set(sample["output_images"]), dict[str, SampleImage]()
+    for place, post_image in _iterate_own_images(sample):
+        if post_image["sha256"] in candidates:
+            image = SampleImage(
+                post_image["sha256"], place, post_image["alt_text"], post_image["same_picture_of"]
+            )
+            images.setdefault(post_image["sha256"], image)
+    return list(images.values())
 
 
-def lost_images(sample: Sample) -> Iterator[str]:
+def find_missing_images(sample: Sample) -> Iterator[str]:
     """The images of a sample's own posts that could not be had: whether one is an input?"""
-    for place, one in _own_images(sample):
-        if one["sha256"] is None:
-            yield one["url"] or one["alt_text"] or sample["context"][place]["url"]
+    for place, image in _iterate_own_images(sample):
+        if image["sha256"] is None:
+            yield image["url"] or image["alt_text"] or sample["context"][place]["url"]
 
 
-def parts_of(sample: Sample, most_pictures: int) -> list[RequestPart]:
+def split_images(sample: Sample, max_images: int) -> list[RequestPart]:
     """All images at once; of very many, those of the first post in each part, others in slices."""
-    images = images_of(sample)
-    if len(images) <= most_pictures:
-        return [part_of(sample, images)] if images else []
-    primary = places_of(sample)[0]
-    anchors = [one for one in images if one.post == primary][: most_pictures // 2]
-    rest = [one for one in images if one not in anchors]
-    most = most_pictures - len(anchors)
+    images = own_images(sample)
+    if len(images) <= max_images:
+        return [make_part(sample, images)] if images else []
+    primary = own_post_positions(sample)[0]
+    anchors = [image for image in images if image.post == primary][: max_images // 2]
+    other_images = [image for image in images if image not in anchors]
+    max_others = max_images - len(anchors)
     slices: list[list[SampleImage]] = [[]]
-    for _, of_post in groupby(rest, attrgetter("post")):
-        together = list(of_post)
-        if slices[-1] and len(slices[-1]) + len(together) > most:
+    for _, group in groupby(other_images, attrgetter("post")):
+        post_images = list(group)
+        if slices[-1] and len(slices[-1]) + len(post_images) > max_others:
             slices.append([])
-        slices[-1] += together
-        while len(slices[-1]) > most:
-            slices[-1:] = [slices[-1][:most], slices[-1][most:]]
-    return [part_of(sample, anchors + some) for some in slices]
+        slices[-1] += post_images
+        while len(slices[-1]) > max_others:
+            slices[-1:] = [slices[-1][:max_others], slices[-1][max_others:]]
+    return [make_part(sample, anchors + piece) for piece in slices]
 
 
-def part_of(sample: Sample, images: Sequence[SampleImage]) -> RequestPart:
-    context, own = sample["context"], places_of(sample)
+def make_part(sample: Sample, images: Sequence[SampleImage]) -> RequestPart:
+    context, own_places = sample["context"], own_post_positions(sample)
     # The post with the task and those with images always; others while there is room.
-    wanted = dict.fromkeys([own[0], *(one.post for one in images), *own])
-    some = list(wanted)[: MOST_IMAGES + 1]
-    for place in tuple(some):
-        while (place := context[place]["parent"]) >= 0 and len(some) < MOST_POSTS:
-            if place not in some:
-                some.append(place)
-    return RequestPart(tuple(sorted(some)), frozenset(own) & set(some), tuple(images))
+    ordered_places = dict.fromkeys([own_places[0], *(image.post for image in images), *own_places])
+    places = list(ordered_places)[: MAX_IMAGES + 1]
+    for place in tuple(places):
+        while (place := context[place]["parent"]) >= 0 and len(places) < MAX_POSTS:
+            if place not in places:
+                places.append(place)
+    return RequestPart(tuple(sorted(places)), frozenset(own_places) & set(places), tuple(images))
 
 
 @dataclass(eq=False)
-class Task:
+class TaskDraft:
     prompt: str
     fillings: Fillings = ()
     inputs: list[str] = field(default_factory=list)
@@ -208,58 +210,63 @@ class Task:
     def images(self) -> list[str]:
         return [*self.shown_by, *self.inputs]
 
-    def join(self, other: Task) -> None:
+    def join(self, other: TaskDraft) -> None:
         """Takes in what another answer says about the same task."""
-        for mine, others in ((self.inputs, other.inputs), (self.outputs, other.outputs)):
-            mine.extend(one for one in others if one not in mine)
-        self.posts.extend(one for one in other.posts if one not in self.posts)
+        for own_digests, digests in ((self.inputs, other.inputs), (self.outputs, other.outputs)):
+            own_digests.extend(digest for digest in digests if digest not in own_digests)
+        self.posts.extend(place for place in other.posts if place not in self.posts)
         self.screenshot = self.screenshot or other.screenshot
         self.contradicted = self.contradicted or other.contradicted
 
 
-def joined(tasks: Iterable[tuple[Key, Task]]) -> list[Task]:
-    first: dict[Key, Task] = {}
+def join_tasks(tasks: Iterable[tuple[Key, TaskDraft]]) -> list[TaskDraft]:
+    first_by_key: dict[Key, TaskDraft] = {}
     for key, task in tasks:
-        if first.setdefault(key, task) is not task:
-            first[key].join(task)
-    return list(first.values())
+        if first_by_key.setdefault(key, task) is not task:
+            first_by_key[key].join(task)
+    return list(first_by_key.values())
 
 
-def tries(tasks: Sequence[Task]) -> list[Task]:
+def join_tries(tasks: Sequence[TaskDraft]) -> list[TaskDraft]:
     """Joins what belongs to the same try of a prompt."""
-    apart: list[Task] = []
+    kept: list[TaskDraft] = []
     for task in tasks:
-        first, *others = [*(one for one in apart if _share(one, task)), task]
+        first, *others = [*(peer for peer in kept if _share(peer, task)), task]
         for other in others:
             first.join(other)
-        apart = [*(one for one in apart if one not in others), *([task] if first is task else [])]
-    first_shown = next((task for task in apart if task.images), None)
-    placed = ((task if task.images else first_shown, task) for task in apart)
-    return joined((same if same and same.inputs else None, task) for same, task in placed)
+        kept = [*(peer for peer in kept if peer not in others), *([task] if first is task else [])]
+    first_shown = next((task for task in kept if task.images), None)
+    pairs = ((task if task.images else first_shown, task) for task in kept)
+    return join_tasks(
+        (shown_task if shown_task and shown_task.inputs else None, task)
+        for shown_task, task in pairs
+    )
 
 
-def told_and_seen(told: Sequence[Task], seen: Sequence[Task]) -> list[Task]:
+def join_with_screenshots(
+    written: Sequence[TaskDraft], shots: Sequence[TaskDraft]
+) -> list[TaskDraft]:
     """Joins what is told in words with the screenshots that show it."""
-    apart = []
-    for task in told:
-        same = next((one for one in seen if _share(one, task)), None)
-        if same:
-            same.join(task)
+    kept = []
+    for task in written:
+        match = next((peer for peer in shots if _share(peer, task)), None)
+        if match:
+            match.join(task)
         else:
-            apart.append(task)
-    lacking = next((task for task in apart if not (task.inputs and task.outputs)), None)
-    if lacking and seen and len(apart) == len(told):
-        seen[0].join(lacking)
-        apart.remove(lacking)
-    return [*apart, *seen]
+            kept.append(task)
+    incomplete = next((task for task in kept if not (task.inputs and task.outputs)), None)
+    if incomplete and shots and len(kept) == len(written):
+        shots[0].join(incomplete)
+        kept.remove(incomplete)
+    return [*kept, *shots]
 
 
-def _share(one: Task, other: Task) -> bool:
-    return not set(one.images).isdisjoint(other.images)
+def _share(task: TaskDraft, other: TaskDraft) -> bool:
+    return not set(task.images).isdisjoint(other.images)
 
 
 @dataclass
-class Assigned:
+class AssignedTasks:
     """The tasks of one sample."""
 
     prompt: str
@@ -268,247 +275,263 @@ class Assigned:
     findings: list[Finding] = field(default_factory=list)
     may_show_minor: set[str] = field(default_factory=set)
     assumed: bool = False  # nobody has said or seen what its images are
-    _tasks: list[Task] = field(default_factory=list)
+    _tasks: list[TaskDraft] = field(default_factory=list)
     _screenshots: set[str] = field(default_factory=set)
 
     def add(self, answer: RolesAnswer, part: RequestPart) -> None:
         """Takes over the answer about one part of the sample."""
-        images = [one.sha256 for one in part.images]
+        images = [image.sha256 for image in part.images]
         self.assumed = self.assumed or (answer.assumed and self.may_abstain)
         for sample in answer.samples:
-            named = (one for one in (sample.conversation, sample.collage) if one is not None)
-            shots = self._known(named, images)
-            self._screenshots.update(shots)
-            blanks = [(one.placeholder, one.value) for one in sample.prompt_fill_blank]
-            done = completed(self.prompt, [one for one in blanks if one[1].strip()])
-            for placeholder in (*done.unknown, *done.surplus):
-                self._find(Notice.UNKNOWN_BLANK, placeholder)
-            task = Task(
-                done.prompt,
-                done.filled if done.prompt != self.prompt else (),
-                self._known(sample.inputs, images),
-                self._known(sample.outputs, images),
-                self._posts(sample.posts, part),
-                next(iter(shots), None),
+            screenshot_numbers = (
+                number for number in (sample.conversation, sample.collage) if number is not None
+            )
+            screenshots = self._check_numbers(screenshot_numbers, images)
+            self._screenshots.update(screenshots)
+            blanks = [(blank.placeholder, blank.value) for blank in sample.prompt_fill_blank]
+            filled = complete_template(
+                self.prompt, [filling for filling in blanks if filling[1].strip()]
+            )
+            for placeholder in (*filled.unknown, *filled.surplus):
+                self._note(Notice.UNKNOWN_BLANK, placeholder)
+            task = TaskDraft(
+                filled.prompt,
+                filled.filled if filled.prompt != self.prompt else (),
+                self._check_numbers(sample.inputs, images),
+                self._check_numbers(sample.outputs, images),
+                self._check_posts(sample.posts, part),
+                next(iter(screenshots), None),
             )
             self._tasks.append(task)
             if sample.may_show_minor or (sample.may_show_minor is None and not self.may_abstain):
                 # Where no image is named it may be any of them.
-                self.may_show_minor.update([*shots, *task.images] or images)
+                self.may_show_minor.update([*screenshots, *task.images] or images)
 
-    def finish(self) -> list[Task]:
+    def finish(self) -> list[TaskDraft]:
         """The tasks: first those that are no completion, each kind by its first image."""
-        tasks = sorted(self._tasks, key=self._sources)
-        made = {one for task in tasks for one in task.outputs}
+        tasks = sorted(self._tasks, key=self._sort_key)
+        output_digests = {digest for task in tasks for digest in task.outputs}
         for task in tasks:
             self._drop(task, task.inputs, self._screenshots)
             self._drop(task, task.outputs, self._screenshots)
             # What is shown as a result must never be given to a system as an input.
-            self._drop(task, task.inputs, made, Notice.TWO_ROLES)
-        completions, rest = self._completions(tasks)
-        told = tries([task for task in rest if not task.screenshot])
-        seen = joined((task.screenshot, task) for task in rest if task.screenshot)
+            self._drop(task, task.inputs, output_digests, Notice.TWO_ROLES)
+        completions, others = self._split_completions(tasks)
+        written = join_tries([task for task in others if not task.screenshot])
+        shots = join_tasks((task.screenshot, task) for task in others if task.screenshot)
         # Beside its completions a template is no task of its own; a conversation is.
-        plain = seen if completions else told_and_seen(told, seen)
-        taken = {one for task in completions for one in task.images}
-        for task in plain:
-            self._leave(task, taken)
-            self._drop(task, task.inputs, taken, Notice.IMAGE_USED_TWICE)
-            taken.update(task.images)
-        shown = [task for task in plain if task.images]
-        tasks = [*self._in_order(shown), *self._in_order(completions)]
-        used = {one for task in tasks for one in task.images}
-        of_template = {one for task in told for one in task.images}
-        for digest in (one for one in self.order if one not in used):
+        plain_tasks = shots if completions else join_with_screenshots(written, shots)
+        taken_digests = {digest for task in completions for digest in task.images}
+        for task in plain_tasks:
+            self._remove_taken(task, taken_digests)
+            self._drop(task, task.inputs, taken_digests, Notice.IMAGE_USED_TWICE)
+            taken_digests.update(task.images)
+        with_images = [task for task in plain_tasks if task.images]
+        tasks = [*self._sort_tasks(with_images), *self._sort_tasks(completions)]
+        used_digests = {digest for task in tasks for digest in task.images}
+        digests = {digest for task in written for digest in task.images}
+        for digest in (candidate for candidate in self.order if candidate not in used_digests):
             # Where a template stays as it is, all that was said to be its own is used.
-            self._find(Notice.NOT_COMPLETED if digest in of_template else Notice.NEITHER, digest)
+            self._note(Notice.NOT_COMPLETED if digest in digests else Notice.NEITHER, digest)
         return tasks
 
     @cached_property
     def _rank(self) -> dict[str, int]:
         return {digest: number for number, digest in enumerate(self.order)}
 
-    def _in_order(self, tasks: Iterable[Task]) -> list[Task]:
-        made = sorted(tasks, key=self._sources)
-        for task in made:
+    def _sort_tasks(self, tasks: Iterable[TaskDraft]) -> list[TaskDraft]:
+        ordered = sorted(tasks, key=self._sort_key)
+        for task in ordered:
             task.inputs.sort(key=self._rank.__getitem__)
             task.outputs.sort(key=self._rank.__getitem__)
-        return made
+        return ordered
 
-    def _sources(self, task: Task) -> tuple[Any, ...]:
-        every, outputs, inputs = (
-            sorted(map(self._rank.__getitem__, some))
-            for some in (task.images, task.outputs, task.inputs)
+    def _sort_key(self, task: TaskDraft) -> tuple[Any, ...]:
+        ranks, outputs, inputs = (
+            sorted(map(self._rank.__getitem__, digests))
+            for digests in (task.images, task.outputs, task.inputs)
         )
-        return every[:1] or [len(self.order)], outputs, inputs, task.screenshot or "", task.prompt
+        return ranks[:1] or [len(self.order)], outputs, inputs, task.screenshot or "", task.prompt
 
-    def _known(self, numbers: Iterable[int], images: Sequence[str]) -> list[str]:
-        some = dict.fromkeys(numbers)
-        for number in some:
+    def _check_numbers(self, numbers: Iterable[int], images: Sequence[str]) -> list[str]:
+        distinct = dict.fromkeys(numbers)
+        for number in distinct:
             if not 1 <= number <= len(images):
-                self._find(Notice.UNKNOWN_NUMBER, f"image {number}")
-        return [images[number - 1] for number in some if 1 <= number <= len(images)]
+                self._note(Notice.UNKNOWN_NUMBER, f"image {number}")
+        return [images[number - 1] for number in distinct if 1 <= number <= len(images)]
 
-    def _posts(self, numbers: Iterable[int], part: RequestPart) -> list[int]:
-        own = []
+    def _check_posts(self, numbers: Iterable[int], part: RequestPart) -> list[int]:
+        own_places = []
         for number in dict.fromkeys(numbers):
             if number >= len(part.posts):
-                self._find(Notice.UNKNOWN_NUMBER, f"post {number}")
+                self._note(Notice.UNKNOWN_NUMBER, f"post {number}")
             elif part.posts[number] not in part.own:
-                self._find(Notice.NOT_ITS_POST, f"post {number}")
+                self._note(Notice.NOT_ITS_POST, f"post {number}")
             else:
-                own.append(part.posts[number])
-        return own
+                own_places.append(part.posts[number])
+        return own_places
 
-    def _completions(self, tasks: Sequence[Task]) -> tuple[list[Task], list[Task]]:
-        filled = joined((task.prompt, task) for task in tasks if task.fillings)
-        rest = [task for task in tasks if not task.fillings]
-        taken: set[str] = set()
+    def _split_completions(
+        self, tasks: Sequence[TaskDraft]
+    ) -> tuple[list[TaskDraft], list[TaskDraft]]:
+        filled = join_tasks((task.prompt, task) for task in tasks if task.fillings)
+        others = [task for task in tasks if not task.fillings]
+        taken_digests: set[str] = set()
         for task in filled:
-            self._leave(task, taken)
-            taken.update(task.shown_by)
+            self._remove_taken(task, taken_digests)
+            taken_digests.update(task.shown_by)
             if not task.shown_by:
-                self._find(Notice.COMPLETION_WITHOUT_IMAGE, task.prompt[:80])
-                rest.append(Task(self.prompt, inputs=task.inputs, posts=task.posts))
-        for task in rest:
-            task.screenshot = None if task.screenshot in taken else task.screenshot
-        return [task for task in filled if task.shown_by], rest
+                self._note(Notice.COMPLETION_WITHOUT_IMAGE, task.prompt[:80])
+                others.append(TaskDraft(self.prompt, inputs=task.inputs, posts=task.posts))
+        for task in others:
+            task.screenshot = None if task.screenshot in taken_digests else task.screenshot
+        return [task for task in filled if task.shown_by], others
 
-    def _leave(self, task: Task, taken: Collection[str]) -> None:
-        self._drop(task, task.outputs, taken, Notice.IMAGE_USED_TWICE)
-        if task.screenshot is not None and task.screenshot in taken:
-            self._find(Notice.IMAGE_USED_TWICE, task.screenshot)
+    def _remove_taken(self, task: TaskDraft, taken_digests: Collection[str]) -> None:
+        self._drop(task, task.outputs, taken_digests, Notice.IMAGE_USED_TWICE)
+        if task.screenshot is not None and task.screenshot in taken_digests:
+            self._note(Notice.IMAGE_USED_TWICE, task.screenshot)
             task.screenshot, task.contradicted = None, True
 
     def _drop(
-        self, task: Task, images: list[str], which: Collection[str], notice: Notice | None = None
+        self,
+        task: TaskDraft,
+        images: list[str],
+        dropped: Collection[str],
+        notice: Notice | None = None,
     ) -> None:
-        for digest in [one for one in images if one in which]:
+        for digest in [candidate for candidate in images if candidate in dropped]:
             images.remove(digest)
             if notice:
                 task.contradicted = True
-                self._find(notice, digest)
+                self._note(notice, digest)
 
-    def _find(self, notice: Notice, detail: str) -> None:
+    def _note(self, notice: Notice, detail: str) -> None:
         if (notice, detail) not in self.findings:
             self.findings.append((notice, detail))
 
 
-def rows_of(
+def build_rows(
     sample: Sample,
-    tasks: Sequence[Task],
+    tasks: Sequence[TaskDraft],
     made_by: Mapping[str, Any],
     may_show_minor: Collection[str] = (),
 ) -> Iterator[dict[str, Any]]:
-    context, places = sample["context"], places_of(sample)
+    context, places = sample["context"], own_post_positions(sample)
     own = []
     for task in tasks:
         images = set(task.images)
-        shown = [
-            n for n in places if any(one["sha256"] in images for one in context[n]["pictures"])
+        image_places = [
+            n for n in places if any(image["sha256"] in images for image in context[n]["pictures"])
         ]
-        own.append(list(dict.fromkeys([places[0], *task.posts, *shown])))
-    feedback = _shared_out(sample, own)
-    named = {place for posts in own for place in posts}
-    own[0].extend(place for place in places if place not in named)
-    written = SpanIndex(texts_of(context))
-    for nth, task in enumerate(tasks):
-        modified = bool(task.fillings) and not written.holds(task.prompt)
-        name, said = sample["id"], dict(made_by)
-        if nth or task.fillings:
+        own.append(list(dict.fromkeys([places[0], *task.posts, *image_places])))
+    feedback = _split_feedback(sample, own)
+    used_places = {place for posts in own for place in posts}
+    own[0].extend(place for place in places if place not in used_places)
+    span_index = SpanIndex(texts_of(context))
+    for task_number, task in enumerate(tasks):
+        modified = bool(task.fillings) and not span_index.contains(task.prompt)
+        row_id, record = sample["id"], dict(made_by)
+        if task_number or task.fillings:
             # Completions may share inputs; of other tasks each has its own.
-            naming = task.shown_by if task.fillings else task.images
-            first = next(one.sha256 for one in images_of(sample) if one.sha256 in naming)
-            name = sample_id(sample["id"], first)
+            naming_images = task.shown_by if task.fillings else task.images
+            first = next(
+                image.sha256 for image in own_images(sample) if image.sha256 in naming_images
+            )
+            row_id = sample_id(sample["id"], first)
         if task.fillings:
             blanks = [{"placeholder": blank, "value": value} for blank, value in task.fillings]
-            said |= {"template": sample["prompt"], "blanks": blanks}
-        waits = any(one in may_show_minor for one in task.images)
+            record |= {"template": sample["prompt"], "blanks": blanks}
+        needs_review = any(digest in may_show_minor for digest in task.images)
         yield {
             **sample,
-            "id": name,
-            "post_urls": [context[place]["url"] for place in own[nth]],
+            "id": row_id,
+            "post_urls": [context[place]["url"] for place in own[task_number]],
             "prompt": task.prompt,
-            "quality": quality_with(task.prompt, sample["quality"]),
+            "quality": decide_quality(task.prompt, sample["quality"]),
             "prompt_modified": sample["prompt_modified"] or modified,
             "prompt_fill_blank": bool(task.fillings),
-            "community_feedback": feedback[nth],
+            "community_feedback": feedback[task_number],
             "input_images": task.inputs,
             "output_images": task.outputs,
             "screenshot": task.screenshot,
-            "review": [*sample["review"], *([Review.MAY_SHOW_MINOR.value] if waits else [])],
+            "review": [*sample["review"], *([Review.MAY_SHOW_MINOR.value] if needs_review else [])],
             "doubts": [Doubt.ROLES_CONTRADICT.value] if task.contradicted else [],
             "sample_digest": sample_digest(task.prompt, task.inputs),
-            "provenance": provenance_with(sample, "roles", said),
+            "provenance": add_provenance(sample, "roles", record),
         }
 
 
-def without_task(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, Any]:
+def build_analysis_row(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, Any]:
     """The row of a sample whose images show no coherent task: its words stay for analysis."""
     return {
         **sample,
-        "quality": at_most_analysis(sample["quality"]),
+        "quality": limit_quality(sample["quality"]),
         "output_images": [],
-        "provenance": provenance_with(sample, "roles", made_by),
+        "provenance": add_provenance(sample, "roles", made_by),
     }
 
 
-def quality_with(prompt: str, quality: str) -> str:
+def decide_quality(prompt: str, quality: str) -> str:
     """The quality of a sample with this prompt: what is no whole task is for analysis only."""
-    whole = not placeholders(prompt) and not MARK.search(prompt)
-    return quality if whole else at_most_analysis(quality)
+    is_whole = not find_placeholders(prompt) and not MARK.search(prompt)
+    return quality if is_whole else limit_quality(quality)
 
 
-def at_most_analysis(quality: str) -> str:
+def limit_quality(quality: str) -> str:
     return "Analysis" if quality == "Benchmark" else quality
 
 
-def doubts_of(sample: Sample, lacks_input: bool | None = None) -> list[str]:
+def find_doubts(sample: Sample, lacks_input: bool | None = None) -> list[str]:
     """What is doubtful of a sample as it stands; what was doubtful of its roles stays.
 
     Its words say whether it lacks an input where nobody else has.
     """
-    found = list[Doubt]()
+    doubts = list[Doubt]()
     if sample["quality"] != "Trash":
         if sample["screenshot"] and not sample["is_screenshot"]:
-            found = [
+            doubts = [
                 Doubt.SCREENSHOT_WHOLE,
-                *([Doubt.ASSUMED_BOXES] if HeldBoxes.of(sample) else []),
+                *([Doubt.ASSUMED_BOXES] if StoredBoxes.from_sample(sample) else []),
             ]
         elif not sample["input_images"]:
-            lacks = speaks_of_input(sample) if lacks_input is None else lacks_input
-            found = [Doubt.LACKS_INPUT] if lacks else []
-        found += [doubt for doubt in OF_ROLES if doubt in (sample["doubts"] or ())]
-    return [doubt.value for doubt in found]
+            lacks = mentions_input(sample) if lacks_input is None else lacks_input
+            doubts = [Doubt.LACKS_INPUT] if lacks else []
+        doubts += [doubt for doubt in ROLE_DOUBTS if doubt in (sample["doubts"] or ())]
+    return [doubt.value for doubt in doubts]
 
 
-def speaks_of_input(sample: Sample) -> bool:
+def mentions_input(sample: Sample) -> bool:
     """Whether a prompt speaks of an image that came with it, or its own posts ask for one."""
     prompt = sample["prompt"]
     if needs_image(prompt):
         return True
-    own, posts = set(sample["post_urls"]), sample.get("context") or ()
-    texts = [post["text"] or "" for post in posts if post["url"] in own]
-    return any(asks_for_image(_beside(prompt, text)) for text in texts)
+    own_urls, posts = set(sample["post_urls"]), sample.get("context") or ()
+    texts = [post["text"] or "" for post in posts if post["url"] in own_urls]
+    return any(asks_for_image(_remove_prompt(prompt, text)) for text in texts)
 
 
-def _beside(prompt: str, text: str) -> str:
+def _remove_prompt(prompt: str, text: str) -> str:
     """What a text says beside a prompt; of one that is not there word by word, before it."""
     if prompt in text:
         return text.replace(prompt, "\n")
-    start = span_start(prompt, text)
+    start = find_span_start(prompt, text)
     return text[:start] if start >= 0 else text
 
 
-def _shared_out(sample: Sample, own: Sequence[Sequence[int]]) -> list[Feedback]:
+def _split_feedback(sample: Sample, own: Sequence[Sequence[int]]) -> list[FeedbackRows]:
     context = sample["context"]
-    place = {post["url"]: number for number, post in enumerate(context)}
+    number_of_url = {post["url"]: number for number, post in enumerate(context)}
     # All tasks have the primary post; what stands below it alone goes to the first.
-    owner = {number: nth for nth, posts in reversed([*enumerate(own)]) for number in posts}
-    given: list[Feedback] = [[] for _ in own]
-    for said in sample["community_feedback"]:
-        number = place[said["post_url"]]
+    owner = {
+        number: task_number
+        for task_number, posts in reversed([*enumerate(own)])
+        for number in posts
+    }
+    feedback_of_task: list[FeedbackRows] = [[] for _ in own]
+    for feedback in sample["community_feedback"]:
+        number = number_of_url[feedback["post_url"]]
         while number >= 0 and number not in owner:
             number = context[number]["parent"]
-        given[owner.get(number, 0)].append(said)
-    return given
+        feedback_of_task[owner.get(number, 0)].append(feedback)
+    return feedback_of_task

@@ -21,12 +21,12 @@ from echo_hf.reasons import Missing, Notice, Reject, Status
 from echo_hf.tables import POSTS, THREADS, Table, arrow_rows
 
 NO_PARENT = -1
-POSTS_OF_TREE = THREADS.schema.field("posts").type
-Moment = tuple[bool, int, str]
+THREAD_POSTS_TYPE = THREADS.schema.field("posts").type
+SortKey = tuple[bool, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Forest:
+class ThreadForest:
     """Reply trees in depth-first order."""
 
     order: list[int] = field(default_factory=list)
@@ -37,49 +37,49 @@ class Forest:
     cycles: list[int] = field(default_factory=list)
 
 
-def plant(parents: Sequence[int], moments: Sequence[Moment]) -> Forest:
+def build_forest(parents: Sequence[int], moments: Sequence[SortKey]) -> ThreadForest:
     """Orders posts into reply trees."""
-    forest = Forest()
-    cut = list(parents)
+    forest = ThreadForest()
+    cut_parents = list(parents)
     for post, parent in enumerate(parents):
         if post == parent:
-            cut[post] = NO_PARENT
+            cut_parents[post] = NO_PARENT
             forest.self_parents.append(post)
-    for circle in _cycles(cut):
-        first = min(circle, key=moments.__getitem__)
-        cut[first] = NO_PARENT
+    for cycle in _find_cycles(cut_parents):
+        first = min(cycle, key=moments.__getitem__)
+        cut_parents[first] = NO_PARENT
         forest.cycles.append(first)
-    children: list[list[int]] = [[] for _ in range(len(cut) + 1)]
-    for post in sorted(range(len(cut)), key=moments.__getitem__, reverse=True):
-        children[cut[post]].append(post)  # -1: the last list holds the roots
+    children: list[list[int]] = [[] for _ in range(len(cut_parents) + 1)]
+    for post in sorted(range(len(cut_parents)), key=moments.__getitem__, reverse=True):
+        children[cut_parents[post]].append(post)  # -1: the last list holds the roots
     for root in reversed(children[NO_PARENT]):
         start = len(forest.order)
         forest.starts.append(start)
-        waiting = [(root, NO_PARENT, 0)]
-        while waiting:
-            post, above, level = waiting.pop()
+        pending = [(root, NO_PARENT, 0)]
+        while pending:
+            post, parent_place, depth = pending.pop()
             place = len(forest.order) - start
             forest.order.append(post)
-            forest.parent.append(above)
-            forest.depth.append(level)
-            waiting.extend((child, place, level + 1) for child in children[post])
+            forest.parent.append(parent_place)
+            forest.depth.append(depth)
+            pending.extend((child, place, depth + 1) for child in children[post])
     forest.starts.append(len(forest.order))
     return forest
 
 
-def _cycles(parents: Sequence[int]) -> Iterator[list[int]]:
-    seen_in = [0] * len(parents)
+def _find_cycles(parents: Sequence[int]) -> Iterator[list[int]]:
+    visited_in = [0] * len(parents)
     for walk, start in enumerate(range(len(parents)), 1):
         path, post = [], start
-        while post != NO_PARENT and not seen_in[post]:
-            seen_in[post] = walk
+        while post != NO_PARENT and not visited_in[post]:
+            visited_in[post] = walk
             path.append(post)
             post = parents[post]
-        if post != NO_PARENT and seen_in[post] == walk:
+        if post != NO_PARENT and visited_in[post] == walk:
             yield path[path.index(post) :]
 
 
-def tree_roots(posts: pa.Table) -> pa.Array:
+def find_roots(posts: pa.Table) -> pa.Array:
     """The root's address for each post, as `Threads` finds it, without planting the trees.
 
     Args:
@@ -90,23 +90,25 @@ def tree_roots(posts: pa.Table) -> pa.Array:
     """
     urls, parents = (posts[name].combine_chunks() for name in ("url", "parent_url"))
     nodes = pc.unique(pa.concat_arrays([urls, parents.drop_null()]))
-    own = np.arange(len(nodes))
-    above = own.copy()
-    above[np.flatnonzero(parents.is_valid())] = pc.index_in(parents.drop_null(), nodes)
-    roots = _topmost(above)
-    if (above[roots] != roots).any():
-        moments = _moments(posts)
-        for circle in _cycles(np.where(above == own, NO_PARENT, above).tolist()):
-            first = min(circle, key=moments.__getitem__)
-            above[first] = first
-        roots = _topmost(above)
+    node_numbers = np.arange(len(nodes))
+    parent_of = node_numbers.copy()
+    parent_of[np.flatnonzero(parents.is_valid())] = pc.index_in(parents.drop_null(), nodes)
+    roots = _find_topmost(parent_of)
+    if (parent_of[roots] != roots).any():
+        moments = _compute_moments(posts)
+        for cycle in _find_cycles(
+            np.where(parent_of == node_numbers, NO_PARENT, parent_of).tolist()
+        ):
+            first = min(cycle, key=moments.__getitem__)
+            parent_of[first] = first
+        roots = _find_topmost(parent_of)
     return nodes.take(pa.array(roots[: len(urls)]))
 
 
-def _topmost(above: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    for _ in range(len(above).bit_length()):
-        above = above[above]  # twice as far up as before
-    return above
+def _find_topmost(parent_of: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    for _ in range(len(parent_of).bit_length()):
+        parent_of = parent_of[parent_of]  # twice as far up as before
+    return parent_of
 
 
 @dataclass(frozen=True)
@@ -136,56 +138,60 @@ class Threads(Stage):
         urls = posts["url"].combine_chunks()
         if len(posts) <= self.part_posts or len(pc.unique(urls)) < len(urls):
             return None
-        of_post = tree_roots(posts)
-        roots = pc.unique(of_post)
+        root_of_post = find_roots(posts)
+        roots = pc.unique(root_of_post)
         times = posts["timestamp"].combine_chunks().take(pc.index_in(roots, value_set=urls))
         first = pc.sort_indices(pa.table({"timestamp": times, "url": roots}), ORDER)
-        tree = pc.index_in(of_post, value_set=roots.take(first)).to_numpy()
+        tree = pc.index_in(root_of_post, value_set=roots.take(first)).to_numpy()
         rows = np.argsort(tree, kind="stable")
         starts = np.searchsorted(tree[rows], np.arange(len(roots)))
         ends = starts[1:][np.diff(starts // self.part_posts) > 0]
-        return (np.sort(some).tolist() for some in np.split(rows, ends))
+        return (np.sort(part_rows).tolist() for part_rows in np.split(rows, ends))
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Joins all posts at once; a post may come more than once."""
         collected, _ = merge_posts(table.select(list(POSTS.columns)))
-        posts = _with_unknown_parents(collected)
-        urls, forest = posts["url"].to_pylist(), _forest(posts)
+        posts = _add_unknown_parents(collected)
+        urls, forest = posts["url"].to_pylist(), _read_forest(posts)
         spans = list(pairwise(forest.starts))
 
-        def any_of(of_post: pa.BooleanArray) -> list[bool]:
+        def check_trees(post_flags: pa.BooleanArray) -> list[bool]:
             """For each tree, whether it holds for one of its posts."""
             if not spans:
                 return []
-            in_order = of_post.to_numpy(zero_copy_only=False)[np.asarray(forest.order)]
+            in_order = post_flags.to_numpy(zero_copy_only=False)[np.asarray(forest.order)]
             holds: list[bool] = np.logical_or.reduceat(in_order, forest.starts[:-1]).tolist()
             return holds
 
         relevance = posts["relevance"].combine_chunks()
         score = pc.struct_field(relevance, "score")
-        keeps = any_of(pc.is_in(score, pa.array(self.keep, pa.int8())))
-        asked = any_of(relevance.is_valid())
-        unsure = any_of(pc.and_(relevance.is_valid(), score.is_null()))
+        is_relevant = check_trees(pc.is_in(score, pa.array(self.keep, pa.int8())))
+        was_asked = check_trees(relevance.is_valid())
+        unsure = check_trees(pc.and_(relevance.is_valid(), score.is_null()))
         # Posts behind the collected ones are only known by their address.
         members = [
             [urls[post] for post in forest.order[start:end] if post < collected.num_rows]
             for start, end in spans
         ]
         issues = []
-        for tree, keep in enumerate(keeps):
+        for tree, keep in enumerate(is_relevant):
             if not keep:
-                reason = Reject.NOT_RELEVANT if asked[tree] else Reject.NOT_ASKED
+                reason = Reject.NOT_RELEVANT if was_asked[tree] else Reject.NOT_ASKED
                 reason = Reject.NOT_SCORED if unsure[tree] else reason
                 issues.append(RowIssue(Status.REJECTED, members[tree], reason))
         # Where a parent is cut off, a tree begins.
-        cut = dict.fromkeys(forest.self_parents, Notice.SELF_PARENT)
-        cut |= dict.fromkeys(forest.cycles, Notice.CYCLE)
+        notice_by_post = dict.fromkeys(forest.self_parents, Notice.SELF_PARENT)
+        notice_by_post |= dict.fromkeys(forest.cycles, Notice.CYCLE)
         roots = (forest.order[start] for start, _ in spans)
-        issues += [RowIssue(Status.NOTED, [urls[one]], cut[one]) for one in roots if one in cut]
-        kept = _trees(
-            posts, forest, [span for span, keep in zip(spans, keeps, strict=True) if keep]
+        issues += [
+            RowIssue(Status.NOTED, [urls[post]], notice_by_post[post])
+            for post in roots
+            if post in notice_by_post
+        ]
+        kept = _build_trees(
+            posts, forest, [span for span, keep in zip(spans, is_relevant, strict=True) if keep]
         )
-        parents = [urls for urls, keep in zip(members, keeps, strict=True) if keep]
+        parents = [urls for urls, keep in zip(members, is_relevant, strict=True) if keep]
         rows = kept_rows(kept, pa.array(parents, pa.list_(pa.string())))
         return pa.concat_tables([rows, row_issues(THREADS, issues)])
 
@@ -202,41 +208,45 @@ class Threads(Stage):
         return {"posts": len(posts), "posts_missing": len(posts) - missing.null_count}
 
 
-def _trees(posts: pa.Table, forest: Forest, spans: Sequence[tuple[int, int]]) -> pa.Table:
+def _build_trees(
+    posts: pa.Table, forest: ThreadForest, spans: Sequence[tuple[int, int]]
+) -> pa.Table:
     """One row a tree."""
-    places = np.array([p for start, end in spans for p in range(start, end)], dtype=np.int64)
+    places = np.array(
+        [place for start, end in spans for place in range(start, end)], dtype=np.int64
+    )
     offsets = pa.array(np.cumsum([0, *(end - start for start, end in spans)]), pa.int32())
     rows = posts.take(pa.array(np.asarray(forest.order, dtype=np.int64)[places]))
     shape = {"parent": forest.parent, "depth": forest.depth}
-    fields = list(POSTS_OF_TREE.value_type)
+    fields = list(THREAD_POSTS_TYPE.value_type)
     arrays = [
         pa.array(np.asarray(shape[field.name], dtype=np.int32)[places])
         if field.name in shape
         else rows[field.name].combine_chunks().cast(field.type)
         for field in fields
     ]
-    items = pa.StructArray.from_arrays(arrays, fields=fields)
-    trees = pa.ListArray.from_arrays(offsets, items).cast(POSTS_OF_TREE)
+    tree_posts = pa.StructArray.from_arrays(arrays, fields=fields)
+    trees = pa.ListArray.from_arrays(offsets, tree_posts).cast(THREAD_POSTS_TYPE)
     roots = rows["url"].combine_chunks().take(offsets[:-1])
     return pa.table([roots, trees], schema=THREADS.schema)
 
 
-def _with_unknown_parents(posts: pa.Table) -> pa.Table:
+def _add_unknown_parents(posts: pa.Table) -> pa.Table:
     parents = pc.unique(posts["parent_url"].combine_chunks().drop_null())
     unknown = parents.filter(pc.invert(pc.is_in(parents, posts["url"].combine_chunks())))
-    plain = {"missing": Missing.NOT_FETCHED.value, "keywords": [], "pictures": []}
-    rows = [{"url": url, **plain} for url in unknown.to_pylist()]
+    empty_columns = {"missing": Missing.NOT_FETCHED.value, "keywords": [], "pictures": []}
+    rows = [{"url": url, **empty_columns} for url in unknown.to_pylist()]
     stubs = pa.Table.from_pylist(rows, schema=POSTS.schema)
     return pa.concat_tables([posts, stubs]).combine_chunks()
 
 
-def _forest(posts: pa.Table) -> Forest:
+def _read_forest(posts: pa.Table) -> ThreadForest:
     parents = pc.index_in(posts["parent_url"].combine_chunks(), posts["url"].combine_chunks())
     parents = pc.if_else(posts["parent_url"].is_null().combine_chunks(), None, parents)
-    return plant(parents.fill_null(NO_PARENT).to_pylist(), _moments(posts))
+    return build_forest(parents.fill_null(NO_PARENT).to_pylist(), _compute_moments(posts))
 
 
-def _moments(posts: pa.Table) -> list[Moment]:
+def _compute_moments(posts: pa.Table) -> list[SortKey]:
     times = posts["timestamp"].cast(pa.int64()).to_pylist()
     return [
         (time is None, time or 0, url)

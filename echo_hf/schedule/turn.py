@@ -24,8 +24,8 @@ from echo_hf._infra.text import escaped, one_line
 from echo_hf.apps.takedown import forget
 from echo_hf.builder import build, update
 from echo_hf.builder.refresh import refresh
-from echo_hf.collect.crawl import crawl_posts, searches
-from echo_hf.collect.takedown import TOMBSTONES, read_tombstones
+from echo_hf.collect.crawl import crawl_posts, find_searches
+from echo_hf.collect.takedown import TOMBSTONES_FILE, read_tombstones
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import ScheduleOptions
 from echo_hf.errors import ConfigError, EchoError, RunError
@@ -40,12 +40,7 @@ from echo_hf.report.evaluation import evaluate_systems
 from echo_hf.schedule.lease import RunLease
 
 COMPLETE_ENDS = (CrawlEnd.NOTHING_LEFT, CrawlEnd.ROUNDS_DONE, CrawlEnd.EXPANSION_FULL)
-STEPS_THAT_BUILD = (
-    "collect",
-    "refresh",
-    "update",
-    "eval",
-)  # none goes on where one of them stopped
+BUILD_STEPS = ("collect", "refresh", "update", "eval")  # none goes on where one of them stopped
 STEPS: dict[str, str] = {
     "fetch": "bring the run here from where it is kept",
     "settle": "tag what somebody has merged since",
@@ -104,12 +99,12 @@ def turn(
         steps = {"fetch": synced_run.fetch()}
         report_step("fetch", steps["fetch"])
         for name in tuple(STEPS)[1:]:
-            if loop.stopped and name in STEPS_THAT_BUILD:
+            if loop.stopped and name in BUILD_STEPS:
                 continue
             try:
                 steps[name] = getattr(loop, name)()
             except EchoError as error:
-                loop.stopped = loop.stopped or name in STEPS_THAT_BUILD
+                loop.stopped = loop.stopped or name in BUILD_STEPS
                 loop.held.append(f"{name} stopped: {error}")
                 steps[name] = f"stopped: {error}"
             finally:
@@ -150,14 +145,14 @@ class ScheduleLoop:
         requests: dict[Request, str | None] = {}
         for request in self.remote.requests():
             word, _, tag = request.title.partition(" ")
-            if request.title == self.not_ready_title:
+            if request.title == self.not_ready:
                 requests[request] = None
             elif word == "Publish" and self.parse_number(tag) is not None:
                 requests[request] = tag
         return requests
 
     @property
-    def not_ready_title(self) -> str:
+    def not_ready(self) -> str:
         return f"{self.config.name} is not ready to be published"
 
     def settle(self) -> str:
@@ -172,7 +167,7 @@ class ScheduleLoop:
 
     def collect(self) -> str:
         outcomes = []
-        if searches(self.config):
+        if find_searches(self.config):
             for crawl in crawl_posts(
                 self.config, RunFolder(self.runs / self.config.name), self.watch
             ):
@@ -183,7 +178,7 @@ class ScheduleLoop:
         return "; ".join([*outcomes, f"{len(result.dataset):,} posts"])
 
     def refresh(self) -> str:
-        only = list(searches(self.config))
+        only = list(find_searches(self.config))
         if not only:
             return "no platform is searched, so none is asked"
         done = refresh(self.config, self.watch, runs=self.runs, only=only)
@@ -208,7 +203,7 @@ class ScheduleLoop:
         )
         if waiting:
             self.notes.append(f"{waiting:,} rows wait for an answer that failed.")
-        return f"{done.asked:,} calls made, {done.reused:,} answers used again"
+        return f"{done.calls_made:,} calls made, {done.reused_answers:,} answers used again"
 
     def eval(self) -> str:
         if not self.config.systems:
@@ -245,11 +240,11 @@ class ScheduleLoop:
             allow_unscreened=self.options.allow_unscreened,
             api=self.remote.api,
         )
-        open_requests = [request for request in self.list_requests() if request.is_open]
+        pending = [request for request in self.list_requests() if request.is_open]
         self.request = next(
-            (request.url for request in open_requests if request.url == published.url), None
+            (request.url for request in pending if request.url == published.url), None
         )
-        for request in open_requests:
+        for request in pending:
             if request.url != self.request:
                 self.remote.close(request, f"Newer: {self.request or self.remote.page}")
         if self.request:
@@ -263,16 +258,14 @@ class ScheduleLoop:
         text = "\n".join(
             ["Nothing new is proposed:", "", *(f"- {escaped(reason)}" for reason in self.held)]
         )
-        open_requests = [
+        pending = [
             request
             for request, tag in self.list_requests().items()
             if request.is_open and tag is None
         ]
-        if open_requests:
-            self.remote.comment(open_requests[0], text)
-        self.request = (
-            open_requests[0].url if open_requests else self.remote.ask(self.not_ready_title, text)
-        )
+        if pending:
+            self.remote.comment(pending[0], text)
+        self.request = pending[0].url if pending else self.remote.ask(self.not_ready, text)
         return f"held; {self.request} says why"
 
 
@@ -282,7 +275,7 @@ UNFINISHED_FILE = ".unfinished"
 DATABASE_SUFFIX = ".sqlite"
 REBUILT_FOLDERS = ("stages", "release", "previous")  # from stored answers, at no cost
 LOCAL_NAMES = ("cache", LOG, UNFINISHED_FILE)
-SKIPPED_SUFFIXES = (f"{DATABASE_SUFFIX}-wal", f"{DATABASE_SUFFIX}-shm", ".partial", ".lock")
+TEMPORARY = (f"{DATABASE_SUFFIX}-wal", f"{DATABASE_SUFFIX}-shm", ".partial", ".lock")
 SECONDS_BETWEEN_SYNCS = 600.0  # between two keepings while one stage goes on
 
 
@@ -333,8 +326,8 @@ class SyncedRun:
                 f"{str(self.folder)!r} was built without --state, and what {str(place)!r} keeps "
                 "would replace it: move one of them away, or name another folder by --runs"
             )
-        forgotten = read_tombstones(folder / TOMBSTONES).hashes
-        if restored := forgotten - read_tombstones(place / TOMBSTONES).hashes:
+        forgotten = read_tombstones(folder / TOMBSTONES_FILE).hashes
+        if restored := forgotten - read_tombstones(place / TOMBSTONES_FILE).hashes:
             raise RunError(
                 f"{str(self.folder)!r} has forgotten {len(restored):,} posts that "
                 f"{str(place)!r}, which is newer, would bring back: move {str(self.folder)!r} "
@@ -407,9 +400,7 @@ def _mirror(
         (target / name).unlink(missing_ok=True)
     if not snapshots:
         # A log of an older database beside a newer one would be taken for its own.
-        for log in (
-            log_path for ending in SKIPPED_SUFFIXES[:2] for log_path in target.glob(f"*{ending}")
-        ):
+        for log in (match for ending in TEMPORARY[:2] for match in target.glob(f"*{ending}")):
             log.unlink(missing_ok=True)
     return copied
 
@@ -430,14 +421,10 @@ def _list_names(folder: Path, skipped: tuple[str, ...]) -> Iterator[str]:
     for root, folders, files in os.walk(folder):
         relative = Path(root).relative_to(folder)
         if relative == Path():
-            folders[:] = [
-                folder_name
-                for folder_name in folders
-                if folder_name not in (*LOCAL_NAMES, *skipped)
-            ]
+            folders[:] = [child for child in folders if child not in (*LOCAL_NAMES, *skipped)]
         for name in files:
             is_local = relative == Path() and name in LOCAL_NAMES
-            if not (is_local or name.endswith(SKIPPED_SUFFIXES) or name.startswith(".echo-hf-")):
+            if not (is_local or name.endswith(TEMPORARY) or name.startswith(".echo-hf-")):
                 yield str(relative / name)
 
 

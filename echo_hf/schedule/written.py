@@ -73,9 +73,7 @@ def write_workflow(config: Path, on: str, to: Path | None = None) -> tuple[Path,
         path = to or Path(f".github/workflows/echo-hf-{loaded.name}.yml")
         claims = f"GitHub Actions, with the repository and workflow {path.name!r}"
         dataset_ids = (options.repo_id, options.state)
-        pages = (
-            f"https://huggingface.co/datasets/{dataset_id}/settings" for dataset_id in dataset_ids
-        )
+        pages = (f"https://huggingface.co/datasets/{name}/settings" for name in dataset_ids)
         source, todo = (
             "github.yml",
             [

@@ -18,23 +18,23 @@ from echo_hf.reasons import Unscored
 from echo_hf.scores import kemeny, rating_table
 from echo_hf.scores.kemeny import Consensus
 from echo_hf.scores.ranks import (
-    BootstrapOptions,
     Friedman,
     Mean,
     PairTest,
+    Resampling,
     TauB,
-    compute_concordances,
-    compute_means,
-    compute_mid_ranks,
-    compute_ratios,
-    compute_sample_taus,
-    compute_tau_table,
+    concordances,
     dunn,
     friedman,
+    means,
+    mid_ranks,
+    ratios,
+    sample_taus,
     siegel_castellan,
+    tau_table,
 )
-from echo_hf.scores.rating_table import DEFAULT_RUBRIC, Bools, Floats, RatingTable, divide_or_nan
-from echo_hf.scores.votes import ProtocolName, none_for_nan
+from echo_hf.scores.rating_table import RUBRIC, Bools, Floats, RatingTable, divide
+from echo_hf.scores.votes import ProtocolName, to_number
 from echo_hf.tables import HUMAN
 
 Blocks = Literal["samples", "rankings"]
@@ -180,7 +180,7 @@ def agreement(
     ratings: Any = None,
     *,
     protocol: ProtocolName = "corrected",
-    rubric: str = DEFAULT_RUBRIC,
+    rubric: str = RUBRIC,
     judges: Sequence[str] | None = None,
     n_boot: int = 1000,
     n_resamples: int = 10_000,
@@ -226,14 +226,14 @@ def agreement(
     """
     if protocol not in PROCEDURES:
         raise ScoreError(unknown("protocol", protocol, PROCEDURES))
-    procedure, draws = PROCEDURES[protocol], BootstrapOptions(n_boot, n_resamples, seed)
+    procedure, draws = PROCEDURES[protocol], Resampling(n_boot, n_resamples, seed)
     people = read_human(human)
     names: tuple[str, ...] = ()
     rated, rated_elsewhere = np.empty((0, *people.ranks.shape[1:])), 0
     if ratings is not None:
         table = rating_table.read_ratings(ratings, rubric=rubric, judges=judges)
         names, (rated, rated_elsewhere) = table.judges, _align_ratings(table, people)
-    consensus = kemeny.find_sample_consensus(people.ranks)
+    consensus = kemeny.sample_consensus(people.ranks)
     ranked = ~np.isnan(people.ranks)
     counts = Counts(
         samples=len(people.samples),
@@ -253,10 +253,8 @@ def agreement(
         "rubric": rubric,
     }
     ranking = _rank_systems(people, consensus, procedure.blocks, draws)
-    agreement_of_judges = _compare_rankings(
-        people, consensus, names, rated, procedure.judges_ties, draws
-    )
-    return Agreement(ranking, agreement_of_judges, counts, protocol, definition)
+    comparison = _compare_rankings(people, consensus, names, rated, procedure.judges_ties, draws)
+    return Agreement(ranking, comparison, counts, protocol, definition)
 
 
 @dataclass(frozen=True, repr=False)
@@ -283,22 +281,22 @@ def read_human(human: Any) -> HumanRanks:
     for name in {*optional} - {*rows.column_names}:
         rows = rows.append_column(name, pa.nulls(rows.num_rows, HUMAN.schema.field(name).type))
     rank, score, refused = (rows[name] for name in optional)
-    has_value = pc.or_(rank.is_valid(), score.is_valid())
+    valid = pc.or_(rank.is_valid(), score.is_valid())
     wrong = {
         "a rank from 1": pc.less(rank, 1),
         "a finite score": pc.invert(pc.is_finite(score)),
         "a rank or a score, not both": pc.and_(rank.is_valid(), score.is_valid()),
-        "no rank where cannot_rank is true": pc.and_(refused, has_value),
-        "a rank where cannot_rank is false": pc.invert(pc.or_(refused, has_value)),
+        "no rank where cannot_rank is true": pc.and_(refused, valid),
+        "a rank where cannot_rank is false": pc.invert(pc.or_(refused, valid)),
     }
     for expected, is_wrong in wrong.items():
         for row in rows.filter(is_wrong).slice(0, 1).to_pylist():
             name = "rank" if row["score"] is None else "score"
             key = rating_table.format_key(row, HUMAN.key)
             raise ScoreError(f"human: {row[name]!r} is the {name} of {key}: expected {expected}")
-    samples, (sample,) = rating_table.encode_names(rows["sample_id"])
-    raters, (rater,) = rating_table.encode_names(rows["rater"])
-    systems, (system,) = rating_table.encode_names(rows["system"])
+    samples, (sample,) = rating_table.encode(rows["sample_id"])
+    raters, (rater,) = rating_table.encode(rows["rater"])
+    systems, (system,) = rating_table.encode(rows["system"])
     if len(systems) < 2:
         raise ScoreError(f"human: ranks are of {list(systems)!r}: expected two systems or more")
     cells = (rater * len(systems) + system) * len(samples) + sample
@@ -307,11 +305,9 @@ def read_human(human: Any) -> HumanRanks:
     for values, column in ((ranks, rank), (scores, score)):
         values[rater, system, sample] = column.cast(pa.float64()).fill_null(np.nan).to_numpy()
     scored = ~np.isnan(scores)
-    for rater_index, sample_index in np.argwhere(
-        scored.any(axis=1) & (~np.isnan(ranks)).any(axis=1)
-    )[:1]:
+    for rater_at, sample_at in np.argwhere(scored.any(axis=1) & (~np.isnan(ranks)).any(axis=1))[:1]:
         raise ScoreError(
-            f"human: {raters[rater_index]!r} gives ranks and scores to sample {samples[sample_index]!r}: expected "
+            f"human: {raters[rater_at]!r} gives ranks and scores to sample {samples[sample_at]!r}: expected "
             "one of them"
         )
     above = (scores[:, None] > scores[:, :, None]).sum(axis=2)
@@ -337,29 +333,28 @@ def _align_ratings(table: RatingTable, human: HumanRanks) -> tuple[Floats, int]:
 
 
 def _rank_systems(
-    people: HumanRanks, consensus: Floats, blocks: Blocks, draws: BootstrapOptions
+    people: HumanRanks, consensus: Floats, blocks: Blocks, draws: Resampling
 ) -> HumanRanking:
-    def compute_mean_ranks(ranks: Floats) -> MeanRanks:
-        places = compute_mid_ranks(ranks.T).T
+    def mean_ranks(ranks: Floats) -> MeanRanks:
+        places = mid_ranks(ranks.T).T
         complete = np.where(np.isnan(places).any(axis=0), np.nan, places)
-        return dict(zip(people.systems, compute_means(complete, draws), strict=True))
+        return dict(zip(people.systems, means(complete, draws), strict=True))
 
     all_rankings = np.moveaxis(people.ranks, 1, -1).reshape(-1, len(people.systems))
     tested = all_rankings if blocks == "rankings" else consensus.T
     tested = tested[~np.isnan(tested).all(axis=1)]
     return HumanRanking(
         kemeny.make_consensus(
-            people.systems,
-            kemeny.find_optimal_orders(kemeny.compute_pair_costs(all_rankings)[None]),
+            people.systems, kemeny.optimal_orders(kemeny.pair_costs(all_rankings)[None])
         ),
-        compute_mean_ranks(consensus),
-        dict(zip(people.raters, map(compute_mean_ranks, people.ranks), strict=True)),
+        mean_ranks(consensus),
+        dict(zip(people.raters, map(mean_ranks, people.ranks), strict=True)),
         friedman(tested),
         {
-            "dunn": dunn(compute_mid_ranks(tested), people.systems),
+            "dunn": dunn(mid_ranks(tested), people.systems),
             "siegel_castellan": siegel_castellan(tested, people.systems),
         },
-        compute_means(compute_concordances(people.ranks)[None], draws)[0],
+        means(concordances(people.ranks)[None], draws)[0],
     )
 
 
@@ -369,7 +364,7 @@ def _compare_rankings(
     judges: Sequence[str],
     ratings: Floats,
     ties: Ties,
-    draws: BootstrapOptions,
+    draws: Resampling,
 ) -> RankingAgreement:
     ranks = -ratings
     if ties == "random":
@@ -379,21 +374,17 @@ def _compare_rankings(
         return {
             name: dict(
                 zip(
-                    names[next_index:],
-                    compute_tau_table(ranking[None], rankings[next_index:], draws)[0],
-                    strict=True,
+                    names[start:], tau_table(ranking[None], rankings[start:], draws)[0], strict=True
                 )
             )
-            for next_index, (name, ranking) in enumerate(zip(names[:-1], rankings, strict=False), 1)
+            for start, (name, ranking) in enumerate(zip(names[:-1], rankings, strict=False), 1)
         }
 
-    with_consensus = compute_tau_table(ranks, consensus[None], draws)
-    with_raters = compute_tau_table(ranks, people.ranks, draws)
+    with_consensus = tau_table(ranks, consensus[None], draws)
+    with_raters = tau_table(ranks, people.ranks, draws)
     correlated: dict[str, dict[str, PearsonR]] = {name: {} for name in judges[:-1]}
-    for (name, own_ratings), (other, other_ratings) in combinations(
-        zip(judges, ratings, strict=True), 2
-    ):
-        correlated[name][other] = correlate(own_ratings, other_ratings)
+    for (name, first), (other, second) in combinations(zip(judges, ratings, strict=True), 2):
+        correlated[name][other] = correlate(first, second)
     people_with_others, shares = _measure_ceiling(people.ranks, ranks, draws)
     return RankingAgreement(
         {judge: row[0] for judge, row in zip(judges, with_consensus, strict=True)},
@@ -417,41 +408,32 @@ def break_ties(values: Floats, seed: int) -> Floats:
 
 
 def _measure_ceiling(
-    people: Floats, judges: Floats, draws: BootstrapOptions
+    people: Floats, judges: Floats, draws: Resampling
 ) -> tuple[Mean, list[CeilingShare]]:
     """How far a person agrees with the consensus of the others, and each judge's share of that."""
     others = [
-        kemeny.find_sample_consensus(np.delete(people, rater, axis=0))
-        for rater in range(len(people))
+        kemeny.sample_consensus(np.delete(people, rater, axis=0)) for rater in range(len(people))
     ]
     consensus = np.array(others).reshape(people.shape)
-    raters_and_others = zip(people, others, strict=True)
-    taus = [
-        compute_sample_taus(own_ranks[None], consensus_of_others[None])[0, 0]
-        for own_ranks, consensus_of_others in raters_and_others
-    ]
+    pairs = zip(people, others, strict=True)
+    taus = [sample_taus(person[None], group[None])[0, 0] for person, group in pairs]
     left_out = np.array(taus).reshape(len(people), people.shape[-1])
     has_tau = ~np.isnan(left_out)
     sums = np.where(has_tau.any(axis=0), np.nansum(left_out, axis=0), np.nan)
-    ceiling = compute_ratios(sums[None], has_tau.sum(axis=0)[None].astype(float), draws)[0]
-    by_judge = compute_sample_taus(judges, consensus)
-    has_both = ~np.isnan(by_judge) & ~np.isnan(left_out)
-    counts = has_both.sum(axis=1)
-    judge_sums, ceiling_sums = (
-        np.where(counts, np.where(has_both, taus, 0.0).sum(axis=1), np.nan)
+    ceiling = ratios(sums[None], has_tau.sum(axis=0)[None].astype(float), draws)[0]
+    by_judge = sample_taus(judges, consensus)
+    shared = ~np.isnan(by_judge) & ~np.isnan(left_out)
+    counts = shared.sum(axis=1)
+    judged, ceilings = (
+        np.where(counts, np.where(shared, taus, 0.0).sum(axis=1), np.nan)
         for taus in (by_judge, left_out)
     )
-    mean_taus = (
-        divide_or_nan(np.nansum(sums, axis=1), counts.sum(axis=1))
-        for sums in (judge_sums, ceiling_sums)
-    )
+    averages = (divide(np.nansum(sums, axis=1), counts.sum(axis=1)) for sums in (judged, ceilings))
     shares = []
-    for judge, person, share in zip(
-        *mean_taus, compute_ratios(judge_sums, ceiling_sums, draws), strict=True
-    ):
+    for judge, person, share in zip(*averages, ratios(judged, ceilings, draws), strict=True):
         no_ceiling = share.value is None and share.samples
         reason = Unscored.NO_CEILING if no_ceiling else share.reason
-        values = none_for_nan(judge), none_for_nan(person), share.value
+        values = to_number(judge), to_number(person), share.value
         shares.append(CeilingShare(*values, share.interval, share.samples, reason))
     return ceiling, shares
 
@@ -465,4 +447,4 @@ def correlate(first: Floats, second: Floats) -> PearsonR:
     if any(np.unique(ratings[common]).size < 2 for ratings in (first, second)):
         return PearsonR(None, None, count)
     correlation = pearsonr(first[common], second[common])
-    return PearsonR(none_for_nan(correlation.statistic), none_for_nan(correlation.pvalue), count)
+    return PearsonR(to_number(correlation.statistic), to_number(correlation.pvalue), count)

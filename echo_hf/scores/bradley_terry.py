@@ -18,11 +18,11 @@ from echo_hf.scores.rating_table import Floats
 from echo_hf.scores.votes import (
     Choices,
     Points,
-    count_judge_votes,
+    best_first,
+    by_rate,
     count_points,
-    map_names,
-    sort_best_first,
-    sort_by_rate,
+    count_votes,
+    label,
 )
 
 MOST_ROUNDS, PRECISION = 100_000, 1e-12
@@ -91,52 +91,43 @@ def bradley_terry(
         >>> round(bradley_terry(rows, anchors={"b": 1.0}).strength["a"], 4)  # 1 and that logarithm
         2.0986
     """
-    compared = count_judge_votes(ratings, outputs, **choices)
-    names, verdicts, rates = (
-        compared.voted_table.systems,
-        compared.verdicts,
-        compared.compute_win_rates(),
-    )
-    anchor_strengths = {name: float(value) for name, value in (anchors or {}).items()}
-    if not all(map(math.isfinite, anchor_strengths.values())) or (
-        anchor_strengths and anchor_strengths.keys().isdisjoint(names)
+    compared = count_votes(ratings, outputs, **choices)
+    names, verdicts, rates = compared.table.systems, compared.verdicts, compared.rates()
+    anchored = {name: float(value) for name, value in (anchors or {}).items()}
+    if not all(map(math.isfinite, anchored.values())) or (
+        anchored and anchored.keys().isdisjoint(names)
     ):
         raise ScoreError(
-            f"anchors are {anchor_strengths!r}, judges rated {list(names)!r}: expected finite strengths, one "
+            f"anchors are {anchored!r}, judges rated {list(names)!r}: expected finite strengths, one "
             "or more of those"
         )
-    fixed = np.array([anchor_strengths.get(name, np.nan) for name in names])
-    strength = anchor_strengths | map_names(names, fit_strengths(compared.points, fixed))
+    fixed = np.array([anchored.get(name, np.nan) for name in names])
+    strength = anchored | label(names, fit_strengths(compared.points, fixed))
     draws = np.full((1, len(names)), np.nan)
     if verdicts.shape[-1]:
         weights = drawn_weights(verdicts.shape[-1], n_boot, seed)
-        draw_strengths = (
-            fit_strengths(count_points(verdicts, len(names), draw_weights_batch), fixed)
-            for draw_weights_batch in weights
+        fits = (
+            fit_strengths(count_points(verdicts, len(names), batch), fixed) for batch in weights
         )
-        draws = np.concatenate([draws[:0], *draw_strengths])
+        draws = np.concatenate([draws[:0], *fits])
     ends: dict[str, tuple[Interval | None, Unscored | None]] = {}
     for name, values, samples in zip(names, draws.T, compared.sample_counts, strict=True):
         if strength[name] is None:
-            unrated_reason = (
-                compared.explain_unrated(name) if rates[name] is None else Unscored.UNBOUNDED
-            )
-            ends[name] = None, unrated_reason
+            cause = compared.why_unrated(name) if rates[name] is None else Unscored.UNBOUNDED
+            ends[name] = None, cause
         elif np.isnan(values).any():
             has_few_samples = samples < FEWEST_SAMPLES
             ends[name] = None, Unscored.FEW_SAMPLES if has_few_samples else Unscored.UNBOUNDED
         else:
             ends[name] = percentiles(values, samples)
-    ends |= dict.fromkeys(anchor_strengths, (None, Unscored.ANCHORED))
-    anchor_definition = {"anchors": anchor_strengths} if anchor_strengths else {}
-    strength = sort_by_rate(strength)
+    ends |= dict.fromkeys(anchored, (None, Unscored.ANCHORED))
+    extra = {"anchors": anchored} if anchored else {}
+    strength = by_rate(strength)
     return BradleyTerry(
         strength,
         {name: ends[name][0] for name in strength},
         {name: reason for name in strength if (reason := ends[name][1])},
-        compared.describe(
-            "bradley_terry", average=None, draws=n_boot, seed=seed, **anchor_definition
-        ),
+        compared.definition("bradley_terry", average=None, draws=n_boot, seed=seed, **extra),
     )
 
 
@@ -147,8 +138,8 @@ def fit_strengths(points: Points, fixed: Floats | None = None) -> Floats:
     """
     systems = points.won.shape[-1]
     won = points.won.reshape(-1, systems, systems)
-    anchored_values = np.full(systems, np.nan) if fixed is None else fixed
-    anchored = ~np.isnan(anchored_values)
+    pinned = np.full(systems, np.nan) if fixed is None else fixed
+    anchored = ~np.isnan(pinned)
     beats = (won > 0) | np.eye(systems, dtype=bool) | np.outer(anchored, anchored)
     for _ in range(systems.bit_length()):
         beats = beats @ beats  # directly, or by way of others
@@ -160,14 +151,14 @@ def fit_strengths(points: Points, fixed: Floats | None = None) -> Floats:
         met = np.asarray(points.compared.reshape(won.shape).any(axis=-1))
         is_separated = np.asarray((~bounded & met[:, None] & met[:, :, None]).any(axis=(-2, -1)))
         placed = met & ~is_separated[:, None]
-    result_strengths = np.full(placed.shape, np.nan)
+    fitted = np.full(placed.shape, np.nan)
     for subset in np.unique(placed, axis=0):
         if subset.any():
             draws = np.flatnonzero((placed == subset).all(axis=-1))
-            result_strengths[np.ix_(draws, subset)] = _fit_bounded(
-                won[np.ix_(draws, subset, subset)], anchored_values[subset]
+            fitted[np.ix_(draws, subset)] = _fit_bounded(
+                won[np.ix_(draws, subset, subset)], pinned[subset]
             )
-    return result_strengths.reshape(points.won.shape[:-1])
+    return fitted.reshape(points.won.shape[:-1])
 
 
 def _fit_bounded(won: Floats, fixed: Floats) -> Floats:
@@ -227,14 +218,12 @@ def relative_gap(values: Mapping[str, float | None]) -> Gap:
         >>> gap.first, gap.second, round(gap.gap, 3)
         ('4o Image Gen', 'Nano Banana', 0.227)
     """
-    rated_values = {system: value for system, value in values.items() if value is not None}
-    if not all(map(math.isfinite, rated_values.values())):
-        raise ScoreError(f"values are {rated_values!r}: expected finite numbers, or null for none")
-    first, second = (*sort_best_first(rated_values), None, None)[:2]
+    rated = {system: value for system, value in values.items() if value is not None}
+    if not all(map(math.isfinite, rated.values())):
+        raise ScoreError(f"values are {rated!r}: expected finite numbers, or null for none")
+    first, second = (*best_first(rated), None, None)[:2]
     if first is None or second is None:
         return Gap(first, second, None, Unscored.ONE_SYSTEM)
-    if rated_values[second] <= 0:
+    if rated[second] <= 0:
         return Gap(first, second, None, Unscored.ZERO_SECOND)
-    return Gap(
-        first, second, (rated_values[first] - rated_values[second]) / rated_values[second], None
-    )
+    return Gap(first, second, (rated[first] - rated[second]) / rated[second], None)

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval
-from echo_hf.scores.rating_table import Floats, divide_or_nan
+from echo_hf.scores.rating_table import Floats, divide
 
 RIDGE_BELOW_SAMPLES = 30  # known samples: a penalty keeps fewer from deciding the weights by chance
 Method = Literal["regression", "ppi"]
@@ -23,7 +23,7 @@ class RateEstimate:
     """
 
     shares: Floats
-    known_shares: Floats
+    targets: Floats
     rates: Floats
     spread: Floats
     beta: Floats
@@ -32,28 +32,26 @@ class RateEstimate:
 
     @property
     def counts(self) -> Floats:
-        counts: Floats = (~np.isnan(self.known_shares)).sum(axis=0)
+        counts: Floats = (~np.isnan(self.targets)).sum(axis=0)
         return counts
 
     @property
     def effective_n(self) -> Floats:
         """How many known samples would tell as much without judges."""
-        return self.counts * divide_or_nan(variance_without_nan(self.known_shares), self.spread**2)
+        return self.counts * divide(nan_variance(self.targets), self.spread**2)
 
     @property
     def sample_values(self) -> Floats:
         """Values of each system [system, sample] whose mean is its rate."""
         explained = self.shares @ self.beta
-        correction = divide_or_nan(len(self.known_shares), self.counts) * (
-            self.known_shares - explained
-        )
+        correction = divide(len(self.targets), self.counts) * (self.targets - explained)
         return (explained + np.where(np.isnan(correction), 0.0, correction)).T
 
     def standard_errors(self, *, others: bool) -> Floats:
         """Standard errors of the means on these samples, or on others that are like them."""
-        counts, total = np.maximum(self.counts, 1), len(self.known_shares)
+        counts, total = np.maximum(self.counts, 1), len(self.targets)
         variance = self.spread**2 * (1 / counts - 1 / total)
-        variance += variance_without_nan(self.known_shares) / total if others else 0.0
+        variance += nan_variance(self.targets) / total if others else 0.0
         return np.where(np.isnan(self.rates), np.nan, np.sqrt(variance))
 
     def compute_intervals(self, confidence: float, *, others: bool) -> list[Interval | None]:
@@ -64,50 +62,46 @@ class RateEstimate:
 
 
 def estimate_rates(
-    by_judge: Floats, known_shares: Floats, method: Method = "regression"
+    by_judge: Floats, targets: Floats, method: Method = "regression"
 ) -> RateEstimate:
     """From shares of judges [judge, system, sample] and what is known of some [sample, system]."""
     # A judge who never compared a system says nothing of it.
-    means = np.nan_to_num(mean_without_nan(by_judge, axis=2), nan=0.5)
+    means = np.nan_to_num(nan_mean(by_judge, axis=2), nan=0.5)
     shares = np.where(np.isnan(by_judge), means[:, :, None], by_judge).transpose(2, 1, 0)
     if method == "ppi":
         shares = shares.mean(axis=2, keepdims=True)
-    is_known = ~np.isnan(known_shares).all(axis=1)
-    weights = _fit_weights(shares[is_known], known_shares[is_known], shares, method)
-    rates = shares.mean(axis=0) @ weights.beta + mean_without_nan(
-        (known_shares - shares @ weights.beta)[is_known]
+    is_known = ~np.isnan(targets).all(axis=1)
+    weights = _fit_weights(shares[is_known], targets[is_known], shares, method)
+    rates = shares.mean(axis=0) @ weights.beta + nan_mean(
+        (targets - shares @ weights.beta)[is_known]
     )
-    rates = np.where((~np.isnan(known_shares)).sum(axis=0) >= FEWEST_SAMPLES, rates, np.nan)
-    spread = np.sqrt(variance_without_nan(weights.residuals))
-    return RateEstimate(
-        shares, known_shares, rates, spread, weights.beta, weights.rho2, weights.ridge
-    )
+    rates = np.where((~np.isnan(targets)).sum(axis=0) >= FEWEST_SAMPLES, rates, np.nan)
+    spread = np.sqrt(nan_variance(weights.residuals))
+    return RateEstimate(shares, targets, rates, spread, weights.beta, weights.rho2, weights.ridge)
 
 
-def mean_without_nan(values: Floats, axis: int = 0) -> Floats:
-    return divide_or_nan(np.nansum(values, axis=axis), (~np.isnan(values)).sum(axis=axis))
+def nan_mean(values: Floats, axis: int = 0) -> Floats:
+    return divide(np.nansum(values, axis=axis), (~np.isnan(values)).sum(axis=axis))
 
 
-def variance_without_nan(values: Floats) -> Floats:
-    squared_deviations = np.nansum((values - mean_without_nan(values)) ** 2, axis=0)
-    return divide_or_nan(squared_deviations, (~np.isnan(values)).sum(axis=0) - 1)
+def nan_variance(values: Floats) -> Floats:
+    squared_deviations = np.nansum((values - nan_mean(values)) ** 2, axis=0)
+    return divide(squared_deviations, (~np.isnan(values)).sum(axis=0) - 1)
 
 
-class _JudgeWeights(NamedTuple):
+class _Fit(NamedTuple):
     beta: Floats
     residuals: Floats  # [known sample, system], each by weights fitted without that sample
     rho2: float | None
     ridge: float
 
 
-def _fit_weights(
-    shares: Floats, known_shares: Floats, all_shares: Floats, method: Method
-) -> _JudgeWeights:
-    is_known = ~np.isnan(known_shares)
+def _fit_weights(shares: Floats, targets: Floats, all_shares: Floats, method: Method) -> _Fit:
+    is_known = ~np.isnan(targets)
     counts = np.maximum(is_known.sum(axis=0), 1)
     weight = is_known[:, :, None]
     x = np.where(weight, shares - (shares * weight).sum(axis=0) / counts[:, None], 0.0)
-    y = np.where(is_known, known_shares - mean_without_nan(known_shares), 0.0)
+    y = np.where(is_known, targets - nan_mean(targets), 0.0)
     # What leaving a sample out takes from sums around the mean, which moves as well.
     mean_shift = counts / np.maximum(counts - 1, 1)
     gram, moment = np.einsum("isj,isk->jk", x, x), np.einsum("isj,is->j", x, y)
@@ -115,21 +109,21 @@ def _fit_weights(
     moments = moment - np.einsum("s,isj,is->ij", mean_shift, x, y)
     ridge = 0.0
     if method == "regression":
-        if len(known_shares) < RIDGE_BELOW_SAMPLES:
+        if len(targets) < RIDGE_BELOW_SAMPLES:
             ridge = _choose_ridge(x, y, gram, moment, int(is_known.sum()) - is_known.shape[1])
         penalty = ridge * np.eye(len(gram))
         beta = _solve(gram + penalty, moment)
         left_out_betas = _solve(grams + penalty, moments)
     else:
         beta, left_out_betas = (
-            _tune_power(moment, len(known_shares), all_shares),
-            _tune_power(moments, len(known_shares) - 1, all_shares),
+            _tune_power(moment, len(targets), all_shares),
+            _tune_power(moments, len(targets) - 1, all_shares),
         )
-    residuals = known_shares - np.einsum("isj,ij->is", shares, left_out_betas)
-    centered = residuals - mean_without_nan(residuals)
+    residuals = targets - np.einsum("isj,ij->is", shares, left_out_betas)
+    centered = residuals - nan_mean(residuals)
     total = float((y**2).sum())
     rho2 = 1 - float(np.nansum(centered**2)) / total if total else None
-    return _JudgeWeights(beta, residuals, rho2, ridge)
+    return _Fit(beta, residuals, rho2, ridge)
 
 
 def _solve(grams: Floats, moments: Floats) -> Floats:

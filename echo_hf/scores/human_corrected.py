@@ -13,23 +13,10 @@ from echo_hf._infra.plots import SystemValues, ends_of
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
-from echo_hf.scores.estimate import Method, compute_t_quantile, estimate_rates, mean_without_nan
-from echo_hf.scores.rating_table import (
-    DEFAULT_RUBRIC,
-    Floats,
-    RatingTable,
-    divide_or_nan,
-    read_ratings,
-)
+from echo_hf.scores.estimate import Method, compute_t_quantile, estimate_rates, nan_mean
+from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, divide, read_ratings
 from echo_hf.scores.sequential import check_probabilities
-from echo_hf.scores.votes import (
-    Points,
-    compute_verdicts,
-    count_sample_points,
-    list_pairs,
-    map_names,
-    sort_best_first,
-)
+from echo_hf.scores.votes import Points, best_first, label, list_pairs, sample_points, to_verdicts
 
 MEAN = "judges' mean"
 # Of what judges leave unexplained of one person's shares, in the system where it is largest:
@@ -91,9 +78,7 @@ class HumanCorrected(SystemValues):
         Raises:
             ScoreError: The width is not a finite number above 0.
         """
-        needed = compute_ranked_needed(
-            width, self.samples, self._spread, self.definition["confidence"]
-        )
+        needed = ranked_needed(width, self.samples, self._spread, self.definition["confidence"])
         return None if np.isnan(self._spread) else needed
 
     def as_json(self) -> dict[str, Any]:
@@ -101,7 +86,7 @@ class HumanCorrected(SystemValues):
         return {name: value for name, value in vars(self).items() if name[0] != "_"}
 
 
-def compute_ranked_needed(
+def ranked_needed(
     width: float, samples: int, spread: float = EXPECTED_SPREAD, confidence: float = LEVEL
 ) -> int:
     """How many samples people have to rank for intervals of ±`width`, with people's own spread."""
@@ -120,7 +105,7 @@ def human_corrected(
     *,
     protocol: str = "corrected",
     method: Method = "regression",
-    rubric: str = DEFAULT_RUBRIC,
+    rubric: str = RUBRIC,
     judges: Sequence[str] | None = None,
     confidence: float = LEVEL,
 ) -> HumanCorrected:
@@ -171,8 +156,8 @@ def human_corrected(
     check_probabilities(confidence=confidence)
     is_read = isinstance(ratings, RatingTable)
     table = ratings if is_read else read_ratings(ratings, rubric=rubric, judges=judges)
-    complete_table, people = table.by_complete_judges, read_human(human)
-    table = complete_table if complete_table.judges else table.asked_of_all
+    complete_table, people = table.complete, read_human(human)
+    table = complete_table if complete_table.judges else table.part
     systems = [name for name in table.systems if name in people.systems]
     if len(systems) < 2:
         raise ScoreError(
@@ -180,41 +165,40 @@ def human_corrected(
             "expected two systems or more in both"
         )
     rated = table.ratings[:, [table.systems.index(name) for name in systems]]
-    won_points, possible_points = (
-        point_sums.sum(axis=0)
-        for point_sums in _count_points(-people.select(systems, table.samples))
+    won_points, possible = (
+        points.sum(axis=0) for points in _count_points(-people.select(systems, table.samples))
     )
-    human_shares = np.ascontiguousarray(divide_or_nan(won_points, possible_points).T)
-    if (count := int((~np.isnan(human_shares)).any(axis=1).sum())) < FEWEST_SAMPLES:
+    targets = np.ascontiguousarray(divide(won_points, possible).T)
+    if (count := int((~np.isnan(targets)).any(axis=1).sum())) < FEWEST_SAMPLES:
         raise ScoreError(
-            f"people ranked {count} of {len(human_shares)} rated samples: expected {FEWEST_SAMPLES} or "
+            f"people ranked {count} of {len(targets)} rated samples: expected {FEWEST_SAMPLES} or "
             f"more, so rank {FEWEST_SAMPLES - count} more"
         )
-    estimate = estimate_rates(divide_or_nan(*_count_points(rated)), human_shares, method)
-    rate, has_rate = map_names(systems, estimate.rates), ~np.isnan(estimate.rates)
-    order = sort_best_first(rate)
+    estimate = estimate_rates(divide(*_count_points(rated)), targets, method)
+    rate, has_rate = label(systems, estimate.rates), ~np.isnan(estimate.rates)
+    order = best_first(rate)
     reasons = {name: Unscored.FEW_SAMPLES for name in order if rate[name] is None}
     for name in sorted({*table.systems, *people.systems} - {*systems}):
         reasons[name] = Unscored.NOT_RANKED if name in table.systems else Unscored.NOT_RATED
         order.append(name)
 
-    def order_by_system(values: Floats) -> dict[str, float | None]:
-        value_by_system = map_names(systems, values)
+    def in_order(values: Floats) -> dict[str, float | None]:
+        value_by_system = label(systems, values)
         return {name: value_by_system.get(name) for name in order}
 
     ends = dict(zip(systems, estimate.compute_intervals(confidence, others=False), strict=True))
     weighted_judges = table.judges if method == "regression" else (MEAN,)
     return HumanCorrected(
-        win_rate=order_by_system(estimate.rates),
+        win_rate=in_order(estimate.rates),
         interval={name: ends.get(name) for name in order},
-        standard_error=order_by_system(estimate.standard_errors(others=False)),
-        judges_alone=order_by_system(estimate.shares.mean(axis=(0, 2))),
-        people_alone=order_by_system(mean_without_nan(human_shares)),
+        standard_error=in_order(estimate.standard_errors(others=False)),
+        judges_alone=in_order(estimate.shares.mean(axis=(0, 2))),
+        people_alone=in_order(nan_mean(targets)),
         beta=dict(zip(weighted_judges, estimate.beta.tolist(), strict=True)),
         rho2=estimate.rho2,
-        effective_n=order_by_system(estimate.effective_n),
+        effective_n=in_order(estimate.effective_n),
         ranked=count,
-        samples=len(human_shares),
+        samples=len(targets),
         reasons=reasons,
         definition={
             "measure": "human_corrected",
@@ -236,6 +220,4 @@ def human_corrected(
 def _count_points(values: Floats) -> Points:
     """Of values [who, system, sample], higher is better."""
     first, second = list_pairs(values.shape[1])
-    return count_sample_points(
-        compute_verdicts(values[:, first] - values[:, second]), values.shape[1]
-    )
+    return sample_points(to_verdicts(values[:, first] - values[:, second]), values.shape[1])

@@ -25,7 +25,7 @@ class OptimalOrders(NamedTuple):
     mean_place: Floats
 
 
-def find_optimal_orders(costs: Floats) -> OptimalOrders:
+def optimal_orders(costs: Floats) -> OptimalOrders:
     """Finds the orders of systems that cost least."""
     profiles, systems, _ = costs.shape
     if systems > MAX_SYSTEMS:
@@ -46,10 +46,10 @@ def _solve_batch(costs: Floats) -> OptimalOrders:
     behind = np.asarray(member.astype(float) @ costs)
     least, count = _compute_least_costs(behind, member)
     split_cost = np.where(member, 0, behind).sum(axis=-1)
-    is_optimal_prefix = least + least[:, ::-1] + split_cost == least[:, -1:]
-    order_counts = np.where(is_optimal_prefix, count * count[:, ::-1], 0)
+    on_path = least + least[:, ::-1] + split_cost == least[:, -1:]
+    order_counts = np.where(on_path, count * count[:, ::-1], 0)
     place_sums = order_counts[:, :-1] @ (~member[:-1]).astype(np.int64)
-    order = _pick_first_order(behind, least, is_optimal_prefix, member)
+    order = _pick_first_order(behind, least, on_path, member)
     return OptimalOrders(order, least[:, -1], count[:, -1], place_sums / count[:, -1:])
 
 
@@ -69,21 +69,17 @@ def _compute_least_costs(behind: Floats, member: Bools) -> tuple[Floats, Integer
     return least, count
 
 
-def _pick_first_order(
-    behind: Floats, least: Floats, is_optimal_prefix: Bools, member: Bools
-) -> Integers:
+def _pick_first_order(behind: Floats, least: Floats, on_path: Bools, member: Bools) -> Integers:
     """The best order that takes, at each place, the first system that any of them can take."""
     profiles, _, systems = behind.shape
     row, placed = np.arange(profiles)[:, None], np.zeros((profiles, 1), dtype=np.int64)
     order = np.empty((profiles, systems), dtype=np.int64)
     for place in range(systems):
-        next_sets = placed | 1 << np.arange(systems)
-        is_optimal_step = (
-            least[row, next_sets] == least[row, placed] + behind[row[:, 0], placed[:, 0]]
-        )
-        fits = ~member[placed[:, 0]] & is_optimal_prefix[row, next_sets] & is_optimal_step
+        sets = placed | 1 << np.arange(systems)
+        is_tight = least[row, sets] == least[row, placed] + behind[row[:, 0], placed[:, 0]]
+        fits = ~member[placed[:, 0]] & on_path[row, sets] & is_tight
         order[:, place] = fits.argmax(axis=-1)
-        placed = np.take_along_axis(next_sets, order[:, place, None], axis=-1)
+        placed = np.take_along_axis(sets, order[:, place, None], axis=-1)
     return order
 
 
@@ -129,12 +125,10 @@ def kemeny_consensus(rankings: Sequence[Ranking]) -> Consensus:
         {'a': 1.5, 'b': 1.5}
     """
     places = [_parse_places(ranking) for ranking in rankings]
-    names = sorted({name for ranking_places in places for name in ranking_places})
-    ranks = np.array(
-        [[ranking_places.get(name, np.nan) for name in names] for ranking_places in places]
-    )
+    names = sorted({name for ranking in places for name in ranking})
+    ranks = np.array([[ranking.get(name, np.nan) for name in names] for ranking in places])
     ranks = ranks.reshape(len(places), len(names))
-    return make_consensus(names, find_optimal_orders(compute_pair_costs(ranks)[None]))
+    return make_consensus(names, optimal_orders(pair_costs(ranks)[None]))
 
 
 def make_consensus(names: Sequence[str], orders: OptimalOrders) -> Consensus:
@@ -147,13 +141,13 @@ def make_consensus(names: Sequence[str], orders: OptimalOrders) -> Consensus:
     )
 
 
-def compute_pair_costs(ranks: Floats) -> Floats:
+def pair_costs(ranks: Floats) -> Floats:
     """What it costs to put one system before another."""
     first, second = ranks[..., :, None], ranks[..., None, :]
     return np.asarray(((first > second) + (first == second) / 2).sum(axis=-3))
 
 
-def find_sample_consensus(ranks: Floats) -> Floats:
+def sample_consensus(ranks: Floats) -> Floats:
     """The consensus of people on each sample alone."""
     ranked = ~np.isnan(ranks).all(axis=0)
     places = np.full(ranked.shape, np.nan)
@@ -162,7 +156,7 @@ def find_sample_consensus(ranks: Floats) -> Floats:
     for number, systems in enumerate(sets):
         samples = np.flatnonzero(set_of_sample.reshape(-1) == number)
         subset_ranks = ranks[:, systems][:, :, samples]
-        orders = find_optimal_orders(compute_pair_costs(np.moveaxis(subset_ranks, -1, 0)))
+        orders = optimal_orders(pair_costs(np.moveaxis(subset_ranks, -1, 0)))
         places[np.ix_(systems, samples)] = orders.mean_place.T
     return places
 

@@ -122,8 +122,8 @@ def non_inferiority(
     limits = _check_limits(margin, confidence)
     if margin >= WIDEST:
         raise ScoreError(f"margin is {margin!r}: expected less than 0.5, such as 0.05")
-    compared = votes.count_judge_votes(ratings, outputs, **choices)
-    table = compared.voted_table
+    compared = votes.count_votes(ratings, outputs, **choices)
+    table = compared.table
     for name in (base, new):
         if name not in table.systems:
             raise ScoreError(unknown("system", name, table.systems))
@@ -158,7 +158,7 @@ def non_inferiority(
     if _is_open(verdict, coverage):
         verdict, needed, reason = "undecided", None, Unscored.LOW_COVERAGE
     parameters = {"base": base, "new": new, **limits, "interval": "score of paired shares"}
-    definition = compared.describe("non_inferiority", **parameters)
+    definition = compared.definition("non_inferiority", **parameters)
     difference = (wins - losses) / n / 2 if n else None
     return NonInferiority(
         verdict, difference, interval, margin, *counts, coverage, needed, reason, definition
@@ -183,27 +183,22 @@ def paired_non_inferiority(
 
     limits = _check_limits(margin, confidence)
     base_values, new_values = (np.array(values, np.float64) for values in (base, new))
-    differences = new_values - base_values if higher_is_better else base_values - new_values
-    counts = _count_outcomes(differences, ~np.isnan(base_values), ~np.isnan(new_values))
-    differences = np.sort(differences[~np.isnan(differences)])  # the draws depend on no order
-    n, least, ends = len(differences), FEWEST_SAMPLES, None
+    gaps = new_values - base_values if higher_is_better else base_values - new_values
+    counts = _count_outcomes(gaps, ~np.isnan(base_values), ~np.isnan(new_values))
+    gaps = np.sort(gaps[~np.isnan(gaps)])  # the draws depend on no order
+    n, least, ends = len(gaps), FEWEST_SAMPLES, None
     reason: Unscored | None = Unscored.FEW_SAMPLES
-    difference = float(differences.mean()) if n else None
-    if n >= FEWEST_SAMPLES and np.ptp(differences) > SAME * (1 + np.abs(differences).max()):
+    difference = float(gaps.mean()) if n else None
+    if n >= FEWEST_SAMPLES and np.ptp(gaps) > SAME * (1 + np.abs(gaps).max()):
         level, rng = 1 - 2 * widened(1 - confidence, n), np.random.default_rng(0)
-        bootstrap_options = {
-            "confidence_level": level,
-            "n_resamples": DRAWS,
-            "batch": AT_ONCE,
-            "rng": rng,
-        }
-        low, high = bootstrap((differences,), np.mean, **bootstrap_options).confidence_interval
+        options = {"confidence_level": level, "n_resamples": DRAWS, "batch": AT_ONCE, "rng": rng}
+        low, high = bootstrap((gaps,), np.mean, **options).confidence_interval
         ends, reason = (float(low), float(high)), None
     elif difference is not None and n >= FEWEST_SAMPLES:
         least, reason = math.ceil(math.log(1 - confidence) / math.log(1 - RARE)), Unscored.NO_SPREAD
         ends = (difference, difference) if n >= least else None
     verdict = _decide(ends, margin)
-    spread = float(differences.std(ddof=1)) if n > 1 else math.nan
+    spread = float(gaps.std(ddof=1)) if n > 1 else math.nan
     needed = _estimate_needed(verdict, n, least, limits, (spread, spread))
     coverage = _divide_or_none(n, len(base_values))
     if _is_open(verdict, coverage):
@@ -251,11 +246,9 @@ def _is_open(verdict: Verdict, coverage: float | None) -> bool:
     return verdict != "worse" and coverage is not None and coverage < FEWEST_RATED
 
 
-def _count_outcomes(
-    differences: Floats, base: Flags, new: Flags
-) -> tuple[int, int, int, int, int, int]:
+def _count_outcomes(gaps: Floats, base: Flags, new: Flags) -> tuple[int, int, int, int, int, int]:
     """Samples compared, wins, ties, losses, and those of each system."""
-    wins, ties, losses = (int((np.sign(differences) == sign).sum()) for sign in (1, 0, -1))
+    wins, ties, losses = (int((np.sign(gaps) == sign).sum()) for sign in (1, 0, -1))
     return wins + ties + losses, wins, ties, losses, int(base.sum()), int(new.sum())
 
 
@@ -265,14 +258,12 @@ def score_interval(wins: int, losses: int, n: int, confidence: float) -> Interva
     from scipy.special import ndtri
 
     def find_end(quantile: float, side: float) -> float:
-        def score_beyond(difference: float) -> float:
+        def excess(difference: float) -> float:
             return _compute_score(wins, losses, n, difference)[0] - quantile
 
-        if (
-            score_beyond(side * EDGE) * score_beyond(-side * EDGE) > 0
-        ):  # no difference is too far to that side
+        if excess(side * EDGE) * excess(-side * EDGE) > 0:  # no difference is too far to that side
             return side / 2
-        return float(brentq(score_beyond, -EDGE, EDGE, xtol=1e-12)) / 2
+        return float(brentq(excess, -EDGE, EDGE, xtol=1e-12)) / 2
 
     quantile = float(ndtri(confidence))
     return find_end(quantile, -1.0), find_end(-quantile, 1.0)
@@ -280,13 +271,11 @@ def score_interval(wins: int, losses: int, n: int, confidence: float) -> Interva
 
 def _compute_score(wins: int, losses: int, n: int, difference: float) -> tuple[float, float]:
     """By how many standard errors shares differ from a difference, and the variance under it."""
-    linear_term = (2 * n - wins + losses) * difference - wins - losses
-    product = difference * (1 - difference)
+    linear = (2 * n - wins + losses) * difference - wins - losses
+    spread = difference * (1 - difference)
     # The likeliest share of losses under that difference.
-    share = (
-        math.sqrt(max(linear_term * linear_term + 8 * n * losses * product, 0.0)) - linear_term
-    ) / (4 * n)
-    variance = max(2 * share + product, 1e-300)
+    share = (math.sqrt(max(linear * linear + 8 * n * losses * spread, 0.0)) - linear) / (4 * n)
+    variance = max(2 * share + spread, 1e-300)
     return (wins - losses - n * difference) / math.sqrt(n * variance), variance
 
 
@@ -312,7 +301,5 @@ def _estimate_needed(
 
     if verdict != "undecided" or math.isnan(sum(spreads)):
         return None
-    detectable = float(
-        ndtri(limits["confidence"]) * spreads[0] + ndtri(limits["power"]) * spreads[1]
-    )
-    return max(math.ceil((detectable / limits["margin"]) ** 2), least, n) - n
+    effect = float(ndtri(limits["confidence"]) * spreads[0] + ndtri(limits["power"]) * spreads[1])
+    return max(math.ceil((effect / limits["margin"]) ** 2), least, n) - n

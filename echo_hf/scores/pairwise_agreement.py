@@ -14,21 +14,9 @@ from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
-from echo_hf.scores.ranks import BootstrapOptions, Mean, compute_means, compute_ratios
-from echo_hf.scores.rating_table import (
-    DEFAULT_RUBRIC,
-    Floats,
-    divide_or_nan,
-    format_key,
-    read_columns,
-)
-from echo_hf.scores.votes import (
-    TIE_WIDTH,
-    compute_rates,
-    count_judge_votes,
-    count_points,
-    list_pairs,
-)
+from echo_hf.scores.ranks import Mean, Resampling, means, ratios
+from echo_hf.scores.rating_table import RUBRIC, Floats, divide, format_key, read_columns
+from echo_hf.scores.votes import TIE_WIDTH, count_points, count_votes, list_pairs, rates_of
 from echo_hf.tables import COMPARISONS
 
 PAIR = ["sample_id", "system_a", "system_b"]
@@ -129,7 +117,7 @@ def pairwise_agreement(
     *,
     n_boot: int = 1000,
     seed: int = 0,
-    rubric: str = DEFAULT_RUBRIC,
+    rubric: str = RUBRIC,
 ) -> PairwiseAgreement:
     """Compares what judges say of two outputs side by side with their ratings of each alone.
 
@@ -162,31 +150,22 @@ def pairwise_agreement(
         (1.0, 0.0)
     """
     rows = _read(comparisons)
-    draws, judges = BootstrapOptions(n_boot, seed=seed), dict[str, JudgeAgreement]()
-    in_both_orders = rows.dropna(subset=ORDERS)
-    in_both_orders = in_both_orders.assign(
-        true=in_both_orders["ab"].where(in_both_orders["ab"] == in_both_orders["ba"], 0.0),
-        rated=np.nan,
-    )
+    draws, judges = Resampling(n_boot, seed=seed), dict[str, JudgeAgreement]()
+    paired = rows.dropna(subset=ORDERS)
+    paired = paired.assign(true=paired["ab"].where(paired["ab"] == paired["ba"], 0.0), rated=np.nan)
     if ratings is not None:
-        in_both_orders = in_both_orders.drop(columns="rated").merge(
-            _read_rated_verdicts(ratings, rubric), "left"
-        )
-    ways = in_both_orders.dropna(subset="rated")
-    for judge, judge_rows in rows.groupby("judge"):
-        own_pairs, own_compared = (
-            frame[frame["judge"] == judge] for frame in (in_both_orders, ways)
-        )
-        unrated = Unscored.NO_VERDICTS if own_pairs.empty else Unscored.NOT_RATED
-        follows = (own_pairs["ab"] == -own_pairs["ba"]) & (own_pairs["ab"] != 0)
-        consistent = own_pairs["ab"] == own_pairs["ba"]
+        paired = paired.drop(columns="rated").merge(_rated_verdicts(ratings, rubric), "left")
+    ways = paired.dropna(subset="rated")
+    for judge, group in rows.groupby("judge"):
+        own, compared = (frame[frame["judge"] == judge] for frame in (paired, ways))
+        unrated = Unscored.NO_VERDICTS if own.empty else Unscored.NOT_RATED
+        follows = (own["ab"] == -own["ba"]) & (own["ab"] != 0)
+        consistent = own["ab"] == own["ba"]
         judges[str(judge)] = JudgeAgreement(
-            pairs=len(judge_rows),
-            follows_position=_compute_share(own_pairs, follows, Unscored.NO_VERDICTS, draws),
-            consistent=_compute_share(own_pairs, consistent, Unscored.NO_VERDICTS, draws),
-            agreement=_compute_share(
-                own_compared, own_compared["true"] == own_compared["rated"], unrated, draws
-            ),
+            pairs=len(group),
+            follows_position=_share(own, follows, Unscored.NO_VERDICTS, draws),
+            consistent=_share(own, consistent, Unscored.NO_VERDICTS, draws),
+            agreement=_share(compared, compared["true"] == compared["rated"], unrated, draws),
         )
     definition = {
         "measure": "pairwise_agreement",
@@ -200,35 +179,33 @@ def pairwise_agreement(
     return PairwiseAgreement(judges, definition, sides)
 
 
-def _compare_ways(ways: pd.DataFrame, human: Any, draws: BootstrapOptions) -> SideBySide:
+def _compare_ways(ways: pd.DataFrame, human: Any, draws: Resampling) -> SideBySide:
     votes = np.sign(ways.groupby(PAIR)[["rated", "true"]].sum()).reset_index()
     samples, at_sample = np.unique(votes["sample_id"], return_inverse=True)
     systems, at_system = np.unique(votes[PAIR[1:]], return_inverse=True)
     first, second = list_pairs(len(systems))
     at_pair = np.zeros((len(systems), len(systems)), dtype=int)
     at_pair[first, second] = np.arange(len(first))
-    first_system, second_system = at_system.reshape(-1, 2).T
-    way_verdicts = np.full((2, len(first), len(samples)), np.nan)
-    way_verdicts[:, at_pair[first_system, second_system], at_sample] = (
-        votes[["rated", "true"]].to_numpy().T
-    )
-    people = np.full(way_verdicts.shape[1:], np.nan)
+    row, column = at_system.reshape(-1, 2).T
+    verdicts = np.full((2, len(first), len(samples)), np.nan)
+    verdicts[:, at_pair[row, column], at_sample] = votes[["rated", "true"]].to_numpy().T
+    people = np.full(verdicts.shape[1:], np.nan)
     if human is not None:
         ranks = read_human(human).select(systems.tolist(), samples.tolist())
         gaps = np.sign(ranks[:, second] - ranks[:, first])
-        is_ranked = ~np.isnan(gaps).all(axis=0) & ~np.isnan(way_verdicts[0])
+        is_ranked = ~np.isnan(gaps).all(axis=0) & ~np.isnan(verdicts[0])
         people = np.where(is_ranked, np.sign(np.nansum(gaps, axis=0)), np.nan)
-    correlation = _correlate_rates(way_verdicts, len(systems))
+    correlation = _correlate_rates(verdicts, len(systems))
     if np.isnan(people).all():
         no_difference = Mean(None, None, 0, Unscored.NOT_RANKED)
         return SideBySide(len(votes), correlation, {}, no_difference, None)
-    with_people_verdicts = np.where(np.isnan(people), np.nan, way_verdicts)
+    with_people_verdicts = np.where(np.isnan(people), np.nan, verdicts)
     pointwise, pairwise = taus = [_compute_taus(way, people) for way in with_people_verdicts]
-    *mean_taus, difference = compute_means(np.array([*taus, pairwise - pointwise]), draws)
+    *averages, difference = means(np.array([*taus, pairwise - pointwise]), draws)
     low, high = difference.interval or (0.0, 0.0)
     with_people = {
         name: WithPeople(_correlate_rates((way, people), len(systems)), tau)
-        for name, way, tau in zip(WAYS, with_people_verdicts, mean_taus, strict=True)
+        for name, way, tau in zip(WAYS, with_people_verdicts, averages, strict=True)
     }
     nearer = WAYS[low > 0] if low > 0 or high < 0 else None
     return SideBySide(len(votes), correlation, with_people, difference, nearer)
@@ -236,21 +213,17 @@ def _compare_ways(ways: pd.DataFrame, human: Any, draws: BootstrapOptions) -> Si
 
 def _compute_taus(way: Floats, people: Floats) -> Floats:
     """Tau-b of each sample, from verdicts on its pairs."""
-    agreement_sums, own_sums, people_sums = (
+    agreements, own, others = (
         np.nansum(products, axis=0) for products in (way * people, way**2, people**2)
     )
-    return np.where(
-        people_sums > 0,
-        np.nan_to_num(divide_or_nan(agreement_sums, np.sqrt(own_sums * people_sums))),
-        np.nan,
-    )
+    return np.where(others > 0, np.nan_to_num(divide(agreements, np.sqrt(own * others))), np.nan)
 
 
-def _correlate_rates(way_verdicts: Iterable[Floats], systems: int) -> float | None:
+def _correlate_rates(verdicts: Iterable[Floats], systems: int) -> float | None:
     """Correlates the win rates that follow from two ways of judging the same pairs."""
     from scipy.stats import spearmanr
 
-    rates = (compute_rates(count_points(way, systems), "opponents") for way in way_verdicts)
+    rates = (rates_of(count_points(way, systems), "opponents") for way in verdicts)
     first_rates, second_rates = (np.round(rate[~np.isnan(rate)], ROUNDED) for rate in rates)
     is_constant = not np.ptp(first_rates) or not np.ptp(second_rates)
     return None if is_constant else float(spearmanr(first_rates, second_rates).statistic)
@@ -275,10 +248,10 @@ def _read(comparisons: Any) -> pd.DataFrame:
     return wide.astype(float).reset_index()
 
 
-def _read_rated_verdicts(ratings: Any, rubric: str) -> pd.DataFrame:
+def _rated_verdicts(ratings: Any, rubric: str) -> pd.DataFrame:
     """What each judge's ratings say of each pair."""
-    compared = count_judge_votes(ratings, rubric=rubric)
-    table, systems = compared.voted_table, np.array(compared.voted_table.systems, dtype=object)
+    compared = count_votes(ratings, rubric=rubric)
+    table, systems = compared.table, np.array(compared.table.systems, dtype=object)
     judge, pair, sample = np.nonzero(~np.isnan(compared.judge_verdicts))
     first, second = (systems[position][pair] for position in list_pairs(len(systems)))
     judges, samples = (np.array(names, dtype=object) for names in (table.judges, table.samples))
@@ -287,14 +260,14 @@ def _read_rated_verdicts(ratings: Any, rubric: str) -> pd.DataFrame:
     return pd.DataFrame({**pairs, "judge": judges[judge], "rated": rated})
 
 
-def _compute_share(
-    cases: pd.DataFrame, is_case: pd.Series[bool], missing: Unscored, draws: BootstrapOptions
+def _share(
+    cases: pd.DataFrame, flags: pd.Series[bool], missing: Unscored, draws: Resampling
 ) -> Share:
     """How many of some pairs are so."""
     if cases.empty:
         return Share(None, None, 0, missing)
     _, sample_position = np.unique(cases["sample_id"], return_inverse=True)
-    parts = (np.bincount(sample_position, is_case), np.bincount(sample_position))
+    parts = (np.bincount(sample_position, flags), np.bincount(sample_position))
     part, whole = (counts[None].astype(np.float64) for counts in parts)
-    (ratio,) = compute_ratios(part, whole, draws)
+    (ratio,) = ratios(part, whole, draws)
     return Share(ratio.value, ratio.interval, len(cases), ratio.reason)

@@ -13,14 +13,14 @@ from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
 from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
-from echo_hf.scores.rating_table import Floats, divide_or_nan
+from echo_hf.scores.rating_table import Floats, divide
 from echo_hf.scores.tiers import adjust_holm, sign_flip_test
-from echo_hf.scores.votes import list_pairs, none_for_nan
+from echo_hf.scores.votes import list_pairs, to_number
 
 STARS = {0.001: "***", 0.01: "**", 0.05: "*"}
 
 
-def compute_mid_ranks(values: Floats) -> Floats:
+def mid_ranks(values: Floats) -> Floats:
     """Places along the last axis, 1 for the smallest value; ties share the mean of theirs."""
     first, second = values[..., :, None], values[..., None, :]
     below, equal = (first > second).sum(axis=-1), (first == second).sum(axis=-1)
@@ -85,7 +85,7 @@ def friedman(values: ArrayLike) -> Friedman:
 
     array = as_block_array(values)
     complete = array[~np.isnan(array).any(axis=1)]
-    w, degrees = none_for_nan(float(compute_concordance(complete))), array.shape[1] - 1
+    w, degrees = to_number(float(compute_concordance(complete))), array.shape[1] - 1
     statistic = None if w is None else len(complete) * degrees * w
     return Friedman(
         statistic,
@@ -114,10 +114,10 @@ def kendalls_w(values: ArrayLike) -> float | None:
         >>> kendalls_w([[1, 2, 3], [1, 2, 3]]), kendalls_w([[1, 2, 3], [3, 2, 1]])
         (1.0, 0.0)
     """
-    return none_for_nan(float(compute_concordances(as_block_array(values)[:, :, None])[0]))
+    return to_number(float(concordances(as_block_array(values)[:, :, None])[0]))
 
 
-def compute_concordances(ranks: Floats) -> Floats:
+def concordances(ranks: Floats) -> Floats:
     """Kendall's W of the people who ranked every system of a sample, for each sample."""
     coefficients = np.full(ranks.shape[-1], np.nan)
     for at, people in enumerate(np.asarray(~np.isnan(ranks).any(axis=1)).T):
@@ -128,13 +128,13 @@ def compute_concordances(ranks: Floats) -> Floats:
 
 def compute_concordance(values: Floats) -> Floats:
     """Kendall's W of complete blocks."""
-    ranks = compute_mid_ranks(values)
+    ranks = mid_ranks(values)
     blocks, systems = ranks.shape
     spread = ((ranks.sum(axis=0) - blocks * (systems + 1) / 2) ** 2).sum()
     tied = (values[:, :, None] == values[:, None, :]).sum(axis=-1)
     # Over the systems, t**2 - 1 adds up to t**3 - t for each group of t tied ones.
     largest_sum = blocks * (blocks * (systems**3 - systems) - (tied**2 - 1).sum())
-    return divide_or_nan(12 * spread, largest_sum)
+    return divide(12 * spread, largest_sum)
 
 
 @dataclass(frozen=True, repr=False)
@@ -181,17 +181,15 @@ def dunn(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
         ('a', 1.964, 0.0495, '*')
     """
     array = as_block_array(values, systems)
-    ranks = compute_mid_ranks(array.reshape(1, -1)).reshape(array.shape) if array.size else array
+    ranks = mid_ranks(array.reshape(1, -1)).reshape(array.shape) if array.size else array
     counts = (~np.isnan(array)).sum(axis=0)
     total = int(counts.sum())
     sizes = np.unique(array[~np.isnan(array)], return_counts=True)[1].astype(float)
-    ties = float(divide_or_nan((sizes**3 - sizes).sum(), 12 * (total - 1)))
+    ties = float(divide((sizes**3 - sizes).sum(), 12 * (total - 1)))
     variance = total * (total + 1) / 12 - np.nan_to_num(ties)
-    means = divide_or_nan(np.nansum(ranks, axis=0), counts)
+    means = divide(np.nansum(ranks, axis=0), counts)
     first, second = list_pairs(len(systems))
-    errors = np.sqrt(
-        variance * (divide_or_nan(1, counts[first]) + divide_or_nan(1, counts[second]))
-    )
+    errors = np.sqrt(variance * (divide(1, counts[first]) + divide(1, counts[second])))
     return _test_pairs(systems, means, errors)
 
 
@@ -215,10 +213,10 @@ def siegel_castellan(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTes
         ('a', 'c', 4.0, 0.00019)
     """
     array = as_block_array(values, systems)
-    ranks = compute_mid_ranks(array[~np.isnan(array).any(axis=1)])
+    ranks = mid_ranks(array[~np.isnan(array).any(axis=1)])
     blocks, count = ranks.shape
-    error = float(np.sqrt(divide_or_nan(count * (count + 1), 6 * blocks)))
-    means = divide_or_nan(ranks.sum(axis=0), blocks)
+    error = float(np.sqrt(divide(count * (count + 1), 6 * blocks)))
+    means = divide(ranks.sum(axis=0), blocks)
     return _test_pairs(systems, means, np.full(count * (count - 1) // 2, error))
 
 
@@ -226,20 +224,16 @@ def _test_pairs(systems: Sequence[str], means: Floats, errors: Floats) -> tuple[
     from scipy.special import ndtr
 
     first, second = list_pairs(len(systems))
-    z = divide_or_nan(means[second] - means[first], errors)
+    z = divide(means[second] - means[first], errors)
     tested = np.flatnonzero(~np.isnan(z))
     first, second, z = first[tested], second[tested], z[tested]
     p_values = np.asarray(2 * ndtr(-np.abs(z)))
     bonferroni, stepped = np.minimum(p_values * len(p_values), 1.0), adjust_holm(p_values)
     tests = []
-    for index in np.argsort(-np.abs(z), kind="stable"):
-        better, worse = (
-            (first[index], second[index]) if z[index] >= 0 else (second[index], first[index])
-        )
-        figures_of_pair = (
-            float(figures[index]) for figures in (np.abs(z), p_values, bonferroni, stepped)
-        )
-        size, p_value, corrected, adjusted = figures_of_pair
+    for pair in np.argsort(-np.abs(z), kind="stable"):
+        better, worse = (first[pair], second[pair]) if z[pair] >= 0 else (second[pair], first[pair])
+        numbers = (float(figures[pair]) for figures in (np.abs(z), p_values, bonferroni, stepped))
+        size, p_value, corrected, adjusted = numbers
         stars = next((mark for level, mark in STARS.items() if corrected < level), "-")
         names = systems[better], systems[worse]
         tests.append(PairTest(*names, size, p_value, corrected, adjusted, stars))
@@ -247,7 +241,7 @@ def _test_pairs(systems: Sequence[str], means: Floats, errors: Floats) -> tuple[
 
 
 @dataclass(frozen=True)
-class BootstrapOptions:
+class Resampling:
     """How often chance is asked."""
 
     n_boot: int = 1000
@@ -265,26 +259,24 @@ class Mean:
     reason: Unscored | None
 
 
-def compute_means(values: Floats, draws: BootstrapOptions) -> list[Mean]:
+def means(values: Floats, draws: Resampling) -> list[Mean]:
     """Means over samples."""
-    return compute_ratios(values, (~np.isnan(values)).astype(float), draws)
+    return ratios(values, (~np.isnan(values)).astype(float), draws)
 
 
-def compute_ratios(parts: Floats, wholes: Floats, draws: BootstrapOptions) -> list[Mean]:
+def ratios(parts: Floats, wholes: Floats, draws: Resampling) -> list[Mean]:
     """Ratios of two sums over the same samples."""
-    is_present = ~np.isnan(parts)
-    numerators, denominators = np.where(is_present, parts, 0.0), np.where(is_present, wholes, 0.0)
-    values = divide_or_nan(numerators.sum(axis=1), denominators.sum(axis=1)).tolist()
+    valid = ~np.isnan(parts)
+    numerators, denominators = np.where(valid, parts, 0.0), np.where(valid, wholes, 0.0)
+    values = divide(numerators.sum(axis=1), denominators.sum(axis=1)).tolist()
     draws_of_ratios = (
-        divide_or_nan(weights @ numerators.T, weights @ denominators.T)
+        divide(weights @ numerators.T, weights @ denominators.T)
         for weights in drawn_weights(numerators.shape[1], draws.n_boot, draws.seed)
     )
     columns, mean_list = np.concatenate([np.empty((0, len(numerators))), *draws_of_ratios]).T, []
-    for value, column, samples in zip(
-        values, columns, is_present.sum(axis=1).tolist(), strict=True
-    ):
+    for value, column, samples in zip(values, columns, valid.sum(axis=1).tolist(), strict=True):
         interval, reason = percentiles(column, samples)
-        mean_value = none_for_nan(value)
+        mean_value = to_number(value)
         if mean_value is None:
             interval, reason = None, Unscored.NO_ORDER
         mean_list.append(Mean(mean_value, interval, samples, reason))
@@ -347,40 +339,34 @@ def tau_b(
         raise ScoreError(
             f"the rankings have the shapes {first.shape!r} and {second.shape!r}: expected the same"
         )
-    return compute_tau_table(
-        first.T[None], second.T[None], BootstrapOptions(n_boot, n_resamples, seed)
-    )[0][0]
+    return tau_table(first.T[None], second.T[None], Resampling(n_boot, n_resamples, seed))[0][0]
 
 
-def compute_tau_table(
-    first_rankings: Floats, second_rankings: Floats, draws: BootstrapOptions
-) -> list[list[TauB]]:
+def tau_table(first: Floats, second: Floats, draws: Resampling) -> list[list[TauB]]:
     """Compares everybody with everybody."""
-    taus = compute_sample_taus(first_rankings, second_rankings)
+    taus = sample_taus(first, second)
     flat = taus.reshape(-1, taus.shape[-1])
     p_values = sign_flip_test(np.nan_to_num(flat), n_resamples=draws.n_resamples, seed=draws.seed)
-    pooled = [_pool_taus(first, second) for first in first_rankings for second in second_rankings]
+    pooled = [_pool_taus(left_ranks, right_ranks) for left_ranks in first for right_ranks in second]
     coefficients = []
-    for mean, p_value, in_one_list in zip(
-        compute_means(flat, draws), p_values, pooled, strict=True
-    ):
+    for mean, p_value, in_one_list in zip(means(flat, draws), p_values, pooled, strict=True):
         p_value = float(p_value) if mean.samples else None
         mean_fields = mean.value, mean.interval, p_value, mean.samples, mean.reason
         coefficients.append(TauB(*mean_fields, *in_one_list))
     return [
-        coefficients[start : start + len(second_rankings)]
-        for start in range(0, len(coefficients), len(second_rankings) or 1)
+        coefficients[start : start + len(second)]
+        for start in range(0, len(coefficients), len(second) or 1)
     ]
 
 
-def compute_sample_taus(first_rankings: Floats, second_rankings: Floats) -> Floats:
+def sample_taus(first: Floats, second: Floats) -> Floats:
     """Tau-b of each two rankings within each sample, over the systems that both rank."""
-    first, second = _compute_signs(first_rankings), _compute_signs(second_rankings)
+    first_signs, second_signs = _compute_signs(first), _compute_signs(second)
     over_pairs = partial(np.einsum, "aps,bps->abs")
-    concordant = over_pairs(np.nan_to_num(first), np.nan_to_num(second))
-    untied_first = over_pairs(np.nan_to_num(first**2), ~np.isnan(second))
-    untied_second = over_pairs(~np.isnan(first), np.nan_to_num(second**2))
-    return divide_or_nan(concordant, np.sqrt(untied_first * untied_second))
+    concordant = over_pairs(np.nan_to_num(first_signs), np.nan_to_num(second_signs))
+    untied_first = over_pairs(np.nan_to_num(first_signs**2), ~np.isnan(second_signs))
+    untied_second = over_pairs(~np.isnan(first_signs), np.nan_to_num(second_signs**2))
+    return divide(concordant, np.sqrt(untied_first * untied_second))
 
 
 def _compute_signs(ranks: Floats) -> Floats:
@@ -393,10 +379,8 @@ def _pool_taus(first: Floats, second: Floats) -> tuple[float | None, float | Non
     from scipy.stats import kendalltau
 
     common = ~np.isnan(first) & ~np.isnan(second)
-    lists = [
-        compute_mid_ranks(np.where(common, ranks, np.nan).T).T[common] for ranks in (first, second)
-    ]
+    lists = [mid_ranks(np.where(common, ranks, np.nan).T).T[common] for ranks in (first, second)]
     if any(np.unique(ranks).size < 2 for ranks in lists):
         return None, None
     correlation = kendalltau(*lists)
-    return none_for_nan(correlation.statistic), none_for_nan(correlation.pvalue)
+    return to_number(correlation.statistic), to_number(correlation.pvalue)

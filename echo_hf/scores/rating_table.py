@@ -22,7 +22,7 @@ Bools = NDArray[np.bool_]
 # How often a sample is drawn, and sums of halves over samples: exact below 2**23 samples.
 Weights = NDArray[np.float32]
 
-ACCEPTED_TABLES = (
+TABLE_FORMS = (
     "a datasets.Dataset, a pyarrow Table, a data frame, a list of dicts or a dict of columns"
 )
 IS_TEXT = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
@@ -35,7 +35,7 @@ ACCEPTED_TYPES = {
 }
 
 
-def divide_or_nan(numerator: ArrayLike, denominator: ArrayLike) -> Floats:
+def divide(numerator: ArrayLike, denominator: ArrayLike) -> Floats:
     """One array by another, and NaN where there is nothing to divide by."""
     numerators, denominators = np.broadcast_arrays(numerator, denominator)
     quotients: Floats = np.full(numerators.shape, np.nan)
@@ -69,9 +69,7 @@ def read_columns(
     return pa.table(columns)
 
 
-def _as_arrow(
-    source: Any, table: str, required: Sequence[str], column_names: Sequence[str]
-) -> pa.Table:
+def _as_arrow(source: Any, table: str, required: Sequence[str], columns: Sequence[str]) -> pa.Table:
     if hasattr(source, "__arrow_c_stream__") and not isinstance(source, Dataset):
         source = pa.table(source)
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
@@ -81,25 +79,23 @@ def _as_arrow(
                     f"{table}: row {number} is {row!r}: expected a dict with {', '.join(required)}"
                 )
         present = {*required}.union(*source)
-        source = {
-            name: [row.get(name) for row in source] for name in column_names if name in present
-        }
+        source = {name: [row.get(name) for row in source] for name in columns if name in present}
     if not isinstance(source, Dataset | pa.Table | Mapping):
         raise TableError(
-            f"{table}: {type(source).__name__!r} is not a table: expected {ACCEPTED_TABLES}"
+            f"{table}: {type(source).__name__!r} is not a table: expected {TABLE_FORMS}"
         )
     names = list(source) if isinstance(source, Mapping) else source.column_names
     if missing := [name for name in required if name not in names]:
         raise TableError(
             f"{table}: no column {missing[0]!r} among {names!r}: expected {', '.join(required)}"
         )
-    present_names = [name for name in column_names if name in names]
+    present_names = [name for name in columns if name in names]
     if isinstance(source, Dataset):
         return arrow_rows(source, present_names)
     return pa.table({name: source[name] for name in present_names})
 
 
-def encode_names(*columns: pa.ChunkedArray) -> tuple[tuple[str, ...], list[Integers]]:
+def encode(*columns: pa.ChunkedArray) -> tuple[tuple[str, ...], list[Integers]]:
     """Distinct values of text columns, and each column as positions among them; null is -1."""
     chunks = [column.unique() for column in columns]
     values = sorted(pa.chunked_array(chunks, pa.string()).unique().drop_null().to_pylist())
@@ -138,10 +134,10 @@ def check_once(table: Table, rows: pa.Table, cells: Integers) -> None:
         raise ScoreError(f"{table.name}: {key} is there twice: expected one row for each")
 
 
-DEFAULT_RUBRIC = "overall"
-REQUIRED_COLUMNS = ("sample_id", "system", "judge", "rating")
+RUBRIC = "overall"
+REQUIRED = ("sample_id", "system", "judge", "rating")
 DIGEST, OUTCOME, SPLIT = "sample_digest", "outcome", "split"
-OPTIONAL_COLUMNS = ("rubric", "repeat", DIGEST, OUTCOME, SPLIT)
+OPTIONAL = ("rubric", "repeat", DIGEST, OUTCOME, SPLIT)
 LOST_OUTCOMES = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 RatingKey = tuple[str, str, str]
 IgnoredRows = dict[IgnoredRating, pa.Table]
@@ -169,27 +165,25 @@ class RatingTable:
     cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
-    def asked_of_all(self) -> RatingTable:
+    def part(self) -> RatingTable:
         """The samples of which all judges were asked about all systems."""
         if self.not_asked is None:
             return self
         if "part" not in self.cache:
-            self.cache["part"] = self.select_samples(~self.not_asked.any(axis=(0, 1)))
+            self.cache["part"] = self.of_samples(~self.not_asked.any(axis=(0, 1)))
         return self.cache["part"]  # type: ignore[no-any-return]
 
     @property
-    def by_complete_judges(self) -> RatingTable:
+    def complete(self) -> RatingTable:
         """The ratings of the judges who were asked about everything."""
-        return (
-            self if self.not_asked is None else self.select_judges(~self.not_asked.any(axis=(1, 2)))
-        )
+        return self if self.not_asked is None else self.of_judges(~self.not_asked.any(axis=(1, 2)))
 
     @property
     def is_stopped(self) -> bool:
         """Whether there are outputs that no judge was asked about."""
         return self.not_asked is not None and bool(self.not_asked.all(axis=0).any())
 
-    def select_samples(self, samples: Any) -> RatingTable:
+    def of_samples(self, samples: Any) -> RatingTable:
         """The ratings of some samples."""
         names = tuple(np.array(self.samples, dtype=object)[samples])
         lost = None if self.lost is None else self.lost[:, samples]
@@ -197,7 +191,7 @@ class RatingTable:
         ratings = self.ratings[..., samples]
         return replace(self, samples=names, ratings=ratings, lost=lost, not_asked=skipped)
 
-    def select_judges(self, judges: Any) -> RatingTable:
+    def of_judges(self, judges: Any) -> RatingTable:
         """The ratings of some judges."""
         chosen = np.flatnonzero(judges)
         names = tuple(self.judges[at] for at in chosen)
@@ -210,11 +204,7 @@ def _none_if_empty(not_asked: Bools) -> Bools | None:
 
 
 def read_ratings(
-    ratings: Any,
-    outputs: Any = None,
-    *,
-    rubric: str = DEFAULT_RUBRIC,
-    judges: Sequence[str] | None = None,
+    ratings: Any, outputs: Any = None, *, rubric: str = RUBRIC, judges: Sequence[str] | None = None
 ) -> RatingTable:
     """Reads ratings; with outputs given, those of other outputs are left out and named."""
     ignored: IgnoredRows = {}
@@ -230,14 +220,14 @@ def read_ratings(
     if output_rows is not None:
         rows = _select_rated_outputs(rows, output_rows, ignored)
     tables = (rows,) if output_rows is None else (rows, output_rows)
-    samples, (sample, *output_sample) = encode_names(*(table["sample_id"] for table in tables))
-    systems, (system, *output_system) = encode_names(*(table["system"] for table in tables))
+    samples, (sample, *output_sample) = encode(*(table["sample_id"] for table in tables))
+    systems, (system, *output_system) = encode(*(table["system"] for table in tables))
     lost = None
     if output_rows is not None:
         lost = np.zeros((len(systems), len(samples)), dtype=bool)
         is_lost = pc.is_in(output_rows["outcome"], value_set=pa.array(LOST_OUTCOMES)).to_numpy()
         lost[output_system[0][is_lost], output_sample[0][is_lost]] = True
-    rated_by, (position,) = encode_names(rows["judge"])
+    rated_by, (position,) = encode(rows["judge"])
     judge = np.array([order.index(name) for name in rated_by], dtype=np.int64)[position]
     cells = (judge * len(systems) + system) * len(samples) + sample
     unique_cells = cells
@@ -250,13 +240,11 @@ def read_ratings(
     counts = np.bincount(cells[is_rated], minlength=int(np.prod(shape)))
     sums = np.bincount(cells[is_rated], weights=values[is_rated], minlength=int(np.prod(shape)))
     keys = {
-        reason: tuple(
-            sorted(zip(*(rows[name].to_pylist() for name in REQUIRED_COLUMNS[:3]), strict=True))
-        )
+        reason: tuple(sorted(zip(*(rows[name].to_pylist() for name in REQUIRED[:3]), strict=True)))
         for reason, rows in ignored.items()
         if rows.num_rows
     }
-    means = divide_or_nan(sums, counts).reshape(shape)
+    means = divide(sums, counts).reshape(shape)
     not_asked = None
     if OUTCOME in rows.column_names:
         skipped = pc.equal(rows[OUTCOME], Unrated.NOT_NEEDED.value).fill_null(False).to_numpy()
@@ -269,7 +257,7 @@ def read_ratings(
 
 def select_rubric_rows(ratings: Any, rubric: str, ignored: IgnoredRows) -> pa.Table:
     """The ratings by one rubric, one row each, with the columns that scores are made of."""
-    rows = read_columns(ratings, RATINGS, REQUIRED_COLUMNS, OPTIONAL_COLUMNS)
+    rows = read_columns(ratings, RATINGS, REQUIRED, OPTIONAL)
     infinite = np.isinf(rows["rating"].to_numpy())
     if infinite.any():
         row = rows.slice(int(np.argmax(infinite)), 1).to_pylist()[0]
@@ -306,16 +294,14 @@ def read_outputs(outputs: Any) -> pa.Table:
 
 def _select_rated_outputs(ratings: pa.Table, outputs: pa.Table, ignored: IgnoredRows) -> pa.Table:
     """The ratings of images that are there, and as they were rated."""
-    samples, (rated_sample, output_sample) = encode_names(
-        ratings["sample_id"], outputs["sample_id"]
-    )
-    systems, (rated_system, output_system) = encode_names(ratings["system"], outputs["system"])
+    samples, (rated_sample, output_sample) = encode(ratings["sample_id"], outputs["sample_id"])
+    systems, (rated_system, output_system) = encode(ratings["system"], outputs["system"])
     position = np.full((len(systems), len(samples)), -1)
     position[output_system, output_sample] = np.arange(outputs.num_rows)
     output = position[rated_system, rated_sample]
     has_output, stale = output >= 0, np.zeros(len(output), dtype=bool)
     if DIGEST in ratings.column_names and DIGEST in outputs.column_names:
-        _, (rated_digest, output_digest) = encode_names(ratings[DIGEST], outputs[DIGEST])
+        _, (rated_digest, output_digest) = encode(ratings[DIGEST], outputs[DIGEST])
         output_digest = np.append(output_digest, -1)[output]
         stale = (rated_digest >= 0) & (output_digest >= 0) & (rated_digest != output_digest)
     has_image = np.append(pc.equal(outputs["outcome"], Outcome.OK.value).to_numpy(), False)[output]

@@ -16,8 +16,8 @@ from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
-from echo_hf.scores.estimate import mean_without_nan
-from echo_hf.scores.rating_table import Floats, Weights, divide_or_nan
+from echo_hf.scores.estimate import nan_mean
+from echo_hf.scores.rating_table import Floats, Weights, divide
 from echo_hf.scores.votes import Average, Choices, ProtocolName, Selection
 
 SAME_RATE = 1e-12
@@ -89,26 +89,22 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
         >>> len(found.boards), found.flips, found.rank_range["a"]
         (36, (('b', 'a'),), (1, 2))
     """
-    compared = votes.count_judge_votes(ratings, outputs, **selection)
-    systems = compared.voted_table.systems
+    compared = votes.count_votes(ratings, outputs, **selection)
+    systems = compared.table.systems
     protocols = {(rule.vote, "half", rule.average): name for name, rule in votes.PROTOCOLS.items()}
     boards = list[Board]()
     for vote, ties in product(votes.VOTES, TIES):
-        verdicts = compared.count_votes(vote)
+        verdicts = compared.vote(vote)
         if ties == "drop":
             verdicts = np.where(verdicts == 0, np.nan, verdicts)
         points = votes.count_points(verdicts, len(systems))
         if ties == "loss":
             points = points._replace(won=points.won - votes.count_ties(verdicts, len(systems)) / 2)
         for average in get_args(Average):
-            rates = votes.sort_by_rate(
-                votes.map_names(systems, votes.compute_rates(points, average))
-            )
-            known_rates = [rate for rate in rates.values() if rate is not None]
+            rates = votes.by_rate(votes.label(systems, votes.rates_of(points, average)))
+            rated = [rate for rate in rates.values() if rate is not None]
             ranks = {
-                name: None
-                if rate is None
-                else 1 + sum(other > rate + SAME_RATE for other in known_rates)
+                name: None if rate is None else 1 + sum(other > rate + SAME_RATE for other in rated)
                 for name, rate in rates.items()
             }
             protocol = protocols.get((vote, ties, average))
@@ -118,20 +114,20 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
     for system in order:
         places = [place for board in boards if (place := board.ranks[system]) is not None]
         ranges[system] = (min(places), max(places)) if places else None
-    above = np.logical_or.reduce([_compare_rates(board.win_rate, order) for board in boards])
+    above = np.logical_or.reduce([_is_above(board.win_rate, order) for board in boards])
     rules: dict[str, Any] = {"protocol": list(votes.PROTOCOLS), "vote": list(votes.VOTES)}
     rules |= {"average": list(get_args(Average)), "tie": list(TIES)}
-    definition = {**compared.describe("sensitivity"), **rules}
-    return Sensitivity(tuple(boards), ranges, _name_pairs(order, above & above.T), definition)
+    definition = {**compared.definition("sensitivity"), **rules}
+    return Sensitivity(tuple(boards), ranges, _pairs(order, above & above.T), definition)
 
 
-def _compare_rates(rates: Rates, order: list[str]) -> NDArray[np.bool_]:
+def _is_above(rates: Rates, order: list[str]) -> NDArray[np.bool_]:
     """Which systems have a higher rate than which others."""
     values = np.array([rates[system] for system in order], dtype=float)
     return np.asarray(values[:, None] > values + SAME_RATE)
 
 
-def _name_pairs(order: list[str], chosen: NDArray[np.bool_]) -> Pairs:
+def _pairs(order: list[str], chosen: NDArray[np.bool_]) -> Pairs:
     """The chosen pairs of two names, of which the first comes first in the order."""
     return tuple((order[first], order[second]) for first, second in np.argwhere(np.triu(chosen, 1)))
 
@@ -174,34 +170,27 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
         >>> bounds({**rows, "rating": [8, 9, 7, 8, 5, 5, 5, None]}).bounds
         {'a': (0.75, 1.0), 'b': (0.0, 0.25)}
     """
-    compared = votes.count_judge_votes(ratings, outputs, **choices)
-    rates, systems = (
-        votes.sort_by_rate(compared.compute_win_rates(compared.verdicts)),
-        compared.voted_table.systems,
-    )
+    compared = votes.count_votes(ratings, outputs, **choices)
+    rates, systems = votes.by_rate(compared.rates(compared.verdicts)), compared.table.systems
     first, second = votes.list_pairs(len(systems))
     shares = {}
     for sign in (-1, 1):
         filled = np.where(np.isnan(compared.margins), sign * np.inf, compared.margins)
         points = votes.count_points(votes.VOTES[compared.rule.vote](filled), len(systems))
-        shares[sign] = divide_or_nan(points.won, points.compared)
+        shares[sign] = divide(points.won, points.compared)
     ends = []
     for sign in (-1, 1):  # what helps the first system of a pair harms the second
         parts = shares[sign][first, second], shares[-sign][second, first]
-        ends.append(
-            divide_or_nan(votes.fill_square(*parts, len(systems)).sum(1), len(systems) - 1).tolist()
-        )
-    bounds_by_name = dict(zip(systems, zip(*ends, strict=True), strict=True))
-    by_system = {
-        name: None if np.isnan(bounds_by_name[name][0]) else bounds_by_name[name] for name in rates
-    }
-    known_bounds = {name: ends for name, ends in by_system.items() if ends}
+        ends.append(divide(votes.square(*parts, len(systems)).sum(1), len(systems) - 1).tolist())
+    ranges = dict(zip(systems, zip(*ends, strict=True), strict=True))
+    by_system = {name: None if np.isnan(ranges[name][0]) else ranges[name] for name in rates}
+    bounded = {name: ends for name, ends in by_system.items() if ends}
     certain = tuple(
         (better, worse)
-        for better, worse in product(known_bounds, known_bounds)
-        if known_bounds[better][0] > known_bounds[worse][1]
+        for better, worse in product(bounded, bounded)
+        if bounded[better][0] > bounded[worse][1]
     )
-    return Bounds(by_system, rates, certain, compared.describe("bounds"))
+    return Bounds(by_system, rates, certain, compared.definition("bounds"))
 
 
 @dataclass(frozen=True, repr=False)
@@ -240,17 +229,15 @@ def leave_one_judge_out(
         >>> found.win_rate["a"], found.without["j"]["a"], found.without["l"]["a"]
         (0.5, 0.0, 1.0)
     """
-    compared = votes.count_judge_votes(ratings, outputs, **choices)
-    table, rates = compared.full_table, votes.sort_by_rate(compared.compute_win_rates())
+    compared = votes.count_votes(ratings, outputs, **choices)
+    table, rates = compared.full, votes.by_rate(compared.rates())
     order = list(rates)
     without, flips = dict[str, Rates](), dict[str, Pairs]()
     for judge in table.judges:
-        remaining = table.select_judges([name != judge for name in table.judges])
-        without[judge] = replace(compared, full_table=remaining).compute_win_rates()
-        flips[judge] = _name_pairs(
-            order, _compare_rates(rates, order) & _compare_rates(without[judge], order).T
-        )
-    return LeaveOneJudgeOut(rates, without, flips, compared.describe("leave_one_judge_out"))
+        remaining = table.of_judges([name != judge for name in table.judges])
+        without[judge] = replace(compared, full=remaining).rates()
+        flips[judge] = _pairs(order, _is_above(rates, order) & _is_above(without[judge], order).T)
+    return LeaveOneJudgeOut(rates, without, flips, compared.definition("leave_one_judge_out"))
 
 
 Developers = Mapping[str, str | None]
@@ -329,8 +316,8 @@ def self_preference(
         >>> found.judges["pip-judge"].by_judge, found.judges["pip-judge"].preference
         (1.0, 0.5)
     """
-    compared = votes.count_judge_votes(ratings, outputs, **selection)
-    table, verdicts = compared.voted_table, compared.judge_verdicts
+    compared = votes.count_votes(ratings, outputs, **selection)
+    table, verdicts = compared.table, compared.judge_verdicts
     makers = []
     for names, developers in ((table.judges, judge_developers), (table.systems, system_developers)):
         if unnamed := [name for name in names if name not in developers]:
@@ -351,10 +338,10 @@ def self_preference(
         points = (1 + side * verdicts[:, mixed]) / 2
         own_names = tuple(table.systems[position] for position in np.flatnonzero(own))
         preferences[judge] = _measure_preference(
-            own_names, points[position], mean_without_nan(points[others]), n_boot, seed
+            own_names, points[position], nan_mean(points[others]), n_boot, seed
         )
     definition: dict[str, Any] = {
-        **compared.describe("self_preference", draws=n_boot, seed=seed),
+        **compared.definition("self_preference", draws=n_boot, seed=seed),
         "protocol": None,
         "vote": "none: each judge alone",
         "average": "pairs of systems",
@@ -368,35 +355,26 @@ def _measure_preference(
     own: tuple[str, ...], by_judge: Floats, by_others: Floats, n_boot: int, seed: int
 ) -> Preference:
     """From points [pair, sample] of own systems against the others'."""
-    has_both = ~np.isnan(by_judge + by_others)
-    if not has_both.any():
+    shared = ~np.isnan(by_judge + by_others)
+    if not shared.any():
         is_unrated = np.isnan(by_judge).all()
         reason = Unscored.NO_OWN_SYSTEM if is_unrated else Unscored.NO_OTHER_JUDGE
         return Preference(own, None, None, None, None, reason)
-    judge_share, others_share = (
-        _average_over_pairs(np.where(has_both, points, np.nan)) for points in (by_judge, by_others)
+    judged, others = (
+        _pair_means(np.where(shared, points, np.nan)) for points in (by_judge, by_others)
     )
     draws = [
-        _average_over_pairs(by_judge - by_others, weights)
-        for weights in drawn_weights(has_both.shape[-1], n_boot, seed)
+        _pair_means(by_judge - by_others, weights)
+        for weights in drawn_weights(shared.shape[-1], n_boot, seed)
     ]
-    interval, interval_reason = percentiles(
-        np.concatenate(draws or [np.empty(0)]), int(has_both.any(0).sum())
-    )
-    return Preference(
-        own,
-        float(judge_share),
-        float(others_share),
-        float(judge_share - others_share),
-        interval,
-        interval_reason,
-    )
+    interval, cause = percentiles(np.concatenate(draws or [np.empty(0)]), int(shared.any(0).sum()))
+    return Preference(own, float(judged), float(others), float(judged - others), interval, cause)
 
 
-def _average_over_pairs(values: Floats, weights: Weights | None = None) -> Floats:
+def _pair_means(values: Floats, weights: Weights | None = None) -> Floats:
     """Mean over pairs of the mean over samples; of draws, one mean a draw."""
     if weights is None:
-        return mean_without_nan(mean_without_nan(values, axis=-1), axis=-1)
-    is_present = ~np.isnan(values)
-    sums = weights @ np.where(is_present, values, 0.0).T
-    return mean_without_nan(divide_or_nan(sums, weights @ is_present.T), axis=-1)
+        return nan_mean(nan_mean(values, axis=-1), axis=-1)
+    valid = ~np.isnan(values)
+    sums = weights @ np.where(valid, values, 0.0).T
+    return nan_mean(divide(sums, weights @ valid.T), axis=-1)

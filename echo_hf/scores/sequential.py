@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.scores import votes
-from echo_hf.scores.rating_table import Bools, Floats, divide_or_nan
+from echo_hf.scores.rating_table import Bools, Floats, divide
 from echo_hf.scores.votes import Choices
 
 ALPHA = 0.05
@@ -32,20 +32,16 @@ def check_probabilities(**values: float) -> None:
 def confidence_half_width(squares: ArrayLike, count: ArrayLike, alpha: float) -> Floats:
     """Half of the confidence sequence for a mean of outcomes, from the sum of their squares."""
     # Squares are taken around 0, which no small number of equal outcomes makes narrow.
-    variance_process = 1 + MIXTURE * np.asarray(squares, dtype=float)
-    return divide_or_nan(
-        np.sqrt(2 * variance_process / MIXTURE * np.log(np.sqrt(variance_process) / alpha)), count
-    )
+    process = 1 + MIXTURE * np.asarray(squares, dtype=float)
+    return divide(np.sqrt(2 * process / MIXTURE * np.log(np.sqrt(process) / alpha)), count)
 
 
 def compute_p_values(outcomes: ArrayLike) -> Floats:
     """The alpha at which `half_width` first leaves 0 out, of outcomes [pair, sample] with NaN."""
     values = np.nan_to_num(np.asarray(outcomes, dtype=float))
-    total, variance_process = values.sum(axis=-1), 1 + MIXTURE * np.square(values).sum(axis=-1)
-    inverse_martingale: Floats = np.sqrt(variance_process) * np.exp(
-        -MIXTURE * total**2 / (2 * variance_process)
-    )
-    return inverse_martingale.clip(max=1.0)
+    total, process = values.sum(axis=-1), 1 + MIXTURE * np.square(values).sum(axis=-1)
+    levels: Floats = np.sqrt(process) * np.exp(-MIXTURE * total**2 / (2 * process))
+    return levels.clip(max=1.0)
 
 
 def find_needed_systems(undecided: Bools, upcoming: Bools) -> Bools:
@@ -133,34 +129,28 @@ def decisions(
         >>> found.decided, round(found.matrix["a"]["b"], 3), round(found.half_width["a"]["b"], 3)
         ((('a', 'b'),), 0.917, 0.188)
     """
-    compared = votes.count_judge_votes(ratings, outputs, **choices)
-    table, systems, votes_of_pairs = (
-        compared.full_table,
-        compared.voted_table.systems,
-        compared.pair_verdicts,
-    )
-    counts = (~np.isnan(votes_of_pairs)).sum(axis=1)
+    compared = votes.count_votes(ratings, outputs, **choices)
+    table, systems, paired = compared.full, compared.table.systems, compared.pair_verdicts
+    counts = (~np.isnan(paired)).sum(axis=1)
     level = get_pair_level(alpha, family, int((counts > 0).sum()))
-    open_, leads = compute_p_values(votes_of_pairs / 2) > level, np.nansum(votes_of_pairs, axis=1)
-    half = confidence_half_width(np.nansum(np.square(votes_of_pairs / 2), axis=1), counts, level)
-    decided_and_open: tuple[list[tuple[str, str]], ...] = [], []
+    open_, leads = compute_p_values(paired / 2) > level, np.nansum(paired, axis=1)
+    half = confidence_half_width(np.nansum(np.square(paired / 2), axis=1), counts, level)
+    sides: tuple[list[tuple[str, str]], ...] = [], []
     for *pair, lead, is_open in zip(*votes.list_pairs(len(systems)), leads, open_, strict=True):
         better, worse = pair if lead >= 0 else pair[::-1]
-        decided_and_open[int(is_open)].append((systems[better], systems[worse]))
-    points = votes.count_points(votes_of_pairs, len(systems))
+        sides[int(is_open)].append((systems[better], systems[worse]))
+    points = votes.count_points(paired, len(systems))
     not_needed = 0 if table.not_asked is None else int(table.not_asked.sum())
     parameters = {"alpha": alpha, "family": family, "level": level, "mixture": MIXTURE}
     return Decisions(
-        matrix=votes.map_pairs(
-            systems, divide_or_nan(points.won, points.compared), votes.none_for_nan
-        ),
+        matrix=votes.map_pairs(systems, divide(points.won, points.compared), votes.to_number),
         half_width=votes.map_pairs(
-            systems, votes.fill_square(half, half, len(systems)), votes.none_for_nan
+            systems, votes.square(half, half, len(systems)), votes.to_number
         ),
         pairs=votes.map_pairs(systems, points.compared, int),
-        decided=tuple(decided_and_open[0]),
-        undecided=tuple(decided_and_open[1]),
+        decided=tuple(sides[0]),
+        undecided=tuple(sides[1]),
         not_needed=not_needed,
         ratings=int((~np.isnan(table.ratings)).sum()) + not_needed,
-        definition=compared.describe("decisions", **parameters),
+        definition=compared.definition("decisions", **parameters),
     )

@@ -15,7 +15,7 @@ from echo_hf._infra.summary import Summarized
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
-from echo_hf.scores.rating_table import Floats, divide_or_nan
+from echo_hf.scores.rating_table import Floats, divide
 from echo_hf.scores.sequential import PairValues, check_probabilities, compute_p_values
 from echo_hf.scores.votes import Choices, JudgeVotes
 
@@ -87,8 +87,8 @@ def tiers(
         (('a', 'b'), ('c',))
     """
     check_probabilities(alpha=alpha)
-    compared = votes.count_judge_votes(ratings, outputs, **choices)
-    systems, rates = compared.voted_table.systems, votes.sort_by_rate(compared.compute_win_rates())
+    compared = votes.count_votes(ratings, outputs, **choices)
+    systems, rates = compared.table.systems, votes.by_rate(compared.rates())
     first, second = votes.list_pairs(len(systems))
     counts = np.array(compared.sample_counts)
     tested = np.flatnonzero(np.minimum(counts[first], counts[second]) >= FEWEST_SAMPLES)
@@ -99,18 +99,16 @@ def tiers(
             f"n_resamples is {n_resamples!r}: with {len(tested)} pairs and alpha {alpha!r} "
             f"nothing could differ: expected {ceil(len(tested) / alpha)} draws or more"
         )
-    if compared.full_table.is_stopped:
-        p_value_list, test = compute_p_values(compared.pair_verdicts[tested] / 2), SEQUENTIAL
+    if compared.full.is_stopped:
+        raw_p, test = compute_p_values(compared.pair_verdicts[tested] / 2), SEQUENTIAL
     else:
-        leads, test = _points_above_expected(compared, 0.5, 1), TEST
+        leads, test = _excess_points(compared, 0.5, 1), TEST
         if compared.estimate:
-            leads = compared.estimate.sample_values / len(compared.full_table.samples)
-        p_value_list = sign_flip_test(
-            leads[first] - leads[second], n_resamples=n_resamples, seed=seed
-        )
+            leads = compared.estimate.sample_values / len(compared.full.samples)
+        raw_p = sign_flip_test(leads[first] - leads[second], n_resamples=n_resamples, seed=seed)
     values = np.full((len(systems), len(systems)), np.nan)
-    values[first, second] = values[second, first] = adjust_holm(p_value_list)
-    by_pair, tier_list = votes.map_pairs(systems, values, votes.none_for_nan), list[list[str]]()
+    values[first, second] = values[second, first] = adjust_holm(raw_p)
+    by_pair, tier_list = votes.map_pairs(systems, values, votes.to_number), list[list[str]]()
     for system, rate in rates.items():
         if rate is None:
             continue
@@ -121,16 +119,16 @@ def tiers(
     parameters: dict[str, Any] = {"alpha": alpha, "draws": n_resamples, "seed": seed}
     parameters["test"] = f"{test}, Holm over all pairs"
     unranked = tuple(system for system in systems if rates[system] is None)
-    definition = compared.describe("tiers", **parameters)
+    definition = compared.definition("tiers", **parameters)
     return Tiers(tuple(map(tuple, tier_list)), unranked, by_pair, rates, definition)
 
 
-def _points_above_expected(compared: JudgeVotes, expected: Floats | float, scale: float) -> Floats:
+def _excess_points(compared: JudgeVotes, expected: Floats | float, scale: float) -> Floats:
     """Points of each sample beyond the expected share, as they add to a win rate, times a scale.
 
     Array [system, sample], of the share that each system is expected to win from each other one.
     """
-    counts, systems = compared.points.compared, len(compared.voted_table.systems)
+    counts, systems = compared.points.compared, len(compared.table.systems)
     if compared.rule.average == "comparisons":
         weights = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
     else:
@@ -138,10 +136,8 @@ def _points_above_expected(compared: JudgeVotes, expected: Floats | float, scale
     first, second = votes.list_pairs(systems)
     expected = np.broadcast_to(expected, counts.shape)
     won = (1 + compared.verdicts.T) / 2
-    excess = votes.fill_square(
-        won - expected[first, second], 1 - won - expected[second, first], systems
-    )
-    weight_of_pair = np.nan_to_num(divide_or_nan(scale, weights))
+    excess = votes.square(won - expected[first, second], 1 - won - expected[second, first], systems)
+    weight_of_pair = np.nan_to_num(divide(scale, weights))
     by_sample = np.ascontiguousarray(np.moveaxis(np.nan_to_num(excess), 0, -1))
     return np.asarray(np.einsum("ab,abs->as", weight_of_pair, by_sample))
 
@@ -242,21 +238,19 @@ def samples_needed(
     check_probabilities(power=power, alpha=alpha)
     from scipy.special import ndtri  # scipy.stats takes longer to import than all of this
 
-    compared = votes.count_judge_votes(ratings, outputs, **choices)
-    values, systems = _compute_sample_values(compared), compared.voted_table.systems
+    compared = votes.count_votes(ratings, outputs, **choices)
+    values, systems = _compute_sample_values(compared), compared.table.systems
     counts = compared.sample_counts
     factor = float(-ndtri(alpha / 2) - ndtri(1 - power))
     pairs = {
         system: {
-            other_system: _measure_separation(
-                values[i] - values[j], min(counts[i], counts[j]), factor
-            )
-            for j, other_system in enumerate(systems)
+            rival: _separate(values[i] - values[j], min(counts[i], counts[j]), factor)
+            for j, rival in enumerate(systems)
             if i != j
         }
         for i, system in enumerate(systems)
     }
-    return SamplesNeeded(pairs, compared.describe("samples_needed", power=power, alpha=alpha))
+    return SamplesNeeded(pairs, compared.definition("samples_needed", power=power, alpha=alpha))
 
 
 def _compute_sample_values(compared: JudgeVotes) -> Floats:
@@ -264,15 +258,13 @@ def _compute_sample_values(compared: JudgeVotes) -> Floats:
     if compared.estimate:
         return compared.estimate.sample_values
     points = compared.points
-    rates = votes.compute_rates(points, compared.rule.average)[:, None]
+    rates = votes.rates_of(points, compared.rule.average)[:, None]
     by_comparison = compared.rule.average == "comparisons"
-    expected = rates if by_comparison else divide_or_nan(points.won, points.compared)
-    return np.asarray(
-        rates + _points_above_expected(compared, expected, len(compared.voted_table.samples))
-    )
+    expected = rates if by_comparison else divide(points.won, points.compared)
+    return np.asarray(rates + _excess_points(compared, expected, len(compared.table.samples)))
 
 
-def _measure_separation(differences: Floats, samples: int, factor: float) -> Separation:
+def _separate(differences: Floats, samples: int, factor: float) -> Separation:
     if np.isnan(differences).any() or not samples:
         return Separation(None, None, None, Unscored.NOTHING_IN_COMMON)
     difference = float(differences.mean())

@@ -14,14 +14,7 @@ from echo_hf._infra.bootstrap import FEWEST_SAMPLES, KIND
 from echo_hf.errors import ScoreError, unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores.estimate import RateEstimate, estimate_rates
-from echo_hf.scores.rating_table import (
-    DEFAULT_RUBRIC,
-    Floats,
-    RatingTable,
-    Weights,
-    divide_or_nan,
-    read_ratings,
-)
+from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divide, read_ratings
 
 TIE_WIDTH = 1e-6
 ProtocolName = Literal["published", "corrected"]
@@ -36,7 +29,7 @@ def list_pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return first, second
 
 
-def compute_margins(table: RatingTable, *, count_lost: bool = False) -> Floats:
+def margins(table: RatingTable, *, count_lost: bool = False) -> Floats:
     """By how much each judge rates the first system of each pair above the second."""
     first, second = list_pairs(len(table.systems))
     ratings, lost = table.ratings, table.lost
@@ -48,7 +41,7 @@ def compute_margins(table: RatingTable, *, count_lost: bool = False) -> Floats:
     return np.where(lost[first] & lost[second], 0.0, margin)
 
 
-def compute_verdicts(margin: Floats) -> Floats:
+def to_verdicts(margin: Floats) -> Floats:
     """The verdict that a margin is: a difference of 1e-6 or less is a tie."""
     return np.sign(np.where(np.abs(margin) <= TIE_WIDTH, 0.0, margin))
 
@@ -56,14 +49,14 @@ def compute_verdicts(margin: Floats) -> Floats:
 def first_judge(margin: Floats) -> Floats:
     """The verdict of the first judge who rated both: what the released code computes."""
     voted = np.full(margin.shape[1:], np.nan)
-    for verdict in compute_verdicts(margin)[::-1]:
+    for verdict in to_verdicts(margin)[::-1]:
         voted = np.where(np.isnan(verdict), voted, verdict)
     return voted
 
 
 def plurality(margin: Floats) -> Floats:
     """The system that more judges prefer wins; ties are ignored, and equal numbers are a tie."""
-    verdicts = compute_verdicts(margin)
+    verdicts = to_verdicts(margin)
     return _keep_unrated(verdicts, np.sign(np.nansum(verdicts, axis=0)))
 
 
@@ -75,7 +68,7 @@ def plurality_else_first(margin: Floats) -> Floats:
 
 def majority(margin: Floats) -> Floats:
     """The system that more than half of the judges who rated both prefer wins; else it is a tie."""
-    verdicts = compute_verdicts(margin)
+    verdicts = to_verdicts(margin)
     half = (~np.isnan(verdicts)).sum(axis=0) / 2
     ahead = ((verdicts == 1).sum(axis=0) > half).astype(float)
     return _keep_unrated(verdicts, ahead - ((verdicts == -1).sum(axis=0) > half))
@@ -83,7 +76,7 @@ def majority(margin: Floats) -> Floats:
 
 def most_frequent(margin: Floats) -> Floats:
     """The most frequent of win, tie and loss; a tie when there is no single one."""
-    verdicts = compute_verdicts(margin)
+    verdicts = to_verdicts(margin)
     wins, ties, losses = ((verdicts == verdict).sum(axis=0) for verdict in (1, 0, -1))
     ahead = (wins > np.maximum(ties, losses)).astype(float)
     return _keep_unrated(verdicts, ahead - (losses > np.maximum(ties, wins)))
@@ -93,7 +86,7 @@ def mean_rating(margin: Floats) -> Floats:
     """The system with the higher mean rating by the judges who rated both wins."""
     is_rated = ~np.isnan(margin)
     mean = np.nansum(margin, axis=0) / np.maximum(is_rated.sum(axis=0), 1)
-    return _keep_unrated(margin, compute_verdicts(mean))
+    return _keep_unrated(margin, to_verdicts(mean))
 
 
 def _keep_unrated(verdicts: Floats, voted: Floats) -> Floats:
@@ -124,37 +117,33 @@ class Points(NamedTuple):
 
 
 def count_points(verdicts: Floats, systems: int, weights: Weights | None = None) -> Points:
-    is_compared = ~np.isnan(verdicts)
-    won = np.where(is_compared, (verdicts + 1) / 2, 0.0)
-    compared = is_compared.astype(float)
+    valid = ~np.isnan(verdicts)
+    won = np.where(valid, (verdicts + 1) / 2, 0.0)
+    compared = valid.astype(float)
     if weights is None:
-        first, both_points = won.sum(axis=-1), compared.sum(axis=-1)
+        first, total = won.sum(axis=-1), compared.sum(axis=-1)
     else:
-        first, both_points = (weights @ values.T.astype(np.float32) for values in (won, compared))
-    return Points(
-        fill_square(first, both_points - first, systems),
-        fill_square(both_points, both_points, systems),
-    )
+        first, total = (weights @ values.T.astype(np.float32) for values in (won, compared))
+    return Points(square(first, total - first, systems), square(total, total, systems))
 
 
-def count_sample_points(verdicts: Floats, systems: int) -> Points:
+def sample_points(verdicts: Floats, systems: int) -> Points:
     """Of verdicts [..., pair, sample] what each system wins, of how many [..., system, sample]."""
     is_first, is_second = (np.arange(systems)[:, None] == at for at in list_pairs(systems))
-    is_compared = ~np.isnan(verdicts)
-    won = np.where(is_compared, (verdicts + 1) / 2, 0.0)
+    valid = ~np.isnan(verdicts)
+    won = np.where(valid, (verdicts + 1) / 2, 0.0)
     return Points(
-        is_first @ won + is_second @ (is_compared - won),
-        (is_first | is_second) @ is_compared.astype(float),
+        is_first @ won + is_second @ (valid - won), (is_first | is_second) @ valid.astype(float)
     )
 
 
 def count_ties(verdicts: Floats, systems: int) -> Floats:
     """On how many samples each two systems tie."""
     tied = (verdicts == 0).sum(axis=-1)
-    return fill_square(tied, tied, systems)
+    return square(tied, tied, systems)
 
 
-def fill_square(first: NDArray[Any], second: NDArray[Any], systems: int) -> Floats:
+def square(first: NDArray[Any], second: NDArray[Any], systems: int) -> Floats:
     """Values of pairs as an array of systems and opponents, with 0 on the diagonal."""
     matrix = np.zeros((*first.shape[:-1], systems, systems))
     row, column = list_pairs(systems)
@@ -162,23 +151,23 @@ def fill_square(first: NDArray[Any], second: NDArray[Any], systems: int) -> Floa
     return matrix
 
 
-def compute_rates(points: Points, average: Average) -> Floats:
+def rates_of(points: Points, average: Average) -> Floats:
     """Win rates, from 0 to 1: higher is better, and 0.5 is as good as the others."""
     if average == "comparisons":
-        return divide_or_nan(points.won.sum(axis=-1), points.compared.sum(axis=-1))
-    pair_rates = divide_or_nan(points.won, points.compared)
+        return divide(points.won.sum(axis=-1), points.compared.sum(axis=-1))
+    pair_rates = divide(points.won, points.compared)
     opponents = (~np.isnan(pair_rates)).sum(axis=-1)
     # Sorted, so that the last digit of a sum does not depend on what systems are called.
-    return divide_or_nan(np.nansum(np.sort(pair_rates, axis=-1), axis=-1), opponents)
+    return divide(np.nansum(np.sort(pair_rates, axis=-1), axis=-1), opponents)
 
 
-def none_for_nan(value: float) -> float | None:
+def to_number(value: float) -> float | None:
     """A plain number, null for NaN."""
     return None if math.isnan(value) else float(value)
 
 
-def map_names(names: Sequence[str], values: Iterable[float]) -> dict[str, float | None]:
-    return {name: none_for_nan(value) for name, value in zip(names, values, strict=True)}
+def label(names: Sequence[str], values: Iterable[float]) -> dict[str, float | None]:
+    return {name: to_number(value) for name, value in zip(names, values, strict=True)}
 
 
 def map_pairs(
@@ -190,15 +179,15 @@ def map_pairs(
     }
 
 
-def sort_best_first(rates: Mapping[str, Any]) -> list[str]:
+def best_first(rates: Mapping[str, Any]) -> list[str]:
     """Names from the highest rate to the lowest, those without one last; equals by name."""
     return sorted(
         rates, key=lambda name: (rates[name] is None, -round(rates[name] or 0.0, 12), name)
     )
 
 
-def sort_by_rate(rates: Mapping[str, ValueT]) -> dict[str, ValueT]:
-    return {name: rates[name] for name in sort_best_first(rates)}
+def by_rate(rates: Mapping[str, ValueT]) -> dict[str, ValueT]:
+    return {name: rates[name] for name in best_first(rates)}
 
 
 class Selection(TypedDict, total=False):
@@ -219,18 +208,18 @@ class Choices(Selection, total=False):
 class JudgeVotes:
     """Ratings with the verdicts that follow from them under a protocol, where all judges vote."""
 
-    full_table: RatingTable
+    full: RatingTable
     protocol: ProtocolName
     missing: MissingRule
     rubric: str
 
     @property
-    def voted_table(self) -> RatingTable:
-        return self.full_table.asked_of_all
+    def table(self) -> RatingTable:
+        return self.full.part
 
-    def _compute_once(self, name: str, make: Callable[[], ValueT]) -> ValueT:
+    def _remember(self, name: str, make: Callable[[], ValueT]) -> ValueT:
         """Makes something of the ratings once, for every figure that is made of this table."""
-        cache: dict[Any, ValueT] = self.voted_table.cache
+        cache: dict[Any, ValueT] = self.table.cache
         key = name, self.missing
         if key not in cache:
             cache[key] = make()
@@ -244,101 +233,95 @@ class JudgeVotes:
     def margins(self) -> Floats:
         """Differences of ratings [judge, pair, sample]."""
         count_lost = self.missing == "loss"
-        return self._compute_once(
-            "margins", lambda: compute_margins(self.voted_table, count_lost=count_lost)
-        )
+        return self._remember("margins", lambda: margins(self.table, count_lost=count_lost))
 
     @property
     def judge_verdicts(self) -> Floats:
         """What each judge says [judge, pair, sample]: 1, 0, -1, NaN."""
-        return self._compute_once("said", lambda: compute_verdicts(self.margins))
+        return self._remember("said", lambda: to_verdicts(self.margins))
 
-    def count_votes(self, vote: str) -> Floats:
+    def vote(self, vote: str) -> Floats:
         """What the judges vote [pair, sample]: 1, 0, -1, NaN."""
-        return self._compute_once(vote, lambda: VOTES[vote](self.margins))
+        return self._remember(vote, lambda: VOTES[vote](self.margins))
 
     @property
     def verdicts(self) -> Floats:
-        return self.count_votes(self.rule.vote)
+        return self.vote(self.rule.vote)
 
     @property
     def pair_verdicts(self) -> Floats:
         """The same on all samples for which all judges were asked about both systems."""
-        if self.full_table.not_asked is None:
+        if self.full.not_asked is None:
             return self.verdicts
-        first, second = list_pairs(len(self.full_table.systems))
-        skipped = np.asarray(self.full_table.not_asked.any(axis=0))
-        voted = VOTES[self.rule.vote](
-            compute_margins(self.full_table, count_lost=self.missing == "loss")
-        )
+        first, second = list_pairs(len(self.full.systems))
+        skipped = np.asarray(self.full.not_asked.any(axis=0))
+        voted = VOTES[self.rule.vote](margins(self.full, count_lost=self.missing == "loss"))
         return np.where(skipped[first] | skipped[second], np.nan, voted)
 
     @property
     def estimate(self) -> RateEstimate | None:
         """The vote on all samples, by the judges who rated them all; null where all or none did."""
-        if self.protocol == "published" or self.full_table.not_asked is None:
+        if self.protocol == "published" or self.full.not_asked is None:
             return None
-        if len(self.full_table.systems) < 2 or not self.full_table.by_complete_judges.judges:
+        if len(self.full.systems) < 2 or not self.full.complete.judges:
             return None
-        return self._compute_once("estimate", self._estimate_from_judges)
+        return self._remember("estimate", self._estimate_from_judges)
 
     def _estimate_from_judges(self) -> RateEstimate:
-        asked_samples = len(self.voted_table.samples)
+        asked_samples = len(self.table.samples)
         if asked_samples < FEWEST_SAMPLES:
             raise ScoreError(
-                f"all judges were asked about {asked_samples} of {len(self.full_table.samples)} samples: "
+                f"all judges were asked about {asked_samples} of {len(self.full.samples)} samples: "
                 f"expected {FEWEST_SAMPLES} or more, so ask about {FEWEST_SAMPLES - asked_samples} more"
             )
-        voted = np.full((len(self.full_table.samples), len(self.voted_table.systems)), np.nan)
-        is_asked = np.isin(self.full_table.samples, self.voted_table.samples)
+        voted = np.full((len(self.full.samples), len(self.table.systems)), np.nan)
+        is_asked = np.isin(self.full.samples, self.table.samples)
         voted[is_asked] = self.compute_shares(self.verdicts).T
-        judges = replace(self, full_table=self.full_table.by_complete_judges)
+        judges = replace(self, full=self.full.complete)
         return estimate_rates(judges.compute_shares(judges.judge_verdicts), voted)
 
     def compute_shares(self, verdicts: Floats) -> Floats:
         """Of the points of each sample what each system wins [..., system, sample]."""
-        return divide_or_nan(*count_sample_points(verdicts, len(self.voted_table.systems)))
+        return divide(*sample_points(verdicts, len(self.table.systems)))
 
     @property
     def points(self) -> Points:
-        systems = len(self.voted_table.systems)
-        return self._compute_once(
+        systems = len(self.table.systems)
+        return self._remember(
             f"{self.rule.vote} points", lambda: count_points(self.verdicts, systems)
         )
 
-    def compute_win_rates(self, verdicts: Floats | None = None) -> dict[str, float | None]:
+    def rates(self, verdicts: Floats | None = None) -> dict[str, float | None]:
         """Win rates by system, null for a system that was never compared."""
-        systems = self.voted_table.systems
+        systems = self.table.systems
         if verdicts is None and self.estimate:
-            return map_names(systems, self.estimate.rates)
+            return label(systems, self.estimate.rates)
         points = self.points if verdicts is None else count_points(verdicts, len(systems))
-        return map_names(systems, compute_rates(points, self.rule.average))
+        return label(systems, rates_of(points, self.rule.average))
 
     @property
     def sample_counts(self) -> list[int]:
         """On how many samples each system is compared with any other one."""
-        first, second = list_pairs(len(self.voted_table.systems))
-        is_compared = ~np.isnan(self.verdicts)
-        positions = range(len(self.voted_table.systems))
-        return [
-            int(is_compared[(first == at) | (second == at)].any(axis=0).sum()) for at in positions
-        ]
+        first, second = list_pairs(len(self.table.systems))
+        valid = ~np.isnan(self.verdicts)
+        positions = range(len(self.table.systems))
+        return [int(valid[(first == at) | (second == at)].any(axis=0).sum()) for at in positions]
 
-    def explain_unrated(self, system: str) -> Unscored:
-        position = self.voted_table.systems.index(system)
-        if len(self.voted_table.systems) == 1:
+    def why_unrated(self, system: str) -> Unscored:
+        position = self.table.systems.index(system)
+        if len(self.table.systems) == 1:
             return Unscored.ONE_SYSTEM
         if self.points.compared[position].any():
             return Unscored.FEW_SAMPLES
-        is_rated = (~np.isnan(self.voted_table.ratings[:, position])).any()
+        is_rated = (~np.isnan(self.table.ratings[:, position])).any()
         return Unscored.NOTHING_IN_COMMON if is_rated else Unscored.NOT_RATED
 
-    def describe(self, measure: str, **parameters: Any) -> dict[str, Any]:
-        total, voted = len(self.full_table.samples), len(self.voted_table.samples)
+    def definition(self, measure: str, **parameters: Any) -> dict[str, Any]:
+        total, voted = len(self.full.samples), len(self.table.samples)
         samples = {"samples": voted}
         if self.estimate:
             samples = {"samples": total, "voted": voted}
-        elif self.full_table.not_asked is not None:
+        elif self.full.not_asked is not None:
             samples["of_samples"] = total
         return {
             "measure": measure,
@@ -350,20 +333,20 @@ class JudgeVotes:
             "repeats": "mean rating",
             "tie": 0.5,
             "tie_width": TIE_WIDTH,
-            "judges": list(self.voted_table.judges),
-            "systems": list(self.voted_table.systems),
+            "judges": list(self.table.judges),
+            "systems": list(self.table.systems),
             **samples,
             **parameters,
         }
 
 
-def count_judge_votes(
+def count_votes(
     ratings: Any,
     outputs: Any = None,
     *,
     protocol: ProtocolName = "corrected",
     missing: MissingRule = "exclude",
-    rubric: str = DEFAULT_RUBRIC,
+    rubric: str = RUBRIC,
     judges: Sequence[str] | None = None,
 ) -> JudgeVotes:
     """Reads ratings, unless that was done before, and lets the judges vote on every pair."""

@@ -15,7 +15,7 @@ from echo_hf.config.checks import AnsweredBy
 from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.estimate import RateEstimate
-from echo_hf.scores.rating_table import DEFAULT_RUBRIC, RatingKey, divide_or_nan
+from echo_hf.scores.rating_table import RUBRIC, RatingKey, divide
 from echo_hf.scores.votes import JudgeVotes, MissingRule, ProtocolName
 
 Spread = tuple[Interval | None, float | None, Unscored | None]  # and its standard error
@@ -83,7 +83,7 @@ def win_rate(
     missing: MissingRule = "exclude",
     n_boot: int = 1000,
     seed: int = 0,
-    rubric: str = DEFAULT_RUBRIC,
+    rubric: str = RUBRIC,
     judges: Sequence[str] | None = None,
 ) -> WinRate:
     """Compares every two systems on every sample by the judges' ratings (ECHO section 5).
@@ -133,26 +133,24 @@ def win_rate(
         >>> result.win_rate, result.pairs["a"]["b"], result.coverage["a"]
         ({'a': 0.75, 'b': 0.25}, 2, 0.6666666666666666)
     """
-    compared = votes.count_judge_votes(
+    compared = votes.count_votes(
         ratings, outputs, protocol=protocol, missing=missing, rubric=rubric, judges=judges
     )
-    if len(splits := compared.full_table.splits) > 1:
+    if len(splits := compared.full.splits) > 1:
         warnings.warn(
             f"these ratings are of {' and '.join(splits)} together, and no board is: keep the rows "
             "of one `split`",
             MixedSplitsWarning,
             stacklevel=2,
         )
-    table, systems, points = compared.voted_table, compared.voted_table.systems, compared.points
+    table, systems, points = compared.table, compared.table.systems, compared.points
     interval: dict[str, Any] = {"kind": compared.rule.interval, "level": LEVEL}
-    estimate, estimate_definition = compared.estimate, dict[str, Any]()
+    estimate, details = compared.estimate, dict[str, Any]()
     if estimate:
         spreads = _spread_from_estimate(estimate)
-        estimate_definition["estimate"] = {
+        details["estimate"] = {
             "kind": "regression of the vote on judges who rated all samples",
-            "weights": votes.map_names(
-                compared.full_table.by_complete_judges.judges, estimate.beta
-            ),
+            "weights": votes.label(compared.full.complete.judges, estimate.beta),
             "ridge": estimate.ridge,
             "rho2": estimate.rho2,
         }
@@ -162,54 +160,45 @@ def win_rate(
     else:
         spreads = _spread_from_draws(compared, n_boot, seed)
         interval |= {"draws": n_boot, "seed": seed}
-    spread, rates = (
-        dict(zip(systems, spreads, strict=True)),
-        votes.sort_by_rate(compared.compute_win_rates()),
-    )
+    spread, rates = dict(zip(systems, spreads, strict=True)), votes.by_rate(compared.rates())
     reasons = {
-        system: compared.explain_unrated(system) if rate is None else spread[system][2]
+        system: compared.why_unrated(system) if rate is None else spread[system][2]
         for system, rate in rates.items()
     }
     possible = len(table.samples) * (len(systems) - 1)
-    verdicts_by_judge = zip(table.judges, compared.judge_verdicts, strict=True)
+    by_judge = zip(table.judges, compared.judge_verdicts, strict=True)
     by_missing = None
     if table.lost is not None:
-        by_missing = {
-            way: replace(compared, missing=way).compute_win_rates() for way in get_args(MissingRule)
-        }
+        by_missing = {way: replace(compared, missing=way).rates() for way in get_args(MissingRule)}
     return WinRate(
         win_rate=rates,
         interval={system: spread[system][0] for system in rates},
         standard_error={system: spread[system][1] for system in rates},
-        matrix=votes.map_pairs(
-            systems, divide_or_nan(points.won, points.compared), votes.none_for_nan
-        ),
+        matrix=votes.map_pairs(systems, divide(points.won, points.compared), votes.to_number),
         pairs=votes.map_pairs(systems, points.compared, int),
         ties=votes.map_pairs(systems, votes.count_ties(compared.verdicts, len(systems)), int),
-        coverage=votes.map_names(systems, divide_or_nan(points.compared.sum(axis=-1), possible)),
-        per_judge={
-            judge: compared.compute_win_rates(verdicts) for judge, verdicts in verdicts_by_judge
-        },
+        coverage=votes.label(systems, divide(points.compared.sum(axis=-1), possible)),
+        per_judge={judge: compared.rates(verdicts) for judge, verdicts in by_judge},
         by_missing=by_missing,
         reasons={system: reason for system, reason in reasons.items() if reason},
         ignored={reason: len(rows) for reason, rows in table.ignored.items()},
         ignored_rows=table.ignored,
         protocol=protocol,
-        definition=compared.describe("win_rate", interval=interval, **estimate_definition),
+        definition=compared.definition("win_rate", interval=interval, **details),
     )
 
 
 def _spread_from_estimate(estimate: RateEstimate) -> list[Spread]:
-    errors = map(votes.none_for_nan, estimate.standard_errors(others=True))
+    errors = map(votes.to_number, estimate.standard_errors(others=True))
     ends = estimate.compute_intervals(LEVEL, others=True)
     return [(bounds, error, None) for bounds, error in zip(ends, errors, strict=True)]
 
 
 def _spread_from_draws(compared: JudgeVotes, n_boot: int, seed: int) -> list[Spread]:
     """From draws over samples, which are the same for all systems."""
-    systems, verdicts = len(compared.voted_table.systems), compared.verdicts
+    systems, verdicts = len(compared.table.systems), compared.verdicts
     draws = [
-        votes.compute_rates(votes.count_points(verdicts, systems, weights), compared.rule.average)
+        votes.rates_of(votes.count_points(verdicts, systems, weights), compared.rule.average)
         for weights in drawn_weights(verdicts.shape[-1], n_boot, seed)
     ]
     all_draws = np.concatenate([np.empty((0, systems)), *draws])
@@ -222,7 +211,7 @@ def _spread_from_draws(compared: JudgeVotes, n_boot: int, seed: int) -> list[Spr
 
 def _spread_from_comparisons(compared: JudgeVotes) -> list[Spread]:
     """From all comparisons, taken as independent."""
-    points, systems = compared.points, len(compared.voted_table.systems)
+    points, systems = compared.points, len(compared.table.systems)
     spreads: list[Spread] = []
     for won, count, tied in zip(
         points.won.sum(axis=-1),
@@ -270,15 +259,13 @@ def rank_rows(
     sorted_rows = sorted(rows, key=lambda row: (row.value is None, -(row.value or 0.0), row.system))
     has_interval = any(row.interval for row in sorted_rows)
     tier = {name: at for at, names in enumerate(tiers, 1) for name in names if has_interval}
-    ranked_rows: list[BoardRow] = []
+    board: list[BoardRow] = []
     for at, row in enumerate(sorted_rows, 1):
-        equal = ranked_rows and ranked_rows[-1].value == row.value
-        rank = ranked_rows[-1].rank if equal else at
-        has_value = row.value is not None
-        ranked_rows.append(
-            replace(row, rank=rank if has_value else None, tier=tier.get(row.system))
-        )
-    return tuple(ranked_rows)
+        equal = board and board[-1].value == row.value
+        rank = board[-1].rank if equal else at
+        valid = row.value is not None
+        board.append(replace(row, rank=rank if valid else None, tier=tier.get(row.system)))
+    return tuple(board)
 
 
 def make_board(

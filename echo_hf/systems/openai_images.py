@@ -272,7 +272,7 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
             if files:
                 asked["image"] = files if len(files) > 1 else files[0]
             sending = self.client.images.with_streaming_response
-            send = sending.build_edit if files else sending.generate
+            send = sending.edit if files else sending.generate
         reply = self._reply(send, **asked, extra_body=further or None)
         document = None
         with suppress(ValueError, RecursionError):  # such as a web page

@@ -19,7 +19,13 @@ def board_panel(canvas: Canvas, story: Story, box: Box) -> list[tuple[float, flo
     judged = f"judge: {', '.join(story.judges)}"
     right = box.right - PAD
     canvas.word(
-        judged, right, box.y + 29, size=LABEL - 1, fill=canvas.theme.quiet, kind="m", anchor="end"
+        judged,
+        right,
+        box.y + 29,
+        size=LABEL - 1,
+        fill=canvas.theme.clean_message,
+        kind="m",
+        anchor="end",
     )
     canvas.line(box.x, box.y + 46, box.right, box.y + 46, canvas.theme.edge)
     axis = Box(box.x + PAD + IMAGE + 20, box.y + 58, box.width - 2 * PAD - IMAGE - 28, 0)
@@ -37,7 +43,12 @@ def _ticks(canvas: Canvas, box: Box) -> None:
         dashes = ' stroke-dasharray="4 4"' if at == EVEN else ""
         canvas.line(x, box.y, x, box.bottom, canvas.theme.edge, dashes)
         canvas.word(
-            f"{at:g}", x, box.bottom + 16, size=LABEL - 1, fill=canvas.theme.quiet, anchor="middle"
+            f"{at:g}",
+            x,
+            box.bottom + 16,
+            size=LABEL - 1,
+            fill=canvas.theme.clean_message,
+            anchor="middle",
         )
 
 
@@ -61,7 +72,7 @@ def _place(canvas: Canvas, place: Place, axis: Box, y: float) -> None:
         max(ends[1], x + 6) + 8 if after else min(ends[0], x - 6) - 8,
         y + 5,
         size=LABEL,
-        fill=theme.quiet,
+        fill=theme.clean_message,
         anchor="start" if after else "end",
     )
 
@@ -81,5 +92,5 @@ def _legend(canvas: Canvas, places: Sequence[Place], x: float, y: float) -> None
         _mark(canvas, place, x, y, (x - 10, x + 10))
         note = "no interval" if place.interval is None else "95 % interval"
         said = f"{place.split}: {place.samples} samples, {note}"
-        canvas.word(said, x + 20, y + 5, size=LABEL - 0.5, fill=canvas.theme.quiet)
+        canvas.word(said, x + 20, y + 5, size=LABEL - 0.5, fill=canvas.theme.clean_message)
         y += 22

@@ -22,7 +22,7 @@ from datasets import Dataset, concatenate_datasets
 from PIL import Image
 from pydantic import BaseModel
 
-from echo_hf.builder.build import BuildRun, opened
+from echo_hf.builder.build import BuildRun, open_run
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.evaluation import read_judge
 from echo_hf.config.systems import FixedSize, read_system, shipped_config, shipped_configs
@@ -42,7 +42,7 @@ from echo_hf.metrics.structure_distance import (
     SIZE,
     VitOptions,
     load_vit,
-    resize_image,
+    resize,
     self_similarities,
 )
 from echo_hf.pipeline.answer_store import Store
@@ -261,7 +261,7 @@ def _engine(part: str, make: Callable[[Path, bool], models.MadeUp], given: Given
     check_installed("vllm")
     made = make(given.folder / part, given.tiny)
     yield Row(part, "weights", f"{made.shape.parameters:,}")
-    with opened(shipped_config(), given.folder) as run, VllmEngine(**made.options) as engine:
+    with open_run(shipped_config(), given.folder) as run, VllmEngine(**made.options) as engine:
         asked = {
             name: copies(one, given.tiny)
             for name, one in questions(run).items()
@@ -333,7 +333,7 @@ def kill(given: Given) -> Iterator[Row]:
     check_installed("vllm")
     made = models.reader(given.folder / "kill", given.tiny)
     with (
-        opened(shipped_config(), given.folder) as run,
+        open_run(shipped_config(), given.folder) as run,
         VllmEngine(**{**made.options, "enforce_eager": True}) as engine,
     ):
         asked = asked_of(*copies(questions(run)["relevance"], given.tiny))
@@ -355,7 +355,7 @@ def system(given: Given) -> Iterator[Row]:
     folder.mkdir()
     size = models.kontext(folder, given.tiny, gpu_memory())
     yield Row("system", "made", _seconds(started), f"FLUX.1 Kontext, {size}")
-    with opened(shipped_config(), given.folder) as run:
+    with open_run(shipped_config(), given.folder) as run:
         _built(run)
         tasks = Benchmark(str(run.folder.release)).tasks(run.folder.images).tasks
     with made as drawing:
@@ -409,7 +409,7 @@ def metrics(given: Given) -> Iterator[Row]:
     metric(inputs[:1], outputs[:1])
     yield Row("metrics", "start, with one sample", _seconds(started))
     vit = load_vit(VitOptions(folder, None, LAYER, SIZE, None))
-    ready = np.stack([resize_image(one, SIZE).pixels for one in (*inputs, *outputs)])
+    ready = np.stack([resize(one, SIZE).pixels for one in (*inputs, *outputs)])
 
     def alone(_: None) -> None:
         for at in range(0, len(ready), BATCH_SIZE):

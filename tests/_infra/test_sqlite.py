@@ -16,7 +16,7 @@ import pytest
 
 from echo_hf._infra.sqlite import Database, rows_of, scratch, write_ahead
 from echo_hf.apps.events import EventLog
-from echo_hf.builder.refresh import RefreshRecord
+from echo_hf.builder.refresh import RefreshLedger
 from echo_hf.collect.crawl_ledger import CrawlLedger
 from echo_hf.collect.fetch import FetchLedger
 from echo_hf.errors import StoreError
@@ -33,7 +33,7 @@ def events(path: Path) -> None:
     EventLog(path).append("rank", "s1", "ann", "rank")
 
 
-KINDS = (Store, CrawlLedger, FetchLedger, RefreshRecord, events, Notes)
+KINDS = (Store, CrawlLedger, FetchLedger, RefreshLedger, events, Notes)
 Opens = Callable[[Path], Any]
 
 
@@ -100,7 +100,7 @@ def test_a_file_without_a_format_is_ours_by_its_tables(tmp_path: Path) -> None:
         )
         connection.execute("insert into checks values ('a', 'x', '2026-01-01', 'deleted')")
         connection.commit()
-    with RefreshRecord(path) as record:
+    with RefreshLedger(path) as record:
         assert record.execute("select gone from checks") == [("deleted",)]
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("pragma user_version").fetchone() == (1,)

@@ -22,9 +22,9 @@ from echo_hf.apps.events import (
     EventLog,
     SampleLease,
     SampleLeases,
+    current_decisions,
     drop_undone,
     latest_by_person,
-    latest_decisions,
 )
 from echo_hf.errors import RunError
 
@@ -183,19 +183,19 @@ def test_the_fold_is_stable_under_the_order_of_reading(log: list[Event], seed: i
     mixed = random.Random(seed).sample(log, len(log))
     assert drop_undone(mixed) == drop_undone(log)
     assert latest_by_person(mixed) == latest_by_person(log)
-    assert latest_decisions(mixed) == latest_decisions(log)
+    assert current_decisions(mixed) == current_decisions(log)
 
 
 def test_two_decisions_on_one_base_are_a_conflict_until_one_has_seen_both() -> None:
     log = [event(1, "keep"), event(2, "flag", 1, person="ben"), event(3, "edit", 1, person="cy")]
-    assert latest_decisions(log) == {"s": (log[1], log[2])}
+    assert current_decisions(log) == {"s": (log[1], log[2])}
     settled = event(4, "keep", 3, person="ann")
-    assert latest_decisions([*log, settled]) == {"s": (settled,)}
-    assert latest_decisions([*log, settled, event(5, UNDO, 4)])["s"] == (log[1], log[2])
+    assert current_decisions([*log, settled]) == {"s": (settled,)}
+    assert current_decisions([*log, settled, event(5, UNDO, 4)])["s"] == (log[1], log[2])
 
     # One on an old base does not hide a later one.
     old = [*log[:2], event(3, "flag", 2, person="ann"), event(4, "keep", 2, person="cy")]
-    assert latest_decisions(old) == {"s": (old[2], old[3])}
+    assert current_decisions(old) == {"s": (old[2], old[3])}
 
 
 @dataclass

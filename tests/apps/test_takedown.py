@@ -16,8 +16,8 @@ import pytest
 from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.apps.takedown import Removal, find_named_images, forget, remove_rows
 from echo_hf.builder.build import build, run_until
-from echo_hf.builder.update import ASIDE, update
-from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed, read_tombstones
+from echo_hf.builder.update import BACKUP_FOLDER, update
+from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url, read_tombstones
 from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
 from echo_hf.errors import RunError
 from echo_hf.hub.release import Release, is_complete, read_release
@@ -160,7 +160,7 @@ def test_answers_the_release_before_and_what_a_kill_left_go_with_it(tmp_path: Pa
         config = config_over(tmp_path, some)
         update(config, runs=tmp_path / "runs", with_responses=True)
     shutil.copytree(run / "release", run / ".release.previous")
-    shutil.copytree(run / "release", run / "cache" / ASIDE)
+    shutil.copytree(run / "release", run / "cache" / BACKUP_FOLDER)
     (run / ".report.lock").touch()
     places = {".release.previous", "cache", "previous", "release", "responses.parquet", "stages"}
     assert parts_holding(run, NUMBER) >= places
@@ -190,7 +190,7 @@ def test_it_can_be_done_twice_and_before_any_build(folder: Path) -> None:
     shutil.rmtree(folder / "runs")
     taken = [forgotten(folder) for _ in range(2)]
     assert [(one.posts, one.unknown, one.answers) for one in taken] == [(1, (), 0)] * 2
-    assert len((run_of(folder) / TOMBSTONES).read_text().splitlines()) == 1
+    assert len((run_of(folder) / TOMBSTONES_FILE).read_text().splitlines()) == 1
 
 
 def test_images_of_two_posts_leave_one_after_the_other(folder: Path) -> None:
@@ -265,8 +265,8 @@ def test_what_nobody_knows_costs_nothing(folder: Path) -> None:
 
 
 def test_a_damaged_tombstone_stops_a_build(tmp_path: Path) -> None:
-    path = tmp_path / TOMBSTONES
-    add_tombstones(path, [hashed("https://a.example/1")] * 2)
+    path = tmp_path / TOMBSTONES_FILE
+    add_tombstones(path, [hash_url("https://a.example/1")] * 2)
     path.write_text(path.read_text() + '{"sha256": "12')
     with pytest.raises(RunError, match="line 2 is "):
         read_tombstones(path)
@@ -309,6 +309,6 @@ def test_what_was_removed_stays_removed_without_a_word(tmp_path: Path) -> None:
     kept = Decision(id="b", decision="keep", note="looks 30", **said)
     append_decisions(file, [*(Decision(id=name, **remove) for name in "ab"), kept])
     remove_rows(tmp_path, {"a", "b"})
-    assert read_decisions(file).every == (
+    assert read_decisions(file).log == (
         Decision(id="a", decision="remove", sample_digest="d", reasons=("may_show_minor",)),
     )

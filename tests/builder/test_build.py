@@ -27,9 +27,9 @@ from datasets import Image, load_dataset
 from typer.testing import CliRunner, Result
 
 from echo_hf import tables as declared
-from echo_hf.builder.build import build, opened, run_until
+from echo_hf.builder.build import build, open_run, run_until
 from echo_hf.builder.steps import STAGES
-from echo_hf.builder.update import ASIDE, Updated, planned_build, update
+from echo_hf.builder.update import BACKUP_FOLDER, UpdateResult, plan_build, update
 from echo_hf.cli import app
 from echo_hf.config.systems import shipped_config
 from echo_hf.engines.base import Completion, register
@@ -153,7 +153,7 @@ def test_a_release_tells_of_its_prompts_and_of_the_posts_behind_it(quickstart: P
 
 def test_a_second_process_is_kept_out(quickstart: Path) -> None:
     with (
-        opened(shipped_config(), quickstart.parent),
+        open_run(shipped_config(), quickstart.parent),
         pytest.raises(RunError, match="another process is working"),
     ):
         build(shipped_config(), runs=quickstart.parent)
@@ -394,7 +394,7 @@ def test_what_cannot_fit_is_refused_before_a_post_is_read_or_calls_are_counted(
     guard = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-32B-Instruct", "gpu_memory_gib": 79.1}
     engines = {"reader": {"kind": "rules"}, "guard": guard}
     config = config_over(tmp_path, bundled_posts()[:6], engines=engines)
-    for begin in (build, planned_build):
+    for begin in (build, plan_build):
         with pytest.raises(
             EngineError, match=r"^engine 'guard' does not fit: weights 62\.3 GiB \+"
         ):
@@ -444,7 +444,7 @@ REPLY = {
 POSTS = bundled_posts()[:60]
 
 
-def updated(folder: Path, posts: list[Post]) -> tuple[Updated, RecordedAsModel]:
+def updated(folder: Path, posts: list[Post]) -> tuple[UpdateResult, RecordedAsModel]:
     """An update, which says before what it will ask."""
     engine, heard = RecordedAsModel().use(), Heard()
     done = update(config_over(folder, posts), runs=folder / "runs", watch=heard)
@@ -466,31 +466,31 @@ def thread(posts: list[Post], root: str) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def updated_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Updated, int]:
+def updated_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, UpdateResult, int]:
     folder = tmp_path_factory.mktemp("first")
     done, engine = updated(folder, POSTS)
     return folder, done, len(engine.asked)
 
 
 @pytest.fixture
-def first(updated_once: tuple[Path, Updated, int], tmp_path: Path) -> Release:
+def first(updated_once: tuple[Path, UpdateResult, int], tmp_path: Path) -> Release:
     shutil.copytree(updated_once[0], tmp_path, dirs_exist_ok=True)
     return read_release(tmp_path / "runs" / "quickstart" / "release")
 
 
 def test_without_changes_nothing_is_asked_or_written(
-    updated_once: tuple[Path, Updated, int], tmp_path: Path, first: Release
+    updated_once: tuple[Path, UpdateResult, int], tmp_path: Path, first: Release
 ) -> None:
     _, done, asked = updated_once
-    assert (done.previous, done.changed, done.reused) == (None, True, 0)
-    assert done.asked == asked > 50
+    assert (done.previous, done.changed, done.reused_answers) == (None, True, 0)
+    assert done.calls_made == asked > 50
     run = tmp_path / "runs" / "quickstart"
     before = tables(run)
     done, engine = updated(tmp_path, POSTS)
-    assert (done.previous, done.changed, done.asked, engine.asked) == (None, False, 0, [])
+    assert (done.previous, done.changed, done.calls_made, engine.asked) == (None, False, 0, [])
     assert tables(run) == before
     assert not (run / "previous").exists()
-    assert not (run / "cache" / ASIDE).exists()
+    assert not (run / "cache" / BACKUP_FOLDER).exists()
 
 
 def test_other_counts_are_released_and_cost_nothing(tmp_path: Path, first: Release) -> None:
@@ -516,8 +516,8 @@ def test_a_new_post_costs_its_thread_alone(tmp_path: Path, first: Release) -> No
     around = thread(POSTS, root) | {REPLY["url"]}
     assert engine.asked
     assert engine.sources() <= around
-    assert done.asked == len(engine.asked)
-    assert done.reused > 50
+    assert done.calls_made == len(engine.asked)
+    assert done.reused_answers > 50
     after = samples(done.release)
     untouched = {name for name, row in before.items() if around.isdisjoint(row["post_urls"])}
     assert len(untouched) > 10
@@ -538,13 +538,13 @@ def test_the_release_before_is_kept_whole(tmp_path: Path, first: Release) -> Non
     with pytest.raises(ReleaseError, match="no post became a sample"):
         updated(tmp_path, [{"url": "https://board.example/1", "text": "hello"}])
     assert (contents(run / "release"), contents(previous)) == (now, whole)
-    assert not (run / "cache" / ASIDE).exists()
+    assert not (run / "cache" / BACKUP_FOLDER).exists()
 
 
 def test_after_a_kill_the_release_before_is_still_known(tmp_path: Path, first: Release) -> None:
     run = tmp_path / "runs" / "quickstart"
     whole = contents(first.path)
-    shutil.copytree(first.path, run / "cache" / ASIDE)
+    shutil.copytree(first.path, run / "cache" / BACKUP_FOLDER)
     build(config_over(tmp_path, POSTS[:-20]), runs=tmp_path / "runs")
     done, engine = updated(tmp_path, POSTS[:-20])
     assert (done.previous, done.changed, engine.asked) == (run / "previous", True, [])
@@ -596,13 +596,13 @@ def test_the_next_stage_is_counted_and_the_rest_are_as_in_the_bundled_corpus(
 ) -> None:
     """The shares in the list are those of the corpus, so that here they come to what is asked."""
     config, runs = config_over(tmp_path, bundled_posts(), KIND), tmp_path / "runs"
-    posts, before = planned_build(config, runs=runs)
+    posts, before = plan_build(config, runs=runs)
     assert (posts, [one.stage for one in before]) == (len(bundled_posts()), [*ASKED])
     assert not any(one.counted for one in before)
     assert (engine.asked, runs.exists()) == ([], False)
 
     run_until(config, "collect", runs=runs)
-    (first, *rest) = planned_build(config, runs=runs)[1]
+    (first, *rest) = plan_build(config, runs=runs)[1]
     assert (first.counted, [one.counted for one in rest]) == (True, [False] * 5)
     assert engine.asked == []
 
@@ -610,7 +610,7 @@ def test_the_next_stage_is_counted_and_the_rest_are_as_in_the_bundled_corpus(
     asked = Counter(request.task for request in engine.asked)
     assert first.todo == asked["relevance"]
     assert {one.stage: one.todo for one in before} == pytest.approx(asked, rel=0.05)
-    assert planned_build(config, runs=runs) == (posts, ())
+    assert plan_build(config, runs=runs) == (posts, ())
 
 
 def test_what_is_stored_is_not_asked_again(tmp_path: Path, engine: RecordedAsModel) -> None:
@@ -619,7 +619,7 @@ def test_what_is_stored_is_not_asked_again(tmp_path: Path, engine: RecordedAsMod
     made = len(engine.asked)
     (lost,) = runs.glob("*/stages/relevance")
     shutil.rmtree(lost)
-    first = planned_build(config, runs=runs)[1][0]
+    first = plan_build(config, runs=runs)[1][0]
     assert (first.stage, first.todo, first.stored) == ("relevance", 0, made)
     assert first.expected == NO_WORK
 
@@ -640,7 +640,7 @@ def test_the_command_says_what_it_would_ask_and_makes_nothing(
 
 def test_recorded_answers_cost_nothing(tmp_path: Path) -> None:
     config = config_over(tmp_path, bundled_posts()[:5], "recorded")
-    assert {one.expected for one in planned_build(config, runs=tmp_path)[1]} == {NO_WORK}
+    assert {one.expected for one in plan_build(config, runs=tmp_path)[1]} == {NO_WORK}
 
 
 def stages_of(folder: Path) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ import pytest
 
 from echo_hf.builder.build import build
 from echo_hf.builder.replay import ReplayEngine, import_answers
-from echo_hf.builder.steps import STAGES, stage_class
+from echo_hf.builder.steps import STAGES, load_stage_class
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import MANIFEST
@@ -40,7 +40,7 @@ from tests.stages_for_tests import Guess, Scripted, posts, request, url
 
 PRIVATE = "no route to 10.0.0.7"
 POSTS = bundled_posts()[:45]  # every stage has something to ask
-MODEL_STAGES = [name for name in STAGES if issubclass(stage_class(name), ModelStage)]
+MODEL_STAGES = [name for name in STAGES if issubclass(load_stage_class(name), ModelStage)]
 
 
 class FailsOnOne:

@@ -11,22 +11,22 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from echo_hf.builder.build import build, opened
+from echo_hf.builder.build import build, open_run
 from echo_hf.builder.review import (
-    DOUBTFUL,
-    PERSONAL,
+    REASON_MEANINGS,
+    TASK_NOTICES,
     Fitness,
     OpenReview,
-    Reviews,
+    OpenReviews,
     Triage,
     decide,
     open_reviews,
     triage,
 )
-from echo_hf.builder.update import why
+from echo_hf.builder.update import explain_changes
 from echo_hf.cli.build_view import show_open
-from echo_hf.curate.decisions import FILE
-from echo_hf.curate.edits import Edit
+from echo_hf.curate.decisions import DECISIONS_FILE
+from echo_hf.curate.edits import SampleEdit
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ReviewError, RunError
 from echo_hf.hub.release import Release
@@ -86,8 +86,8 @@ def test_the_next_build_follows_the_decisions(runs: Path) -> None:
     assert (reviews.file, reviews.cut) == (runs / "cards" / "review.jsonl", ())
     assert before.manifest.open_reviews == 2
     made = decide(path, keep=[ids[CARD]], remove=[ids[PROMPTS[2]]], note="asked her", runs=runs)
-    with opened(path, runs, writes=False) as run:
-        changes = [(change.stage, change.field) for change in why(run)]
+    with open_run(path, runs, writes=False) as run:
+        changes = [(change.stage, change.field) for change in explain_changes(run)]
     after = build(path, runs=runs)
     assert [(one.decision, one.reasons, one.note) for one in made] == [
         ("keep", ("personal_data",), "asked her"),
@@ -161,7 +161,7 @@ def test_one_decision_reads_the_boxes_of_a_model_whose_convention_was_assumed(
     assert not any("assumed_boxes" in one.reasons for one in open_reviews(held, runs=runs).open)
     with pytest.raises(ReviewError, match="'rel_100'; did you mean 'rel_1000'"):
         decide(held, boxes="rel_100", runs=runs)
-    (first, *others), (file,) = sorted(waiting), runs.rglob(FILE)
+    (first, *others), (file,) = sorted(waiting), runs.rglob(DECISIONS_FILE)
     decide(held, flag=[first], reviewer="mira", runs=runs)
     again = decide(held, boxes="rel_1000", runs=runs)
     assert {one.id for one in again} <= set(others)  # hers is not undone
@@ -179,7 +179,7 @@ def test_one_decision_reads_the_boxes_of_a_model_whose_convention_was_assumed(
     [
         ({"keep": ["ID", "IDx"]}, "no sample 'IDx' in the last build"),
         ({"keep": ["ID"], "remove": ["ID"]}, "'ID' is given to keep and to remove"),
-        ({"keep": ["ID"], "edits": {"ID": Edit(" ")}}, "has no word"),
+        ({"keep": ["ID"], "edits": {"ID": SampleEdit(" ")}}, "has no word"),
         ({"keep": ["ID"], "note": "half \ud800"}, "sample 'ID': note"),
         ({"keep": ["ID"], "reviewer": ""}, "sample 'ID': reviewer"),
     ],
@@ -210,7 +210,7 @@ def test_a_hostile_prompt_is_only_text() -> None:
     prompt = "\x1b[31m[bold]draw\u202e\n@noor[/bold] " + "x" * 500
     one = OpenReview("an-id", ("personal_data",), prompt, (Path("runs/cards/pictures/aa/aab"),))
     out = io.StringIO()
-    reviews = Reviews((one,), Path("review.jsonl"), (3,))
+    reviews = OpenReviews((one,), Path("review.jsonl"), (3,))
     show_open(Console(file=out, width=60), reviews, "c.yaml")
     lines = out.getvalue().splitlines()
     assert lines[0] == "review.jsonl:3 was cut short and does not count: decide again"
@@ -252,7 +252,7 @@ def test_an_edit_is_built_kept_and_withdrawn(runs: Path) -> None:
     path = runs.parent / "config.yaml"
     name = waiting(runs)[CARD]
     clean = "a card for Noor, teal letters"
-    decide(path, edits={name: Edit(clean)}, reviewer="ann", runs=runs)
+    decide(path, edits={name: SampleEdit(clean)}, reviewer="ann", runs=runs)
     assert released(build(path, runs=runs))[clean] == []
     decide(path, keep=[name], runs=runs)
     assert released(build(path, runs=runs))[clean] == []
@@ -324,11 +324,11 @@ def test_what_a_sample_is_fit_for_and_what_to_look_at(
 def test_doubts_on_the_way_are_named_once() -> None:
     notices = [("two_roles", "x"), ("two_roles", "y"), ("masked_e_mail", None)]
     found = told(*notices)
-    assert found.look_at == (next(one.meaning for one in DOUBTFUL if one == "two_roles"),)
+    assert found.look_at == (next(one.meaning for one in TASK_NOTICES if one == "two_roles"),)
 
 
 def test_every_reason_for_review_has_words() -> None:
-    assert set(PERSONAL) == {str(one) for one in Review}
+    assert set(REASON_MEANINGS) == {str(one) for one in Review}
 
 
 def test_the_most_doubtful_come_first() -> None:

@@ -21,12 +21,12 @@ from rich.console import Console
 
 from echo_hf.builder.build import run_until
 from echo_hf.builder.search_yield import (
-    WrittenYields,
-    Yields,
-    days_since,
-    keyword_yields,
-    planned_edges,
-    windows_of,
+    SavedYields,
+    SearchYields,
+    compute_yields,
+    count_days,
+    make_windows,
+    plan_edges,
     write_yields,
 )
 from echo_hf.cli.build_view import show_yields
@@ -51,9 +51,9 @@ def post(
     return {**row, "timestamp": when, "relevance": said, **more}
 
 
-def yields(posts: list[Row], edges: list[int] | None = None) -> Yields:
+def yields(posts: list[Row], edges: list[int] | None = None) -> SearchYields:
     table = pa.Table.from_pylist(posts, schema=POSTS.schema)
-    return keyword_yields(table, RELEASED, edges or planned_edges((), RELEASED, 60), (4, 5))
+    return compute_yields(table, RELEASED, edges or plan_edges((), RELEASED, 60), (4, 5))
 
 
 POST = st.builds(
@@ -120,7 +120,7 @@ def test_a_day_begins_at_midnight_in_greenwich() -> None:
     days = {"2026-03-02T23:59:59": 0, "2026-03-03T00:00:00": 1, "2026-03-01T23:59:59": -1}
     days["1969-12-31T23:59:59"] = (datetime.date(1969, 12, 31) - RELEASED).days
     given = [datetime.datetime.fromisoformat(f"{one}+00:00") for one in days]
-    found = days_since(pa.array([*given, None], POSTS.schema.field("timestamp").type), RELEASED)
+    found = count_days(pa.array([*given, None], POSTS.schema.field("timestamp").type), RELEASED)
     assert found.to_pylist() == [*days.values(), None]
 
 
@@ -130,9 +130,9 @@ def test_windows_are_those_of_the_plan() -> None:
         {"terms": ["b"], "window": "7d", "until": "2026-03-21"},
     ]
     search = Search.model_validate({"phases": phases})
-    assert planned_edges([search], RELEASED, 10) == [0, 2, 4, 11, 18, 19]
-    assert planned_edges([search], RELEASED, 30) == [0, 2, 4, 11, 18, 19, 26, 33]
-    assert planned_edges([], RELEASED, 3) == planned_edges((), RELEASED, 3) == list(range(15))
+    assert plan_edges([search], RELEASED, 10) == [0, 2, 4, 11, 18, 19]
+    assert plan_edges([search], RELEASED, 30) == [0, 2, 4, 11, 18, 19, 26, 33]
+    assert plan_edges([], RELEASED, 3) == plan_edges((), RELEASED, 3) == list(range(15))
 
 
 ENDLESS = Search.model_validate(
@@ -142,17 +142,17 @@ ENDLESS = Search.model_validate(
 
 @given(st.integers(-10, 4_000_000), st.sampled_from([[], [ENDLESS]]))
 def test_every_day_until_the_last_is_in_a_window(last: int, searches: list[Search]) -> None:
-    edges = planned_edges(searches, RELEASED, last)
+    edges = plan_edges(searches, RELEASED, last)
     assert edges == sorted(set(edges))
     assert edges[0] == 0
     assert edges[-1] > last
-    assert len(windows_of(edges)) < 6_000
+    assert len(make_windows(edges)) < 6_000
 
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e&amp;\x00"
 
 
-def yields_of(folder: Path, keywords: list[list[str]]) -> WrittenYields:
+def yields_of(folder: Path, keywords: list[list[str]]) -> SavedYields:
     rows = [post(day + 0.5, *terms) for day, terms in enumerate(keywords)]
     config = load_config(shipped_config())
     assert config.target.released == RELEASED

@@ -17,14 +17,14 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from echo_hf.apps.takedown import forget
-from echo_hf.builder.build import build, opened, run_until, shard_of
+from echo_hf.builder.build import build, open_run, run_until, select_shard
 from echo_hf.builder.review import decide
-from echo_hf.builder.shards import as_shard, build_shard, merge
-from echo_hf.builder.update import why
+from echo_hf.builder.shards import build_shard, make_shard_config, merge
+from echo_hf.builder.update import explain_changes
 from echo_hf.cli import app
-from echo_hf.collect.crawl_ledger import LEDGER as CRAWLED
-from echo_hf.collect.fetch import LEDGER, FetchLedger, FetchResult
-from echo_hf.collect.takedown import STAND_IN, TOMBSTONES, add_tombstones, hashed
+from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as CRAWLED
+from echo_hf.collect.fetch import FETCH_LEDGER_FILE, FetchLedger, FetchResult
+from echo_hf.collect.takedown import STAND_IN, TOMBSTONES_FILE, add_tombstones, hash_url
 from echo_hf.config.loading import parse_config
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ConfigError, EchoError, EngineError, RunError, StoreError
@@ -97,7 +97,7 @@ def posts(folder: Path) -> list[Row]:
 def fetched(run: Path) -> None:
     """As if the images named by address had been asked for, so that no test asks for them."""
     digest = ImageStore(run / "pictures").put(encoded(Image.new("RGB", (64, 64), "orange"), "PNG"))
-    with FetchLedger(run / LEDGER) as ledger:
+    with FetchLedger(run / FETCH_LEDGER_FILE) as ledger:
         ledger.record(FetchResult(FOX, digest))
         ledger.record(FetchResult(LOST, None, Unfetched.GONE, "404"))
 
@@ -241,7 +241,7 @@ def test_what_was_forgotten_stays_so(copied: Path) -> None:
     text = next(one for one in bundled_posts() if one["url"] == LAKE)["text"]
     files = [file for file in (runs / WHOLE).rglob("*") if file.is_file()]
     assert [str(one) for one in files if text[:30].encode() in one.read_bytes()] == []
-    add_tombstones(shards[0] / TOMBSTONES, [hashed(f"{BOARD}first")])
+    add_tombstones(shards[0] / TOMBSTONES_FILE, [hash_url(f"{BOARD}first")])
     with pytest.raises(RunError, match=r"1 posts are forgotten in .*0-of-2' and not in"):
         merge(shards, runs=runs)
 
@@ -257,7 +257,7 @@ def test_what_was_forgotten_stays_so(copied: Path) -> None:
 )  # fmt: skip
 def test_a_part_that_there_is_not_is_one_line(part: str, name: str, said: str) -> None:
     config = parse_config({**CONFIG, "name": name}, "c.yaml")
-    assert said_by(ConfigError, as_shard, config, part).startswith(said)
+    assert said_by(ConfigError, make_shard_config, config, part).startswith(said)
 
 
 def of_another_model(shard: Path) -> None:
@@ -309,11 +309,11 @@ def test_what_cannot_be_merged_is_one_line(built: Path, tmp_path: Path, said: st
 def test_nothing_of_a_finished_shard_would_run_again(built: Path, tmp_path: Path) -> None:
     name = f"{WHOLE}.shard-1-of-2"
     shard = Path(shutil.copytree(built / "runs" / name, tmp_path / name))
-    with opened(shard / "config.yaml", tmp_path, writes=False) as run:
-        assert why(run) == []
+    with open_run(shard / "config.yaml", tmp_path, writes=False) as run:
+        assert explain_changes(run) == []
     (shard / "stages" / "safety" / "digest.json").unlink()
-    with opened(shard / "config.yaml", tmp_path, writes=False) as run:
-        assert [change.stage for change in why(run)] == ["safety"]
+    with open_run(shard / "config.yaml", tmp_path, writes=False) as run:
+        assert [change.stage for change in explain_changes(run)] == ["safety"]
 
 
 def test_a_whole_is_no_shard_and_a_shard_no_whole(built: Path, tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_shards_are_a_partition_into_whole_trees(tmp_path: Path, seed: int) -> N
     run_until(config, "collect", runs=tmp_path)
     whole, parts = rows(tmp_path / "lumen", "collect"), []
     for number in range(SHARDS):
-        shard = as_shard(config, f"{number}/{SHARDS}")
+        shard = make_shard_config(config, f"{number}/{SHARDS}")
         (left := tmp_path / shard.name / "cache" / "all").mkdir(parents=True)  # of a killed run
         run_until(shard, "collect", runs=tmp_path)
         assert not left.exists()
@@ -376,10 +376,10 @@ def test_shards_are_a_partition_into_whole_trees(tmp_path: Path, seed: int) -> N
 
 
 def test_a_forgotten_root_leaves_its_tree_in_its_shard() -> None:
-    parts = [shard_of(url, 64) for url in NAMES]
-    assert parts == [shard_of(STAND_IN + hashed(url), 64) for url in NAMES]
+    parts = [select_shard(url, 64) for url in NAMES]
+    assert parts == [select_shard(STAND_IN + hash_url(url), 64) for url in NAMES]
     assert len(set(parts)) > 4
-    assert shard_of("urn:sha256:..", 64) in range(64)
+    assert select_shard("urn:sha256:..", 64) in range(64)
 
 
 def test_on_the_command_line_a_part_says_how_to_merge(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import yaml
 from typer.testing import CliRunner
 
 from echo_hf.builder.build import build
-from echo_hf.builder.successor import successor
+from echo_hf.builder.successor import derive_config
 from echo_hf.cli import app
 from echo_hf.config.collection import Search
 from echo_hf.config.loading import load_config
@@ -75,7 +75,7 @@ def test_the_next_config_is_made_from_a_tag_of_the_hub(
 ) -> None:
     put(write("bloom-2025-03", searches=searches), "bloom-2025-03")
     place = f"{REPO}@bloom-2025-03"
-    found = successor(place, "Duskbrush 2", datetime.date(2026, 11, 1), api=hub.api())
+    found = derive_config(place, "Duskbrush 2", datetime.date(2026, 11, 1), api=hub.api())
     assert found.sections["name"] == "duskbrush-2-2026-11"
     assert found.sections["target"] == {
         "name": "Duskbrush 2",

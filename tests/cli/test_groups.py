@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from echo_hf import cli
 from echo_hf.cli import GROUPS, app
-from echo_hf.cli.verb import JsonObject, call_verb, choice, flag, get_verb_name
+from echo_hf.cli.verb import Payload, call_verb, choice, flag, get_verb_name
 from tests.test_cli import echo_hf
 
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
@@ -68,7 +68,7 @@ def test_a_verb_that_another_calls_has_the_defaults_of_its_options() -> None:
 
     def drawn(
         config: Path, plan: bool = flag("--plan", "Only plan."), most: int = choice(3, "Most.")
-    ) -> JsonObject:
+    ) -> Payload:
         return {"config": config, "plan": plan, "most": most}
 
     expected = {"config": Path("c.yaml"), "plan": False, "most": 3}

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from echo_hf._infra.console import say_json
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli import _handle_options, app
-from echo_hf.cli.verb import JsonObject, verb
+from echo_hf.cli.verb import Payload, verb
 from echo_hf.pipeline.batch_inference import FillStats
 from tests.finished_run import NAME, unpacked
 
@@ -142,7 +142,7 @@ def test_lists() -> None:
     assert {one["name"] for one in told("systems")["systems"]} >= {"anole"}
 
 
-def made(function: Callable[..., JsonObject | None]) -> typer.Typer:
+def made(function: Callable[..., Payload | None]) -> typer.Typer:
     one = typer.Typer()
     one.callback()(_handle_options)
     one.command()(verb(function))
@@ -151,7 +151,7 @@ def made(function: Callable[..., JsonObject | None]) -> typer.Typer:
 
 def test_what_others_print_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
 
-    def noisy() -> JsonObject:
+    def noisy() -> Payload:
         print("chatter")
         os.system("echo child")  # noqa: S605, S607 - our own words
         return {"path": None}

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from echo_hf._infra.console import say_json
 from echo_hf.builder.gold.check import CheckResult, StageCheck
-from echo_hf.builder.gold.measures import Item, Measure, measured
+from echo_hf.builder.gold.measures import Item, Measure, summarize
 from echo_hf.cli.build_view import (
     check_as_json,
     format_interval,
@@ -290,7 +290,7 @@ def measure(
 ) -> Measure:
     scores = [1.0] * right + [0.0] * (count - right) + [None] * missing
     items = [(name, Item("t", f"p{n}", "right", HOSTILE, score)) for n, score in enumerate(scores)]
-    (found,) = measured("relevance", [name], items, errors=errors)
+    (found,) = summarize("relevance", [name], items, errors=errors)
     return found
 
 

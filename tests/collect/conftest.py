@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from echo_hf.collect.collect import Collect, Merge
+from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.records import RECORDS, read_records
 from echo_hf.collect.sources.base import make_source
 from echo_hf.config.sections import Posts
@@ -62,7 +62,7 @@ def collect_file(collect: Collect) -> CollectFile:
     def run(source: str, path: Path, *keywords: str) -> tuple[list[dict[str, Any]], StageResult]:
         records = read_records([Posts(source=source, path=path, keywords=keywords)])
         read = run_stage(collect, records)
-        return run_stage(Merge(), read.dataset).dataset.to_list(), read
+        return run_stage(PostMerge(), read.dataset).dataset.to_list(), read
 
     return run
 

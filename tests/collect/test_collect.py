@@ -19,7 +19,7 @@ from PIL import Image
 
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
-from echo_hf.collect.takedown import Tombstones, hashed
+from echo_hf.collect.takedown import Tombstones, hash_url
 from echo_hf.config.sections import Posts
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_runner import run_stage
@@ -67,7 +67,7 @@ def test_a_reject_that_names_a_forgotten_post_keeps_nothing_of_it(
 ) -> None:
     (tmp_path / "posts.jsonl").write_text(post(platform="x") + "\n", "utf-8")
     records = read_records([Posts(source="jsonl", path=tmp_path / "posts.jsonl")])
-    forgotten = Tombstones(frozenset({hashed(URL)}))
+    forgotten = Tombstones(frozenset({hash_url(URL)}))
     before, after = (
         run_stage(replace(collect, forgotten=one), records) for one in (Tombstones(), forgotten)
     )

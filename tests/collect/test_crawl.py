@@ -19,22 +19,27 @@ from rich.console import Console
 
 from echo_hf.cli.build_view import format_crawl, show_crawls, show_plan
 from echo_hf.collect.crawl import (
-    MOST_IDLE,
-    STATS,
+    MAX_IDLE_PAGES,
+    STATS_FILE,
     Crawl,
     LongWaitError,
     Patience,
     PlannedQuery,
     Query,
-    as_json,
     crawl_posts,
-    planned,
-    planned_queries,
-    uncovered,
+    crawl_to_json,
+    find_uncovered,
+    list_queries,
+    plan_queries,
 )
-from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger, CrawlStats, stored_answers
+from echo_hf.collect.crawl_ledger import (
+    CRAWL_LEDGER_FILE,
+    CrawlLedger,
+    CrawlStats,
+    read_stored_pages,
+)
 from echo_hf.collect.platforms.base import (
-    Answer,
+    Page,
     Platform,
     Question,
     RateLimitedError,
@@ -42,7 +47,7 @@ from echo_hf.collect.platforms.base import (
     TimeWindow,
 )
 from echo_hf.collect.sources.base import Post
-from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed
+from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url
 from echo_hf.config.collection import Budget, Expand, Phase, Search
 from echo_hf.config.loading import Config
 from echo_hf.errors import ConfigError, PlatformError
@@ -76,7 +81,7 @@ def at(text: str) -> datetime.datetime:
 
 
 def windows(*phases: Phase, now: str = "2026-01-01") -> list[tuple[str, str, bool]]:
-    found = planned(Search(phases=phases), RELEASED, at(now))
+    found = list_queries(Search(phases=phases), RELEASED, at(now))
     return [(*_times(query), query.cut) for query in found]
 
 
@@ -89,7 +94,7 @@ def _times(query: Query) -> tuple[str, str]:
 def test_the_figure_of_the_paper() -> None:
     broad = Phase(terms=tuple("abcde"), window="1d", days=14)
     narrow = Phase(terms=tuple("abcdefghij"), window="7d", until=datetime.date(2025, 6, 30))
-    queries = list(planned(Search(phases=(broad, narrow)), RELEASED, at("2026-01-01")))
+    queries = list(list_queries(Search(phases=(broad, narrow)), RELEASED, at("2026-01-01")))
     lengths = [one.question.window.end - one.question.window.start for one in queries]  # type: ignore[union-attr]
     assert [one.phase for one in queries] == [0] * 14 * 5 + [1] * 12 * 10
     assert [length.days for length in lengths] == [1] * 70 + [7] * 110 + [6] * 10
@@ -98,7 +103,7 @@ def test_the_figure_of_the_paper() -> None:
 
 def test_windows_are_asked_in_order_each_with_all_terms_and_languages() -> None:
     phase = Phase(terms=("a", "b"), languages=("en", "ja"), window="1d", days=2)
-    queries = list(planned(Search(phases=(phase,)), RELEASED, at("2026-01-01")))
+    queries = list(list_queries(Search(phases=(phase,)), RELEASED, at("2026-01-01")))
     told = [(_times(one)[0], one.question.about, one.question.language) for one in queries]
     assert told == list(product(("03-25 00", "03-26 00"), (("a",), ("b",)), ("en", "ja")))
 
@@ -121,7 +126,7 @@ def test_every_hour_of_the_past_is_in_one_window(phases: list[tuple[int, int]], 
     now = at("2025-03-25") + hours * HOUR
     options = tuple(Phase(terms=("a",), window=f"{length}d", days=days) for days, length in phases)
     covered: list[datetime.datetime] = []
-    for query in planned(Search(phases=options), RELEASED, now):
+    for query in list_queries(Search(phases=options), RELEASED, now):
         window = query.question.window
         assert window is not None
         moment = window.start
@@ -144,13 +149,13 @@ def plan(
 ) -> tuple[list[PlannedQuery], list[str]]:
     said: list[str] = []
     given: Any = {"estimate": estimate, "noticed": said.append, "make": lambda _: platform()}
-    return list(planned_queries(config, root, LATER, **given)), said
+    return list(plan_queries(config, root, LATER, **given)), said
 
 
 def shown(queries: list[PlannedQuery], config: Config, *, every: bool = False) -> str:
     console = Console(file=io.StringIO(), width=160)
     searches = {one.source: one.search for one in config.posts if one.search}
-    show_plan(console, queries, searches, all_queries=every)
+    show_plan(console, queries, searches, in_full=every)
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
 
@@ -209,7 +214,7 @@ def test_a_terminal_shows_a_line_a_term_or_a_line_a_query(serve: Serve, tmp_path
     config = config_of(budget={"posts": 1000, "usd": 2.5}, expand={"rounds": 3})
     queries, _ = plan(config, tmp_path, Dear)
     lines, every = shown(queries, config), shown(queries, config, every=True)
-    assert as_json(queries[0]) == {
+    assert crawl_to_json(queries[0]) == {
         "platform": NAME,
         "phase": 1,
         "term": "lumen",
@@ -278,7 +283,7 @@ def test_a_deleted_ancestor_keeps_its_place_and_the_figures_tell(
     world.deleted.add("p0")
     serve(world)
     stats = crawled(tmp_path, config_of(phases=[ONE_DAY]))
-    written = json.loads((tmp_path / STATS).read_text("utf-8"))[NAME]
+    written = json.loads((tmp_path / STATS_FILE).read_text("utf-8"))[NAME]
     console, lines = Console(file=io.StringIO(), width=200), list(format_crawl(stats))
     show_crawls(console, [stats])
     assert {
@@ -304,7 +309,7 @@ def test_a_reply_of_a_reply_is_found_by_the_first_post_of_its_conversation(
     found: list[str], serve: Serve, tmp_path: Path
 ) -> None:
     class Conversing(Simulated):
-        def ask(self, question: Question, cursor: str | None = None) -> Answer:
+        def ask(self, question: Question, cursor: str | None = None) -> Page:
             if question.kind == "replies":
                 question = Question("thread", question.about)
             return super().ask(question, cursor)
@@ -399,9 +404,9 @@ def test_a_forgotten_post_that_comes_again_is_not_written_down(
     serve: Serve, tmp_path: Path
 ) -> None:
     serve(world_of({"p0": None, "p1": "p0"}, found=["p0"]))
-    add_tombstones(tmp_path / TOMBSTONES, [hashed(f"{HOST}/p1")])
+    add_tombstones(tmp_path / TOMBSTONES_FILE, [hash_url(f"{HOST}/p1")])
     crawled(tmp_path, config_of())
-    bodies = "".join(one.body for one in stored_answers(tmp_path / LEDGER, NAME))
+    bodies = "".join(one.body for one in read_stored_pages(tmp_path / CRAWL_LEDGER_FILE, NAME))
     assert "post p0" in bodies
     assert "post p1" not in bodies
 
@@ -444,12 +449,12 @@ class Scripted(Simulated):
             raise self.door
         return self
 
-    def ask(self, question: Question, cursor: str | None = None) -> Answer:
+    def ask(self, question: Question, cursor: str | None = None) -> Page:
         self.asked.append(question)
         assert len(self.asked) < 1000
         if isinstance(self.page, Exception):
             raise self.page
-        answer: Answer = self.page(cursor) if callable(self.page) else self.page
+        answer: Page = self.page(cursor) if callable(self.page) else self.page
         return answer
 
     def around(self, posts: Sequence[Post]) -> Sequence[Question]:
@@ -460,17 +465,17 @@ def run_crawl(
     platform: Simulated, root: Path, phase: Phase, days: int = 9, **search: Any
 ) -> CrawlStats:
     whole = Search(phases=(phase,), **search)
-    with CrawlLedger(root / LEDGER) as ledger:
+    with CrawlLedger(root / CRAWL_LEDGER_FILE) as ledger:
         crawl = Crawl(platform, SimulatedSource(), whole, ledger, Heard(), HURRIED)
         end = crawl.run(FIRST_DAY.date(), FIRST_DAY + datetime.timedelta(days=days))
-        return ledger.stats(NAME, end)
+        return ledger.summarize(NAME, end)
 
 
 LUMEN = Phase(terms=("lumen",), window="1d", days=1)
 
 
 def test_dollars_cannot_be_counted_without_a_price(tmp_path: Path) -> None:
-    platform = Scripted(Answer(EMPTY))
+    platform = Scripted(Page(EMPTY))
     platform.tariff = Tariff()
     with pytest.raises(ConfigError, match=r"budget.usd is 3.0.*expected budget.posts"):
         run_crawl(platform, tmp_path, LUMEN, budget=Budget(usd=3.0))
@@ -479,7 +484,7 @@ def test_dollars_cannot_be_counted_without_a_price(tmp_path: Path) -> None:
 def test_a_million_claimed_replies_are_asked_for_once(tmp_path: Path) -> None:
     post = {"id": "p0", "parent": None, "time": FIRST_DAY.isoformat(), "text": "x"}
     body = json.dumps({"posts": [{**post, "replies": 10**30}], "cursor": None})
-    platform = Scripted(Answer(body, None, 1))
+    platform = Scripted(Page(body, None, 1))
     assert run_crawl(platform, tmp_path, LUMEN).end is CrawlEnd.NOTHING_LEFT
     assert [one.about for one in platform.asked] == [("lumen",), (f"{HOST}/p0",)]
 
@@ -496,12 +501,12 @@ def test_only_what_was_not_covered_is_asked(
     runs: list[tuple[str, int]], hours: Sequence[int], tmp_path: Path
 ) -> None:
     asked: list[TimeWindow | None] = []
-    with CrawlLedger(tmp_path / LEDGER) as ledger:
+    with CrawlLedger(tmp_path / CRAWL_LEDGER_FILE) as ledger:
         for window, end in runs:
             search = Search(phases=(Phase(terms=("a",), window=window),))
             now = FIRST_DAY + datetime.timedelta(hours=end)
-            plan = (one.question for one in planned(search, FIRST_DAY.date(), now))
-            new = list(uncovered(ledger, NAME, plan))
+            plan = (one.question for one in list_queries(search, FIRST_DAY.date(), now))
+            new = list(find_uncovered(ledger, NAME, plan))
             ledger.add_searches(NAME, new)
             asked += [one.window for one in new]
     at = [FIRST_DAY + datetime.timedelta(hours=hour) for hour in hours]
@@ -526,13 +531,13 @@ TWO = [
 def test_a_platform_that_cannot_be_asked_costs_no_other(
     page: Any, door: Exception | None, end: str, words: str, tmp_path: Path
 ) -> None:
-    bluesky, x = Scripted(page, "bluesky", door), Scripted(Answer(EMPTY), "x")
+    bluesky, x = Scripted(page, "bluesky", door), Scripted(Page(EMPTY), "x")
     made, watch = {"bluesky": bluesky, "x": x}, Heard()
     run = RunFolder(tmp_path)
     refused = pytest.raises(PlatformError, match="key") if end == "key_refused" else nullcontext()
     with refused:
         crawl_posts(config_with(*TWO), run, watch, patience=HURRIED, make=made.__getitem__)
-    written = json.loads((tmp_path / STATS).read_text())
+    written = json.loads((tmp_path / STATS_FILE).read_text())
     assert {name: one["end"] for name, one in written.items()} == {
         "bluesky": end,
         "x": "nothing_left",
@@ -542,7 +547,7 @@ def test_a_platform_that_cannot_be_asked_costs_no_other(
 
 
 def test_a_key_that_is_missing_is_told_before_anybody_is_asked(tmp_path: Path) -> None:
-    bluesky = Scripted(Answer(EMPTY), "bluesky")
+    bluesky = Scripted(Page(EMPTY), "bluesky")
     made = {"bluesky": bluesky, "x": Scripted(None, "x", PlatformError("no key"))}
     with pytest.raises(PlatformError, match="no key"):
         crawl_posts(config_with(*TWO), RunFolder(tmp_path), Heard(), make=made.__getitem__)
@@ -550,7 +555,7 @@ def test_a_key_that_is_missing_is_told_before_anybody_is_asked(tmp_path: Path) -
 
 
 def terms_asked(root: Path, phase: Phase, posts: int | None = None) -> tuple[set[str], CrawlEnd]:
-    platform = Scripted(Answer(EMPTY, posts=1))
+    platform = Scripted(Page(EMPTY, posts=1))
     stats = run_crawl(platform, root, phase, budget=Budget(posts=posts))
     return {question.about[0] for question in platform.asked}, stats.end
 
@@ -566,11 +571,11 @@ def test_terms_and_languages_that_are_taken_out_are_not_asked_until_they_come_ba
     five, japanese = (Phase(terms=("a",), languages=some, window="1d") for some in ((), ("ja",)))
     terms_asked(tmp_path / "other", five, posts=1)
     terms_asked(tmp_path / "other", japanese)
-    with CrawlLedger(tmp_path / "other" / LEDGER) as ledger:
-        assert ledger.states(NAME)["unplanned"] == 9 - 1
+    with CrawlLedger(tmp_path / "other" / CRAWL_LEDGER_FILE) as ledger:
+        assert ledger.count_states(NAME)["unplanned"] == 9 - 1
 
 
-def paged(root: Path, page: Callable[[str | None], Answer]) -> tuple[int, CrawlStats]:
+def paged(root: Path, page: Callable[[str | None], Page]) -> tuple[int, CrawlStats]:
     platform = Scripted(page)
     stats = run_crawl(platform, root, LUMEN, expand=Expand(rounds=0))
     return len(platform.asked), stats
@@ -583,17 +588,17 @@ def paged(root: Path, page: Callable[[str | None], Answer]) -> tuple[int, CrawlS
 )
 def test_pages_without_end_are_given_up(following: Callable[[int], int], tmp_path: Path) -> None:
     asked, stats = paged(
-        tmp_path, lambda cursor: Answer(EMPTY, str(following(int(cursor or 0))), posts=1)
+        tmp_path, lambda cursor: Page(EMPTY, str(following(int(cursor or 0))), posts=1)
     )
-    assert stats.spent.requests == stats.spent.posts == asked == MOST_IDLE
+    assert stats.spent.requests == stats.spent.posts == asked == MAX_IDLE_PAGES
     assert (stats.end, stats.questions) == (CrawlEnd.NOTHING_LEFT, {"refused": 1})
     assert "brought nothing new" in next(iter(stats.errors))
 
 
 def test_a_few_empty_pages_on_the_way_lose_nothing(tmp_path: Path) -> None:
-    def page(cursor: str | None) -> Answer:
+    def page(cursor: str | None) -> Page:
         number = int(cursor or 0)
-        return Answer(EMPTY, str(number + 1) if number < MOST_IDLE - 2 else None)
+        return Page(EMPTY, str(number + 1) if number < MAX_IDLE_PAGES - 2 else None)
 
     assert paged(tmp_path, page)[1].questions == {"done": 1}
 
@@ -609,7 +614,7 @@ def waited(*script: Any, **options: Any) -> tuple[list[float], list[float]]:
         return one
 
     patience = Patience(backoff_s=1.0, sleep=slept.append, **options)
-    assert patience.until_done(step, told.append) == "answer"
+    assert patience.call_until_done(step, told.append) == "answer"
     return slept, told
 
 
@@ -642,6 +647,6 @@ def test_signing_in_is_as_patient_as_asking() -> None:
 
     told: list[float] = []
     patience = Patience(backoff_s=0.001, sleep=lambda _: None)
-    with patience.connected(Guarded(), told.append):
+    with patience.connect(Guarded(), told.append):
         assert (told, left) == ([7.0], [])
     assert left == ["left"]

@@ -17,7 +17,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngImageFile
 
 from echo_hf.builder.build import run_until
-from echo_hf.collect.download import Download, SignedImages
+from echo_hf.collect.download import Download, ImageSignatures
 from echo_hf.config.systems import shipped_config
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.progress import NullProgress
@@ -254,5 +254,5 @@ def test_large_images_are_compared_one_at_a_time(
         path = images[str(number)] = tmp_path / f"{number}.png"
         Image.new("RGB", (4200, 4200), (40 * number, 0, 0)).save(path)
     monkeypatch.setattr(PngImageFile, "load", watched)
-    SignedImages(images, lambda *_: None)
+    ImageSignatures(images, lambda *_: None)
     assert max(most) == 1

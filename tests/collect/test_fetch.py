@@ -24,10 +24,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from echo_hf.collect.fetch import (
-    Address,
     FetchLedger,
     FetchResult,
     FetchStats,
+    IpAddress,
     fetch_images,
     is_public,
 )
@@ -54,7 +54,7 @@ def fetched(
     """What comes of addresses whose names lead to these, the last ones again and again."""
     left = list(answers)
 
-    async def look_up(host: str, port: int) -> Sequence[Address]:
+    async def look_up(host: str, port: int) -> Sequence[IpAddress]:
         some = left.pop(0) if len(left) > 1 else left[0]
         return [ip_address(one) for one in some.split()]
 
@@ -145,7 +145,7 @@ def test_a_redirect_leads_nowhere_that_an_address_may_not(
     ],
 )
 def test_what_is_no_plain_web_address_is_not_asked(store: ImageStore, url: str) -> None:
-    async def nobody(host: str, port: int) -> Sequence[Address]:
+    async def nobody(host: str, port: int) -> Sequence[IpAddress]:
         raise AssertionError(host)
 
     (result,) = fetch_images([url], store, resolve=nobody)
@@ -322,7 +322,7 @@ def test_what_is_settled_is_not_asked_again_and_trouble_is(
         assert results[failing].reason is reason
         assert results[red].sha256 == digest_of(RED)
         assert results[gone].reason is Unfetched.GONE
-        assert results[red].known == results[gone].known == (run > 0)
+        assert results[red].is_known == results[gone].is_known == (run > 0)
 
 
 def test_an_image_that_left_the_store_is_fetched_again(
@@ -330,7 +330,7 @@ def test_an_image_that_left_the_store_is_fetched_again(
 ) -> None:
     url = server.gives("/red", RED)
     store.path(fetch_one(server, store, url).sha256 or "").unlink()
-    assert not fetch_one(server, store, url).known
+    assert not fetch_one(server, store, url).is_known
     assert (store.open(digest_of(RED)), server.asked) == (RED, {"/red": 2})
 
 
@@ -366,7 +366,7 @@ def test_a_killed_run_is_taken_up_where_it_ended(server: ImageServer, store: Ima
     assert printed == [digest_of(RED), digest_of(BLUE)]
     free.set()
     results = fetch(server, store, *urls)
-    assert [one.known for one in results] == [True, True, False]
+    assert [one.is_known for one in results] == [True, True, False]
     assert [one.sha256 for one in results] == [digest_of(RED), digest_of(BLUE), digest_of(NOISE)]
     assert server.asked == {"/red": 1, "/blue": 1, "/noise": 2}
 
@@ -407,7 +407,7 @@ def test_progress_is_told_after_each_outcome(server: ImageServer, store: ImageSt
 
     list(fetch_images(urls, store, policy=policy_for(server), progress=progress))
     assert seen == [(1, 3), (2, 3), (3, 3)]
-    assert (last[0].known, last[0].fetched) == (1, 0)
+    assert (last[0].known_before, last[0].fetched) == (1, 0)
     assert last[0].reasons == {Unfetched.NOT_ALLOWED: 1, Unfetched.GONE: 1}
 
 
@@ -495,7 +495,7 @@ def test_a_ledger_takes_what_was_fetched_before_what_failed_and_the_later_of_two
 
     for _ in range(2):
         assert here.take(there.path, [had, late, lost]) == ["2"]
-        found = here.known([had, late, lost])
+        found = here.read_known([had, late, lost])
         assert [found[url].sha256 for url in (had, late, lost)] == ["1", None, "2"]
         assert found[late].detail == "there"
     here.close()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from echo_hf.collect.collect import READ_POSTS, Merge, merge_posts
+from echo_hf.collect.collect import READ_POSTS, PostMerge, merge_posts
 from echo_hf.reasons import Missing
 from echo_hf.tables import POSTS
 
@@ -196,9 +196,9 @@ def test_posts_are_in_order_of_time_then_address_and_stay_missing() -> None:
 def test_the_stage_names_each_post_as_its_own_parent() -> None:
     rows = [("a.csv:2", "u", "old"), ("b.csv:2", "u", "new"), ("b.csv:3", "v", None)]
     read = [{"place": place, "url": url, "text": text} for place, url, text in rows]
-    made = Merge()(pa.Table.from_pylist(read, schema=READ_POSTS.schema)).to_pylist()
+    made = PostMerge()(pa.Table.from_pylist(read, schema=READ_POSTS.schema)).to_pylist()
 
-    assert Merge.whole
+    assert PostMerge.whole
     assert [(row["url"], row["_parent"], row["_status"], row["_reason"]) for row in made] == [
         ("u", ["b.csv:2\x1fu"], "kept", None),
         ("v", ["b.csv:3\x1fv"], "kept", None),

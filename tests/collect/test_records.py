@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from echo_hf.builder.build import files_of, run_until
+from echo_hf.builder.build import describe_files, run_until
 from echo_hf.collect import records as records_module
 from echo_hf.collect.collect import Collect
-from echo_hf.collect.crawl_ledger import LEDGER, CrawlLedger, answers_digest
-from echo_hf.collect.platforms.base import Answer, Question, TimeWindow
+from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE, CrawlLedger, digest_pages
+from echo_hf.collect.platforms.base import Page, Question, TimeWindow
 from echo_hf.collect.records import RECORDS, read_records
 from echo_hf.collect.sources.base import Post
 from echo_hf.config.sections import Posts
@@ -142,12 +142,12 @@ def kept(path: Path, platform: str, question: Question, *bodies: str) -> Path:
             asked = ledger.next_question(platform)
             assert asked is not None
             cursor = str(number) if number < len(bodies) else None
-            ledger.keep(asked, Answer(body, cursor, 1), [Post(f"{HOST}/{number}")], None)
+            ledger.store_page(asked, Page(body, cursor, 1), [Post(f"{HOST}/{number}")], None)
     return path
 
 
 def test_a_record_says_which_query_and_page_it_is_from(tmp_path: Path) -> None:
-    path = kept(tmp_path / LEDGER, "x", SEARCH, page(1, 2), page(3))
+    path = kept(tmp_path / CRAWL_LEDGER_FILE, "x", SEARCH, page(1, 2), page(3))
     kept(path, "x", Question("replies", ("1", "2")), page(4))
     rows = read_records([X], path).to_list()
 
@@ -162,7 +162,7 @@ def test_a_record_says_which_query_and_page_it_is_from(tmp_path: Path) -> None:
 def test_no_file_of_this_machine_is_read_for_an_answer(tmp_path: Path, collect: Collect) -> None:
     written(tmp_path, b"not yours", "secret.png")
     post = {"url": "https://example.org/1", "pictures": [{"path": "secret.png"}]}
-    path = kept(tmp_path / LEDGER, "jsonl", SEARCH, json.dumps(post))
+    path = kept(tmp_path / CRAWL_LEDGER_FILE, "jsonl", SEARCH, json.dumps(post))
     ours = X.model_copy(update={"source": "jsonl"})
     rows = collect(read_records([ours], path).with_format("arrow")[:]).to_pylist()
 
@@ -186,10 +186,13 @@ def test_a_build_reads_files_and_what_was_crawled_and_says_what_is_open(
     posts = {row["url"]: row for row in result.dataset.to_list()}
     rejects = [(one["place"], one["_reason"]) for one in result.rejects.to_list()]
 
-    assert len(read_records(config.posts, root / LEDGER)) + 1 == result.stats.rows_in
+    assert len(read_records(config.posts, root / CRAWL_LEDGER_FILE)) + 1 == result.stats.rows_in
     assert posts[f"{HOST}/{name}"]["text"] == f"post {name}"
     assert rejects == [("posts.jsonl:1", "superseded")]
-    assert {source["source"] for source in files_of(both, root / LEDGER)} == {"jsonl", NAME}
+    assert {source["source"] for source in describe_files(both, root / CRAWL_LEDGER_FILE)} == {
+        "jsonl",
+        NAME,
+    }
     assert (service.requests, len(watch.remarks)) == (requests, 1)
     assert "questions are open: `echo-hf collect` goes on" in watch.remarks[0]
 
@@ -201,9 +204,9 @@ def test_the_same_answers_are_the_same_result(serve: Serve, tmp_path: Path) -> N
         for posts in stops:
             crawled(tmp_path / name, config_of(budget={"posts": posts}))
         crawled(tmp_path / name, config_of())
-        path = tmp_path / name / LEDGER
+        path = tmp_path / name / CRAWL_LEDGER_FILE
         fingerprint = read_records(config_of().posts, path)._fingerprint
-        digests.append((fingerprint, answers_digest(path, NAME)))
+        digests.append((fingerprint, digest_pages(path, NAME)))
 
     assert digests[0] == digests[1]
 
@@ -212,7 +215,9 @@ def test_a_crawled_page_gives_the_posts_of_the_imported_file(
     test_data: Path, tmp_path: Path, collect: Collect
 ) -> None:
     file = test_data / "posts" / "x_api_v2" / "noflat.jsonl"
-    path = kept(tmp_path / LEDGER, "x", Question("search", ("obama",)), file.read_text("utf-8"))
+    path = kept(
+        tmp_path / CRAWL_LEDGER_FILE, "x", Question("search", ("obama",)), file.read_text("utf-8")
+    )
 
     def rows_of(posts: Posts) -> list[dict[str, Any]]:
         rows = run_stage(collect, read_records([posts], path)).dataset.to_list()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image, ImageFilter
 
-from echo_hf.collect.download import SignedImages
+from echo_hf.collect.download import ImageSignatures
 from echo_hf.images.loader import load_rgb
 from echo_hf.reasons import BadImage
 from tests.collect.images_like_posts import photograph, scaled, tinted, with_disc, with_words
@@ -34,7 +34,7 @@ class Folder:
         return digest
 
     def links(self, *told: Any) -> dict[str, str]:
-        return SignedImages(self.files, *(told or (pytest.fail,))).copies(self.files)
+        return ImageSignatures(self.files, *(told or (pytest.fail,))).find_copies(self.files)
 
     def linked(self, first: Picture, second: Picture) -> bool:
         self.files.clear()

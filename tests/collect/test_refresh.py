@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 from echo_hf.apps.takedown import forget
 from echo_hf.builder.build import run_until
-from echo_hf.builder.refresh import RECORD, Refreshed, RefreshRecord, refresh
+from echo_hf.builder.refresh import REFRESH_LEDGER_FILE, PlatformRefresh, RefreshLedger, refresh
 from echo_hf.cli import app
 from echo_hf.cli.build_view import format_refreshed
 from echo_hf.collect.crawl import Patience, crawl_posts
-from echo_hf.collect.crawl_ledger import LEDGER, stored_answers
+from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE, read_stored_pages
 from echo_hf.collect.platforms.base import PLATFORMS, Question, Tariff
 from echo_hf.config.loading import Config
 from echo_hf.errors import PlatformError, RunError
@@ -74,7 +74,7 @@ def crawled(serve: Serve, runs: Path) -> Crawled:
     return service, config, kept["url"].to_pylist()
 
 
-def asked(config: Config, runs: Path, watch: Heard | None = None, **more: Any) -> Refreshed:
+def asked(config: Config, runs: Path, watch: Heard | None = None, **more: Any) -> PlatformRefresh:
     make = more.pop("platform", Honest)
     given = {"patience": HURRIED, **more}
     (one,) = refresh(config, watch or Heard(), runs=runs, make=lambda _: make(), **given).platforms
@@ -165,7 +165,7 @@ def test_what_is_gone_leaves_the_run_and_stays_out(crawled: Crawled, runs: Path)
     before = {row["url"]: row["text"] for row in pq.read_table(kept).to_pylist() if row["text"]}
     chosen = list(before)[:4]
     taken = forget(chosen, config, runs=runs)
-    bodies = "".join(one.body for one in stored_answers(folder / LEDGER, NAME))
+    bodies = "".join(one.body for one in read_stored_pages(folder / CRAWL_LEDGER_FILE, NAME))
 
     assert (taken.posts, taken.unknown) == (4, ())
     assert taken.pages > 0
@@ -185,13 +185,13 @@ def test_before_anything_is_collected_it_says_what_to_do(runs: Path, serve: Serv
 def test_the_record_names_no_post(tmp_path: Path) -> None:
     urls = [f"https://a.example/secret{number}" for number in range(3)]
     later = MORNING + datetime.timedelta(hours=1)
-    with RefreshRecord(tmp_path / RECORD) as record:
-        record.keep("web", urls[:2], {urls[0]: Missing.PROTECTED}, MORNING)
-        assert record.due(urls, MORNING) == urls[2:]
-        assert record.due(urls, later) == urls
-        record.keep("web", urls[:1], {}, later)
-        record.keep("web", urls[1:], {urls[1]: Missing.DELETED}, later)
-        assert record.gone(urls) == {urls[1]: Missing.DELETED}
+    with RefreshLedger(tmp_path / REFRESH_LEDGER_FILE) as record:
+        record.record_answers("web", urls[:2], {urls[0]: Missing.PROTECTED}, MORNING)
+        assert record.select_due(urls, MORNING) == urls[2:]
+        assert record.select_due(urls, later) == urls
+        record.record_answers("web", urls[:1], {}, later)
+        record.record_answers("web", urls[1:], {urls[1]: Missing.DELETED}, later)
+        assert record.read_gone(urls) == {urls[1]: Missing.DELETED}
 
     assert not any(b"secret" in file.read_bytes() for file in tmp_path.iterdir())
 

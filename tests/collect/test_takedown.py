@@ -13,26 +13,26 @@ import pyarrow as pa
 import pytest
 
 from echo_hf.collect.crawl_ledger import (
-    LEDGER,
+    CRAWL_LEDGER_FILE,
     CrawlLedger,
     LedgerQuestion,
-    forget_answers,
-    stored_answers,
+    forget_posts,
+    read_stored_pages,
 )
-from echo_hf.collect.platforms.base import Answer, Kind, Question
-from echo_hf.collect.platforms.x import X
-from echo_hf.collect.sources.base import Post, make_source, posts_in
+from echo_hf.collect.platforms.base import Page, Question, QuestionKind
+from echo_hf.collect.platforms.x import XPlatform
+from echo_hf.collect.sources.base import Post, make_source, read_page_posts
 from echo_hf.collect.takedown import (
-    ORIGINS,
-    TOMBSTONES,
+    ORIGINS_FILE,
+    TOMBSTONES_FILE,
     add_tombstones,
+    detect_page_source,
     drop_origins,
-    hashed,
-    note_origins,
-    page_source,
+    hash_url,
     read_origins,
     read_tombstones,
-    without_posts,
+    record_origins,
+    remove_posts,
 )
 from echo_hf.errors import RunError
 from echo_hf.reasons import CrawlEnd
@@ -45,8 +45,8 @@ STATUS = "https://social.example/users/mira_draws/statuses/{}".format
 
 
 def posts_of(body: str, platform: str) -> dict[str, Post]:
-    source, text = page_source(body, platform)
-    return {post.url: post for post in posts_in(text, make_source(source), ["fox"])}
+    source, text = detect_page_source(body, platform)
+    return {post.url: post for post in read_page_posts(text, make_source(source), ["fox"])}
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_of_a_real_page_every_other_post_is_left_as_it_was(
     body = (test_data / "posts" / name).read_text("utf-8")
     before = posts_of(body, platform)
     for url, post in list(before.items())[::step]:
-        left = without_posts(body, platform, frozenset({url}), ["fox"])
+        left = remove_posts(body, platform, frozenset({url}), ["fox"])
         after = posts_of(left, platform)
         others = {one: other for one, other in before.items() if one != url}
 
@@ -72,7 +72,7 @@ def test_of_a_real_page_every_other_post_is_left_as_it_was(
         }
         same = [other.text for other in others.values()]
         assert not post.text or post.text in same or json.dumps(post.text) not in left
-        assert without_posts(left, platform, frozenset({url})) == left
+        assert remove_posts(left, platform, frozenset({url})) == left
     assert len(before) >= least
 
 
@@ -104,11 +104,11 @@ ONE = {"data": [{"id": "99", "text": "zimt"}, REPOST, {"id": "98", "text": "an o
 )
 def test_what_repeats_it_goes_with_it(platform: str, page: Any, url: str, left: list[str]) -> None:
     body = page if isinstance(page, str) else json.dumps(page)
-    found = without_posts(body, platform, frozenset({url}))
+    found = remove_posts(body, platform, frozenset({url}))
 
     assert list(posts_of(found, platform)) == left
     assert "zimt" not in found
-    assert without_posts(body, platform, frozenset({ADDRESS(7)})) is body
+    assert remove_posts(body, platform, frozenset({ADDRESS(7)})) is body
 
 
 def test_nothing_of_it_is_in_the_bytes_of_the_ledger(tmp_path: Path) -> None:
@@ -119,25 +119,25 @@ def test_nothing_of_it_is_in_the_bytes_of_the_ledger(tmp_path: Path) -> None:
         for body, cursor in zip(pages, ("1", None), strict=True):
             asked = ledger.next_question("x")
             assert asked is not None
-            ledger.keep(asked, Answer(body, cursor), posts_of(body, "x").values(), 0)
+            ledger.store_page(asked, Page(body, cursor), posts_of(body, "x").values(), 0)
         ((before,),) = ledger.execute("select body from answers where page = 0")
-    assert forget_answers(path, [ADDRESS(99)]) == 1
-    first, second = stored_answers(path, "x")
+    assert forget_posts(path, [ADDRESS(99)]) == 1
+    first, second = read_stored_pages(path, "x")
     held = b"".join(file.read_bytes() for file in tmp_path.iterdir())
 
     assert (second.body, second.source) == (pages[1], "x")
-    ((place, record),) = first.records()
+    ((place, record),) = first.split_records()
     assert (place, first.source) == ('x/search "fox" page 1:1', "jsonl")
     assert (json.loads(record)["text"], json.loads(record)["keywords"]) == ("an owl", ["fox"])
     assert ADDRESS(98).encode() in held
     assert ADDRESS(99).encode() not in held
     assert "zimt" in zlib.decompress(before).decode()
     assert before not in held
-    assert forget_answers(path, [ADDRESS(99)]) == 0
+    assert forget_posts(path, [ADDRESS(99)]) == 0
 
 
 def test_a_run_without_a_crawl_gets_no_ledger(tmp_path: Path) -> None:
-    assert forget_answers(tmp_path / "collected.sqlite", [ADDRESS(99)]) == 0
+    assert forget_posts(tmp_path / "collected.sqlite", [ADDRESS(99)]) == 0
     assert list(tmp_path.iterdir()) == []
 
 
@@ -147,7 +147,7 @@ STAND_IN = "urn:sha256:" + hashlib.sha256(GONE.encode()).hexdigest()
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> CrawlLedger:
-    return CrawlLedger(tmp_path / LEDGER)
+    return CrawlLedger(tmp_path / CRAWL_LEDGER_FILE)
 
 
 def bytes_of(ledger: CrawlLedger) -> bytes:
@@ -156,7 +156,7 @@ def bytes_of(ledger: CrawlLedger) -> bytes:
 
 
 def answered(ledger: CrawlLedger, name: str, posts: Iterable[Post], *cursors: str) -> None:
-    ledger.keep(asked_next(ledger, name), Answer("{}", *cursors), posts, 0.0)
+    ledger.store_page(asked_next(ledger, name), Page("{}", *cursors), posts, 0.0)
 
 
 def asked_next(ledger: CrawlLedger, name: str) -> LedgerQuestion:
@@ -166,8 +166,8 @@ def asked_next(ledger: CrawlLedger, name: str) -> LedgerQuestion:
 
 
 def expanded(ledger: CrawlLedger) -> int:
-    about = ledger.unexpanded("x", 100)
-    return ledger.expand("x", about, X().around([one.post for one in about]), {})
+    about = ledger.find_unexpanded("x", 100)
+    return ledger.expand("x", about, XPlatform().around([one.post for one in about]), {})
 
 
 def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(ledger: CrawlLedger) -> None:
@@ -177,7 +177,7 @@ def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(ledger: Cra
     assert expanded(ledger) == 3 - 1  # two conversations; what is seen is not looked up
     ledger.expand("x", [], [Question("posts", ("70000", "70003"))], {})
     assert b"70000" in bytes_of(ledger)
-    forget_answers(ledger.path, [GONE])
+    forget_posts(ledger.path, [GONE])
     data = bytes_of(ledger)
 
     assert b"70000" not in data
@@ -187,13 +187,13 @@ def test_a_post_its_reply_and_the_questions_about_it_name_it_no_more(ledger: Cra
 
 
 def test_nobody_is_asked_about_it_when_its_reply_comes_again(ledger: CrawlLedger) -> None:
-    tombstones = ledger.path.with_name(TOMBSTONES)
-    add_tombstones(tombstones, [hashed(GONE)])
+    tombstones = ledger.path.with_name(TOMBSTONES_FILE)
+    add_tombstones(tombstones, [hash_url(GONE)])
     replies = [Post(ADDRESS(number), parent_url=GONE) for number in (70001, 70002)]
     ledger.add_searches("x", [SEARCH])
     answered(ledger, "x", replies[:1], "more")
-    forget_answers(ledger.path, [GONE])
-    answered(ledger, "x", map(read_tombstones(tombstones).cleared, replies))
+    forget_posts(ledger.path, [GONE])
+    answered(ledger, "x", map(read_tombstones(tombstones).clear, replies))
 
     assert expanded(ledger) == 0
     assert b"70000" not in bytes_of(ledger)
@@ -218,18 +218,20 @@ def test_every_platforms_identifiers_are_known(
     answered(ledger, name, [Post(url, post_id=identifier)])
     asks = [Question("thread", (identifier,)), Question("thread", ("other",))]
     assert ledger.expand(name, [], asks, {}) == 2
-    forget_answers(ledger.path, [url])
+    forget_posts(ledger.path, [url])
 
     assert asked_next(ledger, name).question == asks[1]
-    assert ledger.states(name) == {"done": 1, "needless": 1, "open": 1}
+    assert ledger.count_states(name) == {"done": 1, "needless": 1, "open": 1}
     assert identifier.encode() not in bytes_of(ledger)
 
 
 @pytest.mark.parametrize("kind", ["posts", "replies"])
-def test_what_else_a_question_is_about_is_still_asked(ledger: CrawlLedger, kind: Kind) -> None:
+def test_what_else_a_question_is_about_is_still_asked(
+    ledger: CrawlLedger, kind: QuestionKind
+) -> None:
     ledger.expand("x", [], [Question(kind, ("1", "70000", "2"))], {})
     answered(ledger, "x", [], "more")
-    forget_answers(ledger.path, [GONE])
+    forget_posts(ledger.path, [GONE])
     left = asked_next(ledger, "x")
 
     assert (left.question, left.cursor) == (Question(kind, ("1", "2")), None)
@@ -240,10 +242,10 @@ def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
     serve(World.of(200, seed=5))
     crawled(tmp_path, config_of(budget={"posts": 60}))
     gone = [f"{HOST}/{name}" for name in sorted(collected(tmp_path))[::3]]
-    add_tombstones(tmp_path / TOMBSTONES, map(hashed, gone))
-    forget_answers(tmp_path / LEDGER, gone)
+    add_tombstones(tmp_path / TOMBSTONES_FILE, map(hash_url, gone))
+    forget_posts(tmp_path / CRAWL_LEDGER_FILE, gone)
     stats = crawled(tmp_path, config_of())
-    with CrawlLedger(tmp_path / LEDGER) as ledger:
+    with CrawlLedger(tmp_path / CRAWL_LEDGER_FILE) as ledger:
         seen = ledger.execute("select url, parent_url, quoted_url from seen")
         named = {url for row in seen for url in row}
         asked = {name for (name,) in ledger.execute("select identifier from asked")}
@@ -257,19 +259,19 @@ def test_a_crawl_goes_on_without_it(serve: Serve, tmp_path: Path) -> None:
 
 def test_origins_grow_by_what_is_new_and_survive_their_samples(tmp_path: Path) -> None:
     """By brute force: a pair for each sample and post, once, whatever was noted before."""
-    path, pairs = tmp_path / ORIGINS, set[tuple[str, str]]()
+    path, pairs = tmp_path / ORIGINS_FILE, set[tuple[str, str]]()
     assert read_origins(path).num_rows == 0
     for made in ({"a": ["u", "v"], "b": None}, {"b": [], "c": ["v", "v"]}, {"a": ["u", "w"]}):
         table = pa.table({"id": list(made), "post_urls": pa.array(made.values(), URLS)})
-        note_origins(path, [table.slice(0, 1), table.slice(1)])
-        pairs |= {(name, hashed(url)) for name, urls in made.items() for url in urls or ()}
+        record_origins(path, [table.slice(0, 1), table.slice(1)])
+        pairs |= {(name, hash_url(url)) for name, urls in made.items() for url in urls or ()}
         found = [(row["sample_id"], row["post"]) for row in read_origins(path).to_pylist()]
         assert (set(found), len(found)) == (pairs, len(pairs))
     drop_origins(path, ["a", "x"])
-    assert read_origins(path).to_pylist() == [{"sample_id": "c", "post": hashed("v")}]
+    assert read_origins(path).to_pylist() == [{"sample_id": "c", "post": hash_url("v")}]
     path.write_bytes(b"PAR1")
     with pytest.raises(RunError, match="does not say which posts samples were made of"):
-        note_origins(path, [])
+        record_origins(path, [])
 
 
 URLS = pa.list_(pa.string())

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from echo_hf.collect.urls import (
-    LONGEST,
+    MAX_LENGTH,
     canonical_url,
     platform_of,
     post_id_of,
@@ -157,12 +157,12 @@ def test_what_is_no_identifier_has_no_address(number: object) -> None:
 def test_the_longest_address_is_kept_and_no_longer_one() -> None:
     for begin in ("https://example.org/", "https://example.org/%20", "at://did:plc:a/app.bsky."):
         text = begin + "feed.post/" * begin.startswith("at:")
-        text += "a" * (LONGEST - len(text))
+        text += "a" * (MAX_LENGTH - len(text))
 
         assert canonical_url(text) is not None
         assert canonical_url(text + "a") is None
     for text in ("https://example.org/" + "a" * 2028, "https://example.org/\u00e4" + "a" * 2022):
-        assert len(web_url(text) or "") == LONGEST
+        assert len(web_url(text) or "") == MAX_LENGTH
         assert web_url(text + "a") is None
     part = "https://example.org/a#" + "b" * 2026
     assert (web_url(part), web_url(part + "b")) == ("https://example.org/a", None)

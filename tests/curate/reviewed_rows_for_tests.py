@@ -9,7 +9,7 @@ from typing import Any
 
 from PIL import Image
 
-from echo_hf.curate.decisions import Decision, Decisions, images_of
+from echo_hf.curate.decisions import Decision, ReviewDecisions, sample_images
 from echo_hf.images.store import ImageStore
 from echo_hf.samples.sample import sample_digest
 from echo_hf.tables import SAMPLES
@@ -69,12 +69,12 @@ def cut_row(**values: Any) -> Row:
 
 def decision(sample: Row, decided: str = "keep", **values: Any) -> Decision:
     seen = {"id": sample["id"], "sample_digest": sample["sample_digest"]}
-    seen |= {"reasons": sample["review"], "pictures": images_of(sample), "decision": decided}
+    seen |= {"reasons": sample["review"], "pictures": sample_images(sample), "decision": decided}
     return Decision.model_validate({**seen, **values})
 
 
-def after(*made: Decision) -> Decisions:
-    return Decisions({one.id: one for one in made}, (), made)
+def after(*made: Decision) -> ReviewDecisions:
+    return ReviewDecisions({one.id: one for one in made}, (), made)
 
 
 def drawn(store: ImageStore, width: int = 40, height: int = 20) -> str:

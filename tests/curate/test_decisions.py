@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from echo_hf.curate.decisions import (
     Decision,
-    Decisions,
+    ReviewDecisions,
     append_decisions,
     drop_decisions,
     read_decisions,
@@ -121,7 +121,7 @@ def test_lines_of_earlier_versions_are_read_as_they_were(tmp_path: Path) -> None
 
     assert (found.reviewer, found.changes, found.event) == (None, None, None)
     text = json.dumps(["digest", [MINOR], [A, B, C]])
-    assert found.described() == f"keep {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    assert found.describe() == f"keep {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
 def test_a_change_is_read_back_as_it_was_written(tmp_path: Path) -> None:
@@ -134,9 +134,9 @@ def test_a_change_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     )  # fmt: skip
     append_decisions(file, [made])
     assert read_decisions(file).by_id["one"] == made
-    assert made.changed is not None
-    assert made.changed.named == ("prompt", "quality", "roles", "crops")
-    assert made.changed.images == {A}
+    assert made.edits is not None
+    assert made.edits.changed_parts == ("prompt", "quality", "roles", "crops")
+    assert made.edits.images == {A}
 
 
 def test_what_is_forgotten_leaves_no_words_of_a_change(tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ def row(**values: Any) -> dict[str, Any]:
     return {**plain, **shown, **values}
 
 
-def after(*made: Decision) -> Decisions:
-    return Decisions({one.id: one for one in made})
+def after(*made: Decision) -> ReviewDecisions:
+    return ReviewDecisions({one.id: one for one in made})
 
 
 def test_what_is_kept_is_no_longer_open() -> None:
@@ -197,10 +197,10 @@ CROP = {**EMPTY_CROP, "box": [0, 0, 1, 1]}
 )
 def test_a_change_of_an_image_that_lost_its_metadata_since_is_open_again(changes: Any) -> None:
     decided = after(decision("edit", changes=changes))
-    assert decided.changes(row()) is not None
+    assert decided.find_edit(row()) is not None
     cleaned = [{"posted_sha256": one, "sha256": "d" * 64} for one in (B, C)]
     sample = row(output_images=["d" * 64], cleaned_images=cleaned)
-    assert decided.changes(sample) is None
+    assert decided.find_edit(sample) is None
     assert decided.open_reasons(sample) == [MINOR, "edited_earlier"]
 
 
@@ -215,21 +215,21 @@ def test_what_is_removed_stays_removed_while_it_is_the_same_task() -> None:
 
 
 def test_what_decides_a_build_is_described() -> None:
-    told = after(decision()).described()
+    told = after(decision()).describe()
 
     assert told["one"].startswith("keep ")
-    assert told == after(decision(note="looks 30", at="2026-03-09")).described()
+    assert told == after(decision(note="looks 30", at="2026-03-09")).describe()
     others = ({"sample_digest": "x"}, {"reasons": []}, {"pictures": []}, {"doubts": ["no"]})
     for other in (*others, {"changes": EDIT}):
-        assert after(decision(**other)).described() != told
-    assert after(decision("remove")).described()["one"].startswith("remove ")
+        assert after(decision(**other)).describe() != told
+    assert after(decision("remove")).describe()["one"].startswith("remove ")
 
 
 def test_a_change_holds_for_the_version_that_was_seen() -> None:
     for decided in ("keep", "remove", "flag", "edit"):
-        found = after(decision(decided, changes=EDIT)).changes(row())
+        found = after(decision(decided, changes=EDIT)).find_edit(row())
         assert found is not None
         assert found.decision == decided
-    assert after(decision("withdraw", changes=EDIT)).changes(row()) is None
-    assert after(decision(changes={})).changes(row()) is None
-    assert after(decision(changes=EDIT)).changes(row(sample_digest="other")) is None
+    assert after(decision("withdraw", changes=EDIT)).find_edit(row()) is None
+    assert after(decision(changes={})).find_edit(row()) is None
+    assert after(decision(changes=EDIT)).find_edit(row(sample_digest="other")) is None

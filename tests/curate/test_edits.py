@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.builder.review import made_decision
-from echo_hf.curate.decisions import Changes, Decision, Decisions
-from echo_hf.curate.edits import Edit, checked_changes, edited_sample, reviewed_rows
-from echo_hf.curate.provenance import quotes_in
+from echo_hf.builder.review import build_decision
+from echo_hf.curate.decisions import Changes, Decision, ReviewDecisions
+from echo_hf.curate.edits import SampleEdit, apply_changes, apply_decisions, check_edit
+from echo_hf.curate.provenance import read_quotes
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
 from echo_hf.images.store import ImageStore
@@ -56,7 +56,7 @@ def context(*images: str) -> list[dict[str, Any]]:
 
 
 def checked(store: ImageStore, sample: dict[str, Any] | None = None, **wanted: Any) -> Changes:
-    made = checked_changes(sample or row(), context(A, B, C, D), Edit(**wanted), store, {D})
+    made = check_edit(sample or row(), context(A, B, C, D), SampleEdit(**wanted), store, {D})
     assert made is not None
     return made
 
@@ -82,9 +82,9 @@ def test_whether_a_prompt_was_modified_is_computed(
 
 
 def test_what_is_as_it_was_is_no_change(store: ImageStore) -> None:
-    wanted = Edit(f"{PROMPT} ", "Benchmark", {A: "input", C: "neither"})
-    assert checked_changes(row(), context(A, B, C), wanted, store) is None
-    assert checked_changes(row(), context(), Edit(), store) is None
+    wanted = SampleEdit(f"{PROMPT} ", "Benchmark", {A: "input", C: "neither"})
+    assert check_edit(row(), context(A, B, C), wanted, store) is None
+    assert check_edit(row(), context(), SampleEdit(), store) is None
 
 
 def test_an_image_of_the_thread_is_found_with_its_post(store: ImageStore) -> None:
@@ -158,7 +158,7 @@ def test_another_prompt_is_another_task() -> None:
     span = {"post_url": "u", "field": "text", "start": 3, "end": 8, "text": None}
     changed = changes(prompt={"text": "a fox", "modified": True, "spans": [span]})
     told = json.dumps(["a fox", [A]])
-    assert edited_sample(row(), changed) == (
+    assert apply_changes(row(), changed) == (
         {
             **row(),
             "prompt": "a fox",
@@ -173,8 +173,8 @@ def test_another_prompt_is_another_task() -> None:
 
 def test_a_template_that_a_reviewer_wrote_is_for_analysis() -> None:
     changed = changes(prompt={"text": "a [PET] asleep", "modified": False}, quality="Benchmark")
-    assert edited_sample(row(), changed)[0]["quality"] == "Analysis"
-    assert edited_sample(row(), changes(quality="Trash"))[0]["quality"] == "Trash"
+    assert apply_changes(row(), changed)[0]["quality"] == "Analysis"
+    assert apply_changes(row(), changes(quality="Trash"))[0]["quality"] == "Trash"
 
 
 BOTH = [entry(A, "input"), entry(B, "output")]
@@ -192,7 +192,7 @@ ADDED = {"post_url": "v", "url": "https://pictures.example/d.png"}
 def test_an_image_takes_its_place_and_its_source_along(
     roles: list[Any], inputs: list[str], outputs: list[str], sources: list[Any]
 ) -> None:
-    made, findings = edited_sample(row(), changes(roles=roles))
+    made, findings = apply_changes(row(), changes(roles=roles))
 
     assert (made["input_images"], made["output_images"]) == (inputs, outputs)
     assert (made["picture_sources"], findings) == (sources, [])
@@ -205,7 +205,7 @@ def test_what_another_sample_has_is_not_taken() -> None:
     roles = [role(D, "input", post_url="v"), role(C, "output")]
     changed = changes(quality="Analysis", roles=roles, crops=crops)
     for shot in (SHOT, C):
-        made, findings = edited_sample(row(screenshot=shot), changed, taken={D})
+        made, findings = apply_changes(row(screenshot=shot), changed, others={D})
         assert (made["input_images"], made["output_images"]) == ([A], [B])
         assert made["quality"] == "Analysis"
         assert [str(notice) for notice, _ in findings] == ["edit_not_applied"] * 3
@@ -214,7 +214,7 @@ def test_what_another_sample_has_is_not_taken() -> None:
 def test_crops_take_the_place_of_crops() -> None:
     cut = [crop("output", (5, 0, 20, 10), D)]
     changed = changes(crops={"screenshot": SHOT, "inset": 1, "crops": cut})
-    made, findings = edited_sample(cut_row(), changed)
+    made, findings = apply_changes(cut_row(), changed)
 
     assert (made["input_images"], made["output_images"]) == ([], [D, C])
     assert (made["input_bboxs"], made["output_bboxs"]) == ([], [[5.0, 0.0, 20.0, 10.0]])
@@ -228,7 +228,7 @@ def test_crops_take_the_place_of_crops() -> None:
 
 def test_trash_that_is_none_leaves_others_their_images() -> None:
     trash = row(quality="Trash", input_images=[], output_images=[B, C])
-    made, _ = edited_sample(trash, changes(quality="Benchmark"), taken={C})
+    made, _ = apply_changes(trash, changes(quality="Benchmark"), others={C})
 
     assert (made["quality"], made["output_images"]) == ("Benchmark", [B])
 
@@ -240,13 +240,13 @@ def test_quotations_of_the_old_prompt_are_looked_up_in_the_new_one() -> None:
     made_by = {"roles": {"digest": "d", "value": "fox"}, "quoted": quoted}
     sample = row(provenance=json.dumps(made_by))
     moved, lost = (
-        edited_sample(sample, changes(prompt={"text": words, "modified": True}))[0]
+        apply_changes(sample, changes(prompt={"text": words, "modified": True}))[0]
         for words in ("one red fox", "one red owl")
     )
 
-    (quote,) = quotes_in(moved["provenance"])
+    (quote,) = read_quotes(moved["provenance"])
     assert [(one["field"], one["start"], one["end"]) for one in quote.spans] == [("prompt", 8, 11)]
-    assert quotes_in(lost["provenance"])[0].spans == []
+    assert read_quotes(lost["provenance"])[0].spans == []
 
 
 DIGESTS = [letter * 64 for letter in "abcdef012"]
@@ -270,7 +270,7 @@ CROPS = st.none() | st.builds(
 @given(st.lists(ROLE, max_size=6), CROPS, st.sets(st.sampled_from(DIGESTS)))
 def test_an_input_is_never_an_output(roles: list[Any], crops: Any, taken: set[str]) -> None:
     sample = cut_row()
-    made, _ = edited_sample(sample, changes(roles=roles, crops=crops), taken)
+    made, _ = apply_changes(sample, changes(roles=roles, crops=crops), taken)
     shown = [*made["input_images"], *made["output_images"]]
     before = {*sample["input_images"], *sample["output_images"]}
 
@@ -295,7 +295,9 @@ def table(*rows: Row) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=SAMPLES.schema)
 
 
-def split(decisions: Decisions, *rows: Row, **options: Any) -> tuple[dict[str, Row], list[Row]]:
+def split(
+    decisions: ReviewDecisions, *rows: Row, **options: Any
+) -> tuple[dict[str, Row], list[Row]]:
     made = Splits(decisions=decisions, **options)(table(*rows)).to_pylist()
     kept = {one["id"]: one for one in made if one["_status"] == "kept"}
     return kept, [one for one in made if one["_status"] != "kept"]
@@ -390,7 +392,7 @@ def test_an_edit_answers_the_doubts_that_it_is_about(
     values: dict[str, Any], edit: dict[str, Any], doubts: list[str]
 ) -> None:
     sample = row(**{"input_images": [], "picture_sources": [entry(B, "output")], **values})
-    made = [made_decision(sample, how, changes=changes(**edit)) for how in ("edit", "keep")]
+    made = [build_decision(sample, how, changes=changes(**edit)) for how in ("edit", "keep")]
     found = [split(after(one), sample)[0]["one"] for one in made]
     assert [one["doubts"] for one in found] == [doubts, []]
     assert ["analysis", *found[1]["splits"]].count("analysis") == 2
@@ -443,7 +445,7 @@ def test_accounts_balance_after_any_changes(
             rows[owner][column] = [*rows[owner][column], digest]
     rows = [row(one["id"], **one) for one in rows]
     made = [changed(one, {"roles": some}) for one, some in zip(rows, roles, strict=True)]
-    found = reviewed_rows(table(*rows), after(*made)).table.to_pylist()
+    found = apply_decisions(table(*rows), after(*made)).table.to_pylist()
 
     shown = [one for row_ in found for one in (*row_["input_images"], *row_["output_images"])]
     assert len(shown) == len(set(shown))

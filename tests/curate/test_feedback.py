@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from echo_hf.curate.feedback import (
-    LONGEST_TEXT,
-    LONGEST_TEXTS,
-    MOST_COMMENTS,
+    MAX_COMMENTS,
+    MAX_TEXT,
+    MAX_TEXTS,
     VERDICTS,
     Feedback,
     FeedbackAnswer,
+    FeedbackVerdict,
     JudgedComment,
-    Kind,
     PhraseAnswer,
-    Task,
-    Verdict,
-    failure_keyword,
-    judged_comments,
-    parts_of,
-    task_phrase,
+    SampleKind,
+    TaskName,
+    add_verdicts,
+    normalize_phrase,
+    read_failure_keyword,
+    split_comments,
 )
 from echo_hf.pipeline.answer_store import request_keys
 from echo_hf.pipeline.answers import Failure
@@ -91,13 +91,11 @@ def test_a_sample_says_what_it_is_and_what_failed() -> None:
 
 
 def test_a_failed_part_leaves_its_comments_without_verdicts() -> None:
-    context = [post(0, -1, "p"), *(post(n, 0, "hm") for n in range(1, MOST_COMMENTS + 2))]
+    context = [post(0, -1, "p"), *(post(n, 0, "hm") for n in range(1, MAX_COMMENTS + 2))]
     many = sample(context, [0], range(1, len(context)))
-    rows = made((many, [None, answer({**BAD, "comment": MOST_COMMENTS})]))
+    rows = made((many, [None, answer({**BAD, "comment": MAX_COMMENTS})]))
 
-    assert verdicts(kept(rows)[0]) == [(None, None)] * MOST_COMMENTS + [
-        ("failure", "extra fingers")
-    ]
+    assert verdicts(kept(rows)[0]) == [(None, None)] * MAX_COMMENTS + [("failure", "extra fingers")]
     assert [row["_status"] for row in rows] == ["kept", "quarantined"]
     assert kept(rows)[0]["kind"] == "task"
 
@@ -112,10 +110,10 @@ def test_a_failed_part_leaves_its_comments_without_verdicts() -> None:
 )
 def test_parts_that_disagree_are_noted(other: dict[str, Any], detail: list[str]) -> None:
     """A part that failed leaves its comments without verdicts."""
-    count = 2 * MOST_COMMENTS + 1
+    count = 2 * MAX_COMMENTS + 1
     context = [post(0, -1, "p"), *(post(n, 0, "hm") for n in range(1, count + 1))]
     every = [{**GOOD, "comment": number} for number in range(count)]
-    first, last = every[:MOST_COMMENTS], every[2 * MOST_COMMENTS :]
+    first, last = every[:MAX_COMMENTS], every[2 * MAX_COMMENTS :]
     parts = [answer(*first), None, answer(*last, **other)]
     rows = made((sample(context, [0], range(1, count + 1)), parts))
     (row,) = kept(rows)
@@ -123,7 +121,7 @@ def test_parts_that_disagree_are_noted(other: dict[str, Any], detail: list[str])
     assert (row["kind"], row["task"]) == ("task", "edit")
     assert row["task_phrase"] == "turn a pet into a pastry"
     assert noted(rows) == [("parts_disagree", each) for each in detail]
-    failed = [("success", None)] * MOST_COMMENTS + [(None, None)] * MOST_COMMENTS
+    failed = [("success", None)] * MAX_COMMENTS + [(None, None)] * MAX_COMMENTS
     assert verdicts(row) == [*failed, ("success", None)]
     assert [one["_status"] for one in rows].count("quarantined") == 1
 
@@ -176,7 +174,7 @@ def test_a_phrase_and_verdicts_do_not_wait_for_each_other(
     ],
 )
 def test_a_phrase_is_a_few_plain_words(given_: str, phrase: str | None) -> None:
-    assert task_phrase(given_) == phrase
+    assert normalize_phrase(given_) == phrase
     rows = made((SAMPLE, [answer(GOOD, BAD)]), phrase=PhraseAnswer(task_phrase=given_))
     assert kept(rows)[0]["task_phrase"] == phrase
     is_named = bool(given_) and phrase is None
@@ -184,10 +182,10 @@ def test_a_phrase_is_a_few_plain_words(given_: str, phrase: str | None) -> None:
 
 
 def test_the_names_are_those_of_the_prompt() -> None:
-    names = [*get_args(Kind), *get_args(Task), *get_args(Verdict)]
+    names = [*get_args(SampleKind), *get_args(TaskName), *get_args(FeedbackVerdict)]
 
     assert [name for name in names if f'"{name}"' not in STAGE.prompt.text] == []
-    assert set(VERDICTS) == set(get_args(Verdict))
+    assert set(VERDICTS) == set(get_args(FeedbackVerdict))
     assert len(set(names)) == len(names)  # the tally counts them together
 
 
@@ -214,17 +212,17 @@ def test_comments_are_numbered_and_say_who_wrote_them() -> None:
         post(0, -1, "look", author="bo"),
         post(1, 0, "prompt"),
         post(2, 1, "it failed"),
-        post(3, 1, "x" * (LONGEST_TEXT + 5), author=None),
+        post(3, 1, "x" * (MAX_TEXT + 5), author=None),
     ]
-    cut = "x" * LONGEST_TEXT + "\n[... 5 characters left out]"
-    assert parts_of(sample(context, [1, 0], [2, 3])) == [
+    cut = "x" * MAX_TEXT + "\n[... 5 characters left out]"
+    assert split_comments(sample(context, [1, 0], [2, 3])) == [
         [
             {"comment": 0, "text": "it failed", "by_author": True},
             {"comment": 1, "text": cut, "by_author": False},
         ]
     ]
     nobody = [{**one, "author": None} for one in context]
-    assert not any(one["by_author"] for one in parts_of(sample(nobody, [1, 0], [2, 3]))[0])
+    assert not any(one["by_author"] for one in split_comments(sample(nobody, [1, 0], [2, 3]))[0])
 
 
 LENGTHS = st.sampled_from([0, 3, 3, 1000, 4000, 9000])
@@ -234,17 +232,17 @@ LENGTHS = st.sampled_from([0, 3, 3, 1000, 4000, 9000])
 def test_parts_hold_each_comment_once(lengths: list[int]) -> None:
     said_ = (post(n, 0, "x" * length, author="bo") for n, length in enumerate(lengths, 1))
     context = [post(0, -1, "prompt"), *said_]
-    parts = parts_of(sample(context, [0], range(1, len(context))))
+    parts = split_comments(sample(context, [0], range(1, len(context))))
     numbers = [one["comment"] for part in parts for one in part]
     sizes = [sum(len(one["text"]) for one in part) for part in parts]
 
     assert numbers == list(range(len(lengths)))
-    assert all(len(part) <= MOST_COMMENTS for part in parts)
-    assert all(size <= LONGEST_TEXTS for size in sizes)
+    assert all(len(part) <= MAX_COMMENTS for part in parts)
+    assert all(size <= MAX_TEXTS for size in sizes)
     assert all(part for part in parts) or parts == [[]]
     for part, following in pairwise(parts):  # no part is left half empty
         size = sum(len(one["text"]) for one in [*part, following[0]])
-        assert len(part) == MOST_COMMENTS or size > LONGEST_TEXTS
+        assert len(part) == MAX_COMMENTS or size > MAX_TEXTS
 
 
 def test_a_keyword_that_is_left_out_is_named() -> None:
@@ -258,7 +256,7 @@ def test_a_keyword_that_is_left_out_is_named() -> None:
         (answer(*(dict(zip(names, one, strict=True)) for one in judged)), shown)
         for judged, shown in parts
     ]
-    made_, findings = judged_comments(
+    made_, findings = add_verdicts(
         [said(post(number, 0, "hm")) for number in range(4)],
         [
             (FeedbackAnswer.model_validate(one), [{"comment": number} for number in shown])
@@ -280,12 +278,12 @@ def test_a_keyword_that_is_left_out_is_named() -> None:
 
 
 def found(keyword: str | None, verdict: str = "failure") -> tuple[str | None, Notice | None]:
-    return failure_keyword(
+    return read_failure_keyword(
         JudgedComment.model_validate({"comment": 0, "verdict": verdict, "keyword": keyword})
     )
 
 
-@pytest.mark.parametrize("verdict", get_args(Verdict))
+@pytest.mark.parametrize("verdict", get_args(FeedbackVerdict))
 @pytest.mark.parametrize(
     ("given_", "keyword", "notice"),
     [

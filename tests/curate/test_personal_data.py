@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 from echo_hf.curate import personal_data as module
 from echo_hf.curate.personal_data import (
     KINDS,
-    SHORTEST_NAME,
-    NamesWithin,
-    accounts,
-    bare,
-    masked,
-    names_of,
-    personal_data,
-    phones,
-    readable,
+    MIN_NAME,
+    NameFinder,
+    collect_names,
+    find_accounts,
+    find_personal_data,
+    find_phones,
+    mask_text,
+    strip_name,
+    to_ascii,
 )
 
 PIECES = [
@@ -40,7 +40,7 @@ TEXTS = st.text() | st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 
 def hidden(text: str, *products: str) -> str:
     """The text as it is published."""
-    return masked(text, personal_data(text, products))
+    return mask_text(text, find_personal_data(text, products))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_numbers_that_name_nobody(text: str) -> None:
 def test_what_is_not_searched_is_not_shown(part: str) -> None:
     text = (part * 100_000)[:40_000] + " noor@example.org"
     began = time.thread_time()
-    found = personal_data(text)
+    found = find_personal_data(text)
 
     assert time.thread_time() - began < 5
     assert found[-1][1:] == (len(text), "unsearched")
@@ -142,23 +142,23 @@ def test_what_begins_in_what_is_shown_is_masked_whole(begins: int) -> None:
 
 @given(TEXTS)
 def test_a_masked_text_holds_nothing_more(text: str) -> None:
-    assert personal_data(hidden(text)) == []
+    assert find_personal_data(hidden(text)) == []
     assert hidden(hidden(text)) == hidden(text)
 
 
 @given(TEXTS)
 def test_what_is_looked_for_first_is_in_all_that_is_found(text: str) -> None:
-    found = personal_data(text)
+    found = find_personal_data(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "IN_SECRETS", ("",))
+        patch.setattr(module, "SECRET_MARKS", ("",))
         for name in ("AT", "DIGITS", "HOSTED"):
             patch.setattr(module, name, re.compile(""))
-        assert personal_data(text) == found
+        assert find_personal_data(text) == found
 
 
 @given(TEXTS)
 def test_all_else_stays_as_it_was(text: str) -> None:
-    found = personal_data(text)
+    found = find_personal_data(text)
     edges = [0, *(edge for start, end, _ in found for edge in (start, end)), len(text)]
     between = [text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
@@ -182,7 +182,7 @@ AROUND = [
 
 
 def found(text: str, *products: str) -> list[tuple[str, str]]:
-    return [(kind, text[start:end]) for start, end, kind in sorted(accounts(text, products))]
+    return [(kind, text[start:end]) for start, end, kind in sorted(find_accounts(text, products))]
 
 
 @pytest.mark.parametrize("around", AROUND)
@@ -265,7 +265,7 @@ def test_names_of_accounts(text: str, names: list[str]) -> None:
     "text", ["@Lumen_Image draw a fox", "@lumen.bsky.social", "https://x.com/LumenImage/status/1"]
 )
 def test_a_product_is_no_person(text: str) -> None:
-    products = (bare("Lumen Image"), bare("lumen"))
+    products = (strip_name("Lumen Image"), strip_name("lumen"))
 
     assert found(text, *products) == []
     assert len(found(text)) == 1
@@ -273,7 +273,7 @@ def test_a_product_is_no_person(text: str) -> None:
         assert found(f"{text} cc {fan}", *products) == [("handle", fan)]
 
 
-AUTHORS = names_of(
+AUTHORS = collect_names(
     ["Mira_Draws", "@noor99@art.example", "hana-hikes.bsky.social", "Noor K", "northlighter",
      "painter", "paint", "art", "sam_1", "ナオミの猫の絵", "123456", None]
 )  # fmt: skip
@@ -292,15 +292,15 @@ AUTHORS = names_of(
     ],
 )
 def test_a_bare_name_is_an_account_that_the_run_knows(text: str, names: list[str]) -> None:
-    told = sorted(accounts(text, (), AUTHORS.__contains__))
+    told = sorted(find_accounts(text, (), AUTHORS.__contains__))
     assert list(dict.fromkeys(text[start:end] for start, end, _ in told)) == names
 
 
 def test_beside_its_posts_a_shorter_name_is_enough() -> None:
-    assert names_of(["painter", "paint", "art"], SHORTEST_NAME) == {"painter"}
+    assert collect_names(["painter", "paint", "art"], MIN_NAME) == {"painter"}
     text = "a painter paints art"
-    assert list(accounts(text, (), {"painter"}.__contains__)) == [(2, 9, "handle")]
-    assert list(accounts(text, {"painter"}, {"painter"}.__contains__)) == []
+    assert list(find_accounts(text, (), {"painter"}.__contains__)) == [(2, 9, "handle")]
+    assert list(find_accounts(text, {"painter"}, {"painter"}.__contains__)) == []
 
 
 CHANCE = random.Random(5)
@@ -344,7 +344,7 @@ OTHERS: dict[str, Numbers] = {
 
 
 def numbers(text: str) -> list[str]:
-    return sorted({text[start:end] for start, end in phones(text)})
+    return sorted({text[start:end] for start, end in find_phones(text)})
 
 
 @pytest.mark.parametrize("kind", OTHERS)
@@ -397,15 +397,15 @@ def test_phone_numbers(number: str) -> None:
 )
 def test_what_a_reader_sees(text: str, shown: str) -> None:
     """By hand: full width, invisible, ornamental, accented, other alphabets; Hangul as jamo."""
-    assert "".join(readable(text)) == unicodedata.normalize("NFD", shown)
+    assert "".join(to_ascii(text)) == unicodedata.normalize("NFD", shown)
 
 
 @given(st.lists(st.text("abz", min_size=1, max_size=5), max_size=6), st.text("abz", max_size=30))
 def test_names_within_a_text_are_found_as_a_search_for_each_finds_them(
     names: list[str], text: str
 ) -> None:
-    within = NamesWithin(names)
-    assert within.is_part_of(text) == any(name in text for name in names)
+    within = NameFinder(names)
+    assert within.has_match(text) == any(name in text for name in names)
     assert all(name in within for name in names)
     assert "c" not in within
 
@@ -415,10 +415,10 @@ def test_many_names_take_no_longer_than_a_few() -> None:
     text = "user and userless words " * 400
 
     def seconds(count: int) -> float:
-        within = NamesWithin(f"user{number:06}" for number in range(count))
+        within = NameFinder(f"user{number:06}" for number in range(count))
         started = time.thread_time()
         for _ in range(20):
-            within.is_part_of(text)
+            within.has_match(text)
         return time.thread_time() - started
 
     seconds(100)

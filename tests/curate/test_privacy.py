@@ -17,7 +17,7 @@ from echo_hf.builder.build import build
 from echo_hf.config.loading import parse_config
 from echo_hf.config.sections import Target
 from echo_hf.config.systems import shipped_config
-from echo_hf.curate.privacy import VARIABLE, AuthorKey, Privacy, products_of
+from echo_hf.curate.privacy import KEY_VARIABLE, AuthorKey, Privacy, product_accounts
 from echo_hf.errors import ConfigError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_runner import run_stage
@@ -152,7 +152,7 @@ def test_what_led_to_the_prompt_is_masked_as_well() -> None:
 def test_a_short_key_ends_a_build_before_it_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "correct horse 1")
+    monkeypatch.setenv(KEY_VARIABLE, "correct horse 1")
     with pytest.raises(ConfigError, match="has 15 characters, expected at least 16") as caught:
         build(shipped_config(), runs=tmp_path)
     assert "horse" not in str(caught.value)
@@ -201,13 +201,13 @@ def test_the_products_are_all_models_and_their_makers() -> None:
         others=("Paint Box",),
         chat_window="Lumen Chat",
     )
-    assert products_of(target) == {
+    assert product_accounts(target) == {
         "lumenimage", "northlight", "lumen", "limage", "paintbox", "lumenchat",
     }  # fmt: skip
 
 
 def test_a_release_names_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, PHRASE)
+    monkeypatch.setenv(KEY_VARIABLE, PHRASE)
     release = build(shipped_config(), runs=tmp_path)
     run = tmp_path / "quickstart"
     posts = pq.read_table(run / "stages" / "collect" / "kept.parquet").to_pylist()
@@ -282,12 +282,15 @@ def test_an_author_is_the_hash_of_an_account(
     """HMAC-SHA256 (RFC 2104) over platform, unit separator and name, cut to 64 bits."""
     text = account and account.replace(" ", "\x1f").encode()
     expected = text and hmac.digest(PHRASE.encode(), text, "sha256").hex()[:16]
-    assert KEY.author(url, name) == expected
-    assert expected is None or AuthorKey(b"another key of the test").author(url, name) != expected
+    assert KEY.hash_author(url, name) == expected
+    assert (
+        expected is None or AuthorKey(b"another key of the test").hash_author(url, name) != expected
+    )
 
 
 @pytest.mark.parametrize(
-    ("environment", "key"), [({}, None), ({VARIABLE: "  "}, None), ({VARIABLE: f"{PHRASE}\n"}, KEY)]
+    ("environment", "key"),
+    [({}, None), ({KEY_VARIABLE: "  "}, None), ({KEY_VARIABLE: f"{PHRASE}\n"}, KEY)],
 )
 def test_the_key_comes_from_the_environment(
     environment: dict[str, str], key: AuthorKey | None, monkeypatch: pytest.MonkeyPatch

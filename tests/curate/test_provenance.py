@@ -11,13 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.provenance import (
-    quotes_in,
-    with_quotes,
-    with_sources,
-    with_texts,
-    without_quotes,
-)
+from echo_hf.curate.provenance import add_quotes, add_sources, add_texts, read_quotes, remove_quotes
 from echo_hf.errors import SpanError
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 from echo_hf.tables import SAMPLES
@@ -27,7 +21,7 @@ TEXT = "New trick!\nPrompt: a fox in the snow"
 
 
 def noted(of: Row) -> Row:
-    return with_sources(of, of["context"])
+    return add_sources(of, of["context"])
 
 
 def read(spans: Sequence[Mapping[str, Any]], context: Sequence[Row]) -> str:
@@ -205,23 +199,23 @@ def strings(value: Any) -> list[str]:
 
 def test_a_provenance_without_quotations_stays_what_it_is() -> None:
     plain = '{"extract":   {"digest": "d"}}'
-    assert with_quotes(plain, span) == without_quotes(plain) == with_texts(plain, {}) == plain
-    assert with_quotes(None, span) is without_quotes(None) is with_texts(None, {}) is None
-    assert quotes_in(None) == quotes_in(plain) == []
+    assert add_quotes(plain, span) == remove_quotes(plain) == add_texts(plain, {}) == plain
+    assert add_quotes(None, span) is remove_quotes(None) is add_texts(None, {}) is None
+    assert read_quotes(None) == read_quotes(plain) == []
 
 
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=4))
 def test_taking_out_and_putting_back_is_nothing(stages: dict[str, Any]) -> None:
     stages.pop("quoted", None)
-    noted = with_quotes(json.dumps(stages, sort_keys=True), span)
-    texts = {one.path: one.spans[0]["text"] for one in quotes_in(noted)}
-    assert with_texts(without_quotes(noted), texts) == noted
+    noted = add_quotes(json.dumps(stages, sort_keys=True), span)
+    texts = {one.path: one.spans[0]["text"] for one in read_quotes(noted)}
+    assert add_texts(remove_quotes(noted), texts) == noted
 
 
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=4))
 def test_nothing_but_our_own_names_is_left(stages: dict[str, Any]) -> None:
     stages.pop("quoted", None)
-    left = json.loads(without_quotes(json.dumps(stages)) or "{}")
+    left = json.loads(remove_quotes(json.dumps(stages)) or "{}")
     ours = {"digest", "engine", "convention", "replaced_inputs"}
     for said in left.values():
         inner = said.items() if isinstance(said, dict) else [("", said)]
@@ -239,20 +233,20 @@ QUOTE = {"path": ["a"], "sha256": "", "spans": []}
 )
 def test_notes_that_are_none_are_an_error(noted: Any) -> None:
     with pytest.raises(SpanError, match="not quotations"):
-        quotes_in(json.dumps({"quoted": noted}))
+        read_quotes(json.dumps({"quoted": noted}))
 
 
 @pytest.mark.parametrize("text", ["no json", "[]", '"a"', "[" * 100_000])
 def test_what_is_no_object_is_an_error(text: str) -> None:
-    assert without_quotes("") == ""
+    assert remove_quotes("") == ""
     with pytest.raises(SpanError, match="not a JSON object"):
-        without_quotes(text)
+        remove_quotes(text)
 
 
 @pytest.mark.parametrize(
     "path", [(), ("roles", "template"), ("roles", 3), ("extract", "digest", "x"), (0,)]
 )
 def test_a_text_goes_into_an_empty_place_alone(path: tuple[str | int, ...]) -> None:
-    assert json.loads(with_texts('{"x": null}', {("x",): "t"}) or "") == {"x": "t"}
+    assert json.loads(add_texts('{"x": null}', {("x",): "t"}) or "") == {"x": "t"}
     with pytest.raises(SpanError, match="not an empty place"):
-        with_texts(json.dumps(STAGES), {path: "t"})
+        add_texts(json.dumps(STAGES), {path: "t"})

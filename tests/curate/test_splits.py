@@ -12,7 +12,7 @@ from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.curate.decisions import Decision, Decisions, append_decisions
+from echo_hf.curate.decisions import Decision, ReviewDecisions, append_decisions
 from echo_hf.curate.splits import Splits
 from echo_hf.errors import ReviewError
 from echo_hf.pipeline.stage_runner import run_stage
@@ -107,12 +107,12 @@ def decision(name: str, what: str, **values: Any) -> Decision:
     return Decision.model_validate({**plain, **values})
 
 
-def decided(**by_name: str) -> Decisions:
-    return Decisions({name: decision(name, what) for name, what in by_name.items()})
+def decided(**by_name: str) -> ReviewDecisions:
+    return ReviewDecisions({name: decision(name, what) for name, what in by_name.items()})
 
 
-def kept_with(name: str, *doubts: str) -> Decisions:
-    return Decisions({name: decision(name, "keep", doubts=doubts)})
+def kept_with(name: str, *doubts: str) -> ReviewDecisions:
+    return ReviewDecisions({name: decision(name, "keep", doubts=doubts)})
 
 
 def by_hash(count: int) -> list[str]:
@@ -142,7 +142,7 @@ def test_what_a_reviewer_kept_has_nothing_open() -> None:
     review = ["may_show_minor"]
     samples = [sample(name, review=review) for name in ("kept", "open", "plain")]
     samples[2]["review"] = []
-    stage = Splits(decisions=Decisions({"kept": decision("kept", "keep", reasons=review)}))
+    stage = Splits(decisions=ReviewDecisions({"kept": decision("kept", "keep", reasons=review)}))
     rows = stage(pa.Table.from_pylist(samples, schema=SAMPLES.schema)).to_pylist()
 
     assert {row["id"]: row["review"] for row in rows} == {"kept": [], "open": review, "plain": []}

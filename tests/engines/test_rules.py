@@ -22,7 +22,7 @@ from echo_hf.engines.base import Completion, Request, make_engine
 from echo_hf.engines.reference_images import needs_image
 from echo_hf.engines.rules import relevance, verdict, without_notes
 from echo_hf.quickstart.truth import corpus_folder
-from echo_hf.samples.blanks import placeholders
+from echo_hf.samples.blanks import find_placeholders
 from echo_hf.samples.boxes import intersection_over_union
 from echo_hf.samples.extract import ExtractAnswer
 from echo_hf.samples.screenshots import ScreenshotsAnswer
@@ -70,7 +70,7 @@ def roles(texts: str, *alt_texts: str | None, prompt: str = "a fox") -> Any:
     images = [{"number": n, "post": 0, "alt_text": alt} for n, alt in enumerate(alt_texts, 1)]
     numbers = [one["number"] for one in images]
     own = post(0, texts, pictures=numbers, own=True)
-    blanks = placeholders(prompt)
+    blanks = find_placeholders(prompt)
     answer = said("roles", prompt=prompt, placeholders=blanks, posts=[own], pictures=images)
     return answer and answer["samples"][0]
 
@@ -225,7 +225,7 @@ def test_the_only_image_beside_a_labelled_prompt_is_assumed_to_be_its_output(
 ) -> None:
     images = [{"number": n, "post": 0, "alt_text": alt} for n, alt in enumerate(alt_texts, 1)]
     own = post(0, text, pictures=[one["number"] for one in images], own=True)
-    blanks = placeholders(prompt)
+    blanks = find_placeholders(prompt)
     answer = said("roles", prompt=prompt, placeholders=blanks, posts=[own], pictures=images)
     assert (answer and answer["samples"][0]["outputs"]) == expected
     assert bool(answer and answer["assumed"]) == bool(expected)

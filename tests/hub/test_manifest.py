@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset
 
-from echo_hf.curate.splits import CONFIGS as SPLIT_CONFIGS
+from echo_hf.curate.splits import RELEASE_CONFIGS as SPLIT_CONFIGS
 from echo_hf.engines.base import make_engine
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import (

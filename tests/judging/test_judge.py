@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from echo_hf.config.evaluation import read_judge, shipped_judges
-from echo_hf.curate.provenance import without_quotes
+from echo_hf.curate.provenance import remove_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
 from echo_hf.errors import ConfigError, EngineError, JudgeError, MissingExtraError, RunError
 from echo_hf.judging.gate import MADE_BY
@@ -82,7 +82,7 @@ def test_every_output_is_rated_once_and_told_how(folder: Path) -> None:
         assert row["sample_digest"] == digest_of(name, EDITS.get(name, ()))
         assert row["prompt_digest"] == hashlib.sha256(told.encode()).hexdigest()
         # Where no posted words may be passed on, a row still says how it came about.
-        kept = json.loads(without_quotes(row["provenance"]) or "")["judge"]
+        kept = json.loads(remove_quotes(row["provenance"]) or "")["judge"]
         assert kept["engine"] == {"kind": "scripted_judge", "model": "one"}
         said = tuple(kept[name] for name in ("protocol", "mode", "scale"))
         assert said == ("corrected", "text", [1.0, 10.0])

@@ -19,7 +19,7 @@ from echo_hf.errors import ScoreError
 from echo_hf.metrics import ColorShift, ColorShiftResult, color_shift
 from echo_hf.metrics.color_shift import (
     Integers,
-    compute_ciede2000,
+    ciede2000,
     compute_histograms,
     compute_mean_levels,
     compute_tints,
@@ -289,7 +289,7 @@ SHARMA = np.loadtxt(Path(__file__).parents[1] / "data" / "ciede2000.csv", delimi
 
 @pytest.mark.parametrize("row", SHARMA, ids=range(1, 35))
 def test_differences_are_those_of_the_published_table(row: np.ndarray) -> None:
-    assert compute_ciede2000(row[:3], row[3:6]).round(4) == row[6]
+    assert ciede2000(row[:3], row[3:6]).round(4) == row[6]
 
 
 @pytest.mark.parametrize(

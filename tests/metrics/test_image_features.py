@@ -30,12 +30,12 @@ from echo_hf.metrics.image_features import (
     InputCache,
     MetricSample,
     SampleFeatures,
-    collect_reasons,
-    extract_features,
+    extract,
     is_flat,
     map_in_order,
     pair_images,
     pair_prompts,
+    reasons_of,
 )
 from echo_hf.metrics.result import Unmeasured
 from echo_hf.reasons import ImageNotice, MetricReason
@@ -53,7 +53,7 @@ def _size(image: Image.Image) -> tuple[int, int]:
 
 
 def _seen(inputs: list[Any], outputs: list[Any], **options: Any) -> list[SampleFeatures[Any]]:
-    return list(extract_features(pair_images(inputs, outputs), _size, **options))
+    return list(extract(pair_images(inputs, outputs), _size, **options))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_inputs_are_looked_at_alone_when_asked() -> None:
 def test_a_card_that_several_tasks_got_is_no_output(
     inputs: list[Any], outputs: list[Any], placeholders: list[bool]
 ) -> None:
-    reasons = collect_reasons(_seen(inputs, outputs))
+    reasons = reasons_of(_seen(inputs, outputs))
     card = Unmeasured(MetricReason.PLACEHOLDER)
     assert reasons == [card if one else None for one in placeholders]
 
@@ -125,9 +125,9 @@ def test_threads_see_what_one_sees() -> None:
 
 def test_outputs_of_prompts_are_seen_without_inputs() -> None:
     prompts, outputs = ["a", "b", "c", "a", "d", "e"], [GOOD, CARD, CARD, GOOD, None, CUT]
-    found = list(extract_features(pair_prompts(prompts, outputs)[1], _size, threads=2))
+    found = list(extract(pair_prompts(prompts, outputs)[1], _size, threads=2))
     assert [one.output for one in found] == [(10, 12)] * 4 + [None] * 2
-    assert [one and one.reason.value for one in collect_reasons(found)] == [
+    assert [one and one.reason.value for one in reasons_of(found)] == [
         None, "placeholder", "placeholder", None, "missing_output", "bad_output"
     ]  # fmt: skip
 
@@ -164,9 +164,7 @@ def test_one_unread_image_may_be_shared_by_threads(protocol: Any) -> None:
     for _ in range(5):
         shared = Image.open(io.BytesIO(data))
         samples = pair_images([shared] * 8, [shared] * 8)
-        found = list(
-            extract_features(samples, lambda image: image.tobytes(), protocol=protocol, threads=8)
-        )
+        found = list(extract(samples, lambda image: image.tobytes(), protocol=protocol, threads=8))
         assert {one.output for one in found} == {expected}
         assert len({digest for one in found for digest in one.digests}) == 1
 

@@ -11,7 +11,7 @@ import pytest
 from echo_hf.judging.compare import choice_answer
 from echo_hf.judging.rate import rating_answer
 from echo_hf.samples.extract import Extract
-from echo_hf.samples.tasks import LONGEST_TEXTS, MOST_IMAGES
+from echo_hf.samples.tasks import MAX_IMAGES, MAX_TEXTS
 from tests.golden_requests import golden_requests
 from tests.small_language_model import tokenizer
 
@@ -88,7 +88,7 @@ def test_answers_that_copy_hold_all_that_a_request_shows(count: Any) -> None:
             "collage": None,
             "may_show_minor": False,
         }
-        for at in range(MOST_IMAGES // 2)
+        for at in range(MAX_IMAGES // 2)
     ]
-    assert sum(len(prose(200)) for _ in roles) <= LONGEST_TEXTS
+    assert sum(len(prose(200)) for _ in roles) <= MAX_TEXTS
     assert count({"samples": roles}) <= golden_requests()["roles"].max_tokens

@@ -21,7 +21,7 @@ import echo_hf
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, parse_config
 from echo_hf.config.sections import RunnerOptions
-from echo_hf.curate.privacy import VARIABLE, AuthorKey
+from echo_hf.curate.privacy import KEY_VARIABLE, AuthorKey
 from echo_hf.engines.base import make_engine
 from echo_hf.errors import EngineError
 from echo_hf.judging.judge import judge
@@ -118,7 +118,7 @@ def test_images_go_to_nodes_that_do_not_see_the_folder(
     def stays(key: AuthorKey) -> str:
         raise AssertionError(key)
 
-    monkeypatch.setenv(VARIABLE, "of a run and of nobody else")
+    monkeypatch.setenv(KEY_VARIABLE, "of a run and of nobody else")
     monkeypatch.setattr(AuthorKey, "__reduce__", stays)
     engine = {"kind": "paced", "log": str(log), "recorded": True}
     posts, runner = {"source": "quickstart"}, on_ray(ray_cluster.address, shared=False)

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 from PIL import Image
 
-from echo_hf.curate.feedback import Task
+from echo_hf.curate.feedback import TaskName
 
 Row = dict[str, Any]
 CORPUS = Path(__file__).resolve().parents[2] / "echo_hf" / "quickstart"
@@ -115,7 +115,7 @@ def test_every_request_for_an_image_has_a_task() -> None:
         if sample["quality"] == "Benchmark" or row["conversation"]
     ]
     assert [key(row) for row in TASK_ROWS] == asked
-    assert {row["task"] for row in TASK_ROWS} == {*get_args(Task)}
+    assert {row["task"] for row in TASK_ROWS} == {*get_args(TaskName)}
     assert sum(row["kind"] == "probe" for row in TASK_ROWS) == 2
 
 

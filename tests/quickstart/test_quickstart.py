@@ -31,7 +31,7 @@ from echo_hf.engines.base import register
 from echo_hf.engines.recorded import RecordedEngine
 from echo_hf.quickstart.run import describe_unrated, render_thread_and_samples, show_quickstart
 from echo_hf.quickstart.systems import SYSTEMS
-from echo_hf.samples.blanks import placeholders
+from echo_hf.samples.blanks import find_placeholders
 from echo_hf.tables import RATINGS
 from tests.recorded_as_model import X, bundled_posts, config_over, rows
 
@@ -168,7 +168,7 @@ def test_the_funnel_is_as_the_corpus_was_written(run: Path) -> None:
 
 def test_every_sample_of_the_benchmark_was_drawn_and_none_is_a_template(run: Path) -> None:
     drawn = [row for row in rows(run, "splits") if row["splits"] != ["analysis"]]
-    assert [row["prompt"] for row in drawn if placeholders(row["prompt"])] == []
+    assert [row["prompt"] for row in drawn if find_placeholders(row["prompt"])] == []
     outputs = pq.read_table(run / "outputs.parquet").to_pylist()
     made = Counter(row["sample_id"] for row in outputs if row["outcome"] == "ok")
     assert made == {row["id"]: len(SYSTEMS) for row in drawn}

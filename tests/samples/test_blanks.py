@@ -13,7 +13,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from echo_hf.samples.blanks import BEGINNING, CANDIDATE, Completed, completed, name_of, placeholders
+from echo_hf.samples.blanks import (
+    CANDIDATE,
+    OPENING_MARK,
+    CompletedPrompt,
+    blank_name,
+    complete_template,
+    find_placeholders,
+)
 
 MARKS = "[]{}<>()（）【】_〇 \n:,\"'/!abK7猫🍓"
 PROMPTS = st.text(alphabet=MARKS, max_size=60) | st.text(max_size=60)
@@ -51,7 +58,7 @@ BLANKS = ("[PET]", "<city>", "{hat}", "(object)", "【猫】", '{argument name="
     ],
 )
 def test_each_notation_is_found_with_its_marks(prompt: str, blanks: list[str]) -> None:
-    assert placeholders(prompt) == blanks
+    assert find_placeholders(prompt) == blanks
 
 
 LONG = '{argument name="quote" default="' + "so it goes " * 19 + '!"}'
@@ -68,8 +75,8 @@ LONG = '{argument name="quote" default="' + "so it goes " * 19 + '!"}'
     ],
 )
 def test_marks_around_nothing_are_blanks(prompt: str, blanks: list[str]) -> None:
-    assert placeholders(prompt) == blanks
-    assert [name_of(one) for one in blanks] == [""] * len(blanks)
+    assert find_placeholders(prompt) == blanks
+    assert [blank_name(one) for one in blanks] == [""] * len(blanks)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +88,7 @@ def test_marks_around_nothing_are_blanks(prompt: str, blanks: list[str]) -> None
     ],
 )
 def test_a_declared_blank_is_one_whatever_value_it_proposes(blank: str) -> None:
-    assert placeholders(f"a sign: {blank}, in {{place}}") == [blank, "{place}"]
+    assert find_placeholders(f"a sign: {blank}, in {{place}}") == [blank, "{place}"]
 
 
 @pytest.mark.parametrize(
@@ -113,13 +120,13 @@ def test_a_declared_blank_is_one_whatever_value_it_proposes(blank: str) -> None:
     ],
 )
 def test_what_only_looks_like_a_blank_is_none(prompt: str) -> None:
-    assert placeholders(prompt) == []
+    assert find_placeholders(prompt) == []
 
 
 def test_a_blank_inside_a_string_of_json_is_one() -> None:
     prompt = json.dumps({"subject": "a [PET] in {city}", "colours": ["red", "<colour>"]}, indent=1)
 
-    assert placeholders(prompt) == ["[PET]", "{city}", "<colour>"]
+    assert find_placeholders(prompt) == ["[PET]", "{city}", "<colour>"]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +140,7 @@ def test_a_blank_inside_a_string_of_json_is_one() -> None:
     ],
 )
 def test_a_blank_has_a_name(placeholder: str, name: str) -> None:
-    assert name_of(placeholder) == name
+    assert blank_name(placeholder) == name
 
 
 @pytest.mark.parametrize(
@@ -148,8 +155,8 @@ def test_a_blank_has_a_name(placeholder: str, name: str) -> None:
 def test_names_in_capitals_and_runs_of_underscores_can_be_filled(
     prompt: str, piece: str, expected: str
 ) -> None:
-    assert placeholders(prompt) == []
-    assert completed(prompt, [(piece, "Oslo")]).prompt == expected
+    assert find_placeholders(prompt) == []
+    assert complete_template(prompt, [(piece, "Oslo")]).prompt == expected
 
 
 @pytest.mark.parametrize(
@@ -166,24 +173,24 @@ def test_names_in_capitals_and_runs_of_underscores_can_be_filled(
     ],
 )
 def test_what_is_no_blank_cannot_be_replaced(prompt: str, piece: str) -> None:
-    done = completed(prompt, [(piece, "x")])
+    done = complete_template(prompt, [(piece, "x")])
 
     assert (done.prompt, done.unknown, done.filled) == (prompt, (piece,), ())
 
 
 @given(st.from_regex(CANDIDATE))
 def test_what_has_the_form_of_a_blank_has_its_beginning(prompt: str) -> None:
-    assert BEGINNING.search(prompt)
+    assert OPENING_MARK.search(prompt)
 
 
 @given(PROMPTS)
 def test_what_is_found_can_be_filled(prompt: str) -> None:
-    found = placeholders(prompt)
+    found = find_placeholders(prompt)
 
-    done = completed(prompt, [(one, one) for one in dict.fromkeys(found)])
+    done = complete_template(prompt, [(one, one) for one in dict.fromkeys(found)])
 
     filled = tuple((one, one) for one in dict.fromkeys(found))
-    assert done == Completed(prompt, (), filled=filled)
+    assert done == CompletedPrompt(prompt, (), filled=filled)
 
 
 @given(
@@ -210,7 +217,7 @@ def test_literal_text_is_never_changed(
         else:
             expected.append(plain + blank)
 
-    done = completed("".join(plain + blank for plain, blank in pieces) + end, fillings)
+    done = complete_template("".join(plain + blank for plain, blank in pieces) + end, fillings)
 
     assert done.prompt == "".join(expected) + end
     assert set(done.unknown) == {blank for blank, _ in fillings if blank not in stand}
@@ -230,7 +237,7 @@ def test_a_hostile_prompt_takes_no_time(seed: str) -> None:
     prompt = (seed * 8000)[:8000]
     before = time.thread_time()
 
-    completed(prompt, [(one, "x") for one in set(placeholders(prompt))])
+    complete_template(prompt, [(one, "x") for one in set(find_placeholders(prompt))])
 
     assert time.thread_time() - before < 5
 
@@ -243,7 +250,7 @@ def test_real_prompts(test_data: Path) -> None:
     shared = json.loads((test_data / "posts/gpt4o_prompt_posts/cases.json").read_text())
     english = [case["prompt_en"] for case in shared]
     bracketed = {at for at, one in enumerate(english) if re.search(r"\[[^\]]+\]", one)}
-    found = {at for at, one in enumerate(english) if placeholders(one)}
+    found = {at for at, one in enumerate(english) if find_placeholders(one)}
     written = [
         line.split("\t")[-1]
         for name in ("dpg_bench/prompts.tsv", "dsg1k/prompts.tsv", "geneval/generation_prompts.txt")
@@ -252,4 +259,4 @@ def test_real_prompts(test_data: Path) -> None:
 
     assert len(bracketed - found) <= 6
     assert len(found) == 35
-    assert sum(bool(placeholders(one)) for one in written) <= 1
+    assert sum(bool(find_placeholders(one)) for one in written) <= 1

@@ -17,23 +17,23 @@ from echo_hf.engines.base import make_engine
 from echo_hf.engines.pixels import FAMILIES
 from echo_hf.errors import ImageError
 from echo_hf.samples.boxes import (
-    WORDS,
-    Boxes,
+    BOX_INSTRUCTIONS,
+    CheckedBoxes,
     Convention,
     EngineFrames,
     Frame,
-    Pixels,
-    Size,
+    PixelBox,
+    PixelSize,
     area,
-    checked_boxes,
-    cut,
-    engine_frames,
-    inner,
+    choose_engine_frames,
+    convert_boxes,
+    cut_box,
+    get_inner_box,
     intersection,
     intersection_over_union,
-    reading_order,
-    upright,
-    upright_size,
+    read_upright_size,
+    rotate_upright,
+    sort_boxes,
 )
 from tests.images_for_tests import encoded
 
@@ -45,11 +45,11 @@ NUMBER = st.floats(-200, 1200) | st.integers(-100, 1100) | st.sampled_from([0, 1
 NUMBERS = st.lists(st.lists(NUMBER, min_size=4, max_size=4), max_size=5)
 
 
-def reasons(boxes: Boxes) -> list[str]:
+def reasons(boxes: CheckedBoxes) -> list[str]:
     return [str(notice) for notice, _ in boxes.findings]
 
 
-def mask(box: Pixels) -> Any:
+def mask(box: PixelBox) -> Any:
     left, top, right, bottom = box
     grid = np.zeros((12, 12), bool)
     grid[top:bottom, left:right] = True
@@ -57,7 +57,7 @@ def mask(box: Pixels) -> Any:
 
 
 def test_boxes_by_hand() -> None:
-    boxes = checked_boxes([[100, 50, 400, 200]], [[0, 500, 1000, 900.4]], FRAME)
+    boxes = convert_boxes([[100, 50, 400, 200]], [[0, 500, 1000, 900.4]], FRAME)
     assert (boxes.inputs, boxes.outputs) == ([(100, 100, 400, 400)], [(0, 1000, 1000, 1801)])
     assert (boxes.findings, boxes.usable) == ([], True)
 
@@ -82,16 +82,16 @@ def test_boxes_by_hand() -> None:
 )
 def test_what_is_wrong_with_a_box(numbers: list[float], expected: list[str], usable: bool) -> None:
     for given_ in (([numbers], []), ([], [numbers])):
-        boxes = checked_boxes(*given_, FRAME)
+        boxes = convert_boxes(*given_, FRAME)
         assert (reasons(boxes), boxes.usable) == (expected, usable)
 
 
 def test_findings_show_the_numbers_of_the_answer_and_one_image_is_named_once() -> None:
-    boxes = checked_boxes([[0, 0, 500, 500]], [[400, 0, 300, 500]], FRAME)
+    boxes = convert_boxes([[0, 0, 500, 500]], [[400, 0, 300, 500]], FRAME)
     assert [detail for _, detail in boxes.findings] == ["output 1: [400, 0, 300, 500]"]
-    boxes = checked_boxes([], [[0, 0, 1500, 500]], FRAME)
+    boxes = convert_boxes([], [[0, 0, 1500, 500]], FRAME)
     assert [detail for _, detail in boxes.findings] == ["[0, 0, 1500, 500] in rel_1000"]
-    boxes = checked_boxes([], [[2, 2, 500, 500], [0, 0, 500, 500], [600, 0, 900, 500]], FRAME)
+    boxes = convert_boxes([], [[2, 2, 500, 500], [0, 0, 500, 500], [600, 0, 900, 500]], FRAME)
     assert boxes.outputs == [(0, 0, 500, 1000), (600, 0, 900, 1000)]
     assert (reasons(boxes), boxes.usable) == (["duplicate_box"], True)
 
@@ -109,7 +109,7 @@ def test_findings_show_the_numbers_of_the_answer_and_one_image_is_named_once() -
     ],
 )
 def test_boxes_that_share_a_part(one: list[float], other: list[float], expected: list[str]) -> None:
-    assert reasons(checked_boxes([one], [other], FRAME)) == expected
+    assert reasons(convert_boxes([one], [other], FRAME)) == expected
 
 
 @given(NUMBERS, NUMBERS, st.sampled_from(Convention), st.randoms(use_true_random=False))
@@ -117,7 +117,7 @@ def test_boxes_keep_to_the_image(
     inputs: list[list[float]], outputs: list[list[float]], convention: Convention, chance: Any
 ) -> None:
     frame = Frame(convention, (300, 500), (280, 504))
-    boxes = checked_boxes(inputs, outputs, frame)
+    boxes = convert_boxes(inputs, outputs, frame)
     every = [*boxes.inputs, *boxes.outputs]
     for left, top, right, bottom in every:
         assert 0 <= left < right <= 300
@@ -127,8 +127,8 @@ def test_boxes_keep_to_the_image(
         for number, one in enumerate(every):
             for other in every[number + 1 :]:
                 assert 10 * intersection(one, other) <= min(area(one), area(other))
-    if frame.betrayed_by([*inputs, *outputs]) is None:
-        turned = checked_boxes(
+    if frame.find_contradiction([*inputs, *outputs]) is None:
+        turned = convert_boxes(
             chance.sample(inputs, len(inputs)), chance.sample(outputs, len(outputs)), frame
         )
         assert (turned.inputs, turned.outputs) == (boxes.inputs, boxes.outputs)
@@ -136,7 +136,7 @@ def test_boxes_keep_to_the_image(
 
 
 @given(BOX, BOX)
-def test_overlaps_are_those_of_the_pixels(one: Pixels, other: Pixels) -> None:
+def test_overlaps_are_those_of_the_pixels(one: PixelBox, other: PixelBox) -> None:
     shared, either = (mask(one) & mask(other)).sum(), (mask(one) | mask(other)).sum()
     assert area(one) == mask(one).sum()
     assert intersection(one, other) == shared
@@ -149,7 +149,7 @@ def test_rows_are_read_from_the_left() -> None:
         [(0, 12, 90, 100), (100, 10, 190, 98)],
         [(0, 110, 90, 200), (100, 108, 190, 190)],
     )
-    assert reading_order([*second, *first]) == [*first, *second]
+    assert sort_boxes([*second, *first]) == [*first, *second]
 
 
 ABS, THOUSANDTHS = Convention.ABS_RESIZED, Convention.REL_1000
@@ -193,17 +193,17 @@ def test_numbers_that_betray_another_convention(
     convention: Convention, boxes: list[list[float]], expected: str | None
 ) -> None:
     """Pixels may be 5 % past the image, shares never; all up to 1 are parts of a side."""
-    assert Frame(convention, (500, 500), (504, 504)).betrayed_by(boxes) == expected
+    assert Frame(convention, (500, 500), (504, 504)).find_contradiction(boxes) == expected
 
 
 def test_how_boxes_are_asked_for() -> None:
     frames = {one: Frame(one, (1290, 2796), (672, 1456)) for one in Convention}
-    assert frames.pop(ABS).words == (
+    assert frames.pop(ABS).instructions == (
         "The picture is 672 pixels wide and 1456 pixels high. Give each box as [x1, y1, x2, y2] in "
         "pixels: the upper left corner, then the lower right one."
     )
-    assert all(frame.words == WORDS[one] for one, frame in frames.items())
-    assert "[y1, x1, y2, x2]" in WORDS[Convention.REL_1000_YX]
+    assert all(frame.instructions == BOX_INSTRUCTIONS[one] for one, frame in frames.items())
+    assert "[y1, x1, y2, x2]" in BOX_INSTRUCTIONS[Convention.REL_1000_YX]
 
 
 NOISE = np.random.default_rng(0).integers(0, 256, (30, 50, 4), dtype=np.uint8)
@@ -230,21 +230,23 @@ def opened(data: bytes) -> Image.Image:
 def test_a_crop_has_the_pixels_of_the_image(mode: str) -> None:
     """Also within a margin that is left out; and the same part gives the same bytes."""
     original = drawn(mode)
-    data = cut(upright(encoded(original, "PNG")), CROPPED)
+    data = cut_box(rotate_upright(encoded(original, "PNG")), CROPPED)
     crop = opened(data)
 
     assert (crop.format, crop.mode, crop.size) == ("PNG", mode, (34, 23))
     np.testing.assert_array_equal(np.asarray(crop), np.asarray(original)[5:28, 7:41])
-    assert inner((2, 0, 46, 33), 5) == CROPPED
+    assert get_inner_box((2, 0, 46, 33), 5) == CROPPED
     for options in ({}, {"compress_level": 0, "dpi": (7, 7)}):
-        assert cut(upright(encoded(original, "PNG", **options)), (2, 0, 46, 33), 5) == data
+        assert (
+            cut_box(rotate_upright(encoded(original, "PNG", **options)), (2, 0, 46, 33), 5) == data
+        )
     if mode == "P":
         assert crop.getpalette() == original.getpalette()
 
 
 def test_a_transparent_palette_color_stays_transparent() -> None:
     original = drawn("P")
-    crop = opened(cut(upright(encoded(original, "PNG", transparency=3)), CROPPED))
+    crop = opened(cut_box(rotate_upright(encoded(original, "PNG", transparency=3)), CROPPED))
     expected = opened(encoded(original, "PNG", transparency=3)).convert("RGBA").crop(CROPPED)
     assert expected.getextrema()[3] == (0, 255)
     np.testing.assert_array_equal(np.asarray(crop.convert("RGBA")), np.asarray(expected))
@@ -271,10 +273,10 @@ def test_boxes_are_those_of_the_upright_image(orientation: int, kind: str) -> No
     data = encoded(drawn("RGB"), kind, exif=exif)
     seen = TURNS[orientation](NOISE[..., :3])
     left, top, right, bottom = box = (3, 4, 20, 29)
-    crop = opened(cut(upright(data), box))
+    crop = opened(cut_box(rotate_upright(data), box))
 
     np.testing.assert_array_equal(np.asarray(crop), seen[top:bottom, left:right])
-    assert upright_size(data) == (seen.shape[1], seen.shape[0])
+    assert read_upright_size(data) == (seen.shape[1], seen.shape[0])
 
 
 def test_a_color_profile_stays_and_nothing_else_does() -> None:
@@ -283,7 +285,7 @@ def test_a_color_profile_stays_and_nothing_else_does() -> None:
     data = encoded(
         drawn("RGB"), "JPEG", exif=exif, icc_profile=PROFILE, comment=b"hello", dpi=(9, 9)
     )
-    crop = cut(upright(data), CROPPED)
+    crop = cut_box(rotate_upright(data), CROPPED)
 
     assert opened(crop).info == {"icc_profile": PROFILE}
     assert b"garden" not in crop
@@ -293,7 +295,7 @@ def test_a_color_profile_stays_and_nothing_else_does() -> None:
 def test_colors_that_no_png_holds_are_converted() -> None:
     image = Image.frombytes("CMYK", NOISE.shape[1::-1], NOISE.tobytes())
     data = encoded(image, "TIFF", icc_profile=PROFILE)
-    crop = opened(cut(upright(data), CROPPED))
+    crop = opened(cut_box(rotate_upright(data), CROPPED))
     expected = np.asarray(image.convert("RGB"))[5:28, 7:41]
 
     np.testing.assert_array_equal(np.asarray(crop), expected)
@@ -305,7 +307,7 @@ def test_colors_that_no_png_holds_are_converted() -> None:
 )
 def test_a_box_that_leaves_nothing_is_refused(box: tuple[int, int, int, int], inset: int) -> None:
     with pytest.raises(ImageError, match=r"leaves nothing of an image of 50 x 30 pixels") as caught:
-        cut(upright(encoded(drawn("RGB"), "PNG")), box, inset)
+        cut_box(rotate_upright(encoded(drawn("RGB"), "PNG")), box, inset)
     assert str(list(box)) in str(caught.value)
 
 
@@ -319,7 +321,7 @@ def test_a_box_that_leaves_nothing_is_refused(box: tuple[int, int, int, int], in
 )
 def test_what_cannot_be_shown_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(ImageError, match=said):
-        upright(data)
+        rotate_upright(data)
 
 
 PHONE = (1290, 2796)
@@ -353,9 +355,9 @@ OWN_BUDGET = {"factor": 28, "min_pixels": 3136, "max_pixels": 12_845_056}
     ],
 )
 def test_how_an_engine_names_places(
-    model: str, pixels: Any, options: dict[str, Any], convention: Convention, sent: Size | None
+    model: str, pixels: Any, options: dict[str, Any], convention: Convention, sent: PixelSize | None
 ) -> None:
-    frames = engine_frames({"kind": "openai", "model": model, "pixels": pixels}, **options)
+    frames = choose_engine_frames({"kind": "openai", "model": model, "pixels": pixels}, **options)
     assert (frames.convention, frames.is_assumed) == (convention, False)
     assert frames.is_blind is (sent is None)
     assert sent is None or (frames.frame(PHONE).sent, frames.frame(PHONE).original) == (sent, PHONE)
@@ -375,7 +377,7 @@ DOCUMENTED = {
 
 @pytest.mark.parametrize("model", DOCUMENTED)
 def test_what_makers_write_of_their_models_is_known(model: str) -> None:
-    frames = engine_frames({"kind": "vllm", "model": model, "pixels": USUAL})
+    frames = choose_engine_frames({"kind": "vllm", "model": model, "pixels": USUAL})
     assert (frames.convention, frames.is_assumed) == (DOCUMENTED[model], False)
 
 
@@ -387,17 +389,17 @@ UNDOCUMENTED = (
 
 @pytest.mark.parametrize("model", ["org/other", "zai-org/GLM-4.5", "", *UNDOCUMENTED])
 def test_a_model_of_unknown_convention_is_asked_for_thousandths(model: str) -> None:
-    frames = engine_frames({"kind": "openai", "model": model, "pixels": [1, 1, 500_000]})
+    frames = choose_engine_frames({"kind": "openai", "model": model, "pixels": [1, 1, 500_000]})
     assert (frames.convention, frames.is_assumed, frames.is_blind) == (THOUSANDTHS, True, False)
 
 
 def test_every_family_has_a_convention() -> None:
-    assert not any(engine_frames({}, family=one).is_assumed for one in FAMILIES)
+    assert not any(choose_engine_frames({}, family=one).is_assumed for one in FAMILIES)
 
 
 def test_plain_rules_count_pixels_of_the_file() -> None:
     for convention in ("auto", "rel_1000"):
-        frames = engine_frames(make_engine("rules").signature(), convention, "qwen3_vl")
+        frames = choose_engine_frames(make_engine("rules").signature(), convention, "qwen3_vl")
         assert (frames.frame(PHONE).sent, frames.convention) == (PHONE, ABS)
         assert not frames.is_assumed
 
@@ -407,5 +409,5 @@ def test_a_shape_that_cannot_be_sent_is_refused() -> None:
     strip = (10, 3000)
     signature = {"kind": "vllm", "model": "Qwen/Qwen2.5-VL-7B-Instruct", "pixels": USUAL}
     with pytest.raises(ImageError, match="more than 200 times"):
-        engine_frames(signature).frame(strip)
+        choose_engine_frames(signature).frame(strip)
     assert EngineFrames(THOUSANDTHS).frame(strip).original == strip

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from echo_hf.pipeline.answers import Failure
 from echo_hf.prompts import as_data
 from echo_hf.reasons import Notice
-from echo_hf.samples.extract import Drafts, Extract, ExtractAnswer, parts, rendered
+from echo_hf.samples.extract import Extract, ExtractAnswer, ThreadDrafts, render_posts, split_thread
 from echo_hf.tables import THREADS
 from tests.samples_for_tests import TARGET, Row, digest, post, said, url
 
@@ -47,7 +47,7 @@ def trees(draw: st.DrawFn) -> list[dict[str, Any]]:
 def test_every_post_is_shown_and_no_other_reply_twice(
     posts: list[dict[str, Any]], room: int
 ) -> None:
-    cut = parts(rendered(posts, room), room)
+    cut = split_thread(render_posts(posts, room), room)
     shown = [number for part in cut for number in part]
     parents = {one["parent"] for one in posts}
     leaves = {n for n, one in enumerate(posts) if n not in parents and one["author"] != "ana"}
@@ -77,8 +77,8 @@ def test_a_part_is_never_longer_than_allowed(
         one["text"] = text
         one["pictures"] = [{"alt_text": alt_text} for alt_text in alt_texts]
     posts += [reply(0, None, "") for _ in range(wordless)]
-    shown = rendered(posts, room)
-    cut = parts(shown, room)
+    shown = render_posts(posts, room)
+    cut = split_thread(shown, room)
 
     assert {number for part in cut for number in part} == set(range(len(posts)))
     for part in cut:
@@ -87,7 +87,7 @@ def test_a_part_is_never_longer_than_allowed(
 
 
 def test_a_post_with_a_thousand_descriptions_fits() -> None:
-    shown = rendered([{**reply(-1), "pictures": [{"alt_text": "a"}] * 10_000}], 2000)
+    shown = render_posts([{**reply(-1), "pictures": [{"alt_text": "a"}] * 10_000}], 2000)
     alt_texts = shown[0]["alt_texts"]
     left_out = 10_000 - (len(alt_texts) - 1)
 
@@ -98,7 +98,7 @@ def test_a_post_with_a_thousand_descriptions_fits() -> None:
 
 
 def test_a_cut_text_says_how_much_is_missing() -> None:
-    (shown,) = rendered([reply(-1, text="ab" * 150_000)], 4000)
+    (shown,) = render_posts([reply(-1, text="ab" * 150_000)], 4000)
     begin, mark = shown["text"].split(" [... ")
 
     assert 500 < len(begin) <= 1000
@@ -109,7 +109,7 @@ def test_a_cut_text_says_how_much_is_missing() -> None:
 def test_the_root_authors_replies_are_in_every_part_and_ancestors_come_with_a_reply() -> None:
     readers = [reply(0, f"reader{n}", "z" * 300) for n in range(20)]
     chain = [reply(0, "ana", "prompt"), reply(0, "bo", "hm"), reply(22, "cy", "q" * 900)]
-    cut = parts(rendered([reply(-1), *readers, *chain], 3000), 3000)
+    cut = split_thread(render_posts([reply(-1), *readers, *chain], 3000), 3000)
 
     assert len(cut) > 1
     assert all({0, 21} <= set(part) for part in cut)
@@ -119,7 +119,7 @@ def test_the_root_authors_replies_are_in_every_part_and_ancestors_come_with_a_re
 def test_a_part_shows_no_more_posts_than_an_answer_can_name() -> None:
     """However roomy the context is, a part has at most 256 posts, and none is left out."""
     posts = [reply(-1), *(reply(0, "ana" if n % 3 else f"reader{n}", "x") for n in range(1500))]
-    cut = parts(rendered(posts, 1_000_000), 1_000_000)
+    cut = split_thread(render_posts(posts, 1_000_000), 1_000_000)
 
     assert max(map(len, cut)) <= 256
     assert {number for part in cut for number in part} == set(range(len(posts)))
@@ -146,8 +146,8 @@ def answer(*samples: Row) -> ExtractAnswer:
     return ExtractAnswer.model_validate({"samples": samples})
 
 
-def drafted(*parts: tuple[list[int], list[Row]], thread: list[Row] = THREAD) -> Drafts:
-    drafts = Drafts(thread)
+def drafted(*parts: tuple[list[int], list[Row]], thread: list[Row] = THREAD) -> ThreadDrafts:
+    drafts = ThreadDrafts(thread)
     for shown, samples in parts:
         drafts.add(answer(*samples), shown)
     return drafts

@@ -27,12 +27,12 @@ from echo_hf.reasons import Failed, Notice
 from echo_hf.samples.roles import Roles
 from echo_hf.samples.tasks import (
     AbsentImageAnswer,
-    Assigned,
+    AssignedTasks,
     RequestPart,
     RolesAnswer,
     SampleImage,
-    Task,
-    parts_of,
+    TaskDraft,
+    split_images,
 )
 from tests.samples_for_tests import (
     ROLES_SAMPLES,
@@ -170,7 +170,7 @@ ANSWERS = st.lists(ROLES_SAMPLES, min_size=1, max_size=3)
 
 
 def _answered(row: dict[str, Any], answers: list[Any], most: int) -> list[dict[str, Any]]:
-    parts = parts_of(row, most) if row["quality"] != "Trash" else []
+    parts = split_images(row, most) if row["quality"] != "Trash" else []
     return made((row, [said for _, said in zip(parts, cycle(answers), strict=False)]), most=most)
 
 
@@ -261,15 +261,15 @@ def told(inputs: str = "", outputs: str = "", **values: Any) -> dict[str, Any]:
 
 def assigned(
     *several: dict[str, Any], prompt: str = PLAIN, at_once: bool = True
-) -> tuple[list[Task], list[Any]]:
-    made = Assigned(prompt, IMAGES)
+) -> tuple[list[TaskDraft], list[Any]]:
+    made = AssignedTasks(prompt, IMAGES)
     for said in [several] if at_once else [(one,) for one in several]:
         made.add(RolesAnswer.model_validate({"samples": said}), part())
     tasks = made.finish()
     return tasks, [told for told in made.findings if told[0] is not Notice.NEITHER]
 
 
-def shown(tasks: Sequence[Task]) -> str:
+def shown(tasks: Sequence[TaskDraft]) -> str:
     """Inputs and outputs of each task, and its screenshot: `ab>c@d`."""
     shots = [f"@{one.screenshot}" if one.screenshot else "" for one in tasks]
     pairs = zip(tasks, shots, strict=True)
@@ -445,7 +445,7 @@ def test_only_blanks_are_filled(
 def test_which_images_may_show_a_minor(
     said: dict[str, Any], named: str | None, may_abstain: bool
 ) -> None:
-    made = Assigned(PLAIN, IMAGES, may_abstain=may_abstain)
+    made = AssignedTasks(PLAIN, IMAGES, may_abstain=may_abstain)
     made.add(RolesAnswer.model_validate({"samples": [said]}), part())
     expected = named if named is not None else ("" if may_abstain else "ab")
     assert made.may_show_minor == set(expected)

@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.samples.sample import ALPHABET, context_of, sample_digest, sample_id, sample_ids
+from echo_hf.samples.sample import ID_ALPHABET, context_of, sample_digest, sample_id, sample_ids
 
 
 def test_the_name_is_the_digest_of_the_sources_in_base_57() -> None:
     """The letters are the lowest 22 base-57 digits of the sources' sha256, lowest first."""
     name = sample_id("https://example.org/1", 12, 0)
-    value = sum(ALPHABET.index(letter) * 57**place for place, letter in enumerate(name))
+    value = sum(ID_ALPHABET.index(letter) * 57**place for place, letter in enumerate(name))
     text = json.dumps(["https://example.org/1", 12, 0])
     digest = int(hashlib.sha256(text.encode()).hexdigest(), 16)
 

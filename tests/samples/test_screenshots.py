@@ -25,8 +25,8 @@ from echo_hf.pipeline.batch_inference import plan
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed
-from echo_hf.samples.boxes import WORDS, Convention, inner
-from echo_hf.samples.screenshots import Screenshots, ScreenshotsAnswer, relevant_text
+from echo_hf.samples.boxes import BOX_INSTRUCTIONS, Convention, get_inner_box
+from echo_hf.samples.screenshots import Screenshots, ScreenshotsAnswer, collect_relevant_text
 from tests.images_for_tests import encoded
 from tests.samples_for_tests import (
     CONFIG_DATA,
@@ -122,7 +122,7 @@ def test_images_are_cut_where_the_model_saw_them(shot: Shot, tmp_path: Path) -> 
     assert json.loads(data.text.split("\n")[1]) == shown
     assert words == Text(
         f"The picture is {SENT[0]} pixels wide and {SENT[1]} pixels high. "
-        f"{WORDS[Convention.ABS_RESIZED]}\nThe screenshot:"
+        f"{BOX_INSTRUCTIONS[Convention.ABS_RESIZED]}\nThe screenshot:"
     )
 
 
@@ -135,7 +135,7 @@ def test_the_relevant_text_is_that_of_the_samples_own_posts() -> None:
         post(4, -1, "elsewhere"),
     ]
     row = sample(context, [2], [3], screenshot=context[3]["pictures"][0]["sha256"])
-    shown = relevant_text(row)
+    shown = collect_relevant_text(row)
     assert [text[:4] for text in shown["posts"]] == ["root", "xxxx"]
     assert shown["posts"][1].endswith("[... 1000 characters left out]")
     assert shown["description"] is None
@@ -297,7 +297,7 @@ def shown(store: ImageStore, name: str) -> Any:
 def test_the_row_by_hand(stored: Shot, inset: int) -> None:
     """An inset makes crops smaller, and boxes not."""
     before, row, findings = parsed(stored, inset=inset, output_images=OTHERS)
-    left, top, right, bottom = inner(INPUT_PIXELS, inset)
+    left, top, right, bottom = get_inner_box(INPUT_PIXELS, inset)
     (went_in,), (came_out, *others) = row["input_images"], row["output_images"]
     assert others == OTHERS
 

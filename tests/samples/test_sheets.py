@@ -10,9 +10,9 @@ import pytest
 from echo_hf.engines.base import Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import NoAnswers
-from echo_hf.samples.boxes import WORDS, Convention
+from echo_hf.samples.boxes import BOX_INSTRUCTIONS, Convention
 from echo_hf.samples.roles import Roles
-from echo_hf.samples.screenshots import SUSPECTED, Screenshots, ScreenshotsAnswer
+from echo_hf.samples.screenshots import SUSPECTED_SHEET_NOTE, Screenshots, ScreenshotsAnswer
 from echo_hf.samples.tasks import RolesAnswer
 from tests.images.drawn_layouts import comic, drawing, sheets
 from tests.images_for_tests import encoded
@@ -145,6 +145,6 @@ def test_only_of_a_suspected_one_is_asked_whether_it_is_one_image(
         [one.text for one in request.messages[-1].parts[1:] if isinstance(one, Text)]
         for request in (asked, plain)
     )
-    words = WORDS[Convention.REL_1000]
-    assert words_of_suspected == f"{words}\n{SUSPECTED}\nThe screenshot:"
+    words = BOX_INSTRUCTIONS[Convention.REL_1000]
+    assert words_of_suspected == f"{words}\n{SUSPECTED_SHEET_NOTE}\nThe screenshot:"
     assert words_of_others == f"{words}\nThe screenshot:"

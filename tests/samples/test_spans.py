@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from echo_hf.errors import SpanError
 from echo_hf.samples.spans import (
-    LONGEST_TEXT,
-    Source,
+    MAX_TEXT,
     SourceSpan,
     SpanIndex,
-    sources_of,
-    span_start,
-    spans_from,
-    spans_of,
-    text_of,
+    SpanSource,
+    find_span_start,
+    find_spans,
+    join_spans,
+    parse_spans,
+    span_sources,
 )
 
 
@@ -43,14 +43,14 @@ from echo_hf.samples.spans import (
 def test_a_prompt_is_unmodified_only_when_spans_of_the_text_make_it(
     prompt: str, texts: list[str], expected: bool
 ) -> None:
-    assert SpanIndex(texts).holds(prompt) is expected
+    assert SpanIndex(texts).contains(prompt) is expected
 
 
 def test_a_hundred_snippets_are_a_modification() -> None:
     texts = [f"word{n} then{n} next{n}" for n in range(9)]
 
-    assert SpanIndex(texts[:8]).holds(" ".join(texts[:8]))
-    assert not SpanIndex(texts).holds(" ".join(texts))
+    assert SpanIndex(texts[:8]).contains(" ".join(texts[:8]))
+    assert not SpanIndex(texts).contains(" ".join(texts))
 
 
 CHEESE = "Look what I made\n\nPrompt: a castle made of cheese, morning light, 35mm\n\nEnjoy!"
@@ -71,14 +71,14 @@ LISTED = "1. a fox in the snow\n2. a fox in the sand"
     ],
 )
 def test_a_prompt_is_anchored_in_its_paragraph(prompt: str, text: str, place: int) -> None:
-    start = span_start(prompt, text)
+    start = find_span_start(prompt, text)
     assert (start if start < 0 else text.rfind("\n", 0, start) + 1) == place
 
 
 @pytest.mark.parametrize("text", ["a " * 20_000, "画" * 20_000, "[" * 20_000])
 def test_a_hostile_text_costs_no_more_than_a_long_one(text: str) -> None:
     started = time.thread_time()
-    SpanIndex([text]).holds(text[: len(text) // 2] + "zebra")
+    SpanIndex([text]).contains(text[: len(text) // 2] + "zebra")
 
     assert time.thread_time() - started < 8
 
@@ -89,11 +89,11 @@ SPACES = st.sampled_from([" ", "  ", "\n", "\n\n", "\t", ""])
 LINE = st.lists(st.tuples(st.sampled_from([*PIECES, "[pet]"]), SPACES), max_size=40).map(
     lambda pairs: "".join(word + space for word, space in pairs)
 )
-POST = Source("u", "text", "New trick!\nPrompt: draw a [PET] in the  snow\nat night, oil paint")
+POST = SpanSource("u", "text", "New trick!\nPrompt: draw a [PET] in the  snow\nat night, oil paint")
 
 
-def posts(*texts: str) -> list[Source]:
-    return [Source(f"u{number}", "text", text) for number, text in enumerate(texts)]
+def posts(*texts: str) -> list[SpanSource]:
+    return [SpanSource(f"u{number}", "text", text) for number, text in enumerate(texts)]
 
 
 def inserted(spans: tuple[SourceSpan, ...] | None) -> list[str]:
@@ -104,16 +104,16 @@ def inserted(spans: tuple[SourceSpan, ...] | None) -> list[str]:
 @given(st.lists(LINE, max_size=4), LINE | st.text(max_size=60))
 def test_a_text_comes_back_to_the_character(texts: list[str], text: str) -> None:
     sources = posts(*texts)
-    spans = spans_of(text, sources)
+    spans = find_spans(text, sources)
     if spans is not None:
-        assert text_of(spans, sources) == text
-        assert tuple(spans_from([span._asdict() for span in spans])) == spans
+        assert join_spans(spans, sources) == text
+        assert tuple(parse_spans([span._asdict() for span in spans])) == spans
 
 
 @given(st.lists(LINE, max_size=4), LINE)
 def test_what_is_put_in_between_is_little_and_new(texts: list[str], text: str) -> None:
     """At most 8 words each, together a third of all, and none that stands in a post."""
-    spans = spans_of(text, posts(*texts))
+    spans = find_spans(text, posts(*texts))
     if spans is None:
         return
     words = re.compile(r"[画像]|[a-z]+")
@@ -130,11 +130,11 @@ def test_other_white_space_alone_is_put_in(words: list[str], data: st.DataObject
     here, there = (
         "".join(word + data.draw(gaps) for word in words).strip() for _ in ("prompt", "post")
     )
-    assert "".join(inserted(spans_of(here, posts(there)))).strip() == ""
+    assert "".join(inserted(find_spans(here, posts(there)))).strip() == ""
 
 
 def test_a_filled_template_is_given_with_its_fillings() -> None:
-    spans = spans_of("draw a fox in the snow\nat night, oil paint", [POST])
+    spans = find_spans("draw a fox in the snow\nat night, oil paint", [POST])
     assert [span.text or POST.text[span.start : span.end] for span in spans or ()] == [
         "draw a",
         " fox ",
@@ -145,8 +145,8 @@ def test_a_filled_template_is_given_with_its_fillings() -> None:
 
 
 def test_a_masked_name_does_not_count() -> None:
-    post = Source("u", "text", "@mira @otto @kestrel_k wow")
-    spans = spans_of("[handle] [handle] [handle] wow", [post])
+    post = SpanSource("u", "text", "@mira @otto @kestrel_k wow")
+    spans = find_spans("[handle] [handle] [handle] wow", [post])
     assert inserted(spans) == ["[handle] [handle] [handle] "]
 
 
@@ -157,19 +157,19 @@ def test_a_masked_name_does_not_count() -> None:
         "draw a dog at sea, noon",  # three of six words are new
         f"draw a {'very ' * 9}red [PET] in the  snow\nat night, oil paint" + " night" * 20,
         "draw a [PET] " + "x" * 81 + " in the  snow\nat night, oil paint",
-        "draw a [PET] in the snow at night" + "a" * LONGEST_TEXT,
+        "draw a [PET] in the snow at night" + "a" * MAX_TEXT,
     ],
 )
 def test_what_the_posts_do_not_hold_cannot_be_given(text: str) -> None:
-    assert spans_of(text, [POST]) is None
+    assert find_spans(text, [POST]) is None
 
 
 def test_the_first_source_is_preferred_and_descriptions_of_images_are_some() -> None:
-    spans = spans_of("a fox", posts("see a fox", "a fox"))
+    spans = find_spans("a fox", posts("see a fox", "a fox"))
     assert spans == (SourceSpan("u0", "text", 4, 9),)
     described = [{"alt_text": None}, {"alt_text": "Prompt: an owl, asleep"}]
-    sources = sources_of([{"url": "u", "text": None, "pictures": described}])
-    spans = spans_of("an owl, asleep", sources)
+    sources = span_sources([{"url": "u", "text": None, "pictures": described}])
+    spans = find_spans("an owl, asleep", sources)
     assert spans == (SourceSpan("u", "pictures.1.alt_text", 8, 22),)
 
 
@@ -187,13 +187,13 @@ def test_the_first_source_is_preferred_and_descriptions_of_images_are_some() -> 
 )
 def test_a_span_that_is_no_place_is_an_error(span: SourceSpan) -> None:
     with pytest.raises(SpanError, match=r"^[^\n]{20,400}$"):
-        text_of([span], [POST])
+        join_spans([span], [POST])
 
 
 def test_spans_cannot_make_an_endless_text() -> None:
-    long = Source("u", "text", "x" * 1000)
+    long = SpanSource("u", "text", "x" * 1000)
     with pytest.raises(SpanError, match="1,000,000 characters"):
-        text_of([SourceSpan("u", "text", 0, 1000)] * 1001, [long])
+        join_spans([SourceSpan("u", "text", 0, 1000)] * 1001, [long])
 
 
 @pytest.mark.parametrize(
@@ -209,4 +209,4 @@ def test_spans_cannot_make_an_endless_text() -> None:
 )
 def test_a_row_that_is_no_span_is_an_error(row: object) -> None:
     with pytest.raises(SpanError, match="span"):
-        spans_from([row])
+        parse_spans([row])

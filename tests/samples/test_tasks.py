@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from echo_hf.prompts import load_prompt
 from echo_hf.samples.sample import sample_id
 from echo_hf.samples.tasks import (
-    LONGEST_TEXT,
-    LONGEST_TEXTS,
-    MOST_IMAGES,
-    MOST_POSTS,
+    MAX_IMAGES,
+    MAX_POSTS,
+    MAX_TEXT,
+    MAX_TEXTS,
     RolesAnswer,
-    Task,
-    doubts_of,
-    images_of,
-    parts_of,
-    rows_of,
-    without_task,
+    TaskDraft,
+    build_analysis_row,
+    build_rows,
+    find_doubts,
+    own_images,
+    split_images,
 )
 from tests.samples_for_tests import TARGET, TEMPLATE, digest, image, post, sample, samples, url
 
@@ -50,7 +50,7 @@ def test_own_images_are_shown_once_in_the_order_of_the_posts() -> None:
     row = sample(context, [2, 1])
     row["output_images"].remove(digest("d"))
 
-    assert [(one.sha256, one.post, one.alt_text) for one in images_of(row)] == [
+    assert [(one.sha256, one.post, one.alt_text) for one in own_images(row)] == [
         (digest("b"), 1, None),
         (digest("c"), 1, None),
     ]
@@ -68,34 +68,34 @@ def test_own_images_are_shown_once_in_the_order_of_the_posts() -> None:
 def test_the_images_of_a_post_are_judged_together(
     row: dict[str, Any], most: int, expected: list[dict[int, int]]
 ) -> None:
-    found = [Counter(one.post for one in part.images) for part in parts_of(row, most)]
+    found = [Counter(one.post for one in part.images) for part in split_images(row, most)]
     assert found == expected
 
 
 def test_the_largest_part_shows_every_post_of_its_images() -> None:
     """32 images of 32 replies: each reply is there, and so is the post with the task."""
-    (part,) = parts_of(many(MOST_IMAGES), MOST_IMAGES)
+    (part,) = split_images(many(MAX_IMAGES), MAX_IMAGES)
 
-    assert part.posts == tuple(range(MOST_IMAGES + 1))
-    assert len(part.as_data(many(MOST_IMAGES), [])["pictures"]) == MOST_IMAGES
+    assert part.posts == tuple(range(MAX_IMAGES + 1))
+    assert len(part.as_data(many(MAX_IMAGES), [])["pictures"]) == MAX_IMAGES
 
 
 def test_a_part_shows_no_more_posts_than_an_answer_can_name() -> None:
     """A deep thread with very many posts is cut, but never the posts with the images."""
     context = [post(n, n - 1, "deeper") for n in range(200)]
     context[199]["pictures"] = [image("a")]
-    (part,) = parts_of(sample(context, [0, 199, *range(1, 199)]), 16)
+    (part,) = split_images(sample(context, [0, 199, *range(1, 199)]), 16)
 
-    assert len(part.posts) == MOST_POSTS
+    assert len(part.posts) == MAX_POSTS
     assert {0, 199} <= set(part.posts)
 
 
 def test_what_is_too_long_says_how_much_is_left_out() -> None:
-    context = [post(0, -1, "prompt", "a"), post(1, 0, "y" * (LONGEST_TEXT + 7), "b")]
+    context = [post(0, -1, "prompt", "a"), post(1, 0, "y" * (MAX_TEXT + 7), "b")]
     context[1]["pictures"][0]["alt_text"] = context[1]["text"]
     row = sample(context, [0, 1])
-    shown = parts_of(row, 16)[0].as_data(row, [])
-    cut = "y" * LONGEST_TEXT + "\n[... 7 characters left out]"
+    shown = split_images(row, 16)[0].as_data(row, [])
+    cut = "y" * MAX_TEXT + "\n[... 7 characters left out]"
 
     assert [one["text"] for one in shown["posts"]] == ["prompt", cut]
     assert [one["alt_text"] for one in shown["pictures"]] == [None, cut]
@@ -104,16 +104,16 @@ def test_what_is_too_long_says_how_much_is_left_out() -> None:
 def test_many_long_posts_are_shortened_alike() -> None:
     context = [post(0, -1, "prompt", "a"), *(post(n, 0, "x" * 4000) for n in range(1, 40))]
     row = sample(context, range(40))
-    first, *texts = (one["text"] for one in parts_of(row, 16)[0].as_data(row, [])["posts"])
+    first, *texts = (one["text"] for one in split_images(row, 16)[0].as_data(row, [])["posts"])
 
     assert (first, len(set(texts))) == ("prompt", 1)
-    assert sum(text.count("x") for text in texts) <= LONGEST_TEXTS
+    assert sum(text.count("x") for text in texts) <= MAX_TEXTS
 
 
 @given(samples(), st.integers(2, 6))
 def test_whatever_the_sample_its_parts_are_right(row: dict[str, Any], most: int) -> None:
-    parts = parts_of(row, most)
-    every = [one.sha256 for one in images_of(row)]
+    parts = split_images(row, most)
+    every = [one.sha256 for one in own_images(row)]
     lead = set.intersection(*(set(names(part)) for part in parts)) if len(parts) > 1 else set()
     place = {one["url"]: n for n, one in enumerate(row["context"])}
 
@@ -147,7 +147,7 @@ def test_a_copy_is_pointed_out() -> None:
     context[1]["pictures"][0]["same_picture_of"] = digest("a")
     context[1]["pictures"][1]["same_picture_of"] = digest("z")
     row = sample(context, [0, 1])
-    (part,) = parts_of(row, 16)
+    (part,) = split_images(row, 16)
 
     assert [one.get("same_as") for one in part.as_data(row, [])["pictures"]] == [None, 1, None]
 
@@ -174,13 +174,13 @@ CONTEXT = [
 SAMPLE = sample(CONTEXT, [0, 1, 3, 4], [2, 5, 6, 0], prompt=TEMPLATE)
 
 
-def completion(pet: str, *outputs: str, **values: Any) -> Task:
+def completion(pet: str, *outputs: str, **values: Any) -> TaskDraft:
     fillings = (("[PET]", pet), ("[PLACE]", "sea"))
-    return Task(f"a {pet} in the sea, oil paint", fillings, [], list(outputs), **values)
+    return TaskDraft(f"a {pet} in the sea, oil paint", fillings, [], list(outputs), **values)
 
 
-def rows(*tasks: Task, of: dict[str, Any] = SAMPLE) -> list[dict[str, Any]]:
-    return list(rows_of(of, tasks, MADE_BY))
+def rows(*tasks: TaskDraft, of: dict[str, Any] = SAMPLE) -> list[dict[str, Any]]:
+    return list(build_rows(of, tasks, MADE_BY))
 
 
 def feedback(row: dict[str, Any]) -> list[str]:
@@ -188,7 +188,7 @@ def feedback(row: dict[str, Any]) -> list[str]:
 
 
 def test_the_only_task_is_the_sample_itself() -> None:
-    (row,) = rows(Task(TEMPLATE, (), [A], [B, C], [3]))
+    (row,) = rows(TaskDraft(TEMPLATE, (), [A], [B, C], [3]))
 
     assert (row["id"], row["prompt"], row["prompt_fill_blank"]) == ("sample", TEMPLATE, False)
     assert (row["input_images"], row["output_images"]) == ([A], [B, C])
@@ -198,7 +198,7 @@ def test_the_only_task_is_the_sample_itself() -> None:
 
 
 def test_completions_and_further_tries_are_named_by_their_first_image() -> None:
-    found = rows(Task("p", (), [A], [B]), Task("p", screenshot=C), completion("cat", B))
+    found = rows(TaskDraft("p", (), [A], [B]), TaskDraft("p", screenshot=C), completion("cat", B))
     assert [row["id"] for row in found] == [
         "sample",
         sample_id("sample", C),
@@ -206,7 +206,7 @@ def test_completions_and_further_tries_are_named_by_their_first_image() -> None:
     ]
 
     for inputs, outputs in (([A], [C]), ([C], [A])):
-        found = rows(Task("p"), Task("p", (), inputs, outputs))
+        found = rows(TaskDraft("p"), TaskDraft("p", (), inputs, outputs))
         assert [row["id"] for row in found] == ["sample", sample_id("sample", A)]
 
     found = rows(completion("kitten", B, A), completion("dog", C))
@@ -251,8 +251,8 @@ def test_what_is_doubtful_of_a_sample_as_it_stands(
     values: dict[str, Any], doubts: list[str]
 ) -> None:
     row = {**SAMPLE, "prompt": "a fox", **values}
-    assert doubts_of(row) == doubts
-    assert doubts_of({**row, "doubts": doubts}) == doubts
+    assert find_doubts(row) == doubts
+    assert find_doubts({**row, "doubts": doubts}) == doubts
 
 
 @pytest.mark.parametrize(
@@ -262,8 +262,8 @@ def test_what_is_doubtful_of_a_sample_as_it_stands(
 def test_who_looked_knows_better_than_words(
     prompt: str, said: bool | None, doubts: list[str]
 ) -> None:
-    assert doubts_of({**SAMPLE, "prompt": prompt}, said) == doubts
-    assert doubts_of({**SAMPLE, "prompt": prompt, "input_images": [A]}, said) == []
+    assert find_doubts({**SAMPLE, "prompt": prompt}, said) == doubts
+    assert find_doubts({**SAMPLE, "prompt": prompt, "input_images": [A]}, said) == []
 
 
 @pytest.mark.parametrize(
@@ -277,8 +277,8 @@ def test_who_looked_knows_better_than_words(
 )
 def test_a_prompt_with_blanks_is_for_analysis(prompt: str, expected: str) -> None:
     fillings = (("[PET]", "cat"),) if "cat" in prompt else ()
-    (row,) = rows(Task(prompt, fillings, [], [B]))
-    (bad,) = rows(Task(prompt, fillings, [], [B]), of={**SAMPLE, "quality": "Trash"})
+    (row,) = rows(TaskDraft(prompt, fillings, [], [B]))
+    (bad,) = rows(TaskDraft(prompt, fillings, [], [B]), of={**SAMPLE, "quality": "Trash"})
 
     assert (row["quality"], bad["quality"]) == (expected, "Trash")
 
@@ -299,7 +299,7 @@ def test_a_completion_says_what_it_was_made_from() -> None:
 
 def test_what_was_to_be_reviewed_still_is() -> None:
     before = {**SAMPLE, "review": ["personal_data"]}
-    made = rows_of(before, [completion("cat", B), completion("dog", C)], MADE_BY, {C})
+    made = build_rows(before, [completion("cat", B), completion("dog", C)], MADE_BY, {C})
     assert [row["review"] for row in made] == [
         ["personal_data"],
         ["personal_data", "may_show_minor"],
@@ -317,7 +317,7 @@ def test_what_was_to_be_reviewed_still_is() -> None:
 def test_whether_a_completion_was_written_is_computed(
     prompt: str, modified: bool, expected: bool
 ) -> None:
-    task = Task(prompt, (("[PET]", "cat"),), [], [B])
+    task = TaskDraft(prompt, (("[PET]", "cat"),), [], [B])
     (row,) = rows(task, of={**SAMPLE, "prompt_modified": modified})
 
     assert row["prompt_modified"] is expected
@@ -350,7 +350,7 @@ ROOT_SAID = CONTEXT[0]["text"]
     ],
 )
 def test_posts_and_words_of_tasks(
-    tasks: list[Task], posts: list[list[int]], words: list[list[str]]
+    tasks: list[TaskDraft], posts: list[list[int]], words: list[list[str]]
 ) -> None:
     found = rows(*tasks)
     assert [row["post_urls"] for row in found] == [[url(n) for n in some] for some in posts]
@@ -359,7 +359,9 @@ def test_posts_and_words_of_tasks(
 
 def test_equal_bytes_in_two_posts_name_both() -> None:
     context = [post(0, -1, "p", "a"), post(1, 0, "again", "a"), post(2, 0, "other", "b")]
-    found = rows(Task("p", (), [], [A]), Task("p", (), [B]), of=sample(context, [0, 1, 2]))
+    found = rows(
+        TaskDraft("p", (), [], [A]), TaskDraft("p", (), [B]), of=sample(context, [0, 1, 2])
+    )
     assert [row["post_urls"] for row in found] == [[url(0), url(1)], [url(0), url(2)]]
 
 
@@ -368,7 +370,7 @@ def test_equal_bytes_in_two_posts_name_both() -> None:
     [("Benchmark", "Analysis"), ("Analysis", "Analysis"), ("Trash", "Trash")],
 )
 def test_words_without_a_task_are_for_analysis(quality: str, expected: str) -> None:
-    row = without_task({**SAMPLE, "quality": quality}, MADE_BY)
+    row = build_analysis_row({**SAMPLE, "quality": quality}, MADE_BY)
 
     assert row["quality"] == expected
     assert (row["input_images"], row["output_images"]) == ([], [])

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.samples.threads import Threads, plant, tree_roots
+from echo_hf.samples.threads import Threads, build_forest, find_roots
 from echo_hf.tables import POSTS
 
 START = datetime.datetime(2026, 3, 2, tzinfo=datetime.UTC)
@@ -146,7 +146,7 @@ def test_the_root_of_a_post_is_that_of_its_tree(links: list[int | None]) -> None
         for url in row["_parent"]
     }
 
-    roots = tree_roots(columns.select(["url", "parent_url", "timestamp"]))
+    roots = find_roots(columns.select(["url", "parent_url", "timestamp"]))
 
     assert roots.to_pylist() == [planted[one["url"]] for one in posts]
 
@@ -162,7 +162,7 @@ def moments(count: int) -> list[tuple[bool, int, str]]:
 
 @given(PARENTS)
 def test_only_impossible_links_are_cut(parents: list[int]) -> None:
-    forest = plant(parents, moments(len(parents)))
+    forest = build_forest(parents, moments(len(parents)))
     roots = {forest.order[start] for start in forest.starts[:-1]}
     cut = {post for post in roots if parents[post] >= 0}
 
@@ -177,7 +177,7 @@ def test_only_impossible_links_are_cut(parents: list[int]) -> None:
 
 
 def test_children_stand_by_time_then_address() -> None:
-    forest = plant(
+    forest = build_forest(
         [-1, 0, 0, 0, 0],
         [(False, 0, "r"), (True, 0, "a"), (False, 9, "b"), (False, 3, "d"), (False, 3, "c")],
     )
@@ -187,7 +187,7 @@ def test_children_stand_by_time_then_address() -> None:
 
 def test_a_long_chain_needs_no_recursion() -> None:
     count = 100_000
-    forest = plant(list(range(-1, count - 1)), [(False, n, "") for n in range(count)])
+    forest = build_forest(list(range(-1, count - 1)), [(False, n, "") for n in range(count)])
 
     assert forest.depth[-1] == count - 1
     assert forest.starts == [0, count]

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.collect.takedown import TOMBSTONES, add_tombstones, hashed
+from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url
 from echo_hf.errors import RunError
 from echo_hf.schedule.turn import COUNT_FILE, STEPS, UNFINISHED_FILE, SyncedRun
 from tests.errors_for_tests import said_by
@@ -247,7 +247,7 @@ def test_what_was_forgotten_here_is_not_brought_back(run: SyncedRun) -> None:
     run.push()
     other = elsewhere(run)
     other.fetch()
-    add_tombstones(other.folder / TOMBSTONES, [hashed("https://a.example/1")])
+    add_tombstones(other.folder / TOMBSTONES_FILE, [hash_url("https://a.example/1")])
     run.push()
     with pytest.raises(RunError, match=r"has forgotten 1 posts that .* would bring back: move"):
         other.fetch()
@@ -255,7 +255,7 @@ def test_what_was_forgotten_here_is_not_brought_back(run: SyncedRun) -> None:
     other.push()
     assert other.fetch() == "what is here is the newest"
     run.fetch()
-    assert (run.folder / TOMBSTONES).exists()
+    assert (run.folder / TOMBSTONES_FILE).exists()
 
 
 def test_a_database_in_use_is_kept_with_all_that_is_committed(run: SyncedRun) -> None:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from echo_hf.builder.refresh import RECORD
+from echo_hf.builder.refresh import REFRESH_LEDGER_FILE
 from echo_hf.hub.leaderboard import published_board, read_scored
 from tests.collect.platforms.simulated import registered
 from tests.engines.openai.loopback_server import running
@@ -250,7 +250,7 @@ class Year:
     def age(self, days: int) -> None:
         """Time passes: what is written down of when posts were asked about grows older."""
         self.services.today += days
-        for path in self.folder.rglob(RECORD):
+        for path in self.folder.rglob(REFRESH_LEDGER_FILE):
             stamp = path.stat()
             with closing(sqlite3.connect(path)) as record, record:
                 for post, at in record.execute("select post, at from checks").fetchall():

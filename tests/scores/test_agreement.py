@@ -19,7 +19,7 @@ from scipy.stats import kendalltau, pearsonr
 from echo_hf.reasons import Unscored
 from echo_hf.scores import agreement, kemeny_consensus
 from echo_hf.scores.agreement import CeilingShare, Mean, read_human
-from echo_hf.scores.kemeny import find_optimal_orders, find_sample_consensus
+from echo_hf.scores.kemeny import optimal_orders, sample_consensus
 from tests.scores.ratings_for_tests import (
     RATERS,
     SYSTEMS,
@@ -227,7 +227,7 @@ def test_each_sample_has_the_consensus_of_its_own_rankings() -> None:
     ranks = rng.integers(1, 5, (3, 4, 30)).astype(float)
     ranks[rng.random(ranks.shape) < 0.3] = np.nan
     ranks[:, 2, :10] = np.nan
-    found = find_sample_consensus(ranks)
+    found = sample_consensus(ranks)
     for at in range(30):
         alone = kemeny_consensus([_as_lists(person) for person in ranks[:, :, at]])
         places = [alone.mean_rank.get("abcd"[system], np.nan) for system in range(4)]
@@ -243,7 +243,7 @@ def _as_lists(ranks: np.ndarray) -> list[list[str]]:
 
 def test_where_nothing_is_said_every_order_is_best() -> None:
     """14! orders of fourteen systems are counted exactly, and nobody is in front."""
-    found = find_optimal_orders(np.zeros((1, 14, 14)))
+    found = optimal_orders(np.zeros((1, 14, 14)))
     assert found.number.tolist() == [87_178_291_200]
     assert found.mean_place.tolist() == [[7.5] * 14]
     assert found.order.tolist() == [list(range(14))]

@@ -27,7 +27,7 @@ from echo_hf.scores import (
     tiers,
     win_rate,
 )
-from echo_hf.scores.human_corrected import compute_ranked_needed
+from echo_hf.scores.human_corrected import ranked_needed
 from echo_hf.scores.rating_table import read_ratings
 from tests.scores.ratings_for_tests import Row, most_said, real_people, real_rows, verdict
 
@@ -231,8 +231,8 @@ def test_how_many_more_people_have_to_rank_is_the_first_number_that_suffices() -
 
 def test_before_anybody_ranked_the_usual_spread_is_expected() -> None:
     half = {n: t.ppf(0.975, n - 1) * 0.21 * np.sqrt(1 / n - 1 / 1000) for n in range(10, 1000)}
-    assert compute_ranked_needed(0.03, 1000) == next(n for n, one in half.items() if one <= 0.03)
-    assert (compute_ranked_needed(0.03, 9), compute_ranked_needed(0.5, 1000)) == (9, 10)
+    assert ranked_needed(0.03, 1000) == next(n for n, one in half.items() if one <= 0.03)
+    assert (ranked_needed(0.03, 9), ranked_needed(0.5, 1000)) == (9, 10)
 
 
 def test_each_system_that_has_no_rate_says_why() -> None:

@@ -15,7 +15,7 @@ from scipy.stats import friedmanchisquare, kendalltau, rankdata
 from echo_hf.reasons import Unscored
 from echo_hf.scores import PairTest, dunn, friedman, kendalls_w, siegel_castellan, tau_b
 from echo_hf.scores.agreement import break_ties
-from echo_hf.scores.ranks import BootstrapOptions, _test_pairs, compute_ratios, compute_sample_taus
+from echo_hf.scores.ranks import Resampling, _test_pairs, ratios, sample_taus
 
 # Hollander and Wolfe (1973), pp. 140: seconds of 22 players to round first base in three ways.
 ROUNDING_TIMES = np.array([
@@ -174,7 +174,7 @@ def test_each_sample_is_scipys(ones: np.ndarray, others: np.ndarray) -> None:
         [[scipy_tau(one[:, at], other[:, at]) for at in range(3)] for other in others]
         for one in ones
     ]
-    np.testing.assert_allclose(compute_sample_taus(ones, others), expected, atol=1e-12)
+    np.testing.assert_allclose(sample_taus(ones, others), expected, atol=1e-12)
 
 
 def rankings(samples: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
@@ -209,5 +209,5 @@ def test_the_interval_of_a_ratio_is_that_of_the_delta_method() -> None:
     parts = 0.7 * wholes + rng.normal(0, 0.5, 300)
     ratio = parts.sum() / wholes.sum()
     error = (parts - ratio * wholes).std(ddof=1) / np.sqrt(300) / wholes.mean()
-    found = compute_ratios(parts[None], wholes[None], BootstrapOptions(n_boot=4000))[0]
+    found = ratios(parts[None], wholes[None], Resampling(n_boot=4000))[0]
     assert found.interval == pytest.approx((ratio - 1.968 * error, ratio + 1.968 * error), abs=4e-3)

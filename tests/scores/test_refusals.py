@@ -13,7 +13,7 @@ import pytest
 from echo_hf import scores
 from echo_hf.errors import ScoreError, TableError
 from echo_hf.scores.agreement import read_human
-from echo_hf.scores.kemeny import find_optimal_orders
+from echo_hf.scores.kemeny import optimal_orders
 from echo_hf.scores.rating_table import read_columns, read_ratings
 from echo_hf.tables import RATINGS
 from tests.scores.ratings_for_tests import Row, one_judge
@@ -116,10 +116,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: scores.kemeny_consensus(["ab"]), "a ranking is 'ab': expected a list of names"),
     (lambda: scores.kemeny_consensus([["a", "a"]]), "expected each name once, not 'a'"),
     (lambda: scores.kemeny_consensus([["a", ["b", 3]]]), "expected each name once, not 3"),  # type: ignore[list-item]
-    (
-        lambda: find_optimal_orders(np.zeros((1, 15, 15))),
-        "there are 15 systems to put in order: exp",
-    ),
+    (lambda: optimal_orders(np.zeros((1, 15, 15))), "there are 15 systems to put in order: exp"),
     (lambda: scores.dunn([[1, 2, 3]], ["a", "b"]), "a number for each of ['a', 'b']"),
     (lambda: scores.friedman([1, 2, 3]), "expected a row for each block"),
     (lambda: scores.friedman([[1], [2]]), "a number for each of two or more systems"),

@@ -18,7 +18,7 @@ from scipy.stats import norm
 from echo_hf.scores import bradley_terry, decisions, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.scores.sequential import compute_p_values, confidence_half_width, find_needed_systems
-from echo_hf.scores.votes import count_judge_votes, list_pairs
+from echo_hf.scores.votes import count_votes, list_pairs
 from tests.scores.ratings_for_tests import Row, drawn, one_judge, real_rows
 
 Array = NDArray[Any]
@@ -71,7 +71,7 @@ def race(outcomes: Array, systems: int, level: float, batch: int = 50) -> tuple[
 @pytest.fixture(scope="module")
 def outcomes(test_data: Path) -> Array:
     """Of each pair of 8 systems on 179 samples: the vote of three judges, as .5, 0 or -.5."""
-    return count_judge_votes(real_rows(test_data)).verdicts / 2
+    return count_votes(real_rows(test_data)).verdicts / 2
 
 
 def worlds(outcomes: Array, runs: int, count: int) -> Iterator[tuple[Array, Array]]:

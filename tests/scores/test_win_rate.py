@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from echo_hf._infra.bootstrap import drawn_weights, widened
 from echo_hf.scores import WinRate, samples_needed, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
-from echo_hf.scores.votes import TIE_WIDTH, VOTES, MissingRule, ProtocolName, compute_verdicts
+from echo_hf.scores.votes import TIE_WIDTH, VOTES, MissingRule, ProtocolName, to_verdicts
 from echo_hf.scores.win_rate import MixedSplitsWarning
 from tests.scores import ratings_for_tests as counting
 from tests.scores.ratings_for_tests import (
@@ -355,7 +355,7 @@ def test_a_vote_is_its_definition(name: str, said: list[float]) -> None:
 
 def test_float_noise_makes_no_win() -> None:
     noise = [0.1 + 0.2 - 0.3, 1e-9, -1e-9, TIE_WIDTH, 2 * TIE_WIDTH, -0.5]
-    assert compute_verdicts(np.array(noise)).tolist() == [0, 0, 0, 0, 1, -1]
+    assert to_verdicts(np.array(noise)).tolist() == [0, 0, 0, 0, 1, -1]
 
 
 def test_judges_vote_once_for_all_figures_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:

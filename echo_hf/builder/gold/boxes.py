@@ -12,8 +12,8 @@ from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 
-from echo_hf.builder.gold.check import FOLDER, advanced, setting_of
-from echo_hf.builder.gold.posts import dataset
+from echo_hf.builder.gold.check import CHECK_FOLDER, advance_progress, read_gold_setting
+from echo_hf.builder.gold.posts import make_dataset
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config
 from echo_hf.config.runs import runs_folder
@@ -26,21 +26,21 @@ from echo_hf.pipeline.batch_inference import plan
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
-from echo_hf.samples.boxes import Convention, Pixels, Size, intersection_over_union
-from echo_hf.samples.held_boxes import HeldBoxes
+from echo_hf.samples.boxes import Convention, PixelBox, PixelSize, intersection_over_union
+from echo_hf.samples.held_boxes import StoredBoxes
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, sample_digest
 from echo_hf.samples.screenshots import Screenshots, ScreenshotsAnswer
 
 # Wide, tall and large, and each far from 1,000: thousandths and pixels differ in all of them.
-SIZES: tuple[Size, ...] = ((640, 420), (800, 1500), (1760, 1120))
+SIZES: tuple[PixelSize, ...] = ((640, 420), (800, 1500), (1760, 1120))
 # Of the sides: an input at the upper right, an output at the lower left; no two numbers are alike.
 INPUT, OUTPUT = (0.58, 0.14, 0.93, 0.34), (0.07, 0.47, 0.66, 0.91)
-SHARED = 0.5  # of the area of marked and answered boxes, for a convention to be the one
-LEAD = 0.2  # over the next one
-FEWEST = 2  # images that have to be answered
+MIN_SHARED = 0.5  # of the area of marked and answered boxes, for a convention to be the one
+MIN_LEAD = 0.2  # over the next one
+MIN_ANSWERED = 2  # images that have to be answered
 STAGE = Screenshots.name
 
-Part = tuple[float, float, float, float]
+RelativeBox = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -76,48 +76,50 @@ def check_boxes(
     watch: ProgressListener | None = None,
 ) -> BoxesCheck:
     """Asks an engine about drawn screenshots as `screenshots` would, and compares its boxes."""
-    setting, watch = setting_of(config, engine, None)[0], watch or NullProgress()
+    setting, watch = read_gold_setting(config, engine, None)[0], watch or NullProgress()
     name = str(setting.stages.engine_of(STAGE))
-    folder = RunFolder(runs_folder(setting, runs) / FOLDER / setting.name)
+    folder = RunFolder(runs_folder(setting, runs) / CHECK_FOLDER / setting.name)
     with folder.locked(), Engines(setting.engines) as engines, closing(folder.store()) as store:
-        answering = engines.use(name)
-        if abstains(answering.signature()):
+        stage_engine = engines.use(name)
+        if abstains(stage_engine.signature()):
             raise ConfigError(
                 f"engine {setting.engines[name].kind!r} of stage {STAGE!r} is no model, and draws "
                 "no boxes of its own: name another one with --engine"
             )
         stage = Screenshots.from_config(setting, folder.images)
         target = setting.target
-        drawn = [asking_about(screenshot(size, target), folder.images, target) for size in SIZES]
-        rows = dataset(stage.inputs, drawn)
-        if answering.stored and not offline:
-            asked = plan(stage, rows, answering, store)
-            watch.started(STAGE, asked.calls, asked)
-        said = run_stage(
+        samples = [
+            build_sample(draw_screenshot(size, target), folder.images, target) for size in SIZES
+        ]
+        rows = make_dataset(stage.inputs, samples)
+        if stage_engine.stored and not offline:
+            request_plan = plan(stage, rows, stage_engine, store)
+            watch.started(STAGE, request_plan.calls, request_plan)
+        result = run_stage(
             stage,
             rows,
-            engine=answering,
+            engine=stage_engine,
             store=store,
             offline=offline,
-            progress=partial(advanced, watch, STAGE),
+            progress=partial(advance_progress, watch, STAGE),
         )
-        watch.finished(said)
-        answers = answers_of(answering, store)
+        watch.finished(result)
+        answers = answers_of(stage_engine, store)
         stage = stage.answered_by(answers)
-        asked_of = [request for of_row in stage.requests(rows.data.table) for request in of_row]
-        frames, given = stage.frames, answers.read(asked_of)
+        requests = [request for requests in stage.requests(rows.data.table) for request in requests]
+        frames, parsed_answers = stage.frames, answers.read(requests)
     per_image = [
-        shared_areas(HeldBoxes.kept(frames, size, answer))
-        for size, answer in zip(SIZES, given, strict=True)
+        measure_shared_areas(StoredBoxes.from_answer(frames, size, answer))
+        for size, answer in zip(SIZES, parsed_answers, strict=True)
         if isinstance(answer, ScreenshotsAnswer) and (answer.inputs or answer.outputs)
     ]
     means = {
-        one: sum(areas[one] for areas in per_image) / max(len(per_image), 1) for one in Convention
+        way: sum(areas[way] for areas in per_image) / max(len(per_image), 1) for way in Convention
     }
     best, second, *_ = sorted(means, key=means.__getitem__, reverse=True)
-    is_told = (
-        len(per_image) >= FEWEST
-        and means[best] >= max(SHARED, means[second] + LEAD)
+    is_clear = (
+        len(per_image) >= MIN_ANSWERED
+        and means[best] >= max(MIN_SHARED, means[second] + MIN_LEAD)
         and all(max(areas, key=areas.__getitem__) == best for areas in per_image)
     )
     return BoxesCheck(
@@ -126,46 +128,46 @@ def check_boxes(
         frames.is_assumed,
         len(SIZES),
         len(per_image),
-        {str(one): mean for one, mean in means.items()},
-        str(best) if is_told else None,
+        {str(way): mean for way, mean in means.items()},
+        str(best) if is_clear else None,
     )
 
 
-def marked(part: Part, size: Size) -> Pixels:
+def place_box(part: RelativeBox, size: PixelSize) -> PixelBox:
     left, top, right, bottom = (round(a * b) for a, b in zip(part, size * 2, strict=True))
     return left, top, right, bottom
 
 
-def shared_areas(boxes: HeldBoxes) -> dict[Convention, float]:
+def measure_shared_areas(boxes: StoredBoxes) -> dict[Convention, float]:
     """The share of their area that marked boxes have in common with answered ones, read so."""
     areas = {}
     for convention in Convention:
         frame = boxes.frame(convention)
         places = [frame.to_original(box) for box in (*boxes.inputs, *boxes.outputs)]
         rounded = [(round(a), round(b), round(c), round(d)) for a, b, c, d in places]
-        found = [
-            max(intersection_over_union(marked(part, boxes.original), one) for one in rounded)
+        shares = [
+            max(intersection_over_union(place_box(part, boxes.original), box) for box in rounded)
             for part in (INPUT, OUTPUT)
         ]
-        areas[convention] = sum(found) / len(found)
+        areas[convention] = sum(shares) / len(shares)
     return areas
 
 
-def screenshot(size: Size, target: Target) -> bytes:
+def draw_screenshot(size: PixelSize, target: Target) -> bytes:
     """A conversation with an image that went in and one that came out, as large as they come."""
     image = Image.new("RGB", size, (248, 248, 250))
     brush, height = ImageDraw.Draw(image), size[1]
-    letters = ImageFont.load_default(max(12, height // 40))
-    said = (
+    font = ImageFont.load_default(max(12, height // 40))
+    captions = (
         (0.03, 0.03, target.chat_window or target.name),
         (INPUT[0], INPUT[1] - 0.05, "You: my picture"),
         (INPUT[0], INPUT[3] + 0.02, "You: make it blue"),
         (OUTPUT[0], OUTPUT[1] - 0.05, f"{target.name}: here it is"),
     )
-    for left, top, words in said:
-        brush.text((left * size[0], top * height), words, (40, 40, 46), letters)
+    for left, top, caption in captions:
+        brush.text((left * size[0], top * height), caption, (40, 40, 46), font)
     for part, color in ((INPUT, (214, 120, 40)), (OUTPUT, (40, 90, 200))):
-        left, top, right, bottom = marked(part, size)
+        left, top, right, bottom = place_box(part, size)
         brush.rectangle((left, top, right - 1, bottom - 1), color, (20, 20, 20), 2)
         middle, radius = ((left + right) / 2, (top + bottom) / 2), (bottom - top) / 4
         brush.regular_polygon((*middle, radius), 5, fill=(245, 235, 200))
@@ -174,7 +176,7 @@ def screenshot(size: Size, target: Target) -> bytes:
     return buffer.getvalue()
 
 
-def asking_about(data: bytes, images: ImageStore, target: Target) -> dict[str, Any]:
+def build_sample(data: bytes, images: ImageStore, target: Target) -> dict[str, Any]:
     """A sample with nothing but a screenshot."""
     digest = images.put(data)
     url = f"https://boxes.example/{digest[:16]}"

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from echo_hf._infra.summary import Summarized
-from echo_hf.builder.build import description
+from echo_hf.builder.build import describe_stage
 from echo_hf.builder.gold.folder import HALVES, POSTS_FILE, read_gold
 from echo_hf.builder.gold.measures import Measure
-from echo_hf.builder.gold.posts import check_agreement, dataset, read_posts
-from echo_hf.builder.gold.stages import CHECKED, Material, chosen_stages, of_half, scored
-from echo_hf.builder.steps import stage_class
+from echo_hf.builder.gold.posts import check_agreement, make_dataset, read_gold_posts
+from echo_hf.builder.gold.stages import CHECKS, Material, choose_stages, name_half, score_stage
+from echo_hf.builder.steps import load_stage_class
 from echo_hf.config.checks import EngineChoice, shown_value
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.runs import runs_folder
@@ -34,10 +34,10 @@ from echo_hf.pipeline.stage_runner import run_stage
 if TYPE_CHECKING:
     from echo_hf.pipeline.stage import ModelStage
 
-FOLDER = "check-engine"
+CHECK_FOLDER = "check-engine"
 
 
-def setting_of(
+def read_gold_setting(
     config: Config | Path | str | None, engine: EngineChoice | None, gold: Path | str | None
 ) -> tuple[Config, Path, tuple[Posts, ...], str]:
     """The config, the gold's folder, its posts, and where people find those."""
@@ -47,18 +47,18 @@ def setting_of(
             "echo-hf check-engine --engine KIND --model ID one without it, on the bundled gold"
         )
     bundled = load_config(shipped_config())
-    given = load_config(config or shipped_config())
+    setting = load_config(config or shipped_config())
     if engine is not None:
-        given = given.model_copy(update={"engines": dict.fromkeys(given.engines, engine)})
+        setting = setting.model_copy(update={"engines": dict.fromkeys(setting.engines, engine)})
     if gold is None:
-        given = given.model_copy(update={"target": bundled.target})
+        setting = setting.model_copy(update={"target": bundled.target})
         folder = Path(str(files("echo_hf.quickstart").joinpath("gold")))
-        return given, folder, bundled.posts, "the bundled posts"
-    own = Path(gold) / POSTS_FILE
-    if own.exists():
-        return given, Path(gold), (Posts(source="jsonl", path=own),), str(own)
-    named = ", ".join(str(entry.path or entry.source) for entry in given.posts)
-    return given, Path(gold), given.posts, shown_value(named)[1:-1]
+        return setting, folder, bundled.posts, "the bundled posts"
+    own_posts = Path(gold) / POSTS_FILE
+    if own_posts.exists():
+        return setting, Path(gold), (Posts(source="jsonl", path=own_posts),), str(own_posts)
+    sources = ", ".join(str(entry.path or entry.source) for entry in setting.posts)
+    return setting, Path(gold), setting.posts, shown_value(sources)[1:-1]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class CheckResult(Summarized):
     @property
     def measures(self) -> tuple[Measure, ...]:
         """The measures of all stages, in order."""
-        return tuple(measure for one in self.stages for measure in one.measures)
+        return tuple(measure for check in self.stages for measure in check.measures)
 
 
 def check_engine(
@@ -142,70 +142,70 @@ def check_engine(
             f"errors of half {half!r} are not shown, so that nobody tunes on them: look at those "
             'of half \'tune\', of lines with "half": "tune"'
         )
-    given, place, entries, where = setting_of(config, engine, gold)
-    every, watch = read_gold(place), watch or NullProgress()
-    lines = every.of(half)
+    setting, gold_folder, entries, posts_source = read_gold_setting(config, engine, gold)
+    all_gold, watch = read_gold(gold_folder), watch or NullProgress()
+    lines = all_gold.select_half(half)
     if not any(lines.values()):
         raise GoldError(
-            f"{str(place)!r} has no line{of_half(half)}: choose another --half; a line is of half "
+            f"{str(gold_folder)!r} has no line{name_half(half)}: choose another --half; a line is of half "
             '\'held_out\' unless it says "half": "tune"'
         )
-    chosen, notes = chosen_stages(lines, half, stages)
-    folder = RunFolder(runs_folder(given, runs) / FOLDER / given.name)
-    with folder.locked(), Engines(given.engines) as engines, closing(folder.store()) as store:
+    chosen, notes = choose_stages(lines, half, stages)
+    folder = RunFolder(runs_folder(setting, runs) / CHECK_FOLDER / setting.name)
+    with folder.locked(), Engines(setting.engines) as engines, closing(folder.store()) as store:
         for name in chosen:
-            kind = str(given.stages.engine_of(name))
-            if given.engines[kind].kind == RECORDED:
+            kind = str(setting.stages.engine_of(name))
+            if setting.engines[kind].kind == RECORDED:
                 raise ConfigError(
                     f"engine {RECORDED!r} of stage {name!r} repeats what somebody wrote down, "
                     "which tells of no engine: name one with --engine"
                 )
             engines.use(kind)  # options that it does not take are told before posts are read
-        named = {url for line in every.every() for url in line.addresses}
-        posts = read_posts(entries, named, folder.images)
+        urls = {url for line in all_gold.iterate_lines() for url in line.addresses}
+        posts = read_gold_posts(entries, urls, folder.images)
         watch.finished(posts.read)
-        check_agreement(every, posts, where)
-        material, checked = Material(given, lines, posts), list[StageCheck]()
+        check_agreement(all_gold, posts, posts_source)
+        material, checks = Material(setting, lines, posts), list[StageCheck]()
         for name in chosen:
-            stage = cast("ModelStage", stage_class(name).from_config(given, folder.images))
-            kind = str(given.stages.engine_of(name))
-            answering = engines.use(kind)
-            read = dataset(stage.inputs, getattr(material, CHECKED[name].reads))
-            if answering.stored and not offline:
-                asked = plan(stage, read, answering, store)
-                watch.started(name, asked.calls, asked)
-            said = run_stage(
+            stage = cast("ModelStage", load_stage_class(name).from_config(setting, folder.images))
+            kind = str(setting.stages.engine_of(name))
+            stage_engine = engines.use(kind)
+            inputs = make_dataset(stage.inputs, getattr(material, CHECKS[name].reads))
+            if stage_engine.stored and not offline:
+                request_plan = plan(stage, inputs, stage_engine, store)
+                watch.started(name, request_plan.calls, request_plan)
+            result = run_stage(
                 stage,
-                read,
-                engine=answering,
+                inputs,
+                engine=stage_engine,
                 store=store,
                 offline=offline,
-                progress=partial(advanced, watch, name),
+                progress=partial(advance_progress, watch, name),
             )
             # What went wrong on which post of the held-out half is nobody's business.
-            stats = replace(said.stats, rejected={}, noted={})
-            watch.finished(replace(said, stats=stats, quarantine=said.quarantine.select([])))
-            measures, lost = scored(name, material, said, errors=errors)
-            notes += lost
-            describe = description(stage, answering)
-            record = StageRecord(name, describe, read._fingerprint, said.dataset._fingerprint)
-            failed, fill = said.stats.quarantined, said.stats.fill
-            found = (record.digest, describe, measures, failed, fill)
-            checked.append(StageCheck(name, given.engines[kind], *found))
+            stats = replace(result.stats, rejected={}, noted={})
+            watch.finished(replace(result, stats=stats, quarantine=result.quarantine.select([])))
+            measures, lost_notes = score_stage(name, material, result, errors=errors)
+            notes += lost_notes
+            describe = describe_stage(stage, stage_engine)
+            record = StageRecord(name, describe, inputs._fingerprint, result.dataset._fingerprint)
+            failed, fill = result.stats.quarantined, result.stats.fill
+            check_fields = (record.digest, describe, measures, failed, fill)
+            checks.append(StageCheck(name, setting.engines[kind], *check_fields))
     digest = hashlib.sha256()
-    for name, some in lines.items():
-        for text in sorted(line.model_dump_json() for line in some):
+    for name, file_lines in lines.items():
+        for text in sorted(line.model_dump_json() for line in file_lines):
             digest.update(f"{name} {text}\n".encode())
     return CheckResult(
-        given.target.name,
-        where,
+        setting.target.name,
+        posts_source,
         half,
         digest.hexdigest(),
-        len({posts.root_of[line.key[0]] for line in lines.every()}),
-        tuple(checked),
+        len({posts.root_of[line.key[0]] for line in lines.iterate_lines()}),
+        tuple(checks),
         tuple(notes),
     )
 
 
-def advanced(watch: ProgressListener, name: str, stats: FillStats) -> None:
+def advance_progress(watch: ProgressListener, name: str, stats: FillStats) -> None:
     watch.advanced(name, stats.calls, stats)

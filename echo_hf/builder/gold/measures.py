@@ -9,15 +9,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from echo_hf.samples.spans import squeezed
+from echo_hf.samples.spans import squeeze
 
 LEVEL = 0.95
-FEWEST_THREADS = 10
+MIN_THREADS = 10
 RESAMPLES = 2000
 Interval = tuple[float, float]
 
 
-def wilson(right: int, count: int) -> Interval | None:
+def wilson_interval(right: int, count: int) -> Interval | None:
     """The score interval of a share (Wilson 1927), at 95 %."""
     if not count:
         return None
@@ -30,12 +30,12 @@ def wilson(right: int, count: int) -> Interval | None:
 def bootstrap_over_threads(scores: Iterable[Sequence[float]]) -> Interval | None:
     """The percentile interval of a mean over items, drawing whole threads, at 95 %."""
     threads = [thread for thread in scores if thread]
-    if len(threads) < FEWEST_THREADS or len({sum(one) / len(one) for one in threads}) == 1:
+    if len(threads) < MIN_THREADS or len({sum(thread) / len(thread) for thread in threads}) == 1:
         return None
     from scipy.stats import bootstrap
 
     interval = bootstrap(
-        ([sum(one) for one in threads], [float(len(one)) for one in threads]),
+        ([sum(thread) for thread in threads], [float(len(thread)) for thread in threads]),
         lambda sums, counts, axis: np.sum(sums, axis=axis) / np.sum(counts, axis=axis),
         paired=True,
         confidence_level=LEVEL,
@@ -53,22 +53,22 @@ class Item:
     thread: str
     place: str
     expected: str
-    given: str
+    answer: str
     score: float | None
 
 
-Compared = tuple[str, Item | None]
+NamedItem = tuple[str, Item | None]
 """An item of the measure of this name; none is one that people left open, which is counted."""
 
 
-def judged(thread: str, place: str, right: Iterable[str], given: str | None) -> Item:
+def grade(thread: str, place: str, right: Iterable[str], answer: str | None) -> Item:
     """An answer beside all that are right; null is none."""
-    every = sorted(right)
-    score = None if given is None else float(given in every)
-    return Item(thread, place, " or ".join(every), given or "", score)
+    right_answers = sorted(right)
+    score = None if answer is None else float(answer in right_answers)
+    return Item(thread, place, " or ".join(right_answers), answer or "", score)
 
 
-GRADED = frozenset({"prompt_similarity", "box_iou"})
+GRADED_MEASURES = frozenset({"prompt_similarity", "box_iou"})
 """Measures of which an item may be right in part."""
 RECALLS: Mapping[str, tuple[str, ...]] = {
     "keep_precision": ("keep_recall", "drop_recall"),
@@ -103,16 +103,16 @@ class Measure:
         return self.answered / self.asked if self.asked else None
 
     def as_json(self) -> dict[str, Any]:
-        plain = {name: value for name, value in vars(self).items() if name != "errors"}
-        return {**plain, "coverage": self.coverage}
+        fields = {name: value for name, value in vars(self).items() if name != "errors"}
+        return {**fields, "coverage": self.coverage}
 
 
-def measured(
-    stage: str, names: Iterable[str], compared: Iterable[Compared], *, errors: bool = False
+def summarize(
+    stage: str, names: Iterable[str], named_items: Iterable[NamedItem], *, errors: bool = False
 ) -> tuple[Measure, ...]:
     """Sums up the items of each measure; their order does not matter."""
     items: dict[str, list[Item | None]] = {name: [] for name in names}
-    for name, item in compared:
+    for name, item in named_items:
         items[name].append(item)
     return tuple(_measure(stage, name, items, errors) for name in items)
 
@@ -120,15 +120,15 @@ def measured(
 def _measure(
     stage: str, name: str, items: Mapping[str, Sequence[Item | None]], errors: bool
 ) -> Measure:
-    own = sorted(filter(None, items[name]), key=lambda one: astuple(one)[:4])
+    own = sorted(filter(None, items[name]), key=lambda item: astuple(item)[:4])
     by_thread: dict[str, list[float]] = {}
     for item in own:
         if item.score is not None:
             by_thread.setdefault(item.thread, []).append(item.score)
     scores = [score for thread in by_thread.values() for score in thread]
-    total, n, graded = fsum(scores), len(scores), name in GRADED
-    wanted = [one for each in RECALLS.get(name, (name,)) for one in items[each] if one]
-    ends = bootstrap_over_threads(by_thread.values()) if graded else wilson(int(total), n)
+    total, n, graded = fsum(scores), len(scores), name in GRADED_MEASURES
+    expected = [item for key in RECALLS.get(name, (name,)) for item in items[key] if item]
+    ends = bootstrap_over_threads(by_thread.values()) if graded else wilson_interval(int(total), n)
     low, high = ends or (None, None)
     return Measure(
         stage,
@@ -138,22 +138,22 @@ def _measure(
         low,
         high,
         None if ends is None else "bootstrap over threads" if graded else "wilson",
-        sum(one.score is not None for one in wanted),
-        len(wanted),
-        total / len(wanted) if wanted and name not in RECALLS else None,
+        sum(item.score is not None for item in expected),
+        len(expected),
+        total / len(expected) if expected and name not in RECALLS else None,
         items[name].count(None),
-        tuple(one for one in own if one.score != 1) if errors else (),
+        tuple(item for item in own if item.score != 1) if errors else (),
     )
 
 
-def similarity(one: str, other: str) -> float:
+def similarity(first: str, second: str) -> float:
     """1 less the Levenshtein distance over the longer length; white space is squeezed."""
-    short, long = sorted((squeezed(one), squeezed(other)), key=len)
+    short, long = sorted((squeeze(first), squeeze(second)), key=len)
     columns = np.arange(len(long) + 1)
     letters = np.array([ord(letter) for letter in long], dtype=np.int64)
     costs = columns
     for row, letter in enumerate(short, 1):
-        changed = np.minimum(costs[1:] + 1, costs[:-1] + (letters != ord(letter)))
+        substituted = np.minimum(costs[1:] + 1, costs[:-1] + (letters != ord(letter)))
         # An insertion costs one a column: the cheapest start to the left of each.
-        costs = np.minimum.accumulate(np.insert(changed, 0, row) - columns) + columns
+        costs = np.minimum.accumulate(np.insert(substituted, 0, row) - columns) + columns
     return 1 - int(costs[-1]) / len(long) if long else 1.0

@@ -15,12 +15,12 @@ from pydantic import SecretStr
 from echo_hf._infra.http_errors import causes, may_pass
 from echo_hf._infra.retry import retry_after, server_time
 from echo_hf.collect.fields import Json, read_json, read_moment
-from echo_hf.collect.sources.base import Post, make_source, posts_in
+from echo_hf.collect.sources.base import Post, make_source, read_page_posts
 from echo_hf.config.collection import PLATFORMS as PLATFORMS
 from echo_hf.errors import PlatformError
 from echo_hf.reasons import Missing
 
-Kind = Literal["search", "posts", "replies", "thread"]
+QuestionKind = Literal["search", "posts", "replies", "thread"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Question:
         language: ISO 639-1 code that a search is limited to, null for all.
     """
 
-    kind: Kind
+    kind: QuestionKind
     about: tuple[str, ...]
     window: TimeWindow | None = None
     language: str | None = None
@@ -57,7 +57,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Page:
     """One page, as it came.
 
     Attributes:
@@ -127,7 +127,7 @@ class Platform(Protocol):
 
     def __exit__(self, *trouble: object) -> None: ...
 
-    def ask(self, question: Question, cursor: str | None = None) -> Answer:
+    def ask(self, question: Question, cursor: str | None = None) -> Page:
         """Asks for one page.
 
         Args:
@@ -155,7 +155,7 @@ class Platform(Protocol):
         ...
 
 
-class Refreshing(Protocol):
+class PostChecker(Protocol):
     """A platform that says which posts are no longer there to be read; one may be both.
 
     One that cannot tell of some addresses has a `can_tell(url)`, which says whether it can, while
@@ -184,44 +184,44 @@ class Refreshing(Protocol):
 
 def make_platform(name: str) -> Platform:
     """The platform of a name, not yet connected."""
-    made: Platform = PLATFORMS.find(name)()
-    return made
+    platform: Platform = PLATFORMS.find(name)()
+    return platform
 
 
-EXTRA = "sources"
-HIDDEN = "[key]"
-LONGEST = 200
-HELP = "https://echo-hf.github.io/echo-hf/how-to/platforms/"
-RESETS = ("x-rate-limit-reset", "ratelimit-reset", "x-ratelimit-reset")
-TOO_SOON_S = 2.0
+SOURCES_EXTRA = "sources"
+HIDDEN_KEY = "[key]"
+MAX_MESSAGE = 200
+HELP_URL = "https://echo-hf.github.io/echo-hf/how-to/platforms/"
+RESET_HEADERS = ("x-rate-limit-reset", "ratelimit-reset", "x-ratelimit-reset")
+TOO_SOON_WAIT_S = 2.0
 UNKNOWN_WAIT_S = 60.0
-WORDS = ("title", "detail", "error", "message", "error_description")
-KEYS_FAIL = frozenset({401, 402, 403})
-PART = re.compile(r'"([^"]*)"|([^\s"]+)')
-PLAIN = re.compile(r"[#$]?\w+")
+ERROR_KEYS = ("title", "detail", "error", "message", "error_description")
+KEY_REFUSED_STATUSES = frozenset({401, 402, 403})
+TERM_PART = re.compile(r'"([^"]*)"|([^\s"]+)')
+PLAIN_WORD = re.compile(r"[#$]?\w+")
 # Platforms read these as something else than words.
 OPERATORS = frozenset({"AND", "OR", "NOT"})
 
 
-def key_of(platform: str, variable: str, what: str) -> SecretStr:
+def read_key(platform: str, variable: str, description: str) -> SecretStr:
     """A key from the environment, or what is to be put there."""
     value = os.environ.get(variable, "").strip()
     if not value:
         raise PlatformError(
-            f"environment variable {variable!r} is not set, and {platform!r} wants {what}: set it, "
-            f"and see {HELP} for where to get one"
+            f"environment variable {variable!r} is not set, and {platform!r} wants {description}: set it, "
+            f"and see {HELP_URL} for where to get one"
         )
     if not value.isascii() or not value.isprintable():
         raise PlatformError(f"environment variable {variable!r}: expected plain letters and signs")
     return SecretStr(value)
 
 
-def quiet(text: str, secrets: Iterable[SecretStr] = ()) -> str:
+def clean_message(text: str, secrets: Iterable[SecretStr] = ()) -> str:
     """What somebody else's code said, fit for a message: one line, short, without keys."""
     for secret in secrets:
-        text = text.replace(secret.get_secret_value(), HIDDEN)
+        text = text.replace(secret.get_secret_value(), HIDDEN_KEY)
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
+    return line if len(line) <= MAX_MESSAGE else line[: MAX_MESSAGE - 3] + "..."
 
 
 def check_answer(
@@ -232,61 +232,65 @@ def check_answer(
         return
     if status == 429:
         raise RateLimitedError(seconds_to_wait(headers))
-    said = quiet(f"{status} {_words(body)}", keys.values())
-    if status in KEYS_FAIL:
-        held = " and ".join(keys) or "no key"
-        raise PlatformError(f"{platform!r} refuses {held}, or what it may do: {said}; see {HELP}")
+    message = clean_message(f"{status} {_read_error_text(body)}", keys.values())
+    if status in KEY_REFUSED_STATUSES:
+        names = " and ".join(keys) or "no key"
+        raise PlatformError(
+            f"{platform!r} refuses {names}, or what it may do: {message}; see {HELP_URL}"
+        )
     if 300 <= status < 400:
-        said = f"{said}, which leads elsewhere: expected the address that it leads to"
+        message = f"{message}, which leads elsewhere: expected the address that it leads to"
     if 400 <= status < 500 and not may_pass(status):
-        raise UnanswerableError(f"{platform!r} does not answer this: {said}")
-    raise ConnectionError(f"{platform!r} answered {said}")
+        raise UnanswerableError(f"{platform!r} does not answer this: {message}")
+    raise ConnectionError(f"{platform!r} answered {message}")
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float:
     """How long a limit is to be waited for, as the platform tells it."""
     lower = {name.lower(): value for name, value in headers.items()}
-    told = retry_after(lower)
-    if told is None and lower.get("x-rate-limit-remaining", "0") not in ("0", ""):
-        told = TOO_SOON_S  # not the limit itself: two requests came too close together
-    if told is None:
-        ends = (_moment(lower[name]) for name in RESETS if name in lower)
-        end = next((one for one in ends if one is not None), None)
-        told = UNKNOWN_WAIT_S if end is None else end - server_time(lower) + 1
-    return max(1.0, told)
+    wait_s = retry_after(lower)
+    if wait_s is None and lower.get("x-rate-limit-remaining", "0") not in ("0", ""):
+        wait_s = TOO_SOON_WAIT_S  # not the limit itself: two requests came too close together
+    if wait_s is None:
+        ends = (_parse_moment(lower[name]) for name in RESET_HEADERS if name in lower)
+        end = next((moment for moment in ends if moment is not None), None)
+        wait_s = UNKNOWN_WAIT_S if end is None else end - server_time(lower) + 1
+    return max(1.0, wait_s)
 
 
-def _moment(text: str) -> float | None:
+def _parse_moment(text: str) -> float | None:
     try:
-        read = read_moment(float(text))
+        moment = read_moment(float(text))
     except ValueError:
-        read = read_moment(text)
-    return read.timestamp() if read else None
+        moment = read_moment(text)
+    return moment.timestamp() if moment else None
 
 
-def json_object(platform: str, body: str, **parts: type) -> Json:
+def parse_object(platform: str, body: str, **parts: type) -> Json:
     """An answer that is an object with these parts of these types."""
-    read = read_json(body)
-    if not isinstance(read, dict):
+    document = read_json(body)
+    if not isinstance(document, dict):
         raise ConnectionError(f"{platform!r} answered something else than a JSON object")
     for name, kind in parts.items():
-        if not isinstance(read.get(name), kind):
-            said = quiet(f"answered without {name!r} {_words(body)}")
-            raise ConnectionError(f"{platform!r} {said}")
-    return read
+        if not isinstance(document.get(name), kind):
+            message = clean_message(f"answered without {name!r} {_read_error_text(body)}")
+            raise ConnectionError(f"{platform!r} {message}")
+    return document
 
 
-def _words(body: str) -> str:
-    read = read_json(body)
-    errors = read.get("errors") if isinstance(read, dict) else None
-    parts = [read, *(errors if isinstance(errors, list) else [])]
-    said = [
+def _read_error_text(body: str) -> str:
+    document = read_json(body)
+    errors = document.get("errors") if isinstance(document, dict) else None
+    parts = [document, *(errors if isinstance(errors, list) else [])]
+    texts = [
         word
-        for one in parts
-        if isinstance(one, dict)
-        for word in dict.fromkeys(one[name] for name in WORDS if isinstance(one.get(name), str))
+        for part in parts
+        if isinstance(part, dict)
+        for word in dict.fromkeys(
+            part[name] for name in ERROR_KEYS if isinstance(part.get(name), str)
+        )
     ]
-    return " ".join(said)
+    return " ".join(texts)
 
 
 class LibraryPlatform:
@@ -313,7 +317,7 @@ class LibraryPlatform:
         self._client, self._keys = client, keys
         client.session.hooks["response"].append(listen)
 
-    def _heard(self, call: Callable[[Any], object]) -> Any:
+    def _call(self, call: Callable[[Any], object]) -> Any:
         if self._client is None:
             raise PlatformError(f"{self.name!r} is not connected: use it as a context manager")
         self._last = None
@@ -324,15 +328,15 @@ class LibraryPlatform:
             if self._last is None and isinstance(error, OSError):
                 # What is raised of the first cause repeats the whole address.
                 *_, first = causes(error)
-                said = quiet(f"{type(first).__name__} {first}")
-                raise ConnectionError(f"out of reach: {said}") from None
+                message = clean_message(f"{type(first).__name__} {first}")
+                raise ConnectionError(f"out of reach: {message}") from None
             if self._last is None:
                 raise
         if self._last is None:
             raise ConnectionError("nobody was asked")
         return self._last
 
-    def _good(self, answer: Any) -> str:
+    def _read_body(self, answer: Any) -> str:
         body: str = answer.content.decode("utf-8", "replace")
         check_answer(self.name, answer.status_code, answer.headers, body, self._keys)
         return body
@@ -340,25 +344,25 @@ class LibraryPlatform:
 
 def read_posts(platform: str, body: str) -> list[Post]:
     """The posts of an answer, those included that are missing."""
-    return posts_in(body, make_source(platform))
+    return read_page_posts(body, make_source(platform))
 
 
-def missing_among(posts: Iterable[Post], urls: Iterable[str]) -> dict[str, Missing]:
+def find_missing(posts: Iterable[Post], urls: Iterable[str]) -> dict[str, Missing]:
     """Why those of some addresses are missing that are."""
-    wanted = set(urls)
+    asked_urls = set(urls)
     return {
-        post.url: Missing(post.missing) for post in posts if post.missing and post.url in wanted
+        post.url: Missing(post.missing) for post in posts if post.missing and post.url in asked_urls
     }
 
 
-def search_words(term: str) -> str:
+def format_search_term(term: str) -> str:
     """A term as platforms understand it: all its words, wherever they stand in a post."""
     words = []
-    for phrase, word in PART.findall(term.replace("\\", " ")):
-        if word and PLAIN.fullmatch(word) and word not in OPERATORS:
+    for phrase, word in TERM_PART.findall(term.replace("\\", " ")):
+        if word and PLAIN_WORD.fullmatch(word) and word not in OPERATORS:
             words.append(word)
-        elif re.search(r"\w", said := word or " ".join(phrase.split())):
-            words.append(f'"{said}"')
+        elif re.search(r"\w", quoted_text := word or " ".join(phrase.split())):
+            words.append(f'"{quoted_text}"')
     if not words:
         raise UnanswerableError(f"{term!r} has no word to search for")
     return " ".join(words)

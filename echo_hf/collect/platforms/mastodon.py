@@ -12,54 +12,56 @@ from urllib.parse import parse_qs, urlsplit
 from echo_hf._infra.registry import Needs
 from echo_hf.collect.fields import read_json
 from echo_hf.collect.platforms.base import (
-    EXTRA,
     PLATFORMS,
-    Answer,
+    SOURCES_EXTRA,
     LibraryPlatform,
+    Page,
     Question,
     Tariff,
     UnanswerableError,
-    json_object,
-    key_of,
-    missing_among,
+    find_missing,
+    format_search_term,
+    parse_object,
+    read_key,
     read_posts,
-    search_words,
 )
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import MASTODON_STATUS, web_url
 from echo_hf.errors import PlatformError
 from echo_hf.reasons import Missing
 
-INSTANCE, TOKEN = "MASTODON_INSTANCE_URL", "MASTODON_ACCESS_TOKEN"
-PAGE = 40
-TAG = re.compile(r"#\w+")
-NUMBER = re.compile(r"\d{1,25}", re.ASCII)
-GONE = {404: Missing.NOT_FOUND, 410: Missing.DELETED}
+INSTANCE_ENV, TOKEN_ENV = "MASTODON_INSTANCE_URL", "MASTODON_ACCESS_TOKEN"
+PAGE_SIZE = 40
+HASHTAG = re.compile(r"#\w+")
+STATUS_NUMBER = re.compile(r"\d{1,25}", re.ASCII)
+MISSING_BY_STATUS = {404: Missing.NOT_FOUND, 410: Missing.DELETED}
 # Both ends of a search by time are exclusive, and it counts whole seconds.
 SECOND = datetime.timedelta(seconds=1)
 
 
 @PLATFORMS.register("mastodon")
-class Mastodon(LibraryPlatform):
+class MastodonPlatform(LibraryPlatform):
     name = "mastodon"
-    tariff = Tariff(usd_per_post=0.0, posts_per_page=PAGE)
+    tariff = Tariff(usd_per_post=0.0, posts_per_page=PAGE_SIZE)
     most_refreshed = 1
 
     def __init__(self, base_url: str | None = None) -> None:
         self._base_url = base_url
 
     def __enter__(self) -> Self:
-        Needs("", EXTRA, ("mastodon",)).check_installed(f"platform {self.name!r}")
+        Needs("", SOURCES_EXTRA, ("mastodon",)).check_installed(f"platform {self.name!r}")
         from mastodon import Mastodon as Client
 
-        key = key_of(self.name, TOKEN, "an access token of an account")
+        key = read_key(self.name, TOKEN_ENV, "an access token of an account")
         if self._base_url is None:
-            given = key_of("mastodon", INSTANCE, "the address of a server").get_secret_value()
-            address = web_url(given)
-            if address is None or "@" in given or not address.startswith("https://"):
-                shown = "not shown" if "@" in given else repr(given)
+            instance = read_key(
+                "mastodon", INSTANCE_ENV, "the address of a server"
+            ).get_secret_value()
+            address = web_url(instance)
+            if address is None or "@" in instance or not address.startswith("https://"):
+                shown_instance = "not shown" if "@" in instance else repr(instance)
                 raise PlatformError(
-                    f"environment variable {INSTANCE!r} is {shown}: expected an address such as "
+                    f"environment variable {INSTANCE_ENV!r} is {shown_instance}: expected an address such as "
                     "'https://mastodon.example', without a password"
                 )
             self._base_url = address.rstrip("/")
@@ -74,53 +76,53 @@ class Mastodon(LibraryPlatform):
         # Given to the constructor, it would be looked for as a file first.
         client.access_token = key.get_secret_value()
         client.session.max_redirects = 0  # the key is for this server alone
-        self._connect(client, {TOKEN: key})
+        self._connect(client, {TOKEN_ENV: key})
         return self
 
-    def ask(self, question: Question, cursor: str | None = None) -> Answer:
+    def ask(self, question: Question, cursor: str | None = None) -> Page:
         if question.kind == "search" and len(question.about) == 1:
             term = question.about[0]
-            is_tag = TAG.fullmatch(term) is not None
-            return self._tag(question, cursor) if is_tag else self._search(question, cursor)
+            is_tag = HASHTAG.fullmatch(term) is not None
+            return self._search_tag(question, cursor) if is_tag else self._search(question, cursor)
         if question.kind == "thread":
-            return self._thread(question.about[0])
+            return self._ask_thread(question.about[0])
         raise UnanswerableError(f"'mastodon' has no answer to questions of kind {question.kind!r}")
 
     def around(self, posts: Sequence[Post]) -> list[Question]:
         """What stands around each; a post that only another server has a number for is left out."""
-        known = (post for post in posts if NUMBER.fullmatch(post.post_id or ""))
-        about = {f"{post.post_id} {post.url}" for post in known}
-        return [Question("thread", (one,)) for one in sorted(about)]
+        known_posts = (post for post in posts if STATUS_NUMBER.fullmatch(post.post_id or ""))
+        about = {f"{post.post_id} {post.url}" for post in known_posts}
+        return [Question("thread", (name,)) for name in sorted(about)]
 
     def can_tell(self, url: str) -> bool:
         """Whether a post is one of this server's own authors, by its address."""
-        return self._own_number(url) is not None
+        return self._read_own_number(url) is not None
 
     def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
         """Which posts of this server's own authors are gone; of others it says nothing."""
-        found: dict[str, Missing] = {}
-        for url, number in ((url, self._own_number(url)) for url in urls):
+        missing: dict[str, Missing] = {}
+        for url, number in ((url, self._read_own_number(url)) for url in urls):
             if number is None:
                 continue
-            answer = self._heard(lambda client: client.status(number))  # noqa: B023
-            if answer.status_code in GONE:
-                found[url] = GONE[answer.status_code]
+            answer = self._call(lambda client: client.status(number))  # noqa: B023
+            if answer.status_code in MISSING_BY_STATUS:
+                missing[url] = MISSING_BY_STATUS[answer.status_code]
             else:
-                found |= missing_among(read_posts(self.name, self._good(answer)), [url])
-        return found
+                missing |= find_missing(read_posts(self.name, self._read_body(answer)), [url])
+        return missing
 
-    def _own_number(self, url: str) -> str | None:
+    def _read_own_number(self, url: str) -> str | None:
         parts = urlsplit(url)
-        found = MASTODON_STATUS.fullmatch(parts.path)
-        same = parts.netloc == urlsplit(self._base_url or "").netloc
-        return found[1] if found and same else None
+        status_match = MASTODON_STATUS.fullmatch(parts.path)
+        is_own_server = parts.netloc == urlsplit(self._base_url or "").netloc
+        return status_match[1] if status_match and is_own_server else None
 
-    def _search(self, question: Question, cursor: str | None) -> Answer:
+    def _search(self, question: Question, cursor: str | None) -> Page:
         language = f" language:{question.language}" if question.language else ""
-        query = search_words(question.about[0]) + language
+        query = format_search_term(question.about[0]) + language
         offset = int(cursor or 0)
-        first, last = _ends(question)
-        answer = self._heard(
+        first, last = _window_ends(question)
+        answer = self._call(
             lambda client: client.search_v2(
                 query,
                 resolve=False,
@@ -129,40 +131,40 @@ class Mastodon(LibraryPlatform):
                 min_id=first,
                 max_id=last,
                 exclude_unreviewed=False,
-                limit=PAGE,
+                limit=PAGE_SIZE,
             )
         )
-        body = self._good(answer)
-        count = len(json_object(self.name, body, statuses=list)["statuses"])
-        return Answer(body, str(offset + PAGE) if count else None, count, 0.0)
+        body = self._read_body(answer)
+        count = len(parse_object(self.name, body, statuses=list)["statuses"])
+        return Page(body, str(offset + PAGE_SIZE) if count else None, count, 0.0)
 
-    def _tag(self, question: Question, cursor: str | None) -> Answer:
-        first, last = _ends(question)
-        answer = self._heard(
+    def _search_tag(self, question: Question, cursor: str | None) -> Page:
+        first, last = _window_ends(question)
+        answer = self._call(
             lambda client: client.timeline_hashtag(
-                question.about[0][1:], max_id=cursor or last, since_id=first, limit=PAGE
+                question.about[0][1:], max_id=cursor or last, since_id=first, limit=PAGE_SIZE
             )
         )
-        body = self._good(answer)
+        body = self._read_body(answer)
         statuses = read_json(body)
         if not isinstance(statuses, list):
             raise ConnectionError("'mastodon' answered something else than a list of statuses")
-        older = parse_qs(urlsplit(answer.links.get("next", {}).get("url", "")).query).get("max_id")
-        return Answer(body, older[0] if older else None, len(statuses), 0.0)
+        ids = parse_qs(urlsplit(answer.links.get("next", {}).get("url", "")).query).get("max_id")
+        return Page(body, ids[0] if ids else None, len(statuses), 0.0)
 
-    def _thread(self, about: str) -> Answer:
+    def _ask_thread(self, about: str) -> Page:
         number, _, url = about.partition(" ")
-        answer = self._heard(lambda client: client.status_context(number))
-        here = json.dumps({"id": number, "url": url})
-        if answer.status_code in GONE:
-            return Answer(f'{{"about": {here}}}', None, 0, 0.0)
-        body = self._good(answer)
-        json_object(self.name, body, ancestors=list, descendants=list)
+        answer = self._call(lambda client: client.status_context(number))
+        about_json = json.dumps({"id": number, "url": url})
+        if answer.status_code in MISSING_BY_STATUS:
+            return Page(f'{{"about": {about_json}}}', None, 0, 0.0)
+        body = self._read_body(answer)
+        parse_object(self.name, body, ancestors=list, descendants=list)
         # The answer does not say what it stands around: without it no reply would have a parent.
         count = len(read_posts(self.name, body))
-        return Answer(f'{{"about": {here}, "context": {body}}}', None, count, 0.0)
+        return Page(f'{{"about": {about_json}, "context": {body}}}', None, count, 0.0)
 
 
-def _ends(question: Question) -> tuple[datetime.datetime | None, datetime.datetime | None]:
+def _window_ends(question: Question) -> tuple[datetime.datetime | None, datetime.datetime | None]:
     window = question.window
     return (window.start - SECOND, window.end) if window else (None, None)

@@ -14,39 +14,39 @@ from echo_hf._infra.rate_limit import RateLimiter
 from echo_hf._infra.registry import Needs
 from echo_hf.collect.fields import Fields
 from echo_hf.collect.platforms.base import (
-    EXTRA,
     PLATFORMS,
-    Answer,
+    SOURCES_EXTRA,
     LibraryPlatform,
+    Page,
     Question,
     StaleCursorError,
     Tariff,
     UnanswerableError,
-    json_object,
-    key_of,
-    missing_among,
+    find_missing,
+    format_search_term,
+    parse_object,
+    read_key,
     read_posts,
-    search_words,
 )
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.urls import platform_of, post_id_of
 from echo_hf.reasons import Missing
 
 OLD_HOST, HOST = "https://api.twitter.com", "https://api.x.com"
-KEY = "X_BEARER_TOKEN"
+KEY_ENV = "X_BEARER_TOKEN"
 TIMEOUT_S = 60.0
 # What the search of the last week sees, less a little: time passes between here and there.
-RECENT = datetime.timedelta(days=7) - datetime.timedelta(minutes=5)
-LONGEST = {"recent": 512, "all": 1024}
+RECENT_SEARCH_SPAN = datetime.timedelta(days=7) - datetime.timedelta(minutes=5)
+MAX_QUERY_CHARACTERS = {"recent": 512, "all": 1024}
 # Numbers of posts hold the time since this moment, in milliseconds, above 22 bits of something
 # else; those of before are counted on from 1.
-FIRST = datetime.datetime.fromtimestamp(1288834974.657, datetime.UTC)
-FIRST_TIMED = 2**40
+SNOWFLAKE_EPOCH = datetime.datetime.fromtimestamp(1288834974.657, datetime.UTC)
+FIRST_SNOWFLAKE = 2**40
 USD_PER_POST, USD_PER_USER, USD_PER_COUNT = 0.005, 0.010, 0.010
-PAGE = 100
-LOOKUP = 100
+PAGE_SIZE = 100
+LOOKUP_SIZE = 100
 ARCHIVE_PAUSE_S = 1.05  # the whole archive answers once a second
-SETTLED = datetime.timedelta(seconds=15)  # the end of a window has to be this long ago
+MIN_WINDOW_AGE = datetime.timedelta(seconds=15)  # the end of a window has to be this long ago
 FIELDS: Mapping[str, Any] = {
     "tweet_fields": "attachments,author_id,conversation_id,created_at,edit_history_tweet_ids,"
     "entities,lang,note_tweet,possibly_sensitive,public_metrics,referenced_tweets",
@@ -57,63 +57,65 @@ FIELDS: Mapping[str, Any] = {
 }
 
 
-class _ToHost(HTTPAdapter):
+class _HostTransport(HTTPAdapter):
     """Sends what the library addresses to the old host to another one."""
 
     def __init__(self, host: str) -> None:
         super().__init__()
         self._host = host.rstrip("/")
 
-    def send(self, request: requests.PreparedRequest, *args: Any, **named: Any) -> Any:
+    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> Any:
         request.url = self._host + (request.url or "").removeprefix(OLD_HOST)
-        named["timeout"] = named.get("timeout") or TIMEOUT_S
-        return super().send(request, *args, **named)
+        options["timeout"] = options.get("timeout") or TIMEOUT_S
+        return super().send(request, *args, **options)
 
 
 @PLATFORMS.register("x")
-class X(LibraryPlatform):
+class XPlatform(LibraryPlatform):
     name = "x"
-    tariff = Tariff(usd_per_post=USD_PER_POST, usd_per_estimate=USD_PER_COUNT, posts_per_page=PAGE)
-    most_refreshed = LOOKUP
+    tariff = Tariff(
+        usd_per_post=USD_PER_POST, usd_per_estimate=USD_PER_COUNT, posts_per_page=PAGE_SIZE
+    )
+    most_refreshed = LOOKUP_SIZE
 
     def __init__(self, base_url: str = HOST) -> None:
         self._base_url = base_url
         self._archive = RateLimiter(60 / ARCHIVE_PAUSE_S)
 
     def __enter__(self) -> Self:
-        Needs("", EXTRA, ("tweepy",)).check_installed(f"platform {self.name!r}")
+        Needs("", SOURCES_EXTRA, ("tweepy",)).check_installed(f"platform {self.name!r}")
         import tweepy
 
-        key = key_of(self.name, KEY, "an app's bearer token")
+        key = read_key(self.name, KEY_ENV, "an app's bearer token")
 
-        def with_key(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        def add_key(request: requests.PreparedRequest) -> requests.PreparedRequest:
             request.headers["Authorization"] = f"Bearer {key.get_secret_value()}"
             return request
 
         client = tweepy.Client(bearer_token="-", return_type=requests.Response)  # noqa: S106
-        client.session.auth = with_key
-        client.session.mount(OLD_HOST, _ToHost(self._base_url))
+        client.session.auth = add_key
+        client.session.mount(OLD_HOST, _HostTransport(self._base_url))
         client.session.max_redirects = 0
-        self._connect(client, {KEY: key})
+        self._connect(client, {KEY_ENV: key})
         return self
 
-    def ask(self, question: Question, cursor: str | None = None) -> Answer:
+    def ask(self, question: Question, cursor: str | None = None) -> Page:
         if question.kind == "posts":
-            body = self._looked_up(question.about, FIELDS)
+            body = self._look_up(question.about, FIELDS)
         else:
-            body = self._searched("tweets", question, cursor, {**FIELDS, "max_results": PAGE})
-            json_object(self.name, body, meta=dict)
-        page = Fields(json_object(self.name, body))
+            body = self._search("tweets", question, cursor, {**FIELDS, "max_results": PAGE_SIZE})
+            parse_object(self.name, body, meta=dict)
+        page = Fields(parse_object(self.name, body))
         data, includes = page.record.get("data"), page.part("includes")
         posts = len(data) if isinstance(data, list) else int(data is not None)
         posts += len(includes.parts("tweets")) + len(includes.parts("posts"))
         cost = posts * USD_PER_POST + len(includes.parts("users")) * USD_PER_USER
-        return Answer(body, page.part("meta").text("next_token"), posts, round(cost, 6))
+        return Page(body, page.part("meta").text("next_token"), posts, round(cost, 6))
 
     def around(self, posts: Sequence[Post]) -> list[Question]:
         """The posts above them, by number; and the conversations of those that answer nothing."""
         above = sorted({post_id_of(post.parent_url) for post in posts if post.parent_url})
-        batches = [tuple(above[at : at + LOOKUP]) for at in range(0, len(above), LOOKUP)]
+        batches = [tuple(above[at : at + LOOKUP_SIZE]) for at in range(0, len(above), LOOKUP_SIZE)]
         roots = {post_id_of(post.url) for post in posts if post.parent_url is None}
         return [
             *(Question("posts", batch) for batch in batches),
@@ -126,8 +128,8 @@ class X(LibraryPlatform):
         used: set[str | None] = set()
         while token not in used:
             used.add(token)
-            body = self._searched("tweets_count", question, token, {"granularity": "day"})
-            meta = Fields(json_object(self.name, body, meta=dict)["meta"])
+            body = self._search("tweets_count", question, token, {"granularity": "day"})
+            meta = Fields(parse_object(self.name, body, meta=dict)["meta"])
             total += meta.count("total_tweet_count") or 0
             token = meta.text("next_token")
             if token is None:
@@ -137,66 +139,68 @@ class X(LibraryPlatform):
     def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
         """Which posts X no longer shows; it costs as much as collecting those that are there."""
         ids = [post_id_of(url) for url in urls if platform_of(url) == self.name]
-        body = self._looked_up(ids, {}) if ids else "{}"
-        return missing_among(read_posts(self.name, body), urls)
+        body = self._look_up(ids, {}) if ids else "{}"
+        return find_missing(read_posts(self.name, body), urls)
 
-    def _searched(
-        self, what: str, question: Question, cursor: str | None, asked: Mapping[str, Any]
+    def _search(
+        self, what: str, question: Question, cursor: str | None, params: Mapping[str, Any]
     ) -> str:
         """The answer of the search, recent or whole, or of its counter."""
-        query, now = x_query(question), datetime.datetime.now(datetime.UTC)
-        archive, first = archive_of(question, query, now), started(question)
+        query, now = build_x_query(question), datetime.datetime.now(datetime.UTC)
+        archive, first = choose_archive(question, query, now), estimate_start(question)
         last = question.window.end if question.window else None
         if first is not None:
-            asked = {**asked, "start_time": first}
+            params = {**params, "start_time": first}
         # Without an end it is now, and the API takes no end that is too near.
-        if last and last < now - SETTLED:
-            asked = {**asked, "end_time": last}
+        if last and last < now - MIN_WINDOW_AGE:
+            params = {**params, "end_time": last}
         if cursor:
-            asked = {**asked, "next_token": cursor}
+            params = {**params, "next_token": cursor}
         if archive == "all":
             time.sleep(self._archive.left_s(self._archive.reserve()))
         name = f"search_{archive}_{what}" if what == "tweets" else f"get_{archive}_{what}"
-        answer = self._heard(lambda client: getattr(client, name)(query, **asked))
+        answer = self._call(lambda client: getattr(client, name)(query, **params))
         if cursor is not None and answer.status_code == 400 and b"next_token" in answer.content:
             raise StaleCursorError
-        return self._good(answer)
+        return self._read_body(answer)
 
-    def _looked_up(self, ids: Sequence[str], asked: Mapping[str, Any]) -> str:
-        body = self._good(self._heard(lambda client: client.get_tweets(list(ids), **asked)))
-        page = json_object(self.name, body)
-        errors = [one.record for one in Fields(page).parts("errors")]
-        if "data" not in page and not any("resource_id" in e or "value" in e for e in errors):
-            json_object(self.name, body, data=list)
+    def _look_up(self, ids: Sequence[str], params: Mapping[str, Any]) -> str:
+        body = self._read_body(self._call(lambda client: client.get_tweets(list(ids), **params)))
+        page = parse_object(self.name, body)
+        errors = [part.record for part in Fields(page).parts("errors")]
+        if "data" not in page and not any(
+            "resource_id" in error or "value" in error for error in errors
+        ):
+            parse_object(self.name, body, data=list)
         return body
 
 
-def x_query(question: Question) -> str:
+def build_x_query(question: Question) -> str:
     if question.kind == "replies":
         return f"conversation_id:{question.about[0]}"
     language = [f"lang:{question.language}"] if question.language else []
-    return " ".join([*map(search_words, question.about), "-is:retweet", *language])
+    return " ".join([*map(format_search_term, question.about), "-is:retweet", *language])
 
 
-def archive_of(question: Question, query: str, now: datetime.datetime) -> str:
+def choose_archive(question: Question, query: str, now: datetime.datetime) -> str:
     """Which search can answer a question."""
-    first = started(question)
-    archive = "recent" if first is not None and now - first < RECENT else "all"
-    if len(query) > LONGEST[archive]:
+    first = estimate_start(question)
+    archive = "recent" if first is not None and now - first < RECENT_SEARCH_SPAN else "all"
+    if len(query) > MAX_QUERY_CHARACTERS[archive]:
         raise UnanswerableError(
-            f"the query has {len(query)} characters: X takes at most {LONGEST[archive]} there"
+            f"the query has {len(query)} characters: X takes at most {MAX_QUERY_CHARACTERS[archive]} there"
         )
     return archive
 
 
-def started(question: Question) -> datetime.datetime | None:
+def estimate_start(question: Question) -> datetime.datetime | None:
     """When the first post that answers a question can have been written; null when unknown."""
     if question.window is not None:
         return question.window.start
-    numbers = [int(one) for one in question.about if one.isascii() and one.isdigit()]
-    if question.kind != "replies" or not numbers or numbers[0] < FIRST_TIMED:
+    numbers = [int(name) for name in question.about if name.isascii() and name.isdigit()]
+    if question.kind != "replies" or not numbers or numbers[0] < FIRST_SNOWFLAKE:
         return None
     try:
-        return FIRST + datetime.timedelta(milliseconds=numbers[0] >> 22)
+        return SNOWFLAKE_EPOCH + datetime.timedelta(milliseconds=numbers[0] >> 22)
     except OverflowError:
         return None

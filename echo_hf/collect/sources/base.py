@@ -108,11 +108,13 @@ class TableSource(Protocol):
         ...
 
 
-OURS = {name: name for name in ("bluesky", "mastodon", "reddit", "table", "x")}
-OURS |= {"jsonl": "table", "quickstart": "table", "snscrape": "x", "x_archive": "x"}
-OURS |= {"mastodon_unlisted": "mastodon"}
+BUILT_IN = {name: name for name in ("bluesky", "mastodon", "reddit", "table", "x")}
+BUILT_IN |= {"jsonl": "table", "quickstart": "table", "snscrape": "x", "x_archive": "x"}
+BUILT_IN |= {"mastodon_unlisted": "mastodon"}
 SOURCES: Registry[type[Source], None] = Registry(
-    "source", "echo_hf.sources", {name: f"{__package__}.{module}" for name, module in OURS.items()}
+    "source",
+    "echo_hf.sources",
+    {name: f"{__package__}.{module}" for name, module in BUILT_IN.items()},
 )
 Kind = TypeVar("Kind", bound=type[Source])
 
@@ -134,7 +136,7 @@ def make_source(name: str) -> Source:
     return SOURCES.find(name)()
 
 
-def numbered_lines(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+def number_lines(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Each line that is not blank, with its number as its place."""
     for number, line in enumerate(lines, 1):
         # Files that were put together one after the other have a byte order mark inside.
@@ -143,7 +145,7 @@ def numbered_lines(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield f":{number}", text
 
 
-def json_documents(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+def split_json(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """One JSON document a line; or the whole file, when its first line is not one by itself."""
 
     def is_json(text: str) -> bool:
@@ -153,18 +155,18 @@ def json_documents(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             return False
         return True
 
-    numbered = numbered_lines(lines)
+    numbered = number_lines(lines)
     for place, text in numbered:
         if is_json(text):
             yield place, text
             yield from numbered
             return
-        every = [(place, text), *numbered]
-        whole = "\n".join(text for _, text in every)
-        yield from [(place, whole)] if is_json(whole) else every
+        documents = [(place, text), *numbered]
+        whole = "\n".join(text for _, text in documents)
+        yield from [(place, whole)] if is_json(whole) else documents
 
 
-def posts_in(body: str, source: Source, keywords: Sequence[str] = ()) -> list[Post]:
+def read_page_posts(body: str, source: Source, keywords: Sequence[str] = ()) -> list[Post]:
     """The posts that a page shows, as far as they can be read."""
     posts: list[Post] = []
     for _, record in source.split(io.StringIO(body, newline="\n")):
@@ -172,5 +174,5 @@ def posts_in(body: str, source: Source, keywords: Sequence[str] = ()) -> list[Po
             decoded = json.loads(record)
         except (ValueError, RecursionError):
             decoded = None
-        posts += [one for one in source.posts(decoded, keywords) if isinstance(one, Post)]
+        posts += [parsed for parsed in source.posts(decoded, keywords) if isinstance(parsed, Post)]
     return posts

@@ -14,7 +14,7 @@ from echo_hf.collect.urls import BLUESKY_URI, canonical_url
 from echo_hf.reasons import Missing, Notice, Reject
 
 # Lists of images: of up to four, and of a gallery.
-LISTS = ("images", "items")
+IMAGE_LISTS = ("images", "items")
 COUNTS = {
     "likes": "likeCount",
     "views": "viewCount",  # not counted so far
@@ -22,66 +22,68 @@ COUNTS = {
     "replies": "replyCount",
     "bookmarks": "bookmarkCount",
 }
-POST = "app.bsky.feed.post"
+POST_TYPE = "app.bsky.feed.post"
 # What keeps a post from readers who are not signed in, or from all.
-HIDING = frozenset({"!no-unauthenticated", "!hide", "!takedown"})
-CLOCKS_DIFFER = timedelta(minutes=5)
+HIDING_LABELS = frozenset({"!no-unauthenticated", "!hide", "!takedown"})
+CLOCK_TOLERANCE = timedelta(minutes=5)
 LANGUAGE = re.compile(r"[a-z]{2,3}(?=-|$)", re.IGNORECASE)
-REFERENCE = frozenset({"uri", "cid", "$type"})
+BARE_KEYS = frozenset({"uri", "cid", "$type"})
 
 
 @register("bluesky")
-class Bluesky(Pages):
-    expected = f"a post of Bluesky, at://.../{POST}/..."
+class BlueskySource(Pages):
+    expected = f"a post of Bluesky, at://.../{POST_TYPE}/..."
 
-    def parts(self, document: Any) -> Iterator[tuple[str, Any]] | None:
+    def split_page(self, document: Any) -> Iterator[tuple[str, Any]] | None:
         is_page = isinstance(document, dict) and not {"posts", "thread"}.isdisjoint(document)
-        return ((f"#{at}", one) for at, one in enumerate(_records(document))) if is_page else None
+        return ((f"#{at}", row) for at, row in enumerate(_split(document))) if is_page else None
 
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
         view = fields.record
         if "_missing" in view:
-            yield self._gone(fields.part("_missing").record, view.get("_above"))
+            yield self._make_missing(fields.part("_missing").record, view.get("_above"))
             return
-        url, uri = _url(view.get("uri")), view.get("uri")
+        url, uri = _post_url(view.get("uri")), view.get("uri")
         record = fields.part("record" if view.get("record") else "value")
-        if url is None or record.record.get("$type", POST) != POST:
+        if url is None or record.record.get("$type", POST_TYPE) != POST_TYPE:
             is_other = isinstance(uri, str) and uri.startswith("at://")
             reason = Reject.NO_URL if record.record and not is_other else Reject.NOT_A_POST
-            yield self.refused(reason, {**record.record, "uri": uri}, "uri", "$type")
+            yield self.reject(reason, {**record.record, "uri": uri}, "uri", "$type")
             return
-        above = record.part("reply").part("parent").record.get("uri")
-        parent = _url(above)
-        if above is not None and parent is None:
-            record.bad("reply.parent.uri", above, "the address of a post")
-        parent = parent or _url(view.get("_above"))
+        parent_uri = record.part("reply").part("parent").record.get("uri")
+        parent = _post_url(parent_uri)
+        if parent_uri is not None and parent is None:
+            record.note_bad("reply.parent.uri", parent_uri, "the address of a post")
+        parent = parent or _post_url(view.get("_above"))
         author = fields.part("author")
-        said = fields.parts("labels") + author.parts("labels")
-        said += record.part("labels").parts("values")
-        values = (one.record.get("val") for one in said if one.record.get("neg") is not True)
+        parts = fields.parts("labels") + author.parts("labels")
+        parts += record.part("labels").parts("values")
+        values = (label.record.get("val") for label in parts if label.record.get("neg") is not True)
         labels = sorted({value for value in values if isinstance(value, str)})
-        if HIDING.intersection(labels):
+        if HIDING_LABELS.intersection(labels):
             fields.findings.clear()  # what they show is of its content
             yield Post(url=url, platform="bluesky", parent_url=parent, missing=Missing.PROTECTED)
             yield Finding(Notice.HIDDEN_BY_AUTHOR, url)
             return
-        shown, several = fields.part("embed"), fields.parts("embeds")
+        embed, several = fields.part("embed"), fields.parts("embeds")
         sent = record.part("embed")  # as the author sent it, where the platform shows nothing
-        embeds = [shown] if shown.record else several or ([sent] if sent.record else [])
-        quotes = [one for embed in embeds if _url((one := _quoted(embed)).get("uri"))]
-        found, language = BLUESKY_URI.fullmatch(str(uri)), record.texts("langs")
-        known = LANGUAGE.match(language[0]) if language else None
+        embeds = [embed] if embed.record else several or ([sent] if sent.record else [])
+        quotes = [
+            quoted for embed in embeds if _post_url((quoted := _read_quoted(embed)).get("uri"))
+        ]
+        match, languages = BLUESKY_URI.fullmatch(str(uri)), record.texts("langs")
+        lang = LANGUAGE.match(languages[0]) if languages else None
         yield Post(
             url=url,
             platform="bluesky",
-            author=author.text("handle") or author.text("did") or (found[1] if found else None),
+            author=author.text("handle") or author.text("did") or (match[1] if match else None),
             text=record.text("text"),
-            timestamp=_timestamp(fields, record),
-            lang=known[0].lower() if known else None,
+            timestamp=_read_time(fields, record),
+            lang=lang[0].lower() if lang else None,
             keywords=keywords,
-            pictures=list(_images(embeds)),
+            pictures=list(_read_images(embeds)),
             parent_url=parent,
-            quoted_url=_url(quotes[0]["uri"]) if quotes else None,
+            quoted_url=_post_url(quotes[0]["uri"]) if quotes else None,
             engagement=fields.engagement(COUNTS),
         )
         if labels:
@@ -89,51 +91,51 @@ class Bluesky(Pages):
         for quote in quotes:
             if "value" in quote:
                 yield quote
-            elif not quote.keys() <= REFERENCE:  # nothing is known of a reference
-                yield self._gone(quote, None)
+            elif not quote.keys() <= BARE_KEYS:  # nothing is known of a reference
+                yield self._make_missing(quote, None)
 
-    def _gone(self, node: Json, above: Any) -> Parsed:
-        url, kind = _url(node.get("uri")), str(node.get("$type")).lower()
+    def _make_missing(self, node: Json, parent_uri: Any) -> Parsed:
+        url, kind = _post_url(node.get("uri")), str(node.get("$type")).lower()
         if url is None:
-            return self.refused(Reject.NO_URL, node, "uri")
-        why = Missing.NOT_FETCHED
+            return self.reject(Reject.NO_URL, node, "uri")
+        missing = Missing.NOT_FETCHED
         if node.get("blocked") or "blocked" in kind:
-            why = Missing.BLOCKED
+            missing = Missing.BLOCKED
         elif node.get("notFound") or "notfound" in kind:
-            why = Missing.NOT_FOUND
-        return Post(url=url, platform="bluesky", parent_url=_url(above), missing=why)
+            missing = Missing.NOT_FOUND
+        return Post(url=url, platform="bluesky", parent_url=_post_url(parent_uri), missing=missing)
 
 
-def _records(document: Json) -> Iterator[Any]:
+def _split(document: Json) -> Iterator[Any]:
     """The posts of a list and of a tree; of those not shown, why and below what they stand."""
     fields = Fields(document)
     if "posts" in document:
         posts = document["posts"]
         yield from posts if isinstance(posts, list) else [posts]
-    waiting: deque[tuple[Any, Any, bool]] = deque()
+    pending: deque[tuple[Any, Any, bool]] = deque()
     if "thread" in document:
-        waiting.append((document["thread"], None, False))
-    while waiting:
-        node, above, included = waiting.popleft()
+        pending.append((document["thread"], None, False))
+    while pending:
+        node, parent_uri, included = pending.popleft()
         post = node.get("post") if isinstance(node, dict) else None
         if isinstance(post, dict):
-            yield {**post, "_above": above, "_included": included}
+            yield {**post, "_above": parent_uri, "_included": included}
             if node.get("parent") is not None:
-                waiting.append((node["parent"], None, True))
+                pending.append((node["parent"], None, True))
             replies = Fields(node, fields.findings, "thread.").parts("replies")
-            waiting.extend((reply.record, post.get("uri"), True) for reply in replies)
+            pending.extend((reply.record, post.get("uri"), True) for reply in replies)
         else:
-            yield {"_missing": node, "_above": above} if isinstance(node, dict) else node
+            yield {"_missing": node, "_above": parent_uri} if isinstance(node, dict) else node
     if fields.findings:
         yield {"_findings": [finding.detail for finding in fields.findings]}
 
 
-def _url(uri: Any) -> str | None:
+def _post_url(uri: Any) -> str | None:
     is_post = isinstance(uri, str) and BLUESKY_URI.fullmatch(uri) is not None
     return canonical_url(uri) if is_post else None
 
 
-def _quoted(embed: Fields) -> Json:
+def _read_quoted(embed: Fields) -> Json:
     """The record that a post embeds: a post it quotes, or a list or feed it shows."""
     record = embed.part("record").record
     # Beside images it is wrapped once more.
@@ -141,22 +143,24 @@ def _quoted(embed: Fields) -> Json:
     return inner if isinstance(inner, dict) else record
 
 
-def _images(embeds: Sequence[Fields]) -> Iterator[PostImage]:
+def _read_images(embeds: Sequence[Fields]) -> Iterator[PostImage]:
     """The images among what a post embeds; images of links and of videos are none."""
     holders = [holder for embed in embeds for holder in (embed, embed.part("media"))]
-    for image in (one for holder in holders for name in LISTS for one in holder.parts(name)):
+    for image in (
+        part for holder in holders for name in IMAGE_LISTS for part in holder.parts(name)
+    ):
         if image.record.get("fullsize") is None:
             image.note(Notice.IMAGE_WITHOUT_ADDRESS, f"described as {image.text('alt')!r}"[:80])
         elif address := image.link("fullsize"):
             yield PostImage(url=address, alt_text=image.text("alt") or None)
 
 
-def _timestamp(fields: Fields, record: Fields) -> datetime | None:
+def _read_time(fields: Fields, record: Fields) -> datetime | None:
     """When it was written, as its author says; no later than the platform first saw it."""
-    claimed, seen = record.moment("createdAt"), fields.moment("indexedAt")
-    if claimed is None or seen is None:
-        return claimed or seen
-    if claimed - seen > CLOCKS_DIFFER:
+    claimed, indexed = record.moment("createdAt"), fields.moment("indexedAt")
+    if claimed is None or indexed is None:
+        return claimed or indexed
+    if claimed - indexed > CLOCK_TOLERANCE:
         expected = "a time that has been"
-        fields.bad("createdAt", claimed.isoformat(), expected, Notice.CLAIMED_TIME)
-    return min(claimed, seen)
+        fields.note_bad("createdAt", claimed.isoformat(), expected, Notice.CLAIMED_TIME)
+    return min(claimed, indexed)

@@ -8,101 +8,101 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from echo_hf.collect.fields import Fields, Json, Pages, name_of, read_json, short_repr, text_of_html
-from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, json_documents, register
+from echo_hf.collect.fields import Fields, Json, Pages, as_name, read_json, short_repr, text_of_html
+from echo_hf.collect.sources.base import Finding, Parsed, Post, PostImage, register, split_json
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.reasons import Missing, Notice, Reject
 
-LISTS = ("statuses", "ancestors", "descendants")
+STATUS_LISTS = ("statuses", "ancestors", "descendants")
 COUNTS = {"likes": "favourites_count", "reposts": "reblogs_count", "replies": "replies_count"}
-CONTENT = frozenset({"content", "text"})
+CONTENT_KEYS = frozenset({"content", "text"})
 
 
-PUBLIC = frozenset({"https://www.w3.org/ns/activitystreams#Public", "as:Public", "Public"})
-ACTIVITIES = "orderedItems"  # of an outbox, as an account's export holds it
+PUBLIC_AUDIENCE = frozenset({"https://www.w3.org/ns/activitystreams#Public", "as:Public", "Public"})
+OUTBOX_KEY = "orderedItems"  # of an outbox, as an account's export holds it
 
 
 @register("mastodon")
-class Mastodon(Pages):
+class MastodonSource(Pages):
     expected = (
         "a status of Mastodon, with its address: alone, in a list, a search, what stands around a "
         "status, or outbox.json of an account's export"
     )
-    shown: ClassVar[tuple[str | None, ...]] = (None, "public")  # visibilities
+    visibilities: ClassVar[tuple[str | None, ...]] = (None, "public")  # visibilities
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         """One status a record, with the address of what it answers where the file has that."""
         text_lines = lines if isinstance(lines, io.TextIOBase) else list(lines)
-        known: dict[str, str | None] = {}
+        urls: dict[str, str | None] = {}
         status: Any
-        for _, text in json_documents(text_lines):
+        for _, text in split_json(text_lines):
             status = read_json(text) if '"uri"' in text else None
-            if number := _number(status):
-                address = _address(status)
+            if number := _read_number(status):
+                address = _read_url(status)
                 # Of two servers that give one number nothing is known of what a number means.
-                known[number] = address if known.get(number, address) == address else None
+                urls[number] = address if urls.get(number, address) == address else None
         if isinstance(text_lines, io.TextIOBase):
             text_lines.seek(0)
         for place, record in super().split(text_lines):
-            status = read_json(record) if known else None
-            answers = name_of(status.get("in_reply_to_id")) if _number(status) else None
-            if answers is not None and "_parent" not in status and known.get(answers):
-                record = json.dumps({**status, "_parent": known[answers]})
+            status = read_json(record) if urls else None
+            parent_id = as_name(status.get("in_reply_to_id")) if _read_number(status) else None
+            if parent_id is not None and "_parent" not in status and urls.get(parent_id):
+                record = json.dumps({**status, "_parent": urls[parent_id]})
             yield place, record
 
-    def parts(self, document: Any) -> Iterator[tuple[str, Any]] | None:
+    def split_page(self, document: Any) -> Iterator[tuple[str, Any]] | None:
         if isinstance(document, list):
             document = {"statuses": document}
-        if isinstance(document, dict) and isinstance(document.get(ACTIVITIES), list):
-            return ((f"#{at}", one) for at, one in enumerate(document[ACTIVITIES]))
+        if isinstance(document, dict) and isinstance(document.get(OUTBOX_KEY), list):
+            return ((f"#{at}", row) for at, row in enumerate(document[OUTBOX_KEY]))
         is_page = isinstance(document, dict) and "uri" not in document
-        found = is_page and not {*LISTS, "about"}.isdisjoint(document)
-        return ((f"#{at}", one) for at, one in enumerate(_records(document))) if found else None
+        is_list = is_page and not {*STATUS_LISTS, "about"}.isdisjoint(document)
+        return ((f"#{at}", row) for at, row in enumerate(_split(document))) if is_list else None
 
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
         status = fields.record
         if status.get("type") in ("Create", "Announce") and "object" in status:
-            yield from self._exported(fields, keywords)
+            yield from self._read_exported(fields, keywords)
             return
-        for name, why in (("_missing", Missing.NOT_FOUND), ("_edge", Missing.NOT_FETCHED)):
+        for name, missing in (("_missing", Missing.NOT_FOUND), ("_edge", Missing.NOT_FETCHED)):
             if name in status:
                 url = canonical_url(status[name])
-                refused = self.refused(Reject.NO_URL, status, name)
-                yield _without_content(url, status, why) if url else refused
+                rejection = self.reject(Reject.NO_URL, status, name)
+                yield _make_empty_post(url, status, missing) if url else rejection
                 return
-        url, is_status = _address(status), not CONTENT.isdisjoint(status)
+        url, is_status = _read_url(status), not CONTENT_KEYS.isdisjoint(status)
         if url is None or not is_status:
             reason = Reject.NO_URL if is_status else Reject.NOT_A_POST
-            yield self.refused(reason, status, "uri", "url")
+            yield self.reject(reason, status, "uri", "url")
             return
-        if repeated := fields.part("reblog").record:
-            yield Finding(Reject.REPOST, f"of {_address(repeated)}")
+        if reposted := fields.part("reblog").record:
+            yield Finding(Reject.REPOST, f"of {_read_url(reposted)}")
             return
-        parent, answers = canonical_url(status.get("_parent")), status.get("in_reply_to_id")
-        if answers is not None and parent is None:
-            fields.note(Notice.UNNAMED_PARENT, f"in_reply_to_id {short_repr(answers)}")
-        if (visibility := status.get("visibility")) not in self.shown:
+        parent, parent_id = canonical_url(status.get("_parent")), status.get("in_reply_to_id")
+        if parent_id is not None and parent is None:
+            fields.note(Notice.UNNAMED_PARENT, f"in_reply_to_id {short_repr(parent_id)}")
+        if (visibility := status.get("visibility")) not in self.visibilities:
             fields.findings.clear()  # what they show is of its content
-            yield from _hidden(url, status, visibility)
+            yield from _report_hidden(url, status, visibility)
             return
         content, warning = fields.text("content"), (fields.text("spoiler_text") or "").strip()
         body = fields.text("text") if content is None else text_of_html(content)
         quoted = fields.part("quote").part("quoted_status").record
         yield Post(
             url=url,
-            post_id=name_of(status.get("id")),
+            post_id=as_name(status.get("id")),
             platform="mastodon",
-            author=_author(fields.part("account")),
+            author=_read_author(fields.part("account")),
             # A post of images alone has an empty text, not none.
             text="\n\n".join(filter(None, [warning, body])) or body,
             timestamp=fields.moment("created_at"),
             edited=fields.moment("edited_at"),
             lang=fields.text("language"),
             keywords=keywords,
-            pictures=list(_images(fields)),
+            pictures=list(_read_images(fields)),
             parent_url=parent,
-            unnamed_parent=parent is None and answers is not None,
-            quoted_url=_address(quoted),
+            unnamed_parent=parent is None and parent_id is not None,
+            quoted_url=_read_url(quoted),
             engagement=fields.engagement(COUNTS),
         )
         if status.get("sensitive") is True:
@@ -110,7 +110,7 @@ class Mastodon(Pages):
         if quoted:
             yield quoted
 
-    def _exported(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed]:
+    def _read_exported(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed]:
         """A post of an account's export, in the words of ActivityPub."""
         if fields.text("type") == "Announce":
             yield Finding(Reject.REPOST, f"of {short_repr(fields.record['object'])}")
@@ -118,12 +118,12 @@ class Mastodon(Pages):
         note = fields.part("object")
         url = canonical_url(note.record.get("id")) or canonical_url(note.record.get("url"))
         if url is None:
-            yield self.refused(Reject.NO_URL, note.record, "id", "url")
+            yield self.reject(Reject.NO_URL, note.record, "id", "url")
             return
-        visibility = _visibility(note)
+        visibility = _read_visibility(note)
         parent = note.record.get("inReplyTo")
-        if visibility not in self.shown:
-            yield from _hidden(url, {"_parent": parent}, visibility)
+        if visibility not in self.visibilities:
+            yield from _report_hidden(url, {"_parent": parent}, visibility)
             return
         content, warning = note.text("content"), (note.text("summary") or "").strip()
         body = None if content is None else text_of_html(content)
@@ -132,13 +132,13 @@ class Mastodon(Pages):
             url=url,
             post_id=url.rpartition("/")[2],
             platform="mastodon",
-            author=_exported_author(note.text("attributedTo") or fields.text("actor")),
+            author=_read_exported_author(note.text("attributedTo") or fields.text("actor")),
             text="\n\n".join(filter(None, [warning, body])) or body,
             timestamp=note.moment("published"),
             edited=note.moment("updated"),
             lang=next(iter(languages)) if len(languages) == 1 else None,
             keywords=keywords,
-            pictures=[*map(_exported_image, _attached(note))],
+            pictures=[*map(_make_exported_image, _find_attached_images(note))],
             parent_url=None if parent is None else note.address("inReplyTo"),
         )
         if note.record.get("sensitive") is True:
@@ -146,43 +146,43 @@ class Mastodon(Pages):
 
 
 @register("mastodon_unlisted")
-class MastodonUnlisted(Mastodon):
+class UnlistedMastodonSource(MastodonSource):
     """With statuses that everybody may read and that their authors keep out of searches."""
 
-    shown: ClassVar[tuple[str | None, ...]] = (None, "public", "unlisted")
+    visibilities: ClassVar[tuple[str | None, ...]] = (None, "public", "unlisted")
 
 
-def _number(status: Any) -> str | None:
+def _read_number(status: Any) -> str | None:
     """The number of a status that is alone in its document, on the server that was asked."""
-    is_status = isinstance(status, dict) and "uri" in status and not CONTENT.isdisjoint(status)
-    return name_of(status.get("id")) if is_status else None
+    is_status = isinstance(status, dict) and "uri" in status and not CONTENT_KEYS.isdisjoint(status)
+    return as_name(status.get("id")) if is_status else None
 
 
-def _hidden(url: str, status: Json, visibility: Any) -> Iterator[Parsed]:
-    yield _without_content(url, status, Missing.PROTECTED)
+def _report_hidden(url: str, status: Json, visibility: Any) -> Iterator[Parsed]:
+    yield _make_empty_post(url, status, Missing.PROTECTED)
     notice = Notice.UNLISTED if visibility == "unlisted" else Notice.HIDDEN_BY_AUTHOR
     yield Finding(notice, f"{short_repr(visibility)}: {url}")
 
 
-def _visibility(note: Fields) -> str:
+def _read_visibility(note: Fields) -> str:
     """Who may read an exported post; whoever it is not addressed to may not."""
-    to, also = (
-        {given} if isinstance(given := note.record.get(name), str) else set(note.texts(name))
+    recipients, copy_recipients = (
+        {audience} if isinstance(audience := note.record.get(name), str) else set(note.texts(name))
         for name in ("to", "cc")
     )
-    if to & PUBLIC:
+    if recipients & PUBLIC_AUDIENCE:
         return "public"
-    return "unlisted" if also & PUBLIC else "private"
+    return "unlisted" if copy_recipients & PUBLIC_AUDIENCE else "private"
 
 
-def _exported_author(account: str | None) -> str | None:
+def _read_exported_author(account: str | None) -> str | None:
     """An account's name with its server, from its address."""
     address = canonical_url(account)
     name = (address or "").rpartition("/")[2].removeprefix("@")
     return f"{name}@{urlsplit(address).netloc}" if address and name else None
 
 
-def _attached(note: Fields) -> list[Fields]:
+def _find_attached_images(note: Fields) -> list[Fields]:
     return [part for part in note.parts("attachment") if _is_image(part.record.get("mediaType"))]
 
 
@@ -190,62 +190,66 @@ def _is_image(kind: Any) -> bool:
     return isinstance(kind, str) and kind.startswith("image/")
 
 
-def _exported_image(attached: Fields) -> PostImage:
+def _make_exported_image(attachment: Fields) -> PostImage:
     """An image beside the export, or on the server."""
-    address, alt_text = attached.text("url") or "", attached.text("name")
+    address, alt_text = attachment.text("url") or "", attachment.text("name")
     if web_url(address):
         return PostImage(url=address, alt_text=alt_text)
     return PostImage(path=address.lstrip("/"), alt_text=alt_text)
 
 
-def _records(page: Json) -> Iterator[Any]:
+def _split(page: Json) -> Iterator[Any]:
     fields = Fields(page)
     about = fields.part("about")
     holder = fields.part("context") if about.record else fields
-    found: list[Any] = []
-    for name in LISTS:
-        given = holder.record.get(name)
+    posts: list[Any] = []
+    for name in STATUS_LISTS:
+        listed = holder.record.get(name)
         # What is no status is rejected one by one, with its place.
-        found += given if isinstance(given, list) else [one.record for one in holder.parts(name)]
-    addresses = {name_of(one.get("id")): _address(one) for one in found if isinstance(one, dict)}
-    addresses[name_of(about.record.get("id"))] = about.text("url")
+        posts += (
+            listed if isinstance(listed, list) else [part.record for part in holder.parts(name)]
+        )
+    addresses = {
+        as_name(post.get("id")): _read_url(post) for post in posts if isinstance(post, dict)
+    }
+    addresses[as_name(about.record.get("id"))] = about.text("url")
     included = "statuses" not in holder.record
-    for one in found:
-        if isinstance(one, dict):
-            answers = name_of(one.get("in_reply_to_id"))
-            parent = None if answers is None else addresses.get(answers)
-            one = {**one, "_parent": parent, "_included": included}
-        yield one
+    for post in posts:
+        if isinstance(post, dict):
+            parent_id = as_name(post.get("in_reply_to_id"))
+            parent = None if parent_id is None else addresses.get(parent_id)
+            post = {**post, "_parent": parent, "_included": included}
+        yield post
     if about.record:
-        number, above = about.record.get("id"), holder.parts("ancestors")
+        number, ancestors = about.record.get("id"), holder.parts("ancestors")
         if "ancestors" not in holder.record:
             yield {"_missing": about.text("url"), "id": number}
-        elif above:
-            parent = addresses.get(name_of(above[-1].record.get("id")))
+        elif ancestors:
+            parent = addresses.get(as_name(ancestors[-1].record.get("id")))
             yield {"_edge": about.text("url"), "id": number, "_parent": parent}
     if fields.findings:
         yield {"_findings": [finding.detail for finding in fields.findings]}
 
 
-def _address(status: Json) -> str | None:
+def _read_url(status: Json) -> str | None:
     """What a status is called everywhere, or else on its own server."""
     uri = status.get("uri")
-    named = isinstance(uri, str) and uri.startswith("http")
-    return canonical_url(uri if named else status.get("url"))
+    has_uri = isinstance(uri, str) and uri.startswith("http")
+    return canonical_url(uri if has_uri else status.get("url"))
 
 
-def _without_content(url: str, record: Json, missing: Missing) -> Post:
+def _make_empty_post(url: str, record: Json, missing: Missing) -> Post:
     return Post(
         url=url,
         # Not the number in the address, by which another server may know another post.
-        post_id=name_of(record.get("id")),
+        post_id=as_name(record.get("id")),
         platform="mastodon",
         parent_url=canonical_url(record.get("_parent")),
         missing=missing,
     )
 
 
-def _author(account: Fields) -> str | None:
+def _read_author(account: Fields) -> str | None:
     """A name that no other server gives to somebody else."""
     name = account.text("acct") or account.text("username")
     home = canonical_url(account.record.get("uri")) or canonical_url(account.record.get("url"))
@@ -254,12 +258,12 @@ def _author(account: Fields) -> str | None:
     return f"{name}@{urlsplit(home).netloc}"
 
 
-def _images(fields: Fields) -> Iterator[PostImage]:
-    for one in fields.parts("media_attachments"):
-        if one.record.get("type") != "image":
+def _read_images(fields: Fields) -> Iterator[PostImage]:
+    for media in fields.parts("media_attachments"):
+        if media.record.get("type") != "image":
             continue
-        if address := one.link("url") or one.link("remote_url"):
-            yield PostImage(url=address, alt_text=one.text("description") or None)
+        if address := media.link("url") or media.link("remote_url"):
+            yield PostImage(url=address, alt_text=media.text("description") or None)
         else:
-            detail = f"media {short_repr(one.record.get('id'))}"
+            detail = f"media {short_repr(media.record.get('id'))}"
             fields.note(Notice.IMAGE_WITHOUT_ADDRESS, detail)

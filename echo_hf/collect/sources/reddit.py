@@ -12,191 +12,197 @@ from echo_hf.collect.urls import reddit_url, web_url
 from echo_hf.reasons import Missing, Notice, Reject
 
 LISTING = "Listing"
-BELOW = ("replies", "comments")  # where a thing holds its replies
-BESIDE = "_came_along"
-NAME = re.compile(r"(t[13])_([a-z0-9]{1,13})", re.ASCII)
+REPLY_KEYS = ("replies", "comments")  # where a thing holds its replies
+INCLUDED_KEY = "_came_along"
+FULL_NAME = re.compile(r"(t[13])_([a-z0-9]{1,13})", re.ASCII)
 IDENTIFIER = re.compile(r"[a-z0-9]{1,13}", re.ASCII)
 IMAGE_ADDRESS = re.compile(r"https?://[^?#]+\.(?:png|jpe?g|webp)(?:[?#].*)?", re.IGNORECASE)
-GONE = frozenset({"[deleted]", "[removed]", "[deleted by user]", "[ Removed by Reddit ]"})
-NOBODY = "[deleted]"
-ELSEWHERE = ("link", "rich:video", "hosted:video")  # previews that are not of the post itself
+DELETED_TEXTS = frozenset({"[deleted]", "[removed]", "[deleted by user]", "[ Removed by Reddit ]"})
+DELETED_AUTHOR = "[deleted]"
+FOREIGN_HINTS = ("link", "rich:video", "hosted:video")  # previews that are not of the post itself
 COUNTS = {"views": "view_count", "reposts": "num_crossposts", "replies": "num_comments"}
 
 
 @register("reddit")
-class Reddit(Pages):
+class RedditSource(Pages):
     expected = (
         "a submission or a comment of Reddit: alone, in a listing, a page of comments, the answer "
         "to a request for more comments, a collection, or a tree that a client library wrote"
     )
 
-    def parts(self, document: Any) -> list[tuple[str, Any]] | None:
-        more, listing = _things(document), _sorted_links(document)
-        if more is not None:
-            waiting = [(one, True) for one in reversed(more)]
+    def split_page(self, document: Any) -> list[tuple[str, Any]] | None:
+        more_replies, listing = _find_more_replies(document), _find_collection(document)
+        if more_replies is not None:
+            pending = [(reply, True) for reply in reversed(more_replies)]
         elif listing is not None:
-            waiting = [(listing, False)]
+            pending = [(listing, False)]
         elif isinstance(document, list):
             # A page of comments: a listing with the submission, and one with what is below it.
-            pages = len(document) > 1 and all(_listed(one) is not None for one in document)
-            waiting = [(one, pages and at > 0) for at, one in enumerate(document)][::-1]
+            is_thread = len(document) > 1 and all(
+                _read_listing(part) is not None for part in document
+            )
+            pending = [(part, is_thread and at > 0) for at, part in enumerate(document)][::-1]
         else:
             is_page = isinstance(document, dict) and (
-                document.get("kind") is not None or any(name in document for name in BELOW)
+                document.get("kind") is not None or any(name in document for name in REPLY_KEYS)
             )
-            waiting = [(document, False)] * is_page
-        found: list[tuple[str, Any]] = []
-        while waiting:
-            thing, came_along = waiting.pop()
-            inner = _listed(thing)
-            if inner is not None:
-                waiting += [(one, came_along) for one in reversed(inner)]
+            pending = [(document, False)] * is_page
+        records: list[tuple[str, Any]] = []
+        while pending:
+            node, included = pending.pop()
+            children = _read_listing(node)
+            if children is not None:
+                pending += [(child, included) for child in reversed(children)]
                 continue
-            if isinstance(thing, dict):
-                is_wrapped = "kind" in thing and isinstance(thing.get("data"), dict)
-                data = thing["data"] if is_wrapped else thing
-                below = [data[name] for name in BELOW if isinstance(data.get(name), list | dict)]
-                waiting += [(one, True) for one in reversed(below)]
-                alone = {
+            if isinstance(node, dict):
+                is_wrapped = "kind" in node and isinstance(node.get("data"), dict)
+                data = node["data"] if is_wrapped else node
+                replies = [
+                    data[name] for name in REPLY_KEYS if isinstance(data.get(name), list | dict)
+                ]
+                pending += [(reply, True) for reply in reversed(replies)]
+                own_fields = {
                     name: value
                     for name, value in data.items()
-                    if name not in BELOW or (value and not isinstance(value, list | dict))
+                    if name not in REPLY_KEYS or (value and not isinstance(value, list | dict))
                 }
-                thing = {"kind": thing["kind"], "data": alone} if is_wrapped else alone
-                thing |= {BESIDE: True} if came_along else {}
-            found.append((f"#{len(found)}", thing))
-        return found or None
+                node = {"kind": node["kind"], "data": own_fields} if is_wrapped else own_fields
+                node |= {INCLUDED_KEY: True} if included else {}
+            records.append((f"#{len(records)}", node))
+        return records or None
 
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
-        given = fields.record.get("kind")
+        given_kind = fields.record.get("kind")
         if "kind" in fields.record and isinstance(fields.record.get("data"), dict):
             fields = Fields(fields.record["data"], fields.findings)
-        record, kind = fields.record, given
-        if given is None:
-            named = record.get("name")
-            found = NAME.fullmatch(named) if isinstance(named, str) else None
+        record, kind = fields.record, given_kind
+        if given_kind is None:
+            full_name = record.get("name")
+            match = FULL_NAME.fullmatch(full_name) if isinstance(full_name, str) else None
             is_comment = "body" in record or "parent_id" in record
             is_submission = "title" in record or "selftext" in record
-            kind = found[1] if found else "t1" if is_comment else "t3" if is_submission else None
+            kind = match[1] if match else "t1" if is_comment else "t3" if is_submission else None
         if kind == "more":
             count, names = fields.count("count"), fields.texts("children")
-            below = f"{count or len(names)} below {short_repr(fields.text('parent_id'))}"
-            yield Finding(Notice.REPLIES_NOT_FETCHED, below)
+            detail = f"{count or len(names)} below {short_repr(fields.text('parent_id'))}"
+            yield Finding(Notice.REPLIES_NOT_FETCHED, detail)
             yield from fields.findings
         elif kind in ("t1", "t3"):
-            post = _post(kind, fields, keywords)
-            yield post or self.refused(Reject.NO_URL, record, "id", "link_id")
+            post = _make_post(kind, fields, keywords)
+            yield post or self.reject(Reject.NO_URL, record, "id", "link_id")
         else:
-            yield self.refused(Reject.NOT_A_POST, record)
+            yield self.reject(Reject.NOT_A_POST, record)
 
 
-def _things(document: Any) -> list[Any] | None:
+def _find_more_replies(document: Any) -> list[Any] | None:
     """The replies in an answer to a request for more comments, null for another document."""
     for name in ("json", "data", "things"):
         document = document.get(name) if isinstance(document, dict) else None
     return document if isinstance(document, list) else None
 
 
-def _sorted_links(document: Any) -> Any:
+def _find_collection(document: Any) -> Any:
     """The listing of a collection, null for another document."""
     links = document.get("sorted_links") if isinstance(document, dict) else None
-    return links if _listed(links) is not None else None
+    return links if _read_listing(links) is not None else None
 
 
-def _listed(thing: Any) -> list[Any] | None:
+def _read_listing(node: Any) -> list[Any] | None:
     """What a listing holds; null when it is none."""
-    if isinstance(thing, dict) and thing.get("kind") == LISTING:
-        data = thing.get("data")
-        thing = data.get("children") if isinstance(data, dict) else None
-    return thing if isinstance(thing, list) else None
+    if isinstance(node, dict) and node.get("kind") == LISTING:
+        data = node.get("data")
+        node = data.get("children") if isinstance(data, dict) else None
+    return node if isinstance(node, list) else None
 
 
-def _post(kind: str, fields: Fields, keywords: Sequence[str]) -> Post | None:
+def _make_post(kind: str, fields: Fields, keywords: Sequence[str]) -> Post | None:
     record, is_comment = fields.record, kind == "t1"
-    own = fields.text("id") or (fields.text("name") or "").rpartition("_")[2]
-    link = NAME.fullmatch(fields.text("link_id") or "") if is_comment else None
-    submission = link[2] if link else "" if is_comment else own
-    if not submission or not IDENTIFIER.fullmatch(own):
+    identifier = fields.text("id") or (fields.text("name") or "").rpartition("_")[2]
+    link = FULL_NAME.fullmatch(fields.text("link_id") or "") if is_comment else None
+    submission = link[2] if link else "" if is_comment else identifier
+    if not submission or not IDENTIFIER.fullmatch(identifier):
         return None
-    said_of_it = (record.get("body"), record.get("selftext"), record.get("title"))
-    gone = record.get("removed_by_category") is not None or any(
-        isinstance(one, str) and one in GONE for one in said_of_it
+    texts = (record.get("body"), record.get("selftext"), record.get("title"))
+    is_deleted = record.get("removed_by_category") is not None or any(
+        isinstance(text, str) and text in DELETED_TEXTS for text in texts
     )
     author = fields.text("author")
     return Post(
-        url=reddit_url(submission, own if is_comment else None),
+        url=reddit_url(submission, identifier if is_comment else None),
         platform="reddit",
-        author=None if gone or author == NOBODY else author,
-        text=None if gone else _text(is_comment, fields),
+        author=None if is_deleted or author == DELETED_AUTHOR else author,
+        text=None if is_deleted else _read_text(is_comment, fields),
         timestamp=fields.moment("created_utc"),
         # Without an edit it is false; true where the moment is no longer known.
         edited=None if isinstance(record.get("edited"), bool) else fields.moment("edited"),
         keywords=keywords,
-        pictures=[] if gone else _images(fields),
-        parent_url=_named(fields, "parent_id", submission) if is_comment else None,
-        quoted_url=_named(fields, "crosspost_parent", None),
+        pictures=[] if is_deleted else _read_images(fields),
+        parent_url=_read_url(fields, "parent_id", submission) if is_comment else None,
+        quoted_url=_read_url(fields, "crosspost_parent", None),
         engagement=None if is_comment else fields.engagement(COUNTS),
-        missing=Missing.DELETED if gone else None,
+        missing=Missing.DELETED if is_deleted else None,
     )
 
 
-def _named(fields: Fields, name: str, submission: str | None) -> str | None:
+def _read_url(fields: Fields, name: str, submission: str | None) -> str | None:
     """The address of a thing by its full name; of a comment, where its submission is known."""
-    given = fields.text(name)
-    named = NAME.fullmatch(given or "")
-    if named and named[1] == "t3":
-        return reddit_url(named[2])
-    if named and submission:
-        return reddit_url(submission, named[2])
-    if given is not None:
-        fields.bad(name, given, "the full name of a thing")
+    full_name = fields.text(name)
+    match = FULL_NAME.fullmatch(full_name or "")
+    if match and match[1] == "t3":
+        return reddit_url(match[2])
+    if match and submission:
+        return reddit_url(submission, match[2])
+    if full_name is not None:
+        fields.note_bad(name, full_name, "the full name of a thing")
     return None
 
 
-def _text(is_comment: bool, fields: Fields) -> str | None:
-    written = (fields.record.get(one) for one in ("body_html", "selftext_html"))
-    is_raw = any(isinstance(one, str) and one.startswith("<") for one in written)
+def _read_text(is_comment: bool, fields: Fields) -> str | None:
+    html_texts = (fields.record.get(name) for name in ("body_html", "selftext_html"))
+    is_raw = any(isinstance(text, str) and text.startswith("<") for text in html_texts)
 
-    def plain(name: str) -> str | None:
+    def read_plain(name: str) -> str | None:
         # Only who asks for `raw_json` gets signs of markup as they were typed.
         text = fields.text(name)
         return text if text is None else text.strip() if is_raw else plain_text(text, {})
 
     if is_comment:
-        return plain("body")
-    page = _outside(fields)
-    own = fields.record.get("is_self") or fields.record.get("is_gallery")
-    if own or IMAGE_ADDRESS.fullmatch(page) or "reddit.com/" in page:
-        page = ""  # what the submission is about is an image, or its own
-    return "\n\n".join(filter(None, [plain("title"), plain("selftext"), page])) or None
+        return read_plain("body")
+    link = _read_outside_url(fields)
+    is_own = fields.record.get("is_self") or fields.record.get("is_gallery")
+    if is_own or IMAGE_ADDRESS.fullmatch(link) or "reddit.com/" in link:
+        link = ""  # what the submission is about is an image, or its own
+    return "\n\n".join(filter(None, [read_plain("title"), read_plain("selftext"), link])) or None
 
 
-def _outside(fields: Fields) -> str:
+def _read_outside_url(fields: Fields) -> str:
     address = fields.text("url_overridden_by_dest") or fields.text("url") or ""
     return address.replace("&amp;", "&")
 
 
-def _images(fields: Fields) -> list[PostImage]:
-    described, address = fields.part("media_metadata"), _outside(fields)
+def _read_images(fields: Fields) -> list[PostImage]:
+    metadata, address = fields.part("media_metadata"), _read_outside_url(fields)
     items = fields.part("gallery_data").parts("items")
-    wanted = [(one.text("media_id") or "", one.text("caption")) for one in items]
-    if wanted := wanted or [(name, None) for name in described.record]:
-        return [one for name, said in wanted if (one := _described(name, said, described))]
+    captions = [(part.text("media_id") or "", part.text("caption")) for part in items]
+    if captions := captions or [(name, None) for name in metadata.record]:
+        return [
+            image for name, caption in captions if (image := _read_media(name, caption, metadata))
+        ]
     if IMAGE_ADDRESS.fullmatch(address):
         links = [web_url(address)]
-    elif fields.record.get("post_hint") in ELSEWHERE:
+    elif fields.record.get("post_hint") in FOREIGN_HINTS:
         links = []
     else:
-        shown = fields.part("preview").parts("images")
-        links = [one.part("source").link("url") for one in shown]
+        previews = fields.part("preview").parts("images")
+        links = [preview.part("source").link("url") for preview in previews]
     return [PostImage(url=link) for link in links if link]
 
 
-def _described(name: str, caption: str | None, described: Fields) -> PostImage | None:
-    media = described.part(name)
+def _read_media(name: str, caption: str | None, metadata: Fields) -> PostImage | None:
+    media = metadata.part(name)
     if media.record.get("e") not in (None, "Image"):
         return None  # videos and animations
     url = media.part("s").link("u")
     if url is None:
-        described.note(Notice.IMAGE_WITHOUT_ADDRESS, short_repr(name))
+        metadata.note(Notice.IMAGE_WITHOUT_ADDRESS, short_repr(name))
     return PostImage(url=url, alt_text=caption or None) if url or caption else None

@@ -37,7 +37,7 @@ from echo_hf.collect.fields import (
     EPOCH,
     Fields,
     Json,
-    opened,
+    open_text,
     read_json,
     read_moment,
     short_repr,
@@ -47,9 +47,9 @@ from echo_hf.collect.sources.base import (
     Parsed,
     Post,
     PostImage,
-    json_documents,
-    numbered_lines,
+    number_lines,
     register,
+    split_json,
 )
 from echo_hf.collect.urls import canonical_url, web_url
 from echo_hf.config.collection import SECONDS, Columns
@@ -57,32 +57,32 @@ from echo_hf.errors import ConfigError, SourceError, unknown
 from echo_hf.reasons import Missing, Notice, Reject
 from echo_hf.tables import POSTS
 
-KNOWN = frozenset(POSTS.columns) - {"relevance"} | {"edited"}
+POST_FIELDS = frozenset(POSTS.columns) - {"relevance"} | {"edited"}
 IMAGE_FIELDS = frozenset({"path", "url", "alt_text"})
 
 
 @register("jsonl")
-class JsonLines:
+class JsonLinesSource:
     keyword_sign = r'"keywords"\s*:\s*\[\s*"'
-    split = staticmethod(numbered_lines)
+    split = staticmethod(number_lines)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         """The post of a line, and what was wrong with it."""
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{type(record).__name__}, expected an object")
             return
-        url = canonical_url(given := record.get("url"), fragment=True)
+        url = canonical_url(given_url := record.get("url"), fragment=True)
         if url is None:
-            yield Finding(Reject.NO_URL, f"url is {short_repr(given)}, expected a web address")
+            yield Finding(Reject.NO_URL, f"url is {short_repr(given_url)}, expected a web address")
             return
         fields = Fields(record)
-        fields.closed(KNOWN)
-        own, missing = fields.texts("keywords"), fields.text("missing")
+        fields.note_unknown(POST_FIELDS)
+        own_keywords, missing = fields.texts("keywords"), fields.text("missing")
         if missing is not None and missing not in list(Missing):
-            fields.bad("missing", missing, f"one of {', '.join(Missing)}")
+            fields.note_bad("missing", missing, f"one of {', '.join(Missing)}")
             missing = None
         counts = fields.part("engagement")
-        counts.closed(COUNTS)
+        counts.note_unknown(COUNTS)
         yield Post(
             url=url,
             post_id=fields.text("post_id"),
@@ -92,8 +92,8 @@ class JsonLines:
             timestamp=fields.moment("timestamp"),
             edited=fields.moment("edited"),
             lang=fields.text("lang"),
-            keywords=own if isinstance(record.get("keywords"), list) else list(keywords),
-            pictures=[_image_of(fields, one) for one in fields.parts("pictures")],
+            keywords=own_keywords if isinstance(record.get("keywords"), list) else list(keywords),
+            pictures=[_read_image(fields, image) for image in fields.parts("pictures")],
             parent_url=fields.address("parent_url"),
             quoted_url=fields.address("quoted_url"),
             engagement={name: counts.count(name) for name in COUNTS} if counts.record else None,
@@ -102,15 +102,15 @@ class JsonLines:
         yield from fields.findings
 
 
-def _image_of(fields: Fields, image: Fields) -> PostImage:
-    image.closed(IMAGE_FIELDS)
+def _read_image(fields: Fields, image: Fields) -> PostImage:
+    image.note_unknown(IMAGE_FIELDS)
     if not image.record.get("path") and not image.record.get("url"):
-        fields.bad("pictures", image.record, "a path or a url")
+        fields.note_bad("pictures", image.record, "a path or a url")
     return PostImage(image.text("path") or None, image.link("url"), image.text("alt_text"))
 
 
 @register("quickstart")
-class Quickstart(JsonLines):
+class QuickstartSource(JsonLinesSource):
     """The posts that come with the package; they need no path."""
 
     @property
@@ -122,115 +122,117 @@ class Quickstart(JsonLines):
 DELIMITERS = {".csv": (",", ";", "\t"), ".tsv": ("\t",), ".tab": ("\t",)}
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 PARQUET = ".parquet"
-BATCH = 2_000
-LONGEST_SAID = 200
-TEXTS = ("text", "author", "lang", "post_id", "platform", "missing")
-ADDRESSES = ("url", "parent_url", "quoted_url")
+ROWS_PER_BATCH = 2_000
+MAX_DETAIL_CHARACTERS = 200
+TEXT_FIELDS = ("text", "author", "lang", "post_id", "platform", "missing")
+ADDRESS_FIELDS = ("url", "parent_url", "quoted_url")
 IDENTIFIER = re.compile(r"[\w:-]+")
-WHOLE = re.compile(r"(\d{1,19})(?:\.0*)?", re.ASCII)
+WHOLE_NUMBER = re.compile(r"(\d{1,19})(?:\.0*)?", re.ASCII)
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-BROKEN = "broken_row"
+BROKEN_ROW_KEY = "broken_row"
 Rows = Iterator[tuple[str, Any]]  # a row is an object; all else is none
 
 
 @register("table")
-class TableOfPosts:
+class TableFileSource:
     keyword_sign = r'"keywords": '
-    split = staticmethod(numbered_lines)
+    split = staticmethod(number_lines)
 
     def records(
         self, path: Path, columns: Columns, *, rows: str | None = None
     ) -> Iterator[tuple[str, str]]:
         names, options = columns.names, columns.options
-        read = {"read": options} if options else {}
-        for place, row in table_rows(path, list(names.values()), rows):
+        option_fields = {"read": options} if options else {}
+        for place, row in read_table(path, list(names.values()), rows):
             record = row
-            if isinstance(row, dict) and BROKEN not in row:
-                given = {field: row.get(name) for field, name in names.items()}
-                record = {"row": {name: one for name, one in given.items() if _is_there(one)}}
-                record |= read
+            if isinstance(row, dict) and BROKEN_ROW_KEY not in row:
+                cells = {field: row.get(name) for field, name in names.items()}
+                record = {"row": {name: cell for name, cell in cells.items() if _has_content(cell)}}
+                record |= option_fields
             yield place, json.dumps(record, default=_as_json)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
         row = record.get("row") if isinstance(record, dict) else None
-        if isinstance(record, dict) and BROKEN in record:
-            yield Finding(Reject.BROKEN_ROW, str(record[BROKEN]))
+        if isinstance(record, dict) and BROKEN_ROW_KEY in record:
+            yield Finding(Reject.BROKEN_ROW, str(record[BROKEN_ROW_KEY]))
         elif not isinstance(row, dict):
             yield Finding(Reject.NOT_A_POST, f"{short_repr(record)}, expected a row of a table")
         else:
             findings: list[Finding] = []
-            line = _line(row, record.get("read", {}), findings)
-            yield from JsonLines().posts(line, keywords)
+            line = _make_line(row, record.get("read", {}), findings)
+            yield from JsonLinesSource().posts(line, keywords)
             yield from findings
 
 
-def table_rows(path: Path, columns: Sequence[str], below: str | None = None) -> Rows:
+def read_table(path: Path, columns: Sequence[str], at_key: str | None = None) -> Rows:
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    if below is not None and suffix not in JSON_SUFFIXES:
+    if at_key is not None and suffix not in JSON_SUFFIXES:
         raise SourceError(
-            f"{str(path)!r} is no JSON by its name: `table: {{rows: {below}}}` is for JSON alone"
+            f"{str(path)!r} is no JSON by its name: `table: {{rows: {at_key}}}` is for JSON alone"
         )
     if suffix == PARQUET:
-        yield from _parquet(path, columns)
+        yield from _read_parquet(path, columns)
     elif suffix in JSON_SUFFIXES:
-        with opened(path) as lines:
-            yield from _json(path, lines, columns, below)
+        with open_text(path) as lines:
+            yield from _read_json(path, lines, columns, at_key)
     elif suffix in DELIMITERS:
-        with opened(path, errors="surrogateescape") as lines:
-            yield from _delimited(path, lines, columns, DELIMITERS[suffix])
+        with open_text(path, errors="surrogateescape") as lines:
+            yield from _read_delimited(path, lines, columns, DELIMITERS[suffix])
     else:
         expected = ", ".join((*DELIMITERS, *JSON_SUFFIXES, PARQUET))
         raise SourceError(f"{str(path)!r} is not a table by its name: expected one of {expected}")
 
 
-def _parquet(path: Path, columns: Sequence[str]) -> Rows:
-    before = 0
+def _read_parquet(path: Path, columns: Sequence[str]) -> Rows:
+    rows_read = 0
     with opened_parquet(path) as table:
-        _check(path, columns, table.schema.names)
+        _check_columns(path, columns, table.schema.names)
         # A row that cannot be read is rejected, and those around it stay.
-        for batch in table.batches(list(dict.fromkeys(columns)), rows=BATCH, check=False):
+        for batch in table.batches(list(dict.fromkeys(columns)), rows=ROWS_PER_BATCH, check=False):
             try:
                 rows = batch.to_pylist()
             except (ValueError, OverflowError):  # a time beyond Python's, a text that is no UTF-8
-                rows = [_row(batch.slice(at, 1)) for at in range(batch.num_rows)]
-            yield from ((f":{number}", row) for number, row in enumerate(rows, before + 1))
-            before += len(rows)
+                rows = [_read_row(batch.slice(at, 1)) for at in range(batch.num_rows)]
+            yield from ((f":{number}", row) for number, row in enumerate(rows, rows_read + 1))
+            rows_read += len(rows)
 
 
-def _row(batch: pa.RecordBatch) -> Json:
+def _read_row(batch: pa.RecordBatch) -> Json:
     try:
         return batch.to_pylist()[0]  # type: ignore[no-any-return]
     except (ValueError, OverflowError) as error:
-        return {BROKEN: str(error)[:LONGEST_SAID]}
+        return {BROKEN_ROW_KEY: str(error)[:MAX_DETAIL_CHARACTERS]}
 
 
-def _json(path: Path, lines: Iterable[str], columns: Sequence[str], below: str | None) -> Rows:
-    seen: dict[str, None] = {}
+def _read_json(
+    path: Path, lines: Iterable[str], columns: Sequence[str], at_key: str | None
+) -> Rows:
+    seen_columns: dict[str, None] = {}
     document: Any = None
-    for place, text in json_documents(lines):
+    for place, text in split_json(lines):
         document = read_json(text)
-        if below is not None:
-            document = _rows_below(path, place, document, below)
+        if at_key is not None:
+            document = _find_rows(path, place, document, at_key)
         rows = [(place, document)]
         if isinstance(document, list):
-            rows = [(f"{place}#{number}", one) for number, one in enumerate(document)]
+            rows = [(f"{place}#{number}", member) for number, member in enumerate(document)]
         for part, row in rows:
             if isinstance(row, dict):
-                seen.update(dict.fromkeys(row))
+                seen_columns.update(dict.fromkeys(row))
                 row = {name: row[name] for name in columns if name in row}
             yield part, text if row is None else row
-    missing = [name for name in columns if name not in seen]
-    key = _key_of_rows(document, missing) if seen and below is None else None
+    missing = [name for name in columns if name not in seen_columns]
+    key = _find_rows_key(document, missing) if seen_columns and at_key is None else None
     if key is not None:
         raise ConfigError(
             f"posts: {path.name!r} has no column {missing[0]!r} at its top, where its keys are "
-            f"{list(seen)!r}: its rows stand below a key, so add `table: {{rows: {key}}}`"
+            f"{list(seen_columns)!r}: its rows stand below a key, so add `table: {{rows: {key}}}`"
         )
-    if seen:  # a line need not have every column
-        _check(path, columns, list(seen))
+    if seen_columns:  # a line need not have every column
+        _check_columns(path, columns, list(seen_columns))
 
 
-def _rows_below(path: Path, place: str, document: Any, key: str) -> list[Any]:
+def _find_rows(path: Path, place: str, document: Any, key: str) -> list[Any]:
     rows = document
     for name in key.split("."):
         rows = rows.get(name) if isinstance(rows, dict) else None
@@ -239,11 +241,11 @@ def _rows_below(path: Path, place: str, document: Any, key: str) -> list[Any]:
     keys = f"an object with {sorted(document)!r}" if isinstance(document, dict) else "no object"
     raise ConfigError(
         f"posts: {path.name!r}{place} has no list of rows below {key!r}, it is "
-        f"{keys[:LONGEST_SAID]}: expected the key of the rows, such as hits or data.items"
+        f"{keys[:MAX_DETAIL_CHARACTERS]}: expected the key of the rows, such as hits or data.items"
     )
 
 
-def _key_of_rows(document: Any, columns: Sequence[str]) -> str | None:
+def _find_rows_key(document: Any, columns: Sequence[str]) -> str | None:
     """The key below which a document has rows with a column, null for none."""
     parts = document.items() if isinstance(document, dict) else ()
     return next(
@@ -257,80 +259,81 @@ def _key_of_rows(document: Any, columns: Sequence[str]) -> str | None:
     )
 
 
-def _delimited(
+def _read_delimited(
     path: Path, lines: Iterable[str], columns: Sequence[str], delimiters: Sequence[str]
 ) -> Rows:
-    rest = iter(lines)
-    first = next(rest, "")
+    stream = iter(lines)
+    first = next(stream, "")
     if "\x00" in first:
         raise SourceError(f"{str(path)!r} is not a UTF-8 text: save the table as UTF-8")
-    rows = csv_rows(chain([first], rest), delimiter_of(first, columns, delimiters))
-    _, named = next(rows, (1, []))
-    if isinstance(named, str):
+    rows = read_csv_rows(chain([first], stream), choose_delimiter(first, columns, delimiters))
+    _, header = next(rows, (1, []))
+    if isinstance(header, str):
         expected = "expected names of columns, and lines that end with a line feed"
-        raise SourceError(f"cannot read the header of {str(path)!r} ({named[:80]}): {expected}")
-    names = [name.strip() for name in named]
-    _check(path, columns, names)
-    at = {name: names.index(name) for name in columns}
+        raise SourceError(f"cannot read the header of {str(path)!r} ({header[:80]}): {expected}")
+    names = [name.strip() for name in header]
+    _check_columns(path, columns, names)
+    column_positions = {name: names.index(name) for name in columns}
     for number, cells in rows:
         row: dict[str, str] = {}
         if isinstance(cells, str):
-            wrong: str | None = cells
+            problem: str | None = cells
         elif len(cells) != len(names):
-            wrong = f"{len(cells)} cells, the header has {len(names)}: {cells}"
+            problem = f"{len(cells)} cells, the header has {len(names)}: {cells}"
         else:
-            row = {name: cells[place] for name, place in at.items()}
-            broken = next(filter(HALF_CHARACTER.search, row.values()), None)
-            wrong = broken and f"no UTF-8: {broken!r}"
-        said = f"line {number} is not a row: {wrong}"[:LONGEST_SAID]
-        yield f":{number}", {BROKEN: said} if wrong else row
+            row = {name: cells[place] for name, place in column_positions.items()}
+            bad_cell = next(filter(HALF_CHARACTER.search, row.values()), None)
+            problem = bad_cell and f"no UTF-8: {bad_cell!r}"
+        detail = f"line {number} is not a row: {problem}"[:MAX_DETAIL_CHARACTERS]
+        yield f":{number}", {BROKEN_ROW_KEY: detail} if problem else row
 
 
-def csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str] | str]]:
+def read_csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str] | str]]:
     """Rows with their first lines; an open quotation mark spoils its own line, and no other."""
-    taken: list[str] = []
+    consumed: list[str] = []
 
-    def noted() -> Iterator[str]:
+    def record_lines() -> Iterator[str]:
         for line in lines:
-            taken.append(line)
+            consumed.append(line)
             yield line
 
-    reader = csv.reader(noted(), delimiter=delimiter, strict=True)
+    reader = csv.reader(record_lines(), delimiter=delimiter, strict=True)
     while True:
         start = reader.line_num + 1
-        taken.clear()
+        consumed.clear()
         try:
             rows: list[tuple[int, list[str] | str]] = [(start, next(reader))]
         except StopIteration:
             return
         except csv.Error as error:
-            rows = [(start, f"{error}: {taken[0].rstrip()!r}")]
-            rows += [(number, _alone(line, delimiter)) for number, line in enumerate(taken, start)][
-                1:
-            ]
+            rows = [(start, f"{error}: {consumed[0].rstrip()!r}")]
+            rows += [
+                (number, _split_line(line, delimiter))
+                for number, line in enumerate(consumed, start)
+            ][1:]
         yield from ((number, row) for number, row in rows if any(cell.strip() for cell in row))
 
 
-def delimiter_of(header: str, columns: Iterable[str], delimiters: Sequence[str]) -> str:
+def choose_delimiter(header: str, columns: Iterable[str], delimiters: Sequence[str]) -> str:
     """Which delimiter makes columns of a header; some programs write semicolons and call it CSV."""
-    wanted = set(columns)
+    names = set(columns)
 
-    def found(delimiter: str) -> int:
-        cells = _alone(header, delimiter)
-        return 0 if isinstance(cells, str) else len(wanted & {cell.strip() for cell in cells})
+    def count_columns(delimiter: str) -> int:
+        cells = _split_line(header, delimiter)
+        return 0 if isinstance(cells, str) else len(names & {cell.strip() for cell in cells})
 
-    return max(delimiters, key=lambda one: (found(one), one in header))
+    return max(delimiters, key=lambda delimiter: (count_columns(delimiter), delimiter in header))
 
 
-def _alone(line: str, delimiter: str) -> list[str] | str:
+def _split_line(line: str, delimiter: str) -> list[str] | str:
     try:
         return next(csv.reader([line], delimiter=delimiter, strict=True), [])
     except csv.Error as error:
         return f"{error}: {line.rstrip()!r}"
 
 
-def _check(path: Path, columns: Sequence[str], known: Sequence[str]) -> None:
-    counts = Counter(known)
+def _check_columns(path: Path, columns: Sequence[str], known_columns: Sequence[str]) -> None:
+    counts = Counter(known_columns)
     for name in columns:
         if name not in counts:
             raise ConfigError(unknown("column", name, counts, f"posts: {path.name!r}"))
@@ -340,49 +343,49 @@ def _check(path: Path, columns: Sequence[str], known: Sequence[str]) -> None:
             )
 
 
-def _is_there(value: Any) -> bool:
+def _has_content(value: Any) -> bool:
     # The float that is no number differs from itself.
     return value is not None and value == value and bool(str(value).strip())
 
 
-def _line(row: Json, options: Any, findings: list[Finding]) -> dict[str, Any]:
+def _make_line(row: Json, options: Any, findings: list[Finding]) -> dict[str, Any]:
     """A row as a line of our own format."""
     line: dict[str, Any] = {}
     counts: dict[str, Any] = {}
     for name, value in row.items():
-        how = options.get(name, {})
-        if name in TEXTS:
+        choice = options.get(name, {})
+        if name in TEXT_FIELDS:
             line[name] = str(value) if isinstance(value, int | float) else value
-        elif name in ADDRESSES:
-            line[name] = _address(value, how.get("prefix"))
+        elif name in ADDRESS_FIELDS:
+            line[name] = _add_prefix(value, choice.get("prefix"))
         elif name in ("timestamp", "edited"):
-            line[name] = _moment(name, value, how, findings)
+            line[name] = _parse_moment(name, value, choice, findings)
         elif name in ("keywords", "pictures"):
             if isinstance(value, str):
-                parts = value.split(how["separator"]) if "separator" in how else [value]
+                parts = value.split(choice["separator"]) if "separator" in choice else [value]
                 value = [part.strip() for part in parts if part.strip()]
             if name == "pictures" and isinstance(value, list):
-                value = [_image(one) if isinstance(one, str) else one for one in value]
+                value = [_make_image(image) if isinstance(image, str) else image for image in value]
             line[name] = value
         elif name in COUNTS:
             # As tables write it: 12, "12", or 12.0 where other rows have none.
-            found = WHOLE.fullmatch(str(value).strip())
-            counts[name] = int(found[1]) if found else value
+            number = WHOLE_NUMBER.fullmatch(str(value).strip())
+            counts[name] = int(number[1]) if number else value
     return {**line, "engagement": counts} if counts else line
 
 
-def _address(value: Any, prefix: str | None) -> Any:
+def _add_prefix(value: Any, prefix: str | None) -> Any:
     # A spreadsheet rounds a long number to 1.9E+18, which is another post's or nobody's.
     whole = str(value).strip() if isinstance(value, int | str) else ""
     return f"{prefix}{whole}" if prefix and IDENTIFIER.fullmatch(whole) else value
 
 
-def _image(value: str) -> dict[str, str]:
+def _make_image(value: str) -> dict[str, str]:
     is_address = web_url(value) is not None or re.match(r"[A-Za-z][\w+.-]*:", value)
     return {"url": value} if is_address else {"path": value}
 
 
-def _moment(name: str, value: Any, options: Json, findings: list[Finding]) -> str | None:
+def _parse_moment(name: str, value: Any, options: Json, findings: list[Finding]) -> str | None:
     form, zone = options.get("format"), options.get("zone")
     moment: datetime.datetime | None = None
     expected = f"a time as {form!r}" if form else "an ISO 8601 date or seconds since 1970"

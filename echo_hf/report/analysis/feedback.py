@@ -17,8 +17,8 @@ from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 
-from echo_hf.builder.steps import STEPS, stage_class
-from echo_hf.curate.feedback import WITH_KEYWORD
+from echo_hf.builder.steps import STEPS, load_stage_class
+from echo_hf.curate.feedback import KEYWORD_VERDICTS
 from echo_hf.errors import MissingExtraError
 from echo_hf.hub.manifest import Manifest
 from echo_hf.reasons import NotAnalyzed
@@ -109,7 +109,7 @@ class Comment(NamedTuple):
     @property
     def form(self) -> str | None:
         """Of a failure that it names."""
-        if self.verdict in WITH_KEYWORD and self.keyword:
+        if self.verdict in KEYWORD_VERDICTS and self.keyword:
             return keyword_form(self.keyword) or None
         return None
 
@@ -135,7 +135,7 @@ def failures(
 ) -> AnalysisPart[result.Failures]:
     comments = [comment for sample in samples for comment in _comments(sample)]
     verdicts = Counter(one.verdict or UNASKED for one in comments)
-    if not any(verdicts[verdict] for verdict in WITH_KEYWORD):
+    if not any(verdicts[verdict] for verdict in KEYWORD_VERDICTS):
         return AnalysisPart.without(NotAnalyzed.NO_COMMENTS)
     named: dict[str, list[Comment]] = defaultdict(list)
     for comment in comments:
@@ -249,7 +249,7 @@ def funnel_steps(manifest: Manifest | None) -> AnalysisPart[tuple[result.FunnelS
     steps = []
     for row in manifest.funnel if manifest else ():
         if row.stage in STEPS:  # a release may be older or newer than this toolkit
-            made_by, counts = stage_class(row.stage), cast("Mapping[str, Any]", row.counts)
+            made_by, counts = load_stage_class(row.stage), cast("Mapping[str, Any]", row.counts)
             steps.append(
                 result.FunnelStep(
                     stage=row.stage,

@@ -34,7 +34,7 @@ from echo_hf.report.analysis.models import embedded, nearest, without_model
 from echo_hf.report.analysis.prompts import EXTRA, UNKNOWN, PromptSet
 from echo_hf.report.analysis.result import AnalysisPart, Estimate
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
-from echo_hf.scores.rating_table import DEFAULT_RUBRIC
+from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.scores.win_rate import win_rate
 from echo_hf.systems.benchmark import Benchmark
@@ -100,7 +100,7 @@ def task_rates(
     draws: int = 1000,
     seed: int = 0,
 ) -> Iterator[result.TaskRate]:
-    overall = ratings.filter(pc.equal(ratings["rubric"], DEFAULT_RUBRIC))
+    overall = ratings.filter(pc.equal(ratings["rubric"], RUBRIC))
     # Of a sample that a judge was spared there is no vote.
     spared = overall.filter(pc.equal(overall["outcome"], Unrated.NOT_NEEDED.value))["sample_id"]
     voted = pc.invert(pc.is_in(overall["sample_id"], spared.unique()))

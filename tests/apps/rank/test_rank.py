@@ -29,7 +29,7 @@ from echo_hf.apps.rank import (
     RankingPage,
     RankingTotals,
     SampleRanking,
-    apply_ranking_action,
+    apply_action,
     draw_samples,
     open_ranking,
     rank,
@@ -86,7 +86,7 @@ def rankings(draw: st.DrawFn) -> SampleRanking:
 def test_what_a_key_does(
     before: Ranks, kind: str, item: int, rank: int | None, after: Ranks
 ) -> None:
-    assert apply_ranking_action(SampleRanking(before), kind, item, rank) == SampleRanking(after)
+    assert apply_action(SampleRanking(before), kind, item, rank) == SampleRanking(after)
     # What cannot be ranked can be ranked after all.
     barred = SampleRanking((1, 2)).bar(0)
     assert barred == SampleRanking((None, 2), frozenset({0}))
@@ -117,7 +117,7 @@ def test_places_are_ranks_without_gaps(ranking: SampleRanking) -> None:
     ranked = {at: one for at, one in enumerate(ranking.ranks) if one is not None}
     dense = dict(zip(ranked, rankdata(list(ranked.values()), "dense"), strict=True))
     expected = {} if ranking.impossible else dense
-    assert ranking.compact_ranks == tuple(expected.get(at) for at in range(len(ranking.ranks)))
+    assert ranking.places == tuple(expected.get(at) for at in range(len(ranking.ranks)))
 
 
 @given(rankings(), st.data())
@@ -127,7 +127,7 @@ def test_no_action_leaves_a_barred_image_with_a_rank(
     count = len(ranking.ranks)
     kind = data.draw(st.sampled_from([*ACTIONS_WITH_RANK, *ACTIONS_ON_IMAGE, "impossible"]))
     item, rank = data.draw(st.integers(0, count - 1)), data.draw(st.integers(1, count))
-    after = apply_ranking_action(ranking, kind, item, rank)
+    after = apply_action(ranking, kind, item, rank)
     assert all(after.ranks[at] is None for at in after.barred)
     assert all(one is None or 1 <= one <= count for one in after.ranks)
 
@@ -150,7 +150,7 @@ UNKNOWN: list[tuple[str, object, object]] = [
 
 @pytest.mark.parametrize(("kind", "item", "rank"), UNKNOWN)
 def test_what_a_page_cannot_ask_for_is_nothing(kind: str, item: object, rank: object) -> None:
-    assert apply_ranking_action(SampleRanking((None,) * 3), kind, item, rank) is None
+    assert apply_action(SampleRanking((None,) * 3), kind, item, rank) is None
 
 
 def sample(name: str, *systems: str, digest: str = "d") -> RankedSample:

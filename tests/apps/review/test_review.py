@@ -23,7 +23,7 @@ from echo_hf.apps.review import (
     is_waiting,
     render_review_page,
 )
-from echo_hf.builder.review import Case, made_decision
+from echo_hf.builder.review import ReviewCase, build_decision
 from echo_hf.curate.decisions import Decision, append_decisions, read_decisions
 from tests.curate.reviewed_rows_for_tests import decision, row
 from tests.samples_for_tests import post
@@ -34,9 +34,9 @@ CALM = {"safety": {"flagged": False, "categories": [], "model": "guard"}, "has_n
 SHORT = {"prompt": "a fox", **CALM}
 
 
-def case(name: str, **values: Any) -> Case:
+def case(name: str, **values: Any) -> ReviewCase:
     plain = {"prompt": f"a fox in the snow, number {name}", **CALM}
-    return Case(row(name, **{**plain, **values}), [post(0, -1, "look")])
+    return ReviewCase(row(name, **{**plain, **values}), [post(0, -1, "look")])
 
 
 @pytest.fixture
@@ -76,12 +76,12 @@ def test_what_is_doubtful_comes_first_until_it_was_kept(tmp_path: Path) -> None:
     act(desk, "ann", "keep")
     assert line(desk, "doubt").doubts == ("lacks_input",)
     assert act(desk, "ann", "goto", wanted="doubt").triage.doubted is False
-    kept = made_decision(case("doubt").row, "keep")  # before there was the doubt
+    kept = build_decision(case("doubt").row, "keep")  # before there was the doubt
     assert is_waiting(doubtful.row, kept, "ann", ())
     assert not is_waiting(doubtful.row, line(desk, "doubt"), "ann", ())
 
 
-def held_case(name: str, shot: str, boxes: Any) -> Case:
+def held_case(name: str, shot: str, boxes: Any) -> ReviewCase:
     said = {
         "engine": {"kind": "openai", "model": "some-reader"},
         "convention": "rel_1000",
@@ -137,9 +137,9 @@ def test_one_click_reads_the_boxes_of_all_samples_and_another_corrects_it(tmp_pa
     assert crops_of(line(desk, "a")) == [("output", (200, 80, 360, 240))]
     assert (line(desk, "a").decision, line(desk, "b").decision) == ("keep", "edit")
     act(desk, "ann", "goto", wanted="fit")
-    before = len(desk.read_decisions().every)
+    before = len(desk.read_decisions().log)
     act(desk, "ann", "boxes", convention="rel_1000")  # of a sample without any
-    assert len(desk.read_decisions().every) == before
+    assert len(desk.read_decisions().log) == before
 
 
 def crops_of(decided: Decision) -> list[tuple[str, tuple[int, ...]]]:
@@ -163,14 +163,14 @@ def test_an_edit_stays_with_the_decision_and_no_model_has_seen_it(desk: ReviewCo
     form = {"prompt": "a fox asleep", "quality": "Analysis"}
     for _ in range(3):  # saving what is saved writes nothing
         view = act(desk, "ann", "edit", form=form)
-    assert len(desk.read_decisions().every) == 1
+    assert len(desk.read_decisions().log) == 1
     assert (view.case.row["id"], view.shown["prompt"]) == ("look", "a fox asleep")
     assert (line(desk, "look").decision, view.open_reasons) == ("edit", ["edited_unscreened"])
     assert any("no safety model has seen" in one for one in view.triage.look_at)
     assert act(desk, "ann", "undo").open_reasons == []
     act(desk, "ann", "keep", form=form)
     found = line(desk, "look")
-    assert (found.decision, found.changes.named) == ("keep", ("prompt", "quality"))
+    assert (found.decision, found.changes.changed_parts) == ("keep", ("prompt", "quality"))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_what_was_refused_is_shown_with_what_was_typed(
         )
         page = render_review_page(view, str).encode()
         assert not {0, 27} & set(page)
-    assert desk.read_decisions().every == ()
+    assert desk.read_decisions().log == ()
 
 
 def test_undo_goes_back_to_the_sample(desk: ReviewController) -> None:
@@ -260,7 +260,7 @@ def test_all_texts_are_escaped(tmp_path: Path) -> None:
     said = {"feedback": HOSTILE, "verdict": HOSTILE, "keyword": HOSTILE, "post_url": "u"}
     bad = row("one", prompt=HOSTILE, community_feedback=[said], **CALM)
     desk = ReviewController.from_cases(
-        {"one": Case(bad, [shown], [("two_roles", HOSTILE)])}, {}, tmp_path
+        {"one": ReviewCase(bad, [shown], [("two_roles", HOSTILE)])}, {}, tmp_path
     )
     act(desk, "ann", "flag", form={"note": HOSTILE})
     page = render_review_page(desk.build_page("ann"), lambda digest: f"/image/{digest}")
@@ -290,7 +290,7 @@ def ledger(tmp_path: Path) -> ReviewController:
 def did(
     ledger: ReviewController, person: str, kind: str, base: int | None = None, changes: Any = None
 ) -> int:
-    made = Decision.model_validate({**made_decision(row(), kind).model_dump(), "changes": changes})
+    made = Decision.model_validate({**build_decision(row(), kind).model_dump(), "changes": changes})
     return ledger.log.append(APP, "one", person, kind, build_payload(made), base).id
 
 
@@ -305,7 +305,7 @@ def test_a_decision_is_a_line_with_who_and_when(ledger: ReviewController) -> Non
     line = last(ledger)
 
     assert (line.decision, line.reviewer, line.event) == ("keep", "ann", number)
-    assert line.changes.named == ("prompt",)
+    assert line.changes.changed_parts == ("prompt",)
     assert line.at is not None
     assert line.is_about(row())
 
@@ -325,7 +325,7 @@ def test_what_is_taken_back_is_as_before(ledger: ReviewController) -> None:
 def test_a_line_by_hand_stands_until_somebody_decides(ledger: ReviewController) -> None:
     first = did(ledger, "ann", "keep")
     ledger.write_pending()
-    append_decisions(ledger.file, [made_decision(row(), "remove", note="by hand")])
+    append_decisions(ledger.file, [build_decision(row(), "remove", note="by hand")])
     assert last(ledger).note == "by hand"
     second = did(ledger, "bo", "flag", base=first)
     assert last(ledger).decision == "flag"
@@ -358,7 +358,7 @@ def test_two_who_disagree_leave_it_open(ledger: ReviewController) -> None:
     assert (last(ledger).decision, last(ledger).event) == ("remove", third)
     # Two who say the same in other words agree.
     did(ledger, "ann", "keep", base=third)
-    noted = made_decision(row(), "keep", note="fine")
+    noted = build_decision(row(), "keep", note="fine")
     ledger.log.append(APP, "one", "bo", "keep", build_payload(noted), third)
     assert (last(ledger).decision, last(ledger).reviewer) == ("keep", "bo")
 

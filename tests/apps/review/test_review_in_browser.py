@@ -183,7 +183,7 @@ def test_a_server_that_is_gone_is_told(chrome: Any, ready: Path, tmp_path: Path)
         mo.saved()
         assert mo.page.input_value("[name=prompt]") == "Paint this chair plum"
     line = decided(folder)[named(folder, CHAIR)["id"]]
-    assert (line.decision, line.changes and line.changes.named) == ("edit", ("prompt",))
+    assert (line.decision, line.changes and line.changes.changed_parts) == ("edit", ("prompt",))
 
 
 def test_what_posts_say_is_only_text(chrome: Any, server: Server) -> None:

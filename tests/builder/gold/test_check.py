@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from echo_hf.builder.gold.check import CheckResult, check_engine, setting_of
+from echo_hf.builder.gold.check import CheckResult, check_engine, read_gold_setting
 from echo_hf.builder.gold.export import export_gold
 from echo_hf.builder.gold.folder import read_gold
 from echo_hf.builder.review import decide
 from echo_hf.config.checks import EngineChoice
-from echo_hf.curate.edits import Edit
+from echo_hf.curate.edits import SampleEdit
 from echo_hf.engines.base import register
 from echo_hf.engines.recorded import RecordedEngine
 from echo_hf.errors import ConfigError, EngineError, GoldError, SourceError, StageError
@@ -194,7 +194,7 @@ def test_errors_are_for_tuning(own: Path, tmp_path: Path) -> None:
     result = check_engine(own, gold=gold, half="tune", stages=["relevance"], errors=True, runs=runs)
     accuracy = next(one for one in result.measures if one.name == "score_accuracy")
     assert [(one.place, one.expected, one.score) for one in accuracy.errors] == [(KITE, "1", 0)]
-    assert int(accuracy.errors[0].given) > 1
+    assert int(accuracy.errors[0].answer) > 1
     for half in ("held_out", "all"):
         with pytest.raises(ConfigError, match="are not shown"):
             check_engine(own, gold=gold, half=half, errors=True, runs=runs)
@@ -220,21 +220,21 @@ OTHER = EngineChoice(kind="auto", model="org/small")
 
 
 def test_without_gold_the_bundled_posts_and_their_target_serve(own: Path, tmp_path: Path) -> None:
-    given, gold, posts, _ = setting_of(None, OTHER, None)
+    given, gold, posts, _ = read_gold_setting(None, OTHER, None)
     assert (given.target.name, set(given.engines.values())) == ("Lumen Image", {OTHER})
     assert (gold / "relevance.jsonl").exists()
     assert [one.source for one in posts] == ["quickstart"]
     own.write_text(own.read_text().replace("rules}}", "rules}}\nstages: {relevance: {keep: [5]}}"))
-    given, *_ = setting_of(own, None, None)
+    given, *_ = read_gold_setting(own, None, None)
     assert (given.name, given.target.name) == ("mine", "Lumen Image")
     assert given.stages.relevance.keep == (5,)
     assert [one.kind for one in given.engines.values()] == ["rules"]
-    given, _, posts, _ = setting_of(own, OTHER, tmp_path / "gold")
+    given, _, posts, _ = read_gold_setting(own, OTHER, tmp_path / "gold")
     assert (given.target.name, set(given.engines.values())) == ("Tern 2", {OTHER})
     assert [one.path for one in posts] == [tmp_path / "gold" / "posts.jsonl"]
     for too_little in ((None, None, None), (None, OTHER, tmp_path)):
         with pytest.raises(ConfigError, match="say which engine: "):
-            setting_of(*too_little)
+            read_gold_setting(*too_little)
 
 
 def test_a_users_mistake_is_one_line(own: Path, tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_what_is_kept_is_gold_of_its_thread(folder: Path) -> None:
 def test_what_a_reviewer_put_right_is_what_gold_says(folder: Path) -> None:
     lake = named(folder, LAKE)
     words = "Turn this photo into a night scene with a full moon and stars."
-    edit = Edit(words, "Analysis", {lake["output_images"][0]: "neither"})
+    edit = SampleEdit(words, "Analysis", {lake["output_images"][0]: "neither"})
     said(folder, keep=[lake["id"]], edits={lake["id"]: edit})
     (thread,), (roles,), _ = exported(folder)
     (sample,) = thread["samples"]
@@ -325,7 +325,7 @@ def test_check_engine_reads_it(folder: Path) -> None:
 def test_why_samples_are_left_out_is_told(folder: Path) -> None:
     fox, mail, lake = (named(folder, words) for words in (FOX, MAIL[:12], LAKE))
     cat = named(folder, "A tiny cat")
-    foreign = {mail["id"]: Edit("a card that nobody asked for, in teal")}
+    foreign = {mail["id"]: SampleEdit("a card that nobody asked for, in teal")}
     said(folder, keep=[lake["id"], cat["id"], mail["id"]], edits=foreign)
     _, _, left_out = exported(folder)
     assert left_out == {NotGold.NOT_REVIEWED: 1, NotGold.NOT_COPIED: 1}

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.builder.gold.folder import read_gold
-from echo_hf.builder.gold.posts import GoldPosts, check_agreement, read_posts
+from echo_hf.builder.gold.posts import GoldPosts, check_agreement, read_gold_posts
 from echo_hf.config.sections import Posts
 from echo_hf.errors import GoldError
 from echo_hf.images.store import ImageStore
@@ -48,9 +48,9 @@ def test_what_may_be_left_out(tmp_path: Path) -> None:
         ("held_out", 5, ()), ("tune", 5, (4, 5)), ("held_out", 1, ()),
     ]  # fmt: skip
     assert gold["relevance"][0].place == f"{tmp_path / 'relevance.jsonl'}:1"
-    assert [one.root_url for one in gold.of("tune")["extract"]] == [KITE]
-    assert [one.root_url for one in gold.of("held_out")["extract"]] == [OTTER]
-    assert gold.of("all") == gold
+    assert [one.root_url for one in gold.select_half("tune")["extract"]] == [KITE]
+    assert [one.root_url for one in gold.select_half("held_out")["extract"]] == [OTTER]
+    assert gold.select_half("all") == gold
     assert "screenshots" not in gold
 
 
@@ -121,8 +121,8 @@ COLLAGE: Row = {
 def check(folder: Path, posts: Path | None = None) -> GoldPosts:
     gold = read_gold(folder)
     entry = Posts(source="jsonl", path=posts or folder / "posts.jsonl")
-    named = {url for line in gold.every() for url in line.addresses}
-    read = read_posts([entry], named, ImageStore(folder.parent / "store"))
+    named = {url for line in gold.iterate_lines() for url in line.addresses}
+    read = read_gold_posts([entry], named, ImageStore(folder.parent / "store"))
     check_agreement(gold, read, "posts.jsonl")
     return read
 
@@ -271,7 +271,7 @@ def url(name: str) -> str:
 def read(folder: Path, *rows: Row | str, named: str = "a") -> GoldPosts:
     one_file(folder, "posts", *rows)
     entry = Posts(source="jsonl", path=folder / "posts.jsonl")
-    return read_posts([entry], [url(named)], ImageStore(folder / "store"))
+    return read_gold_posts([entry], [url(named)], ImageStore(folder / "store"))
 
 
 def test_whole_threads_and_no_others_are_read(tmp_path: Path) -> None:

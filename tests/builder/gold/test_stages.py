@@ -19,23 +19,23 @@ from hypothesis import strategies as st
 
 from echo_hf.builder.gold.folder import LINES, read_gold
 from echo_hf.builder.gold.measures import (
-    Compared,
     Item,
     Measure,
+    NamedItem,
     bootstrap_over_threads,
-    measured,
     similarity,
-    wilson,
+    summarize,
+    wilson_interval,
 )
-from echo_hf.builder.gold.posts import read_posts
+from echo_hf.builder.gold.posts import read_gold_posts
 from echo_hf.builder.gold.stages import (
-    CHECKED,
-    FILES,
-    MEASURES,
+    CHECKS,
+    FILE_CHECKS,
+    MEASURES_OF_FILE,
     ImageRoles,
     Material,
-    found_roles,
-    sample_key,
+    read_key,
+    read_roles,
 )
 from echo_hf.config.loading import load_config, parse_config
 from echo_hf.config.sections import Posts
@@ -69,8 +69,8 @@ def figures(file: str, *pairs: tuple[Any, Any]) -> dict[str, Measure]:
     for line, answer in pairs:
         made = LINES[file].model_validate(line) if isinstance(line, dict) else line
         root = getattr(made, "root_url", ROOT)
-        items += FILES[file].compare(root, made, answer, CONFIG)
-    every = measured(FILES[file].stage, MEASURES[file].split(), items, errors=True)
+        items += FILE_CHECKS[file].compare(root, made, answer, CONFIG)
+    every = summarize(FILE_CHECKS[file].stage, MEASURES_OF_FILE[file].split(), items, errors=True)
     return {one.name: one for one in every}
 
 
@@ -190,7 +190,7 @@ def test_the_most_similar_prompts_of_a_post_belong_together() -> None:
     rows = [found("a", text) for text in ("an owl on the branch", "fox", "red fox in snow")]
     one = extracted({"a": (samples, [*rows, found("b", "a red fox in the snow")])})
     assert told(one, "sample_precision", "sample_recall") == [(2 / 4, 4, 2), (1, 2, 2)]
-    assert {(error.expected, error.given) for error in one["prompts_exact"].errors} == {
+    assert {(error.expected, error.answer) for error in one["prompts_exact"].errors} == {
         ("a red fox in the snow", "red fox in snow"),
         ("an owl on a branch", "an owl on the branch"),
     }
@@ -214,7 +214,7 @@ def test_verdicts_by_hand() -> None:
         (said("e", "success"), None),
     )
     assert told(one) == [(2 / 4, 4, 5), (1 / 2, 2, 3)]
-    assert [(error.expected, error.given) for error in one["keyword_accuracy"].errors] == [
+    assert [(error.expected, error.answer) for error in one["keyword_accuracy"].errors] == [
         ("layout", "layout shift"), ("extra fingers", "no keyword"),
     ]  # fmt: skip
 
@@ -253,7 +253,7 @@ def test_hazards_by_hand() -> None:
     assert told(one) == [(1 / 2, 2, 6), (1 / 2, 2, 2), (2 / 3, 3, 4), (3 / 4, 4, 4)]
     assert (one["removal_precision"].coverage, one["keep_recall"].strict) == (5 / 6, 2 / 4)
     (error,) = one["hazard_recall"].errors
-    assert (error.place, error.expected, error.given) == ("fight", "S1", "S8")
+    assert (error.place, error.expected, error.answer) == ("fight", "S1", "S8")
 
 
 def said_of(
@@ -271,7 +271,7 @@ def row(inputs: str = "", outputs: str = "", shot: str | None = None, filled: st
 
 
 def roles(*pairs: tuple[ImageRoles, list[Row]]) -> dict[str, Measure]:
-    answers = (found_roles(rows).get((ROOT, "x")) for _, rows in pairs)
+    answers = (read_roles(rows).get((ROOT, "x")) for _, rows in pairs)
     return figures("roles", *zip((line for line, _ in pairs), answers, strict=True))
 
 
@@ -306,7 +306,7 @@ def test_completions_by_hand() -> None:
     )
     assert told(one, "blanks_filled", "completion_precision") == [(1 / 3, 3, 3), (1 / 3, 3, 3)]
     errors = one["blanks_filled"].errors
-    assert {(error.place, error.expected, error.given) for error in errors} == {
+    assert {(error.place, error.expected, error.answer) for error in errors} == {
         ("post b", "an owl", "a fox"), ("post c", "a fox", ""),
     }  # fmt: skip
 
@@ -384,15 +384,15 @@ def read(folder: Path, **changed: list[Any]) -> dict[str, list[Any]]:
     for name, rows in changed.items():
         write_lines(folder / f"{name}.jsonl", rows)
     gold = read_gold(folder)
-    named = {url for line in gold.every() for url in line.addresses}
+    named = {url for line in gold.iterate_lines() for url in line.addresses}
     entry = Posts(source="jsonl", path=folder / "posts.jsonl")
-    posts = read_posts([entry], named, ImageStore(folder.parent / "store"))
+    posts = read_gold_posts([entry], named, ImageStore(folder.parent / "store"))
     given = Material(load_config(shipped_config()), gold, posts)
-    return {name: list(getattr(given, check.reads)) for name, check in CHECKED.items()}
+    return {name: list(getattr(given, check.reads)) for name, check in CHECKS.items()}
 
 
 def by_key(samples: list[Any]) -> dict[tuple[str, str], Any]:
-    return {sample_key(row): row for row in samples}
+    return {read_key(row): row for row in samples}
 
 
 def digest(folder: Path, name: str) -> str:
@@ -434,7 +434,7 @@ def test_samples_to_look_at(folder: Path) -> None:
 def test_what_nobody_wrote_down_is_left_out(folder: Path) -> None:
     first = {name: GOLD[name][:1] for name in ("roles", "safety", "tasks")}
     stages = read(folder, extract=GOLD["extract"], **first)
-    assert [sample_key(row)[0] for row in stages["roles"]] == [OTTER]
+    assert [read_key(row)[0] for row in stages["roles"]] == [OTTER]
     for name in first:
         (folder / f"{name}.jsonl").unlink()
     stages = read(folder, extract=GOLD["extract"][:1])
@@ -448,7 +448,7 @@ def test_samples_to_take_apart(folder: Path) -> None:
     line["collage"] = {"post_url": KITE, "index": 1}
     line["pictures"][1]["role"] = "neither"
     (row,) = read(folder, roles=[GOLD["roles"][0], line])["screenshots"]
-    assert (sample_key(row), row["screenshot"]) == ((KITE, KITE_PROMPT), digest(folder, "after"))
+    assert (read_key(row), row["screenshot"]) == ((KITE, KITE_PROMPT), digest(folder, "after"))
     assert (row["input_images"], row["output_images"]) == ([digest(folder, "before")], [])
 
 
@@ -482,15 +482,15 @@ PUBLISHED = {
 }
 
 
-def items(scores: Sequence[tuple[int, float | None]], name: str = "x") -> list[Compared]:
+def items(scores: Sequence[tuple[int, float | None]], name: str = "x") -> list[NamedItem]:
     return [
         (name, Item(f"t{thread}", f"p{number}", "a", "b", score))
         for number, (thread, score) in enumerate(scores)
     ]
 
 
-def one(some: Sequence[Compared], name: str = "x") -> Measure:
-    (found,) = measured("roles", [name], some, errors=True)
+def one(some: Sequence[NamedItem], name: str = "x") -> Measure:
+    (found,) = summarize("roles", [name], some, errors=True)
     return found
 
 
@@ -513,7 +513,7 @@ def test_a_measure_by_hand() -> None:
 def test_of_a_precision_nothing_can_be_missing() -> None:
     wanted = items([(0, 1.0), (0, 0.0), (1, 1.0), (1, None)], "sample_recall")
     names = ["sample_precision", "sample_recall"]
-    found, _ = measured("extract", names, [*wanted, *items([(0, 1.0)], "sample_precision")])
+    found, _ = summarize("extract", names, [*wanted, *items([(0, 1.0)], "sample_precision")])
     assert (found.value, found.n, found.coverage, found.strict) == (1.0, 1, 0.75, None)
 
 
@@ -528,13 +528,13 @@ def test_graded_scores_are_bootstrapped() -> None:
 
 def test_wilson_gives_the_published_ends() -> None:
     for counts, ends in PUBLISHED.items():
-        assert wilson(*counts) == pytest.approx(ends, abs=5e-5)
+        assert wilson_interval(*counts) == pytest.approx(ends, abs=5e-5)
 
 
 def test_few_or_equal_threads_have_no_interval() -> None:
     some = [[number / 10] for number in range(10)]
     assert bootstrap_over_threads(some) is not None
-    assert wilson(0, 0) is None
+    assert wilson_interval(0, 0) is None
     for few in ([], some[:9], [[1.0]] * 30):
         assert bootstrap_over_threads(few) is None
 

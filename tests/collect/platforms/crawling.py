@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from echo_hf.collect.crawl import Patience, crawl_posts
-from echo_hf.collect.crawl_ledger import LEDGER, CrawlStats, stored_answers
+from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE, CrawlStats, read_stored_pages
 from echo_hf.collect.sources.base import make_source
 from echo_hf.config.loading import Config, parse_config
 from echo_hf.pipeline.run_folder import RunFolder
@@ -61,8 +61,8 @@ def crawled(root: Path, config: Config, watch: Heard | None = None) -> CrawlStat
 
 def collected(root: Path) -> dict[str, Mapping[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for answer in stored_answers(root / LEDGER, NAME):
-        for _, record in answer.records():
+    for answer in read_stored_pages(root / CRAWL_LEDGER_FILE, NAME):
+        for _, record in answer.split_records():
             for post in make_source(answer.source).posts(json.loads(record), answer.keywords):
                 one = found.setdefault(post.url.rpartition("/")[2], {"missing": None, "times": 0})
                 one["missing"] = post.missing

@@ -22,14 +22,14 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from echo_hf.collect.platforms.base import (
-    Answer,
+    Page,
     Question,
     RateLimitedError,
     StaleCursorError,
     Tariff,
     UnanswerableError,
 )
-from echo_hf.collect.sources.base import Finding, Parsed, Post, json_documents
+from echo_hf.collect.sources.base import Finding, Parsed, Post, split_json
 from echo_hf.reasons import Reject
 from tests.collect.loopback import Loopback, answer
 
@@ -184,10 +184,10 @@ class Simulated:
         if self._connection:
             self._connection.close()
 
-    def ask(self, question: Question, cursor: str | None = None) -> Answer:
+    def ask(self, question: Question, cursor: str | None = None) -> Page:
         body = self.get(path_of(question, cursor))
         page = json.loads(body)
-        return Answer(body, page.get("cursor"), len(page["posts"]))
+        return Page(body, page.get("cursor"), len(page["posts"]))
 
     def around(self, posts: Sequence[Post]) -> Sequence[Question]:
         parents = [name_of(post.parent_url) for post in posts if post.parent_url]
@@ -225,7 +225,7 @@ class SimulatedSource:
     name, host = NAME, HOST
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-        for place, text in json_documents(lines):
+        for place, text in split_json(lines):
             for number, post in enumerate(json.loads(text)["posts"]):
                 yield f"{place}#{number}", json.dumps(post)
 

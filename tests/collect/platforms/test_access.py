@@ -12,10 +12,10 @@ from pydantic import SecretStr
 from echo_hf.collect.platforms.base import (
     UnanswerableError,
     check_answer,
-    json_object,
-    key_of,
+    format_search_term,
+    parse_object,
+    read_key,
     read_posts,
-    search_words,
     seconds_to_wait,
 )
 from echo_hf.errors import PlatformError
@@ -36,7 +36,7 @@ def test_what_is_no_key_is_refused_unseen(
 ) -> None:
     monkeypatch.setenv("X_BEARER_TOKEN", value)
     with pytest.raises(PlatformError, match=words) as trouble:
-        key_of("x", "X_BEARER_TOKEN", "a token")
+        read_key("x", "X_BEARER_TOKEN", "a token")
     assert not value.strip() or value not in str(trouble.value)
 
 
@@ -120,13 +120,13 @@ def test_a_wait_is_as_long_as_the_platform_says(
     ],
 )
 def test_a_term_is_its_words(term: str, expected: str) -> None:
-    assert search_words(term) == expected
+    assert format_search_term(term) == expected
 
 
 def test_a_term_without_a_word_is_put_aside() -> None:
     for term in ("", '""', "- (", "\\"):
         with pytest.raises(UnanswerableError, match="no word"):
-            search_words(term)
+            format_search_term(term)
 
 
 def test_a_post_that_nests_deep_hides_no_other() -> None:
@@ -134,5 +134,5 @@ def test_a_post_that_nests_deep_hides_no_other() -> None:
     posts = [{"uri": f"{uri}{key}", "record": {"text": key, "more": key}} for key in "ab"]
     nested = "[" * 20_000 + "]" * 20_000
     body = json.dumps({"posts": posts}).replace('"more": "a"', f'"more": {nested}')
-    assert len(json_object("bluesky", body, posts=list)["posts"]) == 2
+    assert len(parse_object("bluesky", body, posts=list)["posts"]) == 2
     assert [one.text for one in read_posts("bluesky", body)] == ["a", "b"]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.collect.platforms.base import Question, StaleCursorError, TimeWindow, read_posts
-from echo_hf.collect.platforms.bluesky import Bluesky, SearchPlace, time_of
+from echo_hf.collect.platforms.bluesky import BlueskyPlatform, SearchCursor, sort_time
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError
 from tests.collect.platforms.conftest import ReplayServer, Reply
@@ -55,14 +55,16 @@ def home(server: ReplayServer, keys: dict[str, str]) -> ReplayServer:
 
 
 @pytest.fixture
-def bluesky(home: ReplayServer) -> Iterator[Bluesky]:
+def bluesky(home: ReplayServer) -> Iterator[BlueskyPlatform]:
     home.gives(BEGIN, session("first"))
-    with Bluesky(home.url) as platform:
+    with BlueskyPlatform(home.url) as platform:
         yield platform
 
 
 @pytest.mark.extras
-def test_a_search_goes_on_where_the_cursor_dries_up(bluesky: Bluesky, home: ReplayServer) -> None:
+def test_a_search_goes_on_where_the_cursor_dries_up(
+    bluesky: BlueskyPlatform, home: ReplayServer
+) -> None:
     home.gives(
         SEARCH,
         {"posts": [post("e", "2026-03-01T20:00:00Z")], "cursor": "100"},
@@ -89,7 +91,7 @@ def test_a_search_goes_on_where_the_cursor_dries_up(bluesky: Bluesky, home: Repl
 @pytest.mark.extras
 @pytest.mark.parametrize("status", [400, 401])
 def test_a_session_that_has_ended_is_begun_anew_once(
-    status: int, bluesky: Bluesky, home: ReplayServer
+    status: int, bluesky: BlueskyPlatform, home: ReplayServer
 ) -> None:
     ended = Reply({"error": "ExpiredToken", "message": "Token has expired"}, status)
     home.gives(SEARCH, ended, {"posts": [post("a")]})
@@ -119,7 +121,7 @@ def test_an_account_that_cannot_be_used_ends_the_crawl(
 ) -> None:
     home.gives(BEGIN, Reply(body, status))
     with pytest.raises(PlatformError) as trouble:
-        Bluesky(home.url).__enter__()
+        BlueskyPlatform(home.url).__enter__()
     assert words in str(trouble.value)
     assert "\n" not in str(trouble.value)
     assert "key-of-nobody" not in str(trouble.value)
@@ -128,7 +130,7 @@ def test_an_account_that_cannot_be_used_ends_the_crawl(
 @pytest.mark.extras
 @pytest.mark.parametrize("cursor", ["no JSON", "5", '{"cursor": "7"}'])
 def test_a_cursor_that_is_not_known_begins_the_window_again(
-    cursor: str, bluesky: Bluesky, home: ReplayServer
+    cursor: str, bluesky: BlueskyPlatform, home: ReplayServer
 ) -> None:
     home.gives(SEARCH, Reply({"error": "InvalidRequest", "message": "bad cursor"}, 400))
     with pytest.raises(StaleCursorError):
@@ -136,7 +138,7 @@ def test_a_cursor_that_is_not_known_begins_the_window_again(
 
 
 @pytest.mark.extras
-def test_a_post_that_is_gone_is_known_to_be(bluesky: Bluesky, home: ReplayServer) -> None:
+def test_a_post_that_is_gone_is_known_to_be(bluesky: BlueskyPlatform, home: ReplayServer) -> None:
     home.gives(THREAD, Reply({"error": "NotFound", "message": f"Post not found: {URI('a')}"}, 400))
     (read,) = read_posts("bluesky", bluesky.ask(Question("thread", (URI("a"),))).body)
     hidden = post("b", labels=[{"val": "!no-unauthenticated", "src": "did:plc:mira"}])
@@ -148,7 +150,9 @@ def test_a_post_that_is_gone_is_known_to_be(bluesky: Bluesky, home: ReplayServer
 
 
 @pytest.mark.extras
-def test_a_tree_deeper_than_the_library_reads_is_kept(bluesky: Bluesky, home: ReplayServer) -> None:
+def test_a_tree_deeper_than_the_library_reads_is_kept(
+    bluesky: BlueskyPlatform, home: ReplayServer
+) -> None:
     text = json.dumps({"post": post("200")})
     for number in range(199, -1, -1):
         text = json.dumps({"post": post(str(number))})[:-1] + f', "replies": [{text}]}}'
@@ -162,7 +166,7 @@ def test_a_tree_deeper_than_the_library_reads_is_kept(bluesky: Bluesky, home: Re
 def test_around_is_the_tree_of_each_that_can_still_be_asked_for() -> None:
     missing = [Post(url=ADDRESS(why), missing=why) for why in ("deleted", "blocked", "not_found")]
     posts = [Post(url=ADDRESS("b")), Post(url=ADDRESS("a"), missing="protected"), *missing]
-    assert Bluesky().around([*posts, Post(url="https://a.example/")]) == [
+    assert BlueskyPlatform().around([*posts, Post(url="https://a.example/")]) == [
         Question("thread", (URI("a"),)),
         Question("thread", (URI("b"),)),
     ]
@@ -177,7 +181,7 @@ def test_a_search_that_dries_up_anywhere_finds_every_post(
     minutes: set[int], page: int, pages: int
 ) -> None:
     found: set[int] = set()
-    place: SearchPlace | None = SearchPlace(until=DAY.end)
+    place: SearchCursor | None = SearchCursor(until=DAY.end)
     asked = 0
     while place is not None and asked < 400:
         asked += 1
@@ -187,11 +191,11 @@ def test_a_search_that_dries_up_anywhere_finds_every_post(
         shown, last = left[first : first + page], first + page
         found |= set(shown)
         cursor = str(last) if last < min(len(left), page * pages) else None
-        place = place.next(cursor, map(at, shown), DAY)
+        place = place.advance(cursor, map(at, shown), DAY)
     assert (place, found) == (None, minutes)
 
 
 def test_the_time_of_a_post_is_the_earlier_one() -> None:
     early, late = "2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"
-    assert time_of(late, early) == time_of(early, late) == time_of(early, None) == START
-    assert time_of("never", None) is None
+    assert sort_time(late, early) == sort_time(early, late) == sort_time(early, None) == START
+    assert sort_time("never", None) is None

@@ -16,12 +16,12 @@ import pytest
 import yaml
 
 from echo_hf.collect.crawl import crawl_posts
-from echo_hf.collect.crawl_ledger import LEDGER, stored_answers
+from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE, read_stored_pages
 from echo_hf.collect.platforms.base import Question, RateLimitedError, TimeWindow, UnanswerableError
-from echo_hf.collect.platforms.bluesky import Bluesky
-from echo_hf.collect.platforms.mastodon import Mastodon
-from echo_hf.collect.platforms.x import X
-from echo_hf.collect.sources.base import make_source, posts_in
+from echo_hf.collect.platforms.bluesky import BlueskyPlatform
+from echo_hf.collect.platforms.mastodon import MastodonPlatform
+from echo_hf.collect.platforms.x import XPlatform
+from echo_hf.collect.sources.base import make_source, read_page_posts
 from echo_hf.errors import PlatformError
 from echo_hf.pipeline.run_folder import RunFolder
 from tests.collect.platforms.conftest import ReplayServer, Reply
@@ -88,7 +88,7 @@ class Case:
 
 CASES = {
     "x": Case(
-        X,
+        XPlatform,
         "tweepy",
         "X_BEARER_TOKEN",
         "x-rate-limit-reset",
@@ -106,7 +106,7 @@ CASES = {
         },
     ),
     "bluesky": Case(
-        Bluesky,
+        BlueskyPlatform,
         "atproto",
         "BLUESKY_APP_PASSWORD",
         "ratelimit-reset",
@@ -125,7 +125,7 @@ CASES = {
         },
     ),
     "mastodon": Case(
-        Mastodon,
+        MastodonPlatform,
         "mastodon",
         "MASTODON_ACCESS_TOKEN",
         "X-RateLimit-Reset",
@@ -187,7 +187,7 @@ def test_troubles_are_told_by_what_helps_in_one_line_without_the_key(
 ) -> None:
     if body == {"message": "no such key: {secret}"}:
         body = {"message": f"no such key: {keys[case.key]}"}
-    if status == 302 and case.make is Bluesky:
+    if status == 302 and case.make is BlueskyPlatform:
         pytest.skip("its library follows redirects, and sends no key to another host")
     reply = Reply(body, status, {"Location": f"{server.url}/elsewhere"} if status == 302 else {})
     with pytest.raises(error) as trouble:
@@ -230,7 +230,7 @@ def test_the_key_is_sent_and_shown_nowhere(
     sent = server.asked[-1].headers["authorization"].removeprefix("Bearer ")
     assert "key-of-nobody" not in shown
     assert sent not in shown
-    assert case.make is Bluesky or sent == keys[case.key]
+    assert case.make is BlueskyPlatform or sent == keys[case.key]
     assert answer.cursor is None
 
 
@@ -255,9 +255,9 @@ def test_a_recorded_answer_comes_through_the_library_as_it_was(
     sent = gzip.decompress(reply.data) if "content-encoding" in reply.headers else reply.data
     page = json.loads(sent)
     assert answer.body.encode() == sent
-    if case.make is X:
+    if case.make is XPlatform:
         billed = len(page["data"]), 0.005 * len(page["data"]), page["meta"].get("next_token")
-    elif case.make is Mastodon:
+    elif case.make is MastodonPlatform:
         assert f"max_id={answer.cursor}>" in reply.headers["link"]
         billed = 1, 0.0, answer.cursor
     else:  # each post of the tree or of a quote is said to be of an author
@@ -276,8 +276,8 @@ def test_a_found_reply_brings_its_tree(
     source = make_source(platform.name)
     posts = [
         post
-        for answer in stored_answers(tmp_path / "run" / LEDGER, platform.name)
-        for post in posts_in(answer.body, source, answer.keywords)
+        for answer in read_stored_pages(tmp_path / "run" / CRAWL_LEDGER_FILE, platform.name)
+        for post in read_page_posts(answer.body, source, answer.keywords)
     ]
     # What one answer does not say of a post another one does.
     parents: dict[int, int | None] = dict.fromkeys((int(post.url[-1]) for post in posts), None)
@@ -285,4 +285,4 @@ def test_a_found_reply_brings_its_tree(
     assert (parents, {int(post.url[-1]) for post in posts if post.keywords}) == (PARENTS, {3})
     assert stats.end == "nothing_left"
     assert watch.remarks == []
-    assert keys[case.key].encode() not in (tmp_path / "run" / LEDGER).read_bytes()
+    assert keys[case.key].encode() not in (tmp_path / "run" / CRAWL_LEDGER_FILE).read_bytes()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from echo_hf.collect.platforms.base import Question, TimeWindow, read_posts
-from echo_hf.collect.platforms.mastodon import Mastodon
+from echo_hf.collect.platforms.mastodon import MastodonPlatform
 from echo_hf.collect.sources.base import Post
 from echo_hf.errors import PlatformError
 from tests.collect.platforms.conftest import ReplayServer, Reply
@@ -30,14 +30,14 @@ def asked(server: ReplayServer, keys: dict[str, str]) -> ReplayServer:
 
 
 @pytest.fixture
-def mastodon(asked: ReplayServer) -> Iterator[Mastodon]:
-    with Mastodon(asked.url) as platform:
+def mastodon(asked: ReplayServer) -> Iterator[MastodonPlatform]:
+    with MastodonPlatform(asked.url) as platform:
         yield platform
 
 
 @pytest.mark.extras
 def test_a_search_covers_its_window_to_the_second_page_by_page(
-    mastodon: Mastodon, asked: ReplayServer
+    mastodon: MastodonPlatform, asked: ReplayServer
 ) -> None:
     asked.gives(SEARCH, {"statuses": [status(1)]}, {"statuses": []})
     first = mastodon.ask(QUESTION)
@@ -53,7 +53,9 @@ def test_a_search_covers_its_window_to_the_second_page_by_page(
 
 
 @pytest.mark.extras
-def test_pages_of_a_hashtag_go_back_in_time(mastodon: Mastodon, asked: ReplayServer) -> None:
+def test_pages_of_a_hashtag_go_back_in_time(
+    mastodon: MastodonPlatform, asked: ReplayServer
+) -> None:
     link = {"Link": f'<{asked.url}{TAG}?max_id=7>; rel="next"'}
     asked.gives(TAG, Reply([status(7)], headers=link), [])
     question = Question("search", ("#fox",), DAY)
@@ -64,7 +66,9 @@ def test_pages_of_a_hashtag_go_back_in_time(mastodon: Mastodon, asked: ReplaySer
 
 
 @pytest.mark.extras
-def test_a_thread_names_the_parent_of_each_reply(mastodon: Mastodon, asked: ReplayServer) -> None:
+def test_a_thread_names_the_parent_of_each_reply(
+    mastodon: MastodonPlatform, asked: ReplayServer
+) -> None:
     below = [status(30, in_reply_to_id="20"), status(40, in_reply_to_id="30")]
     asked.gives(STATUS("20/context"), {"ancestors": [status(10)], "descendants": below})
     (question,) = mastodon.around([Post(url=ADDRESS(20), post_id="20")])
@@ -79,7 +83,9 @@ def test_a_thread_names_the_parent_of_each_reply(mastodon: Mastodon, asked: Repl
 
 
 @pytest.mark.extras
-def test_a_post_that_is_gone_is_known_to_be(mastodon: Mastodon, asked: ReplayServer) -> None:
+def test_a_post_that_is_gone_is_known_to_be(
+    mastodon: MastodonPlatform, asked: ReplayServer
+) -> None:
     for code in (404, 410):
         asked.replies[STATUS("20/context")] = [Reply(NOT_FOUND, code)]
         answer = mastodon.ask(Question("thread", (f"20 {ADDRESS(20000)}",)))
@@ -89,7 +95,7 @@ def test_a_post_that_is_gone_is_known_to_be(mastodon: Mastodon, asked: ReplaySer
 
 @pytest.mark.extras
 def test_only_posts_of_its_own_authors_are_refreshed(
-    mastodon: Mastodon, asked: ReplayServer
+    mastodon: MastodonPlatform, asked: ReplayServer
 ) -> None:
     own = [f"{asked.url}/users/mira/statuses/1000{n}" for n in range(4)]
     asked.gives(STATUS(10000), {**status(10000), "uri": own[0]})
@@ -112,7 +118,7 @@ def test_only_a_safe_server_is_asked(
 ) -> None:
     monkeypatch.setenv("MASTODON_INSTANCE_URL", given)
     with pytest.raises(PlatformError, match="MASTODON_INSTANCE_URL") as trouble:
-        Mastodon().__enter__()
+        MastodonPlatform().__enter__()
     assert "a:b" not in str(trouble.value)
 
 
@@ -124,13 +130,13 @@ def test_a_token_that_is_the_name_of_a_file_is_no_file(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MASTODON_ACCESS_TOKEN", "token")
     asked.gives(SEARCH, {"statuses": []})
-    with Mastodon(asked.url) as platform:
+    with MastodonPlatform(asked.url) as platform:
         platform.ask(QUESTION)
     assert asked.asked[0].headers["authorization"] == "Bearer token"
 
 
 def test_around_is_the_thread_of_each_that_the_server_has_a_number_for() -> None:
     known, foreign = Post(ADDRESS(12345), post_id="77"), Post("https://a.example/", post_id="²")
-    assert Mastodon().around([known, foreign, Post(ADDRESS(12345))]) == [
+    assert MastodonPlatform().around([known, foreign, Post(ADDRESS(12345))]) == [
         Question("thread", (f"77 {ADDRESS(12345)}",))
     ]

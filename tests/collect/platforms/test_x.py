@@ -17,7 +17,7 @@ from echo_hf.collect.platforms.base import (
     UnanswerableError,
     read_posts,
 )
-from echo_hf.collect.platforms.x import X, archive_of
+from echo_hf.collect.platforms.x import XPlatform, choose_archive
 from echo_hf.collect.sources.base import Post
 from echo_hf.pipeline.run_folder import RunFolder
 from tests.collect.platforms.conftest import ReplayServer, Reply
@@ -44,14 +44,14 @@ def asked(server: ReplayServer, keys: dict[str, str]) -> ReplayServer:
 
 
 @pytest.fixture
-def x(asked: ReplayServer) -> Iterator[X]:
-    with X(asked.url) as platform:
+def x(asked: ReplayServer) -> Iterator[XPlatform]:
+    with XPlatform(asked.url) as platform:
         yield platform
 
 
 @pytest.mark.extras
 def test_a_page_with_all_around_it_is_billed_as_the_price_list_says(
-    x: X, asked: ReplayServer, test_data: Path
+    x: XPlatform, asked: ReplayServer, test_data: Path
 ) -> None:
     page = json.loads((test_data / "posts" / "x_api_v2" / "noflat.jsonl").read_text())
     asked.gives(ALL, page)
@@ -80,7 +80,7 @@ WHOLE_DAY = {"start_time": "2025-03-25T00:00:00Z", "end_time": "2025-03-26T00:00
     ids=["a search", "replies", "an open window"],
 )  # fmt: skip
 def test_a_question_is_asked_with_all_fields(
-    question: Question, place: str, expected: dict[str, str], x: X, asked: ReplayServer
+    question: Question, place: str, expected: dict[str, str], x: XPlatform, asked: ReplayServer
 ) -> None:
     asked.gives(place, {"meta": {"result_count": 0}})
     x.ask(question, "next-1")
@@ -96,7 +96,7 @@ def test_a_question_is_asked_with_all_fields(
 
 
 @pytest.mark.extras
-def test_only_a_cursor_that_was_sent_can_be_stale(x: X, asked: ReplayServer) -> None:
+def test_only_a_cursor_that_was_sent_can_be_stale(x: XPlatform, asked: ReplayServer) -> None:
     asked.gives(ALL, Reply({"errors": [{"parameters": {"next_token": ["q"]}}]}, 400))
     with pytest.raises(StaleCursorError):
         x.ask(search(), "q")
@@ -105,7 +105,7 @@ def test_only_a_cursor_that_was_sent_can_be_stale(x: X, asked: ReplayServer) -> 
 
 
 @pytest.mark.extras
-def test_a_count_adds_up_its_pages_and_ends(x: X, asked: ReplayServer) -> None:
+def test_a_count_adds_up_its_pages_and_ends(x: XPlatform, asked: ReplayServer) -> None:
     more = {"meta": {"total_tweet_count": 30, "next_token": "b"}}
     asked.gives(COUNTS, more, {"meta": {"total_tweet_count": 12}})
     assert x.estimate(search()) == 42
@@ -116,7 +116,7 @@ def test_a_count_adds_up_its_pages_and_ends(x: X, asked: ReplayServer) -> None:
 
 
 @pytest.mark.extras
-def test_posts_are_looked_up_by_number(x: X, asked: ReplayServer) -> None:
+def test_posts_are_looked_up_by_number(x: XPlatform, asked: ReplayServer) -> None:
     gone = {"resource_type": "tweet", "resource_id": "9", "title": "Not Found Error"}
     hidden = {**gone, "resource_id": "8", "title": "Authorization Error"}
     asked.gives(LOOKUP, {"data": [{"id": "7", "text": "a"}], "errors": [gone, hidden]})
@@ -131,8 +131,8 @@ def test_posts_are_looked_up_by_number(x: X, asked: ReplayServer) -> None:
 def test_around_are_the_parents_by_hundreds_and_the_conversations_of_roots() -> None:
     replies = [Post(url=ADDRESS(1000 + n), parent_url=ADDRESS(n)) for n in range(1, 151)]
     roots = [Post(url=ADDRESS(5)), Post(url=ADDRESS(7), missing="deleted")]
-    questions = X().around([*replies, *roots])
-    assert questions == X().around([*roots, *reversed(replies)])
+    questions = XPlatform().around([*replies, *roots])
+    assert questions == XPlatform().around([*roots, *reversed(replies)])
     assert [len(one.about) for one in questions if one.kind == "posts"] == [100, 50]
     assert sorted(int(n) for one in questions[:2] for n in one.about) == list(range(1, 151))
     assert questions[2:] == [Question("replies", ("5",)), Question("replies", ("7",))]
@@ -143,9 +143,9 @@ def test_what_is_older_than_a_week_is_in_the_archive(
     days: float, archive: str, longest: int
 ) -> None:
     question = search(NOW - days * DAY)
-    assert archive_of(question, "x" * longest, NOW) == archive
+    assert choose_archive(question, "x" * longest, NOW) == archive
     with pytest.raises(UnanswerableError, match=str(longest)):
-        archive_of(question, "x" * (longest + 1), NOW)
+        choose_archive(question, "x" * (longest + 1), NOW)
 
 
 QUOTE_AND_REPLY = ((9, {"quoted": "5"}), (6, {"replied_to": "5"}))
@@ -161,9 +161,11 @@ def test_what_is_only_quoted_is_kept_and_its_replies_are_not_paid_for(
     first = {**page(quoting, includes={"tweets": [quoted]}), "meta": {}}
     asked.gives(ALL, first, *[{"data": [reply], "meta": {}}] * 2)
     folder = RunFolder(tmp_path / "crawled")
-    (stats,) = crawl_posts(searching("x", "gpt"), folder, Heard(), make=lambda _: X(asked.url))
+    (stats,) = crawl_posts(
+        searching("x", "gpt"), folder, Heard(), make=lambda _: XPlatform(asked.url)
+    )
     assert [query["query"][0] for query in asked.queries(ALL)] == ["gpt -is:retweet"]
-    crawl_posts(searching("x", "gpt", days=2), folder, Heard(), make=lambda _: X(asked.url))
+    crawl_posts(searching("x", "gpt", days=2), folder, Heard(), make=lambda _: XPlatform(asked.url))
     after = [query["query"][0] for query in asked.queries(ALL)]
     assert (stats.by_terms, stats.by_replies) == (1, 1)
     assert after[1:] == ["gpt -is:retweet", "conversation_id:5"]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import SOURCES as REGISTRY
-from echo_hf.collect.sources.base import json_documents
+from echo_hf.collect.sources.base import split_json
 from echo_hf.config.collection import Columns
 from echo_hf.config.sections import Posts
 from echo_hf.pipeline.result import StageResult
@@ -120,7 +120,7 @@ def test_any_text_is_a_record_or_blank(
     ],
 )
 def test_a_file_is_lines_or_one_document(lines: list[str], expected: list[tuple[str, str]]) -> None:
-    assert list(json_documents(lines)) == expected
+    assert list(split_json(lines)) == expected
 
 
 @pytest.fixture

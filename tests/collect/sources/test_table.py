@@ -23,7 +23,7 @@ from echo_hf.collect.fields import COUNTS
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources import table
 from echo_hf.collect.sources.base import Finding, PostImage, make_source
-from echo_hf.collect.sources.table import csv_rows
+from echo_hf.collect.sources.table import read_csv_rows
 from echo_hf.config.collection import Columns
 from echo_hf.config.sections import Posts
 from echo_hf.errors import ConfigError, SourceError
@@ -212,18 +212,18 @@ def test_what_a_writer_wrote_is_read_as_it_was(rows: list[list[str]]) -> None:
     csv.writer(file, lineterminator="\n").writerows(rows)
     lines = io.StringIO(file.getvalue(), newline="\n")
     filled = [row for row in rows if any(cell.strip() for cell in row)]
-    assert [cells for _, cells in csv_rows(lines, ",")] == filled
+    assert [cells for _, cells in read_csv_rows(lines, ",")] == filled
 
 
 def test_a_row_is_named_by_its_first_line() -> None:
     lines = ["a,b\n", '"one\n', "two\n", 'three",x\n', "\n", "c,d\n"]
     rows = [(1, ["a", "b"]), (2, ["one\ntwo\nthree", "x"]), (6, ["c", "d"])]
-    assert list(csv_rows(lines, ",")) == rows
+    assert list(read_csv_rows(lines, ",")) == rows
 
 
 def test_an_open_quotation_mark_costs_one_line() -> None:
     good = [f"{number},a fox\n" for number in range(20_000)]
-    read = list(csv_rows(['0,"open\n', *good], ","))
+    read = list(read_csv_rows(['0,"open\n', *good], ","))
     assert (read[0][0], type(read[0][1])) == (1, str)
     assert read[1:] == [(number + 2, [str(number), "a fox"]) for number in range(20_000)]
 

@@ -9,13 +9,13 @@ import pytest
 pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
 from echo_hf.builder.gold.check import check_engine
-from echo_hf.builder.steps import STAGES, stage_class
+from echo_hf.builder.steps import STAGES, load_stage_class
 from echo_hf.config.checks import EngineChoice
 from echo_hf.pipeline.stage import ModelStage
 
 # Warnings of the libraries that run the model; ours are errors in all other tests.
 pytestmark = [pytest.mark.vllm, pytest.mark.filterwarnings("ignore")]
-ASKING = [name for name in STAGES if issubclass(stage_class(name), ModelStage)]
+ASKING = [name for name in STAGES if issubclass(load_stage_class(name), ModelStage)]
 # A random model may fill an answer until there is no room left; nothing else may go wrong.
 BY_CHANCE = {"cut"}
 
