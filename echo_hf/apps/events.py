@@ -1,4 +1,4 @@
-"""The log of what people did in the apps, what stands after it, and samples lent to one person."""
+"""The log of what people did in the apps, and leases that lend a sample to one person."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from echo_hf.errors import RunError
 
 
 class _EventFile(Database):
-    """Opened for one call, so that several programs can use it."""
+    """The database of events; it is opened for each call, so that several programs can use it."""
 
     name = "log of events"
     remedy = "begin again"
@@ -69,7 +69,7 @@ class EventLog:
         payload: Mapping[str, Any] | None = None,
         base: int | None = None,
     ) -> Event:
-        """Adds an event; it survives a machine that loses its power when this returns."""
+        """Append an event; it is on the disk when this returns."""
         with _EventFile(self.path) as file, file.transaction() as connection:
             based_on = connection.execute("select 1 from event where id = ?", (base,)).fetchone()
             if base is not None and based_on is None:
@@ -77,7 +77,7 @@ class EventLog:
             return self._insert(connection, (app, subject, person, action), payload or {}, base)
 
     def undo(self, event: int, person: str) -> Event:
-        """Takes an event back; one that is an undo itself lets what it took back stand again."""
+        """Undo an event; undoing an undo restores what it took back."""
         with _EventFile(self.path) as file, file.transaction() as connection:
             query = "select app, subject from event where id = ? and person = ?"
             row = connection.execute(query, (event, person)).fetchone()
@@ -112,7 +112,7 @@ class EventLog:
             return tuple(_parse_event(row) for row in connection.execute(query, given_filters))
 
     def forget(self, subjects: set[str]) -> int:
-        """Deletes what was done about samples that have to go, from the file's bytes as well."""
+        """Delete the events of samples that are taken down, from the bytes of the file as well."""
         if not self.path.exists():
             return 0
         parameters = [(subject,) for subject in sorted(subjects)]
@@ -140,12 +140,12 @@ def drop_undone(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def latest_by_person(events: Iterable[Event]) -> dict[tuple[str, str], Event]:
-    """What each person last did about each subject: for apps where each has an own say."""
+    """Return the last event of each person on each subject, for apps where each ranks alone."""
     return {(event.subject, event.person): event for event in drop_undone(events)}
 
 
 def current_decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
-    """What is decided about each subject: for apps where there is one decision a subject."""
+    """Return the decisions that stand on each subject: for apps with one decision a subject."""
     subjects: Mapping[str, list[Event]] = defaultdict(list)
     for event in drop_undone(events):
         subjects[event.subject].append(event)
@@ -174,14 +174,14 @@ class SampleLease:
 
 @dataclass(frozen=True)
 class SampleLeases:
-    """Who has which sample of an app; a lease only keeps others from being offered it."""
+    """The leases of an app: a leased sample is not offered to others."""
 
     log: EventLog
     app: str
     minutes: float = LEASE_MINUTES
 
     def lend(self, subjects: Iterable[str], person: str) -> str | None:
-        """Lends the first sample that nobody else has, or renews it where the person has it."""
+        """Lease the first sample that nobody else has, or renew the lease of the same person."""
         with _EventFile(self.log.path) as file, file.transaction() as connection:
             running = self._read_running(connection)
             for subject in subjects:
@@ -193,7 +193,7 @@ class SampleLeases:
         return None
 
     def give_back(self, subject: str, person: str) -> None:
-        """Ends a person's lease, if there is one; anybody else's stays."""
+        """End a person's lease, if there is one; leases of others stay."""
         with _EventFile(self.log.path) as file, file.transaction() as connection:
             connection.execute(
                 "delete from lease where app = ? and subject = ? and person = ?",

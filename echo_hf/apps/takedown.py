@@ -1,4 +1,4 @@
-"""Take posts down: out of a run, and out of all that was made from it."""
+"""Take posts down: remove them from a run, with all that was made of them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ HUMAN = "human"
 
 
 def remove_rows(root: Path, samples: Collection[str]) -> None:
-    """Deletes what journals, tables, audits, apps and reviewers say about samples."""
+    """Delete the rows of samples from journals, tables, audits, event logs and decisions."""
     if not samples:
         return
     drop_samples(root, samples)
@@ -70,7 +70,7 @@ def remove_rows(root: Path, samples: Collection[str]) -> None:
 
 
 def find_named_images(root: Path) -> set[str]:
-    """The images that journals, tables beside the stages, and reviewers' changes name."""
+    """Return the digests that journals, tables beside the stages, and decisions name."""
     digests = {digest for journal in journals(root) for digest in journal.images}
     for path in _list_run_tables(root):
         for name in CONFIGS[path.stem].table.images if path.stem in CONFIGS else ():
@@ -112,7 +112,7 @@ class Removal:
 def forget(
     urls: Iterable[str], config: Config | Path | str, *, runs: Path | str | None = None
 ) -> Removal:
-    """Takes posts out of a run: their text, samples, images, and all answers they went into."""
+    """Take posts out of a run: their text, samples, images, and all answers that read them."""
     config = load_config(config)
     canonical_urls = {url: canonical_url(url, fragment=True) for url in urls}
     for url, canonical in canonical_urls.items():
@@ -176,13 +176,11 @@ class _HeldContent:
 def _find_content(
     folder: RunFolder, posts: Sequence[Row], forgotten: frozenset[str]
 ) -> _HeldContent:
-    """What a run holds of posts, and the images that others show."""
+    """Find what a run holds of posts, and the images that other posts share with them."""
     content, shared = _HeldContent(), set[str]()
     by_hash = {hash_url(url): url for url in forgotten}
-    tombstones, origins = (
-        read_tombstones(folder.root / TOMBSTONES_FILE),
-        read_origins(folder.root / ORIGINS_FILE),
-    )
+    tombstones = read_tombstones(folder.root / TOMBSTONES_FILE)
+    origins = read_origins(folder.root / ORIGINS_FILE)
     matches = origins.filter(pc.is_in(origins["post"], pa.array(list(by_hash), pa.string())))
     content.posts = {by_hash[post_hash] for post_hash in matches["post"].to_pylist()}
     content.samples = set(matches["sample_id"].to_pylist())
@@ -190,12 +188,14 @@ def _find_content(
     in_stages = _read_rows(stages, ["url", "pictures"])
     in_threads = (post for row in _read_rows(stages, ["posts"]) for post in row["posts"] or ())
     for post in chain(posts, in_stages, in_threads):
-        is_forgotten = post["url"] in tombstones
         content.posts |= {post["url"]} & forgotten
         images = post["pictures"] or []
         addresses = {image["url"] for image in images if image["url"]}
-        (content.addresses if is_forgotten else shared).update(addresses)
-        content.images |= set() if is_forgotten else {image["sha256"] for image in images}
+        if post["url"] in tombstones:
+            content.addresses |= addresses
+        else:
+            shared |= addresses
+            content.images |= {image["sha256"] for image in images}
     for sample in _read_rows(stages, ["id", *IMAGE_COLUMNS, "screenshot"]):
         if sample["id"] not in content.samples:
             content.images |= {digest for name in IMAGE_COLUMNS for digest in sample[name] or ()}
@@ -209,9 +209,8 @@ def _find_content(
             content.posts |= named_urls & forgotten
     content.addresses -= shared
     # The images that lie here for addresses which other posts name.
-    entries = read_ledger(
-        folder.root / FETCH_LEDGER_FILE, [web_url(address) or address for address in shared]
-    )
+    kept_addresses = [web_url(address) or address for address in shared]
+    entries = read_ledger(folder.root / FETCH_LEDGER_FILE, kept_addresses)
     content.images |= {entry.sha256 for entry in entries.values() if entry.sha256}
     return content
 
@@ -232,7 +231,7 @@ def _read_rows(files: Iterable[Path], columns: list[str]) -> Iterator[Row]:
 
 
 def _find_left_lines(config: Config, folder: RunFolder, forgotten: Iterable[str]) -> Iterator[str]:
-    """Lines of input files, by what collection notices of them, and of recorded answers."""
+    """Yield the lines of input files and recorded answers that still hold the posts."""
     reader = Collect.from_config(config, folder.images)
     for row in run_stage(reader, read_records(config.posts)).notices.to_list():
         if row["_reason"] == Notice.FORGOTTEN:

@@ -1,4 +1,4 @@
-"""What verbs of building and releasing show in a terminal, and an engine's check as JSON."""
+"""Terminal output of the verbs that build and release, and the check of an engine as JSON."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def show_build(
     config: Path,
     command: str,
 ) -> None:
-    """Shows how posts became samples, what was left out or failed, and what people have to see."""
+    """Show how posts became samples, what was left out or failed, and what people must review."""
     console, stats = watch.console, watch.stats
     if watch.details:
         for sentence in watch.list_headlines():
@@ -84,7 +84,7 @@ def show_build(
 
 
 def show_partial_build(watch: TerminalProgress, command: str) -> None:
-    """Prints a line for each stage of a build without a release, and what they left out."""
+    """Print a line for each stage of a build without a release, and the reasons of its rejects."""
     if not watch.details:  # with them, each was shown as it ended
         for stage in watch.stats:
             watch.show_line(stage)
@@ -93,7 +93,7 @@ def show_partial_build(watch: TerminalProgress, command: str) -> None:
 
 
 def format_funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
-    """Says what became of the posts of a build, from the first stage to the release.
+    """Format how many posts, samples and tasks a build has, from its first stage to the release.
 
     Examples:
         >>> from echo_hf.pipeline.result import StageStats
@@ -116,7 +116,7 @@ def format_funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
 
 
 def show_changes(console: Console, changes: Sequence[StageDifference]) -> None:
-    """Shows what changed since stages ran, once for all stages that it changed in."""
+    """Show what changed since stages ran, once for all stages that it changed in."""
     stages: dict[tuple[str, str, str], list[StageDifference]] = {}
     for change in changes:
         stages.setdefault(change[1:], []).append(change)
@@ -335,7 +335,7 @@ STILL_LOADABLE = (
 
 
 def show_change(console: Console, difference: ReleaseDiff) -> None:
-    """Shows how many samples came, went and changed since another release, and why."""
+    """Show how many samples came, went and changed since another release, and why."""
     changed = sum(bool(sample.columns) for sample in difference.changed)
     counts = {"added": len(difference.added), "removed": len(difference.removed)}
     counts |= {"changed": changed, "equal": difference.equal}
@@ -421,7 +421,7 @@ def _format_stage_change(change: StageChange) -> str:
 
 
 def show_publication(console: Console, plan: Publication) -> None:
-    """Lists the files of a release with their sizes, and what becomes of them on the Hub."""
+    """List the files of a release with their sizes, and what becomes of them on the Hub."""
     rows = [
         (path, f"{size / 1e6:,.2f} MB", "new or changed" if path in plan.upload else "the same")
         for path, size in plan.files.items()
@@ -519,12 +519,13 @@ def _format_footer(result: CheckResult) -> Iterator[str]:
     yield COVERAGE
     if unreliable := sum(measure.n < MIN_RELIABLE_N for measure in result.measures):
         yield (
-            f"{unreliable} of {len(result.measures)} measures have n below {MIN_RELIABLE_N}: differences between "
-            "engines in them are not reliable."
+            f"{unreliable} of {len(result.measures)} measures have n below {MIN_RELIABLE_N}: "
+            "differences between engines in them are not reliable."
         )
-    for stage in result.stages:
-        if skipped := max((measure.skipped for measure in stage.measures), default=0):
-            yield f"{stage.stage}: {skipped} left out: people say too little of them, or two things."
+    for check in result.stages:
+        if skipped := max((measure.skipped for measure in check.measures), default=0):
+            why = "people say too little of them, or two things"
+            yield f"{check.stage}: {skipped} left out: {why}."
     yield from (f"{note}." for note in result.notes)
     spent = [
         stage.fill.stage_cost_usd
@@ -568,7 +569,7 @@ def show_errors(console: Console, result: CheckResult) -> None:
 
 
 def format_share(value: float | None) -> str:
-    """A share in percent with one digit after the point, never rounded to all or nothing."""
+    """Format a share in percent with one digit after the point, never rounded to 0 or 100."""
     if value is None:
         return NOTHING
     if value in (0, 1):
@@ -577,7 +578,7 @@ def format_share(value: float | None) -> str:
 
 
 def format_interval(low: float | None, high: float | None) -> str:
-    """An interval in whole percent, rounded outwards."""
+    """Format an interval in whole percent, rounded outwards."""
     if low is None or high is None:
         return NOTHING
     # Not for what a float adds at its end.
@@ -585,7 +586,7 @@ def format_interval(low: float | None, high: float | None) -> str:
 
 
 def check_as_json(result: CheckResult) -> dict[str, Any]:
-    """The whole result as plain values, without a word of what people or engines wrote."""
+    """Return the result as plain values, without any text of people or engines."""
     stages = [
         {
             "stage": stage.stage,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -206,41 +207,20 @@ def judge(
     runs: Runs = None,
 ) -> Payload:
     """Have models rate outputs; stored answers are reused."""
-    from echo_hf.cli.evaluation_view import show_import, show_judging
+    from echo_hf.cli.evaluation_view import show_judging
     from echo_hf.cli.trial_view import show_trials, trials_as_json
-    from echo_hf.judging import judge as judging
     from echo_hf.systems.benchmark import load_evaluation
 
-    if applicability and (judges or rubric):
-        raise ConfigError("--applicability asks no judge: leave out --judges and --rubric")
-    if pairwise and (applicability or rubric):
-        raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
-    ask = partial(judging.judge, judges=judges, rubrics=rubric)
-    settings = {"alpha": alpha, "family": family, "batch": batch}
-    chosen: Payload = {name: value for name, value in settings.items() if value is not None}
-    if until is not None:
-        from echo_hf.judging.stopping import judge_until_decided
-
-        if until != "decided":
-            raise ConfigError(unknown("value", until, ["decided"], "--until"))
-        if applicability or pairwise or set(rubric or ()) - {"overall"}:
-            raise ConfigError("--until rates by overall: leave out the other questions")
-        ask = partial(judge_until_decided, judges=judges, **chosen)
-    elif chosen:
-        raise ConfigError(f"--{next(iter(chosen))} is of --until decided: add it, or leave it out")
-    if pairwise:
-        ask = partial(judging.pairwise, judges=judges)
-    ask_judges = judging.applicability if applicability else ask
+    given = {"alpha": alpha, "family": family, "batch": batch}
+    stopping: Payload = {name: value for name, value in given.items() if value is not None}
     if import_ or format_:
-        has_questions = judges or rubric or applicability or pairwise or until or chosen
-        has_call_options = limit or budget or runner or again or keep_going or try_
-        if import_ is None or format_ is None or has_questions or has_call_options:
+        asks_judges = judges or rubric or applicability or pairwise or until or stopping
+        if asks_judges or limit or budget or runner or again or keep_going or try_:
             raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
-        from echo_hf.judging.imports import import_judgements
-
-        imported = import_judgements(config, import_, runs=runs, format=format_, dry_run=dry_run)
-        show_import(terminal(), imported)
-        return vars(imported)
+        return _import_judgements(config, import_, format_, runs, dry_run=dry_run)
+    ask = _choose_question(
+        judges, rubric, applicability=applicability, pairwise=pairwise, until=until, **stopping
+    )
     if try_ and (until or dry_run or budget is not None or again or keep_going):
         raise ConfigError(
             "--try keeps nothing: leave out --until, --dry-run, --budget, --again, --keep-going"
@@ -248,7 +228,7 @@ def judge(
     options: Payload = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     options |= {"again": again, "keep_going": keep_going, "tries": try_}
     with open_progress(sums_up_calls=True) as watch:
-        judged = ask_judges(load_evaluation(config).run_by(runner), **options, watch=watch)
+        judged = ask(load_evaluation(config).run_by(runner), **options, watch=watch)
     if try_:
         trials = trials_as_json(judged.trials)
         show_trials(watch.console, trials)
@@ -259,6 +239,53 @@ def judge(
     if until and dry_run:
         say(watch.console, "this is the most: --until decided can only stop earlier")
     return _judging_payload(judged)
+
+
+def _choose_question(
+    judges: Sequence[str] | None,
+    rubrics: Sequence[str] | None,
+    *,
+    applicability: bool,
+    pairwise: bool,
+    until: str | None,
+    **stopping: Any,
+) -> Callable[..., JudgingResult]:
+    """Return what to ask judges, and refuse options that exclude each other."""
+    from echo_hf.judging import judge as judging
+    from echo_hf.judging.stopping import judge_until_decided
+
+    if applicability and (judges or rubrics):
+        raise ConfigError("--applicability asks no judge: leave out --judges and --rubric")
+    if pairwise and (applicability or rubrics):
+        raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
+    if until not in (None, "decided"):
+        raise ConfigError(unknown("value", until, ["decided"], "--until"))
+    if until and (applicability or pairwise or set(rubrics or ()) - {"overall"}):
+        raise ConfigError("--until rates by overall: leave out the other questions")
+    if stopping and not until:
+        raise ConfigError(
+            f"--{next(iter(stopping))} is of --until decided: add it, or leave it out"
+        )
+    if applicability:
+        return judging.applicability
+    if pairwise:
+        return partial(judging.pairwise, judges=judges)
+    if until:
+        return partial(judge_until_decided, judges=judges, **stopping)
+    return partial(judging.judge, judges=judges, rubrics=rubrics)
+
+
+def _import_judgements(
+    config: Path, source: Path | None, format_: str | None, runs: Path | None, *, dry_run: bool
+) -> Payload:
+    from echo_hf.cli.evaluation_view import show_import
+    from echo_hf.judging.imports import import_judgements
+
+    if source is None or format_ is None:
+        raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
+    imported = import_judgements(config, source, runs=runs, format=format_, dry_run=dry_run)
+    show_import(terminal(), imported)
+    return vars(imported)
 
 
 def _judging_payload(done: JudgingResult) -> Payload:

@@ -1,4 +1,4 @@
-"""Systems, judges, audits, rankings, reports and analyses in a terminal."""
+"""Terminal output of systems, judges, audits, rankings, reports and analyses."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def make_system_table(systems: Sequence[SystemListing]) -> Table:
 
 
 def list_remedies(systems: Sequence[SystemListing]) -> Iterator[str]:
-    """How to come by what is missing to run systems; then what the same seed gives with each."""
+    """List how to get what is missing to run systems, then how each system treats a seed."""
     extras = sorted({system.extra for system in systems if system.extra})
     if extras:
         yield f"[{extras[0]}]: {install_command(extras[0])}, and so on"
@@ -126,7 +126,7 @@ def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
 
 
 def _estimate(work: Any) -> tuple[str, str]:
-    """The price and the time of work that is expected."""
+    """Format the expected price and time of a piece of work."""
     expected: Expected = work.expected
     usd = NOTHING if expected.cost_usd == 0 else shown_dollars(expected.usd)
     if expected.seconds is not None and expected.seconds.likely < MIN_SECONDS:
@@ -138,7 +138,7 @@ def _estimate(work: Any) -> tuple[str, str]:
 
 
 def show_expected(console: Console, estimates: Sequence[tuple[str, Expected]]) -> None:
-    """What the work of all takes together, and what that rests on."""
+    """Show the price and time of all work together, and where the estimates come from."""
     unpriced = dict.fromkeys(name for name, estimate in estimates if estimate.usd is None)
     is_untimed = any(estimate.seconds is None for _, estimate in estimates)
     dollars = Range.total(estimate.usd for _, estimate in estimates if estimate.usd)
@@ -192,7 +192,8 @@ def show_judging(console: Console, judged: JudgingResult) -> None:
     for answered in judged.answered:
         for outcome, count in sorted(answered.outcomes.items()):
             if outcome != Outcome.OK:
-                line = f"{answered.who} {answered.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
+                meaning = f"{count:,} {outcome}: {MEANINGS.get(outcome, '')}"
+                line = f"{answered.who} {answered.rubric}: {meaning}"
                 say(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
         if unusable := unusable_in(answered.outcomes):
             hint = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
@@ -218,7 +219,7 @@ def show_judging(console: Console, judged: JudgingResult) -> None:
 
 
 def show_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str]) -> None:
-    """Prints what calls have cost, and of whom nobody knows it; nothing where nobody was paid."""
+    """Print what calls have cost and whose price is unknown; nothing where nothing was paid."""
     if cost_usd:
         say(console, f"cost: ${cost_usd:,.2f}")
     if names := ", ".join(dict.fromkeys(unpriced)):
@@ -321,7 +322,7 @@ def format_comparison_markdown(done: Compared) -> str:
 
 
 def compared_parts(done: Compared) -> tuple[str, str, dict[str, str], list[str]]:
-    """What both show of a comparison: title, verdict, cells by their headings, notes."""
+    """Return the title, verdict, cells by heading and notes of a comparison."""
     gate = done.found
     level = f"{100 * gate.definition['confidence']:g} %"
     cells = {
@@ -396,7 +397,7 @@ def show_report(console: Console, written: Report) -> None:
 
 
 def show_analysis(console: Terminal, done: Analyzed) -> None:
-    """Shows what people complain of and ask for, and what could not be found."""
+    """Show what people complain of and ask for, and what could not be computed."""
     analysis = done.analysis
     say(console, f"{analysis.name}: {counted(analysis.samples, 'sample')}", "bold")
     for name, text in list_findings(analysis):
@@ -422,7 +423,7 @@ def show_analysis(console: Terminal, done: Analyzed) -> None:
 
 
 def list_findings(analysis: Analysis) -> Iterator[tuple[str, str]]:
-    """The findings of an analysis that a line can hold, each with its name."""
+    """Yield the findings of an analysis that fit on a line, each with its name."""
     if failures := analysis.failures.found:
         names = (f"{term.keyword} {term.comments:,}" for term in failures.keywords[:MAX_FOUND])
         yield "failures named", ", ".join(map(plain, names)) or "none"

@@ -1,4 +1,4 @@
-"""What a run looks like in a terminal: plans, progress, stages, losses, the funnel."""
+"""Progress of a run in a terminal: plans, bars, stages, rows left out, the funnel."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class LeftOutRows(NamedTuple):
-    """The rows that do not go on, or are damaged, for a reason: each counts once."""
+    """The keys of rows that do not go on, or are damaged, for one reason."""
 
     rows: str
     reason: str
@@ -52,7 +52,7 @@ class LeftOutRows(NamedTuple):
 
 
 class TerminalProgress(ProgressListener):
-    """Shows a run while it goes on; to be left as a context, so that the cursor comes back.
+    """Shows a run in a terminal while it goes on; a context manager that restores the cursor.
 
     Without details, of all stages only those are shown that failed, or called a model; the second
     not where a verb sums up the calls itself.
@@ -119,7 +119,8 @@ class TerminalProgress(ProgressListener):
             for reason, count in counts.items():
                 rows = len(select_keys(aside, reason)) or count
                 times = f" ({count:,} times)" if rows < count else ""
-                meaning = f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{format_reason_places(aside, reason)}"
+                places = format_reason_places(aside, reason)
+                meaning = f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{places}"
                 say_under(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
         if cause:
             say_under(self.console, f"{'':<11}", cause, "yellow")
@@ -138,7 +139,7 @@ class TerminalProgress(ProgressListener):
         self.console.print(line, soft_wrap=True)
 
     def collect_losses(self) -> list[LeftOutRows]:
-        """The rows that do not go on, by reason; what failed first, then the commonest."""
+        """Return the rows that do not go on by reason: failures first, then the commonest."""
         keys: dict[tuple[str, str], list[pa.Array]] = {}
         for loss in self._losses:
             keys.setdefault((loss.rows, loss.reason), []).append(loss.keys)
@@ -146,7 +147,7 @@ class TerminalProgress(ProgressListener):
         return sorted(losses, key=lambda loss: (not loss.is_failure, -len(loss.keys)))
 
     def show_losses(self, losses: Sequence[LeftOutRows]) -> None:
-        """The first reasons why rows do not go on; what failed is yellow."""
+        """Show the first reasons why rows do not go on; failures are yellow."""
         for loss in losses[:MAX_REASONS]:
             number, _, rows = str(loss).partition(" ")
             message = (
@@ -160,7 +161,7 @@ class TerminalProgress(ProgressListener):
             say(self.console, f"{other_rows:>9,} more, for {reasons}: {MORE}", "dim")
 
     def list_headlines(self) -> list[str]:
-        """The paper's figures for the run: what each stage says of itself."""
+        """Return the sentence of each stage that gives the figures of the paper."""
         by_name = {stage_stats.stage: stage_stats for stage_stats in self.stats}
         headlines = (load_stage_class(name).headline(by_name) for name in STAGES if name in by_name)
         return [sentence for sentence in headlines if sentence]
@@ -196,14 +197,14 @@ class TerminalProgress(ProgressListener):
 
 
 def list_losses(stats: StageStats, aside: Sequence[pa.Table]) -> list[LeftOutRows]:
-    """Collects what a stage rejected or failed on, and faults of the records that are taken in."""
+    """List what a stage rejected or failed on, and damage of the records that are taken in."""
     lost = {**stats.rejected, **stats.quarantined}
     lost |= stats.noted if stats.stage == STAGES[0] else {}
     return [LeftOutRows(stats.reads, name, select_keys(aside, name)) for name in lost]
 
 
 def find_commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | None:
-    """Why most of a stage's calls failed, and an example, where more than a fifth of them did."""
+    """Describe the commonest failure of a stage where over a fifth of its calls failed."""
     counts = {name: n for name, n in stats.quarantined.items() if name not in NOT_FAILURES}
     failed = sum(counts.values())
     if failed <= FAILED_SHARE_SHOWN * (stats.fill.requests or stats.rows_in):
@@ -216,7 +217,7 @@ def find_commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | Non
 
 
 def select_keys(aside: Sequence[pa.Table], reason: str) -> pa.Array:
-    """The keys of the rows that a stage met a reason in, each once."""
+    """Return the keys of the rows that have a reason, each once."""
     rejects, quarantine, _ = aside
     columns = (rejects.column_names[0], quarantine.column_names[0], "_parent")
     keys = []
@@ -228,7 +229,7 @@ def select_keys(aside: Sequence[pa.Table], reason: str) -> pa.Array:
 
 
 def merge_keys(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
-    """Each key of several columns once, in the order in which they come."""
+    """Return each key of several columns once, in the order of arrival."""
     columns = [part if isinstance(part, pa.Array) else part.combine_chunks() for part in parts]
     return pc.unique(
         pa.chunked_array([column.cast(pa.string()) for column in columns], pa.string())
@@ -236,7 +237,7 @@ def merge_keys(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
 
 
 def format_reason_places(aside: Sequence[pa.Table], reason: str) -> str:
-    """Where a stage met a reason: the first places, so that a user knows where to look."""
+    """Format the first places where a stage gave a reason."""
     return format_places(select_keys(aside, reason))
 
 

@@ -1,4 +1,4 @@
-"""Verbs to begin with: the quickstart, a config to begin with, and what there is to choose from."""
+"""Verbs for the first steps: the quickstart, a first config, lists of engines and systems."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def engines(
 
 
 def _fit_engines(path: Path, gpu_gib: float | None) -> Payload:
-    """What each engine of a config takes of a GPU; one that nobody knows is no error."""
+    """Estimate the GPU memory of each engine of a config; a model of unknown size is no error."""
     from echo_hf.config.loading import Config
     from echo_hf.engines.memory import fit_of
     from echo_hf.systems.benchmark import load_evaluation
@@ -262,7 +262,7 @@ def _write_files(
 
 
 def _write_next(folder: Path, model: str | None, last: str | None, released: str | None) -> None:
-    """Writes the config of the next release, and says what to look at in it."""
+    """Write the config of the next release, and print what to check in it."""
     import datetime
 
     from echo_hf.builder.successor import derive_config
@@ -295,7 +295,7 @@ def _write_next(folder: Path, model: str | None, last: str | None, released: str
 
 
 def _check_new_path(path: Path) -> Path:
-    """A place where nothing is yet, and whose name can stand in a config."""
+    """Return a path where no file is yet, and whose name can stand in a config."""
     if not str(path).isprintable():
         raise ConfigError(f"{str(path)!r}: expected a name that can be printed")
     if os.path.lexists(path):
@@ -304,7 +304,7 @@ def _check_new_path(path: Path) -> Path:
 
 
 def _choose_run_name(folder: Path, what: str, default: str) -> str:
-    """What a config calls its run: as its folder, if that names a run and no run beside it."""
+    """Name a run after its folder, unless that is no valid name or another config has it."""
     from echo_hf.config.checks import FOLDER_AND_TAG
 
     folder_name = folder.resolve().name if folder != Path() else ""
@@ -320,7 +320,7 @@ def quote(text: str) -> str:
 def detect_engine(
     what: str, judge: str | None = None, model: str | None = None
 ) -> tuple[dict[str, str], list[str]]:
-    """Who answers, by what this machine has or the judge that is named, and what to do first."""
+    """Choose the engine that this machine or `--judge` offers, and list the first steps to take."""
     from echo_hf.engines.base import KEY, SERVER, engine_needs, has_gpu
     from echo_hf.engines.server import Server
 
@@ -357,7 +357,7 @@ def _check_address(where: str, url: str | None) -> str | None:
 
 
 def fill_choices(kind: str, url: str = LOCAL_SERVER, model: str = EXAMPLE_MODEL) -> dict[str, str]:
-    """What the template of a config is filled in with: one of its choices, others as comments."""
+    """Return the fields of a config template: one engine active, the others as comments."""
     chosen = {name: name == kind for name in ("vllm", "server", "provider", "rules")}
     chosen |= {"openai": kind in ("server", "provider"), "some": kind != "rules"}
     model_text = model if model == EXAMPLE_MODEL else quote(model)
@@ -368,7 +368,7 @@ def fill_choices(kind: str, url: str = LOCAL_SERVER, model: str = EXAMPLE_MODEL)
 
 
 def choose_model(url: str, model: str | None = None) -> tuple[str, list[str]]:
-    """The model that a server is asked for, which is its only one unless it is named."""
+    """Return the model to ask a server for: the named one, else its only one."""
     from echo_hf.engines.served import served_models
 
     if model:
@@ -397,7 +397,7 @@ def _read_example_posts(folder: Path) -> Iterator[tuple[Path, bytes]]:
 def compare_images(
     folder: Path, sources: Sequence[str], benchmark: str | None
 ) -> tuple[dict[str, str], dict[Path, bytes], list[str]]:
-    """The systems of a comparison, images to go with them, and what to say of both."""
+    """Return the systems of a comparison, images to write, and remarks on both."""
     from echo_hf.config.runs import runs_folder
     from echo_hf.curate.splits import BENCHMARKS
     from echo_hf.systems.benchmark import ON_HUB, Benchmark, release_of
@@ -466,14 +466,14 @@ def _format_system(name: str, parameters: Mapping[str, Any], folder: Path) -> st
 
 
 def _relative(folder: Path, place: Path) -> str:
-    """A place as a config in a folder names it: what lies apart from it by its whole path."""
+    """Format a path for a config in a folder: relative inside the working folder, else absolute."""
     root, target = Path.cwd(), place.resolve()
     is_inside = target.is_relative_to(root) and folder.resolve().is_relative_to(root)
     return os.path.relpath(target, folder.resolve()) if is_inside else str(target)
 
 
 def _describe_source(config: SystemConfig, samples: Mapping[str, Dataset]) -> str:
-    """Of how many samples a source has an image, and why of the others it has none."""
+    """Say for how many samples a source has an image, and why it has none for the others."""
     from echo_hf.systems.base import Task
     from echo_hf.systems.files import FilesSystem
 
@@ -493,7 +493,7 @@ def _describe_source(config: SystemConfig, samples: Mapping[str, Dataset]) -> st
 
 
 def _read_posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path, bytes]]:
-    """The first image that was posted of each of the first samples."""
+    """Yield the first posted image of each of the first samples."""
     from echo_hf.config.checks import FOLDER_AND_TAG
     from echo_hf.hub.release import rows_in
     from echo_hf.images.embedded import embedded_bytes

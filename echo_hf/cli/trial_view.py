@@ -1,4 +1,4 @@
-"""A trial of a model in a terminal: the request as it is sent, and what came of it."""
+"""Terminal output of a trial: the request as it is sent, and what the model answered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from echo_hf.systems.base import without_secrets
 
 
 def trials_as_json(trials: Iterable[Trial]) -> list[dict[str, Any]]:
-    """Trials as plain values, without what is secret here."""
+    """Return trials as plain values without secrets."""
     values: list[dict[str, Any]] = json.loads(
         json.dumps([trial.as_json() for trial in trials], default=str)
     )
@@ -22,7 +22,7 @@ def trials_as_json(trials: Iterable[Trial]) -> list[dict[str, Any]]:
 
 
 def _mask(value: Any) -> Any:
-    """A value of JSON, of whose texts each is without what is secret."""
+    """Return a JSON value with the secrets in its texts masked."""
     if isinstance(value, str):
         return without_secrets(value)
     if isinstance(value, list):

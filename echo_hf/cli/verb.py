@@ -1,4 +1,4 @@
-"""What all verbs share: how much is told, the log of a run, and one JSON object for machines."""
+"""Shared parts of all verbs: options, the log of a run, and the JSON object of `--json`."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ LOCAL_SERVER = "http://127.0.0.1:8000/v1"
 
 
 def option(name: str | None, help_text: str, **limits: Any) -> Any:
-    """An option that several verbs have; a flag and a list are named, so that neither has two."""
+    """Declare an option that several verbs share; a name keeps Typer from adding `--no-...`."""
     return typer.Option(*([name] if name else []), help=help_text, **limits)
 
 
 def flag(name: str, help_text: str) -> Any:
-    """An option that is off until it is named."""
+    """Declare an option that is off by default."""
     return typer.Option(False, name, help=help_text)
 
 
 def choice(default: Any, help_text: str, *names: str, **limits: Any) -> Any:
-    """An option with its default, for a verb that alone has it."""
+    """Declare an option of a single verb, with its default."""
     return typer.Option(default, *names, help=help_text, **limits)
 
 
@@ -101,7 +101,7 @@ logger = logging.getLogger("echo_hf")
 
 
 class PartlyDoneError(GenerationError):
-    """What stopped a part of the work; `--json` tells of the rest all the same."""
+    """Reports that a part of the work failed; `--json` prints the rest all the same."""
 
     def __init__(self, message: str, payload: Payload) -> None:
         super().__init__(message)
@@ -109,7 +109,7 @@ class PartlyDoneError(GenerationError):
 
 
 class VerdictExit(typer.Exit):
-    """A verdict that the exit code tells, and `--json` with its reasons."""
+    """Ends a verb with a verdict as its exit code, and the reasons for `--json`."""
 
     def __init__(self, code: int, payload: Payload) -> None:
         super().__init__(code)
@@ -117,7 +117,7 @@ class VerdictExit(typer.Exit):
 
 
 class VerbGroup(TyperGroup):
-    """Lists verbs in groups, and answers in one line what is no verb."""
+    """Lists verbs in groups, and answers an unknown verb in one line."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         del ctx
@@ -141,7 +141,7 @@ class VerbGroup(TyperGroup):
 
 
 def locate(config: Path, runs: Path | None) -> str:
-    """A config as a command names it that finds the same run."""
+    """Format the arguments with which a command finds the same run."""
     return shlex.quote(str(config)) + (f" --runs {shlex.quote(str(runs))}" if runs else "")
 
 
@@ -157,7 +157,7 @@ def get_verb_name(function: Callable[..., object]) -> str:
 
 
 def call_verb(function: Callable[..., Payload], *args: Any, **options: Any) -> Payload:
-    """What a verb does and tells, for another verb: options that are not given have defaults."""
+    """Call a verb from another one; options that are not given have their defaults."""
     bound = inspect.signature(function).bind(*args, **options)
     bound.apply_defaults()
     for name, value in bound.arguments.items():
@@ -167,7 +167,7 @@ def call_verb(function: Callable[..., Payload], *args: Any, **options: Any) -> P
 
 
 def verb(function: Callable[..., Payload | None]) -> Callable[..., None]:
-    """A function as a verb, with the options of all; one that returns an object has `--json`."""
+    """Turn a function into a verb with shared options; one that returns an object has `--json`."""
 
     @wraps(function)
     def command(
@@ -205,7 +205,7 @@ def verb(function: Callable[..., Payload | None]) -> Callable[..., None]:
 
 
 class _SafeFormatter(logging.Formatter):
-    """A line a record, without secrets and what moves a cursor; a traceback stands indented."""
+    """Formats a record as a line without secrets or control characters; indents tracebacks."""
 
     def __init__(self, line_format: str) -> None:
         from echo_hf.systems.base import without_secrets  # which loads the tables
@@ -223,11 +223,11 @@ class _SafeFormatter(logging.Formatter):
 
 class _LogFile(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Goes on: a full disk stops the work itself, where it matters."""
+        """Ignore the error: a full disk stops the work itself, where it matters."""
 
 
 class _RunLogHandler(MemoryHandler):
-    """Keeps records until work goes on in a run's folder, then writes them into its log."""
+    """Keeps records until the run's folder is known, then writes them into its log."""
 
     def __init__(self, verb: str) -> None:
         super().__init__(capacity=1)
@@ -263,7 +263,7 @@ class _RunLogHandler(MemoryHandler):
 
 @contextmanager
 def log_verb(verb: str, level: int) -> Iterator[None]:
-    """Logs what a verb does: to standard error from a level on, and into the folder of its run."""
+    """Log a verb to standard error from a level on, and into the folder of its run."""
     console, file = logging.StreamHandler(), _RunLogHandler(verb)
     console.setLevel(level)
     console.setFormatter(_SafeFormatter("%(message)s"))
@@ -293,7 +293,7 @@ def log_verb(verb: str, level: int) -> Iterator[None]:
 
 @contextmanager
 def _redirect_output(*, quiet: bool, json: bool) -> Iterator[None]:
-    """Takes all that is printed off standard output: to standard error, or to nobody."""
+    """Redirect standard output to standard error for JSON, or discard it if quiet."""
     if not (quiet or json):
         yield
         return

@@ -63,7 +63,7 @@ class ConsoleProgress(Protocol):
 
 
 def show_quickstart(screen: ConsoleProgress, runs: Path | None = None) -> None:
-    """Builds the bundled benchmark and shows what happened; an unchanged run from its files."""
+    """Build the bundled benchmark and show the outcome; an unchanged run is read from its files."""
     runs_root = runs_folder(None, runs)
     console, run = screen.console, runs_root / shipped_config().stem
     record = _read_unchanged_record(run)
@@ -95,7 +95,7 @@ def show_quickstart(screen: ConsoleProgress, runs: Path | None = None) -> None:
 
 
 def _show_summary(console: Console, run: Path, record: Mapping[str, Any]) -> None:
-    """Posts and what became of them, one task beside the posts it is made of, boards, what next."""
+    """Print the funnel, one task beside its posts, the boards, and what to do next."""
     counts = {name: _read_stats(run, name)["kept"] for name in ("collect", "threads", "splits")}
     tasks = " and ".join(f"{rows} {config}" for config, rows in record["loaded"].items())
     say(
@@ -173,7 +173,7 @@ def _read_unchanged_record(run: Path) -> dict[str, Any] | None:
 
 
 def _compute_state(run: Path) -> str:
-    """Of what a run is made and what it holds: code, corpus, packages, settings, its files."""
+    """Return a digest of all that a run depends on: code, corpus, packages, settings, files."""
     facts: list[object] = [sys.version]
     for folder in (Path(__file__).parents[1], shipped_config().parent, run):
         for path in sorted(folder.rglob("*")):
@@ -195,7 +195,7 @@ def _show_stages(screen: ConsoleProgress, run: Path) -> None:
 
 
 def describe_unrated(ratings: pa.Table) -> str:
-    """Why outputs have no rating, and what the judge knows."""
+    """Say why outputs have no rating, and what the judge knows."""
     outcomes = ratings.filter(pc.is_null(ratings["rating"]))["outcome"].unique().to_pylist()
     reasons = [
         f"{outcome} ({UNRATED[outcome]})" if outcome in UNRATED else outcome
@@ -206,7 +206,7 @@ def describe_unrated(ratings: pa.Table) -> str:
 
 
 def choose_thread(run: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
-    """The thread that shows most of what happens: prompt, images and feedback across posts."""
+    """Choose the thread with the most content: prompt, images and feedback across posts."""
     threads = pq.ParquetFile(run / "stages" / "threads" / "kept.parquet").read().to_pylist()
     samples = pq.ParquetFile(run / "stages" / "privacy" / "kept.parquet").read().to_pylist()
     root_of = {post["url"]: thread["root_url"] for thread in threads for post in thread["posts"]}
@@ -228,7 +228,7 @@ def choose_thread(run: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]
 def render_thread_and_samples(
     thread: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], width: int
 ) -> RenderableType:
-    """One thread as a tree, and the samples it became."""
+    """Render one thread as a tree, beside the samples that it became."""
     half = width // 2 - 1 if width >= 100 else width
     panel = Panel(_render_tree(thread), title="one thread", width=half, border_style="dim")
     became = Panel(

@@ -1,4 +1,4 @@
-"""One turn of the loop, from collecting to proposing a release; its run is kept in between."""
+"""One turn of the loop, from collecting to proposing a release, and its run between turns."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ STEPS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Turn:
-    """What each step of a turn did, and why nothing was proposed."""
+    """The outcome of each step of a turn, and the reasons why nothing was proposed."""
 
     steps: dict[str, str]
     held: tuple[str, ...] = ()  # empty too where nothing changed
@@ -80,7 +80,7 @@ def turn(
     on_step: Callable[[str, str], None] | None = None,
     api: HfApi | None = None,
 ) -> Turn:
-    """Takes one turn; ended at any moment, the next one goes on with the answers that were kept.
+    """Take one turn; if it is stopped at any moment, the next one resumes from the kept answers.
 
     A run is kept in `state` between turns, such as a mount of a bucket; null where this machine
     keeps it. Of several turns on one state, one works, and the others are refused. Each step is
@@ -115,7 +115,7 @@ def turn(
 
 @dataclass
 class ScheduleLoop:
-    """The steps of a turn, each of which goes on where an earlier turn was ended."""
+    """The steps of a turn; each resumes where an earlier turn was stopped."""
 
     config: Config
     options: ScheduleOptions
@@ -129,7 +129,7 @@ class ScheduleLoop:
     stopped: bool = False
 
     def parse_number(self, tag: str) -> int | None:
-        """Which release of this benchmark a tag names, from 0; null where it is another's."""
+        """Return the number, from 0, of the release that a tag names; null for other tags."""
         match = re.fullmatch(rf"{re.escape(self.config.name)}(?:\.([1-9][0-9]{{0,5}}))?", tag)
         return int(match[1] or 0) if match else None
 
@@ -139,7 +139,7 @@ class ScheduleLoop:
         return {number: tag for tag in tags if (number := self.parse_number(tag)) is not None}
 
     def list_requests(self) -> dict[Request, str | None]:
-        """Requests that turns have made, with the tags they are for; null: not ready for any."""
+        """Return the pull requests of earlier turns and their tags; null for a held release."""
         if self.remote.state() is None:
             return {}
         requests: dict[Request, str | None] = {}
@@ -252,7 +252,7 @@ class ScheduleLoop:
         return f"nothing changed since {previous}"
 
     def _comment_reasons(self) -> str:
-        """Says on the Hub why nothing is proposed, once for the same reasons."""
+        """Post the reasons why nothing is proposed on the Hub, once for the same reasons."""
         if self.remote.state() is None:
             return "held, and there is no dataset yet to say so"
         text = "\n".join(
@@ -281,7 +281,7 @@ SECONDS_BETWEEN_SYNCS = 600.0  # between two keepings while one stage goes on
 
 @dataclass
 class SyncedRun:
-    """A run's folder, and where it is kept; null where it stays on this machine."""
+    """A run's folder and the place that keeps it between turns; null if this machine keeps it."""
 
     folder: Path
     place: Path | None
@@ -289,7 +289,7 @@ class SyncedRun:
 
     @contextmanager
     def hold_lease(self) -> Iterator[None]:
-        """Keeps turns of other machines out of where it is kept."""
+        """Keep turns of other machines out while the body runs."""
         if self.place is None:
             yield
             return
@@ -303,7 +303,7 @@ class SyncedRun:
             raise RunError(f"--state is {str(state)!r}: expected a folder; mount it, or make it")
 
     def fetch(self) -> str:
-        """Brings the run here, unless what is here is newer, as after a killed turn."""
+        """Copy the kept run here, unless the copy here is newer, as after a killed turn."""
         if self.place is None:
             return "it is on this machine"
         self._check_mounted(self.place.parent)
@@ -341,7 +341,7 @@ class SyncedRun:
         return f"{fetched:,} files fetched"
 
     def push(self) -> None:
-        """Writes what changed to where it is kept; one that is killed there is made up for."""
+        """Copy what changed to the place that keeps the run; a later turn repairs a killed copy."""
         if not self.folder.is_dir():
             return
         if self.lease is not None:
@@ -357,7 +357,7 @@ class SyncedRun:
 
 
 def _read_count(folder: Path) -> int:
-    """How often a run was kept, 0 where it never was."""
+    """Read how often a run was kept, 0 if never."""
     path = folder / COUNT_FILE
     try:
         count = json.loads(read_regular(path, folder, most_bytes=MAX_COUNT_BYTES))["kept"]
@@ -369,15 +369,15 @@ def _read_count(folder: Path) -> int:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         problem = one_line(error) or type(error).__name__
     raise RunError(
-        f"{str(path)!r} does not say how often the run was kept ({problem[:200]}), and which copy is "
-        "the newest: bring the file back from a copy of that folder"
+        f"{str(path)!r} does not say how often the run was kept ({problem[:200]}), and which copy "
+        "is the newest: bring the file back from a copy of that folder"
     )
 
 
 def _mirror(
     source: Path, target: Path, skipped: tuple[str, ...] = (), *, snapshots: bool = False
 ) -> int:
-    """Makes a folder like another one; a database that is in use is copied as it is at a moment."""
+    """Make a folder equal to another one; a database in use is copied by SQLite's backup."""
     copied, names = 0, set(_list_names(source, skipped))
     # The count comes last: whoever finds it new finds all else.
     for name in sorted(names, key=lambda name: (name == COUNT_FILE, name)):
@@ -406,7 +406,7 @@ def _mirror(
 
 
 def check_regular_files(folder: Path) -> None:
-    """Refuses links and pipes in what is kept: they would lead a turn to files elsewhere."""
+    """Refuse links and pipes in what is kept: they would lead a turn to other files."""
     for root, folders, files in os.walk(folder):
         for path in (Path(root) / name for name in (*folders, *files)):
             mode = path.lstat().st_mode
@@ -429,7 +429,7 @@ def _list_names(folder: Path, skipped: tuple[str, ...]) -> Iterator[str]:
 
 
 def _get_modified_ns(path: Path) -> int:
-    """When a file changed last, of a database also what its log says."""
+    """Return when a file was last modified; for a database, its write-ahead log counts too."""
     log = path.with_name(f"{path.name}-wal")
     return max(file.stat().st_mtime_ns for file in (path, log) if file == path or file.exists())
 
@@ -445,7 +445,7 @@ def _copy_database(path: Path, copy: Path) -> None:
 
 @dataclass
 class SyncProgress(ProgressListener):
-    """Keeps a run when a stage has its result, and now and then while one goes on."""
+    """Keeps a run after each stage, and every ten minutes during one."""
 
     run: SyncedRun
     watch: ProgressListener

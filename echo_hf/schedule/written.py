@@ -1,4 +1,4 @@
-"""The file that has GitHub or the Hub take turns of the loop, and what to do with it once."""
+"""The workflow file that has GitHub or the Hub take turns, and the steps to set it up once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FILE_MARK = "echo-hf schedule"
 
 
 def write_workflow(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str]]:
-    """Writes what takes turns, and says what a person does once, a line each.
+    """Write the workflow file, and return the steps that a person takes once.
 
     A file of somebody else's is not written over.
     """

@@ -30,7 +30,7 @@ MOST_ROUNDS, PRECISION = 100_000, 1e-12
 
 @dataclass(frozen=True, repr=False)
 class BradleyTerry(SystemValues):
-    """Strengths of systems.
+    """The Bradley-Terry strengths of systems.
 
     Attributes:
         strength: Natural logarithm of each system's strength, with mean 0 unless some are anchors;
@@ -62,7 +62,7 @@ def bradley_terry(
     seed: int = 0,
     **choices: Unpack[Choices],
 ) -> BradleyTerry:
-    """Fits the strengths that best explain the pairwise verdicts (maximum likelihood).
+    """Fit the strengths that best explain the pairwise verdicts (maximum likelihood).
 
     Args:
         ratings: As for `win_rate`.
@@ -98,8 +98,8 @@ def bradley_terry(
         anchored and anchored.keys().isdisjoint(names)
     ):
         raise ScoreError(
-            f"anchors are {anchored!r}, judges rated {list(names)!r}: expected finite strengths, one "
-            "or more of those"
+            f"anchors are {anchored!r}, judges rated {list(names)!r}: expected finite strengths, "
+            "one or more of those"
         )
     fixed = np.array([anchored.get(name, np.nan) for name in names])
     strength = anchored | label(names, fit_strengths(compared.points, fixed))
@@ -132,7 +132,7 @@ def bradley_terry(
 
 
 def fit_strengths(points: Points, fixed: Floats | None = None) -> Floats:
-    """Maximum likelihood strengths of each draw of points; NaN where they are not bounded.
+    """Fit strengths to each draw of points by maximum likelihood; NaN where they are unbounded.
 
     What is not NaN in `fixed` stays as it is.
     """
@@ -162,7 +162,7 @@ def fit_strengths(points: Points, fixed: Floats | None = None) -> Floats:
 
 
 def _fit_bounded(won: Floats, fixed: Floats) -> Floats:
-    """Fits all draws at once, one system after the other (Newman 2023)."""
+    """Fit all draws at once, one system after the other (Newman 2023)."""
     free = np.flatnonzero(np.isnan(fixed))
     strength = np.tile(np.exp(np.nan_to_num(fixed)), (len(won), 1))
     lost = won.swapaxes(-2, -1)
@@ -200,7 +200,7 @@ class Gap(Summarized):
 
 
 def relative_gap(values: Mapping[str, float | None]) -> Gap:
-    """The gap between the best two systems, as a share of the second's value.
+    """Return the gap between the best two systems, as a share of the second's value.
 
     The paper's 3.2 (figure 1) is the gap of image-to-image over that of another benchmark.
 

@@ -1,4 +1,4 @@
-"""Win rates of judges on all samples, corrected by what people say of some of them."""
+"""Win rates by judges on all samples, corrected by the ranks of people on some of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXPECTED_SPREAD = 0.21
 
 @dataclass(frozen=True, repr=False)
 class HumanCorrected(SystemValues):
-    """Win rates as people would see them on all samples.
+    """The win rates that people would give on all samples.
 
     Attributes:
         win_rate: Corrected share of the points that each system wins from the others; higher is
@@ -67,7 +67,7 @@ class HumanCorrected(SystemValues):
         return {"win_rate": self.win_rate, **ends, **other_rates, "reason": self.reasons}
 
     def n_for(self, width: float) -> int | None:
-        """How many samples people have to rank, those ranked included, for narrow intervals.
+        """Return how many samples people have to rank, the ranked ones included, for an interval.
 
         Args:
             width: Half of an interval that no system's should be wider than, such as 0.03.
@@ -82,14 +82,14 @@ class HumanCorrected(SystemValues):
         return None if np.isnan(self._spread) else needed
 
     def as_json(self) -> dict[str, Any]:
-        """The result as a dict that JSON can hold."""
+        """Return the result as a dict that JSON can hold."""
         return {name: value for name, value in vars(self).items() if name[0] != "_"}
 
 
 def ranked_needed(
     width: float, samples: int, spread: float = EXPECTED_SPREAD, confidence: float = LEVEL
 ) -> int:
-    """How many samples people have to rank for intervals of ±`width`, with people's own spread."""
+    """Return how many samples people have to rank for intervals of ±`width`."""
     if not 0 < width < np.inf:
         raise ScoreError(f"width is {width!r}: expected half an interval, such as 0.03")
     if samples <= FEWEST_SAMPLES:
@@ -109,7 +109,7 @@ def human_corrected(
     judges: Sequence[str] | None = None,
     confidence: float = LEVEL,
 ) -> HumanCorrected:
-    """Estimates the win rates that people would give on all samples, from those they ranked.
+    """Estimate the win rates that people would give on all samples, from those they ranked.
 
     Judges rate every sample, people rank some, drawn without looking at them. A system's share in a
     sample is the mean over its opponents of 1 for a win, 0.5 for a tie, 0 for a loss: `h` by
@@ -218,6 +218,6 @@ def human_corrected(
 
 
 def _count_points(values: Floats) -> Points:
-    """Of values [who, system, sample], higher is better."""
+    """Count points from values [rater or judge, system, sample], where higher is better."""
     first, second = list_pairs(values.shape[1])
     return sample_points(to_verdicts(values[:, first] - values[:, second]), values.shape[1])

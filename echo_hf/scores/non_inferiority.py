@@ -1,4 +1,4 @@
-"""Whether a system is at most a margin worse than another one, on the same samples."""
+"""A test whether a system is at most a margin worse than another one, on the same samples."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, repr=False)
 class NonInferiority(Summarized):
-    """How a new system compares with a base on the same samples, and the verdict.
+    """The comparison of a new system with a base on the same samples, and its verdict.
 
     Attributes:
         verdict: `non_inferior`: the whole interval lies above minus the margin, also where it lies
@@ -83,7 +83,7 @@ def non_inferiority(
     confidence: float = 0.95,
     **choices: Unpack[Choices],
 ) -> NonInferiority:
-    """Tests whether judges prefer a base to a new system by less than a margin.
+    """Test whether judges prefer a base to a new system by less than a margin.
 
     The difference is the new system's share of the points won from the base, 1 for a win and 0.5
     for a tie by the protocol's vote, minus 0.5: from -0.5 to 0.5. Its interval is the score
@@ -173,7 +173,7 @@ def paired_non_inferiority(
     higher_is_better: bool,
     confidence: float = 0.95,
 ) -> NonInferiority:
-    """The same for a metric, from the number of each sample that it fits, null where it has none.
+    """Test the same for a metric, from a number a sample; null where it has none.
 
     The interval is scipy's accelerated bootstrap (BCa).
     Where all samples differ by one number, it is both ends from so many samples on that others
@@ -218,7 +218,7 @@ def paired_non_inferiority(
 def _read_outcomes(
     outputs: Any, systems: Sequence[str], samples: Sequence[str]
 ) -> tuple[Flags, Flags]:
-    """Of each system and sample whether there is an image, and whether one was asked for.
+    """Return [system, sample] whether there is an image, and whether one was asked for.
 
     Nothing was asked for that neither system takes.
     """
@@ -242,18 +242,18 @@ def _divide_or_none(part: int, whole: int) -> float | None:
 
 
 def _is_open(verdict: Verdict, coverage: float | None) -> bool:
-    """Whether too little counts for a verdict; what is worse without the rest, stays so."""
+    """Whether too few samples count for a verdict; `worse` stays, whatever the others show."""
     return verdict != "worse" and coverage is not None and coverage < FEWEST_RATED
 
 
 def _count_outcomes(gaps: Floats, base: Flags, new: Flags) -> tuple[int, int, int, int, int, int]:
-    """Samples compared, wins, ties, losses, and those of each system."""
+    """Count samples compared, wins, ties, losses, and those of each system."""
     wins, ties, losses = (int((np.sign(gaps) == sign).sum()) for sign in (1, 0, -1))
     return wins + ties + losses, wins, ties, losses, int(base.sum()), int(new.sum())
 
 
 def score_interval(wins: int, losses: int, n: int, confidence: float) -> Interval:
-    """Half the difference of two paired shares, by Tango's score; each end at the confidence."""
+    """Return half the difference of two paired shares, by Tango's score, at the confidence."""
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
@@ -270,7 +270,7 @@ def score_interval(wins: int, losses: int, n: int, confidence: float) -> Interva
 
 
 def _compute_score(wins: int, losses: int, n: int, difference: float) -> tuple[float, float]:
-    """By how many standard errors shares differ from a difference, and the variance under it."""
+    """Return the standardized distance from a difference, and the variance under it."""
     linear = (2 * n - wins + losses) * difference - wins - losses
     spread = difference * (1 - difference)
     # The likeliest share of losses under that difference.
@@ -296,7 +296,7 @@ def _decide(interval: Interval | None, margin: float) -> Verdict:
 def _estimate_needed(
     verdict: Verdict, n: int, least: int, limits: Mapping[str, float], spreads: tuple[float, float]
 ) -> int | None:
-    """More samples for the power, from the spread of one: at the margin, and at no difference."""
+    """Estimate the samples missing for the power, from the spread at the margin and at 0."""
     from scipy.special import ndtri
 
     if verdict != "undecided" or math.isnan(sum(spreads)):

@@ -1,4 +1,4 @@
-"""How much a board hangs on its rule, on what is missing, on one judge, and on who made it."""
+"""How far a board depends on its rule, on missing ratings, on one judge, and on developers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Board(Summarized):
 
 @dataclass(frozen=True, repr=False)
 class Sensitivity(SystemValues):
-    """How much the order of systems hangs on the rule.
+    """How far the order of systems depends on the rule.
 
     Attributes:
         boards: A board for every vote, treatment of ties and average.
@@ -73,7 +73,7 @@ class Sensitivity(SystemValues):
 
 
 def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection]) -> Sensitivity:
-    """Computes win rates under every vote, treatment of ties and average.
+    """Compute win rates under every vote, treatment of ties and average.
 
     Args:
         ratings: As for `win_rate`.
@@ -122,19 +122,19 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
 
 
 def _is_above(rates: Rates, order: list[str]) -> NDArray[np.bool_]:
-    """Which systems have a higher rate than which others."""
+    """Return which systems have a higher rate than which others."""
     values = np.array([rates[system] for system in order], dtype=float)
     return np.asarray(values[:, None] > values + SAME_RATE)
 
 
 def _pairs(order: list[str], chosen: NDArray[np.bool_]) -> Pairs:
-    """The chosen pairs of two names, of which the first comes first in the order."""
+    """Name the chosen pairs, in the given order of systems."""
     return tuple((order[first], order[second]) for first, second in np.argwhere(np.triu(chosen, 1)))
 
 
 @dataclass(frozen=True, repr=False)
 class Bounds(Summarized):
-    """What win rates could be, had every judge rated every output.
+    """The lowest and highest win rates that missing ratings allow.
 
     Attributes:
         bounds: Lowest and highest win rate by system, the best observed first; null for a system
@@ -151,7 +151,7 @@ class Bounds(Summarized):
 
 
 def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bounds:
-    """Lets every judge's missing verdict go against a system, and then for it.
+    """Let each judge's missing verdict go against a system, and then for it.
 
     Nothing is assumed about why a rating is missing. The bounds hold for one system at a time: two
     systems cannot both have won their missing comparison. They say nothing of samples that nobody
@@ -213,7 +213,7 @@ class LeaveOneJudgeOut(Summarized):
 def leave_one_judge_out(
     ratings: Any, outputs: Any = None, **choices: Unpack[Choices]
 ) -> LeaveOneJudgeOut:
-    """Computes the win rates anew without each judge.
+    """Compute the win rates without each judge in turn.
 
     Args:
         ratings: As for `win_rate`.
@@ -245,7 +245,7 @@ Developers = Mapping[str, str | None]
 
 @dataclass(frozen=True, repr=False)
 class Preference(Summarized):
-    """What one judge gives to the systems of its developer, beyond what the others give them.
+    """What a judge gives to systems of its own developer, beyond what other judges give them.
 
     Attributes:
         own: The systems of its developer.
@@ -266,7 +266,7 @@ class Preference(Summarized):
 
 @dataclass(frozen=True, repr=False)
 class SelfPreference(Summarized):
-    """What judges give to systems of their own developers.
+    """The preference of each judge for systems of its own developer.
 
     Attributes:
         judges: The preference of each.
@@ -287,7 +287,7 @@ def self_preference(
     seed: int = 0,
     **selection: Unpack[Selection],
 ) -> SelfPreference:
-    """Compares how a judge and judges of other developers see the systems of its developer.
+    """Compare how a judge and judges of other developers rate systems of its developer.
 
     Both are asked about the same comparisons: of a system of the judge's developer with another's,
     on samples where the judge and at least one judge of another developer rated both. A judge may
@@ -354,7 +354,7 @@ def self_preference(
 def _measure_preference(
     own: tuple[str, ...], by_judge: Floats, by_others: Floats, n_boot: int, seed: int
 ) -> Preference:
-    """From points [pair, sample] of own systems against the others'."""
+    """Measure a preference from points [pair, sample] of own systems against others."""
     shared = ~np.isnan(by_judge + by_others)
     if not shared.any():
         is_unrated = np.isnan(by_judge).all()
@@ -372,7 +372,7 @@ def _measure_preference(
 
 
 def _pair_means(values: Floats, weights: Weights | None = None) -> Floats:
-    """Mean over pairs of the mean over samples; of draws, one mean a draw."""
+    """Return the mean over pairs of the mean over samples, for each draw of weights."""
     if weights is None:
         return nan_mean(nan_mean(values, axis=-1), axis=-1)
     valid = ~np.isnan(values)

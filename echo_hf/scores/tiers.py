@@ -1,4 +1,4 @@
-"""Which systems the ratings tell apart, and how many samples it takes to tell them apart."""
+"""Tiers of systems that ratings tell apart, and the samples needed to tell others apart."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def tiers(
     seed: int = 0,
     **choices: Unpack[Choices],
 ) -> Tiers:
-    """Sorts systems by win rate; a tier ends before the first that its top differs from.
+    """Sort systems by win rate; a tier ends before the first that its top differs from.
 
     Two systems differ when exchanging their outputs, on samples drawn by chance, seldom makes as
     large a difference of win rates as there is, after Holm's correction over all pairs. Where
@@ -124,7 +124,7 @@ def tiers(
 
 
 def _excess_points(compared: JudgeVotes, expected: Floats | float, scale: float) -> Floats:
-    """Points of each sample beyond the expected share, as they add to a win rate, times a scale.
+    """Return points of each sample above the expected share, as they add to a win rate, scaled.
 
     Array [system, sample], of the share that each system is expected to win from each other one.
     """
@@ -143,7 +143,7 @@ def _excess_points(compared: JudgeVotes, expected: Floats | float, scale: float)
 
 
 def sign_flip_test(differences: Floats, *, n_resamples: int, seed: int) -> Floats:
-    """Two-sided p values of sums of differences; the exchanges are the same for all rows."""
+    """Return two-sided p values of sums of differences; all rows share the sign flips."""
     smallest, samples = compute_smallest_p(n_resamples), differences.shape[1]
     observed, reached = np.abs(differences.sum(axis=1)), np.zeros(len(differences))
     rng, batch = generator(seed), max(1, AT_ONCE // max(samples, 1))
@@ -155,7 +155,7 @@ def sign_flip_test(differences: Floats, *, n_resamples: int, seed: int) -> Float
 
 
 def compute_smallest_p(n_resamples: int) -> float:
-    """The p value of a difference that no drawn exchange reaches."""
+    """Return the p value of a difference that no drawn sign flip reaches."""
     if not isinstance(n_resamples, int) or n_resamples < 1:
         raise ScoreError(
             f"n_resamples is {n_resamples!r}: expected a whole number of draws, such as 10000"
@@ -164,7 +164,7 @@ def compute_smallest_p(n_resamples: int) -> float:
 
 
 def adjust_holm(p_values: Floats) -> Floats:
-    """Holm's adjusted p values: they may be compared with alpha whatever their number."""
+    """Adjust p values by Holm's method, so that alpha holds over all of them."""
     order = np.argsort(p_values)
     multiplied = p_values[order] * np.arange(len(p_values), 0, -1)
     adjusted = np.empty(len(p_values))
@@ -174,7 +174,7 @@ def adjust_holm(p_values: Floats) -> Floats:
 
 @dataclass(frozen=True, repr=False)
 class Separation(Summarized):
-    """How far apart two systems are, and how many samples show it.
+    """The distance of two systems, and the number of samples that would show it.
 
     Attributes:
         needed: Number of samples; null when there is none.
@@ -191,7 +191,7 @@ class Separation(Summarized):
 
 @dataclass(frozen=True, repr=False)
 class SamplesNeeded(Summarized):
-    """What separates each two systems.
+    """The number of samples that would separate each pair of systems.
 
     Attributes:
         pairs: By the first system, and then by the second.
@@ -210,7 +210,7 @@ def samples_needed(
     alpha: float = 0.05,
     **choices: Unpack[Choices],
 ) -> SamplesNeeded:
-    """Samples of the same kind that would separate two systems, if they differ as observed.
+    """Estimate how many samples would separate two systems, if they differ as observed.
 
     It is the usual number for a paired two-sided z test of the difference of win rates, sample by
     sample. Seen in few samples a difference is often too large by luck, and the number too small.
@@ -254,7 +254,7 @@ def samples_needed(
 
 
 def _compute_sample_values(compared: JudgeVotes) -> Floats:
-    """A value for each system and sample; their mean over samples is the win rate."""
+    """Return a value for each system and sample, whose mean over samples is the win rate."""
     if compared.estimate:
         return compared.estimate.sample_values
     points = compared.points

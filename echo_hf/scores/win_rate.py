@@ -1,4 +1,4 @@
-"""The win rate: how often a system's outputs are rated above those of the others (section 5)."""
+"""The win rate: how often a system's outputs are rated above those of others (ECHO section 5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ERRORS_A_SIDE = 1.96
 
 
 class MixedSplitsWarning(UserWarning):
-    """Ratings of several splits are counted together: figures that no board shows."""
+    """Warns that ratings of several splits are pooled, which no board shows."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +71,7 @@ class WinRate(SystemValues):
         return {"win_rate": self.win_rate, **ends, **beside}
 
     def as_json(self) -> dict[str, Any]:
-        """The result as a dict that JSON can hold."""
+        """Return the result as a dict that JSON can hold."""
         return dict(vars(self))
 
 
@@ -86,7 +86,7 @@ def win_rate(
     rubric: str = RUBRIC,
     judges: Sequence[str] | None = None,
 ) -> WinRate:
-    """Compares every two systems on every sample by the judges' ratings (ECHO section 5).
+    """Compare every two systems on every sample by the judges' ratings (ECHO section 5).
 
     Of two outputs of a sample a judge prefers the one that it rates higher; the judges vote; a win
     is 1 point, a tie 0.5. `corrected`: the system that more judges prefer wins, judges who see a
@@ -195,7 +195,7 @@ def _spread_from_estimate(estimate: RateEstimate) -> list[Spread]:
 
 
 def _spread_from_draws(compared: JudgeVotes, n_boot: int, seed: int) -> list[Spread]:
-    """From draws over samples, which are the same for all systems."""
+    """Compute intervals from bootstrap draws over samples, the same for all systems."""
     systems, verdicts = len(compared.table.systems), compared.verdicts
     draws = [
         votes.rates_of(votes.count_points(verdicts, systems, weights), compared.rule.average)
@@ -210,7 +210,7 @@ def _spread_from_draws(compared: JudgeVotes, n_boot: int, seed: int) -> list[Spr
 
 
 def _spread_from_comparisons(compared: JudgeVotes) -> list[Spread]:
-    """From all comparisons, taken as independent."""
+    """Compute intervals from all comparisons, taken as independent."""
     points, systems = compared.points, len(compared.table.systems)
     spreads: list[Spread] = []
     for won, count, tied in zip(
@@ -236,7 +236,7 @@ METRIC = "win_rate"
 
 @dataclass(frozen=True)
 class BoardRow:
-    """One system on a board, with its win rate or its value by a metric."""
+    """A system on a board, with its win rate or its value by a metric."""
 
     system: str
     value: float | None
@@ -252,7 +252,7 @@ class BoardRow:
 def rank_rows(
     rows: Iterable[BoardRow], tiers: Sequence[Sequence[str]] = ()
 ) -> tuple[BoardRow, ...]:
-    """The best first, those without a value last, equal ones by name.
+    """Rank rows by value, those without one last, equal ones by name.
 
     Where no row has an interval there are no tiers: one for all would read as no difference.
     """
@@ -273,7 +273,7 @@ def make_board(
     tiers: Sequence[Sequence[str]] = (),
     models: Mapping[str, AnsweredBy] | None = None,
 ) -> tuple[BoardRow, ...]:
-    """The board of win rates, and of the tiers that `tiers` found."""
+    """Make the board of win rates, with the tiers that `tiers` found."""
     models_by_name = models or {}
     rows = (
         BoardRow(
