@@ -70,13 +70,13 @@ OURS: dict[str, Any] = {
     "Audited.judges": {HOSTILE: AUDIT},
     "JudgingResult.trials": (),
     "show_trials.trials": [TRIAL],
-    "check_table.audit": AUDIT,
+    "make_check_table.audit": AUDIT,
     "CheckResult.half": "all",
-    "Change.stage": "roles",
+    "StageDifference.stage": "roles",
     "Query.phase": 0,
     "StageCheck.stage": "roles",
-    "thread_beside_samples.thread": {"posts": [POST]},
-    "thread_beside_samples.samples": [SAMPLE],
+    "render_thread_and_samples.thread": {"posts": [POST]},
+    "render_thread_and_samples.samples": [SAMPLE],
     "NonInferiority.definition": {"confidence": 0.95},
     "show_left_out.counts": [(HOSTILE, {Unscored.NO_DRAWS: 1})],
     "HumanRanking.tests": {"dunn": (), "siegel_castellan": ()},
@@ -84,7 +84,7 @@ OURS: dict[str, Any] = {
 # They read a file, ask the Hub, build, or write the ranks of people, and print what is our own;
 # or they make an empty table.
 ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
-ASK |= {"show_board", "show_change", "show_table", "show_win_rates", "show_written"}
+ASK |= {"show_board", "show_change", "show_table", "show_win_rates", "show_ranking_files"}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
 
@@ -129,7 +129,7 @@ def _of_class(kind: type) -> Any:
     if issubclass(kind, BaseModel):
         fields = {name: field.annotation for name, field in kind.model_fields.items()}
         return kind.model_construct(**_values(kind, fields))
-    names = getattr(kind, "_flatten", None) or [one.name for one in dataclasses.fields(kind)]
+    names = getattr(kind, "_fields", None) or [one.name for one in dataclasses.fields(kind)]
     hints = typing.get_type_hints(kind)
     return kind(**_values(kind, {name: hints[name] for name in names}))
 
