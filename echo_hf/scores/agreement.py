@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf._infra.bootstrap import Interval, generator
-from echo_hf._infra.summary import Summarized
-from echo_hf.errors import ScoreError, TableError, unknown
+from echo_hf._infra.summary import SummaryMixin
+from echo_hf.errors import ScoreError, TableError, describe_unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores import kemeny, rating_table
 from echo_hf.scores.kemeny import Consensus
@@ -62,7 +62,7 @@ Taus = Mapping[str, Mapping[str, TauB]]
 
 
 @dataclass(frozen=True, repr=False)
-class HumanRanking(Summarized):
+class HumanRanking(SummaryMixin):
     """What people say of the systems.
 
     Attributes:
@@ -83,7 +83,7 @@ class HumanRanking(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class CeilingShare(Summarized):
+class CeilingShare(SummaryMixin):
     """A judge's agreement with people beside theirs.
 
     Attributes:
@@ -104,7 +104,7 @@ class CeilingShare(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class PearsonR(Summarized):
+class PearsonR(SummaryMixin):
     """How far two judges' ratings rise and fall together.
 
     Attributes:
@@ -119,7 +119,7 @@ class PearsonR(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class RankingAgreement(Summarized):
+class RankingAgreement(SummaryMixin):
     """How far rankings agree.
 
     Attributes:
@@ -142,7 +142,7 @@ class RankingAgreement(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class Counts(Summarized):
+class Counts(SummaryMixin):
     """What there is to compare: of rankings also those without a system, and those refused."""
 
     samples: int
@@ -153,7 +153,7 @@ class Counts(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement(Summarized):
+class Agreement(SummaryMixin):
     """What people say of systems, and how far judges agree with them.
 
     Attributes:
@@ -225,7 +225,7 @@ def agreement(
         0.333
     """
     if protocol not in PROCEDURES:
-        raise ScoreError(unknown("protocol", protocol, PROCEDURES))
+        raise ScoreError(describe_unknown("protocol", protocol, PROCEDURES))
     procedure, draws = PROCEDURES[protocol], Resampling(n_boot, n_resamples, seed)
     people = read_human(human)
     names: tuple[str, ...] = ()
@@ -258,7 +258,7 @@ def agreement(
 
 
 @dataclass(frozen=True, repr=False)
-class HumanRanks(Summarized):
+class HumanRanks(SummaryMixin):
     """Every person's ranks [rater, system, sample], and what nobody could rank [rater, sample]."""
 
     samples: tuple[str, ...]

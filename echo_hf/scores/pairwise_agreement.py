@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from echo_hf._infra.bootstrap import Interval
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
@@ -30,7 +30,7 @@ WAYS: tuple[Way, Way] = ("pointwise", "pairwise")
 
 
 @dataclass(frozen=True, repr=False)
-class Share(Summarized):
+class Share(SummaryMixin):
     """A share from 0 to 1.
 
     Attributes:
@@ -47,7 +47,7 @@ class Share(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class JudgeAgreement(Summarized):
+class JudgeAgreement(SummaryMixin):
     """How one judge's comparisons hold together, and agree with its ratings.
 
     Attributes:
@@ -64,7 +64,7 @@ class JudgeAgreement(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class WithPeople(Summarized):
+class WithPeople(SummaryMixin):
     """How near a way of judging comes to people, on the pairs that they ranked.
 
     Attributes:
@@ -77,7 +77,7 @@ class WithPeople(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class SideBySide(Summarized):
+class SideBySide(SummaryMixin):
     """Ratings of one output at a time beside choices between two, on the very same pairs.
 
     Attributes:
@@ -96,7 +96,7 @@ class SideBySide(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class PairwiseAgreement(Summarized):
+class PairwiseAgreement(SummaryMixin):
     """How comparisons of judges hold together, and agree with their ratings.
 
     Attributes:
