@@ -69,16 +69,16 @@ class EventLog:
         payload: Mapping[str, Any] | None = None,
         base: int | None = None,
     ) -> Event:
-        """Append an event; it is on the disk when this returns."""
-        with _EventFile(self.path) as file, file.transaction() as connection:
+        """Adds an event; it survives a machine that loses its power when this returns."""
+        with _EventFile(self.path) as file, file.write() as connection:
             based_on = connection.execute("select 1 from event where id = ?", (base,)).fetchone()
             if base is not None and based_on is None:
                 raise RunError(f"{str(self.path)!r} has no event {base!r}: load the page again")
             return self._insert(connection, (app, subject, person, action), payload or {}, base)
 
     def undo(self, event: int, person: str) -> Event:
-        """Undo an event; undoing an undo restores what it took back."""
-        with _EventFile(self.path) as file, file.transaction() as connection:
+        """Takes an event back; one that is an undo itself lets what it took back stand again."""
+        with _EventFile(self.path) as file, file.write() as connection:
             query = "select app, subject from event where id = ? and person = ?"
             row = connection.execute(query, (event, person)).fetchone()
             if row is None:
@@ -108,7 +108,7 @@ class EventLog:
         given_filters = {name: value for name, value in filters.items() if value is not None}
         where = " and ".join(f"{name} = :{name}" for name in given_filters)
         query = f"select {EVENT_COLUMNS} from event where {where} order by id"  # noqa: S608 - our names
-        with _EventFile(self.path) as file, file.opened() as connection:
+        with _EventFile(self.path) as file, file.open() as connection:
             return tuple(_parse_event(row) for row in connection.execute(query, given_filters))
 
     def forget(self, subjects: set[str]) -> int:
@@ -118,7 +118,7 @@ class EventLog:
         parameters = [(subject,) for subject in sorted(subjects)]
         with _EventFile(self.path) as file:
             file.execute("pragma foreign_keys = off")  # an undo names what goes with it
-            with file.erasing() as connection:
+            with file.erase() as connection:
                 rows = connection.executemany("delete from event where subject = ?", parameters)
                 connection.executemany("delete from lease where subject = ?", parameters)
         return rows.rowcount
@@ -181,8 +181,8 @@ class SampleLeases:
     minutes: float = LEASE_MINUTES
 
     def lend(self, subjects: Iterable[str], person: str) -> str | None:
-        """Lease the first sample that nobody else has, or renew the lease of the same person."""
-        with _EventFile(self.log.path) as file, file.transaction() as connection:
+        """Lends the first sample that nobody else has, or renews it where the person has it."""
+        with _EventFile(self.log.path) as file, file.write() as connection:
             running = self._read_running(connection)
             for subject in subjects:
                 if subject not in running or running[subject].person == person:
@@ -193,15 +193,15 @@ class SampleLeases:
         return None
 
     def give_back(self, subject: str, person: str) -> None:
-        """End a person's lease, if there is one; leases of others stay."""
-        with _EventFile(self.log.path) as file, file.transaction() as connection:
+        """Ends a person's lease, if there is one; anybody else's stays."""
+        with _EventFile(self.log.path) as file, file.write() as connection:
             connection.execute(
                 "delete from lease where app = ? and subject = ? and person = ?",
                 (self.app, subject, person),
             )
 
     def get_running(self) -> dict[str, SampleLease]:
-        with _EventFile(self.log.path) as file, file.opened() as connection:
+        with _EventFile(self.log.path) as file, file.open() as connection:
             return self._read_running(connection)
 
     def _read_running(self, connection: sqlite3.Connection) -> dict[str, SampleLease]:

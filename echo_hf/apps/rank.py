@@ -19,23 +19,23 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import held, replaced_file
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES
+from echo_hf._infra.atomic import lock_file, replace_file
+from echo_hf._infra.bootstrap import MIN_SAMPLES
 from echo_hf.apps.events import EVENTS_FILE, UNDO, Event, EventLog, drop_undone, latest_by_person
 from echo_hf.apps.page import AppPage, ImageAddress, ServedImages, ServerAddress, render_page, serve
-from echo_hf.config.evaluation import Evaluated
+from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import RunError, ScoreError, unknown
+from echo_hf.errors import RunError, ScoreError, describe_unknown
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.rate import outputs_to_rate
+from echo_hf.judging.rate import select_outputs
 from echo_hf.judging.run_tables import RunTables, read_run, read_table
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import LeftOut, NotRanked, Reason
 from echo_hf.scores.human_corrected import EXPECTED_SPREAD, human_corrected, ranked_needed
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import Tasks, benchmark_of, load_evaluation
+from echo_hf.systems.benchmark import BenchmarkTasks, get_benchmark, load_evaluation
 from echo_hf.tables import HUMAN, OUTPUTS
 
 MAX_LETTER_KEYS = 8
@@ -70,7 +70,7 @@ class RankingDraw:
 
 def draw_samples(
     outputs: pa.Table,
-    benchmark: Tasks,
+    benchmark: BenchmarkTasks,
     images: ImageStore,
     *,
     draw: Callable[[str, int], int],
@@ -81,7 +81,7 @@ def draw_samples(
 
     It is asked with each split, and with how many such samples the split has.
     """
-    to_rate = outputs_to_rate(outputs, benchmark)
+    to_rate = select_outputs(outputs, benchmark)
     left_out: Counter[Reason] = Counter(to_rate.left_out)
     candidates: list[RankedSample] = []
     for task in to_rate.tasks:
@@ -369,7 +369,7 @@ class RankingApp:
             f"another process has held {str(root / LOCK_FILE)!r} for {MAX_LOCK_SECONDS} s: end it, "
             "and rank again"
         )
-        with held(root / LOCK_FILE, busy, MAX_LOCK_SECONDS):
+        with lock_file(root / LOCK_FILE, busy, MAX_LOCK_SECONDS):
             previous_table = read_table(root, HUMAN)
             others = [] if previous_table is None else previous_table.to_pylist()
             others = [row for row in others if (row["sample_id"], row["rater"]) not in ranked_here]
@@ -378,7 +378,7 @@ class RankingApp:
             )
             table = pa.Table.from_pylist(merged, HUMAN.schema)
             if table != previous_table and (merged or previous_table is not None):
-                with replaced_file(path) as partial:
+                with replace_file(path) as partial:
                     pq.write_table(table, partial)
         return RankingTotals(path, rankings, len(others), dict(left_out))
 
@@ -416,7 +416,7 @@ def render_ranking_page(view: RankingPage, address: ImageAddress, request_number
 
 
 def open_ranking(
-    config: Evaluated | Path | str,
+    config: EvaluationBase | Path | str,
     *,
     runs: Path | str | None = None,
     draw: int = DEFAULT_DRAW,
@@ -427,10 +427,10 @@ def open_ranking(
     """Draw what people rank: `draw` samples a split, or as many as ±`width` intervals need."""
     for name in splits:
         if name not in BENCHMARKS:
-            raise RunError(unknown("split", name, BENCHMARKS))
+            raise RunError(describe_unknown("split", name, BENCHMARKS))
     config = load_evaluation(config)
-    folder = run_folder(config, runs)
-    benchmark = benchmark_of(config, folder)
+    folder = open_run_folder(config, runs)
+    benchmark = get_benchmark(config, folder)
     outputs = read_table(folder.root, OUTPUTS)
     if outputs is None:
         raise RunError(
@@ -462,15 +462,15 @@ def open_ranking(
 def _estimate_needed(run: RunTables, split: str, samples: int, width: float) -> tuple[int, str]:
     """Estimate how many samples people have to rank in all, and say what the number is based on."""
     tables = (run.ratings, run.outputs, run.human)
-    ratings, outputs, human = (run.of_split(table, split) for table in tables)
+    ratings, outputs, human = (run.select_split(table, split) for table in tables)
     if ratings and human:
         with suppress(ScoreError):  # too few are ranked, or none of them is rated
             corrected = human_corrected(read_ratings(ratings, outputs), human)
             if (needed := corrected.n_for(width)) is not None:
                 return needed, f"from the {corrected.ranked} that people ranked"
     needed = ranked_needed(width, samples)
-    if samples < FEWEST_SAMPLES:
-        return needed, f"which takes {FEWEST_SAMPLES} samples at least"
+    if samples < MIN_SAMPLES:
+        return needed, f"which takes {MIN_SAMPLES} samples at least"
     return needed, f"from a spread of {EXPECTED_SPREAD} in other ratings"
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import complete, held
+from echo_hf._infra.atomic import find_complete_folder, lock_file
 from echo_hf.apps.events import (
     EVENTS_FILE,
     Event,
@@ -52,7 +52,7 @@ from echo_hf.curate.splits import Splits
 from echo_hf.errors import ImageError, ReviewError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Reject
-from echo_hf.report.markup import printable
+from echo_hf.report.markup import make_printable
 from echo_hf.samples.boxes import Convention, read_upright_size
 from echo_hf.samples.extract import MAX_PROMPT
 from echo_hf.samples.held_boxes import StoredBoxes
@@ -170,7 +170,7 @@ class ReviewController:
             f"another process has held {str(self.file)!r} for {MAX_LOCK_SECONDS} s: end it, and "
             "decide again"
         )
-        with held(self.file.with_name(LOCK_FILE), busy, MAX_LOCK_SECONDS):
+        with lock_file(self.file.with_name(LOCK_FILE), busy, MAX_LOCK_SECONDS):
             by_subject: dict[str, list[Event]] = {}
             for event in drop_opens(self.log.read_events(APP, subject)):
                 by_subject.setdefault(event.subject, []).append(event)
@@ -358,7 +358,7 @@ def open_review(config: Config | Path | str, *, runs: Path | str | None = None) 
         root, cases = pipeline.folder.root, read_cases(pipeline)
         if not cases:
             raise ReviewError(f"{str(root)!r} has no sample to review")
-        file = complete(pipeline.folder.stage(Splits.name)) / "rejects.parquet"
+        file = find_complete_folder(pipeline.folder.stage_folder(Splits.name)) / "rejects.parquet"
         columns = ["id", "_reason", "_detail"]
         rejects = pq.read_table(file, columns=columns).to_pylist() if file.exists() else ()
         reason = Reject.DUPLICATE_OF
@@ -555,7 +555,7 @@ def render_review_page(view: ReviewPage, address: ImageAddress, request_number: 
         longest_prompt=MAX_PROMPT,
         hints=KEY_HINTS,
     )
-    return printable(page)  # what was typed and refused may hold what no page can
+    return make_printable(page)  # what was typed and refused may hold what no page can
 
 
 class ImageCard(NamedTuple):

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import complete, replaced_file
+from echo_hf._infra.atomic import find_complete_folder, replace_file
 from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as COLLECTED
@@ -37,18 +37,18 @@ from echo_hf.curate.decisions import DECISIONS_FILE, drop_decisions, read_decisi
 from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import RunError
 from echo_hf.hub.facts import CONFIGS, SCORE_CONFIGS
-from echo_hf.hub.redistribution import addresses_of
-from echo_hf.hub.remote import NAMING
-from echo_hf.hub.run_tables import SAMPLE
-from echo_hf.judging.audit import drop_audited
+from echo_hf.hub.redistribution import iterate_post_urls
+from echo_hf.hub.remote import POST_COLUMNS
+from echo_hf.hub.run_tables import SAMPLE_COLUMN
+from echo_hf.judging.audit import drop_audit_ratings
 from echo_hf.judging.score import AGREEMENT_FILE
-from echo_hf.pipeline.progress import LOG
+from echo_hf.pipeline.progress import LOG_FILE
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Notice
-from echo_hf.report.analysis.result import FILE as ANALYSIS_FILE
-from echo_hf.systems.journal import drop_samples, journals, locked_all
+from echo_hf.report.analysis.result import ANALYSIS_FILE as ANALYSIS_FILE
+from echo_hf.systems.journal import drop_samples, lock_run, open_journals
 
 HUMAN = "human"
 
@@ -58,20 +58,20 @@ def remove_rows(root: Path, samples: Collection[str]) -> None:
     if not samples:
         return
     drop_samples(root, samples)
-    drop_audited(root, samples)
+    drop_audit_ratings(root, samples)
     EventLog(root / EVENTS_FILE).forget(set(samples))
     drop_decisions(root / DECISIONS_FILE, samples)
     for path in _list_run_tables(root):
         table = pq.read_table(path)
-        if SAMPLE in table.column_names:
-            about = pc.is_in(table[SAMPLE], pa.array(sorted(samples), pa.string()))
-            with replaced_file(path) as partial:
+        if SAMPLE_COLUMN in table.column_names:
+            about = pc.is_in(table[SAMPLE_COLUMN], pa.array(sorted(samples), pa.string()))
+            with replace_file(path) as partial:
                 pq.write_table(table.filter(pc.invert(about)), partial)
 
 
 def find_named_images(root: Path) -> set[str]:
-    """Return the digests that journals, tables beside the stages, and decisions name."""
-    digests = {digest for journal in journals(root) for digest in journal.images}
+    """The images that journals, tables beside the stages, and reviewers' changes name."""
+    digests = {digest for journal in open_journals(root) for digest in journal.images}
     for path in _list_run_tables(root):
         for name in CONFIGS[path.stem].table.images if path.stem in CONFIGS else ():
             digests.update(pq.read_table(path, columns=[name])[name].drop_null().to_pylist())
@@ -88,7 +88,7 @@ def _list_run_tables(root: Path) -> list[Path]:
 IMAGE_COLUMNS = ("input_images", "output_images")
 # What is quickly made anew, and may hold a post that has left all else: errors repeat what was
 # asked.
-TRACE_FILES = ("cache", f"{LOG}*", ".*.partial")
+TRACE_FILES = ("cache", f"{LOG_FILE}*", ".*.partial")
 # Made anew by the next build; answers for replay and results may hold what was said of the posts.
 DERIVED_FILES = (
     *("release", "previous", "stages", "report", "release.built", "responses.parquet"),
@@ -119,10 +119,10 @@ def forget(
         if canonical is None:
             raise RunError(f"{url!r} is not an address of a post: expected one such as https://...")
     forgotten = tuple(dict.fromkeys(filter(None, canonical_urls.values())))
-    folder = run_folder(config, runs)
+    folder = open_run_folder(config, runs)
     root, collected = folder.root, folder.root / COLLECTED
     systems = [system.name for system in config.systems]
-    with folder.locked(), locked_all(root, systems):
+    with folder.lock(), lock_run(root, systems):
         # The posts of the input files, with what is to be forgotten, and what was before.
         records = read_records(config.posts, collected)
         posts: list[Row] = run_stage(Collect(folder.images), records).dataset.to_list()
@@ -131,7 +131,7 @@ def forget(
         tables = _list_tables(root / "stages", folder.release, folder.previous)
         record_origins(root / ORIGINS_FILE, _read_columns(tables, ["id", "post_urls"]))
         content = _find_content(folder, posts, frozenset(forgotten))
-        with closing(folder.store()) as store:
+        with closing(folder.open_store()) as store:
             answers = store.forget(forgotten)
         pages, unused = forget_posts(collected, forgotten), list[Path]()
         is_here = bool(content.posts or answers)
@@ -203,9 +203,9 @@ def _find_content(
     # The posts that a release names may have left all other files since.
     for file in _list_tables(folder.release, folder.previous):
         names = pq.read_schema(file).names
-        columns = [name for name in NAMING.get(file.parent.name, ()) if name in names]
+        columns = [name for name in POST_COLUMNS.get(file.parent.name, ()) if name in names]
         for row in pq.read_table(file, columns=columns).to_pylist():
-            named_urls = {*(row.get("sources") or ()), *filter(None, addresses_of(row))}
+            named_urls = {*(row.get("sources") or ()), *filter(None, iterate_post_urls(row))}
             content.posts |= named_urls & forgotten
     content.addresses -= shared
     # The images that lie here for addresses which other posts name.
@@ -216,7 +216,11 @@ def _find_content(
 
 
 def _list_tables(*folders: Path) -> list[Path]:
-    return [file for folder in folders for file in sorted(complete(folder).glob("*/*.parquet"))]
+    return [
+        file
+        for folder in folders
+        for file in sorted(find_complete_folder(folder).glob("*/*.parquet"))
+    ]
 
 
 def _read_columns(files: Iterable[Path], columns: list[str]) -> Iterator[pa.Table]:

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from echo_hf._infra.console import MORE, say, say_under
-from echo_hf._infra.text import counted, plain
+from echo_hf._infra.console import MORE_OPTION, print_line, print_marked
+from echo_hf._infra.text import clean_text, format_count
 from echo_hf.builder.steps import STAGES, load_stage_class
-from echo_hf.pipeline.progress import TOLD, ProgressListener
-from echo_hf.reasons import STAGE_MEANINGS, Failed, Outcome, unusable_in
+from echo_hf.pipeline.progress import ALREADY_REPORTED, ProgressListener
+from echo_hf.reasons import STAGE_MEANINGS, Failed, Outcome, count_unusable
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
@@ -48,7 +48,7 @@ class LeftOutRows(NamedTuple):
         return self.reason in FAILURE_REASONS and self.reason not in NOT_FAILURES
 
     def __str__(self) -> str:
-        return counted(len(self.keys), self.rows.removesuffix("s"))
+        return format_count(len(self.keys), self.rows.removesuffix("s"))
 
 
 class TerminalProgress(ProgressListener):
@@ -68,32 +68,34 @@ class TerminalProgress(ProgressListener):
         self._bar: Progress | None = None
         self._last_line = time.monotonic()
 
-    def started(self, what: str, total: int, plan: object) -> None:
-        self._totals[what] = total
+    def report_start(self, part: str, total: int, plan: object) -> None:
+        self._totals[part] = total
         if self.details and (description := str(plan)):
-            say(self.console, f"{what:<12}{description}", "dim")
+            print_line(self.console, f"{part:<12}{description}", "dim")
 
-    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
-        total = self._totals.get(what, 0) if total is None else total
+    def report_progress(
+        self, part: str, done: int, stats: object, total: int | None = None
+    ) -> None:
+        total = self._totals.get(part, 0) if total is None else total
         if self.console.is_terminal:
-            self._show_bar(what, done, total, str(stats))
+            self._show_bar(part, done, total, str(stats))
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
             share = f"{done:,} of {total:,}: " if total else ""
-            say(self.console, f"{'':<12}{share}{stats}", "dim")
+            print_line(self.console, f"{'':<12}{share}{stats}", "dim")
 
-    def waits(self, who: str, seconds: float) -> None:
+    def report_wait(self, host: str, seconds: float) -> None:
         until = datetime.datetime.now().astimezone() + datetime.timedelta(seconds=seconds)
         self._stop()
-        message = f"{who} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}"
-        say(self.console, message, "dim")
+        message = f"{host} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}"
+        print_line(self.console, message, "dim")
 
-    def noticed(self, remark: str) -> None:
+    def report_notice(self, notice: str) -> None:
         self._stop()
-        logger.info("note: %s", remark, extra=TOLD)
-        say_under(self.console, "note:", plain(remark, MAX_REMARK_CHARACTERS), "yellow")
+        logger.info("note: %s", notice, extra=ALREADY_REPORTED)
+        print_marked(self.console, "note:", clean_text(notice, MAX_REMARK_CHARACTERS), "yellow")
 
-    def finished(self, result: object) -> None:
+    def report_result(self, result: object) -> None:
         from echo_hf.pipeline.result import StageResult
         from echo_hf.tables import arrow_rows
 
@@ -101,7 +103,7 @@ class TerminalProgress(ProgressListener):
         if not isinstance(result, StageResult):
             entries = getattr(result, "entries", ())  # of a system: what became of each task
             if self.details or not entries or any(entry.outcome != Outcome.OK for entry in entries):
-                say(self.console, str(result))
+                print_line(self.console, str(result))
             return
         self.stats.append(result.stats)
         aside = (result.rejects, result.quarantine, result.notices)
@@ -110,7 +112,7 @@ class TerminalProgress(ProgressListener):
         self.show_stage(result.stats, tables)
 
     def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
-        cause, unusable = find_commonest_failure(stats, aside[1]), unusable_in(stats.quarantined)
+        cause, unusable = find_commonest_failure(stats, aside[1]), count_unusable(stats.quarantined)
         calls = 0 if self._sums_up_calls else stats.fill.calls
         if not (self.details or cause or unusable or calls):
             return
@@ -119,14 +121,13 @@ class TerminalProgress(ProgressListener):
             for reason, count in counts.items():
                 rows = len(select_keys(aside, reason)) or count
                 times = f" ({count:,} times)" if rows < count else ""
-                places = format_reason_places(aside, reason)
-                meaning = f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{places}"
-                say_under(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
+                meaning = f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{format_reason_places(aside, reason)}"
+                print_marked(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
         if cause:
-            say_under(self.console, f"{'':<11}", cause, "yellow")
+            print_marked(self.console, f"{'':<11}", cause, "yellow")
         if unusable:
-            message = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
-            say(self.console, f"{'':<12}{message}", "yellow")
+            message = f"{format_count(unusable, 'answer')} cannot be used: --again asks anew"
+            print_line(self.console, f"{'':<12}{message}", "yellow")
 
     def show_line(self, stats: StageStats) -> None:
         line = Text.assemble(
@@ -154,11 +155,11 @@ class TerminalProgress(ProgressListener):
                 f"{loss.reason}: {STAGE_MEANINGS.get(loss.reason, '')}{format_places(loss.keys)}"
             )
             style = "yellow" if loss.is_failure else "dim"
-            say_under(self.console, f"{number:>9} {rows:<8}", message, style)
+            print_marked(self.console, f"{number:>9} {rows:<8}", message, style)
         if others := losses[MAX_REASONS:]:
             other_rows = sum(len(loss.keys) for loss in others)
-            reasons = counted(len(others), "other reason")
-            say(self.console, f"{other_rows:>9,} more, for {reasons}: {MORE}", "dim")
+            reasons = format_count(len(others), "other reason")
+            print_line(self.console, f"{other_rows:>9,} more, for {reasons}: {MORE_OPTION}", "dim")
 
     def list_headlines(self) -> list[str]:
         """Return the sentence of each stage that gives the figures of the paper."""
@@ -211,7 +212,9 @@ def find_commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | Non
         return None
     name = max(counts, key=counts.__getitem__)
     failed_rows = quarantine.filter(pc.equal(quarantine["_reason"], name))
-    example = plain(next(iter(failed_rows["_detail"].to_pylist()), None), MAX_ANSWER_CHARACTERS)
+    example = clean_text(
+        next(iter(failed_rows["_detail"].to_pylist()), None), MAX_ANSWER_CHARACTERS
+    )
     quote = f", such as {example!r}" if example else ""
     return f"{failed:,} failed, {counts[name]:,} of them {name} ({STAGE_MEANINGS[name]}){quote}"
 
@@ -242,6 +245,6 @@ def format_reason_places(aside: Sequence[pa.Table], reason: str) -> str:
 
 
 def format_places(keys: pa.Array) -> str:
-    places = [plain(key, MAX_PLACE_CHARACTERS) for key in keys[:MAX_PLACES].to_pylist()]
+    places = [clean_text(key, MAX_PLACE_CHARACTERS) for key in keys[:MAX_PLACES].to_pylist()]
     ellipsis = ", ..." if len(keys) > MAX_PLACES else ""
     return f" ({', '.join(places)}{ellipsis})" if places else ""

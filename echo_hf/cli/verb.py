@@ -22,11 +22,11 @@ from typer.core import TyperGroup
 from typer.models import ParameterInfo
 
 from echo_hf import __version__
-from echo_hf._infra.console import DETAILS, say_json, terminal
-from echo_hf._infra.text import disarmed, plain
+from echo_hf._infra.console import DETAILS, make_console, print_json
+from echo_hf._infra.text import clean_text, remove_control_characters
 from echo_hf.builder.steps import STAGES
-from echo_hf.errors import EchoError, GenerationError, unknown
-from echo_hf.pipeline.progress import LOG, RUN_FOLDER, TOLD
+from echo_hf.errors import EchoError, GenerationError, describe_unknown
+from echo_hf.pipeline.progress import ALREADY_REPORTED, LOG_FILE, RUN_FOLDER_FIELD
 
 if TYPE_CHECKING:
     from echo_hf.cli.progress import TerminalProgress
@@ -136,7 +136,7 @@ class VerbGroup(TyperGroup):
             if cmd_name in STAGES:
                 hint = f"a stage runs with `echo-hf build CONFIG --until {cmd_name}`"
                 raise EchoError(f"unknown command {cmd_name!r}: {hint}")
-            raise EchoError(unknown("command", cmd_name, self.commands))
+            raise EchoError(describe_unknown("command", cmd_name, self.commands))
         return command
 
 
@@ -148,7 +148,7 @@ def locate(config: Path, runs: Path | None) -> str:
 def open_progress(*, sums_up_calls: bool = False) -> TerminalProgress:
     from echo_hf.cli.progress import TerminalProgress  # which loads the tables
 
-    console = terminal()
+    console = make_console()
     return TerminalProgress(console, details=console.details, sums_up_calls=sums_up_calls)
 
 
@@ -187,7 +187,7 @@ def verb(function: Callable[..., Payload | None]) -> Callable[..., None]:
         finally:
             DETAILS.reset(details)
             if json and payload is not None:
-                say_json({"verb": get_verb_name(function), **payload})
+                print_json({"verb": get_verb_name(function), **payload})
 
     own = inspect.signature(function, eval_str=True)
     kind = Parameter.KEYWORD_ONLY
@@ -208,17 +208,17 @@ class _SafeFormatter(logging.Formatter):
     """Formats a record as a line without secrets or control characters; indents tracebacks."""
 
     def __init__(self, line_format: str) -> None:
-        from echo_hf.systems.base import without_secrets  # which loads the tables
+        from echo_hf.systems.base import remove_secrets  # which loads the tables
 
         super().__init__(line_format)
-        self._mask = without_secrets
+        self._mask = remove_secrets
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        record.message = plain(self._mask(record.message), MAX_LINE_CHARACTERS)
+        record.message = clean_text(self._mask(record.message), MAX_LINE_CHARACTERS)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        return indent(disarmed(self._mask(super().formatException(ei))), "  ")
+        return indent(remove_control_characters(self._mask(super().formatException(ei))), "  ")
 
 
 class _LogFile(RotatingFileHandler):
@@ -235,11 +235,11 @@ class _RunLogHandler(MemoryHandler):
         self._verb = verb
 
     def emit(self, record: logging.LogRecord) -> None:
-        folder = getattr(record, RUN_FOLDER, None)
+        folder = getattr(record, RUN_FOLDER_FIELD, None)
         if folder is not None and self.target is None:
             try:
                 file = _LogFile(
-                    folder / LOG, maxBytes=MAX_LOG_BYTES, backupCount=1, encoding="utf-8"
+                    folder / LOG_FILE, maxBytes=MAX_LOG_BYTES, backupCount=1, encoding="utf-8"
                 )
             except OSError as error:
                 logger.warning("no log is kept: %s", error)
@@ -267,7 +267,7 @@ def log_verb(verb: str, level: int) -> Iterator[None]:
     console, file = logging.StreamHandler(), _RunLogHandler(verb)
     console.setLevel(level)
     console.setFormatter(_SafeFormatter("%(message)s"))
-    console.addFilter(lambda record: not TOLD.keys() & vars(record).keys())
+    console.addFilter(lambda record: not ALREADY_REPORTED.keys() & vars(record).keys())
     previous, started = (logger.level, logger.propagate), time.monotonic()
     logger.setLevel(min(level, logging.INFO))
     logger.propagate = False  # others' handlers mask no secrets
@@ -281,7 +281,13 @@ def log_verb(verb: str, level: int) -> Iterator[None]:
     except BaseException as error:
         is_bug = isinstance(error, Exception) and not isinstance(error, EXPECTED_ERRORS)
         level, message = (logging.CRITICAL if is_bug else logging.ERROR), str(error)
-        logger.log(level, "ended: %s", message or type(error).__name__, exc_info=is_bug, extra=TOLD)
+        logger.log(
+            level,
+            "ended: %s",
+            message or type(error).__name__,
+            exc_info=is_bug,
+            extra=ALREADY_REPORTED,
+        )
         raise
     finally:
         logger.setLevel(previous[0])

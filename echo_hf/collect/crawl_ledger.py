@@ -268,7 +268,7 @@ class CrawlLedger(Database):
     damage = (sqlite3.DatabaseError, zlib.error)
 
     def add_searches(self, platform: str, questions: Iterable[Question]) -> None:
-        with self.transaction() as connection:
+        with self.write() as connection:
             for question in questions:
                 _add(connection, platform, question, 0)
 
@@ -303,7 +303,7 @@ class CrawlLedger(Database):
         time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         row = (question.id, question.attempt, question.pages, _pack(page.body), time)
         price = (cost_usd or 0.0, cost_usd is None)
-        with self.transaction() as connection:
+        with self.write() as connection:
             connection.execute(ADD_PAGE, row)
             seen_rows = (_make_seen_row(question.platform, post, question.round) for post in posts)
             connection.executemany(ADD_SEEN, seen_rows)
@@ -361,7 +361,7 @@ class CrawlLedger(Database):
     ) -> int:
         """Writes down what to ask about posts, and that they need no more questions."""
         added, in_round = 0, 1 + max((post.round for post in posts), default=0)
-        with self.transaction() as connection:
+        with self.write() as connection:
             for question in questions:
                 about = question.about
                 if question.kind != "search":
@@ -421,7 +421,7 @@ class CrawlLedger(Database):
         stand_ins = {url: STAND_IN + hash_url(url) for url in urls}
         forgotten, changed = frozenset(stand_ins), list[tuple[bytes, int]]()
         self.execute("pragma temp_store = memory")
-        with self.erasing() as connection:
+        with self.erase() as connection:
             for (platform,) in self.execute("select distinct platform from questions"):
                 for page in self.read_pages(platform):
                     cleared_body = remove_posts(page.body, platform, forgotten, page.keywords)
@@ -436,7 +436,7 @@ class CrawlLedger(Database):
         return len(changed)
 
     def read_pages(self, platform: str) -> Iterator[StoredPage]:
-        with self.opened() as connection:
+        with self.open() as connection:
             for identifier, attempt, page, body, *row in connection.execute(
                 SELECT_PAGES, (platform,)
             ):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
+from echo_hf._infra.bootstrap import Interval, compute_interval, draw_weights
 from echo_hf.errors import ScoreError
 from echo_hf.metrics.image_features import (
     ProtocolName,
@@ -285,10 +285,10 @@ def pool_shifts(
     ordered = with_pixels[np.lexsort(with_pixels.T)]
     draws = [
         _compute_shifts((weights @ ordered).reshape(-1, *pixels.shape[1:]))
-        for weights in drawn_weights(len(ordered), n_boot, seed)
+        for weights in draw_weights(len(ordered), n_boot, seed)
     ]
     complete = (pixels[..., 0].sum(axis=2) > 0).all(axis=1).sum()
-    interval, _ = percentiles(np.concatenate([np.empty(0), *draws]), int(complete))
+    interval, _ = compute_interval(np.concatenate([np.empty(0), *draws]), int(complete))
     shifts = [_compute_shifts(pixels.sum(axis=0)), *_compute_shifts(pixels)]
     pooled, *per_sample = (None if np.isnan(shift) else float(shift) for shift in shifts)
     return pooled, interval, tuple(per_sample)

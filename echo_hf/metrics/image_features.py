@@ -18,8 +18,8 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from PIL import Image, features
 from xxhash import xxh3_128
 
-from echo_hf.errors import ScoreError, unknown
-from echo_hf.images.embedded import embedded_bytes
+from echo_hf.errors import ScoreError, describe_unknown
+from echo_hf.images.embedded import read_embedded
 from echo_hf.images.loader import (
     BadImageError,
     ImageSource,
@@ -140,7 +140,7 @@ def _read_embedded(rows: Iterable[Any]) -> Iterator[Any]:
     """Yield the bytes of a column's images; a path in a stranger's table could name any file."""
     for number, value in enumerate(rows):
         images = value if isinstance(value, list) else [value]
-        image_bytes = [image and embedded_bytes(image, number) for image in images]
+        image_bytes = [image and read_embedded(image, number) for image in images]
         yield image_bytes if isinstance(value, list) else image_bytes[0]
 
 
@@ -176,7 +176,7 @@ LOADERS: Mapping[ProtocolName, ImageLoader] = {"published": load_plain_rgb, "cor
 
 def check_protocol(protocol: ProtocolName) -> None:
     if protocol not in LOADERS:
-        raise ScoreError(unknown("protocol", protocol, LOADERS))
+        raise ScoreError(describe_unknown("protocol", protocol, LOADERS))
 
 
 @dataclass(frozen=True, slots=True)

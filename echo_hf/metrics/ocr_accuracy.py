@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.errors import ScoreError, install_command
+from echo_hf.errors import ScoreError, describe_install
 from echo_hf.metrics.image_features import (
     SampleFeatures,
     common_fields,
@@ -270,7 +270,7 @@ class TextReader:
         except Exception as error:  # a missing file or libGL, onnxruntime's own errors
             raise ScoreError(
                 f"the text reader cannot be used ({describe_error(error)}): expected rapidocr 3.10 "
-                f"with its networks, as `{install_command('ocr')}` installs it"
+                f"with its networks, as `{describe_install('ocr')}` installs it"
             ) from error
         files = {name: (folder / name).read_bytes() for name in NETWORKS.values()}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}

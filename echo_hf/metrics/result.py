@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import KIND, LEVEL, Interval, drawn_weights, percentiles
-from echo_hf._infra.plots import BAR, LIGHT, axes_of, label, mark
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.bootstrap import LEVEL, METHOD, Interval, compute_interval, draw_weights
+from echo_hf._infra.plots import BAR_LABEL, LIGHT_COLOR, draw_interval, get_axes, set_label
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import MissingExtraError
 from echo_hf.reasons import BadImage, ImageNotice, MetricReason
 
@@ -43,8 +43,8 @@ class Unmeasured:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Estimate(Summarized):
-    """The mean over samples of a number.
+class Estimate(SummaryMixin):
+    """The mean of a number that each sample has.
 
     Attributes:
         value: The mean; null when no sample has the number.
@@ -59,7 +59,7 @@ class Estimate(Summarized):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class MetricResult(Summarized):
+class MetricResult(SummaryMixin):
     """One system's result by one metric.
 
     Attributes:
@@ -128,20 +128,22 @@ class MetricResult(Summarized):
         """
         from pandas import DataFrame
 
-        ax = axes_of(ax)
-        counts, *_ = ax.hist(self.to_pandas()["value"].dropna(), bins=HISTOGRAM_BINS, color=LIGHT)
+        ax = get_axes(ax)
+        counts, *_ = ax.hist(
+            self.to_pandas()["value"].dropna(), bins=HISTOGRAM_BINS, color=LIGHT_COLOR
+        )
         top, (low, high) = max(*counts, 1), self.interval or (None, None)
         row = {"value": self.value, "low": low, "high": high}
-        barred = mark(ax, DataFrame(row, index=[1.1 * top], dtype=float), "value")
+        barred = draw_interval(ax, DataFrame(row, index=[1.1 * top], dtype=float), "value")
         ax.set_ylim(0, 1.2 * top)
         ax.set_ylabel("samples")
         ax.locator_params("y", integer=True)
         name = f"{self.definition.get('metric', 'number')} of a sample"
         way = self.definition.get("direction")
-        whole = f"point: value of {self.n} samples; {BAR if barred else 'no interval'}"
+        whole = f"point: value of {self.n} samples; {BAR_LABEL if barred else 'no interval'}"
         none = [f"{reason.replace('_', ' ')}: {count}" for reason, count in self.counts.items()]
         text = "no value" if self.value is None else whole
-        label(ax, [f"{name}, {way}" if way else name, text, *none])
+        set_label(ax, [f"{name}, {way}" if way else name, text, *none])
         return ax
 
 
@@ -164,10 +166,10 @@ def estimate_mean(values: Sequence[float | None], *, n_boot: int, seed: int) -> 
     """Return the mean of the samples' numbers, with its bootstrap interval."""
     numbers = np.sort(np.array([value for value in values if value is not None], np.float64))
     draws = [
-        weights @ numbers / len(numbers) for weights in drawn_weights(len(numbers), n_boot, seed)
+        weights @ numbers / len(numbers) for weights in draw_weights(len(numbers), n_boot, seed)
     ]
     mean = float(numbers.mean()) if len(numbers) else None
-    interval, _ = percentiles(np.concatenate([np.empty(0), *draws]), len(numbers))
+    interval, _ = compute_interval(np.concatenate([np.empty(0), *draws]), len(numbers))
     return Estimate(mean, interval, tuple(values))
 
 
@@ -191,8 +193,8 @@ def make_mean_fields(
 
 
 def describe_bootstrap(n_boot: int, seed: int) -> dict[str, Any]:
-    """Describe how intervals are made, for the definition of a result."""
-    return {"kind": KIND, "level": LEVEL, "draws": n_boot, "seed": seed}
+    """How intervals are made, for the definition of a result."""
+    return {"kind": METHOD, "level": LEVEL, "draws": n_boot, "seed": seed}
 
 
 def check_extra(metric: str, extra: str, packages: Iterable[str]) -> None:

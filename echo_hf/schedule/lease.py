@@ -21,7 +21,7 @@ from echo_hf._infra.atomic import write_json
 from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import one_line
 from echo_hf.errors import RunError
-from echo_hf.hub.facts import problem
+from echo_hf.hub.facts import describe_problem
 
 logger = logging.getLogger(__name__)
 LEASE_SECONDS = 300.0
@@ -64,7 +64,7 @@ class LeaseHolder(BaseModel):
 def get_process_namespace() -> str | None:
     """Return a name of the process namespace of this machine or container, or null."""
     try:
-        boot = read_regular(Path("/proc/sys/kernel/random/boot_id"), most_bytes=MAX_LEASE_BYTES)
+        boot = read_regular(Path("/proc/sys/kernel/random/boot_id"), max_bytes=MAX_LEASE_BYTES)
         return f"{boot.decode('ascii').strip()} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return None
@@ -143,12 +143,12 @@ class RunLease:
 
     def _read_holder(self) -> LeaseHolder | None:
         try:
-            data = read_regular(self.path, self.path.parent, most_bytes=MAX_LEASE_BYTES)
+            data = read_regular(self.path, self.path.parent, max_bytes=MAX_LEASE_BYTES)
             return LeaseHolder.model_validate_json(data)
         except FileNotFoundError:
             return None
         except ValidationError as error:
-            reason = problem(error)
+            reason = describe_problem(error)
         except OSError as error:
             reason = error.strerror or one_line(error)
         raise RunError(

@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 
 from huggingface_hub import HfApi
 
-from echo_hf._infra.atomic import replaced_file, write_json
+from echo_hf._infra.atomic import replace_file, write_json
 from echo_hf._infra.regular_file import read_regular
-from echo_hf._infra.text import escaped, one_line
+from echo_hf._infra.text import escape_markdown, one_line
 from echo_hf.apps.takedown import forget
 from echo_hf.builder import build, update
 from echo_hf.builder.refresh import refresh
@@ -31,10 +31,10 @@ from echo_hf.config.sections import ScheduleOptions
 from echo_hf.errors import ConfigError, EchoError, RunError
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import read_release
-from echo_hf.hub.remote import Remote, Request
-from echo_hf.pipeline.progress import LOG, NullProgress, ProgressListener
+from echo_hf.hub.remote import PullRequest, Remote
+from echo_hf.pipeline.progress import LOG_FILE, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import CrawlEnd, Failed
 from echo_hf.report.evaluation import evaluate_systems
 from echo_hf.schedule.lease import RunLease
@@ -88,7 +88,7 @@ def turn(
     """
     config = load_config(config)
     options = get_schedule(config)
-    run = run_folder(config, runs)
+    run = open_run_folder(config, runs)
     synced_run = SyncedRun(run.root, Path(state) / config.name if state else None)
     watch = SyncProgress(synced_run, watch or NullProgress())
     loop = ScheduleLoop(
@@ -134,16 +134,16 @@ class ScheduleLoop:
         return int(match[1] or 0) if match else None
 
     def list_tags(self) -> dict[int, str]:
-        state = self.remote.state()
+        state = self.remote.read_state()
         tags = () if state is None else state.tags
         return {number: tag for tag in tags if (number := self.parse_number(tag)) is not None}
 
-    def list_requests(self) -> dict[Request, str | None]:
-        """Return the pull requests of earlier turns and their tags; null for a held release."""
-        if self.remote.state() is None:
+    def list_requests(self) -> dict[PullRequest, str | None]:
+        """Requests that turns have made, with the tags they are for; null: not ready for any."""
+        if self.remote.read_state() is None:
             return {}
-        requests: dict[Request, str | None] = {}
-        for request in self.remote.requests():
+        requests: dict[PullRequest, str | None] = {}
+        for request in self.remote.list_requests():
             word, _, tag = request.title.partition(" ")
             if request.title == self.not_ready:
                 requests[request] = None
@@ -160,7 +160,7 @@ class ScheduleLoop:
         for request, tag in self.list_requests().items():
             if tag is None or tag in tags or request.status != "merged":
                 continue
-            if commit := self.remote.merged_as(request):
+            if commit := self.remote.find_merge_commit(request):
                 self.remote.tag(tag, commit)
                 self.tagged.append(tag)
         return f"tagged {', '.join(self.tagged)}" if self.tagged else "nothing was merged since"
@@ -252,11 +252,15 @@ class ScheduleLoop:
         return f"nothing changed since {previous}"
 
     def _comment_reasons(self) -> str:
-        """Post the reasons why nothing is proposed on the Hub, once for the same reasons."""
-        if self.remote.state() is None:
+        """Says on the Hub why nothing is proposed, once for the same reasons."""
+        if self.remote.read_state() is None:
             return "held, and there is no dataset yet to say so"
         text = "\n".join(
-            ["Nothing new is proposed:", "", *(f"- {escaped(reason)}" for reason in self.held)]
+            [
+                "Nothing new is proposed:",
+                "",
+                *(f"- {escape_markdown(reason)}" for reason in self.held),
+            ]
         )
         pending = [
             request
@@ -265,7 +269,7 @@ class ScheduleLoop:
         ]
         if pending:
             self.remote.comment(pending[0], text)
-        self.request = pending[0].url if pending else self.remote.ask(self.not_ready, text)
+        self.request = pending[0].url if pending else self.remote.open_request(self.not_ready, text)
         return f"held; {self.request} says why"
 
 
@@ -274,7 +278,7 @@ COUNT_FILE = "schedule.json"  # how often the run was kept: of two copies the ne
 UNFINISHED_FILE = ".unfinished"
 DATABASE_SUFFIX = ".sqlite"
 REBUILT_FOLDERS = ("stages", "release", "previous")  # from stored answers, at no cost
-LOCAL_NAMES = ("cache", LOG, UNFINISHED_FILE)
+LOCAL_NAMES = ("cache", LOG_FILE, UNFINISHED_FILE)
 TEMPORARY = (f"{DATABASE_SUFFIX}-wal", f"{DATABASE_SUFFIX}-shm", ".partial", ".lock")
 SECONDS_BETWEEN_SYNCS = 600.0  # between two keepings while one stage goes on
 
@@ -360,7 +364,7 @@ def _read_count(folder: Path) -> int:
     """Read how often a run was kept, 0 if never."""
     path = folder / COUNT_FILE
     try:
-        count = json.loads(read_regular(path, folder, most_bytes=MAX_COUNT_BYTES))["kept"]
+        count = json.loads(read_regular(path, folder, max_bytes=MAX_COUNT_BYTES))["kept"]
         if isinstance(count, int) and 0 <= count <= MAX_COUNT:
             return int(count)
         problem = f"kept is {reprlib.repr(count)}, expected a whole number"
@@ -387,7 +391,7 @@ def _mirror(
             if copy.exists() and _get_modified_ns(copy) == modified_ns:
                 continue
             copy.parent.mkdir(parents=True, exist_ok=True)
-            with replaced_file(copy) as partial:
+            with replace_file(copy) as partial:
                 if snapshots and path.suffix == DATABASE_SUFFIX:
                     _copy_database(path, partial)
                 else:
@@ -451,22 +455,24 @@ class SyncProgress(ProgressListener):
     watch: ProgressListener
     _last: float = field(default_factory=time.monotonic)
 
-    def started(self, what: str, total: int, plan: object) -> None:
-        self.watch.started(what, total, plan)
+    def report_start(self, part: str, total: int, plan: object) -> None:
+        self.watch.report_start(part, total, plan)
 
-    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
-        self.watch.advanced(what, done, stats, total)
+    def report_progress(
+        self, part: str, done: int, stats: object, total: int | None = None
+    ) -> None:
+        self.watch.report_progress(part, done, stats, total)
         if time.monotonic() - self._last > SECONDS_BETWEEN_SYNCS:
             self._push()
 
-    def waits(self, who: str, seconds: float) -> None:
-        self.watch.waits(who, seconds)
+    def report_wait(self, host: str, seconds: float) -> None:
+        self.watch.report_wait(host, seconds)
 
-    def noticed(self, remark: str) -> None:
-        self.watch.noticed(remark)
+    def report_notice(self, notice: str) -> None:
+        self.watch.report_notice(notice)
 
-    def finished(self, result: object) -> None:
-        self.watch.finished(result)
+    def report_result(self, result: object) -> None:
+        self.watch.report_result(result)
         self._push()
 
     def _push(self) -> None:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf._infra.bootstrap import Interval, generator
-from echo_hf._infra.summary import Summarized
-from echo_hf.errors import ScoreError, TableError, unknown
+from echo_hf._infra.summary import SummaryMixin
+from echo_hf.errors import ScoreError, TableError, describe_unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores import kemeny, rating_table
 from echo_hf.scores.kemeny import Consensus
@@ -62,8 +62,8 @@ Taus = Mapping[str, Mapping[str, TauB]]
 
 
 @dataclass(frozen=True, repr=False)
-class HumanRanking(Summarized):
-    """How people rank the systems.
+class HumanRanking(SummaryMixin):
+    """What people say of the systems.
 
     Attributes:
         consensus: The order that contradicts all rankings least.
@@ -83,8 +83,8 @@ class HumanRanking(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class CeilingShare(Summarized):
-    """A judge's agreement with people, as a share of their agreement with each other.
+class CeilingShare(SummaryMixin):
+    """A judge's agreement with people beside theirs.
 
     Attributes:
         judge: Mean tau-b of the judge with the consensus of all people but one.
@@ -104,8 +104,8 @@ class CeilingShare(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class PearsonR(Summarized):
-    """The correlation of two judges' ratings.
+class PearsonR(SummaryMixin):
+    """How far two judges' ratings rise and fall together.
 
     Attributes:
         r: Correlation over all outputs that both rated, -1 to 1; null where one gives all the same.
@@ -119,8 +119,8 @@ class PearsonR(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class RankingAgreement(Summarized):
-    """How far rankings of people and judges agree.
+class RankingAgreement(SummaryMixin):
+    """How far rankings agree.
 
     Attributes:
         with_consensus: Tau-b of each judge with the consensus of people on each sample.
@@ -142,8 +142,8 @@ class RankingAgreement(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class Counts(Summarized):
-    """Numbers of samples and rankings, incomplete and refused ones included."""
+class Counts(SummaryMixin):
+    """What there is to compare: of rankings also those without a system, and those refused."""
 
     samples: int
     rankings: int
@@ -153,8 +153,8 @@ class Counts(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement(Summarized):
-    """How people rank systems, and how far judges agree with them.
+class Agreement(SummaryMixin):
+    """What people say of systems, and how far judges agree with them.
 
     Attributes:
         people: What people say of the systems.
@@ -225,7 +225,7 @@ def agreement(
         0.333
     """
     if protocol not in PROCEDURES:
-        raise ScoreError(unknown("protocol", protocol, PROCEDURES))
+        raise ScoreError(describe_unknown("protocol", protocol, PROCEDURES))
     procedure, draws = PROCEDURES[protocol], Resampling(n_boot, n_resamples, seed)
     people = read_human(human)
     names: tuple[str, ...] = ()
@@ -258,8 +258,8 @@ def agreement(
 
 
 @dataclass(frozen=True, repr=False)
-class HumanRanks(Summarized):
-    """The ranks of all people [rater, system, sample], and samples they refused [rater, sample]."""
+class HumanRanks(SummaryMixin):
+    """Every person's ranks [rater, system, sample], and what nobody could rank [rater, sample]."""
 
     samples: tuple[str, ...]
     raters: tuple[str, ...]

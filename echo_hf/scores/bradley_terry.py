@@ -9,9 +9,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval, drawn_weights, percentiles
-from echo_hf._infra.plots import SystemValues, ends_of
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.bootstrap import MIN_SAMPLES, Interval, compute_interval, draw_weights
+from echo_hf._infra.plots import SystemValuesPlot, split_bounds
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats
@@ -29,8 +29,8 @@ MOST_ROUNDS, PRECISION = 100_000, 1e-12
 
 
 @dataclass(frozen=True, repr=False)
-class BradleyTerry(SystemValues):
-    """The Bradley-Terry strengths of systems.
+class BradleyTerry(SystemValuesPlot):
+    """Strengths of systems.
 
     Attributes:
         strength: Natural logarithm of each system's strength, with mean 0 unless some are anchors;
@@ -49,7 +49,7 @@ class BradleyTerry(SystemValues):
     _even = 0.0
 
     def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
-        ends = ends_of(self.interval)
+        ends = split_bounds(self.interval)
         return {"strength": self.strength, **ends, "reason": self.reasons}
 
 
@@ -105,7 +105,7 @@ def bradley_terry(
     strength = anchored | label(names, fit_strengths(compared.points, fixed))
     draws = np.full((1, len(names)), np.nan)
     if verdicts.shape[-1]:
-        weights = drawn_weights(verdicts.shape[-1], n_boot, seed)
+        weights = draw_weights(verdicts.shape[-1], n_boot, seed)
         fits = (
             fit_strengths(count_points(verdicts, len(names), batch), fixed) for batch in weights
         )
@@ -116,10 +116,10 @@ def bradley_terry(
             cause = compared.why_unrated(name) if rates[name] is None else Unscored.UNBOUNDED
             ends[name] = None, cause
         elif np.isnan(values).any():
-            has_few_samples = samples < FEWEST_SAMPLES
+            has_few_samples = samples < MIN_SAMPLES
             ends[name] = None, Unscored.FEW_SAMPLES if has_few_samples else Unscored.UNBOUNDED
         else:
-            ends[name] = percentiles(values, samples)
+            ends[name] = compute_interval(values, samples)
     ends |= dict.fromkeys(anchored, (None, Unscored.ANCHORED))
     extra = {"anchors": anchored} if anchored else {}
     strength = by_rate(strength)
@@ -183,7 +183,7 @@ def _fit_bounded(won: Floats, fixed: Floats) -> Floats:
 
 
 @dataclass(frozen=True, repr=False)
-class Gap(Summarized):
+class Gap(SummaryMixin):
     """The relative gap between the best two systems of a benchmark.
 
     Attributes:

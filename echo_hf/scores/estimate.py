@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval
+from echo_hf._infra.bootstrap import MIN_SAMPLES, Interval
 from echo_hf.scores.rating_table import Floats, divide
 
 RIDGE_BELOW_SAMPLES = 30  # known samples: a penalty keeps fewer from deciding the weights by chance
@@ -75,7 +75,7 @@ def estimate_rates(
     rates = shares.mean(axis=0) @ weights.beta + nan_mean(
         (targets - shares @ weights.beta)[is_known]
     )
-    rates = np.where((~np.isnan(targets)).sum(axis=0) >= FEWEST_SAMPLES, rates, np.nan)
+    rates = np.where((~np.isnan(targets)).sum(axis=0) >= MIN_SAMPLES, rates, np.nan)
     spread = np.sqrt(nan_variance(weights.residuals))
     return RateEstimate(shares, targets, rates, spread, weights.beta, weights.rho2, weights.ridge)
 

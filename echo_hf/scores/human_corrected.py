@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, LEVEL, Interval
-from echo_hf._infra.plots import SystemValues, ends_of
-from echo_hf.errors import ScoreError, unknown
+from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, Interval
+from echo_hf._infra.plots import SystemValuesPlot, split_bounds
+from echo_hf.errors import ScoreError, describe_unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
 from echo_hf.scores.estimate import Method, compute_t_quantile, estimate_rates, nan_mean
@@ -25,8 +25,8 @@ EXPECTED_SPREAD = 0.21
 
 
 @dataclass(frozen=True, repr=False)
-class HumanCorrected(SystemValues):
-    """The win rates that people would give on all samples.
+class HumanCorrected(SystemValuesPlot):
+    """Win rates as people would see them on all samples.
 
     Attributes:
         win_rate: Corrected share of the points that each system wins from the others; higher is
@@ -62,7 +62,7 @@ class HumanCorrected(SystemValues):
     _even = 0.5
 
     def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
-        ends = {**ends_of(self.interval), "standard_error": self.standard_error}
+        ends = {**split_bounds(self.interval), "standard_error": self.standard_error}
         other_rates = {"judges_alone": self.judges_alone, "people_alone": self.people_alone}
         return {"win_rate": self.win_rate, **ends, **other_rates, "reason": self.reasons}
 
@@ -92,9 +92,9 @@ def ranked_needed(
     """Return how many samples people have to rank for intervals of ±`width`."""
     if not 0 < width < np.inf:
         raise ScoreError(f"width is {width!r}: expected half an interval, such as 0.03")
-    if samples <= FEWEST_SAMPLES:
+    if samples <= MIN_SAMPLES:
         return samples
-    counts = np.arange(FEWEST_SAMPLES, samples)
+    counts = np.arange(MIN_SAMPLES, samples)
     half = compute_t_quantile(counts - 1, confidence) * spread * np.sqrt(1 / counts - 1 / samples)
     return int(next(iter(counts[half <= width]), samples))
 
@@ -152,7 +152,7 @@ def human_corrected(
     if protocol != "corrected":
         raise ScoreError(f"protocol is {protocol!r}: expected 'corrected', which alone has people")
     if method not in get_args(Method):
-        raise ScoreError(unknown("method", method, get_args(Method)))
+        raise ScoreError(describe_unknown("method", method, get_args(Method)))
     check_probabilities(confidence=confidence)
     is_read = isinstance(ratings, RatingTable)
     table = ratings if is_read else read_ratings(ratings, rubric=rubric, judges=judges)
@@ -169,10 +169,10 @@ def human_corrected(
         points.sum(axis=0) for points in _count_points(-people.select(systems, table.samples))
     )
     targets = np.ascontiguousarray(divide(won_points, possible).T)
-    if (count := int((~np.isnan(targets)).any(axis=1).sum())) < FEWEST_SAMPLES:
+    if (count := int((~np.isnan(targets)).any(axis=1).sum())) < MIN_SAMPLES:
         raise ScoreError(
-            f"people ranked {count} of {len(targets)} rated samples: expected {FEWEST_SAMPLES} or "
-            f"more, so rank {FEWEST_SAMPLES - count} more"
+            f"people ranked {count} of {len(targets)} rated samples: expected {MIN_SAMPLES} or "
+            f"more, so rank {MIN_SAMPLES - count} more"
         )
     estimate = estimate_rates(divide(*_count_points(rated)), targets, method)
     rate, has_rate = label(systems, estimate.rates), ~np.isnan(estimate.rates)

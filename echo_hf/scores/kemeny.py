@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.scores.rating_table import Bools, Floats, Integers
 
@@ -87,7 +87,7 @@ Ranking = Sequence[str | Sequence[str]]
 
 
 @dataclass(frozen=True, repr=False)
-class Consensus(Summarized):
+class Consensus(SummaryMixin):
     """The consensus of some rankings.
 
     Attributes:

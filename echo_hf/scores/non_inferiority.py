@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, SAME, Interval, widened
-from echo_hf._infra.summary import Summarized
-from echo_hf.errors import ScoreError, unknown
+from echo_hf._infra.bootstrap import MIN_SAMPLES, MIN_SPREAD, Interval, tail_share
+from echo_hf._infra.summary import SummaryMixin
+from echo_hf.errors import ScoreError, describe_unknown
 from echo_hf.reasons import Outcome, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Floats, read_outputs
@@ -31,8 +31,8 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, repr=False)
-class NonInferiority(Summarized):
-    """The comparison of a new system with a base on the same samples, and its verdict.
+class NonInferiority(SummaryMixin):
+    """How a new system compares with a base on the same samples, and the verdict.
 
     Attributes:
         verdict: `non_inferior`: the whole interval lies above minus the margin, also where it lies
@@ -126,7 +126,7 @@ def non_inferiority(
     table = compared.table
     for name in (base, new):
         if name not in table.systems:
-            raise ScoreError(unknown("system", name, table.systems))
+            raise ScoreError(describe_unknown("system", name, table.systems))
     if base == new:
         raise ScoreError(f"base and new are both {base!r}: expected two systems")
     old, other = table.systems.index(base), table.systems.index(new)
@@ -148,12 +148,12 @@ def non_inferiority(
     interval: Interval | None = None
     reason: Unscored | None = Unscored.FEW_SAMPLES
     spreads = WIDEST, WIDEST
-    if n >= FEWEST_SAMPLES:
+    if n >= MIN_SAMPLES:
         interval, reason = score_interval(wins, losses, n, confidence), None
         at_margin = _compute_score(wins, losses, n, -2 * margin)[1]
         spreads = math.sqrt(at_margin) / 2, math.sqrt((wins + losses) / n) / 2
     verdict = _decide(interval, margin)
-    needed = _estimate_needed(verdict, n, FEWEST_SAMPLES, limits, spreads)
+    needed = _estimate_needed(verdict, n, MIN_SAMPLES, limits, spreads)
     coverage = _divide_or_none(both_rated, int(was_asked.any(axis=0).sum()))
     if _is_open(verdict, coverage):
         verdict, needed, reason = "undecided", None, Unscored.LOW_COVERAGE
@@ -186,15 +186,15 @@ def paired_non_inferiority(
     gaps = new_values - base_values if higher_is_better else base_values - new_values
     counts = _count_outcomes(gaps, ~np.isnan(base_values), ~np.isnan(new_values))
     gaps = np.sort(gaps[~np.isnan(gaps)])  # the draws depend on no order
-    n, least, ends = len(gaps), FEWEST_SAMPLES, None
+    n, least, ends = len(gaps), MIN_SAMPLES, None
     reason: Unscored | None = Unscored.FEW_SAMPLES
     difference = float(gaps.mean()) if n else None
-    if n >= FEWEST_SAMPLES and np.ptp(gaps) > SAME * (1 + np.abs(gaps).max()):
-        level, rng = 1 - 2 * widened(1 - confidence, n), np.random.default_rng(0)
+    if n >= MIN_SAMPLES and np.ptp(gaps) > MIN_SPREAD * (1 + np.abs(gaps).max()):
+        level, rng = 1 - 2 * tail_share(1 - confidence, n), np.random.default_rng(0)
         options = {"confidence_level": level, "n_resamples": DRAWS, "batch": AT_ONCE, "rng": rng}
         low, high = bootstrap((gaps,), np.mean, **options).confidence_interval
         ends, reason = (float(low), float(high)), None
-    elif difference is not None and n >= FEWEST_SAMPLES:
+    elif difference is not None and n >= MIN_SAMPLES:
         least, reason = math.ceil(math.log(1 - confidence) / math.log(1 - RARE)), Unscored.NO_SPREAD
         ends = (difference, difference) if n >= least else None
     verdict = _decide(ends, margin)

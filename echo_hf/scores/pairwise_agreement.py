@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from echo_hf._infra.bootstrap import Interval
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
@@ -30,7 +30,7 @@ WAYS: tuple[Way, Way] = ("pointwise", "pairwise")
 
 
 @dataclass(frozen=True, repr=False)
-class Share(Summarized):
+class Share(SummaryMixin):
     """A share from 0 to 1.
 
     Attributes:
@@ -47,8 +47,8 @@ class Share(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class JudgeAgreement(Summarized):
-    """The consistency of one judge's comparisons, and their agreement with its ratings.
+class JudgeAgreement(SummaryMixin):
+    """How one judge's comparisons hold together, and agree with its ratings.
 
     Attributes:
         pairs: Pairs of outputs that it was asked about, repeats counted.
@@ -64,7 +64,7 @@ class JudgeAgreement(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class WithPeople(Summarized):
+class WithPeople(SummaryMixin):
     """How near a way of judging comes to people, on the pairs that they ranked.
 
     Attributes:
@@ -77,8 +77,8 @@ class WithPeople(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class SideBySide(Summarized):
-    """Ratings of single outputs beside side-by-side choices, on the same pairs.
+class SideBySide(SummaryMixin):
+    """Ratings of one output at a time beside choices between two, on the very same pairs.
 
     Attributes:
         pairs: Pairs of outputs of a sample that a judge both rated and compared.
@@ -96,8 +96,8 @@ class SideBySide(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class PairwiseAgreement(Summarized):
-    """The consistency of judges' comparisons, and their agreement with ratings.
+class PairwiseAgreement(SummaryMixin):
+    """How comparisons of judges hold together, and agree with their ratings.
 
     Attributes:
         judges: By judge, in alphabetical order.

@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.bootstrap import Interval, compute_interval, draw_weights
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats, divide
@@ -41,7 +41,7 @@ def as_block_array(values: ArrayLike, systems: Sequence[str] | None = None) -> F
 
 
 @dataclass(frozen=True, repr=False)
-class Friedman(Summarized):
+class Friedman(SummaryMixin):
     """Friedman's test.
 
     Attributes:
@@ -138,7 +138,7 @@ def compute_concordance(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, repr=False)
-class PairTest(Summarized):
+class PairTest(SummaryMixin):
     """A test of two systems.
 
     Attributes:
@@ -271,11 +271,11 @@ def ratios(parts: Floats, wholes: Floats, draws: Resampling) -> list[Mean]:
     values = divide(numerators.sum(axis=1), denominators.sum(axis=1)).tolist()
     draws_of_ratios = (
         divide(weights @ numerators.T, weights @ denominators.T)
-        for weights in drawn_weights(numerators.shape[1], draws.n_boot, draws.seed)
+        for weights in draw_weights(numerators.shape[1], draws.n_boot, draws.seed)
     )
     columns, mean_list = np.concatenate([np.empty((0, len(numerators))), *draws_of_ratios]).T, []
     for value, column, samples in zip(values, columns, valid.sum(axis=1).tolist(), strict=True):
-        interval, reason = percentiles(column, samples)
+        interval, reason = compute_interval(column, samples)
         mean_value = to_number(value)
         if mean_value is None:
             interval, reason = None, Unscored.NO_ORDER
@@ -284,8 +284,8 @@ def ratios(parts: Floats, wholes: Floats, draws: Resampling) -> list[Mean]:
 
 
 @dataclass(frozen=True, repr=False)
-class TauB(Summarized):
-    """How far two rankings agree: 1 is the same order, -1 the opposite, 0 neither.
+class TauB(SummaryMixin):
+    """How far two rank the same systems alike: 1 the same order, -1 the opposite, 0 neither.
 
     Attributes:
         tau: Mean over samples of tau-b within each; null where no sample has one.

@@ -10,9 +10,9 @@ from typing import Any, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
-from echo_hf._infra.plots import SystemValues, ends_of
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.bootstrap import Interval, compute_interval, draw_weights
+from echo_hf._infra.plots import SystemValuesPlot, split_bounds
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
@@ -27,7 +27,7 @@ Rates = Mapping[str, float | None]
 
 
 @dataclass(frozen=True, repr=False)
-class Board(Summarized):
+class Board(SummaryMixin):
     """Win rates under one rule.
 
     Attributes:
@@ -48,8 +48,8 @@ class Board(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class Sensitivity(SystemValues):
-    """How far the order of systems depends on the rule.
+class Sensitivity(SystemValuesPlot):
+    """How much the order of systems hangs on the rule.
 
     Attributes:
         boards: A board for every vote, treatment of ties and average.
@@ -69,7 +69,7 @@ class Sensitivity(SystemValues):
     def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
         usual = next(board for board in self.boards if board.protocol == "corrected")
         ranks = {system: usual.ranks[system] for system in self.rank_range}
-        return {"rank": ranks, **ends_of(self.rank_range)}
+        return {"rank": ranks, **split_bounds(self.rank_range)}
 
 
 def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection]) -> Sensitivity:
@@ -133,8 +133,8 @@ def _pairs(order: list[str], chosen: NDArray[np.bool_]) -> Pairs:
 
 
 @dataclass(frozen=True, repr=False)
-class Bounds(Summarized):
-    """The lowest and highest win rates that missing ratings allow.
+class Bounds(SummaryMixin):
+    """What win rates could be, had every judge rated every output.
 
     Attributes:
         bounds: Lowest and highest win rate by system, the best observed first; null for a system
@@ -194,7 +194,7 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
 
 
 @dataclass(frozen=True, repr=False)
-class LeaveOneJudgeOut(Summarized):
+class LeaveOneJudgeOut(SummaryMixin):
     """Win rates with every judge, and without each.
 
     Attributes:
@@ -244,8 +244,8 @@ Developers = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, repr=False)
-class Preference(Summarized):
-    """What a judge gives to systems of its own developer, beyond what other judges give them.
+class Preference(SummaryMixin):
+    """What one judge gives to the systems of its developer, beyond what the others give them.
 
     Attributes:
         own: The systems of its developer.
@@ -265,8 +265,8 @@ class Preference(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class SelfPreference(Summarized):
-    """The preference of each judge for systems of its own developer.
+class SelfPreference(SummaryMixin):
+    """What judges give to systems of their own developers.
 
     Attributes:
         judges: The preference of each.
@@ -365,9 +365,11 @@ def _measure_preference(
     )
     draws = [
         _pair_means(by_judge - by_others, weights)
-        for weights in drawn_weights(shared.shape[-1], n_boot, seed)
+        for weights in draw_weights(shared.shape[-1], n_boot, seed)
     ]
-    interval, cause = percentiles(np.concatenate(draws or [np.empty(0)]), int(shared.any(0).sum()))
+    interval, cause = compute_interval(
+        np.concatenate(draws or [np.empty(0)]), int(shared.any(0).sum())
+    )
     return Preference(own, float(judged), float(others), float(judged - others), interval, cause)
 
 

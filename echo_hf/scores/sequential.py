@@ -9,8 +9,8 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echo_hf._infra.summary import Summarized
-from echo_hf.errors import ScoreError, unknown
+from echo_hf._infra.summary import SummaryMixin
+from echo_hf.errors import ScoreError, describe_unknown
 from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Bools, Floats, divide
 from echo_hf.scores.votes import Choices
@@ -54,14 +54,14 @@ def find_needed_systems(undecided: Bools, upcoming: Bools) -> Bools:
 def get_pair_level(alpha: float, family: Family, pairs: int) -> float:
     """Return the error probability of one pair."""
     if family not in get_args(Family):
-        raise ScoreError(unknown("family", family, get_args(Family)))
+        raise ScoreError(describe_unknown("family", family, get_args(Family)))
     check_probabilities(alpha=alpha)
     return alpha / max(pairs, 1) if family == "bonferroni" else alpha
 
 
 @dataclass(frozen=True, repr=False)
-class Decisions(Summarized):
-    """Which pairs of systems are decided, on all samples that both were rated on.
+class Decisions(SummaryMixin):
+    """What each pair of systems comes to, on all samples that both were rated on.
 
     Attributes:
         matrix: Share of points that a system wins from each other one; null where they were never

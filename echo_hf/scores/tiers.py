@@ -9,9 +9,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import AT_ONCE, FEWEST_SAMPLES, SAME, generator
-from echo_hf._infra.plots import SystemValues
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.bootstrap import CELLS_PER_BATCH, MIN_SAMPLES, MIN_SPREAD, generator
+from echo_hf._infra.plots import SystemValuesPlot
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
@@ -24,7 +24,7 @@ SEQUENTIAL = "confidence sequence of each pair's outcome, on all samples that bo
 
 
 @dataclass(frozen=True, repr=False)
-class Tiers(SystemValues):
+class Tiers(SystemValuesPlot):
     """Systems in tiers.
 
     Attributes:
@@ -91,7 +91,7 @@ def tiers(
     systems, rates = compared.table.systems, votes.by_rate(compared.rates())
     first, second = votes.list_pairs(len(systems))
     counts = np.array(compared.sample_counts)
-    tested = np.flatnonzero(np.minimum(counts[first], counts[second]) >= FEWEST_SAMPLES)
+    tested = np.flatnonzero(np.minimum(counts[first], counts[second]) >= MIN_SAMPLES)
     first, second = first[tested], second[tested]
     if compute_smallest_p(n_resamples) * len(tested) > alpha:
         # Holm multiplies the smallest p value, the first that has to reach alpha, by all pairs.
@@ -146,11 +146,11 @@ def sign_flip_test(differences: Floats, *, n_resamples: int, seed: int) -> Float
     """Return two-sided p values of sums of differences; all rows share the sign flips."""
     smallest, samples = compute_smallest_p(n_resamples), differences.shape[1]
     observed, reached = np.abs(differences.sum(axis=1)), np.zeros(len(differences))
-    rng, batch = generator(seed), max(1, AT_ONCE // max(samples, 1))
+    rng, batch = generator(seed), max(1, CELLS_PER_BATCH // max(samples, 1))
     for start in range(0, n_resamples, batch):
         shape = min(batch, n_resamples - start), samples
         signs = np.asarray(2 * rng.integers(0, 2, shape, dtype=np.int8) - 1, dtype=np.float64)
-        reached += (np.abs(signs @ differences.T) >= observed - SAME).sum(axis=0)
+        reached += (np.abs(signs @ differences.T) >= observed - MIN_SPREAD).sum(axis=0)
     return np.asarray((1 + reached) * smallest)
 
 
@@ -173,8 +173,8 @@ def adjust_holm(p_values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, repr=False)
-class Separation(Summarized):
-    """The distance of two systems, and the number of samples that would show it.
+class Separation(SummaryMixin):
+    """How far apart two systems are, and how many samples show it.
 
     Attributes:
         needed: Number of samples; null when there is none.
@@ -190,8 +190,8 @@ class Separation(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class SamplesNeeded(Summarized):
-    """The number of samples that would separate each pair of systems.
+class SamplesNeeded(SummaryMixin):
+    """What separates each two systems.
 
     Attributes:
         pairs: By the first system, and then by the second.
@@ -268,12 +268,12 @@ def _separate(differences: Floats, samples: int, factor: float) -> Separation:
     if np.isnan(differences).any() or not samples:
         return Separation(None, None, None, Unscored.NOTHING_IN_COMMON)
     difference = float(differences.mean())
-    if samples < FEWEST_SAMPLES:
+    if samples < MIN_SAMPLES:
         return Separation(None, difference, None, Unscored.FEW_SAMPLES)
     deviation = float(differences.std(ddof=1))
-    if abs(difference) < SAME:
+    if abs(difference) < MIN_SPREAD:
         return Separation(None, difference, deviation, Unscored.NO_DIFFERENCE)
-    if deviation < SAME:
+    if deviation < MIN_SPREAD:
         return Separation(None, difference, deviation, Unscored.NO_SPREAD)
     # The small number keeps what is whole but for its last digit from being rounded up.
     needed = ceil((factor * deviation / difference) ** 2 - 1e-9)

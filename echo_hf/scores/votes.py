@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, KIND
-from echo_hf.errors import ScoreError, unknown
+from echo_hf._infra.bootstrap import METHOD, MIN_SAMPLES
+from echo_hf.errors import ScoreError, describe_unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores.estimate import RateEstimate, estimate_rates
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divide, read_ratings
@@ -107,7 +107,7 @@ PROTOCOLS: Mapping[ProtocolName, CountingRule] = {
     "published": CountingRule(
         "first_judge", "comparisons", "1.96 standard errors of all comparisons"
     ),
-    "corrected": CountingRule("plurality", "opponents", KIND),
+    "corrected": CountingRule("plurality", "opponents", METHOD),
 }
 
 
@@ -269,11 +269,10 @@ class JudgeVotes:
 
     def _estimate_from_judges(self) -> RateEstimate:
         asked_samples = len(self.table.samples)
-        if asked_samples < FEWEST_SAMPLES:
+        if asked_samples < MIN_SAMPLES:
             raise ScoreError(
                 f"all judges were asked about {asked_samples} of {len(self.full.samples)} samples: "
-                f"expected {FEWEST_SAMPLES} or more, so ask about "
-                f"{FEWEST_SAMPLES - asked_samples} more"
+                f"expected {MIN_SAMPLES} or more, so ask about {MIN_SAMPLES - asked_samples} more"
             )
         voted = np.full((len(self.full.samples), len(self.table.systems)), np.nan)
         is_asked = np.isin(self.full.samples, self.table.samples)
@@ -352,9 +351,9 @@ def count_votes(
 ) -> JudgeVotes:
     """Read ratings, unless they are read already, and let the judges vote on every pair."""
     if protocol not in PROTOCOLS:
-        raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
+        raise ScoreError(describe_unknown("protocol", protocol, PROTOCOLS))
     if missing not in get_args(MissingRule):
-        raise ScoreError(unknown("missing", missing, get_args(MissingRule)))
+        raise ScoreError(describe_unknown("missing", missing, get_args(MissingRule)))
     is_read = isinstance(ratings, RatingTable)
     if missing == "loss" and (ratings.lost if is_read else outputs) is None:
         raise ScoreError(

@@ -9,9 +9,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import LEVEL, Interval, drawn_weights, percentiles
-from echo_hf._infra.plots import SystemValues, ends_of
-from echo_hf.config.checks import AnsweredBy
+from echo_hf._infra.bootstrap import LEVEL, Interval, compute_interval, draw_weights
+from echo_hf._infra.plots import SystemValuesPlot, split_bounds
+from echo_hf.config.checks import ModelIdentity
 from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.estimate import RateEstimate
@@ -27,7 +27,7 @@ class MixedSplitsWarning(UserWarning):
 
 
 @dataclass(frozen=True, repr=False)
-class WinRate(SystemValues):
+class WinRate(SystemValuesPlot):
     """Win rates: shares of points from 0 to 1, of which a win gives 1 and a tie 0.5.
 
     Attributes:
@@ -66,7 +66,7 @@ class WinRate(SystemValues):
     _even = 0.5
 
     def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
-        ends = {**ends_of(self.interval), "standard_error": self.standard_error}
+        ends = {**split_bounds(self.interval), "standard_error": self.standard_error}
         beside = {"coverage": self.coverage, "reason": self.reasons}
         return {"win_rate": self.win_rate, **ends, **beside}
 
@@ -199,12 +199,12 @@ def _spread_from_draws(compared: JudgeVotes, n_boot: int, seed: int) -> list[Spr
     systems, verdicts = len(compared.table.systems), compared.verdicts
     draws = [
         votes.rates_of(votes.count_points(verdicts, systems, weights), compared.rule.average)
-        for weights in drawn_weights(verdicts.shape[-1], n_boot, seed)
+        for weights in draw_weights(verdicts.shape[-1], n_boot, seed)
     ]
     all_draws = np.concatenate([np.empty((0, systems)), *draws])
     spreads: list[Spread] = []
     for rates, samples in zip(all_draws.T, compared.sample_counts, strict=True):
-        interval, reason = percentiles(rates, samples)
+        interval, reason = compute_interval(rates, samples)
         spreads.append((interval, float(np.nanstd(rates, ddof=1)) if interval else None, reason))
     return spreads
 
@@ -271,7 +271,7 @@ def rank_rows(
 def make_board(
     rates: WinRate,
     tiers: Sequence[Sequence[str]] = (),
-    models: Mapping[str, AnsweredBy] | None = None,
+    models: Mapping[str, ModelIdentity] | None = None,
 ) -> tuple[BoardRow, ...]:
     """Make the board of win rates, with the tiers that `tiers` found."""
     models_by_name = models or {}
