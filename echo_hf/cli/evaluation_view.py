@@ -143,7 +143,7 @@ def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
 
 
 def _estimate(work: Any) -> tuple[str, str]:
-    """The price and the time of work that is expected."""
+    """Format the expected price and time of a piece of work."""
     expected: ExpectedCost = work.expected
     usd = NOTHING if expected.cost_usd == 0 else format_dollars(expected.usd)
     if expected.seconds is not None and expected.seconds.likely < MIN_SECONDS:
@@ -155,7 +155,7 @@ def _estimate(work: Any) -> tuple[str, str]:
 
 
 def show_expected(console: Console, estimates: Sequence[tuple[str, ExpectedCost]]) -> None:
-    """What the work of all takes together, and what that rests on."""
+    """Show the price and time of all work together, and where the estimates come from."""
     unpriced = dict.fromkeys(name for name, estimate in estimates if estimate.usd is None)
     is_untimed = any(estimate.seconds is None for _, estimate in estimates)
     dollars = Range.total(estimate.usd for _, estimate in estimates if estimate.usd)
@@ -350,7 +350,7 @@ def format_comparison_markdown(done: GateResult) -> str:
 
 
 def compared_parts(done: GateResult) -> tuple[str, str, dict[str, str], list[str]]:
-    """What both show of a comparison: title, verdict, cells by their headings, notes."""
+    """Return the title, verdict, cells by heading and notes of a comparison."""
     gate = done.test
     level = f"{100 * gate.definition['confidence']:g} %"
     cells = {
@@ -427,7 +427,7 @@ def show_report(console: Console, written: Report) -> None:
 
 
 def show_analysis(console: PlainConsole, done: AnalysisResult) -> None:
-    """Shows what people complain of and ask for, and what could not be found."""
+    """Show what people complain of and ask for, and what could not be computed."""
     analysis = done.analysis
     print_line(console, f"{analysis.name}: {format_count(analysis.samples, 'sample')}", "bold")
     for name, text in list_findings(analysis):

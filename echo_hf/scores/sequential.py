@@ -61,7 +61,7 @@ def get_pair_level(alpha: float, family: Family, pairs: int) -> float:
 
 @dataclass(frozen=True, repr=False)
 class Decisions(SummaryMixin):
-    """What each pair of systems comes to, on all samples that both were rated on.
+    """Which pairs of systems are decided, on all samples that both were rated on.
 
     Attributes:
         matrix: Share of points that a system wins from each other one; null where they were never

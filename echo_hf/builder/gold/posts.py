@@ -252,7 +252,9 @@ def _check_samples(gold: Gold) -> None:
             problem = f"prompt {format_value(line.prompt)} is of no sample of that thread"
             known_prompts = format_value(prompts.get(line.root_url, []))
             raise _error(line, problem, f"one that extract.jsonl has, {known_prompts}")
-    listed = {url for line in gold["extract"] for sample in line.samples for url in sample.feedback_urls}
+    listed = {
+        url for line in gold["extract"] for sample in line.samples for url in sample.feedback_urls
+    }
     for line in gold["feedback"]:
         if line.post_url not in listed:
             problem = f"{line.post_url!r} is feedback of no sample in extract.jsonl"
