@@ -1,4 +1,4 @@
-"""The crawl: the questions of a plan (figure D.1), each asked to its end, then the reply trees."""
+"""Crawl platforms: ask each question of the plan (figure D.1) to its end, then the reply trees."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ from echo_hf.reasons import CrawlEnd
 
 STATS_FILE = "crawl.json"
 POSTS_PER_EXPANSION = 500
-MAX_ATTEMPTS = 5  # of a question whose cursors get lost
-MAX_CONSECUTIVE_FAILURES = 3  # one after the other: then it is the platform, not the question
-MAX_IDLE_PAGES = 20  # pages in a row of one question without a new post
+MAX_ATTEMPTS = 5  # at a question whose cursors get lost
+MAX_CONSECUTIVE_FAILURES = 3  # after that many the platform is at fault, not the question
+MAX_IDLE_PAGES = 20  # of one question in a row, without a new post
 MAX_ERROR_CHARACTERS = 200
 OnWait = Callable[[float], None]
 Given = TypeVar("Given")
@@ -104,7 +104,7 @@ def apply_plan(
     released: datetime.date,
     now: datetime.datetime,
 ) -> None:
-    """Opens the questions that a search asks now, and none of a term or language taken out."""
+    """Open the questions that a search asks now; put aside those that the config no longer asks."""
     planned_terms = {
         ((term,), language)
         for phase in search.phases
@@ -122,7 +122,7 @@ def apply_plan(
 def find_uncovered(
     ledger: CrawlLedger, platform: str, asks: Iterable[Question]
 ) -> Iterator[Question]:
-    """The part of each window that no earlier question has asked for."""
+    """Return the part of each window that no earlier question has asked for."""
     for ask in asks:
         end = ledger.find_covered_end(platform, ask)
         if ask.window is None or end is None:
@@ -132,7 +132,7 @@ def find_uncovered(
 
 
 def count_open(config: Config, root: Path, now: datetime.datetime) -> Iterator[tuple[str, int]]:
-    """How many questions are not answered yet: of the plan, and about replies."""
+    """Count the questions that are not answered yet: of the plan, and about replies."""
     for name, search in find_searches(config).items():
         questions = [query.question for query in list_queries(search, config.target.released, now)]
         count = len(questions)
@@ -194,7 +194,7 @@ def _open_estimator(
     make: Callable[[str], Platform],
     stack: ExitStack,
 ) -> tuple[Tariff, Platform | None]:
-    """What a platform charges, and itself where it can be asked for numbers of posts."""
+    """Return what a platform charges, and the platform itself where it counts posts beforehand."""
     tariff = Tariff()
     try:
         platform = make(name)
@@ -228,12 +228,12 @@ def crawl_to_json(planned_query: PlannedQuery) -> dict[str, object]:
 
 
 class LongWaitError(RateLimitedError):
-    """The platform wants to be left alone for longer than a run should take."""
+    """Raised when a platform asks for a longer wait than a run should take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often a question is asked, and how long the crawl waits in between."""
+    """How often a question is asked, and how long the crawl waits between attempts."""
 
     attempts: int = 6
     backoff_s: float = 1.0
@@ -249,7 +249,7 @@ class Patience:
             platform.__exit__(None, None, None)
 
     def call_until_done(self, call: Callable[[], Given], on_wait: OnWait) -> Given:
-        """Calls until it is answered, whatever a platform is asked; tells of waits it asks for."""
+        """Call until there is an answer; report each wait that the platform asks for."""
 
         def call_with_waits() -> Given:
             count, waited_s = 0, 0.0
@@ -257,11 +257,11 @@ class Patience:
                 try:
                     return call()
                 except RateLimitedError as error:
-                    # The second time in a row never less than the backoff.
+                    # From the second wait in a row on, wait at least as long as the backoff.
                     floor = self.backoff_s * 2 ** min(count - 1, 6) if count else 0.0
                     seconds = max(error.seconds, floor)
                 count, waited_s = count + 1, waited_s + seconds
-                # A limit of a month may be told as one of a moment; no number ends it, too.
+                # Short waits may add up to a month; written so that NaN ends the loop, too.
                 if not waited_s <= self.longest_wait_s:
                     raise LongWaitError(seconds)
                 on_wait(seconds)
@@ -311,8 +311,8 @@ class Crawl:
         self.progress = CrawlProgress(self._name, spent=self.ledger.cost_of(self._name))
         self._began = time.monotonic()
         self._troubles = 0
-        self._question = (0, 0)  # the last one, and the attempt at it
-        self._seen, self._idle = set[str](), 0  # its posts; pages in a row without a new one
+        self._question = (0, 0)  # id and attempt of the last question
+        self._seen, self._idle = set[str](), 0  # its posts; its pages in a row without a new one
 
     def run(self, released: datetime.date, now: datetime.datetime) -> CrawlEnd:
         apply_plan(self.ledger, self._name, self.search, released, now)
@@ -375,7 +375,7 @@ class Crawl:
         keywords = question.about if question.kind == "search" else ()
         posts = read_page_posts(page.body, self.source, keywords)
         cleared_posts = map(self.forgotten.clear, posts) if self.forgotten.hashes else posts
-        # What somebody asked to have removed is not written down again.
+        # A post that was taken down must not be stored again.
         forgotten_urls = frozenset(post.url for post in posts if post.url in self.forgotten)
         if forgotten_urls:
             cleared_body = remove_posts(page.body, self._name, forgotten_urls, keywords)
@@ -392,14 +392,15 @@ class Crawl:
         self.watch.advanced(self._name, progress.requests, progress)
 
     def _stop_if_idle(self, question: LedgerQuestion, posts: list[Post]) -> None:
-        """Ends a question whose pages bring nothing new, for ever."""
+        """Stop asking a question when many pages in a row bring no new post."""
         if self._question != (question.id, question.attempt):
             self._question, self._seen, self._idle = (question.id, question.attempt), set(), 0
         urls = {post.url for post in posts}
         self._idle = self._idle + 1 if urls <= self._seen else 0
         self._seen |= urls
         if self._idle >= MAX_IDLE_PAGES:
-            reason = f"{MAX_IDLE_PAGES} pages in a row brought nothing new: some of its posts are missing"
+            reason = f"{MAX_IDLE_PAGES} pages in a row brought nothing new"
+            reason += ": some of its posts are missing"
             self.ledger.put_aside(question, QuestionState.REFUSED, reason)
 
     def _count_wait(self, seconds: float) -> None:
@@ -408,17 +409,17 @@ class Crawl:
         self.watch.waits(self._name, seconds)
 
     def _expand(self) -> int:
-        """Writes down what to ask about the posts of the last round: how many questions."""
+        """Write down what to ask about the last round's posts; return the number of questions."""
         rounds, new = self.search.expand.rounds, 0
         while unexpanded := self.ledger.find_unexpanded(self._name, POSTS_PER_EXPANSION, rounds):
             for _, group in groupby(unexpanded, lambda post: post.round):
                 posts = list(group)
                 lacks = self.ledger.lacks_below
                 lacking = [post for post in posts if post.incomplete or lacks(self._name, post)]
-                # Some platforms find replies by the first post of their conversation alone.
+                # Some platforms find replies only by the first post of their conversation.
                 lacking += self.ledger.find_tops(self._name, lacking)
                 questions = self.platform.around([post.post for post in lacking]) if lacking else []
-                # A thread is asked for as a whole: the same for each of its posts that were found.
+                # A thread is one question for all of its posts: remember a post for each of them.
                 origins = {
                     question.key: post.row
                     for post in lacking
@@ -447,7 +448,7 @@ def crawl_posts(
         list[PlatformError](),
     )
     with folder.locked(), ExitStack() as connections:
-        # A key that is missing is told before anybody is asked.
+        # Connect to all first: a missing key is reported before any platform is asked.
         platforms = {name: _connect(make(name), patience, watch, connections) for name in searches}
         ledger = connections.enter_context(CrawlLedger(folder.root / CRAWL_LEDGER_FILE))
         forgotten = read_tombstones(folder.root / TOMBSTONES_FILE)
@@ -480,7 +481,7 @@ def crawl_posts(
 def _connect(
     platform: Platform, patience: Patience, watch: ProgressListener, connections: ExitStack
 ) -> Platform | CrawlEnd:
-    """The platform, connected until the stack is left; or why nobody is there to be asked."""
+    """Connect a platform until the stack is closed, or return why it cannot be asked."""
     name = platform.name
     try:
         return connections.enter_context(
