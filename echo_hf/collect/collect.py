@@ -123,6 +123,7 @@ def _merge_group(rows: Mapping[int, PostRow], replaced: dict[int, int]) -> dict[
         return [row[name] for row in posts if row[name] is not None]
 
     lists, counts = [row["keywords"] for row in rows.values()], values("engagement")
+    most_counts = {name: max(values(name, counts), default=None) for name in COUNTS}
     words = sorted({word for keywords in lists for word in keywords or ()})
     return {
         "url": group[0]["url"],
@@ -131,14 +132,8 @@ def _merge_group(rows: Mapping[int, PostRow], replaced: dict[int, int]) -> dict[
         "missing": min(values("missing")) if len(values("missing")) == len(group) else None,
         "keywords": None if not words and None in lists else words,
         "pictures": merge_images([row["pictures"] or [] for row in group]),
-        "engagement": {name: max(values(name, counts), default=None) for name in COUNTS}
-        if counts
-        else None,
-        "relevance": max(
-            values("relevance"),
-            key=lambda grade: (grade["score"] or 0, grade["note"] is not None, grade["note"] or ""),
-            default=None,
-        ),
+        "engagement": most_counts if counts else None,
+        "relevance": max(values("relevance"), key=_relevance_key, default=None),
     }
 
 
@@ -153,9 +148,8 @@ def _find_replaced(rows: Mapping[int, PostRow]) -> dict[int, int]:
     for row, text in texts.items():
         begin = SHORTENED_END.sub("", text)
         if begin not in ("", text):  # its source has shortened it: find the text that it begins
-            text = max(
-                (other for other in texts.values() if other.startswith(begin)), key=_by_length
-            )
+            longer = (other for other in texts.values() if other.startswith(begin))
+            text = max(longer, key=_by_length)
         if text:
             versions.setdefault(text, []).append(row)
     if len(versions) < 2:
@@ -172,6 +166,11 @@ def _find_replaced(rows: Mapping[int, PostRow]) -> dict[int, int]:
     return {row: newest[-1] for group in versions.values() if group is not newest for row in group}
 
 
+def _relevance_key(relevance: Mapping[str, Any]) -> tuple[int, bool, str]:
+    note = relevance["note"]
+    return relevance["score"] or 0, note is not None, note or ""
+
+
 def _by_length(text: str) -> tuple[bool, int, str]:
     return not SHORTENED_END.search(text), len(text), text
 
@@ -184,12 +183,12 @@ def merge_images(rows: Sequence[Sequence[ImageEntry]]) -> list[dict[str, Any]]:
     all_images = [*fullest, *sorted((image for row in rows for image in row), key=_image_key)]
     complete_images = [image for image in all_images if image["url"] and image["sha256"]]
     digests = {image["url"]: image["sha256"] for image in reversed(complete_images)}
-    full: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     bare: list[str | None] = []  # descriptions of images without digest and address
     for entry in all_images:
         address = entry["url"]
         if name := entry["sha256"] or digests.get(address) or address:
-            image = full.setdefault(name, dict(entry))
+            image = by_name.setdefault(name, dict(entry))
             for column in ("sha256", "url"):
                 image[column] = image[column] or entry[column]
             image["alt_text"] = max(image["alt_text"], entry["alt_text"], key=_alt_text_key)
@@ -197,9 +196,10 @@ def merge_images(rows: Sequence[Sequence[ImageEntry]]) -> list[dict[str, Any]]:
             bare.append(entry["alt_text"])
     texts = dict.fromkeys(text for text in bare if text is not None)
     # An unnamed image of this row may be a named one of another row.
-    lost = len(fullest) - len(full) - len(texts) if None in bare else 0
+    lost = len(fullest) - len(by_name) - len(texts) if None in bare else 0
     unnamed = [*texts, *[None] * lost]
-    return [*full.values(), *({"sha256": None, "url": None, "alt_text": text} for text in unnamed)]
+    described = [{"sha256": None, "url": None, "alt_text": text} for text in unnamed]
+    return [*by_name.values(), *described]
 
 
 def join_images(images: Sequence[ImageEntry]) -> list[dict[str, Any]]:
@@ -247,9 +247,8 @@ class Collect(Stage):
         """Return the posts of the records, and a notice for everything that is wrong with them."""
         posts: list[tuple[int, dict[str, Any]]] = []
         issues: list[tuple[int, RowIssue]] = []
-        put = functools.cache(
-            functools.partial(_put_image, self.images)
-        )  # posts may share an image
+        # Posts may share an image.
+        put = functools.cache(functools.partial(_put_image, self.images))
         for row, record in enumerate(self.input_rows(table)):
             for parsed in self._read_posts(record, put):
                 if not isinstance(parsed, Finding):
@@ -275,12 +274,9 @@ class Collect(Stage):
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """Say how many posts there are, and of how many records."""
         counts = stats["collect"]
-        merged = (
-            f", {counts.tally['merged']:,} seen more than once"
-            if counts.tally.get("merged")
-            else ""
-        )
-        return f"{counts.kept:,} posts collected from {counts.rows_in:,} records{merged}"
+        merged = counts.tally.get("merged", 0)
+        repeats = f", {merged:,} seen more than once" if merged else ""
+        return f"{counts.kept:,} posts collected from {counts.rows_in:,} records{repeats}"
 
     def describe(self) -> dict[str, Any]:
         """Return everything that decides the result, with the hashes of taken down posts."""
@@ -302,12 +298,10 @@ class Collect(Stage):
                 # Rights to a post follow from its address, so it must fit the platform.
                 parsed = Finding(Reject.OTHER_PLATFORM, f"{parsed.platform!r}: {parsed.url}")
             # Rejects keep the whole record, and with it would keep the forgotten post.
-            is_reject = isinstance(parsed.reason, Reject)
-            yield (
-                Finding(Notice.FORGOTTEN if is_reject else parsed.reason, "")
-                if forgotten
-                else parsed
-            )
+            if forgotten:
+                is_reject = isinstance(parsed.reason, Reject)
+                parsed = Finding(Notice.FORGOTTEN if is_reject else parsed.reason, "")
+            yield parsed
 
     def _take_post(
         self, original: Post, record: dict[str, Any], put: Put

@@ -51,7 +51,7 @@ MAX_CONSECUTIVE_FAILURES = 3  # after that many the platform is at fault, not th
 MAX_IDLE_PAGES = 20  # of one question in a row, without a new post
 MAX_ERROR_CHARACTERS = 200
 OnWait = Callable[[float], None]
-Given = TypeVar("Given")
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +120,15 @@ def apply_plan(
 
 
 def find_uncovered(
-    ledger: CrawlLedger, platform: str, asks: Iterable[Question]
+    ledger: CrawlLedger, platform: str, questions: Iterable[Question]
 ) -> Iterator[Question]:
     """Return the part of each window that no earlier question has asked for."""
-    for ask in asks:
-        end = ledger.find_covered_end(platform, ask)
-        if ask.window is None or end is None:
-            yield ask
-        elif end < ask.window.end:
-            yield Question(ask.kind, ask.about, TimeWindow(end, ask.window.end), ask.language)
+    for question in questions:
+        window, end = question.window, ledger.find_covered_end(platform, question)
+        if window is None or end is None:
+            yield question
+        elif end < window.end:
+            yield dataclasses.replace(question, window=TimeWindow(end, window.end))
 
 
 def count_open(config: Config, root: Path, now: datetime.datetime) -> Iterator[tuple[str, int]]:
@@ -248,10 +248,10 @@ class Patience:
         finally:
             platform.__exit__(None, None, None)
 
-    def call_until_done(self, call: Callable[[], Given], on_wait: OnWait) -> Given:
+    def call_until_done(self, call: Callable[[], ResultT], on_wait: OnWait) -> ResultT:
         """Call until there is an answer; report each wait that the platform asks for."""
 
-        def call_with_waits() -> Given:
+        def call_with_waits() -> ResultT:
             count, waited_s = 0, 0.0
             while True:
                 try:
@@ -310,9 +310,10 @@ class Crawl:
             )
         self.progress = CrawlProgress(self._name, spent=self.ledger.cost_of(self._name))
         self._began = time.monotonic()
-        self._troubles = 0
+        self._failures = 0
         self._question = (0, 0)  # id and attempt of the last question
-        self._seen, self._idle = set[str](), 0  # its posts; its pages in a row without a new one
+        self._seen = set[str]()  # addresses of its posts
+        self._idle = 0  # its pages in a row without a new post
 
     def run(self, released: datetime.date, now: datetime.datetime) -> CrawlEnd:
         apply_plan(self.ledger, self._name, self.search, released, now)
@@ -328,15 +329,15 @@ class Crawl:
         unexpanded = self.ledger.find_unexpanded(self._name, 1)
         return CrawlEnd.ROUNDS_DONE if unexpanded else CrawlEnd.NOTHING_LEFT
 
-    def _check_limits(self, question: LedgerQuestion) -> CrawlEnd | None:
+    def _check_limits(self, pending: LedgerQuestion) -> CrawlEnd | None:
         spent, budget, expand = self.progress.spent, self.search.budget, self.search.expand
         if budget.posts is not None and spent.posts >= budget.posts:
             return CrawlEnd.POSTS_SPENT
         if budget.usd is not None and spent.cost_usd >= budget.usd:
             return CrawlEnd.DOLLARS_SPENT
-        if question.round and expand.rounds is not None and question.round > expand.rounds:
+        if pending.round and expand.rounds is not None and pending.round > expand.rounds:
             return CrawlEnd.ROUNDS_DONE
-        if question.round and expand.posts is not None and spent.by_replies >= expand.posts:
+        if pending.round and expand.posts is not None and spent.by_replies >= expand.posts:
             return CrawlEnd.EXPANSION_FULL
         return None
 
@@ -362,13 +363,13 @@ class Crawl:
             self.watch.noticed(
                 f"{self._name}: a question failed and waits for the next run: {reason}"
             )
-            self._troubles += 1
-            return CrawlEnd.OUT_OF_REACH if self._troubles >= MAX_CONSECUTIVE_FAILURES else None
+            self._failures += 1
+            return CrawlEnd.OUT_OF_REACH if self._failures >= MAX_CONSECUTIVE_FAILURES else None
         else:
-            self._store_answer(pending, page)
+            self._store_page(pending, page)
         return None
 
-    def _store_answer(self, pending: LedgerQuestion, page: Page) -> None:
+    def _store_page(self, pending: LedgerQuestion, page: Page) -> None:
         price, question = self.platform.tariff.usd_per_post, pending.question
         tariff_cost = None if price is None else price * page.posts
         cost = tariff_cost if page.cost_usd is None else page.cost_usd
@@ -383,7 +384,7 @@ class Crawl:
         self.ledger.store_page(pending, page, cleared_posts, cost)
         if page.cursor is not None:
             self._stop_if_idle(pending, posts)
-        self._troubles = 0
+        self._failures = 0
         progress = self.progress
         progress.requests += 1
         progress.posts += page.posts
@@ -391,17 +392,17 @@ class Crawl:
         progress.seconds = time.monotonic() - self._began
         self.watch.advanced(self._name, progress.requests, progress)
 
-    def _stop_if_idle(self, question: LedgerQuestion, posts: list[Post]) -> None:
+    def _stop_if_idle(self, pending: LedgerQuestion, posts: list[Post]) -> None:
         """Stop asking a question when many pages in a row bring no new post."""
-        if self._question != (question.id, question.attempt):
-            self._question, self._seen, self._idle = (question.id, question.attempt), set(), 0
+        if self._question != (pending.id, pending.attempt):
+            self._question, self._seen, self._idle = (pending.id, pending.attempt), set(), 0
         urls = {post.url for post in posts}
         self._idle = self._idle + 1 if urls <= self._seen else 0
         self._seen |= urls
         if self._idle >= MAX_IDLE_PAGES:
             reason = f"{MAX_IDLE_PAGES} pages in a row brought nothing new"
             reason += ": some of its posts are missing"
-            self.ledger.put_aside(question, QuestionState.REFUSED, reason)
+            self.ledger.put_aside(pending, QuestionState.REFUSED, reason)
 
     def _count_wait(self, seconds: float) -> None:
         self.progress.waits += 1
@@ -442,11 +443,8 @@ def crawl_posts(
     patience: Patience | None = None,
     make: Callable[[str], Platform] = make_platform,
 ) -> list[CrawlStats]:
-    searches, patience, refused = (
-        find_searches(config),
-        patience or Patience(),
-        list[PlatformError](),
-    )
+    searches, patience = find_searches(config), patience or Patience()
+    refusals: list[PlatformError] = []
     with folder.locked(), ExitStack() as connections:
         # Connect to all first: a missing key is reported before any platform is asked.
         platforms = {name: _connect(make(name), patience, watch, connections) for name in searches}
@@ -463,7 +461,7 @@ def crawl_posts(
                 end = crawl.run(config.target.released, datetime.datetime.now(datetime.UTC))
             except PlatformError as error:
                 watch.noticed(f"{name} is asked no more: {error}")
-                refused.append(error)
+                refusals.append(error)
                 end = CrawlEnd.KEY_REFUSED
             times = {key: getattr(crawl.progress, key) for key in ("waits", "waited_s", "seconds")}
             stats_by_platform[name] = ledger.summarize(name, end, **times)
@@ -473,8 +471,8 @@ def crawl_posts(
         }
         with replaced_file(folder.root / STATS_FILE) as partial:
             partial.write_text(json.dumps(stats_json, indent=1) + "\n", "utf-8")
-    if refused:
-        raise refused[0]
+    if refusals:
+        raise refusals[0]
     return list(stats_by_platform.values())
 
 

@@ -58,10 +58,11 @@ create table if not exists asked (
 ) without rowid;
 """
 COLUMNS = "platform, kind, about, language, starts, ends, round, origin"
-SELECTED = "questions.id, questions.cursor, questions.attempt, questions.pages, " + ", ".join(
-    f"questions.{name}" for name in COLUMNS.split(", ")
+QUESTION_FIELDS = (
+    "questions.id, questions.cursor, questions.attempt, questions.pages, "
+    + ", ".join(f"questions.{name}" for name in COLUMNS.split(", "))
 )
-SELECT_OPEN = f"select {SELECTED} from questions where platform = ? and state = 'open' "  # noqa: S608
+SELECT_OPEN = f"select {QUESTION_FIELDS} from questions where platform = ? and state = 'open' "  # noqa: S608
 ADD_QUESTION = f"""insert or ignore into questions (key, state, {COLUMNS})
     values (?, 'open'{", ?" * 8})"""  # noqa: S608
 ADD_PAGE = """insert into answers (question, attempt, page, body, fetched_at)
@@ -78,7 +79,7 @@ SELECT_COST = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0),
     coalesce(sum(iif(kind = 'search', 0, posts)), 0) from questions where platform = ?"""
 SELECT_ERRORS = """select error, count(*) from questions where platform = ? and error is not null
     group by error order by count(*) desc, error limit 3"""
-SELECT_PAGES = f"""select answers.id, answers.attempt, answers.page, body, {SELECTED}
+SELECT_PAGES = f"""select answers.id, answers.attempt, answers.page, body, {QUESTION_FIELDS}
     from answers join questions on question = questions.id
     where platform = ? order by questions.id, answers.attempt, answers.page"""  # noqa: S608
 # A post with content replaces a missing one, and its tree may be asked for once more.
@@ -295,27 +296,25 @@ class CrawlLedger(Database):
         return None
 
     def open_searches(self, platform: str) -> list[LedgerQuestion]:
-        return [
-            _read_question(row)
-            for row in self.execute(f"{SELECT_OPEN} and kind = 'search'", platform)
-        ]
+        rows = self.execute(f"{SELECT_OPEN} and kind = 'search'", platform)
+        return [_read_question(row) for row in rows]
 
     def store_page(
-        self, question: LedgerQuestion, page: Page, posts: Iterable[Post], cost_usd: float | None
+        self, pending: LedgerQuestion, page: Page, posts: Iterable[Post], cost_usd: float | None
     ) -> None:
         """Store a page, the cursor of the next one and the posts that it shows."""
         state = QuestionState.DONE if page.cursor is None else QuestionState.OPEN
         time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        row = (question.id, question.attempt, question.pages, _pack(page.body), time)
-        price = (cost_usd or 0.0, cost_usd is None)
+        row = (pending.id, pending.attempt, pending.pages, _pack(page.body), time)
         with self.transaction() as connection:
             connection.execute(ADD_PAGE, row)
-            seen_rows = (_make_seen_row(question.platform, post, question.round) for post in posts)
+            seen_rows = (_make_seen_row(pending.platform, post, pending.round) for post in posts)
             connection.executemany(ADD_SEEN, seen_rows)
-            connection.execute(UPDATE_PAGE, (page.cursor, state, page.posts, *price, question.id))
+            cost = (cost_usd or 0.0, cost_usd is None)
+            connection.execute(UPDATE_PAGE, (page.cursor, state, page.posts, *cost, pending.id))
             if state is QuestionState.DONE:
                 delete_earlier = "delete from answers where question = ? and attempt < ?"
-                connection.execute(delete_earlier, (question.id, question.attempt))
+                connection.execute(delete_earlier, (pending.id, pending.attempt))
 
     def restart_question(self, pending: LedgerQuestion) -> None:
         self.execute(RESTART, pending.id)
@@ -351,11 +350,12 @@ class CrawlLedger(Database):
         """Return the topmost known posts above these, without these."""
         known_rows = {post.row for post in posts}
         below = [post.row for post in posts if post.post.parent_url is not None]
-        rows = (
-            row for number in below for row in self.execute(TOPS, row=number, platform=platform)
-        )
-        top_posts = map(_read_unexpanded, rows)
-        return list({post.row: post for post in top_posts if post.row not in known_rows}.values())
+        tops: dict[int, Unexpanded] = {}
+        for row in below:
+            for top in map(_read_unexpanded, self.execute(TOPS, row=row, platform=platform)):
+                if top.row not in known_rows:
+                    tops[top.row] = top
+        return list(tops.values())
 
     def expand(
         self,
@@ -368,26 +368,28 @@ class CrawlLedger(Database):
         added, in_round = 0, 1 + max((post.round for post in posts), default=0)
         with self.transaction() as connection:
             for question in questions:
-                about = question.about
-                if question.kind != "search":
-                    about = tuple(
-                        name
-                        for name in dict.fromkeys(question.about)
-                        if STAND_IN not in name  # nobody is asked about a forgotten post
-                        and not (
-                            question.kind == "posts"
-                            and self.execute(SELECT_KNOWN_POST, platform, name)
-                        )
-                        and connection.execute(ADD_ASKED, (platform, question.kind, name)).rowcount
-                    )
-                if about:
+                if about := self._take_unasked(connection, platform, question):
                     unasked = dataclasses.replace(question, about=about)
-                    added += _add(
-                        connection, platform, unasked, in_round, origins.get(question.key)
-                    )
+                    origin = origins.get(question.key)
+                    added += _add(connection, platform, unasked, in_round, origin)
             done = [(post.row,) for post in posts]
             connection.executemany("update seen set expanded = 1 where id = ?", done)
         return added
+
+    def _take_unasked(
+        self, connection: sqlite3.Connection, platform: str, question: Question
+    ) -> tuple[str, ...]:
+        """Return what of a question nobody was asked about yet, and mark it as asked."""
+        if question.kind == "search":
+            return question.about
+        unasked = []
+        for name in dict.fromkeys(question.about):
+            is_known = question.kind == "posts" and self.execute(SELECT_KNOWN_POST, platform, name)
+            if STAND_IN in name or is_known:  # forgotten, or collected already
+                continue
+            if connection.execute(ADD_ASKED, (platform, question.kind, name)).rowcount:
+                unasked.append(name)
+        return tuple(unasked)
 
     def find_covered_end(self, platform: str, question: Question) -> datetime.datetime | None:
         """Return until when earlier questions cover the beginning of a window; null for none."""
@@ -414,12 +416,10 @@ class CrawlLedger(Database):
         sql = f"select {kinds}, count(*) from seen where platform = ? group by 1 order by 1"  # noqa: S608
         missing = dict(self.execute(sql, platform))
         by_terms, by_replies = missing.pop("by_terms", 0), missing.pop("by_replies", 0)
-        counts = (
-            self.count_states(platform),
-            dict(self.execute(SELECT_ERRORS, platform)),
-            self.cost_of(platform),
-        )
-        return CrawlStats(platform, end, by_terms, by_replies, missing, *counts, **times)
+        states, cost = self.count_states(platform), self.cost_of(platform)
+        errors = dict(self.execute(SELECT_ERRORS, platform))
+        found = (by_terms, by_replies, missing)
+        return CrawlStats(platform, end, *found, states, errors, cost, **times)
 
     def forget(self, urls: Iterable[str]) -> int:
         """Replace posts by hashes in all pages, and in the bytes of the file."""
@@ -442,9 +442,8 @@ class CrawlLedger(Database):
 
     def read_pages(self, platform: str) -> Iterator[StoredPage]:
         with self.opened() as connection:
-            for identifier, attempt, page, body, *row in connection.execute(
-                SELECT_PAGES, (platform,)
-            ):
+            pages = connection.execute(SELECT_PAGES, (platform,))
+            for identifier, attempt, page, body, *row in pages:
                 text = zlib.decompress(body).decode("utf-8", "surrogatepass")
                 yield StoredPage(identifier, attempt, page, text, _read_question(tuple(row)))
 
@@ -463,17 +462,16 @@ class CrawlLedger(Database):
         forgotten_rows = [row for row in asked_rows if find_stand_in(row[0], row[2])]
         condition = "(platform, kind, identifier) = (?, ?, ?)"
         connection.executemany(f"delete from asked where {condition}", forgotten_rows)  # noqa: S608
-        select_questions = f"select {SELECTED} from questions where kind <> 'search'"  # noqa: S608
-        for question in map(_read_question, self.execute(select_questions)):
-            about = tuple(
-                find_stand_in(question.platform, name) or name for name in question.question.about
-            )
-            if about != question.question.about:
-                key = dataclasses.replace(question.question, about=about).key
+        select_questions = f"select {QUESTION_FIELDS} from questions where kind <> 'search'"  # noqa: S608
+        for asked in map(_read_question, self.execute(select_questions)):
+            question = asked.question
+            about = tuple(find_stand_in(asked.platform, name) or name for name in question.about)
+            if about != question.about:
+                key = dataclasses.replace(question, about=about).key
                 change = "update questions set about = ?, key = ?, error = null where id = ?"
-                connection.execute(change, (_dump_names(about), key, question.id))
+                connection.execute(change, (_dump_names(about), key, asked.id))
                 # The cursor belongs to the old question.
-                connection.execute(f"{RESTART} and cursor is not null", (question.id,))
+                connection.execute(f"{RESTART} and cursor is not null", (asked.id,))
 
 
 def read_stored_pages(path: Path, platform: str) -> Iterator[StoredPage]:
@@ -516,11 +514,12 @@ def _pack(body: str) -> bytes:
 
 
 def _read_question(row: tuple[Any, ...]) -> LedgerQuestion:
-    number, cursor, attempt, pages, platform, kind, about, language, starts, ends, *last = row
+    number, cursor, attempt, pages, platform, kind, about, language, starts, ends = row[:10]
+    in_round, origin = row[10:]
     parse_time = datetime.datetime.fromisoformat
     window = None if starts is None else TimeWindow(parse_time(starts), parse_time(ends))
     question = Question(cast("QuestionKind", kind), tuple(json.loads(about)), window, language)
-    return LedgerQuestion(number, cursor, attempt, pages, platform, question, *last)
+    return LedgerQuestion(number, cursor, attempt, pages, platform, question, in_round, origin)
 
 
 def _format_day(time: datetime.datetime) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf.collect.collect import join_images
+from echo_hf.collect.collect import ImageEntry, join_images
 from echo_hf.collect.fetch import (
     FETCH_LEDGER_FILE,
     FetchResult,
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 THREAD_POSTS_TYPE = THREADS.schema.field("posts").type
 IMAGES_OF_POST = THREAD_POSTS_TYPE.value_type.field("pictures").type
-ImageEntry = Mapping[str, Any]
 CompareProgress = Callable[[int, int], None]
 IMAGES_PER_COMPARISON = 4096
 ALL_THREADS = -1  # stands for all threads among their numbers
@@ -62,18 +61,18 @@ ALL_THREADS = -1  # stands for all threads among their numbers
 class Download(Stage):
     """Gives the images of kept threads their digests, and says which are copies of which.
 
-    `prepared` fetches; calling the stage asks nobody, and reads from the ledger what became of
-    each address. An image that could not be had stays without a digest, with a notice that says
-    why. An image is linked to the earliest one, by the time of its post, that it is a copy of,
-    packed or scaled anew: in its own thread, else in all; never to one of the same post, whose
-    near copies are what people compare. So what links a thread's images with each other depends
-    on that thread alone. Nothing is dropped: links are for who counts images.
+    `prepared` fetches; calling the stage fetches nothing, and reads the result for each address
+    from the ledger. An unavailable image stays without a digest, with a notice that says why. An
+    image is linked to the earliest image, by the time of its post, of which it is a compressed or
+    scaled copy: in its own thread, else in all; never in the same post, whose similar images are
+    what people compare. So the links within a thread depend on that thread alone. Nothing is
+    dropped: links are for counting images.
 
     Attributes:
         images: Where the bytes go; the ledger lies beside it.
-        fetch: Whether anybody is asked.
-        limits: Of sizes, times and places.
-        compared: Told how many of all images were looked at for copies.
+        fetch: Whether images are fetched.
+        limits: Limits of sizes, times and places.
+        compared: Called with the number of compared images, and of all.
     """
 
     name: ClassVar[str] = "download"
@@ -143,14 +142,14 @@ class Download(Stage):
                     detail = f"{post_image['url']} {fetched.detail}".strip()
                     noted.append((thread, RowIssue(Status.NOTED, [], fetched.reason, detail)))
             lists.append(join_images(filled))
-        digest = _group_by_digest(posts, lists, threads)
-        copies = self._find_copies(digest, noted)
+        owners = _group_by_digest(posts, lists, threads)
+        copies = self._find_copies(owners, noted)
         for thread, known_images in zip(threads, lists, strict=True):
             own_digests = {None, *(known_image["sha256"] for known_image in known_images)}
             for image in known_images:
                 own, other = (copies[scope].get(image["sha256"]) for scope in (thread, ALL_THREADS))
                 # If the two originals differ, the thread's own counts.
-                links = [own] if other in digest[thread] else [own, other]
+                links = [own] if other in owners[thread] else [own, other]
                 first = next((digest for digest in links if digest not in own_digests), None)
                 image["same_picture_of"] = first
         noted.sort(key=itemgetter(0))
@@ -198,9 +197,8 @@ class Download(Stage):
 
         files = {digest: self.images.path(digest) for digest in owners[ALL_THREADS]}
         signatures = ImageSignatures(files, note_unreadable, self.compared)
-        return defaultdict(
-            dict, {scope: signatures.find_copies(digests) for scope, digests in owners.items()}
-        )
+        copies = {scope: signatures.find_copies(digests) for scope, digests in owners.items()}
+        return defaultdict(dict, copies)
 
 
 def _read_images(posts: pa.StructArray) -> list[list[ImageEntry]]:
@@ -265,13 +263,13 @@ class ImageSignatures:
         with ThreadPoolExecutor() as pool:
             signatures = zip(images, pool.map(_compute_signature, images.values()), strict=True)
             for done, (name, signature) in enumerate(signatures, 1):
-                error = signature or _compute_signature(images[name], alone=True)
-                if isinstance(error, BlockSignature):
+                result = signature or _compute_signature(images[name], alone=True)
+                if isinstance(result, BlockSignature):
                     row = self._rows.setdefault(name, len(self._rows))
-                    means[row], contrasts[row] = error.means, error.contrasts
-                    self._sizes.append(error.size)
-                elif error is not None:
-                    on_unreadable(name, error)
+                    means[row], contrasts[row] = result.means, result.contrasts
+                    self._sizes.append(result.size)
+                elif result is not None:
+                    on_unreadable(name, result)
                 if progress is not None:
                     progress(done, len(images))
         self._means, self._contrasts = means[: len(self._rows)], contrasts[: len(self._rows)]

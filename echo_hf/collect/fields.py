@@ -139,9 +139,9 @@ def read_moment(value: Any) -> datetime.datetime | None:
         if not isinstance(value, str) or not DATE.match(value.strip()):
             return None  # Python would read milliseconds as a year and some days
         moment = datetime.datetime.fromisoformat(value.strip())
-        return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).astimezone(
-            datetime.UTC
-        )
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=datetime.UTC)
+        return moment.astimezone(datetime.UTC)
     except (ValueError, OverflowError):
         return None
 
@@ -154,7 +154,8 @@ def read_json(text: str) -> Any:
         pass
     except ValueError:
         return None
-    depth, kept_tokens = 0, list[str]()
+    depth = 0
+    kept_tokens: list[str] = []
     for token in TOKEN.findall(text):
         depth += token in ("[", "{")
         if depth <= MAX_JSON_DEPTH:

@@ -50,7 +50,7 @@ def read_records(
     sources = [(entry, *open_source(entry)) for entry in posts if entry.search is None]
     search_entries = [entry for entry in posts if entry.search is not None]
     names = _shorten_paths([path for _, _, path in sources])
-    keywords: list[tuple[int, int]] = []  # rows of files that do not name search terms
+    ranges: list[tuple[int, int]] = []  # rows of files that do not name search terms
 
     def read_batches() -> Iterator[pa.RecordBatch]:
         rows = 0
@@ -65,23 +65,23 @@ def read_records(
                 rows += batch.num_rows
                 yield batch
             if not has_keywords:
-                keywords.append((start, rows))
+                ranges.append((start, rows))
         if collected is None:
             return
         for entry in search_entries:
             # Pages of platforms; posts that only reply queries brought have no keyword.
-            for answer in read_stored_pages(collected, entry.source):
+            for page in read_stored_pages(collected, entry.source):
                 # The folder is the ledger's file: below it no image can lie.
-                if records := list(answer.split_records()):
-                    is_own = answer.source == entry.source
-                    reader = _choose_reader(entry) if is_own else answer.source
-                    yield _make_batch(records, reader, str(collected), list(answer.keywords))
+                if records := list(page.split_records()):
+                    is_own = page.source == entry.source
+                    reader = _choose_reader(entry) if is_own else page.source
+                    yield _make_batch(records, reader, str(collected), list(page.keywords))
 
     tables = (pa.Table.from_batches([batch]) for batch in read_batches())
     table = stored_rows(tables, RECORDS.schema, file).table
     at = RECORDS.schema.get_field_index("keywords")
     field = RECORDS.schema.field(at)
-    for start, end in keywords:
+    for start, end in ranges:
         part = table[start:end].set_column(at, field, pa.nulls(end - start, field.type))
         table = pa.concat_tables([table[:start], part, table[end:]])
     content = Dataset(table.select(FINGERPRINT_COLUMNS), fingerprint="")
@@ -92,8 +92,8 @@ def open_source(entry: Posts) -> tuple[Source, Path]:
     source = make_source(_choose_reader(entry))
     bundled: Path | None = getattr(source, "bundled", None)
     path, is_table = bundled or entry.path, isinstance(source, TableSource)
-    given_options = entry.path is not None, entry.columns is not None
-    if path is None or given_options != (bundled is None, is_table):
+    fits = (entry.path is None) != (bundled is None) and (entry.columns is not None) == is_table
+    if path is None or not fits:
         expected = [] if bundled else ["a path"]
         expected += ["columns, such as {url: link, text: body}"] if is_table else []
         raise ConfigError(
@@ -118,17 +118,15 @@ def _shorten_paths(paths: Sequence[Path]) -> dict[Path, str]:
         resolved = [path.resolve() for path in paths]
     except (OSError, RuntimeError) as error:  # a symbolic link to itself
         raise SourceError(f"posts: cannot read: {error}") from error
-    path = next((path for path, count in Counter(resolved).items() if count > 1), None)
-    if path is not None:
-        raise ConfigError(f"posts: {str(path)!r} is named twice: name each file once")
+    repeated = next((path for path, count in Counter(resolved).items() if count > 1), None)
+    if repeated is not None:
+        raise ConfigError(f"posts: {str(repeated)!r} is named twice: name each file once")
     # Places must not depend on the machine: keep as few parts of a path as tell files apart.
     parts = 1
     while len({path.parts[-parts:] for path in resolved}) < len(resolved):
         parts += 1
-    return {
-        original: "/".join(path.parts[-parts:])
-        for original, path in zip(paths, resolved, strict=True)
-    }
+    names = ["/".join(path.parts[-parts:]) for path in resolved]
+    return dict(zip(paths, names, strict=True))
 
 
 def _read_batches(entry: Posts, source: Source, path: Path, name: str) -> Iterator[pa.RecordBatch]:
