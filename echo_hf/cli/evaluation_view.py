@@ -209,7 +209,8 @@ def show_judging(console: Console, judged: JudgingResult) -> None:
     for answered in judged.answered:
         for outcome, count in sorted(answered.outcomes.items()):
             if outcome != Outcome.OK:
-                line = f"{answered.judge} {answered.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
+                meaning = f"{count:,} {outcome}: {MEANINGS.get(outcome, '')}"
+                line = f"{answered.judge} {answered.rubric}: {meaning}"
                 print_line(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
         if unusable := count_unusable(answered.outcomes):
             hint = f"{format_count(unusable, 'answer')} cannot be used: --again asks anew"
