@@ -390,7 +390,7 @@ def compare(
         with replace_file(markdown) as file:
             file.write_text(format_comparison_markdown(done), "utf-8")
     payload = {**vars(done.test), **vars(done)}
-    del payload["found"]
+    del payload["test"]
     if exit_code := gate.EXIT_CODES[done.test.verdict]:
         raise VerdictExit(exit_code, payload)
     return payload

@@ -312,7 +312,7 @@ def test_every_sample_is_drawn_as_often_as_any_other(twelve: Path) -> None:
     images = ImageStore(root(twelve) / "pictures")
     tasks, drawn = Benchmark(str(twelve / "benchmark")).tasks(images), Counter[str]()
     for seed in range(500):
-        some = {"draw": lambda *_: 4, "seed": seed, "splits": ["text_to_image"]}
+        some = {"choose_count": lambda *_: 4, "seed": seed, "splits": ["text_to_image"]}
         drawn.update(ids(draw_samples(table, tasks, images, **some)))
     assert len(drawn) == 12
     expected, left = 500 * 4 / 12, 1 - 4 / 12
