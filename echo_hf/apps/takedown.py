@@ -47,7 +47,7 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Notice
-from echo_hf.report.analysis.result import ANALYSIS_FILE as ANALYSIS_FILE
+from echo_hf.report.analysis.result import ANALYSIS_FILE
 from echo_hf.systems.journal import drop_samples, lock_run, open_journals
 
 HUMAN = "human"

@@ -404,7 +404,7 @@ def agree(
 ) -> Payload:
     """Measure how far judges agree with people. Figures go into the run's agreement.json."""
     from echo_hf.judging.board import show_agreement
-    from echo_hf.judging.score import measure_agreement as measure_agreement
+    from echo_hf.judging.score import measure_agreement
 
     agreement = measure_agreement(config, runs=runs, human=human, protocol=protocol)
     show_agreement(make_console(), agreement)
