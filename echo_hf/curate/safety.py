@@ -40,7 +40,7 @@ GUARD_ANSWER = re.compile(
 )
 MAX_LABEL_CHARACTERS = 100
 MAX_LABELS = 200
-# Harassment has no code: insults count as hate, threats of violence.
+# Harassment has no code: insults count as hate, threats of violence as violence.
 HAZARD_BY_CATEGORY = {
     "harassment": Hazard.HATE,
     "harassment/threatening": Hazard.VIOLENT_CRIMES,

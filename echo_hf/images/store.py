@@ -10,8 +10,10 @@ from pathlib import Path
 
 from echo_hf._infra.atomic import replace_file
 from echo_hf._infra.regular_file import read_regular
-from echo_hf.config.collection import MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS
+from echo_hf.config.collection import MAX_IMAGE_BYTES as MAX_IMAGE_BYTES
+from echo_hf.config.collection import MAX_IMAGE_PIXELS as MAX_IMAGE_PIXELS
 from echo_hf.errors import ImageError
+from echo_hf.images.loader import FORMATS as FORMATS
 from echo_hf.images.loader import open_image, take_turns
 
 DIGEST_PATTERN = re.compile("[0-9a-f]{64}")

@@ -106,7 +106,7 @@ class Journal:
         return row.signature
 
     def add(self, entry: JournalEntry) -> JournalEntry:
-        """Writes an output down, and gives it will be read back; then it survives a kill."""
+        """Writes an output down, and gives it as it will be read back; then it survives a kill."""
         try:
             # Not as JSON: that refuses half a character and deep details, which are read back.
             line = json.dumps(asdict(entry), default=lambda number: number.item())  # as NumPy's

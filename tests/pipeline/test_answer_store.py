@@ -225,7 +225,7 @@ DAMAGES = {
     "another letter": "replace(text, 'd', 'e')",
     "cut": "substr(text, 1, 5)",
     "empty": "''",
-    "no UTF-8": "cast(x'7bff' || text)",
+    "no UTF-8": "cast(x'7bff' || text as text)",
     "no UTF-8 in a blob": "x'7bff'",
     "half a surrogate pair more": "x'7beda0bd'",
 }

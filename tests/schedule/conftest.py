@@ -12,6 +12,8 @@ from typer.testing import CliRunner
 
 from echo_hf.cli import app
 from echo_hf.schedule.turn import Turn, turn
+from tests.hub.conftest import _own_cache as _own_cache
+from tests.hub.conftest import hub as hub
 from tests.local_hub import LocalHub
 
 REPO = "pixel-lab/echo"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.engines.conftest import server as server
+
 # What stands for other people's package is no part of the tests.
 collect_ignore = ["bagel_checkout"]
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")

@@ -17,7 +17,7 @@ from echo_hf._infra.renamed import find_renamed
 from echo_hf._infra.retry import parse_retry_after, read_server_time
 from echo_hf.collect.fields import Json, read_json, read_moment
 from echo_hf.collect.sources.base import Post, make_source, read_page_posts
-from echo_hf.config.collection import PLATFORMS
+from echo_hf.config.collection import PLATFORMS as PLATFORMS
 from echo_hf.errors import PlatformError
 from echo_hf.reasons import Missing
 

@@ -152,6 +152,7 @@ def load(weights: str, memory: str | None) -> Any:
 
 
 def _make_empty_model(weights: str, vae_config: Any) -> Any:
+    import modeling.bagel as bagel
     from accelerate import init_empty_weights
 
     text_config = bagel.Qwen2Config.from_json_file(str(Path(weights) / "llm_config.json"))
