@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-_HOME = {
+_MODULES = {
     "CheckResult": "echo_hf.builder.gold.check",
     "Config": "echo_hf.config.loading",
     "EchoError": "echo_hf.errors",
@@ -52,7 +52,7 @@ _HOME = {
     "run_stage": "echo_hf.pipeline.stage_runner",
 }
 
-_PARTS = frozenset({"metrics", "scores"})
+_PACKAGES = frozenset({"metrics", "scores"})
 
 __all__ = [
     "CheckResult",
@@ -84,10 +84,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return version("echo-hf")
-    if name in _PARTS:
+    if name in _PACKAGES:
         return import_module(f"echo_hf.{name}")
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'echo_hf' has no attribute {name!r}")
 
 

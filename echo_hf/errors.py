@@ -101,16 +101,16 @@ class MissingExtraError(EchoError):
 
     def __str__(self) -> str:
         part, extra = self.args
-        return f"{part} needs packages that are not here: {install_command(extra)}"
+        return f"{part} needs packages that are not here: {describe_install(extra)}"
 
 
-def install_command(extra: str) -> str:
+def describe_install(extra: str) -> str:
     """What brings the packages of an extra; the same on every machine, since results quote it."""
     # Until an index has the name, it is anybody's to take there.
     return f'pip install "echo-hf[{extra}]", or ".[{extra}]" in a checkout'
 
 
-def unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> str:
+def describe_unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> str:
     """One line for a name that is not in a list, with the nearest name that is.
 
     Args:
@@ -129,7 +129,7 @@ def unknown(kind: str, name: object, known: Iterable[str], place: str = "") -> s
     import difflib
 
     names = sorted(known)
-    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    matches = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
+    hint = f"did you mean {matches[0]!r}? " if matches else ""
     prefix = f"{place}: " if place else ""
     return f"{prefix}unknown {kind} {name!r}; {hint}known: {', '.join(names) or 'none'}"

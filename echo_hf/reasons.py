@@ -382,7 +382,7 @@ UNUSABLE = frozenset(
 )
 
 
-def unusable_in(counts: Mapping[str, int]) -> int:
+def count_unusable(counts: Mapping[str, int]) -> int:
     """How many of what is counted by reason are answers that cannot be used."""
     return sum(counts.get(reason, 0) for reason in UNUSABLE)
 

@@ -41,18 +41,18 @@ UTC = Value("timestamp[us, tz=UTC]")
 ENGAGEMENT = dict.fromkeys(("likes", "views", "reposts", "replies", "bookmarks"), INTEGER)
 
 
-def unread(dataset: Dataset) -> Dataset:
+def remap_dataset(dataset: Dataset) -> Dataset:
     """The same rows, their file mapped anew, so that no page of it counts as held any more."""
-    again: Dataset = pickle.loads(pickle.dumps(dataset)) if dataset.cache_files else dataset  # noqa: S301
-    return again
+    remapped: Dataset = pickle.loads(pickle.dumps(dataset)) if dataset.cache_files else dataset  # noqa: S301
+    return remapped
 
 
-NEAR = 10_000
+ROWS_PER_TAKE = 10_000
 
 
 def arrow_rows(dataset: Dataset, columns: Sequence[str] | None = None) -> pa.Table:
     """The rows of a dataset as they lie there: `with_format` copies and compares all features."""
-    return rows_at(dataset, None, columns)
+    return get_rows(dataset, None, columns)
 
 
 def arrow_batches(
@@ -60,44 +60,48 @@ def arrow_batches(
 ) -> Iterator[pa.Table]:
     """The rows of a dataset, so many at a time."""
     for start in range(0, len(dataset), size):
-        yield rows_at(dataset, slice(start, start + size), columns)
+        yield get_rows(dataset, slice(start, start + size), columns)
 
 
-def rows_at(
+def get_rows(
     dataset: Dataset,
-    at: slice | npt.NDArray[np.integer[Any]] | None,
+    numbers: slice | npt.NDArray[np.integer[Any]] | None,
     columns: Sequence[str] | None = None,
 ) -> pa.Table:
     """Rows of a dataset by their numbers, in that order; all for null."""
     table = dataset.data.table.select(columns or dataset.column_names)
     if dataset._indices is not None:
-        places = dataset._indices.column(0)
-        at = slice(0, len(places)) if at is None else at
-        some = places[at.start : at.stop] if isinstance(at, slice) else places.take(pa.array(at))
-        at = some.to_numpy()
-    if at is None or isinstance(at, slice):
-        return table if at is None else table[at.start : at.stop]
-    return taken(table, at)
+        indices = dataset._indices.column(0)
+        numbers = slice(0, len(indices)) if numbers is None else numbers
+        chosen = (
+            indices[numbers.start : numbers.stop]
+            if isinstance(numbers, slice)
+            else indices.take(pa.array(numbers))
+        )
+        numbers = chosen.to_numpy()
+    if numbers is None or isinstance(numbers, slice):
+        return table if numbers is None else table[numbers.start : numbers.stop]
+    return take_rows(table, numbers)
 
 
-def taken(table: pa.Table, at: npt.NDArray[np.integer[Any]]) -> pa.Table:
+def take_rows(table: pa.Table, positions: npt.NDArray[np.integer[Any]]) -> pa.Table:
     """Rows of a table by their numbers, in that order, each taken from among some near by.
 
     Arrow joins all chunks of a column before it takes rows, which costs a copy of the whole, and
     may be more than a column can hold.
     """
-    numbers = at.astype(np.int64)
+    numbers = positions.astype(np.int64)
     is_sorted = bool((np.diff(numbers) >= 0).all())
     order = None if is_sorted else np.argsort(numbers, kind="stable")
     ascending = numbers if order is None else numbers[order]
     pieces = [table.slice(0, 0)]
-    for some in np.split(ascending, np.flatnonzero(np.diff(ascending // NEAR)) + 1):
-        if len(some):
-            near = table.slice(some[0], some[-1] - some[0] + 1)
-            is_all = len(some) == len(near) and bool((np.diff(some) == 1).all())
-            pieces.append(near if is_all else near.take(pa.array(some - some[0])))
-    found = pa.concat_tables(pieces)
-    return found if order is None else found.take(pa.array(np.argsort(order, kind="stable")))
+    for group in np.split(ascending, np.flatnonzero(np.diff(ascending // ROWS_PER_TAKE)) + 1):
+        if len(group):
+            window = table.slice(group[0], group[-1] - group[0] + 1)
+            is_all = len(group) == len(window) and bool((np.diff(group) == 1).all())
+            pieces.append(window if is_all else window.take(pa.array(group - group[0])))
+    rows = pa.concat_tables(pieces)
+    return rows if order is None else rows.take(pa.array(np.argsort(order, kind="stable")))
 
 
 class Column(NamedTuple):
@@ -137,7 +141,7 @@ class Table:
             {name: column.released or column.feature for name, column in self.columns.items()}
         )
 
-    def empty(self) -> pa.Table:
+    def make_empty(self) -> pa.Table:
         return self.schema.empty_table()
 
 
@@ -305,9 +309,9 @@ SAMPLES = Table(
 )
 
 # Of the primary post of a sample.
-OF_POST = ("timestamp", "keywords", "engagement")
+PRIMARY_POST_COLUMNS = ("timestamp", "keywords", "engagement")
 # What samples and ratings of older releases lack: null in their rows.
-LATER = frozenset({*OF_POST, "doubts", "task_phrase", "split"})
+ADDED_COLUMNS = frozenset({*PRIMARY_POST_COLUMNS, "doubts", "task_phrase", "split"})
 
 OUTPUTS = Table(
     "outputs",
@@ -452,9 +456,11 @@ RESPONSES = Table(
     },
 )
 
-_SAMPLES = (POSTS, THREADS, SAMPLES)
-_RESULTS = (OUTPUTS, RATINGS, COMPARISONS, APPLICABILITY, HUMAN, RESULTS)
-TABLES: Mapping[str, Table] = {one.name: one for one in (*_SAMPLES, *_RESULTS, RESPONSES)}
+_SAMPLE_TABLES = (POSTS, THREADS, SAMPLES)
+_RESULT_TABLES = (OUTPUTS, RATINGS, COMPARISONS, APPLICABILITY, HUMAN, RESULTS)
+TABLES: Mapping[str, Table] = {
+    table.name: table for table in (*_SAMPLE_TABLES, *_RESULT_TABLES, RESPONSES)
+}
 
 
 def release_features() -> Features:

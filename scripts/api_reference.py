@@ -36,7 +36,7 @@ PLUGIN_NAMES = (
     "echo_hf.collect.sources.base.Source",
     "echo_hf.collect.sources.base.register",
     "echo_hf.collect.platforms.base.Platform",
-    "echo_hf.collect.platforms.base.Refreshing",
+    "echo_hf.collect.platforms.base.PostChecker",
     "echo_hf.systems.base.System",
     "echo_hf.systems.base.Task",
     "echo_hf.systems.base.GenerationResult",

@@ -31,10 +31,10 @@ from rich.table import Table as Shown
 from echo_hf.config.sections import Target
 from echo_hf.images.loader import load_rgb
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.score import win_rates
+from echo_hf.judging.score import score_win_rates
 from echo_hf.metrics.image_features import map_in_order
 from echo_hf.report.report import Report, write_report
-from echo_hf.report.run_data import Output, Rating, ReportSample, Results, RunData
+from echo_hf.report.run_data import ReportSample, RunData, SavedOutput, SavedRating, SavedResults
 from echo_hf.scores.rating_table import read_ratings
 
 
@@ -169,30 +169,30 @@ def _sample(at: int, rng: random.Random, digests: Iterator[str]) -> ReportSample
     )
 
 
-def _output(rng: random.Random, digests: Iterator[str]) -> Output:
+def _output(rng: random.Random, digests: Iterator[str]) -> SavedOutput:
     if rng.random() < FAILS:
-        return Output(None, "refused", "output, moderation_blocked", "I cannot draw this.")
-    return Output(next(digests), "ok")
+        return SavedOutput(None, "refused", "output, moderation_blocked", "I cannot draw this.")
+    return SavedOutput(next(digests), "ok")
 
 
 def _ratings(
-    sample: str, names: list[str], outputs: dict[tuple[str, str], Output], rng: random.Random
-) -> Iterator[Rating]:
+    sample: str, names: list[str], outputs: dict[tuple[str, str], SavedOutput], rng: random.Random
+) -> Iterator[SavedRating]:
     hard = rng.random() * 3
     for judge in JUDGES:
         for at, name in enumerate(names):
             if outputs[sample, name].image:
                 value = min(10, max(1, round(9 - hard - at * 0.6 + rng.gauss(0, 1.6))))
                 words = " ".join(rng.choices(WORDS, k=rng.randint(15, 60)))
-                yield Rating(name, judge, "overall", 0, value, words, "ok")
+                yield SavedRating(name, judge, "overall", 0, value, words, "ok")
 
 
 def _results(
     samples: list[ReportSample],
     names: list[str],
-    outputs: dict[tuple[str, str], Output],
-    ratings: dict[str, tuple[Rating, ...]],
-) -> Results:
+    outputs: dict[tuple[str, str], SavedOutput],
+    ratings: dict[str, tuple[SavedRating, ...]],
+) -> SavedResults:
     """Win rates as they are computed, and metrics out of thin air."""
     details, rng = {}, np.random.default_rng(0)
     for split in ("image_to_image", "text_to_image"):
@@ -208,7 +208,7 @@ def _results(
             for system in names
         ]
         rated = read_ratings(pa.Table.from_pylist(rows), pa.Table.from_pylist(listed))
-        found = win_rates(split, rated, "corrected", 200, {})
+        found = score_win_rates(split, rated, "corrected", 200, {})
         metrics = ("color_shift", "face_identity", "structure_distance")
         if split == "text_to_image":
             metrics = ("text_rendering",)
@@ -220,7 +220,7 @@ def _results(
             ],
         }
     benchmark = {"name": "invented", "digests": dict.fromkeys(details, "0" * 64)}
-    return Results.model_validate(
+    return SavedResults.model_validate(
         {"benchmark": benchmark, "protocol": "corrected", "details": details}
     )
 

@@ -255,7 +255,7 @@ def on_ray(actors: int, answers: int, folder: Path) -> tuple[float, float]:
 
     with (
         RayRunner(options, folder, NullProgress()) as runner,
-        runner.engine(make_engine(choice.kind, **choice.options), choice) as engine,
+        runner.place_engine(make_engine(choice.kind, **choice.options), choice) as engine,
         closing(Store(folder / f"{actors}.sqlite")) as store,
     ):
         assert isinstance(engine, PooledEngine)

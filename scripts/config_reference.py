@@ -16,13 +16,13 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from echo_hf.collect.sources.base import SOURCES
 from echo_hf.config.checks import EngineChoice, Section
 from echo_hf.config.collection import PLATFORMS
-from echo_hf.config.evaluation import Evaluation, JudgeConfig
+from echo_hf.config.evaluation import EvaluationConfig, JudgeConfig
 from echo_hf.config.loading import Config
-from echo_hf.config.sections import Posts
+from echo_hf.config.sections import PostsSource
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.base import ENGINES
 from echo_hf.engines.openai import ModerationOptions
-from echo_hf.engines.openai import Options as OpenAIOptions
+from echo_hf.engines.openai import OpenAIOptions as OpenAIOptions
 from echo_hf.engines.transformers import TransformersOptions
 from echo_hf.engines.vllm import VllmOptions
 from echo_hf.systems.anole import AnoleOptions
@@ -32,7 +32,7 @@ from echo_hf.systems.files import FilesOptions
 from echo_hf.systems.google_images import GoogleOptions
 from echo_hf.systems.openai_images import OpenAIImagesOptions
 from echo_hf.systems.registry import SYSTEMS
-from echo_hf.systems.rewrite import Artist, RewriteOptions
+from echo_hf.systems.rewrite import ArtistConfig, RewriteOptions
 
 Node = dict[str, Any]
 Row = tuple[str, Node, bool]
@@ -73,15 +73,15 @@ ADAPTER_OPTIONS: Mapping[str, type[BaseModel]] = {
 }
 # What names a plug-in: other packages bring more, so that these are not the only values.
 NAMES = {
-    (EngineChoice, "kind"): ENGINES.ours,
-    (SystemConfig, "adapter"): SYSTEMS.ours,
-    (Artist, "adapter"): SYSTEMS.ours,
-    (Posts, "source"): {**SOURCES.ours, **PLATFORMS.ours},
+    (EngineChoice, "kind"): ENGINES.built_in,
+    (SystemConfig, "adapter"): SYSTEMS.built_in,
+    (ArtistConfig, "adapter"): SYSTEMS.built_in,
+    (PostsSource, "source"): {**SOURCES.built_in, **PLATFORMS.built_in},
 }
 FILES: Mapping[str, tuple[type[BaseModel], str]] = {
     "Benchmark config": (Config, "A benchmark, from posts to results."),
     "Comparison config": (
-        Evaluation,
+        EvaluationConfig,
         "Systems and judges on a benchmark that exists already. Its sections are as above.",
     ),
     "System": (SystemConfig, "An item of `systems`, there or in a file that `systems` names."),
@@ -199,7 +199,7 @@ def config_schema() -> Node:
         "title": "A config file of echo-hf",
         "if": {"type": "array"},
         "then": {"items": {"$ref": "#/$defs/Reference"}},
-        "else": _if("benchmark", to[Evaluation], system_or_other),
+        "else": _if("benchmark", to[EvaluationConfig], system_or_other),
         "$defs": parts,
     }
 

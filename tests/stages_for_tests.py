@@ -23,11 +23,11 @@ from echo_hf.pipeline.stage import (
     RowIssue,
     Stage,
     StageRows,
-    kept_rows,
-    keys_of,
-    ordered,
-    parents_of,
-    row_issues,
+    issue_rows,
+    keep_rows,
+    order_rows,
+    parent_lists,
+    row_keys,
 )
 from echo_hf.prompts import Prompt
 from echo_hf.reasons import Notice, Reject, Status
@@ -64,7 +64,7 @@ class Echo(Stage):
     scratch: str = field(default="", metadata={"digest": False})
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        urls = keys_of(table, POSTS).to_pylist()
+        urls = row_keys(table, POSTS).to_pylist()
         words = [(text or "").split() for text in table["text"].to_pylist()]
         stay = [row for row, said in enumerate(words) if "drop" not in said and "lose" not in said]
         stay = [row for row in stay for _ in range(2 if "twice" in words[row] else 1)]
@@ -72,11 +72,11 @@ class Echo(Stage):
         noted = [row for row, said in enumerate(words) if "note" in said]
         gone = [RowIssue(Status.REJECTED, [urls[r]], Reject.TRASH, words[r][-1]) for r in dropped]
         seen = [RowIssue(Status.NOTED, [urls[row]], Notice.BAD_FIELD) for row in noted]
-        return ordered(
+        return order_rows(
             [
                 (stay, self._kept(table.take(pa.array(stay, pa.int64())))),
-                (dropped, row_issues(POSTS, gone)),
-                (noted, row_issues(POSTS, seen)),
+                (dropped, issue_rows(POSTS, gone)),
+                (noted, issue_rows(POSTS, seen)),
             ]
         )
 
@@ -88,7 +88,7 @@ class Echo(Stage):
         columns = table.select(list(POSTS.columns))
         at = columns.schema.get_field_index("text")
         columns = columns.set_column(at, POSTS.schema.field(at), pa.array(texts, pa.string()))
-        return kept_rows(columns, parents_of(keys_of(table, POSTS)))
+        return keep_rows(columns, parent_lists(row_keys(table, POSTS)))
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class ByAuthor(Stage):
         parents = pa.array(list(by.values()), pa.list_(pa.string()))
         columns = pa.table([pa.array(list(by), pa.string()), parents], schema=AUTHORS.schema)
         said = [RowIssue(Status.REJECTED, nameless, Reject.NO_URL)] if nameless else []
-        return pa.concat_tables([kept_rows(columns, parents), row_issues(AUTHORS, said)])
+        return pa.concat_tables([keep_rows(columns, parents), issue_rows(AUTHORS, said)])
 
 
 class Color(BaseModel):
@@ -181,15 +181,15 @@ class Guess(ModelStage):
         ]
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        rows, urls = StageRows(self.outputs), keys_of(table, POSTS).to_pylist()
+        rows, urls = StageRows(self.outputs), row_keys(table, POSTS).to_pylist()
         for row, (address, given) in enumerate(zip(urls, answers, strict=True)):
             failed = next((one for one in given if isinstance(one, Failure)), None)
             if failed is None:
                 names = [self._name(one) for one in given]
                 rows.keep(row, address, {"url": address, "names": names})
             else:
-                rows.failed(row, address, failed)
-        return rows.table()
+                rows.quarantine(row, address, failed)
+        return rows.to_table()
 
     def _name(self, answer: BaseModel | Failure) -> str:
         name = str(getattr(answer, "name", ""))

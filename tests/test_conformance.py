@@ -22,7 +22,7 @@ from echo_hf.collect.download import Download
 from echo_hf.collect.records import read_records
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.loading import load_config
-from echo_hf.config.sections import Posts, Target
+from echo_hf.config.sections import PostsSource, Target
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.privacy import AuthorKey, Privacy
@@ -31,7 +31,7 @@ from echo_hf.curate.splits import Splits
 from echo_hf.engines.base import ImageRef, Request, make_engine
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import DirectAnswers
-from echo_hf.pipeline.result import keys_in, sort_rows
+from echo_hf.pipeline.result import read_keys, sort_rows
 from echo_hf.pipeline.stage import Stage
 from echo_hf.samples.extract import Extract
 from echo_hf.samples.roles import Roles
@@ -55,7 +55,7 @@ def case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Case]:
     target = load_config(shipped_config()).target
     engine = make_engine("recorded", source="quickstart")
     answers = DirectAnswers(engine, engine.signature())
-    records = read_records([Posts(source="quickstart")])
+    records = read_records([PostsSource(source="quickstart")])
     results = run_until(shipped_config(), "splits", runs=folder)
     images = ImageStore(folder / "quickstart" / "pictures")
     after = dict(zip(BUILD, (one.dataset for one in results), strict=True))
@@ -160,7 +160,7 @@ def test_a_stage_keeps_its_contract(case: Callable[[str], Case], name: str) -> N
     for seed in range(3):
         assert looped(stage, rows, random.Random(seed)).to_pylist() == expected
     parents = {parent for row in expected for parent in row["_parent"]}
-    assert parents == set(keys_in(stage, dataset).to_pylist())
+    assert parents == set(read_keys(stage, dataset).to_pylist())
     assert stage.whole is (name in ("Merge", "Threads", "Download", "Splits"))
     assert not stage.whole or arguments["batch_size"] == len(dataset)
     if name.endswith(BY_CHANCE):  # which leaves no case out
@@ -185,8 +185,8 @@ def test_an_edited_prompt_file_changes_its_stages_digest(
         file = copied / f"{name}.md"
         text = file.read_text("utf-8")
         file.write_text(text.replace("strangers", "visitors", 1), "utf-8")
-        prompts._template.cache_clear()
+        prompts._read_template.cache_clear()
         after = {stage.name: dataclasses.replace(stage).digest() for stage in made}
         assert [one for one in before if before[one] != after[one]] == [name]
         file.write_text(text, "utf-8")
-    prompts._template.cache_clear()
+    prompts._read_template.cache_clear()

@@ -28,15 +28,15 @@ from echo_hf.errors import EchoError, ImageError
 from echo_hf.hub.authors_dataset import OfficialImages, read_official
 from echo_hf.hub.diff import diff
 from echo_hf.hub.hydrate import hydrate
-from echo_hf.hub.load import load_benchmark, release_at
+from echo_hf.hub.load import load_benchmark, open_release
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.redistribution import dehydrate
-from echo_hf.hub.release import read_release, unpacked, verify_release
+from echo_hf.hub.release import read_release, unpack_release, verify_release
 from echo_hf.images.embedded import check_embedded
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.imports import READERS, import_judgements
 from echo_hf.metrics.image_features import pair_images
-from echo_hf.report.run_data import samples_of as report_samples
+from echo_hf.report.run_data import select_usable_samples as report_samples
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import SAMPLES
 from tests.errors_for_tests import said_by
@@ -266,7 +266,7 @@ RELEASES: Mapping[str, Callable[[Path, Path], object]] = {
     "datasets of a release": lambda release, _: [
         dict(row) for one in read_release(release).datasets.values() for row in one
     ],
-    "update and publish": lambda release, folder: unpacked(
+    "update and publish": lambda release, folder: unpack_release(
         read_release(release), ImageStore(folder / "unpacked")
     ),
     "dehydrate": lambda release, folder: dehydrate(release, folder / "dehydrated"),
@@ -375,7 +375,7 @@ def test_a_file_of_a_release_is_a_regular_one_of_its_size(
     (path,) = release.glob(name)
     path.unlink()
     put(path)
-    for read in (verify_release, release_at, lambda one: load_benchmark(one, "analysis")):
+    for read in (verify_release, open_release, lambda one: load_benchmark(one, "analysis")):
         if read is verify_release or name != "stats.json":
             said_by(EchoError, read, release)
 
@@ -408,7 +408,7 @@ def test_an_import_reads_regular_files_of_its_folder(
 
 
 def test_every_format_is_tried() -> None:
-    assert set(READERS.names()) == FORMATS.keys()
+    assert set(READERS.list_names()) == FORMATS.keys()
 
 
 def without(name: str) -> Callable[[str, pa.Table], pa.Table]:

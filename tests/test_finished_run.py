@@ -28,7 +28,7 @@ from echo_hf.collect.platforms.base import Page, Question
 from echo_hf.collect.platforms.mastodon import MastodonPlatform
 from echo_hf.config.loading import load_config
 from echo_hf.hub.release import verify_release
-from echo_hf.judging.judge import applicability, judge, pairwise
+from echo_hf.judging.judge import judge, judge_applicability, judge_pairs
 from echo_hf.judging.score import score
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
@@ -121,7 +121,7 @@ def test_it_is_gone_on_with_without_a_call(run: Path, server: LoopbackServer, ca
     config, runs = config_of(run), run.parent
     build(config, runs=runs)
     generate(config, runs=runs)
-    for asks in (applicability, judge, pairwise):
+    for asks in (judge_applicability, judge, judge_pairs):
         asks(config, runs=runs)
     score(config, runs=runs, n_boot=50)
     build(config, runs=runs, with_responses=True)

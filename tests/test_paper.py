@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from echo_hf.config.evaluation import with_files
+from echo_hf.config.evaluation import load_named_files
 from echo_hf.config.loading import load_config
 from echo_hf.config.systems import shipped_configs
 from echo_hf.metrics import METRICS
@@ -57,7 +57,7 @@ def rehearsed(name: str, folder: Path, url: str) -> Path:
     """A config of the paper over the bundled posts: its systems tiny, its judges on loopback."""
     shipped = shipped_configs()
     data = yaml.safe_load((shipped / f"{name}.yaml").read_text("utf-8"))
-    data = with_files(data, shipped)
+    data = load_named_files(data, shipped)
     corpus = yaml.safe_load((shipped / "quickstart.yaml").read_text("utf-8"))
     (folder / "worker.py").write_text(WORKER, "utf-8")
     recorded = {"kind": "recorded", "source": "quickstart"}

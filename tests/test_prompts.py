@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from echo_hf.builder.steps import STAGES as ALL_STAGES
 from echo_hf.builder.steps import load_stage_class
 from echo_hf.config.sections import Target
-from echo_hf.pipeline.answer_store import request_keys
+from echo_hf.pipeline.answer_store import compute_request_keys
 from echo_hf.pipeline.stage import ModelStage
-from echo_hf.prompts import as_data, filled_prompt, load_prompt
+from echo_hf.prompts import fill_prompt, load_prompt, quote_as_data
 from tests.golden_requests import FOLDER, OTHERS, STAGES, golden_requests, rendered
 
 ASKING = [name for name in ALL_STAGES if issubclass(load_stage_class(name), ModelStage)]
@@ -62,7 +62,7 @@ def test_every_prompt_is_filled_in_for_its_target(file: str) -> None:
 def test_a_field_that_no_target_fills_is_an_error(name: str) -> None:
     """A model is never sent a prompt with a hole in it."""
     with pytest.raises(KeyError, match="developer"):
-        filled_prompt(name, {"target": "Lumen"})
+        fill_prompt(name, {"target": "Lumen"})
 
 
 @pytest.mark.parametrize("odd", ["$developer", "$$", "{target}", "%s", "\\1", "a $5 model"])
@@ -86,7 +86,7 @@ def test_a_target_is_described(prompt: str, changed: dict[str, Any], said: str) 
 
 @given(VALUES | CLOSING.map("".join))
 def test_data_is_not_altered_and_does_not_close_its_block(value: Any) -> None:
-    lines = as_data("post", value).split("\n")
+    lines = quote_as_data("post", value).split("\n")
     assert (lines[0], lines[-1], len(lines)) == ("<post>", "</post>", 3)
     assert "<" not in lines[1]
     assert json.loads(lines[1]) == value
@@ -110,4 +110,4 @@ def test_the_request_is_the_one_that_was_looked_at(name: str) -> None:
     assert rendered(asked) == (FOLDER / f"{name}.txt").read_text("utf-8"), HOW
     other = dataclasses.replace(asked, row="another", part=asked.part + 1)
     assert asked.row
-    assert request_keys({}, [asked]) == request_keys({}, [other])
+    assert compute_request_keys({}, [asked]) == compute_request_keys({}, [other])

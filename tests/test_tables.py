@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf import tables
-from echo_hf._infra.atomic import stored_rows
+from echo_hf._infra.atomic import store_rows
 from echo_hf.tables import (
     OFFICIAL_DATASET,
     PAPER_PROCESSED,
@@ -25,10 +25,10 @@ from echo_hf.tables import (
     Table,
     arrow_batches,
     arrow_rows,
+    get_rows,
     release_features,
-    rows_at,
-    taken,
-    unread,
+    remap_dataset,
+    take_rows,
 )
 
 
@@ -60,8 +60,8 @@ def test_a_table_has_types_that_every_datasets_release_reads(table: Table, tmp_p
         assert {type(leaf) for leaf in _leaves(column.feature)} <= {Value, List, Image, dict}, name
         assert len(column.meaning) > 3, name
         assert "\n" not in column.meaning, name
-    assert table.empty().schema == table.schema
-    assert table.empty().num_rows == 0
+    assert table.make_empty().schema == table.schema
+    assert table.make_empty().num_rows == 0
     full = {name: _full(column.feature) for name, column in table.columns.items()}
     rows = [full, dict.fromkeys(table.columns)]
     written = pa.Table.from_pylist(rows, schema=table.features.arrow_schema)
@@ -134,8 +134,8 @@ ROWS = pa.table(
 @given(st.lists(st.integers(0, 69)))
 def test_rows_are_taken_in_any_order(numbers: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(tables, "NEAR", 10)
-        found = taken(ROWS, np.array(numbers, np.int64))
+        patched.setattr(tables, "ROWS_PER_TAKE", 10)
+        found = take_rows(ROWS, np.array(numbers, np.int64))
 
     assert found["number"].to_pylist() == numbers
     assert [len(words) for words in found["words"].to_pylist()] == [n % 3 for n in numbers]
@@ -150,15 +150,15 @@ def test_batches_are_the_rows_of_a_dataset_in_order(chosen: Sequence[int] | None
     assert arrow_rows(dataset)["number"].to_pylist() == expected
     assert [n for batch in batches for n in batch["number"].to_pylist()] == expected
     assert {len(batch) for batch in batches[:-1]} <= {8}
-    assert rows_at(dataset, np.array([2, 0, 4]))["number"].to_pylist() == [
+    assert get_rows(dataset, np.array([2, 0, 4]))["number"].to_pylist() == [
         expected[at] for at in (2, 0, 4)
     ]
 
 
 def test_rows_mapped_anew_are_the_same(tmp_path: Path) -> None:
-    kept = stored_rows([ROWS[:50], ROWS[50:]], ROWS.schema, tmp_path / "rows.arrow")
+    kept = store_rows([ROWS[:50], ROWS[50:]], ROWS.schema, tmp_path / "rows.arrow")
     dataset = Dataset(kept, fingerprint="rows").select([4, 2])
-    again = unread(dataset)
+    again = remap_dataset(dataset)
 
     assert again.to_list() == [{"number": 4, "words": ["a"]}, {"number": 2, "words": ["a"] * 2}]
     assert again._fingerprint == dataset._fingerprint

@@ -30,7 +30,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 import echo_hf
-from echo_hf._infra.console import Terminal
+from echo_hf._infra.console import PlainConsole
 from echo_hf.cli.progress import TerminalProgress
 from echo_hf.judging.board import show_scores
 from echo_hf.reasons import Reason, Unscored
@@ -70,13 +70,13 @@ OURS: dict[str, Any] = {
     "Audited.judges": {HOSTILE: AUDIT},
     "JudgingResult.trials": (),
     "show_trials.trials": [TRIAL],
-    "check_table.audit": AUDIT,
+    "make_check_table.audit": AUDIT,
     "CheckResult.half": "all",
-    "Change.stage": "roles",
+    "StageDifference.stage": "roles",
     "Query.phase": 0,
     "StageCheck.stage": "roles",
-    "thread_beside_samples.thread": {"posts": [POST]},
-    "thread_beside_samples.samples": [SAMPLE],
+    "render_thread_and_samples.thread": {"posts": [POST]},
+    "render_thread_and_samples.samples": [SAMPLE],
     "NonInferiority.definition": {"confidence": 0.95},
     "show_left_out.counts": [(HOSTILE, {Unscored.NO_DRAWS: 1})],
     "HumanRanking.tests": {"dunn": (), "siegel_castellan": ()},
@@ -84,7 +84,7 @@ OURS: dict[str, Any] = {
 # They read a file, ask the Hub, build, or write the ranks of people, and print what is our own;
 # or they make an empty table.
 ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
-ASK |= {"show_board", "show_change", "show_table", "show_win_rates", "show_written"}
+ASK |= {"show_board", "show_change", "show_table", "show_win_rates", "show_ranking_files"}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
 
@@ -129,7 +129,7 @@ def _of_class(kind: type) -> Any:
     if issubclass(kind, BaseModel):
         fields = {name: field.annotation for name, field in kind.model_fields.items()}
         return kind.model_construct(**_values(kind, fields))
-    names = getattr(kind, "_flatten", None) or [one.name for one in dataclasses.fields(kind)]
+    names = getattr(kind, "_fields", None) or [one.name for one in dataclasses.fields(kind)]
     hints = typing.get_type_hints(kind)
     return kind(**_values(kind, {name: hints[name] for name in names}))
 
@@ -173,7 +173,7 @@ def obeyed(text: str) -> list[str]:
 @pytest.mark.parametrize("view", [*_views()], ids=lambda view: f"{view.__module__}.{view.__name__}")
 def test_every_view_prints_words_as_they_stand(view: Callable[..., Any]) -> None:
     out = io.StringIO()
-    console = Terminal(file=out, width=300)
+    console = PlainConsole(file=out, width=300)
     hints = typing.get_type_hints(view, localns=_types_of(view))
     named = inspect.signature(view).parameters.values()
     needed = [one.name for one in named if one.default is inspect.Parameter.empty]
@@ -218,7 +218,7 @@ def test_a_board_prints_words_as_they_stand(tmp_path: Path) -> None:
     }  # fmt: skip
     (tmp_path / "results.json").write_text(json.dumps(written), "utf-8")
     out = io.StringIO()
-    show_scores(Terminal(file=out, width=300), tmp_path / "results.json")
+    show_scores(PlainConsole(file=out, width=300), tmp_path / "results.json")
     assert obeyed(out.getvalue()) == []
     assert out.getvalue().count("[/b]") >= 10
 
@@ -234,7 +234,7 @@ def test_a_board_prints_words_as_they_stand(tmp_path: Path) -> None:
 @pytest.mark.parametrize("markup", [True, False])
 def test_a_terminal_obeys_no_text(shown: RenderableType, markup: bool) -> None:
     out = io.StringIO()
-    Terminal(file=out, width=300, markup=markup).print(shown)
+    PlainConsole(file=out, width=300, markup=markup).print(shown)
     assert MARKUP in out.getvalue()
     assert obeyed(out.getvalue()) == []
 
@@ -242,9 +242,9 @@ def test_a_terminal_obeys_no_text(shown: RenderableType, markup: bool) -> None:
 def test_bars_obey_no_text() -> None:
     out = io.StringIO()
     with TerminalProgress(
-        Terminal(file=out, width=300, force_terminal=True, color_system=None)
+        PlainConsole(file=out, width=300, force_terminal=True, color_system=None)
     ) as watch:
-        watch.advanced(HOSTILE, 1, HOSTILE, 2)
+        watch.report_progress(HOSTILE, 1, HOSTILE, 2)
     assert MARKUP in out.getvalue()
     assert all(one not in out.getvalue() for one in ("\x1b]8", "\x1b[31m"))
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from datasets.table import Table
 
-MOST_ROWS = 1000  # that are written, and read back, together
+ROWS_PER_BATCH = 1000  # that are written, and read back, together
 # Rows are many objects without cycles, which collecting garbage would look at for nothing.
-OBJECTS_AT_ONCE = 100_000
+GC_THRESHOLD = 100_000
 
 
 @contextmanager
-def replaced_file(path: Path) -> Iterator[Path]:
+def replace_file(path: Path) -> Iterator[Path]:
     """A path beside a file; what is written there takes its place when the block ends."""
     if not path.name:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -41,16 +41,16 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def few_collections() -> Iterator[None]:
-    before = gc.get_threshold()
-    gc.set_threshold(OBJECTS_AT_ONCE)
+def pause_garbage_collection() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    gc.set_threshold(GC_THRESHOLD)
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        gc.set_threshold(*thresholds)
 
 
-def stored_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | None) -> Table:
+def store_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | None) -> Table:
     """Rows as datasets keeps them: written to a file, which is mapped, or else in memory."""
     import pyarrow as pa
     from datasets.table import InMemoryTable, MemoryMappedTable
@@ -58,15 +58,15 @@ def stored_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | Non
     def write(sink: pa.NativeFile | str) -> None:
         with pa.ipc.new_stream(sink, schema) as writer:
             for rows in batches:
-                shaped = rows.select(schema.names).cast(schema)
-                for start in range(0, len(rows), MOST_ROWS):
-                    writer.write_table(shaped.slice(start, MOST_ROWS).combine_chunks())
+                table = rows.select(schema.names).cast(schema)
+                for start in range(0, len(rows), ROWS_PER_BATCH):
+                    writer.write_table(table.slice(start, ROWS_PER_BATCH).combine_chunks())
 
-    with few_collections():
+    with pause_garbage_collection():
         if file is None:
             write(sink := pa.BufferOutputStream())
             return InMemoryTable.from_buffer(sink.getvalue())
-        with replaced_file(file) as partial:
+        with replace_file(file) as partial:
             write(str(partial))
         return MemoryMappedTable.from_file(str(file))
 
@@ -74,22 +74,22 @@ def stored_rows(batches: Iterable[pa.Table], schema: pa.Schema, file: Path | Non
 def write_json(path: Path, value: Any, **options: Any) -> None:
     """Writes a value whole, the same text each time."""
     text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False, **options)
-    with replaced_file(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(text + "\n", "utf-8")
 
 
 @contextmanager
-def replaced_whole(folder: Path, ours: Collection[str] | None = None) -> Iterator[Path]:
+def replace_folder(folder: Path, own_names: Collection[str] | None = None) -> Iterator[Path]:
     """An empty folder that takes the place of `folder` when the block ends without an error."""
-    restore(folder)
-    if ours is not None:
-        check_replaceable(folder, ours)
-    partial = _aside(folder, "partial")
-    _discard(_aside(folder, "previous"), partial)
+    restore_folder(folder)
+    if own_names is not None:
+        check_replaceable(folder, own_names)
+    partial = _sibling_path(folder, "partial")
+    _discard(_sibling_path(folder, "previous"), partial)
     partial.mkdir(parents=True)
     try:
         yield partial
-        previous = _aside(folder, "previous")
+        previous = _sibling_path(folder, "previous")
         if folder.exists():
             folder.rename(previous)
         partial.rename(folder)
@@ -98,11 +98,11 @@ def replaced_whole(folder: Path, ours: Collection[str] | None = None) -> Iterato
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def check_replaceable(folder: Path, ours: Collection[str]) -> None:
+def check_replaceable(folder: Path, own_names: Collection[str]) -> None:
     if folder.exists() and not folder.is_dir():
         raise ReleaseError(f"{str(folder)!r} is a file, expected a folder: name another place")
     names = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    foreign = sorted(names - set(ours))
+    foreign = sorted(names - set(own_names))
     if foreign:
         raise ReleaseError(
             f"{str(folder)!r} holds {foreign[0]!r}, which is not a part of it and would be lost: "
@@ -110,16 +110,16 @@ def check_replaceable(folder: Path, ours: Collection[str]) -> None:
         )
 
 
-def complete(folder: Path) -> Path:
+def find_complete_folder(folder: Path) -> Path:
     """Where to read a folder: itself, or the previous one while it is being replaced."""
-    previous = _aside(folder, "previous")
+    previous = _sibling_path(folder, "previous")
     return previous if previous.exists() and not folder.exists() else folder
 
 
-def restore(folder: Path) -> None:
+def restore_folder(folder: Path) -> None:
     """Puts the previous folder back if its replacement was killed; for writers only."""
-    if (there := complete(folder)) != folder:
-        there.rename(folder)
+    if (complete := find_complete_folder(folder)) != folder:
+        complete.rename(folder)
 
 
 def _discard(previous: Path, partial: Path) -> None:
@@ -130,12 +130,12 @@ def _discard(previous: Path, partial: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _aside(folder: Path, role: str) -> Path:
+def _sibling_path(folder: Path, role: str) -> Path:
     return folder.with_name(f".{folder.name}.{role}")
 
 
 @contextmanager
-def held(path: Path, busy: EchoError, wait_s: float = 0) -> Iterator[None]:
+def lock_file(path: Path, busy: EchoError, wait_s: float = 0) -> Iterator[None]:
     lock = FileLock(path)
     try:
         lock.acquire(timeout=wait_s)

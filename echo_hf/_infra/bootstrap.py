@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 
-KIND = "expanded percentile bootstrap over samples"
+METHOD = "expanded percentile bootstrap over samples"
 LEVEL = 0.95
-FEWEST_SAMPLES = 10
-SAME = 1e-12
-MOST_DRAWS = 1_000_000  # whose intervals no longer move; more is a slip
-AT_ONCE = 250_000  # what a processor's cache holds
+MIN_SAMPLES = 10
+MIN_SPREAD = 1e-12
+MAX_DRAWS = 1_000_000  # whose intervals no longer move; more is a slip
+CELLS_PER_BATCH = 250_000  # what a processor's cache holds
 Interval = tuple[float, float]
 
 
@@ -26,42 +26,42 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def drawn_weights(samples: int, n_boot: int, seed: int) -> Iterator[NDArray[np.float32]]:
+def draw_weights(samples: int, n_boot: int, seed: int) -> Iterator[NDArray[np.float32]]:
     """How often each sample is drawn, in small batches."""
-    if not isinstance(n_boot, int) or not 0 <= n_boot <= MOST_DRAWS:
+    if not isinstance(n_boot, int) or not 0 <= n_boot <= MAX_DRAWS:
         raise ScoreError(
-            f"n_boot is {n_boot!r}: expected a whole number of draws up to {MOST_DRAWS}, such as "
+            f"n_boot is {n_boot!r}: expected a whole number of draws up to {MAX_DRAWS}, such as "
             "1000"
         )
     if not samples:
         return
-    rng, batch = generator(seed), max(1, AT_ONCE // samples)
+    rng, batch = generator(seed), max(1, CELLS_PER_BATCH // samples)
     for start in range(0, n_boot, batch):
         draws = min(batch, n_boot - start)
-        drawn = rng.integers(0, samples, (draws, samples))
-        drawn += np.arange(draws)[:, None] * samples
-        counts = np.bincount(drawn.ravel(), minlength=draws * samples)
+        indices = rng.integers(0, samples, (draws, samples))
+        indices += np.arange(draws)[:, None] * samples
+        counts = np.bincount(indices.ravel(), minlength=draws * samples)
         yield counts.reshape(draws, samples).astype(np.float32)
 
 
-def widened(tail: float, samples: int) -> float:
+def tail_share(tail: float, samples: int) -> float:
     """The share of draws to cut off at one end; less where samples are few."""
     from scipy.special import ndtr, stdtrit
 
     return float(ndtr(math.sqrt(samples / (samples - 1)) * stdtrit(samples - 1, tail)))
 
 
-def percentiles(
-    drawn: NDArray[np.float64], samples: int
+def compute_interval(
+    draws: NDArray[np.float64], samples: int
 ) -> tuple[Interval | None, Unscored | None]:
     """The interval of a value at 95 % from its bootstrap draws, as `widened` says."""
-    drawn = drawn[~np.isnan(drawn)]
-    if not len(drawn):
+    draws = draws[~np.isnan(draws)]
+    if not len(draws):
         return None, Unscored.NO_DRAWS
-    if samples < FEWEST_SAMPLES:
+    if samples < MIN_SAMPLES:
         return None, Unscored.FEW_SAMPLES
-    if np.ptp(drawn) < SAME:
+    if np.ptp(draws) < MIN_SPREAD:
         return None, Unscored.NO_SPREAD
-    tail = widened((1 - LEVEL) / 2, samples)
-    low, high = np.quantile(drawn, [tail, 1 - tail])
+    tail = tail_share((1 - LEVEL) / 2, samples)
+    low, high = np.quantile(draws, [tail, 1 - tail])
     return (float(low), float(high)), None

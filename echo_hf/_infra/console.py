@@ -17,13 +17,13 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.text import disarmed, plain
+from echo_hf._infra.text import clean_text, remove_control_characters
 
 DETAILS: ContextVar[bool] = ContextVar("details", default=False)  # whether `-v` asks for them
-MORE = "-v"
+MORE_OPTION = "-v"
 
 
-class Terminal(Console):
+class PlainConsole(Console):
     """Prints what posts and models wrote as it stands: what they write as markup is text.
 
     Attributes:
@@ -39,34 +39,38 @@ class Terminal(Console):
     ) -> Iterator[Segment]:
         """The pieces that are printed, without control characters that are not of our own."""
         for piece in super().render(renderable, options):
-            yield piece if piece.control else piece._replace(text=disarmed(piece.text))
+            yield (
+                piece
+                if piece.control
+                else piece._replace(text=remove_control_characters(piece.text))
+            )
 
     def on_broken_pipe(self) -> None:
         """Goes on in silence, and says so where errors are read."""
         self.quiet = True
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        null_file = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_file, sys.stdout.fileno())
         try:
-            said = "nobody reads standard output any more: it is dropped, and the work goes on"
-            print(f"echo-hf: {said}", file=sys.stderr, flush=True)
+            message = "nobody reads standard output any more: it is dropped, and the work goes on"
+            print(f"echo-hf: {message}", file=sys.stderr, flush=True)
         except BrokenPipeError:  # both went into that pipe
-            os.dup2(nowhere, sys.stderr.fileno())
+            os.dup2(null_file, sys.stderr.fileno())
 
 
-def terminal() -> Terminal:
+def make_console() -> PlainConsole:
     """A terminal that obeys no text, without the progress bars of other libraries in between."""
     os.environ["HF_DATASETS_DISABLE_PROGRESS_BARS"] = "1"  # read when it is imported
     if "datasets" in sys.modules:
         sys.modules["datasets"].disable_progress_bars()
-    return Terminal()
+    return PlainConsole()
 
 
-def say(console: Console, line: str, style: str = "") -> None:
+def print_line(console: Console, line: str, style: str = "") -> None:
     """Prints a line as it stands, and leaves its wrapping to the terminal."""
     console.print(Text(line, style), soft_wrap=True)
 
 
-def say_under(console: Console, mark: str, line: str, style: str = "") -> None:
+def print_marked(console: Console, mark: str, line: str, style: str = "") -> None:
     """Prints a mark and a line, which wraps under its own first word.
 
     What goes into a file or a pipe stays in one line, so that it can be searched.
@@ -78,11 +82,11 @@ def say_under(console: Console, mark: str, line: str, style: str = "") -> None:
     indent = Text(f"{mark} ").cell_len
     first, *others = Text(line, style).wrap(console, max(console.width - indent, 1))
     console.print(Text.assemble((f"{mark} ", style), first), soft_wrap=True)
-    for other in others:
-        console.print(Padding(other, (0, 0, 0, indent)))
+    for line_rest in others:
+        console.print(Padding(line_rest, (0, 0, 0, indent)))
 
 
-def plain_table(
+def make_table(
     *headings: str,
     left: Collection[str] = (),
     title: str | None = None,
@@ -90,11 +94,11 @@ def plain_table(
 ) -> Table:
     """A table without lines: numbers stand right, the first column and those of words left."""
     table = Table(title=title and Text(title), title_justify="left", box=None, pad_edge=False)
-    for at, heading in enumerate(headings):
-        is_left = not at or heading in left
+    for number, heading in enumerate(headings):
+        is_left = not number or heading in left
         # A narrow terminal folds names rather than leave anything out.
         table.add_column(
-            Text(plain(heading)), justify="left" if is_left else "right", overflow="fold"
+            Text(clean_text(heading)), justify="left" if is_left else "right", overflow="fold"
         )
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
@@ -102,25 +106,25 @@ def plain_table(
 
 
 def show_table(console: Console, title: str, table: Table, notes: Iterable[str] = ()) -> None:
-    say(console, title, "bold")
+    print_line(console, title, "bold")
     console.print(table)
     for note in notes:
-        say(console, note, "dim")
+        print_line(console, note, "dim")
     console.print()
 
 
-def say_json(value: Mapping[str, Any]) -> None:
+def print_json(payload: Mapping[str, Any]) -> None:
     """Prints an object in one line; what is no number becomes null, other objects their text."""
-    print(json.dumps(_json_value(value), allow_nan=False))
+    print(json.dumps(_to_json_value(payload), allow_nan=False))
 
 
-def _json_value(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        value = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _json_value(one) for key, one in value.items()}
+        return {str(key): _to_json_value(member) for key, member in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_json_value(one) for one in value]
+        return [_to_json_value(member) for member in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -10,7 +10,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from echo_hf._infra.bootstrap import LEVEL, Interval
-from echo_hf._infra.summary import Summarized, brief
+from echo_hf._infra.summary import SummaryMixin, summarize_value
 from echo_hf.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 # One family, told apart by how dark they are, so that no eye and no printer mixes them up.
-DARK, LIGHT = "#08519c", "#9ecae1"
-BAR = f"bar: {LEVEL * 100:.0f} % interval"
-ENDS = ("low", "high")
-WIDEST = 76
-MOST_SYSTEMS = 8
+DARK_COLOR, LIGHT_COLOR = "#08519c", "#9ecae1"
+BAR_LABEL = f"bar: {LEVEL * 100:.0f} % interval"
+INTERVAL_COLUMNS = ("low", "high")
+MAX_LABEL_CHARACTERS = 76
+MAX_SYSTEMS = 8
 
 
-def axes_of(ax: Axes | None, rows: int = 6) -> Axes:
+def get_axes(ax: Axes | None, rows: int = 6) -> Axes:
     """The axes to draw into: those that are given, or new ones, which a notebook shows."""
     if find_spec("matplotlib") is None:
         raise MissingExtraError("plot", "plot")
@@ -35,29 +35,34 @@ def axes_of(ax: Axes | None, rows: int = 6) -> Axes:
     return pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
-def mark(ax: Axes, frame: DataFrame, value: str) -> bool:
+def draw_interval(ax: Axes, frame: DataFrame, value: str) -> bool:
     """Draws a row's point at its index, and a bar where it has ends; the bar need not hold it."""
-    ax.plot(frame[value], frame.index, "o", color=DARK)
-    barred = frame.dropna(subset=["low"]) if "low" in frame else frame[:0]
-    ax.hlines(barred.index, barred.get("low", ()), barred.get("high", ()), DARK, linewidth=2)
-    return len(barred) > 0
+    ax.plot(frame[value], frame.index, "o", color=DARK_COLOR)
+    bounded = frame.dropna(subset=["low"]) if "low" in frame else frame[:0]
+    ax.hlines(
+        bounded.index, bounded.get("low", ()), bounded.get("high", ()), DARK_COLOR, linewidth=2
+    )
+    return len(bounded) > 0
 
 
-def label(ax: Axes, lines: Iterable[str]) -> None:
-    wrapped = (fill(line, WIDEST, break_on_hyphens=False) for line in lines)
+def set_label(ax: Axes, lines: Iterable[str]) -> None:
+    wrapped = (fill(line, MAX_LABEL_CHARACTERS, break_on_hyphens=False) for line in lines)
     ax.set_xlabel("\n".join(wrapped), parse_math=False)
 
 
-def ends_of(interval: Mapping[str, Interval | None]) -> dict[str, dict[str, float | None]]:
-    known = interval.items()
-    return {end: {name: ends and ends[at] for name, ends in known} for at, end in enumerate(ENDS)}
+def split_bounds(interval: Mapping[str, Interval | None]) -> dict[str, dict[str, float | None]]:
+    intervals = interval.items()
+    return {
+        end: {name: ends and ends[number] for name, ends in intervals}
+        for number, end in enumerate(INTERVAL_COLUMNS)
+    }
 
 
-class SystemValues(Summarized, ABC):
+class SystemValuesPlot(SummaryMixin, ABC):
     """A result with a value for each system."""
 
     _label: ClassVar[str]
-    _bar: ClassVar[str] = BAR
+    _bar: ClassVar[str] = BAR_LABEL
     _even: ClassVar[float | None] = None
 
     @abstractmethod
@@ -73,14 +78,16 @@ class SystemValues(Summarized, ABC):
         ]
 
     def __repr__(self) -> str:
-        shown, rows = [], self._rows()
-        for row in rows[:MOST_SYSTEMS]:
+        texts, rows = [], self._rows()
+        for row in rows[:MAX_SYSTEMS]:
             system, value, *_ = row.values()
-            ends = [brief(row[end]) for end in ENDS if row.get(end) is not None]
+            ends = [
+                summarize_value(row[end]) for end in INTERVAL_COLUMNS if row.get(end) is not None
+            ]
             interval = f" ({' to '.join(ends)})" if ends else ""
-            shown.append(f"{brief(system)}: {brief(value)}{interval}")
-        more = [f"{len(rows) - MOST_SYSTEMS} more"] if len(rows) > MOST_SYSTEMS else []
-        return f"{type(self).__name__}({', '.join([*shown, *more])})"
+            texts.append(f"{summarize_value(system)}: {summarize_value(value)}{interval}")
+        omitted = [f"{len(rows) - MAX_SYSTEMS} more"] if len(rows) > MAX_SYSTEMS else []
+        return f"{type(self).__name__}({', '.join([*texts, *omitted])})"
 
     def to_pandas(self) -> DataFrame:
         """One row for each system, the best first.
@@ -111,8 +118,8 @@ class SystemValues(Summarized, ABC):
         systems = list(next(iter(columns.values())))
         frame = DataFrame({"system": systems})
         for name, by_system in columns.items():
-            found = Series([by_system.get(system) for system in systems], dtype=object)
-            frame[name] = found if name == "reason" else to_numeric(found)
+            cells = Series([by_system.get(system) for system in systems], dtype=object)
+            frame[name] = cells if name == "reason" else to_numeric(cells)
         return frame
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -131,23 +138,23 @@ class SystemValues(Summarized, ABC):
         """
         frame = self.to_pandas()
         value = frame.columns[1]
-        shown = frame.dropna(subset=[value]).reset_index(drop=True)
-        ax = axes_of(ax, len(shown))
+        known_rows = frame.dropna(subset=[value]).reset_index(drop=True)
+        ax = get_axes(ax, len(known_rows))
         if self._even is not None:
-            ax.axvline(self._even, color=LIGHT, linestyle=":")
-        bars = [self._bar] if mark(ax, shown, value) else []
-        tiers = shown["tier"].map(" (tier {:.0f})".format) if "tier" in shown else ""
-        ax.set_yticks(shown.index, shown["system"] + tiers, parse_math=False)
-        ax.set_ylim(max(len(shown), 1) - 0.5, -0.5)
+            ax.axvline(self._even, color=LIGHT_COLOR, linestyle=":")
+        bars = [self._bar] if draw_interval(ax, known_rows, value) else []
+        tiers = known_rows["tier"].map(" (tier {:.0f})".format) if "tier" in known_rows else ""
+        ax.set_yticks(known_rows.index, known_rows["system"] + tiers, parse_math=False)
+        ax.set_ylim(max(len(known_rows), 1) - 0.5, -0.5)
         if value == "rank":
             ax.locator_params("x", integer=True)
         unknown: dict[str, list[str]] = {}
         for row in frame.to_dict("records"):
-            why = str(row.get("reason") or f"no {value}").replace("_", " ")
+            reason = str(row.get("reason") or f"no {value}").replace("_", " ")
             if math.isnan(row[value]):
-                unknown.setdefault(why, []).append(row["system"])
+                unknown.setdefault(reason, []).append(row["system"])
             elif math.isnan(row.get("low", 0)):
-                unknown.setdefault(f"no interval ({why})", []).append(row["system"])
-        notes = [f"{why}: {', '.join(systems)}" for why, systems in unknown.items()]
-        label(ax, [self._label, *bars, *notes])
+                unknown.setdefault(f"no interval ({reason})", []).append(row["system"])
+        notes = [f"{reason}: {', '.join(systems)}" for reason, systems in unknown.items()]
+        set_label(ax, [self._label, *bars, *notes])
         return ax

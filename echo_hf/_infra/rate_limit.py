@@ -16,7 +16,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from anyio.from_thread import start_blocking_portal
 
 # Threads cannot wait for as long as a rate may ask for; whoever wakes early waits again.
-LONGEST_SLEEP_S = 3600.0
+MAX_SLEEP_SECONDS = 3600.0
 
 
 class RateLimiter:
@@ -37,16 +37,16 @@ class RateLimiter:
 
     def reserve(self, amount: float = 1.0) -> float:
         with self._lock:
-            now = max(self._clock(), self._held_until) - self._stood_still_s
-            place = max(now, self._free_at)
-            self._free_at = place + amount * self._each_s
-            return place - self._burst_s
+            clock_time = max(self._clock(), self._held_until) - self._stood_still_s
+            start = max(clock_time, self._free_at)
+            self._free_at = start + amount * self._each_s
+            return start - self._burst_s
 
-    def left_s(self, place: float) -> float:
+    def wait_seconds(self, place: float) -> float:
         """Seconds until a place, as far as it is known now."""
         with self._lock:
-            begins = max(self._held_until, place + self._stood_still_s)
-            return max(0.0, begins - self._clock())
+            start = max(self._held_until, place + self._stood_still_s)
+            return max(0.0, start - self._clock())
 
     def settle(self, amount: float) -> None:
         """Counts what was more, or less when negative, than had been reserved."""
@@ -56,80 +56,83 @@ class RateLimiter:
     def hold(self, seconds: float) -> None:
         """Lets nothing begin for a while, because the server asks to wait."""
         with self._lock:
-            now = self._clock()
-            until = max(self._held_until, now + max(0.0, seconds))
-            self._stood_still_s += until - max(self._held_until, now)
+            clock_time = self._clock()
+            until = max(self._held_until, clock_time + max(0.0, seconds))
+            self._stood_still_s += until - max(self._held_until, clock_time)
             self._held_until = until
 
-    async def turn(self, amount: float = 1.0) -> None:
+    async def wait(self, amount: float = 1.0) -> None:
         """Waits for the next place, in a task."""
         place = self.reserve(amount)
-        while (left := self.left_s(place)) > 0:
-            await anyio.sleep(min(left, LONGEST_SLEEP_S))
+        while (seconds := self.wait_seconds(place)) > 0:
+            await anyio.sleep(min(seconds, MAX_SLEEP_SECONDS))
 
-    def turn_unless(self, stopped: Event, amount: float = 1.0) -> bool:
+    def wait_unless(self, stopped: Event, amount: float = 1.0) -> bool:
         """Waits for the next place, in a thread; false where it is stopped before."""
         place = self.reserve(amount)
-        while not stopped.is_set() and (left := self.left_s(place)) > 0:
-            stopped.wait(min(left, LONGEST_SLEEP_S))
+        while not stopped.is_set() and (seconds := self.wait_seconds(place)) > 0:
+            stopped.wait(min(seconds, MAX_SLEEP_SECONDS))
         return not stopped.is_set()
 
 
-Item = TypeVar("Item")
-Done = TypeVar("Done")
-Work = Callable[[Item], Awaitable[Done]]
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+Work = Callable[[ItemT], Awaitable[ResultT]]
 
 
-def finished(
-    items: Iterable[Item],
-    opened: Callable[[], AbstractAsyncContextManager[Work[Item, Done]]],
-    most: int,
+def run_concurrently(
+    items: Iterable[ItemT],
+    open_worker: Callable[[], AbstractAsyncContextManager[Work[ItemT, ResultT]]],
+    limit: int,
     thread: str,
-) -> Generator[Done, None, None]:
+) -> Generator[ResultT, None, None]:
     """Yields what becomes of items, in any order; an error comes after what was done before it.
 
     Items are taken when there is room for them among the `most` under way, in a thread of this
     name. Closing the generator cancels those, closes what they share, and joins the thread.
     """
-    ended: SimpleQueue[Future[Done]] = SimpleQueue()
+    done: SimpleQueue[Future[ResultT]] = SimpleQueue()
 
-    async def end(work: Work[Item, Done], item: Item) -> None:
-        one = Future[Done]()
+    async def process_item(work: Work[ItemT, ResultT], item: ItemT) -> None:
+        future = Future[ResultT]()
         try:
-            one.set_result(await work(item))
+            future.set_result(await work(item))
         except BaseException as error:  # whatever happens is reported: somebody waits for it
-            one.set_exception(error)
+            future.set_exception(error)
             if not isinstance(error, Exception):
                 raise
         finally:
-            ended.put(one)
+            done.put(future)
 
     async def serve(
-        *, task_status: TaskStatus[tuple[TaskGroup, Work[Item, Done]]] = anyio.TASK_STATUS_IGNORED
+        *,
+        task_status: TaskStatus[tuple[TaskGroup, Work[ItemT, ResultT]]] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        async with opened() as work, anyio.create_task_group() as tasks:
+        async with open_worker() as work, anyio.create_task_group() as tasks:
             task_status.started((tasks, work))
             await anyio.sleep_forever()
 
-    def start(item: Item) -> None:
-        tasks.start_soon(end, work, item)  # without its result, which the portal would wait for
+    def start(item: ItemT) -> None:
+        tasks.start_soon(
+            process_item, work, item
+        )  # without its result, which the portal would wait for
 
     with start_blocking_portal(name=thread) as portal:
         closed, (tasks, work) = portal.start_task(serve)
         try:
-            waiting, under_way = iter(items), 0
+            remaining, under_way = iter(items), 0
             while True:
-                for item in islice(waiting, most - under_way):
+                for item in islice(remaining, limit - under_way):
                     portal.call(start, item)
                     under_way += 1
                 if not under_way:
                     return
-                ready = [ended.get()]
-                while not ended.empty():
-                    ready.append(ended.get())
+                ready = [done.get()]
+                while not done.empty():
+                    ready.append(done.get())
                 under_way -= len(ready)
-                for one in sorted(ready, key=lambda one: one.exception() is not None):
-                    yield one.result()
+                for future in sorted(ready, key=lambda future: future.exception() is not None):
+                    yield future.result()
         finally:
             portal.call(tasks.cancel_scope.cancel)
             closed.result()

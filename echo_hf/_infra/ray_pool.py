@@ -27,24 +27,24 @@ from threading import Lock
 from typing import Any
 from uuid import uuid4
 
-from echo_hf._infra.atomic import replaced_file
-from echo_hf._infra.worker_pool import Batch, ProcessWorker, Said, Worker
+from echo_hf._infra.atomic import replace_file
+from echo_hf._infra.worker_pool import ItemBatch, ProcessWorker, Worker, WorkerMessage
 from echo_hf.errors import MissingExtraError, RunError
 
-AUTO, HERE = "auto", "local"
-GIVEN, SAID = "given", "said"
-SEEN = ".echo-hf-node"
-WAITED_S, REACHED_S = 30.0, 10.0
+AUTO, LOCAL = "auto", "local"
+SEND_GROUP, READ_GROUP = "given", "said"
+NODE_FILE = ".echo-hf-node"
+ROOM_SECONDS, CONNECT_SECONDS = 30.0, 10.0
 # Files of which a copy stays in the cluster's memory, for other nodes to take.
-MOST_FILES = 256
-LONGEST = 300
+MAX_CACHED_FILES = 256
+MAX_ERROR_CHARACTERS = 300
 # Numbered items, and the files that they name, for a node that does not see them.
-Parcel = tuple[list[tuple[int, bytes]], dict[str, Any]]
+PackedItems = tuple[list[tuple[int, bytes]], dict[str, Any]]
 logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def connected(address: str) -> Iterator[bool]:
+def connect_cluster(address: str) -> Iterator[bool]:
     """A connection to a cluster; says whether it was started for this alone, on this machine."""
     if find_spec("ray") is None:
         raise MissingExtraError("runner 'ray'", "ray")
@@ -53,33 +53,33 @@ def connected(address: str) -> Iterator[bool]:
     if ray.is_initialized():  # by whoever calls us, who ends it too
         yield False
         return
-    named, found = "runner.address", os.environ.get("RAY_ADDRESS") if address == AUTO else None
-    if found:
-        named, address = "RAY_ADDRESS", found
+    place, variable = "runner.address", os.environ.get("RAY_ADDRESS") if address == AUTO else None
+    if variable:
+        place, address = "RAY_ADDRESS", variable
     host, colon, port = address.rpartition(":")
-    if address not in (AUTO, HERE) and not (host and "/" not in host and port.isdecimal()):
-        raise RunError(f"{named} is {address!r}: expected auto, local, or HOST:PORT of a cluster")
-    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-    at_signal, starts = signal.getsignal(signal.SIGTERM), address == HERE
+    if address not in (AUTO, LOCAL) and not (host and "/" not in host and port.isdecimal()):
+        raise RunError(f"{place} is {address!r}: expected auto, local, or HOST:PORT of a cluster")
+    logging_options = {"log_to_driver": False, "logging_level": logging.ERROR}
+    handler, is_started = signal.getsignal(signal.SIGTERM), address == LOCAL
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         try:
             if colon:  # Ray itself would try for a minute
-                create_connection((host, int(port)), REACHED_S).close()
-            ray.init(address, include_dashboard=False if starts else None, **quiet)
+                create_connection((host, int(port)), CONNECT_SECONDS).close()
+            ray.init(address, include_dashboard=False if is_started else None, **logging_options)
         except Exception as error:
             if address == AUTO and isinstance(error, OSError | ValueError):
-                starts = True
-                ray.init(HERE, include_dashboard=False, **quiet)
+                is_started = True
+                ray.init(LOCAL, include_dashboard=False, **logging_options)
             else:  # nobody answers, or another version of Ray or Python does
-                said = " ".join(str(error).split())[:LONGEST]
+                message = " ".join(str(error).split())[:MAX_ERROR_CHARACTERS]
                 raise RunError(
-                    f"{named} is {address!r}, and no cluster can be used there ({said}): install "
+                    f"{place} is {address!r}, and no cluster can be used there ({message}): install "
                     "the same versions on all nodes, and run `ray start --address=...` on each"
                 ) from None
         with suppress(ValueError):  # in a thread, where it was not taken
-            signal.signal(signal.SIGTERM, at_signal)  # Ray takes it
-        yield starts
+            signal.signal(signal.SIGTERM, handler)  # Ray takes it
+        yield is_started
     finally:
         ray.shutdown()
 
@@ -91,7 +91,7 @@ def alive_nodes() -> dict[str, dict[str, Any]]:
     return {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
 
 
-def on_node(function: Any, node: str, **options: Any) -> Any:
+def pin_to_node(function: Any, node: str, **options: Any) -> Any:
     """A function or class that runs on this node and nowhere else."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -100,7 +100,7 @@ def on_node(function: Any, node: str, **options: Any) -> Any:
     return ray.remote(num_cpus=0, scheduling_strategy=strategy, **options)(function)
 
 
-def sees(token: str | bool) -> bool:
+def can_read_folder(token: str | bool) -> bool:
     """Whether this machine sees the folder of a run: what was said of it, or it reads the file."""
     if isinstance(token, bool):
         return token
@@ -125,140 +125,146 @@ class _Packer(pickle.Pickler):
 
 
 class _Unpacker(pickle.Unpickler):
-    def __init__(self, data: bytes, placed: Callable[[str], Path]) -> None:
+    def __init__(self, data: bytes, locate: Callable[[str], Path]) -> None:
         super().__init__(io.BytesIO(data))
-        self._placed = placed
+        self._locate = locate
 
     def persistent_load(self, path: str) -> Path:
-        return self._placed(path)
+        return self._locate(path)
 
 
-class _Relay:
+class _NodeRelay:
     """What an actor does on its node."""
 
-    def __init__(self, name: str, made: bytes, ahead: int, token: str | bool, folder: str) -> None:
+    def __init__(
+        self, name: str, pickled: bytes, ahead: int, token: str | bool, folder: str
+    ) -> None:
         # Else the process would run the main module of Ray's worker, which is this one's.
         vars(sys.modules["__main__"]).pop("__file__", None)
         with suppress(OSError):  # a node apart
             os.chdir(folder)  # from which an engine's options name files
-        self._is_shared = sees(token)
+        self._is_shared = can_read_folder(token)
         self._copies, self._lock = Path(gettempdir()) / f"echo-hf-ray-{uuid4().hex}", Lock()
-        self._worker, self._ahead = ProcessWorker(None, name, made, ahead, self._copies), ahead
+        self._worker, self._ahead = ProcessWorker(None, name, pickled, ahead, self._copies), ahead
         self._worker.log = f"Ray's logs on {platform.node()}"
 
-    def place(self) -> tuple[str, bool]:
+    def locate_node(self) -> tuple[str, bool]:
         """How people call its node, and whether the files of the run are seen from there."""
         return platform.node(), self._is_shared
 
-    def send(self, parcel: Parcel | None) -> None:
+    def send(self, packed: PackedItems | None) -> None:
         """Hands items to the process, with the paths of their files on this node."""
-        batch: Batch = None
-        if parcel is not None:
-            items, files = parcel
-            placed = partial(self._placed, files=files)
-            batch = [(at, pickle.dumps(_Unpacker(data, placed).load())) for at, data in items]
+        batch: ItemBatch = None
+        if packed is not None:
+            items, files = packed
+            locate = partial(self._place_file, files=files)
+            batch = [
+                (number, pickle.dumps(_Unpacker(data, locate).load())) for number, data in items
+            ]
         with self._lock, suppress(OSError):  # it has just ended, which is heard of
             self._worker.send(batch)
 
-    def heard(self, taken: int) -> tuple[Said, str | None]:
+    def read_messages(self, received: int) -> tuple[WorkerMessage, str | None]:
         """What the process says next, and how it ended; what was said before has been taken."""
-        if taken:
+        if received:
             with self._lock, suppress(OSError):
-                self._worker.taken(taken)
+                self._worker.allow_results(received)
         try:
-            return self._worker.heard(self._ahead), None
+            return self._worker.read_messages(self._ahead), None
         except (EOFError, OSError):
-            return [], self._worker.ended()
+            return [], self._worker.wait_for_end()
 
-    def end(self) -> None:
+    def end_process(self) -> None:
         """Ends the process and what it has started, which outlives an actor that is killed."""
         self._worker.kill()
         rmtree(self._copies, ignore_errors=True)
 
-    def _placed(self, path: str, files: dict[str, Any]) -> Path:
+    def _place_file(self, path: str, files: dict[str, Any]) -> Path:
         if files.get(path) is None:
             return Path(path)
         import ray
 
-        place = self._copies / sha256(path.encode()).hexdigest()
-        if not place.exists():
+        copy = self._copies / sha256(path.encode()).hexdigest()
+        if not copy.exists():
             self._copies.mkdir(mode=0o700, exist_ok=True)
-            with replaced_file(place) as partial:
+            with replace_file(copy) as partial:
                 partial.write_bytes(ray.get(files[path]))
-        return place
+        return copy
 
 
 class _RayWorker(Worker):
-    def __init__(self, nodes: RayNodes, name: str, made: bytes) -> None:
+    def __init__(self, nodes: RayNodes, name: str, pickled: bytes) -> None:
         super().__init__(name)
-        self.is_ready, self._nodes, self._made = False, nodes, made
-        self._node, self._is_shared, self._taken = "", True, 0
-        self._how: str | None = None
+        self.is_ready, self._nodes, self._pickled = False, nodes, pickled
+        self._node, self._is_shared, self._received = "", True, 0
+        self._ending: str | None = None
         self._sent = list[Any]()
-        own = (nodes.micro_batch, nodes.token, str(Path.cwd()))
-        self._actor = nodes.actor.remote(name, made, *own)
+        settings = (nodes.micro_batch, nodes.token, str(Path.cwd()))
+        self._actor = nodes.actor.remote(name, pickled, *settings)
 
     def start(self) -> None:
-        asked = self._actor.place.remote()
-        if not self._got(asked, WAITED_S):
+        node = self._actor.place.remote()
+        if not self._get_result(node, ROOM_SECONDS):
             self._nodes.warn_of_room()
-        self._node, self._is_shared = self._got(asked)
+        self._node, self._is_shared = self._get_result(node)
         self._nodes.has_room = True
 
-    def send(self, batch: Batch) -> None:
-        parcel = None if batch is None else self._nodes.packed(batch, self._is_shared)
-        given = self._actor.send.options(concurrency_group=GIVEN)
-        self._sent.append(given.remote(parcel))
+    def send(self, batch: ItemBatch) -> None:
+        packed = None if batch is None else self._nodes.pack_items(batch, self._is_shared)
+        send = self._actor.send.options(concurrency_group=SEND_GROUP)
+        self._sent.append(send.remote(packed))
 
-    def heard(self) -> Said:
+    def read_messages(self) -> WorkerMessage:
         import ray
 
-        asked = self._actor.heard.options(concurrency_group=SAID).remote(self._taken)
-        said: Said
-        said, self._how = self._got(asked)
-        self._taken = len(said)
-        if self._how is not None:
+        pending = self._actor.heard.options(concurrency_group=READ_GROUP).remote(self._received)
+        messages: WorkerMessage
+        messages, self._ending = self._get_result(pending)
+        self._received = len(messages)
+        if self._ending is not None:
             raise EOFError
         # What has not arrived would be waited for without end.
         sent = list(self._sent)
         arrived = ray.wait(sent, num_returns=len(sent), timeout=0)[0] if sent else []
-        for one in arrived:
-            self._got(one)
-            self._sent.remove(one)
-        return said
+        for result in arrived:
+            self._get_result(result)
+            self._sent.remove(result)
+        return messages
 
-    def ended(self) -> str:
+    def wait_for_end(self) -> str:
         self.kill()
-        return self._how or f"was lost with its place on node {self._node or 'unknown'}"
+        return self._ending or f"was lost with its place on node {self._node or 'unknown'}"
 
     def kill(self) -> None:
         import ray
 
         if self._node:
             with suppress(EOFError):
-                self._got(self._actor.end.remote(), REACHED_S)
+                self._get_result(self._actor.end.remote(), CONNECT_SECONDS)
         ray.kill(self._actor)
 
     def successor(self) -> Worker | None:
         # What ends a process ends no actor: this is the end of its node, or of the way there.
-        return _RayWorker(self._nodes, self.name, self._made) if self._how is None else None
+        return _RayWorker(self._nodes, self.name, self._pickled) if self._ending is None else None
 
     def notice(self, remark: str) -> None:
         self._nodes.notice(remark)
 
-    def _got(self, asked: Any, timeout: float | None = None) -> Any:
+    def _get_result(self, pending: Any, timeout: float | None = None) -> Any:
         """What was asked for, null where it takes longer; an `EOFError` where the actor is gone."""
         import ray
 
         try:
-            return ray.get(asked, timeout=timeout)
+            return ray.get(pending, timeout=timeout)
         except ray.exceptions.GetTimeoutError:
             return None
         except ray.exceptions.RayTaskError as error:
-            self._how = f"failed: {' '.join(str(error.cause).split())[:LONGEST]}"
+            self._ending = f"failed: {' '.join(str(error.cause).split())[:MAX_ERROR_CHARACTERS]}"
         except ray.exceptions.RayError as error:
             if getattr(error, "actor_init_failed", False):  # so would another one
-                self._how = f"cannot begin: {str(error).strip().splitlines()[-1][:LONGEST]}"
+                self._ending = (
+                    f"cannot begin: {str(error).strip().splitlines()[-1][:MAX_ERROR_CHARACTERS]}"
+                )
             logger.debug("%s: %s", self.name, error)
         raise EOFError
 
@@ -279,54 +285,56 @@ class RayNodes:
     ) -> None:
         self.gpus, self.cpus, self.micro_batch = gpus, cpus, micro_batch
         self.notice: Callable[[str], None] = logger.warning  # called by any thread
-        self._seen = folder.absolute() / SEEN
+        self._node_file = folder.absolute() / NODE_FILE
         # A file and what stands in it: who reads that sees the folder; or what was said of all.
-        self.token: str | bool = f"{self._seen}#{uuid4().hex}" if shared is None else shared
+        self.token: str | bool = f"{self._node_file}#{uuid4().hex}" if shared is None else shared
         if isinstance(self.token, str):
-            self._seen.write_text(self.token)
-        self._file, self._lock = lru_cache(MOST_FILES)(_in_cluster), Lock()
-        self.has_room = self._warned = False
+            self._node_file.write_text(self.token)
+        self._put_file, self._lock = lru_cache(MAX_CACHED_FILES)(_put_in_cluster), Lock()
+        self.has_room = self._has_warned = False
 
     @cached_property
     def actor(self) -> Any:
         import ray
 
         share = {"num_cpus": self.cpus, "num_gpus": self.gpus}
-        return ray.remote(**share, concurrency_groups={GIVEN: 1, SAID: 1})(_Relay)
+        return ray.remote(**share, concurrency_groups={SEND_GROUP: 1, READ_GROUP: 1})(_NodeRelay)
 
-    def __call__(self, name: str, made: bytes) -> Worker:
+    def __call__(self, name: str, pickled: bytes) -> Worker:
         """A worker, wherever there is room, or will be."""
-        return _RayWorker(self, name, made)
+        return _RayWorker(self, name, pickled)
 
     def close(self) -> None:
         """Removes what was put beside the results."""
-        self._seen.unlink(missing_ok=True)
+        self._node_file.unlink(missing_ok=True)
 
-    def packed(self, batch: list[tuple[int, bytes]], is_shared: bool) -> Parcel:
+    def pack_items(self, batch: list[tuple[int, bytes]], is_shared: bool) -> PackedItems:
         """Items with the absolute paths of their files, and for a node apart the files."""
         items, paths = list[tuple[int, bytes]](), set[str]()
         for number, data in batch:
-            packer = _Packer(packed := io.BytesIO())
+            packer = _Packer(buffer := io.BytesIO())
             packer.dump(pickle.loads(data))  # noqa: S301 - of the run itself
-            items.append((number, packed.getvalue()))
+            items.append((number, buffer.getvalue()))
             paths |= packer.paths
-        return items, {} if is_shared else {path: self._file(path) for path in sorted(paths)}
+        return items, {} if is_shared else {path: self._put_file(path) for path in sorted(paths)}
 
     def warn_of_room(self) -> None:
         """Says once, while no worker has begun, what a node would have to have."""
         with self._lock:
-            if self.has_room or self._warned:
+            if self.has_room or self._has_warned:
                 return
-            self._warned = True
-        most = [node["Resources"] for node in alive_nodes().values()]
-        has = (f"{sum(one.get(what, 0) for one in most):g} {what}s" for what in ("GPU", "CPU"))
+            self._has_warned = True
+        resources = [node["Resources"] for node in alive_nodes().values()]
+        totals = (
+            f"{sum(node.get(kind, 0) for node in resources):g} {kind}s" for kind in ("GPU", "CPU")
+        )
         self.notice(
             f"no node of the cluster has room yet for a worker, which takes {self.gpus:g} GPUs and "
-            f"{self.cpus:g} CPUs, where all have {' and '.join(has)}: what is asked waits"
+            f"{self.cpus:g} CPUs, where all have {' and '.join(totals)}: what is asked waits"
         )
 
 
-def _in_cluster(path: str) -> Any:
+def _put_in_cluster(path: str) -> Any:
     """A file in the cluster's memory; null where it cannot be read, which is told there."""
     import ray
 

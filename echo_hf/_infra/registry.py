@@ -10,67 +10,73 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
-from echo_hf.errors import ConfigError, EchoError, MissingExtraError, unknown
+from echo_hf.errors import ConfigError, EchoError, MissingExtraError, describe_unknown
 
-Member = TypeVar("Member")
-Facts = TypeVar("Facts")
-Made = TypeVar("Made")
+MemberT = TypeVar("MemberT")
+FactsT = TypeVar("FactsT")
+DecoratedT = TypeVar("DecoratedT")
 
 
-class Registry(Generic[Member, Facts]):
+class Registry(Generic[MemberT, FactsT]):
     """Members by name; `ours` are the modules that register our own, `group` entry points."""
 
     def __init__(
-        self, kind: str, group: str, ours: Mapping[str, str], error: type[EchoError] = ConfigError
+        self,
+        kind: str,
+        group: str,
+        built_in: Mapping[str, str],
+        error: type[EchoError] = ConfigError,
     ) -> None:
-        self.kind, self.group, self.ours, self.error = kind, group, ours, error
-        self.entries: dict[str, tuple[Any, Facts | None]] = {}
+        self.kind, self.group, self.built_in, self.error = kind, group, built_in, error
+        self.entries: dict[str, tuple[Any, FactsT | None]] = {}
 
-    def register(self, name: str, facts: Facts | None = None) -> Callable[[Made], Made]:
-        def add(member: Made) -> Made:
+    def register(
+        self, name: str, facts: FactsT | None = None
+    ) -> Callable[[DecoratedT], DecoratedT]:
+        def add(member: DecoratedT) -> DecoratedT:
             self.entries[name] = member, facts
             return member
 
         return add
 
-    def names(self) -> list[str]:
-        theirs = (point.name for point in entry_points(group=self.group))
-        return sorted({*self.ours, *self.entries, *theirs})
+    def list_names(self) -> list[str]:
+        plugins = (point.name for point in entry_points(group=self.group))
+        return sorted({*self.built_in, *self.entries, *plugins})
 
     def check(self, name: str, place: str = "") -> None:
-        if name not in self.names():
-            raise self.error(unknown(self.kind, name, self.names(), place))
+        if name not in self.list_names():
+            raise self.error(describe_unknown(self.kind, name, self.list_names(), place))
 
-    def find(self, name: str, place: str = "") -> Member:
-        if (member := self.known(name)) is not None:
+    def find(self, name: str, place: str = "") -> MemberT:
+        if (member := self.find_known(name)) is not None:
             return member
         self.check(name, place)
         (point, *_) = entry_points(group=self.group, name=name)
         try:
-            found: Member = point.load()
+            loaded: MemberT = point.load()
         except (ImportError, AttributeError) as error:
             raise self.error(
                 f"{self.kind} {name!r} comes from {point.value!r}, which cannot be loaded "
                 f"({error}): install or fix that package"
             ) from error
-        return self.entries.setdefault(name, (found, None))[0]  # type: ignore[no-any-return]
+        return self.entries.setdefault(name, (loaded, None))[0]  # type: ignore[no-any-return]
 
-    def known(self, name: str) -> Member | None:
+    def find_known(self, name: str) -> MemberT | None:
         """The member of a name, where it is ours or was found before."""
-        return self._entry(name)[0]
+        return self._load_entry(name)[0]
 
-    def facts(self, name: str) -> Facts | None:
+    def facts(self, name: str) -> FactsT | None:
         """What is known of a member, null of one from another package."""
-        return self._entry(name)[1]
+        return self._load_entry(name)[1]
 
-    def _entry(self, name: str) -> tuple[Member | None, Facts | None]:
-        if name in self.ours and name not in self.entries:
-            import_module(self.ours[name])
+    def _load_entry(self, name: str) -> tuple[MemberT | None, FactsT | None]:
+        if name in self.built_in and name not in self.entries:
+            import_module(self.built_in[name])
         return self.entries.get(name, (None, None))
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class Requirements:
     """What a member is for, and the extra and the importable packages that it needs."""
 
     about: str = ""
@@ -88,6 +94,6 @@ class Needs:
             missing.append(name)
         return tuple(missing)
 
-    def check_installed(self, who: str) -> None:
+    def check_installed(self, needed_by: str) -> None:
         if self.extra is not None and self.missing:
-            raise MissingExtraError(who, self.extra)
+            raise MissingExtraError(needed_by, self.extra)

@@ -10,65 +10,67 @@ import stat
 from io import BufferedReader
 from pathlib import Path
 
-FLAGS = os.O_RDONLY
+OPEN_FLAGS = os.O_RDONLY
 for name in ("O_BINARY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"):  # not each system has each
-    FLAGS |= getattr(os, name, 0)
+    OPEN_FLAGS |= getattr(os, name, 0)
 
 
 class RefusedFileError(OSError):
     """A file that is not read, and why in a word: outside, irregular, too_large or unreadable."""
 
-    def __init__(self, code: str, said: str) -> None:
-        super().__init__(said)
-        self.code, self.strerror = code, said
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code, self.strerror = code, message
 
 
-def place_inside(path: Path, folder: Path | None) -> Path:
+def resolve_inside(path: Path, folder: Path | None) -> Path:
     """Where a path ends, its links followed; links of huggingface_hub's cache stay in theirs."""
     try:
-        place = path.resolve()
-        if place.is_symlink():  # from Python 3.13 on, a circle of links stays as it is
+        target = path.resolve()
+        if target.is_symlink():  # from Python 3.13 on, a circle of links stays as it is
             raise RuntimeError
-        if folder is not None and not any(map(place.is_relative_to, _roots(folder.resolve()))):
+        if folder is not None and not any(
+            map(target.is_relative_to, _allowed_roots(folder.resolve()))
+        ):
             raise RefusedFileError("outside", "it leads out of its folder")
     except (RuntimeError, ValueError) as error:  # a circle of links, a NUL
         raise RefusedFileError("unreadable", type(error).__name__) from None
-    return place
+    return target
 
 
-def _roots(folder: Path) -> list[Path]:
+def _allowed_roots(folder: Path) -> list[Path]:
     # In that cache the files of a snapshot are links to what all snapshots of a repository share.
-    whole = folder.parents[1] if len(folder.parents) > 1 else folder
-    return [folder, whole / "blobs"] if folder.parent.name == "snapshots" else [folder]
+    repository = folder.parents[1] if len(folder.parents) > 1 else folder
+    return [folder, repository / "blobs"] if folder.parent.name == "snapshots" else [folder]
 
 
 def open_regular(
-    path: Path, folder: Path | None = None, *, most_bytes: int | None = None
+    path: Path, folder: Path | None = None, *, max_bytes: int | None = None
 ) -> BufferedReader:
     """Opens a regular file, inside a folder where one is named; a limit holds for all of it."""
-    place = place_inside(path, folder)
-    _check(place.stat(), most_bytes)  # some devices do something when they are opened
-    number = os.open(place, FLAGS)
+    target = resolve_inside(path, folder)
+    _check_file(target.stat(), max_bytes)  # some devices do something when they are opened
+    descriptor = os.open(target, OPEN_FLAGS)
     try:
-        _check(os.fstat(number), most_bytes)
-        return os.fdopen(number, "rb")
+        _check_file(os.fstat(descriptor), max_bytes)
+        return os.fdopen(descriptor, "rb")
     except BaseException:
-        os.close(number)
+        os.close(descriptor)
         raise
 
 
-def _check(about: os.stat_result, most_bytes: int | None) -> None:
-    if not stat.S_ISREG(about.st_mode):
+def _check_file(status: os.stat_result, max_bytes: int | None) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise RefusedFileError("irregular", "not a regular file")
-    if most_bytes is not None and about.st_size > most_bytes:
-        said = f"{about.st_size:,} bytes, expected at most {most_bytes:,}"
-        raise RefusedFileError("too_large", said)
+    if max_bytes is not None and status.st_size > max_bytes:
+        message = f"{status.st_size:,} bytes, expected at most {max_bytes:,}"
+        raise RefusedFileError("too_large", message)
 
 
-def read_regular(path: Path, folder: Path | None = None, *, most_bytes: int) -> bytes:
+def read_regular(path: Path, folder: Path | None = None, *, max_bytes: int) -> bytes:
     """What a regular file holds, inside a folder where one is named."""
-    with open_regular(path, folder, most_bytes=most_bytes) as file:
-        data = file.read(most_bytes + 1)
-    if len(data) > most_bytes:  # it grows, or says that it is empty
-        raise RefusedFileError("too_large", f"more than {most_bytes:,} bytes")
+    with open_regular(path, folder, max_bytes=max_bytes) as file:
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:  # it grows, or says that it is empty
+        raise RefusedFileError("too_large", f"more than {max_bytes:,} bytes")
     return data

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Self
 from echo_hf._infra.regular_file import open_regular
 from echo_hf.errors import StoreError
 
-FORMAT = 1
-LONGEST_WAIT_S = 60
-MOST_VARIABLES = 500
-LONGEST_VALUE = 1 << 26  # of a stranger's file
+FORMAT_VERSION = 1
+MAX_WAIT_SECONDS = 60
+MAX_VARIABLES = 500
+MAX_VALUE_BYTES = 1 << 26  # of a stranger's file
 
 
 class Database:
@@ -39,16 +39,16 @@ class Database:
 
     def __init__(self, path: Path, *, frozen: bool = False) -> None:
         self.path, self.frozen = path, frozen
-        self._writing = RLock()
-        with self.opened():
+        self._write_lock = RLock()
+        with self.open():
             pass
 
     @contextmanager
-    def opened(self) -> Iterator[sqlite3.Connection]:
+    def open(self) -> Iterator[sqlite3.Connection]:
         """The connection; what SQLite says of the file becomes what a user can do."""
         try:
             if self._connection is None:
-                self._connection = self._connected()
+                self._connection = self._connect()
             yield self._connection
         except (OSError, sqlite3.OperationalError) as error:
             raise StoreError(
@@ -61,14 +61,14 @@ class Database:
                 f"back, or move it away to {self.remedy}"
             ) from error
 
-    def execute(self, query: str, *values: Any, **named: Any) -> list[tuple[Any, ...]]:
-        with self.opened() as connection:
-            return connection.execute(query, named or values).fetchall()
+    def execute(self, query: str, *values: Any, **parameters: Any) -> list[tuple[Any, ...]]:
+        with self.open() as connection:
+            return connection.execute(query, parameters or values).fetchall()
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
+    def write(self) -> Iterator[sqlite3.Connection]:
         """All that is written inside stays, or nothing of it does, whatever ends it."""
-        with self._writing, self.opened() as connection:
+        with self._write_lock, self.open() as connection:
             connection.execute("begin immediate")
             try:
                 yield connection
@@ -78,11 +78,11 @@ class Database:
             connection.execute("commit")
 
     @contextmanager
-    def erasing(self) -> Iterator[sqlite3.Connection]:
+    def erase(self) -> Iterator[sqlite3.Connection]:
         """A transaction whose deletions take effect in the file's bytes as well."""
-        with self.opened() as connection:
+        with self.open() as connection:
             connection.execute("pragma secure_delete = on")
-            with self.transaction():
+            with self.write():
                 yield connection
             connection.execute("pragma wal_checkpoint(truncate)").fetchall()
 
@@ -104,17 +104,17 @@ class Database:
     def __reduce__(self) -> tuple[type[Self], tuple[Path]]:
         return type(self), (self.path,)
 
-    def _connected(self) -> sqlite3.Connection:
-        place = str(self.path)
+    def _connect(self) -> sqlite3.Connection:
+        address = str(self.path)
         if self.frozen:
-            check_settled(self.path)
+            check_checkpointed(self.path)
             open_regular(self.path, self.path.parent).close()
-            place = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
+            address = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
         else:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(
-            place,
-            timeout=LONGEST_WAIT_S,
+            address,
+            timeout=MAX_WAIT_SECONDS,
             isolation_level=None,
             check_same_thread=False,
             uri=self.frozen,
@@ -126,73 +126,73 @@ class Database:
             raise
         return connection
 
-    def rows(self, query: str) -> Iterator[tuple[Any, ...]]:
+    def iterate_rows(self, query: str) -> Iterator[tuple[Any, ...]]:
         """The rows of a query, which end where they have more bytes than a frozen file."""
-        most = self.path.stat().st_size if self.frozen else math.inf
-        read = 0
-        with self.opened() as connection:
+        max_bytes = self.path.stat().st_size if self.frozen else math.inf
+        bytes_read = 0
+        with self.open() as connection:
             for row in connection.execute(query):
-                read += sum(len(cell) if isinstance(cell, str | bytes) else 1 for cell in row)
-                if read > most:  # its pages lead back into each other
+                bytes_read += sum(len(cell) if isinstance(cell, str | bytes) else 1 for cell in row)
+                if bytes_read > max_bytes:  # its pages lead back into each other
                     raise StoreError(
                         f"{str(self.path)!r} is not a readable {self.name} (it has more rows than "
                         f"bytes): put a copy of it back, or move it away to {self.remedy}"
                     )
                 yield row
 
-    def _check_plain(self, connection: sqlite3.Connection, own: Set[str]) -> None:
+    def _check_tables(self, connection: sqlite3.Connection, own_tables: Set[str]) -> None:
         """Refuses views, triggers and whatever else would compute something when it is read."""
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         connection.executescript(
             "pragma trusted_schema = off; pragma query_only = on; pragma cell_size_check = on"
         )
         for kind, name, sql in connection.execute("select type, name, sql from sqlite_master"):
-            plain = name in own and (kind == "table" or (kind == "index" and sql is None))
-            computed = (
-                plain
+            is_plain = name in own_tables and (kind == "table" or (kind == "index" and sql is None))
+            is_computed = (
+                is_plain
                 and kind == "table"
                 and connection.execute(
                     "select count(*) from pragma_table_xinfo(?) where hidden != 0", (name,)
                 ).fetchone()
                 != (0,)
             )
-            if not plain or computed or "virtual" in (sql or "").lower().split():
+            if not is_plain or is_computed or "virtual" in (sql or "").lower().split():
                 raise StoreError(
                     f"{str(self.path)!r} has the {kind} {str(name)[:80]!r}, expected the tables of "
                     f"a {self.name} alone: it is no file of echo-hf; move it away to {self.remedy}"
                 )
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        (found,) = connection.execute("pragma user_version").fetchone()
+        (version,) = connection.execute("pragma user_version").fetchone()
         (application,) = connection.execute("pragma application_id").fetchone()
         tables = "select name from sqlite_master"
-        with closing(scratch(self.schema)) as empty:
-            own = empty.execute(tables).fetchall()
+        with closing(open_scratch(self.schema)) as empty:
+            own_tables = empty.execute(tables).fetchall()
         # Some of our files were once written without a format, with our tables in them.
-        strangers = set(connection.execute(tables)).difference(own)
-        if (found and application != self.application) or (not found and strangers):
+        foreign_tables = set(connection.execute(tables)).difference(own_tables)
+        if (version and application != self.application) or (not version and foreign_tables):
             raise StoreError(
                 f"{str(self.path)!r} is another program's database, expected a {self.name}: move "
                 "it away, or name another folder with --runs"
             )
-        if found not in (0, FORMAT):
+        if version not in (0, FORMAT_VERSION):
             raise StoreError(
-                f"{str(self.path)!r} is a {self.name} of format {found}, this version reads "
-                f"{FORMAT}: upgrade echo-hf, or move the file away to {self.remedy}"
+                f"{str(self.path)!r} is a {self.name} of format {version}, this version reads "
+                f"{FORMAT_VERSION}: upgrade echo-hf, or move the file away to {self.remedy}"
             )
         if self.frozen:
-            self._check_plain(connection, {name for (name,) in own})
+            self._check_tables(connection, {name for (name,) in own_tables})
             return
-        write_ahead(connection)
+        set_write_ahead(connection)
         connection.executescript(self.pragmas)
-        if not found:
+        if not version:
             connection.executescript(
                 f"begin immediate; {self.schema}; pragma application_id = {self.application}; "
-                f"pragma user_version = {FORMAT}; commit"
+                f"pragma user_version = {FORMAT_VERSION}; commit"
             )
 
 
-def check_settled(path: Path) -> None:
+def check_checkpointed(path: Path) -> None:
     """Refuses a file of which a part still stands in the log beside it."""
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
@@ -202,33 +202,35 @@ def check_settled(path: Path) -> None:
         )
 
 
-def scratch(schema: str) -> sqlite3.Connection:
+def open_scratch(schema: str) -> sqlite3.Connection:
     """Tables for as long as the connection is open, in memory while they fit."""
     connection = sqlite3.connect("", isolation_level=None)
     connection.executescript(f"pragma journal_mode = off; {schema}")
     return connection
 
 
-def rows_of(
+def select_by_keys(
     connection: sqlite3.Connection, query: str, keys: Sequence[Any]
 ) -> Iterator[tuple[Any, ...]]:
     """The rows of a query for any number of keys, which `{0}` in it stands for."""
-    for start in range(0, len(keys), MOST_VARIABLES):
-        some = keys[start : start + MOST_VARIABLES]
-        named = {f"key{number}": key for number, key in enumerate(some)}
-        yield from connection.execute(query.format(",".join(map(":{}".format, named))), named)
+    for start in range(0, len(keys), MAX_VARIABLES):
+        batch = keys[start : start + MAX_VARIABLES]
+        parameters = {f"key{number}": key for number, key in enumerate(batch)}
+        yield from connection.execute(
+            query.format(",".join(map(":{}".format, parameters))), parameters
+        )
 
 
-def write_ahead(connection: sqlite3.Connection) -> None:
+def set_write_ahead(connection: sqlite3.Connection) -> None:
     """Lets a file be read while it is written, waiting for other processes that hold it."""
-    until = time.monotonic() + LONGEST_WAIT_S
+    deadline = time.monotonic() + MAX_WAIT_SECONDS
     while True:
         try:
             connection.execute("pragma journal_mode = wal")
             return
         except sqlite3.OperationalError as error:
             # This switch alone does not wait for other processes; the low byte tells why.
-            held = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-            if not held or time.monotonic() > until:
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)

@@ -9,23 +9,23 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-MOST_ITEMS, LONGEST, MOST_ROWS = 4, 60, 50
+MAX_ITEMS, MAX_CHARACTERS, MAX_ROWS = 4, 60, 50
 
 
-def brief(value: object) -> str:
+def summarize_value(value: object) -> str:
     """A value in a few words: how many there are, where they are many or large."""
     if isinstance(value, Enum | Path):
-        return brief(str(value))
+        return summarize_value(str(value))
     if isinstance(value, str):
-        return repr(value if len(value) <= LONGEST else f"{value[: LONGEST - 1]}…")
+        return repr(value if len(value) <= MAX_CHARACTERS else f"{value[: MAX_CHARACTERS - 1]}…")
     if isinstance(value, float):
         return f"{value:.4g}"
     if value is None or isinstance(value, int):
         return repr(value)
     if isinstance(value, Mapping) and _is_short(value.values()):
-        return f"{{{', '.join(f'{brief(name)}: {brief(item)}' for name, item in value.items())}}}"
+        return f"{{{', '.join(f'{summarize_value(name)}: {summarize_value(item)}' for name, item in value.items())}}}"
     if isinstance(value, Sequence) and _is_short(value):
-        return f"({', '.join(map(brief, value))})"
+        return f"({', '.join(map(summarize_value, value))})"
     name = type(value).__name__
     return f"<{name} of {len(value):,}>" if isinstance(value, Sized) else f"<{name}>"
 
@@ -34,10 +34,10 @@ def _is_short(items: Collection[object]) -> bool:
     """Whether they are few, and numbers, words or pairs of them."""
     parts = [part for item in items for part in (item if isinstance(item, tuple) else (item,))]
     plain = all(part is None or isinstance(part, int | float | str) for part in parts)
-    return plain and len(items) <= MOST_ITEMS and len(parts) <= 2 * MOST_ITEMS
+    return plain and len(items) <= MAX_ITEMS and len(parts) <= 2 * MAX_ITEMS
 
 
-class Summarized:
+class SummaryMixin:
     """A result whose fields are shown by `brief`."""
 
     __slots__ = ()
@@ -55,7 +55,9 @@ class Summarized:
         return [{"": name, "value": value} for name, value in self._facts().items()]
 
     def __repr__(self) -> str:
-        facts = ", ".join(f"{name}={brief(value)}" for name, value in self._facts().items())
+        facts = ", ".join(
+            f"{name}={summarize_value(value)}" for name, value in self._facts().items()
+        )
         return f"{type(self).__name__}({facts})"
 
     def _repr_html_(self) -> str:
@@ -63,10 +65,12 @@ class Summarized:
         rows = self._rows()
         heads = dict.fromkeys(name for row in rows for name in row)
         lines = ["".join(f"<th>{escape(name)}</th>" for name in heads)]
-        for row in rows[:MOST_ROWS]:
+        for row in rows[:MAX_ROWS]:
             cells = (row.get(name) for name in heads)
-            shown = (str(cell) if isinstance(cell, str) else brief(cell) for cell in cells)
-            lines.append("".join(f"<td>{escape(cell)}</td>" for cell in shown))
-        more = f"<p>{len(rows) - MOST_ROWS:,} more</p>" if len(rows) > MOST_ROWS else ""
+            texts = (
+                str(cell) if isinstance(cell, str) else summarize_value(cell) for cell in cells
+            )
+            lines.append("".join(f"<td>{escape(cell)}</td>" for cell in texts))
+        omitted = f"<p>{len(rows) - MAX_ROWS:,} more</p>" if len(rows) > MAX_ROWS else ""
         body = "".join(f"<tr>{line}</tr>" for line in lines)
-        return f"<table><caption>{escape(type(self).__name__)}</caption>{body}</table>{more}"
+        return f"<table><caption>{escape(type(self).__name__)}</caption>{body}</table>{omitted}"

@@ -33,19 +33,19 @@ from typing import Any, Generic, Literal, TypeVar
 
 from echo_hf.errors import EchoError
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
-LOOK_EVERY_S, GRACE_S = 0.5, 30.0
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+POLL_SECONDS, GRACE_SECONDS = 0.5, 30.0
 # Of a process at work on an item, and of the place of one, which no item is to blame for.
-MOST_LOSSES, MOST_MOVES = 2, 8
+MAX_WORKER_CRASHES, MAX_REASSIGNMENTS = 2, 8
 logger = logging.getLogger(__name__)
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-Runs = Iterator[Iterator[tuple[int, Item]]]
-Service = Callable[[Runs[Item]], Iterator[tuple[int, Result | EchoError]]]
-Choice = Literal["all"] | int | Sequence[int]
-Batch = list[tuple[int, bytes]] | None
-Said = list[tuple[int | None, Any]]
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+ItemStreams = Iterator[Iterator[tuple[int, ItemT]]]
+ItemService = Callable[[ItemStreams[ItemT]], Iterator[tuple[int, ResultT | EchoError]]]
+DeviceChoice = Literal["all"] | int | Sequence[int]
+ItemBatch = list[tuple[int, bytes]] | None
+WorkerMessage = list[tuple[int | None, Any]]
 Inbox = SimpleQueue[tuple[int, bytes] | None]
 
 
@@ -57,19 +57,19 @@ def visible_gpus() -> list[str]:
         count = torch.cuda.device_count()
     else:
         count = len(list(Path("/dev").glob("nvidia[0-9]*")))
-    given = os.environ.get(VISIBLE)
-    names = map(str, range(count)) if given is None else map(str.strip, given.split(","))
+    visible = os.environ.get(VISIBLE_DEVICES)
+    names = map(str, range(count)) if visible is None else map(str.strip, visible.split(","))
     return [name for name in names if name not in ("", "-1")][:count]
 
 
-def process_count(devices: Choice) -> int:
+def count_processes(devices: DeviceChoice) -> int:
     """How many processes that will be; one for `all` of no GPUs, so that it can be planned."""
     if isinstance(devices, int):
         return devices
     return len(visible_gpus() if devices == "all" else devices) or 1
 
 
-def shared_out(devices: Choice, gpus: Sequence[str], each: int = 1) -> list[str | None]:
+def assign_gpus(devices: DeviceChoice, gpus: Sequence[str], gpus_each: int = 1) -> list[str | None]:
     """What each process is to see in `CUDA_VISIBLE_DEVICES`; null for one on the processor."""
     numbers: Sequence[int] = range(len(gpus)) if devices == "all" else ()
     if isinstance(devices, int):
@@ -77,24 +77,27 @@ def shared_out(devices: Choice, gpus: Sequence[str], each: int = 1) -> list[str 
     elif devices != "all":
         numbers = devices
     is_number_of_processes = isinstance(devices, int) and not gpus
-    is_there = is_number_of_processes or (numbers and max(numbers) < len(gpus))
-    if not is_there or len(numbers) % each:
-        shown = devices if isinstance(devices, int | str) else list(devices)
+    is_available = is_number_of_processes or (numbers and max(numbers) < len(gpus))
+    if not is_available or len(numbers) % gpus_each:
+        devices_shown = devices if isinstance(devices, int | str) else list(devices)
         raise ValueError(
-            f"{shown!r}, and this machine shows {len(gpus) or 'no'} GPUs: expected all, at most as "
-            f"many, or numbers of theirs from 0 on, and a multiple of the {each} that a process "
+            f"{devices_shown!r}, and this machine shows {len(gpus) or 'no'} GPUs: expected all, at most as "
+            f"many, or numbers of theirs from 0 on, and a multiple of the {gpus_each} that a process "
             "takes; without GPUs, a number of processes such as 2"
         )
     if not gpus:
-        return [None] * (len(numbers) // each)
-    seen = [gpus[one] for one in numbers]
-    return [",".join(seen[at : at + each]) for at in range(0, len(seen), each)]
+        return [None] * (len(numbers) // gpus_each)
+    assigned = [gpus[number] for number in numbers]
+    return [
+        ",".join(assigned[start : start + gpus_each])
+        for start in range(0, len(assigned), gpus_each)
+    ]
 
 
 class LostItemError(Exception):
     """Worker processes ended at work on an item, the last one on it alone."""
 
-    def __init__(self, losses: int = MOST_LOSSES) -> None:
+    def __init__(self, losses: int = MAX_WORKER_CRASHES) -> None:
         super().__init__(f"{losses} worker processes ended while they were at it")
 
 
@@ -120,15 +123,15 @@ class Worker(ABC):
         """Waits until it takes items; an `EOFError` where it never will."""
 
     @abstractmethod
-    def send(self, batch: Batch) -> None:
+    def send(self, batch: ItemBatch) -> None:
         """Hands over numbered items, and null after the last; an `OSError` where it is gone."""
 
     @abstractmethod
-    def heard(self) -> Said:
+    def read_messages(self) -> WorkerMessage:
         """What it says next, and soon, so perhaps nothing; an `EOFError` once it is gone."""
 
     @abstractmethod
-    def ended(self) -> str:
+    def wait_for_end(self) -> str:
         """Makes sure that it has ended, and says how it did."""
 
     @abstractmethod
@@ -145,7 +148,7 @@ class Worker(ABC):
 
 
 # Makes a worker, given its name and a pickled service.
-Place = Callable[[str, bytes], Worker]
+WorkerFactory = Callable[[str, bytes], Worker]
 
 
 class ProcessWorker(Worker):
@@ -161,44 +164,46 @@ class ProcessWorker(Worker):
         self,
         visible: str | None,
         name: str,
-        made: bytes,
+        pickled: bytes,
         ahead: int | None = None,
-        aside: Path | None = None,
+        scratch: Path | None = None,
     ) -> None:
         super().__init__(name)
-        self.connection, theirs = Pipe()
+        self.connection, child_end = Pipe()
         context = multiprocessing.get_context("spawn")
-        self.process = context.Process(target=_work, args=(theirs, visible, made, ahead, aside))
+        self.process = context.Process(
+            target=_run_worker, args=(child_end, visible, pickled, ahead, scratch)
+        )
         self.process.start()
-        theirs.close()
+        child_end.close()
 
-    def send(self, batch: Batch) -> None:
+    def send(self, batch: ItemBatch) -> None:
         self.connection.send(batch)
 
-    def taken(self, results: int) -> None:
+    def allow_results(self, results: int) -> None:
         """Lets it send so many further results."""
         self.connection.send(results)
 
-    def heard(self, most: int = 1) -> Said:
+    def read_messages(self, limit: int = 1) -> WorkerMessage:
         """What it says next, if it says something soon."""
-        if not self.connection.poll(LOOK_EVERY_S):
+        if not self.connection.poll(POLL_SECONDS):
             # One that it has started may hold the connection open.
             if self.process.is_alive() or self.connection.poll():
                 return []
             raise EOFError
-        said = [self.connection.recv()]
+        messages = [self.connection.recv()]
         with suppress(EOFError, OSError):  # what was said before is not lost
-            while len(said) < most and self.connection.poll():
-                said.append(self.connection.recv())
-        return said
+            while len(messages) < limit and self.connection.poll():
+                messages.append(self.connection.recv())
+        return messages
 
-    def ended(self) -> str:
-        self.process.join(GRACE_S)
+    def wait_for_end(self) -> str:
+        self.process.join(GRACE_SECONDS)
         self.kill()
         self.process.join()
         code = self.process.exitcode or 0
-        signalled = f"was killed by signal {-code}"
-        return signalled if code < 0 else f"ended with status {code}, see {self.log}"
+        signal_text = f"was killed by signal {-code}"
+        return signal_text if code < 0 else f"ended with status {code}, see {self.log}"
 
     def kill(self) -> None:
         """Kills the process, and what it has started, which may outlive it."""
@@ -207,12 +212,12 @@ class ProcessWorker(Worker):
         self.process.kill()
 
 
-def processes(devices: Sequence[str | None]) -> list[Place]:
+def make_process_factories(devices: Sequence[str | None]) -> list[WorkerFactory]:
     """A process of this machine for each device."""
     return [partial(ProcessWorker, visible) for visible in devices]
 
 
-class WorkerPool(Generic[Item, Result]):
+class WorkerPool(Generic[ItemT, ResultT]):
     """Workers with at most `depth` items at a time; they end with this process.
 
     An error before a worker's first answer is everybody's: the others would meet it too.
@@ -221,45 +226,45 @@ class WorkerPool(Generic[Item, Result]):
     def __init__(
         self,
         name: str,
-        service: Service[Item, Result],
-        places: Sequence[Place],
+        service: ItemService[ItemT, ResultT],
+        factories: Sequence[WorkerFactory],
         error: type[EchoError],
         depth: int = 1,
     ) -> None:
-        self.size, self.depth = len(places), depth
+        self.size, self.depth = len(factories), depth
         self._name, self._error, self._numbers = name, error, 0
         self._waiting, self._suspects = deque[list[_Job]](), deque[_Job]()
         self._lethal, self._workers = set[bytes](), list[Worker]()
-        self._over: EchoError | None = None
-        self._lock, made = Lock(), pickle.dumps(service)
+        self._pool_error: EchoError | None = None
+        self._lock, pickled = Lock(), pickle.dumps(service)
         atexit.register(self.close)  # multiprocessing, imported before, then waits for them
         with self._lock:
-            for number, place in enumerate(places, 1):
-                self._hire(place(f"worker process {number} of {self.size}", made))
+            for number, factory in enumerate(factories, 1):
+                self._start_worker(factory(f"worker process {number} of {self.size}", pickled))
 
     @property
     def alive(self) -> int:
         """How many workers take items now."""
         return sum(worker.is_ready for worker in self._workers)
 
-    def submit(self, *items: Item) -> list[Future[Result]]:
+    def submit(self, *items: ItemT) -> list[Future[ResultT]]:
         """Hands over items that go to one worker, one after the other."""
         jobs = [_Job(pickle.dumps(item)) for item in items]
         with self._lock:
-            if self._over is not None:
-                raise self._over
+            if self._pool_error is not None:
+                raise self._pool_error
             lethal = [job for job in jobs if job.data in self._lethal]
             self._waiting.append([job for job in jobs if job not in lethal])
             self._dispatch()
-        _fail(lethal, LostItemError())
+        _fail_jobs(lethal, LostItemError())
         return [job.future for job in jobs]
 
     def close(self) -> None:
         """Ends the workers: those without an item by themselves, the others at once."""
         atexit.unregister(self.close)
         with self._lock:
-            ended = self._error(f"{self._name}: its worker processes have been ended")
-            self._over, workers = self._over or ended, list(self._workers)
+            closed = self._error(f"{self._name}: its worker processes have been ended")
+            self._pool_error, workers = self._pool_error or closed, list(self._workers)
         for worker in workers:
             if worker.jobs or not worker.is_ready:
                 worker.kill()
@@ -267,23 +272,25 @@ class WorkerPool(Generic[Item, Result]):
                 with suppress(OSError):
                     worker.send(None)
         for worker in workers:
-            worker.thread.join(GRACE_S)
+            worker.thread.join(GRACE_SECONDS)
             if worker.thread.is_alive():
                 worker.kill()
                 worker.thread.join()
 
-    def _hire(self, worker: Worker) -> None:
-        worker.thread = Thread(target=self._hear, args=(worker,), daemon=True)
+    def _start_worker(self, worker: Worker) -> None:
+        worker.thread = Thread(target=self._listen_to, args=(worker,), daemon=True)
         self._workers.append(worker)
         worker.thread.start()
 
     def _dispatch(self) -> None:
         """Gives what waits to the workers with the fewest items; a suspect is alone with one."""
-        while self._over is None and (self._suspects or self._waiting):
-            free = [one for one in self._workers if one.is_ready and self._has_room(one)]
-            if not free:
+        while self._pool_error is None and (self._suspects or self._waiting):
+            free_workers = [
+                worker for worker in self._workers if worker.is_ready and self._has_room(worker)
+            ]
+            if not free_workers:
                 return
-            worker = min(free, key=lambda one: len(one.jobs))
+            worker = min(free_workers, key=lambda worker: len(worker.jobs))
             batch = []
             for job in [self._suspects.popleft()] if self._suspects else self._waiting.popleft():
                 if job.future.running() or job.future.set_running_or_notify_cancel():
@@ -300,7 +307,7 @@ class WorkerPool(Generic[Item, Result]):
             return False
         return len(worker.jobs) + len(self._waiting[0]) <= self.depth
 
-    def _hear(self, worker: Worker) -> None:
+    def _listen_to(self, worker: Worker) -> None:
         """Takes what a worker says until it is gone."""
         error: EchoError | None = None
         try:
@@ -309,117 +316,125 @@ class WorkerPool(Generic[Item, Result]):
                 worker.is_ready = True
                 self._dispatch()
             while error is None:
-                for number, said in worker.heard():
+                for number, outcome in worker.read_messages():
                     if number is None:
-                        is_ours = type(said) is not EchoError
-                        error = said if is_ours else self._error(f"{self._name}: {said}")
+                        is_known = type(outcome) is not EchoError
+                        error = outcome if is_known else self._error(f"{self._name}: {outcome}")
                         break
                     with self._lock:
                         job = worker.jobs.pop(number)
                         worker.has_answered = True
                         self._dispatch()
-                    if isinstance(said, EchoError):
-                        job.future.set_exception(said)
+                    if isinstance(outcome, EchoError):
+                        job.future.set_exception(outcome)
                     else:
-                        job.future.set_result(said)
+                        job.future.set_result(outcome)
         except (EOFError, OSError):
             pass
         finally:
-            how = worker.ended()
-            self._lost(worker, error, f"stopped: {error}" if error else how)
+            ending = worker.wait_for_end()
+            self._handle_loss(worker, error, f"stopped: {error}" if error else ending)
 
-    def _lost(self, worker: Worker, error: EchoError | None, how: str) -> None:
-        said = f"{self._name}: {worker.name} {how}"
+    def _handle_loss(self, worker: Worker, error: EchoError | None, ending: str) -> None:
+        message = f"{self._name}: {worker.name} {ending}"
         with self._lock:
             self._workers.remove(worker)
-            jobs, lost = list(worker.jobs.values()), list[_Job]()
-            if self._over is None:
+            jobs, lost_jobs = list(worker.jobs.values()), list[_Job]()
+            if self._pool_error is None:
                 is_at_work = worker.has_answered or any(job.losses for job in jobs)
                 successor = None if error else worker.successor()
                 for job in jobs:
                     job.losses += successor is None
                     job.moves += successor is not None
-                lost = [o for o in jobs if o.losses >= MOST_LOSSES or o.moves >= MOST_MOVES]
-                self._lethal.update(job.data for job in lost)
+                lost_jobs = [
+                    job
+                    for job in jobs
+                    if job.losses >= MAX_WORKER_CRASHES or job.moves >= MAX_REASSIGNMENTS
+                ]
+                self._lethal.update(job.data for job in lost_jobs)
                 if successor is not None:
-                    self._hire(successor)
+                    self._start_worker(successor)
                 elif error and not is_at_work:
-                    self._over = error
+                    self._pool_error = error
                 elif not self._workers:
-                    last = f"{said}, and no other is left: the same command goes on from here"
-                    self._over = self._error(last)
-            jobs = [job for job in jobs if job not in lost]
+                    ending_message = (
+                        f"{message}, and no other is left: the same command goes on from here"
+                    )
+                    self._pool_error = self._error(ending_message)
+            jobs = [job for job in jobs if job not in lost_jobs]
             self._suspects.extend(job for job in jobs if job.losses)
             self._waiting.extendleft([job] for job in reversed(jobs) if not job.losses)
             self._dispatch()
-            over, unfinished, left = self._over, list[_Job](), self.alive
-            if over is not None:
+            pool_error, unfinished, workers_left = self._pool_error, list[_Job](), self.alive
+            if pool_error is not None:
                 unfinished = [*self._suspects, *chain.from_iterable(self._waiting)]
                 self._suspects.clear()
                 self._waiting.clear()
-        if over is None:
-            then = f"{left} go on with" if left else "another is waited for with"
-            worker.notice(f"{said}; {then} what it was at")
-        for job in lost:
-            _fail([job], LostItemError(max(job.losses, job.moves)))
-        if over is not None:
-            _fail(unfinished, over)
+        if pool_error is None:
+            next_step = (
+                f"{workers_left} go on with" if workers_left else "another is waited for with"
+            )
+            worker.notice(f"{message}; {next_step} what it was at")
+        for job in lost_jobs:
+            _fail_jobs([job], LostItemError(max(job.losses, job.moves)))
+        if pool_error is not None:
+            _fail_jobs(unfinished, pool_error)
 
 
-def _fail(jobs: Sequence[_Job], error: Exception) -> None:
+def _fail_jobs(jobs: Sequence[_Job], error: Exception) -> None:
     for job in jobs:
         with suppress(InvalidStateError):  # nobody waits for it any more
             job.future.set_exception(error)
 
 
-def _work(
-    connection: Any, visible: str | None, made: bytes, ahead: int | None, aside: Path | None
+def _run_worker(
+    connection: Any, visible: str | None, pickled: bytes, ahead: int | None, scratch: Path | None
 ) -> None:
     """What a worker does; nothing heavy is imported before it knows its device."""
     os.setsid()  # Ctrl-C is for the run, which ends its workers itself
     if visible is not None:
-        os.environ[VISIBLE] = visible
+        os.environ[VISIBLE_DEVICES] = visible
     inbox, room = Inbox(), None if ahead is None else Semaphore(ahead)
-    Thread(target=_listen, args=(connection, inbox, room, aside), daemon=True).start()
+    Thread(target=_listen, args=(connection, inbox, room, scratch), daemon=True).start()
     try:
-        for numbered in pickle.loads(made)(_runs(inbox)):  # noqa: S301 - of the run itself
+        for numbered in pickle.loads(pickled)(_iterate_streams(inbox)):  # noqa: S301 - of the run itself
             if room is not None:
                 room.acquire()
             connection.send(numbered)
     except EchoError as error:
         connection.send((None, error))
     except Exception as error:
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        connection.send((None, EchoError(said)))
+        message = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        connection.send((None, EchoError(message)))
         raise
 
 
-def _listen(connection: Any, inbox: Inbox, room: Semaphore | None, aside: Path | None) -> None:
+def _listen(connection: Any, inbox: Inbox, room: Semaphore | None, scratch: Path | None) -> None:
     """Takes items as they come, so that the run never waits for a worker at work."""
     try:
         while (batch := connection.recv()) is not None:
             if room is not None and isinstance(batch, int):
                 room.release(batch)
             else:
-                for one in batch:
-                    inbox.put(one)
+                for numbered in batch:
+                    inbox.put(numbered)
     except (EOFError, OSError):
-        if aside is not None:
-            rmtree(aside, ignore_errors=True)
+        if scratch is not None:
+            rmtree(scratch, ignore_errors=True)
         os.killpg(0, signal.SIGKILL)  # the run is gone, and with it goes what was started here
     inbox.put(None)
 
 
-def _runs(inbox: Inbox) -> Runs[Any]:
-    ended = False
+def _iterate_streams(inbox: Inbox) -> ItemStreams[Any]:
+    is_ended = False
 
-    def run(one: tuple[int, bytes] | None) -> Iterator[tuple[int, Any]]:
-        nonlocal ended
+    def iterate_items(numbered: tuple[int, bytes] | None) -> Iterator[tuple[int, Any]]:
+        nonlocal is_ended
         with suppress(Empty):
-            while one is not None:
-                yield one[0], pickle.loads(one[1])  # noqa: S301 - of the run itself
-                one = inbox.get_nowait()
-            ended = True
+            while numbered is not None:
+                yield numbered[0], pickle.loads(numbered[1])  # noqa: S301 - of the run itself
+                numbered = inbox.get_nowait()
+            is_ended = True
 
-    while not ended and (first := inbox.get()) is not None:
-        yield run(first)
+    while not is_ended and (first := inbox.get()) is not None:
+        yield iterate_items(first)

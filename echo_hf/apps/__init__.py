@@ -1,1 +1,1 @@
-"""Pages for people: rank outputs, review samples; their log of events; taking posts down."""
+"""Browser pages for people who rank outputs or review samples, their event log, and takedowns."""

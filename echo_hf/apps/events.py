@@ -1,4 +1,4 @@
-"""The log of what people did in the apps, what stands after it, and samples lent to one person."""
+"""The log of what people did in the apps, and leases that lend a sample to one person."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from echo_hf.errors import RunError
 
 
 class _EventFile(Database):
-    """Opened for one call, so that several programs can use it."""
+    """The database of events; it is opened for each call, so that several programs can use it."""
 
     name = "log of events"
     remedy = "begin again"
@@ -70,7 +70,7 @@ class EventLog:
         base: int | None = None,
     ) -> Event:
         """Adds an event; it survives a machine that loses its power when this returns."""
-        with _EventFile(self.path) as file, file.transaction() as connection:
+        with _EventFile(self.path) as file, file.write() as connection:
             based_on = connection.execute("select 1 from event where id = ?", (base,)).fetchone()
             if base is not None and based_on is None:
                 raise RunError(f"{str(self.path)!r} has no event {base!r}: load the page again")
@@ -78,7 +78,7 @@ class EventLog:
 
     def undo(self, event: int, person: str) -> Event:
         """Takes an event back; one that is an undo itself lets what it took back stand again."""
-        with _EventFile(self.path) as file, file.transaction() as connection:
+        with _EventFile(self.path) as file, file.write() as connection:
             query = "select app, subject from event where id = ? and person = ?"
             row = connection.execute(query, (event, person)).fetchone()
             if row is None:
@@ -108,17 +108,17 @@ class EventLog:
         given_filters = {name: value for name, value in filters.items() if value is not None}
         where = " and ".join(f"{name} = :{name}" for name in given_filters)
         query = f"select {EVENT_COLUMNS} from event where {where} order by id"  # noqa: S608 - our names
-        with _EventFile(self.path) as file, file.opened() as connection:
+        with _EventFile(self.path) as file, file.open() as connection:
             return tuple(_parse_event(row) for row in connection.execute(query, given_filters))
 
     def forget(self, subjects: set[str]) -> int:
-        """Deletes what was done about samples that have to go, from the file's bytes as well."""
+        """Delete the events of samples that are taken down, from the bytes of the file as well."""
         if not self.path.exists():
             return 0
         parameters = [(subject,) for subject in sorted(subjects)]
         with _EventFile(self.path) as file:
             file.execute("pragma foreign_keys = off")  # an undo names what goes with it
-            with file.erasing() as connection:
+            with file.erase() as connection:
                 rows = connection.executemany("delete from event where subject = ?", parameters)
                 connection.executemany("delete from lease where subject = ?", parameters)
         return rows.rowcount
@@ -140,12 +140,12 @@ def drop_undone(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def latest_by_person(events: Iterable[Event]) -> dict[tuple[str, str], Event]:
-    """What each person last did about each subject: for apps where each has an own say."""
+    """Return the last event of each person on each subject, for apps where each ranks alone."""
     return {(event.subject, event.person): event for event in drop_undone(events)}
 
 
 def current_decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
-    """What is decided about each subject: for apps where there is one decision a subject."""
+    """Return the decisions that stand on each subject: for apps with one decision a subject."""
     subjects: Mapping[str, list[Event]] = defaultdict(list)
     for event in drop_undone(events):
         subjects[event.subject].append(event)
@@ -174,7 +174,7 @@ class SampleLease:
 
 @dataclass(frozen=True)
 class SampleLeases:
-    """Who has which sample of an app; a lease only keeps others from being offered it."""
+    """The leases of an app: a leased sample is not offered to others."""
 
     log: EventLog
     app: str
@@ -182,7 +182,7 @@ class SampleLeases:
 
     def lend(self, subjects: Iterable[str], person: str) -> str | None:
         """Lends the first sample that nobody else has, or renews it where the person has it."""
-        with _EventFile(self.log.path) as file, file.transaction() as connection:
+        with _EventFile(self.log.path) as file, file.write() as connection:
             running = self._read_running(connection)
             for subject in subjects:
                 if subject not in running or running[subject].person == person:
@@ -194,14 +194,14 @@ class SampleLeases:
 
     def give_back(self, subject: str, person: str) -> None:
         """Ends a person's lease, if there is one; anybody else's stays."""
-        with _EventFile(self.log.path) as file, file.transaction() as connection:
+        with _EventFile(self.log.path) as file, file.write() as connection:
             connection.execute(
                 "delete from lease where app = ? and subject = ? and person = ?",
                 (self.app, subject, person),
             )
 
     def get_running(self) -> dict[str, SampleLease]:
-        with _EventFile(self.log.path) as file, file.opened() as connection:
+        with _EventFile(self.log.path) as file, file.open() as connection:
             return self._read_running(connection)
 
     def _read_running(self, connection: sqlite3.Connection) -> dict[str, SampleLease]:

@@ -1,4 +1,4 @@
-"""An app's page: who may open it, what they see, and images under names that tell nothing."""
+"""The page of an app: who may open it, how it is served, and images under unguessable names."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class AppUsers:
 
 
 def normalize_pseudonym(name: str) -> str:
-    """The written form of a pseudonym: a capital makes nobody a second one."""
+    """Return a pseudonym in its normal form, so that a capital letter makes no second person."""
     normalized = unicodedata.normalize("NFKC", name).strip().lower()
     if not PSEUDONYM.fullmatch(normalized):
         raise RunError(
@@ -79,7 +79,7 @@ def normalize_pseudonym(name: str) -> str:
 
 
 def read_users(people: Iterable[str]) -> AppUsers:
-    """Reads who may work in an app from the command line."""
+    """Read from the command line who may use an app."""
     names = tuple(people)
     if AUTH not in names:
         return AppUsers(tuple(dict.fromkeys(map(normalize_pseudonym, names))))
@@ -106,11 +106,12 @@ def is_loopback(host: str) -> bool:
 
 
 def check_reachable(host: str, people: AppUsers, *, anyone: bool) -> None:
-    """Refuses to let strangers in by accident."""
+    """Refuse to serve an app to other machines without passwords, unless that is asked for."""
     if not is_loopback(host) and not people.passwords and not anyone:
         raise RunError(
-            f"{host!r} can be reached from other machines: give people passwords ({PASSWORDS_VARIABLE}="
-            f"'ada:PASSWORD ben:PASSWORD' and --people {AUTH}), or say --anyone"
+            f"{host!r} can be reached from other machines: give people passwords "
+            f"({PASSWORDS_VARIABLE}='ada:PASSWORD ben:PASSWORD' and --people {AUTH}), or say "
+            "--anyone"
         )
 
 
@@ -127,13 +128,13 @@ def _load_templates() -> jinja2.Environment:
 
 
 def render_page(template: str, **values: Any) -> str:
-    """HTML of a template of `assets`; every text from elsewhere is escaped."""
+    """Render a template of `assets` as HTML; every value is escaped."""
     return _load_templates().get_template(template).render(values)
 
 
 @dataclass(frozen=True)
 class AppPage:
-    """What makes one app's page another than the other's: its files are in `assets`.
+    """The title, scripts, styles and callbacks of one app.
 
     `opened` gives a person's page, `acted` does what one asks for and gives the page with the
     number of the request that it answers.
@@ -193,7 +194,7 @@ class AppPage:
 
 @dataclass(frozen=True)
 class ServedImages:
-    """Some images of a run, each under a name that nobody can guess, and another at each start."""
+    """The images that an app serves, under unguessable names that change at each start."""
 
     images: ImageStore
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
@@ -214,7 +215,7 @@ class ServedImages:
 
 
 def encode_as_png(data: bytes) -> bytes:
-    """An image packed anew, without whatever else its file held."""
+    """Encode an image as a PNG without any other content of its file."""
     image = load_rgb(data)
     image.thumbnail((MAX_SIDE_PIXELS, MAX_SIDE_PIXELS), Image.Resampling.LANCZOS)
     buffer = io.BytesIO()
@@ -228,7 +229,7 @@ class ServerAddress(NamedTuple):
 
 
 def check_apps_installed(part: str) -> None:
-    """Says what to install before anything is read."""
+    """Raise an error that says what to install where gradio is missing."""
     if find_spec("gradio") is None:
         raise MissingExtraError(part, EXTRA)
 
@@ -299,7 +300,7 @@ def make_application(images: ServedImages, host: str) -> fastapi.FastAPI:
 
 
 class _HeadersMiddleware:
-    """Adds `HEADERS` to each answer, and lets streams of events pass as they come."""
+    """Adds `SECURITY_HEADERS` to each response, without buffering streams."""
 
     def __init__(self, app: Any) -> None:
         self.app = app

@@ -19,23 +19,23 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import held, replaced_file
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES
+from echo_hf._infra.atomic import lock_file, replace_file
+from echo_hf._infra.bootstrap import MIN_SAMPLES
 from echo_hf.apps.events import EVENTS_FILE, UNDO, Event, EventLog, drop_undone, latest_by_person
 from echo_hf.apps.page import AppPage, ImageAddress, ServedImages, ServerAddress, render_page, serve
-from echo_hf.config.evaluation import Evaluated
+from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import RunError, ScoreError, unknown
+from echo_hf.errors import RunError, ScoreError, describe_unknown
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.rate import outputs_to_rate
+from echo_hf.judging.rate import select_outputs
 from echo_hf.judging.run_tables import RunTables, read_run, read_table
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import LeftOut, NotRanked, Reason
 from echo_hf.scores.human_corrected import EXPECTED_SPREAD, human_corrected, ranked_needed
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import Tasks, benchmark_of, load_evaluation
+from echo_hf.systems.benchmark import BenchmarkTasks, get_benchmark, load_evaluation
 from echo_hf.tables import HUMAN, OUTPUTS
 
 MAX_LETTER_KEYS = 8
@@ -70,18 +70,18 @@ class RankingDraw:
 
 def draw_samples(
     outputs: pa.Table,
-    benchmark: Tasks,
+    benchmark: BenchmarkTasks,
     images: ImageStore,
     *,
     draw: Callable[[str, int], int],
     seed: int,
     splits: Collection[str],
 ) -> RankingDraw:
-    """Draws samples of which at least two systems have made an image, as many as `draw` says.
+    """Draw samples with images by at least two systems, as many of each split as `draw` returns.
 
     It is asked with each split, and with how many such samples the split has.
     """
-    to_rate = outputs_to_rate(outputs, benchmark)
+    to_rate = select_outputs(outputs, benchmark)
     left_out: Counter[Reason] = Counter(to_rate.left_out)
     candidates: list[RankedSample] = []
     for task in to_rate.tasks:
@@ -105,7 +105,7 @@ def draw_samples(
 
 
 def shuffle_outputs(sample: RankedSample, person: str, seed: int) -> tuple[HiddenOutput, ...]:
-    """The images of a sample in the order in which a person sees them."""
+    """Return the images of a sample in the order in which a person sees them."""
 
     def get_sort_key(output: HiddenOutput) -> str:
         return _digest(seed, person, sample.task.sample_id, output.system)
@@ -119,7 +119,7 @@ def _digest(*parts: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SampleRanking:
-    """Ranks of the images of one sample, by their place on the page."""
+    """A person's ranks of the images of one sample, by their position on the page."""
 
     ranks: tuple[int | None, ...]
     barred: frozenset[int] = frozenset()
@@ -140,37 +140,39 @@ class SampleRanking:
 
     @property
     def places(self) -> tuple[int | None, ...]:
-        """What is written down: ranks without gaps, null where an image cannot be ranked."""
+        """The ranks as they are saved: without gaps, null where an image cannot be ranked."""
         used = sorted({rank for rank in self.ranks if rank is not None and not self.impossible})
         place_of = {rank: place for place, rank in enumerate(used, 1)}
         return tuple(None if rank is None else place_of.get(rank) for rank in self.ranks)
 
     def place(self, item: int, rank: int | None) -> SampleRanking:
-        """Gives an image a rank, or none; it ties with those that have it already."""
+        """Give an image a rank, or none; it ties with images of the same rank."""
         ranks = (*self.ranks[:item], rank, *self.ranks[item + 1 :])
         return SampleRanking(ranks, self.barred - {item})
 
     def insert(self, item: int, rank: int) -> SampleRanking:
-        """Gives an image a rank of its own; those in the way move one down."""
-        others = {at: kept for at, kept in enumerate(self.ranks) if kept is not None and at != item}
-        used, end = set(others.values()), rank
-        while end in used:
-            end += 1
-        if end > len(self.ranks):
-            packed = {old: place for place, old in enumerate(sorted(used), 1)}
-            rank = 1 + sum(old < rank for old in used)
-            others, end = {at: packed[old] for at, old in others.items()}, len(self.ranks)
-        moved = {at: old + (rank <= old < end) for at, old in others.items()} | {item: rank}
-        ranks = tuple(moved.get(at) for at in range(len(self.ranks)))
-        return SampleRanking(ranks, self.barred - set(moved))
+        """Give an image a rank of its own; images in the way move one down."""
+        others = {at: rank for at, rank in enumerate(self.ranks) if rank is not None and at != item}
+        used, gap = set(others.values()), rank
+        while gap in used:
+            gap += 1
+        if gap > len(self.ranks):  # no rank is free below: close the gaps above first
+            closed = {old: place for place, old in enumerate(sorted(used), 1)}
+            rank, gap = 1 + sum(old < rank for old in used), len(self.ranks)
+            others = {at: closed[old] for at, old in others.items()}
+        ranks: list[int | None] = [None] * len(self.ranks)
+        for at, old in others.items():
+            ranks[at] = old + 1 if rank <= old < gap else old
+        ranks[item] = rank
+        return SampleRanking(tuple(ranks), self.barred - {item} - set(others))
 
     def better(self, item: int) -> SampleRanking:
-        """Moves an image one rank up; one without a rank gets the first that nobody has."""
+        """Move an image one rank up; one without a rank gets the first unused rank."""
         rank = self.ranks[item]
         return self.place(item, min(self._unused_ranks()) if rank is None else max(rank - 1, 1))
 
     def worse(self, item: int) -> SampleRanking:
-        """Moves an image one rank down; one without a rank gets the last that nobody has."""
+        """Move an image one rank down; one without a rank gets the last unused rank."""
         rank, last = self.ranks[item], len(self.ranks)
         return self.place(item, max(self._unused_ranks()) if rank is None else min(rank + 1, last))
 
@@ -178,19 +180,17 @@ class SampleRanking:
         return self.place(item, None)
 
     def bar(self, item: int) -> SampleRanking:
-        """Says that an image cannot be ranked, or that it can after all."""
+        """Mark an image as one that cannot be ranked, or unmark it."""
         if item in self.barred:
             return replace(self, barred=self.barred - {item})
         return replace(self.place(item, None), barred=self.barred | {item})
 
     def give_up(self) -> SampleRanking:
-        """Says that none of the images can be ranked, or that they can after all."""
+        """Mark the whole sample as one that cannot be ranked, or unmark it."""
         return replace(self, impossible=not self.impossible)
 
     def _unused_ranks(self) -> set[int]:
-        return set(range(1, len(self.ranks) + 1)) - {
-            rank for rank in self.ranks if rank is not None
-        }
+        return set(range(1, len(self.ranks) + 1)).difference(self.ranks)
 
 
 # What a page may ask for with an image and a rank, and with an image alone.
@@ -201,7 +201,7 @@ ACTIONS_ON_IMAGE = ("better", "worse", "clear", "bar")
 def apply_action(
     ranking: SampleRanking, kind: object, item: object, rank: object
 ) -> SampleRanking | None:
-    """The ranking after what a page asks for, null for what none can ask."""
+    """Return the ranking after an action of the page, or null for an invalid action."""
     count = len(ranking.ranks)
     if kind == "impossible":
         return ranking.give_up()
@@ -217,7 +217,7 @@ def apply_action(
 
 @dataclass(frozen=True)
 class RankingPage:
-    """What one person sees, made of what that person did."""
+    """The state of one person's page, computed from that person's events."""
 
     draw: RankingDraw
     person: str
@@ -229,7 +229,7 @@ class RankingPage:
 
     @cached_property
     def number(self) -> int:
-        """Of the sample that was opened or ranked last, from 1."""
+        """The number, from 1, of the sample that was opened or ranked last."""
         numbers = {sample.task.sample_id: at for at, sample in enumerate(self.draw.samples, 1)}
         opened = (
             numbers[event.subject] for event in reversed(self.events) if event.subject in numbers
@@ -250,7 +250,7 @@ class RankingPage:
 
     @cached_property
     def rankings(self) -> Mapping[str, Event]:
-        """The last ranking of each sample that has the very images that were ranked."""
+        """The last ranking event of each sample, if its images are still those that were ranked."""
         last = {event.subject: event for event in self.actions}
         samples = {sample.task.sample_id: sample for sample in self.draw.samples}
         return {
@@ -279,7 +279,7 @@ class RankingPage:
 
     @property
     def next(self) -> RankedSample:
-        """The next sample that is not ranked; else simply the next."""
+        """The next sample that is not ranked; if all are, the one that follows."""
         samples = self.draw.samples
         order = [*samples[self.number :], *samples[: self.number - 1]]
         unfinished = (sample for sample in order if sample.task.sample_id not in self.finished)
@@ -314,7 +314,7 @@ class RankingApp:
         return RankingPage(self.draw, person, self.log.read_events(APP, person=person))
 
     def act(self, person: str, action: Mapping[str, Any]) -> tuple[RankingPage, bool]:
-        """Does what a page asks for; what it shows then, and whether the table changes."""
+        """Apply an action of the page; return the new page and whether the table changes."""
         page, kind = self.build_page(person), action.get("kind")
         subject = page.sample.task.sample_id
         if action.get("subject") == subject:
@@ -340,7 +340,7 @@ class RankingApp:
         return updated, updated.finished != page.finished
 
     def write(self) -> RankingTotals:
-        """Makes the table anew: a killed server may not have written all of it."""
+        """Write the table anew from the log: a server that was killed may not have written all."""
         root, by_id = self.root, self.draw.by_id
         events = [event for event in self.log.read_events(APP) if event.action in (RANK, UNDO)]
         left_out: Counter[Reason] = Counter()
@@ -366,10 +366,10 @@ class RankingApp:
         ranked_here = {(event.subject, event.person) for event in events if event.action == RANK}
         path = root / f"{HUMAN.name}.parquet"
         busy = RunError(
-            f"another process has held {str(root / LOCK_FILE)!r} for {MAX_LOCK_SECONDS} s: end it, and "
-            "rank again"
+            f"another process has held {str(root / LOCK_FILE)!r} for {MAX_LOCK_SECONDS} s: end it, "
+            "and rank again"
         )
-        with held(root / LOCK_FILE, busy, MAX_LOCK_SECONDS):
+        with lock_file(root / LOCK_FILE, busy, MAX_LOCK_SECONDS):
             previous_table = read_table(root, HUMAN)
             others = [] if previous_table is None else previous_table.to_pylist()
             others = [row for row in others if (row["sample_id"], row["rater"]) not in ranked_here]
@@ -378,13 +378,13 @@ class RankingApp:
             )
             table = pa.Table.from_pylist(merged, HUMAN.schema)
             if table != previous_table and (merged or previous_table is not None):
-                with replaced_file(path) as partial:
+                with replace_file(path) as partial:
                     pq.write_table(table, partial)
         return RankingTotals(path, rankings, len(others), dict(left_out))
 
 
 def render_ranking_page(view: RankingPage, address: ImageAddress, request_number: int = 0) -> str:
-    """The page of a person who ranks: texts of posts are escaped, no system is named."""
+    """Render the page of a person who ranks; it escapes texts and names no system."""
     count, alphabet = len(view.outputs), string.ascii_uppercase
     letters = [alphabet[at % 26] + (str(at // 26 + 1) if at >= 26 else "") for at in range(count)]
     columns = count if count < 4 else -(-count // 2)
@@ -416,7 +416,7 @@ def render_ranking_page(view: RankingPage, address: ImageAddress, request_number
 
 
 def open_ranking(
-    config: Evaluated | Path | str,
+    config: EvaluationBase | Path | str,
     *,
     runs: Path | str | None = None,
     draw: int = DEFAULT_DRAW,
@@ -424,13 +424,13 @@ def open_ranking(
     seed: int = 0,
     splits: Collection[str] = (),
 ) -> RankingApp:
-    """What people rank: of each split `draw` samples, or as many as intervals of ±`width` need."""
+    """Draw what people rank: `draw` samples a split, or as many as ±`width` intervals need."""
     for name in splits:
         if name not in BENCHMARKS:
-            raise RunError(unknown("split", name, BENCHMARKS))
+            raise RunError(describe_unknown("split", name, BENCHMARKS))
     config = load_evaluation(config)
-    folder = run_folder(config, runs)
-    benchmark = benchmark_of(config, folder)
+    folder = open_run_folder(config, runs)
+    benchmark = get_benchmark(config, folder)
     outputs = read_table(folder.root, OUTPUTS)
     if outputs is None:
         raise RunError(
@@ -453,24 +453,24 @@ def open_ranking(
     if not drawing.samples:
         reasons = ", ".join(f"{count} {reason}" for reason, count in drawing.left_out.items())
         raise RunError(
-            f"no sample in {str(folder.root)!r} has images by two systems ({reasons or 'no outputs'})"
-            ": run `echo-hf generate`"
+            f"no sample in {str(folder.root)!r} has images by two systems "
+            f"({reasons or 'no outputs'}): run `echo-hf generate`"
         )
     return RankingApp(folder.root, drawing, basis)
 
 
 def _estimate_needed(run: RunTables, split: str, samples: int, width: float) -> tuple[int, str]:
-    """How many samples people have to rank, those ranked included, and what that rests on."""
+    """Estimate how many samples people have to rank in all, and say what the number is based on."""
     tables = (run.ratings, run.outputs, run.human)
-    ratings, outputs, human = (run.of_split(table, split) for table in tables)
+    ratings, outputs, human = (run.select_split(table, split) for table in tables)
     if ratings and human:
         with suppress(ScoreError):  # too few are ranked, or none of them is rated
             corrected = human_corrected(read_ratings(ratings, outputs), human)
             if (needed := corrected.n_for(width)) is not None:
                 return needed, f"from the {corrected.ranked} that people ranked"
     needed = ranked_needed(width, samples)
-    if samples < FEWEST_SAMPLES:
-        return needed, f"which takes {FEWEST_SAMPLES} samples at least"
+    if samples < MIN_SAMPLES:
+        return needed, f"which takes {MIN_SAMPLES} samples at least"
     return needed, f"from a spread of {EXPECTED_SPREAD} in other ratings"
 
 
@@ -482,7 +482,7 @@ def rank(
     anyone: bool = False,
     ready: Callable[[str], None],
 ) -> None:
-    """Serves the page until it is stopped; whole ranks are in `human.parquet` at once."""
+    """Serve the page until it is stopped; each complete ranking is in `human.parquet` at once."""
     images = ServedImages(RunFolder(app.root).images)
     for sample in app.draw.samples:
         images.admit(output.output for output in sample.outputs)

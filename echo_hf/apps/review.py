@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import complete, held
+from echo_hf._infra.atomic import find_complete_folder, lock_file
 from echo_hf.apps.events import (
     EVENTS_FILE,
     Event,
@@ -52,7 +52,7 @@ from echo_hf.curate.splits import Splits
 from echo_hf.errors import ImageError, ReviewError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Reject
-from echo_hf.report.markup import printable
+from echo_hf.report.markup import make_printable
 from echo_hf.samples.boxes import Convention, read_upright_size
 from echo_hf.samples.extract import MAX_PROMPT
 from echo_hf.samples.held_boxes import StoredBoxes
@@ -76,7 +76,7 @@ def drop_opens(events: Iterable[Event]) -> list[Event]:
 
 
 def find_conflict(events: Iterable[Event]) -> tuple[Event, ...]:
-    """Decisions about one sample that contradict each other."""
+    """Return the decisions about one sample if they contradict each other."""
     standing = next(iter(current_decisions(events).values()), ())
     # Two people who say the same in other words agree.
     keys = ("sample_digest", "changes")
@@ -85,7 +85,7 @@ def find_conflict(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def find_pending_decision(events: Sequence[Event], written: Sequence[Decision]) -> Decision | None:
-    """The line that is still to be written about a sample."""
+    """Return the decision about a sample that the log has and the file of decisions lacks."""
     last = events[-1]
     of_sample = [decision for decision in written if decision.id == last.subject]
     if max((decision.event or 0 for decision in of_sample), default=0) >= last.id:
@@ -112,7 +112,7 @@ def find_pending_decision(events: Sequence[Event], written: Sequence[Decision]) 
 
 
 def drop_overruled(events: Sequence[Event], written: Sequence[Decision]) -> Sequence[Event]:
-    """Leaves out what was done before the last decision from the command line."""
+    """Leave out events before the last decision from the command line."""
     by_hand = [index for index, decision in enumerate(written) if decision.event is None]
     overruling = written[: by_hand[-1]] if by_hand else ()
     taken_in = max((decision.event or 0 for decision in overruling), default=0)
@@ -153,7 +153,7 @@ class ReviewController:
 
     @property
     def file(self) -> Path:
-        """The decisions that the splits follow."""
+        """The path of the decisions that the splits stage reads."""
         return self.root / DECISIONS_FILE
 
     @property
@@ -164,13 +164,13 @@ class ReviewController:
         return read_decisions(self.file)
 
     def write_pending(self, subject: str | None = None) -> int:
-        """Writes down what the log has and the file has not."""
+        """Write decisions that the log has and the file lacks; return how many."""
         # Held from reading to writing: an older state must not be written after a newer one.
         busy = RunError(
             f"another process has held {str(self.file)!r} for {MAX_LOCK_SECONDS} s: end it, and "
             "decide again"
         )
-        with held(self.file.with_name(LOCK_FILE), busy, MAX_LOCK_SECONDS):
+        with lock_file(self.file.with_name(LOCK_FILE), busy, MAX_LOCK_SECONDS):
             by_subject: dict[str, list[Event]] = {}
             for event in drop_opens(self.log.read_events(APP, subject)):
                 by_subject.setdefault(event.subject, []).append(event)
@@ -226,7 +226,7 @@ class ReviewController:
         )
 
     def act(self, person: str, action: Mapping[str, Any]) -> ReviewPage:
-        """Writes down what a person did; it is on the disk when this returns."""
+        """Apply an action of the page; it is on the disk when this returns."""
         page = self.build_page(person)
         kind, subject, goal = action.get("kind"), page.case.row["id"], action.get("wanted")
         if action.get("subject") != subject:
@@ -286,7 +286,7 @@ class ReviewController:
         return self.build_page(person, told=f"{PAST_TENSES[kind]} {subject}")
 
     def _read_boxes(self, page: ReviewPage, convention: object) -> ReviewPage:
-        """Reads the held boxes of all samples so, but for those that somebody else has changed."""
+        """Cut all held boxes by one convention, except samples that somebody else has changed."""
         if convention not in [reading.convention for reading in page.readings]:
             return page
         cut_count, last_decisions = 0, self.read_decisions().by_id
@@ -339,7 +339,7 @@ class ReviewController:
         self.log.append(APP, subject, person, OPEN)
 
     def _open_next(self, person: str, after_subject: str | None) -> str | None:
-        """Opens the next sample that waits for this person and nobody else has."""
+        """Open the next sample that waits for this person and that nobody else has."""
         subjects, decisions = list(self.cases), self.read_decisions()
         start = subjects.index(after_subject) + 1 if after_subject is not None else 0
         turn_order = [*subjects[start:], *subjects[: max(start - 1, 0)]]
@@ -358,7 +358,7 @@ def open_review(config: Config | Path | str, *, runs: Path | str | None = None) 
         root, cases = pipeline.folder.root, read_cases(pipeline)
         if not cases:
             raise ReviewError(f"{str(root)!r} has no sample to review")
-        file = complete(pipeline.folder.stage(Splits.name)) / "rejects.parquet"
+        file = find_complete_folder(pipeline.folder.stage_folder(Splits.name)) / "rejects.parquet"
         columns = ["id", "_reason", "_detail"]
         rejects = pq.read_table(file, columns=columns).to_pylist() if file.exists() else ()
         reason = Reject.DUPLICATE_OF
@@ -376,7 +376,7 @@ def review(
     anyone: bool = False,
     ready: Callable[[str], None],
 ) -> None:
-    """Serves the page until it is stopped; a decision is in the file before the page moves on."""
+    """Serve the page until it is stopped; a decision is in the file before the page moves on."""
     images = ServedImages(controller.images)
     for case in controller.cases.values():
         images.admit(sample_images(case.row))
@@ -440,7 +440,7 @@ class ReviewForm:
 
     @classmethod
     def read(cls, values: object, form: ReviewForm) -> ReviewForm:
-        """Reads what a page sent, which may be anything."""
+        """Read the fields that a page sent, which may be of any type."""
         fields = values if isinstance(values, Mapping) else {}
         texts = {}
         for name in ("prompt", "quality", "note"):
@@ -478,7 +478,7 @@ class ReviewForm:
 
 
 class BoxReading(NamedTuple):
-    """What the held boxes of a sample are if its model names places in this way.
+    """The boxes of a sample, if its model names places by one convention.
 
     `parts` has role, left, top, width and height of each box in percent of the screenshot.
     """
@@ -555,7 +555,7 @@ def render_review_page(view: ReviewPage, address: ImageAddress, request_number: 
         longest_prompt=MAX_PROMPT,
         hints=KEY_HINTS,
     )
-    return printable(page)  # what was typed and refused may hold what no page can
+    return make_printable(page)  # what was typed and refused may hold what no page can
 
 
 class ImageCard(NamedTuple):
@@ -565,7 +565,7 @@ class ImageCard(NamedTuple):
 
 
 def _list_cards(view: ReviewPage) -> Iterable[ImageCard]:
-    """The images of a sample and its thread, each once."""
+    """Return the images of a sample and its thread, each once."""
     row, roles, cards = view.case.row, view.form.roles, dict[str, ImageCard]()
     hidden, others = {row["screenshot"], None}, list[str]()
     for role in (INPUT, OUTPUT):

@@ -1,4 +1,4 @@
-"""Take posts down: out of a run, and out of all that was made from it."""
+"""Take posts down: remove them from a run, with all that was made of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import complete, replaced_file
+from echo_hf._infra.atomic import find_complete_folder, replace_file
 from echo_hf.apps.events import EVENTS_FILE, EventLog
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE as COLLECTED
@@ -37,41 +37,41 @@ from echo_hf.curate.decisions import DECISIONS_FILE, drop_decisions, read_decisi
 from echo_hf.engines.recorded import KIND as RECORDED
 from echo_hf.errors import RunError
 from echo_hf.hub.facts import CONFIGS, SCORE_CONFIGS
-from echo_hf.hub.redistribution import addresses_of
-from echo_hf.hub.remote import NAMING
-from echo_hf.hub.run_tables import SAMPLE
-from echo_hf.judging.audit import drop_audited
+from echo_hf.hub.redistribution import iterate_post_urls
+from echo_hf.hub.remote import POST_COLUMNS
+from echo_hf.hub.run_tables import SAMPLE_COLUMN
+from echo_hf.judging.audit import drop_audit_ratings
 from echo_hf.judging.score import AGREEMENT_FILE
-from echo_hf.pipeline.progress import LOG
+from echo_hf.pipeline.progress import LOG_FILE
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Notice
-from echo_hf.report.analysis.result import FILE as ANALYSIS_FILE
-from echo_hf.systems.journal import drop_samples, journals, locked_all
+from echo_hf.report.analysis.result import ANALYSIS_FILE as ANALYSIS_FILE
+from echo_hf.systems.journal import drop_samples, lock_run, open_journals
 
 HUMAN = "human"
 
 
 def remove_rows(root: Path, samples: Collection[str]) -> None:
-    """Deletes what journals, tables, audits, apps and reviewers say about samples."""
+    """Delete the rows of samples from journals, tables, audits, event logs and decisions."""
     if not samples:
         return
     drop_samples(root, samples)
-    drop_audited(root, samples)
+    drop_audit_ratings(root, samples)
     EventLog(root / EVENTS_FILE).forget(set(samples))
     drop_decisions(root / DECISIONS_FILE, samples)
     for path in _list_run_tables(root):
         table = pq.read_table(path)
-        if SAMPLE in table.column_names:
-            about = pc.is_in(table[SAMPLE], pa.array(sorted(samples), pa.string()))
-            with replaced_file(path) as partial:
+        if SAMPLE_COLUMN in table.column_names:
+            about = pc.is_in(table[SAMPLE_COLUMN], pa.array(sorted(samples), pa.string()))
+            with replace_file(path) as partial:
                 pq.write_table(table.filter(pc.invert(about)), partial)
 
 
 def find_named_images(root: Path) -> set[str]:
     """The images that journals, tables beside the stages, and reviewers' changes name."""
-    digests = {digest for journal in journals(root) for digest in journal.images}
+    digests = {digest for journal in open_journals(root) for digest in journal.images}
     for path in _list_run_tables(root):
         for name in CONFIGS[path.stem].table.images if path.stem in CONFIGS else ():
             digests.update(pq.read_table(path, columns=[name])[name].drop_null().to_pylist())
@@ -88,7 +88,7 @@ def _list_run_tables(root: Path) -> list[Path]:
 IMAGE_COLUMNS = ("input_images", "output_images")
 # What is quickly made anew, and may hold a post that has left all else: errors repeat what was
 # asked.
-TRACE_FILES = ("cache", f"{LOG}*", ".*.partial")
+TRACE_FILES = ("cache", f"{LOG_FILE}*", ".*.partial")
 # Made anew by the next build; answers for replay and results may hold what was said of the posts.
 DERIVED_FILES = (
     *("release", "previous", "stages", "report", "release.built", "responses.parquet"),
@@ -112,17 +112,17 @@ class Removal:
 def forget(
     urls: Iterable[str], config: Config | Path | str, *, runs: Path | str | None = None
 ) -> Removal:
-    """Takes posts out of a run: their text, samples, images, and all answers they went into."""
+    """Take posts out of a run: their text, samples, images, and all answers that read them."""
     config = load_config(config)
     canonical_urls = {url: canonical_url(url, fragment=True) for url in urls}
     for url, canonical in canonical_urls.items():
         if canonical is None:
             raise RunError(f"{url!r} is not an address of a post: expected one such as https://...")
     forgotten = tuple(dict.fromkeys(filter(None, canonical_urls.values())))
-    folder = run_folder(config, runs)
+    folder = open_run_folder(config, runs)
     root, collected = folder.root, folder.root / COLLECTED
     systems = [system.name for system in config.systems]
-    with folder.locked(), locked_all(root, systems):
+    with folder.lock(), lock_run(root, systems):
         # The posts of the input files, with what is to be forgotten, and what was before.
         records = read_records(config.posts, collected)
         posts: list[Row] = run_stage(Collect(folder.images), records).dataset.to_list()
@@ -131,7 +131,7 @@ def forget(
         tables = _list_tables(root / "stages", folder.release, folder.previous)
         record_origins(root / ORIGINS_FILE, _read_columns(tables, ["id", "post_urls"]))
         content = _find_content(folder, posts, frozenset(forgotten))
-        with closing(folder.store()) as store:
+        with closing(folder.open_store()) as store:
             answers = store.forget(forgotten)
         pages, unused = forget_posts(collected, forgotten), list[Path]()
         is_here = bool(content.posts or answers)
@@ -176,13 +176,11 @@ class _HeldContent:
 def _find_content(
     folder: RunFolder, posts: Sequence[Row], forgotten: frozenset[str]
 ) -> _HeldContent:
-    """What a run holds of posts, and the images that others show."""
+    """Find what a run holds of posts, and the images that other posts share with them."""
     content, shared = _HeldContent(), set[str]()
     by_hash = {hash_url(url): url for url in forgotten}
-    tombstones, origins = (
-        read_tombstones(folder.root / TOMBSTONES_FILE),
-        read_origins(folder.root / ORIGINS_FILE),
-    )
+    tombstones = read_tombstones(folder.root / TOMBSTONES_FILE)
+    origins = read_origins(folder.root / ORIGINS_FILE)
     matches = origins.filter(pc.is_in(origins["post"], pa.array(list(by_hash), pa.string())))
     content.posts = {by_hash[post_hash] for post_hash in matches["post"].to_pylist()}
     content.samples = set(matches["sample_id"].to_pylist())
@@ -190,12 +188,14 @@ def _find_content(
     in_stages = _read_rows(stages, ["url", "pictures"])
     in_threads = (post for row in _read_rows(stages, ["posts"]) for post in row["posts"] or ())
     for post in chain(posts, in_stages, in_threads):
-        is_forgotten = post["url"] in tombstones
         content.posts |= {post["url"]} & forgotten
         images = post["pictures"] or []
         addresses = {image["url"] for image in images if image["url"]}
-        (content.addresses if is_forgotten else shared).update(addresses)
-        content.images |= set() if is_forgotten else {image["sha256"] for image in images}
+        if post["url"] in tombstones:
+            content.addresses |= addresses
+        else:
+            shared |= addresses
+            content.images |= {image["sha256"] for image in images}
     for sample in _read_rows(stages, ["id", *IMAGE_COLUMNS, "screenshot"]):
         if sample["id"] not in content.samples:
             content.images |= {digest for name in IMAGE_COLUMNS for digest in sample[name] or ()}
@@ -203,21 +203,24 @@ def _find_content(
     # The posts that a release names may have left all other files since.
     for file in _list_tables(folder.release, folder.previous):
         names = pq.read_schema(file).names
-        columns = [name for name in NAMING.get(file.parent.name, ()) if name in names]
+        columns = [name for name in POST_COLUMNS.get(file.parent.name, ()) if name in names]
         for row in pq.read_table(file, columns=columns).to_pylist():
-            named_urls = {*(row.get("sources") or ()), *filter(None, addresses_of(row))}
+            named_urls = {*(row.get("sources") or ()), *filter(None, iterate_post_urls(row))}
             content.posts |= named_urls & forgotten
     content.addresses -= shared
     # The images that lie here for addresses which other posts name.
-    entries = read_ledger(
-        folder.root / FETCH_LEDGER_FILE, [web_url(address) or address for address in shared]
-    )
+    kept_addresses = [web_url(address) or address for address in shared]
+    entries = read_ledger(folder.root / FETCH_LEDGER_FILE, kept_addresses)
     content.images |= {entry.sha256 for entry in entries.values() if entry.sha256}
     return content
 
 
 def _list_tables(*folders: Path) -> list[Path]:
-    return [file for folder in folders for file in sorted(complete(folder).glob("*/*.parquet"))]
+    return [
+        file
+        for folder in folders
+        for file in sorted(find_complete_folder(folder).glob("*/*.parquet"))
+    ]
 
 
 def _read_columns(files: Iterable[Path], columns: list[str]) -> Iterator[pa.Table]:
@@ -232,7 +235,7 @@ def _read_rows(files: Iterable[Path], columns: list[str]) -> Iterator[Row]:
 
 
 def _find_left_lines(config: Config, folder: RunFolder, forgotten: Iterable[str]) -> Iterator[str]:
-    """Lines of input files, by what collection notices of them, and of recorded answers."""
+    """Yield the lines of input files and recorded answers that still hold the posts."""
     reader = Collect.from_config(config, folder.images)
     for row in run_stage(reader, read_records(config.posts)).notices.to_list():
         if row["_reason"] == Notice.FORGOTTEN:

@@ -39,34 +39,40 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.sections import Shard
 from echo_hf.curate.splits import ANALYSIS, BENCHMARKS, RELEASE_CONFIGS
-from echo_hf.engines.base import Engine, Engines, abstains, check_installed, check_sees_images
-from echo_hf.engines.memory import check_fit
+from echo_hf.engines.base import (
+    Engine,
+    RunEngines,
+    check_engine_installed,
+    check_sees_images,
+    is_abstaining,
+)
+from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import ReleaseError, RunError, SourceError
-from echo_hf.hub.facts import ReleaseFacts, failed_calls, measure
-from echo_hf.hub.manifest import FORMAT, toolkit_version
-from echo_hf.hub.redistribution import RESTRICTED
+from echo_hf.hub.facts import ReleaseFacts, count_failed_calls, count_samples
+from echo_hf.hub.manifest import FORMAT_VERSION, get_version
+from echo_hf.hub.redistribution import RESTRICTED_PLATFORMS
 from echo_hf.hub.release import Release, is_complete, read_release, write_release
 from echo_hf.hub.responses import write_responses
-from echo_hf.hub.run_tables import cleaned_outputs, run_tables
+from echo_hf.hub.run_tables import clean_outputs, select_released_tables
 from echo_hf.images.metadata import VERSION as STRIPPER
-from echo_hf.pipeline.batch_inference import plan
-from echo_hf.pipeline.progress import TOLD, NullProgress, ProgressListener
-from echo_hf.pipeline.result import SAID, StageResult
+from echo_hf.pipeline.batch_inference import plan_requests
+from echo_hf.pipeline.progress import ALREADY_REPORTED, NullProgress, ProgressListener
+from echo_hf.pipeline.result import ISSUE_COLUMNS, StageResult
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
-from echo_hf.pipeline.runner import LOCAL, Runner, runner_of
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runner import LOCAL, Runner, make_runner
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.pipeline.stage import (
     ModelStage,
     Stage,
-    combined_fingerprint,
-    content_fingerprint,
+    combine_fingerprints,
+    compute_fingerprint,
     table_bytes,
 )
-from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
+from echo_hf.pipeline.stage_runner import iterate_keyed_requests, run_stage
 from echo_hf.reasons import FOR_ANALYSIS, STAGE_MEANINGS, Failed, LeftOut
 from echo_hf.samples.threads import find_roots
-from echo_hf.tables import OF_POST, SAMPLES, arrow_rows, unread
+from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, arrow_rows, remap_dataset
 
 logger = logging.getLogger(__name__)
 FETCH_STAGE = "download"
@@ -79,7 +85,7 @@ class BuildRun:
 
     config: Config
     folder: RunFolder
-    engines: Engines
+    engines: RunEngines
     offline: bool = False
     watch: ProgressListener = field(default_factory=NullProgress)
     replay: ReplayedRelease | None = None
@@ -101,24 +107,30 @@ class BuildRun:
         for name in stages_until(until):  # check all stages before any work is done
             stage, engine = self.stage(name), self.engine(name)
             runs_here = not isinstance(engine, PooledEngine)
-            key, asks = self.config.stages.engine_of(name), not (self.offline or self.replay)
+            key, asks = self.config.stages.get_engine(name), not (self.offline or self.replay)
             # A stage that has run here may need no model: skip its check.
-            if key and asks and runs_here and self.folder.record(name) is None:
+            if key and asks and runs_here and self.folder.read_record(name) is None:
                 asked_engines[key] = self.config.engines[key]
                 if isinstance(stage, ModelStage) and stage.sends_images and engine:
                     image_engines.append((name, engine))
-        check_fit(asked_engines, estimates=False)
+        check_gpu_memory(asked_engines, estimates=False)
         for choice in asked_engines.values():
-            check_installed(choice.kind)
+            check_engine_installed(choice.kind)
         for name, engine in image_engines:
             check_sees_images(engine, f"stage {name!r}")
         result: StageResult | None = None
         for name in stages_until(until):
-            result = self._collect() if result is None else self._run(name, unread(result.dataset))
+            result = (
+                self._collect()
+                if result is None
+                else self._run(name, remap_dataset(result.dataset))
+            )
             names = ("dataset", "rejects", "quarantine")
-            result = replace(result, **{part: unread(getattr(result, part)) for part in names})
-            logger.info("%s", result.stats, extra=TOLD)
-            self.watch.finished(result)
+            result = replace(
+                result, **{part: remap_dataset(getattr(result, part)) for part in names}
+            )
+            logger.info("%s", result.stats, extra=ALREADY_REPORTED)
+            self.watch.report_result(result)
             yield result
 
     def release(
@@ -145,19 +157,19 @@ class BuildRun:
                     f"{problem}, so no release is written, and one that is there stays: {reasons}. "
                     f"{advice}{_first_error(results)}; --allow-empty writes one all the same"
                 )
-            self.watch.noticed(f"{problem}: {reasons}")
+            self.watch.report_notice(f"{problem}: {reasons}")
         left_out: dict[str, Mapping[str, int]] = {}
         if with_responses:
             left_out = self._write_responses(results)
         else:  # an earlier build's file may be about posts that are gone
             self.folder.responses.unlink(missing_ok=True)
-        tables = run_tables(self.folder.root, samples)
+        tables = select_released_tables(self.folder.root, samples)
         facts = self._facts(results, samples, {**tables.left_out, **left_out})
-        built_from = combined_fingerprint(
+        built_from = combine_fingerprints(
             split_samples._fingerprint,
-            *map(content_fingerprint, tables.configs.values()),
+            *map(compute_fingerprint, tables.configs.values()),
             repr(facts),
-            f"{toolkit_version()} {FORMAT}",
+            f"{get_version()} {FORMAT_VERSION}",
         )
         built_mark = self.folder.root / "release.built"
         unchanged = built_mark.exists() and built_mark.read_text() == built_from
@@ -168,7 +180,7 @@ class BuildRun:
             record_origins(self.folder.root / ORIGINS_FILE, [reviewed])
             configs = {**samples, **tables.configs}
             if self._strips:
-                configs, count = cleaned_outputs(configs, self.folder.images)
+                configs, count = clean_outputs(configs, self.folder.images)
                 if count:
                     left_out_outputs = dict(facts.left_out.get("outputs", {}))
                     left_out_outputs[LeftOut.OUTPUT_NOT_CLEANED.value] = count
@@ -187,7 +199,7 @@ class BuildRun:
 
     def engine(self, name: str) -> Engine | None:
         """Return a stage's engine, or a stand-in for the recorded one; null if it needs none."""
-        engine_name = self.config.stages.engine_of(name)
+        engine_name = self.config.stages.get_engine(name)
         if engine_name is None:
             return None
         if self.replay is None:
@@ -213,7 +225,7 @@ class BuildRun:
     def _collect(self) -> StageResult:
         started, root = datetime.datetime.now(datetime.UTC), self.folder.root
         for platform, count in count_open(self.config, root, started):
-            self.watch.noticed(
+            self.watch.report_notice(
                 f"{platform}: {count:,} questions are open: `echo-hf collect` goes on"
             )
         self.folder.cache.mkdir(exist_ok=True)
@@ -242,7 +254,7 @@ class BuildRun:
             others = pc.is_in(arrow_rows(posts, ["url"])["url"], other_urls)
             posts = posts.select(np.flatnonzero(~others.to_numpy()))
             shard_tally = {"in_other_shards": len(other_urls)}
-        posts._fingerprint = content_fingerprint(posts)
+        posts._fingerprint = compute_fingerprint(posts)
         images = arrow_rows(posts, ["pictures"])["pictures"].chunks
         stats = replace(
             collected.stats,
@@ -285,13 +297,13 @@ class BuildRun:
         other_urls = posts["url"].filter(pc.invert(is_own_post)).combine_chunks()
         placed = arrow_rows(collected, ["place", "url"])
         is_other = pc.is_in(placed["url"], other_urls)
-        ours, theirs = (
+        inside, outside = (
             placed["place"].filter(selected) for selected in (pc.invert(is_other), is_other)
         )
         shutil.rmtree(cache, ignore_errors=True)
         places = arrow_rows(records, ["place"])["place"]
-        needed = pc.or_(pc.is_in(places, ours), pc.invert(pc.is_in(places, theirs)))
-        fingerprint = combined_fingerprint(records._fingerprint, str(shard))
+        needed = pc.or_(pc.is_in(places, inside), pc.invert(pc.is_in(places, outside)))
+        fingerprint = combine_fingerprints(records._fingerprint, str(shard))
         rows = np.flatnonzero(needed.to_numpy())
         return records.select(rows, new_fingerprint=fingerprint), other_urls
 
@@ -300,16 +312,16 @@ class BuildRun:
         stage = self.stage(name).prepared(dataset, offline=self.offline, watch=self.watch)
         engine = self.engine(name)
         stage_description, recalled = describe_stage(stage, engine), None
-        with closing(self.folder.store()) if engine else nullcontext() as store:
+        with closing(self.folder.open_store()) if engine else nullcontext() as store:
             # `store is not None`, since an empty store is false.
             if isinstance(stage, ModelStage) and engine and store is not None and engine.stored:
                 if self.replay is not None:
                     recalled = import_answers(stage, dataset, engine, store, self.replay.recorded)
-                record = self.folder.record(name)
+                record = self.folder.read_record(name)
                 made_from = (record.describe, record.input) if record else None
                 if asks and (self.again or made_from != (stage_description, dataset._fingerprint)):
-                    planned = plan(stage, dataset, engine, store, again=self.again)
-                    self.watch.started(name, planned.calls, planned)
+                    planned = plan_requests(stage, dataset, engine, store, again=self.again)
+                    self.watch.report_start(name, planned.calls, planned)
             result = run_stage(
                 stage,
                 dataset,
@@ -319,8 +331,8 @@ class BuildRun:
                 offline=not asks,
                 again=self.again,
                 keep_going=self.keep_going or self.replay is not None,
-                progress=lambda stats: self.watch.advanced(
-                    name, stats.calls, self.runner.told(stats)
+                progress=lambda stats: self.watch.report_progress(
+                    name, stats.calls, self.runner.describe_stats(stats)
                 ),
                 runner=self.runner,
             )
@@ -331,22 +343,22 @@ class BuildRun:
 
     def _save(self, result: StageResult, describe: Mapping[str, Any], read: str) -> None:
         record = StageRecord(result.stats.stage, describe, read, result.dataset._fingerprint)
-        self.folder.save(result, record)
+        self.folder.save_result(result, record)
         if self.replay is not None and (remark := self.replay.describe_difference(record)):
-            self.watch.noticed(remark)
+            self.watch.report_notice(remark)
 
     def _write_responses(self, results: Sequence[StageResult]) -> dict[str, Mapping[str, int]]:
-        with closing(self.folder.store()) as store:
+        with closing(self.folder.open_store()) as store:
             inputs = [result.dataset for result in results]
             stages = ((self.stage(name), self.engine(name)) for name in STAGES[1:])
-            requests = keyed_requests(stages, inputs, store)
-            restricted = RESTRICTED - set(self.config.rights)
+            requests = iterate_keyed_requests(stages, inputs, store)
+            restricted = RESTRICTED_PLATFORMS - set(self.config.rights)
             written = write_responses(
                 self.folder, requests, store, inputs[0], restricted=restricted
             )
         counts: dict[str, int] = {}
         for reason, count in written.left_out.items():
-            self.watch.noticed(f"responses: {count:,} left out, {reason}: {reason.meaning}")
+            self.watch.report_notice(f"responses: {count:,} left out, {reason}: {reason.meaning}")
             counts[str(reason)] = count
         return {"responses": counts} if counts else {}
 
@@ -358,7 +370,7 @@ class BuildRun:
     ) -> ReleaseFacts:
         posts, provenance = results[0].dataset, dict[str, dict[str, Any]]()
         for name in STAGES:
-            if (record := self.folder.record(name)) is not None:
+            if (record := self.folder.read_record(name)) is not None:
                 prompt = record.describe.get("prompt")
                 provenance[name] = {
                     "digest": record.digest,
@@ -377,14 +389,14 @@ class BuildRun:
             },
             provenance=provenance,
             languages=tuple(sorted(languages)),
-            rules_built=any(abstains(origin["engine"]) for origin in provenance.values()),
+            rules_built=any(is_abstaining(origin["engine"]) for origin in provenance.values()),
             rights=self.config.rights,
             removed_categories=tuple(map(str, self.config.stages.safety.remove)),
             metadata_stripper=STRIPPER if self._strips else None,
-            measured=measure(samples, posts),
+            measured=count_samples(samples, posts),
             left_out=left_out,
             failed={
-                result.stats.stage: failed_calls(result)
+                result.stats.stage: count_failed_calls(result)
                 for result in results
                 if len(result.quarantine)
             },
@@ -401,7 +413,7 @@ def select_shard(root: str, count: int) -> int:
 
 def last_model_stage(config: Config) -> str:
     """Return the last stage that asks a model, or fetches images."""
-    return [name for name in STAGES if name == FETCH_STAGE or config.stages.engine_of(name)][-1]
+    return [name for name in STAGES if name == FETCH_STAGE or config.stages.get_engine(name)][-1]
 
 
 def describe_stage(stage: Stage, engine: Engine | None) -> dict[str, Any]:
@@ -415,13 +427,13 @@ def describe_stage(stage: Stage, engine: Engine | None) -> dict[str, Any]:
 
 def add_post_columns(samples: Dataset, posts: Dataset) -> Dataset:
     """Return samples with the columns of their primary posts."""
-    table, rows = arrow_rows(samples), arrow_rows(posts, ["url", *OF_POST])
+    table, rows = arrow_rows(samples), arrow_rows(posts, ["url", *PRIMARY_POST_COLUMNS])
     primary = [next(iter(urls or ()), None) for urls in table["post_urls"].to_pylist()]
     at = pc.index_in(pa.array(primary, pa.string()), value_set=rows["url"].combine_chunks())
-    for name in OF_POST:
+    for name in PRIMARY_POST_COLUMNS:
         table = table.set_column(table.column_names.index(name), name, rows[name].take(at))
-    content = hashlib.sha256(table_bytes(table.select(OF_POST))).hexdigest()
-    return Dataset(table, fingerprint=combined_fingerprint(samples._fingerprint, content))
+    content = hashlib.sha256(table_bytes(table.select(PRIMARY_POST_COLUMNS))).hexdigest()
+    return Dataset(table, fingerprint=combine_fingerprints(samples._fingerprint, content))
 
 
 def split_release(samples: Dataset) -> dict[str, Dataset]:
@@ -442,7 +454,7 @@ def _make_record_rows(
         record = records[row_of_place[post["place"]]]
         if forgotten.occur_in(json.loads(record["record"])):
             record["record"] = None  # it has the forgotten post
-        yield {**record, **{name: post[name] for name in SAID}}
+        yield {**record, **{name: post[name] for name in ISSUE_COLUMNS}}
 
 
 def summarize_reasons(results: Sequence[StageResult]) -> str:
@@ -495,7 +507,7 @@ def read_stage(
 ) -> pa.Table:
     """Read the posts that a stage of an earlier run kept; `command` is what has to be run first."""
     try:
-        return pq.read_table(folder.stage(stage) / "kept.parquet", columns=columns)
+        return pq.read_table(folder.stage_folder(stage) / "kept.parquet", columns=columns)
     except (OSError, pa.ArrowException) as error:
         raise RunError(
             f"no {kind} posts in {str(folder.root)!r}: run `echo-hf {command}` on this config first"
@@ -560,8 +572,8 @@ def run_until(
         if not len(collected.dataset):
             reasons = summarize_reasons(results[:1])
             raise SourceError(
-                f"no post in {collected.stats.rows_in:,} records: {reasons}. "
-                f"Fix the posts or their `source`; {str(run.folder.stage(STAGES[0]))!r} holds all"
+                f"no post in {collected.stats.rows_in:,} records: {reasons}. Fix the posts or "
+                f"their `source`; {str(run.folder.stage_folder(STAGES[0]))!r} holds all"
             )
         return results
 
@@ -580,14 +592,14 @@ def open_run(
     watch: ProgressListener | None = None,
 ) -> Iterator[BuildRun]:
     """Open a run over a config: lock its folder, and free its engines at the end."""
-    config = load_config(config).run_by(runner)
-    folder = run_folder(config, runs)
+    config = load_config(config).use_runner(runner)
+    folder = open_run_folder(config, runs)
     watch = watch or NullProgress()
     with (
         open_replay(responses) as replay,
-        folder.locked() if writes else nullcontext(),
-        runner_of(config.runner, folder.root, watch) if writes else LOCAL as place,
-        Engines(config.engines, place.engine) as engines,
+        folder.lock() if writes else nullcontext(),
+        make_runner(config.runner, folder.root, watch) if writes else LOCAL as place,
+        RunEngines(config.engines, place.place_engine) as engines,
     ):
         if writes:
             folder.save_config(config)

@@ -24,7 +24,7 @@ from echo_hf.config.loading import Config, load_config
 from echo_hf.errors import PlatformError
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import Missing, RefreshEnd
 
 REFRESH_LEDGER_FILE = "refreshed.sqlite"
@@ -52,13 +52,13 @@ class RefreshLedger(Database):
         at: datetime.datetime,
     ) -> None:
         rows = [(hash_url(url), platform, _format_time(at), gone.get(url)) for url in asked_urls]
-        with self.transaction() as connection:
+        with self.write() as connection:
             connection.executemany(UPSERT_CHECK, rows)
 
     def read_gone(self, urls: Iterable[str]) -> dict[str, Missing]:
         """Return why posts are gone, by the last answer about each; the others are left out."""
         checks = ((url, self._find_check(url)) for url in urls)
-        with self.opened():
+        with self.open():
             return {url: Missing(check[1]) for url, check in checks if check and check[1]}
 
     def _find_check(self, url: str) -> tuple[Any, ...] | None:
@@ -119,16 +119,16 @@ def refresh(
 ) -> RefreshResult:
     """Ask platforms which posts of a run are gone; after an interruption it resumes."""
     config = load_config(config)
-    folder = run_folder(config, runs)
+    folder = open_run_folder(config, runs)
     for name in only:
         PLATFORMS.check(name)
     groups = _group_by_platform(folder)
-    can_be_asked = only or PLATFORMS.names()
+    can_be_asked = only or PLATFORMS.list_names()
     asked_groups = {name: urls for name, urls in groups.items() if name in can_be_asked}
     unasked = {name: len(urls) for name, urls in sorted(groups.items()) if name not in asked_groups}
     since = datetime.datetime.now(datetime.UTC) - older_than
     results = []
-    with folder.locked(), RefreshLedger(folder.root / REFRESH_LEDGER_FILE) as ledger:
+    with folder.lock(), RefreshLedger(folder.root / REFRESH_LEDGER_FILE) as ledger:
         for name, urls in sorted(asked_groups.items()):
             platform, result = make(name), PlatformRefresh(name, len(urls))
             due = ledger.select_due(urls, since)
@@ -157,7 +157,7 @@ def _ask(
     patience: Patience,
 ) -> None:
     name, size, gone = result.platform, platform.most_refreshed, 0
-    on_wait = partial(watch.waits, name)
+    on_wait = partial(watch.report_wait, name)
     can_tell = getattr(platform, "can_tell", lambda _: True)
     try:
         with patience.connect(platform, on_wait):
@@ -170,7 +170,9 @@ def _ask(
                 result.unknown += len(batch) - len(answered)
                 result.left -= len(batch)
                 gone += len(missing)
-                watch.advanced(name, result.asked, f"{name}: {gone:,} posts are gone", len(due))
+                watch.report_progress(
+                    name, result.asked, f"{name}: {gone:,} posts are gone", len(due)
+                )
     except LongWaitError:
         result.end = RefreshEnd.LATER
     except OSError as error:

@@ -12,14 +12,19 @@ from typing import Any, Self
 from datasets import Dataset
 
 from echo_hf.config.checks import EngineChoice
-from echo_hf.engines.base import Completion, Engine, Request, abstains, make_engine
+from echo_hf.engines.base import Completion, Engine, Request, is_abstaining, make_engine
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import CARD, MANIFEST, StageOrigin
 from echo_hf.hub.release import read_release
-from echo_hf.hub.responses import CONFIG, Recorded, read_recorded
-from echo_hf.pipeline.answer_store import MOST_TRIES, Store
+from echo_hf.hub.responses import RESPONSES_CONFIG, RecordedAnswers, read_recorded_answers
+from echo_hf.pipeline.answer_store import MAX_TRIES, Store
 from echo_hf.pipeline.answers import Failure, StoredAnswers, parse
-from echo_hf.pipeline.batch_inference import FillStats, request_segments, source_pairs, unseen
+from echo_hf.pipeline.batch_inference import (
+    FillStats,
+    iterate_segments,
+    list_sources,
+    select_new_requests,
+)
 from echo_hf.pipeline.run_folder import StageRecord
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.reasons import Failed
@@ -50,7 +55,7 @@ class ReplayEngine:
 
 
 def import_answers(
-    stage: ModelStage, dataset: Dataset, engine: Engine, store: Store, recorded: Recorded
+    stage: ModelStage, dataset: Dataset, engine: Engine, store: Store, recorded: RecordedAnswers
 ) -> FillStats:
     """Import the recorded answers to a stage's requests into a store; no engine is asked."""
     started, signature = time.perf_counter(), engine.signature()
@@ -58,12 +63,12 @@ def import_answers(
     stats, seen_keys = FillStats(), set[bytes]()
     for _ in range(stage.rounds):
         earlier = frozenset(seen_keys)
-        for segment in request_segments(stage, dataset):
-            requests, keys = unseen(segment, signature, earlier)
-            store.add_sources(source_pairs(requests, keys))
+        for segment in iterate_segments(stage, dataset):
+            requests, keys = select_new_requests(segment, signature, earlier)
+            store.add_sources(list_sources(requests, keys))
             new = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen_keys}
             seen_keys.update(new)
-            records = store.records(list(new))
+            records = store.read_records(list(new))
             stored = store.get(list(new))
             answered = {
                 key for key, answer in stored.items() if answer.is_answer or records[key].readable
@@ -74,7 +79,7 @@ def import_answers(
                 if completion.is_answer or key not in records:
                     readable = not isinstance(parse(new[key], completion, key), Failure)
                     # An unreadable answer was recorded after the second try.
-                    tries = 1 if readable else MOST_TRIES
+                    tries = 1 if readable else MAX_TRIES
                     store.put(key, new[key], completion, signature, readable=readable, tries=tries)
                 answered |= {key} if completion.is_answer else set()
             stats.requests += len(requests)
@@ -89,13 +94,15 @@ class ReplayedRelease:
     """The answers of a release, and what decided each of its stages."""
 
     origins: Mapping[str, StageOrigin]
-    recorded: Recorded
+    recorded: RecordedAnswers
 
     def engine(self, stage: str, choice: EngineChoice) -> Engine:
         origin = self.origins.get(stage)
-        unrecorded = {"kind": choice.kind if abstains({"kind": choice.kind}) else "not recorded"}
+        unrecorded = {
+            "kind": choice.kind if is_abstaining({"kind": choice.kind}) else "not recorded"
+        }
         signature: Mapping[str, Any] = (origin and origin.engine) or unrecorded
-        if not abstains(signature):
+        if not is_abstaining(signature):
             return ReplayEngine(signature)
         # Releases hold no answers of engines without a model: they answer anew.
         return make_engine(
@@ -129,8 +136,8 @@ def open_replay(place: Path | str | None) -> Iterator[ReplayedRelease | None]:
                 "'my-organization/echo@gpt-4o-2025-03'"
             )
         # Imported late: the Hub's client takes half a second.
-        from echo_hf.hub.load import downloaded
+        from echo_hf.hub.load import download_files
 
-        folder = downloaded(repo_id, tag, [CARD, MANIFEST, f"{CONFIG}/*"])
-    with read_recorded(folder) as recorded:
+        folder = download_files(repo_id, tag, [CARD, MANIFEST, f"{RESPONSES_CONFIG}/*"])
+    with read_recorded_answers(folder) as recorded:
         yield ReplayedRelease(read_release(folder).manifest.provenance, recorded)

@@ -16,12 +16,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.text import percent, plain
+from echo_hf._infra.text import clean_text, format_percent
 from echo_hf.builder.build import read_stage
 from echo_hf.builder.gold.measures import wilson_interval
-from echo_hf.config.collection import Search, phase_spans
+from echo_hf.config.collection import Search, phase_dates
 from echo_hf.config.loading import Config, load_config
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 
 DAILY_WINDOWS = 14  # days, as in the paper; weeks follow
 WEEK = 7
@@ -48,7 +48,7 @@ def plan_edges(searches: Sequence[Search], released: datetime.date, last: int) -
     """Return where windows begin: by the plan, or daily for two weeks; then weekly."""
     edges: set[int] = set()
     for search in searches:
-        spans = phase_spans(search.phases, released)
+        spans = phase_dates(search.phases, released)
         for phase, span in zip(search.phases, spans, strict=True):
             start = (span.start - released).days
             end = last + 1 if span.until is None else (span.until - released).days
@@ -170,7 +170,7 @@ def render_yield_plot(yields: SearchYields) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"plain": plain, "percent": percent}
+    environment.filters |= {"plain": clean_text, "percent": format_percent}
     return environment.from_string(TEMPLATE.read_text("utf-8")).render(
         rows=[yields.together, *yields.keywords[:MAX_PLOTTED_TERMS]],
         terms=len(yields.keywords),
@@ -194,7 +194,7 @@ class SavedYields:
 
 def write_yields(config: Config | Path | str, *, runs: Path | str | None = None) -> SavedYields:
     config = load_config(config)
-    folder = run_folder(config, runs)
+    folder = open_run_folder(config, runs)
     posts = read_stage(
         folder, "relevance", READ_COLUMNS, "scored", "build CONFIG --until relevance"
     )

@@ -11,8 +11,8 @@ from typing import Any
 
 from datasets import Dataset
 
-from echo_hf._infra.atomic import replaced_file
-from echo_hf._infra.sqlite import check_settled
+from echo_hf._infra.atomic import replace_file
+from echo_hf._infra.sqlite import check_checkpointed
 from echo_hf.builder.build import FETCH_STAGE, BuildRun, last_model_stage, open_run
 from echo_hf.builder.replay import ReplayEngine
 from echo_hf.builder.steps import STAGES, stages_until
@@ -22,7 +22,7 @@ from echo_hf.collect.fetch import FETCH_LEDGER_FILE, FetchLedger
 from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, read_tombstones
 from echo_hf.config.loading import Config, load_config, parse_config
 from echo_hf.config.sections import Shard
-from echo_hf.engines.base import Engine, Engines, abstains
+from echo_hf.engines.base import Engine, RunEngines, is_abstaining
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.release import Release
 from echo_hf.pipeline.progress import ProgressListener
@@ -52,8 +52,8 @@ def build_shard(
         done, whole = run.folder.root / DONE_FILE, run.folder.root.with_name(unshard(config).name)
         done.unlink(missing_ok=True)
         if (crawl_ledger := whole / COLLECTED).exists():
-            check_settled(crawl_ledger)
-            with replaced_file(run.folder.root / COLLECTED) as partial:
+            check_checkpointed(crawl_ledger)
+            with replace_file(run.folder.root / COLLECTED) as partial:
                 shutil.copyfile(crawl_ledger, partial)
         add_tombstones(
             run.folder.root / TOMBSTONES_FILE, read_tombstones(whole / TOMBSTONES_FILE).hashes
@@ -146,7 +146,7 @@ def _open_shard(place: Path | str) -> tuple[Config, Shard, RunFolder]:
             "I/N` has made, such as runs/*.shard-*-of-4"
         )
     stages = stages_until(last_model_stage(config))
-    if not (folder.root / DONE_FILE).exists() or None in map(folder.record, stages):
+    if not (folder.root / DONE_FILE).exists() or None in map(folder.read_record, stages):
         raise RunError(
             f"{str(place)!r} has not ended: run `echo-hf build {folder.root / 'config.yaml'} "
             f"--shard {config.shard} --runs {folder.root.parent}` to its end"
@@ -159,7 +159,7 @@ def _read_signatures(config: Config, folders: Sequence[RunFolder]) -> dict[str, 
     signatures: dict[str, tuple[Mapping[str, Any], RunFolder]] = {}
     for folder in folders:
         for stage in stages_until(last_model_stage(config)):
-            name, record = config.stages.engine_of(stage), folder.record(stage)
+            name, record = config.stages.get_engine(stage), folder.read_record(stage)
             if name is None or record is None:
                 continue
             answered_by = record.describe["engine"]
@@ -172,8 +172,8 @@ def _read_signatures(config: Config, folders: Sequence[RunFolder]) -> dict[str, 
     return {name: signature for name, (signature, _) in signatures.items()}
 
 
-class _ReplayEngines(Engines):
-    """Engines that answered elsewhere: their packages and a GPU are not needed here."""
+class _ReplayEngines(RunEngines):
+    """RunEngines that answered elsewhere: their packages and a GPU are not needed here."""
 
     def __init__(self, choices: Mapping[str, Any], signatures: Mapping[str, Any]) -> None:
         super().__init__(choices)
@@ -181,7 +181,7 @@ class _ReplayEngines(Engines):
 
     def use(self, name: str) -> Engine:
         signature = self._signatures[name]
-        return super().use(name) if abstains(signature) else ReplayEngine(signature)
+        return super().use(name) if is_abstaining(signature) else ReplayEngine(signature)
 
 
 def _run_and_take(run: BuildRun, until: str, places: Sequence[RunFolder]) -> Iterator[StageResult]:
@@ -198,15 +198,15 @@ def _take_answers(run: BuildRun, posts: Dataset, places: Sequence[RunFolder]) ->
     columns = arrow_rows(posts, ["url", "parent_url"])
     # A parent is in the thread even if it was not collected; forgotten posts are in neither.
     known_urls = {url for name in columns.column_names for url in columns[name].to_pylist()}
-    with closing(run.folder.store()) as store:
+    with closing(run.folder.open_store()) as store:
         for number, place in enumerate(places, 1):
             damaged = store.take(place.answers, known_urls) if place.answers.exists() else 0
             if damaged:
-                run.watch.noticed(
+                run.watch.report_notice(
                     f"{str(place.answers)!r}: {damaged:,} answers were damaged since they were "
                     "stored, and are left out; build that part again, which asks again"
                 )
-            run.watch.advanced("answers", number, "runs read", len(places))
+            run.watch.report_progress("answers", number, "runs read", len(places))
 
 
 def _take_images(run: BuildRun, threads: Dataset, places: Sequence[RunFolder]) -> None:
@@ -217,4 +217,4 @@ def _take_images(run: BuildRun, threads: Dataset, places: Sequence[RunFolder]) -
             ledger_path = place.root / FETCH_LEDGER_FILE
             for digest in ledger.take(ledger_path, names) if names and ledger_path.exists() else ():
                 run.folder.images.take(place.images, digest)
-            run.watch.advanced("pictures", number, "runs read", len(places))
+            run.watch.report_progress("pictures", number, "runs read", len(places))

@@ -12,15 +12,15 @@ from typing import Any
 from huggingface_hub import HfApi
 from pydantic import ValidationError
 
-from echo_hf._infra.text import counted
-from echo_hf.config.checks import first_error
-from echo_hf.config.collection import Search, phase_spans
+from echo_hf._infra.text import format_count
+from echo_hf.config.checks import describe_first_error
+from echo_hf.config.collection import Search, phase_dates
 from echo_hf.config.loading import load_config
 from echo_hf.config.sections import ReleaseOptions, Target
 from echo_hf.errors import ConfigError
-from echo_hf.hub.card import searches_in
-from echo_hf.hub.facts import Statements
-from echo_hf.hub.load import downloaded
+from echo_hf.hub.card import read_searches
+from echo_hf.hub.facts import CardStatements
+from echo_hf.hub.load import download_files
 from echo_hf.hub.manifest import CARD, MANIFEST, read_manifest
 from echo_hf.hub.release import is_complete
 from echo_hf.pipeline.run_folder import RunFolder
@@ -71,7 +71,7 @@ def derive_config(
     try:
         target = Target.model_validate(fields).model_dump(mode="json", exclude_none=True)
     except ValidationError as error:
-        raise ConfigError(first_error(error, "--next", Target)) from None
+        raise ConfigError(describe_first_error(error, "--next", Target)) from None
     if released is None:
         target["released"] = DAY_PLACEHOLDER
         remarks.append("target.released: fill in the day of the release; nothing is built without")
@@ -105,12 +105,12 @@ def _read_previous(place: str, api: HfApi | None) -> PreviousRelease:
                 f"--from is {place!r}: expected the folder of a run or of a release, or "
                 "ORGANISATION/NAME@TAG"
             )
-        folder = downloaded(repo_id, revision, [CARD, MANIFEST], api=api)
-    manifest, defaults = read_manifest(folder), Statements()
+        folder = download_files(repo_id, revision, [CARD, MANIFEST], api=api)
+    manifest, defaults = read_manifest(folder), CardStatements()
     statements = manifest.statements
     stated = {
         field.name: getattr(statements, field.name)
-        for field in fields(Statements)
+        for field in fields(CardStatements)
         if field.name in ReleaseOptions.model_fields
         and getattr(statements, field.name) != getattr(defaults, field.name)
     }
@@ -118,7 +118,7 @@ def _read_previous(place: str, api: HfApi | None) -> PreviousRelease:
     protocol = manifest.protocol if manifest.protocol != "corrected" else None
     possible_sections = {"release": stated, "rights": dict(statements.rights), "protocol": protocol}
     sections = {name: value for name, value in possible_sections.items() if value}
-    searches = searches_in(folder / CARD) if manifest.card else {}
+    searches = read_searches(folder / CARD) if manifest.card else {}
     return PreviousRelease(manifest.target, searches, {**sections, "analysis": {"before": base}})
 
 
@@ -134,7 +134,7 @@ def _read_run(folder: Path) -> PreviousRelease:
         remarks.append(f"analysis.before: {str(folder)!r} holds no release to compare with")
     if files := sum(entry.search is None for entry in config.posts):
         remarks.append(
-            f"posts: {counted(files, 'file')} of posts about {config.target.name} left out"
+            f"posts: {format_count(files, 'file')} of posts about {config.target.name} left out"
         )
     if file_systems := [system.name for system in config.systems if system.adapter == "files"]:
         remarks.append(f"systems: the images of {', '.join(file_systems)} are of the last samples")
@@ -147,7 +147,7 @@ def _move_search(
 ) -> dict[str, Any]:
     """Return a search with windows as far from the new release as they were from the old one."""
     fields: dict[str, Any] = search.model_dump(mode="json", exclude_defaults=True)
-    spans = phase_spans(search.phases, old.released)
+    spans = phase_dates(search.phases, old.released)
     for section, phase, span in zip(fields["phases"], search.phases, spans, strict=True):
         section["terms"] = list(dict.fromkeys(_rename(term, names, model) for term in phase.terms))
         if phase.start is not None:

@@ -14,24 +14,30 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 from datasets import Dataset
 
-from echo_hf._infra.atomic import complete, replaced_whole
+from echo_hf._infra.atomic import find_complete_folder, replace_folder
 from echo_hf.builder.build import BuildRun, last_model_stage, open_run
 from echo_hf.builder.steps import STAGES, stages_until
 from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE
 from echo_hf.collect.records import read_records
 from echo_hf.config.loading import Config
-from echo_hf.engines.base import Engine, check_installed, check_sees_images
-from echo_hf.engines.memory import check_fit
-from echo_hf.engines.planner import NO_WORK, TOKENS_PER_IMAGE, Expected, RequestPlan, expected_calls
-from echo_hf.engines.prices import price_list
+from echo_hf.engines.base import Engine, check_engine_installed, check_sees_images
+from echo_hf.engines.memory import check_gpu_memory
+from echo_hf.engines.planner import (
+    NO_WORK,
+    TOKENS_PER_IMAGE,
+    ExpectedCost,
+    RequestPlan,
+    estimate_calls,
+)
+from echo_hf.engines.prices import read_price_list
 from echo_hf.errors import RunError, StageError
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release, is_complete
-from echo_hf.pipeline.batch_inference import plan
+from echo_hf.pipeline.batch_inference import plan_requests
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import ModelStage
-from echo_hf.pipeline.trial import Trial, first_requests, send_trial
+from echo_hf.pipeline.trial import Trial, send_trial, take_requests
 
 BACKUP_FOLDER = "release-before"
 
@@ -76,7 +82,7 @@ def update(
             shutil.rmtree(backup, ignore_errors=True)
             if is_complete(folder.release):
                 # Hard links: the files stay when the release is replaced.
-                shutil.copytree(complete(folder.release), backup, copy_function=_link)
+                shutil.copytree(find_complete_folder(folder.release), backup, copy_function=_link)
         previous_manifest = (backup / MANIFEST).read_bytes() if backup.exists() else None
         try:
             release = run.release(results, with_responses=with_responses, allow_empty=allow_empty)
@@ -85,7 +91,7 @@ def update(
             raise
         changed = previous_manifest != (release.path / MANIFEST).read_bytes()
         if changed and previous_manifest is not None:
-            with replaced_whole(folder.previous) as partial:
+            with replace_folder(folder.previous) as partial:
                 shutil.copytree(backup, partial, copy_function=_link, dirs_exist_ok=True)
             previous = folder.previous
         shutil.rmtree(backup, ignore_errors=True)
@@ -130,7 +136,7 @@ def explain_changes(run: BuildRun, stage: str | None = None) -> list[StageDiffer
     changes: list[StageDifference] = []
     last_stage = last_model_stage(run.config) if run.config.shard else STAGES[-1]
     for name in stages_until(stage or last_stage):
-        record = run.folder.record(name)
+        record = run.folder.read_record(name)
         if record is None:
             changes += [] if changes else [StageDifference(name, "result", "", "")]
             continue
@@ -177,7 +183,7 @@ class PlannedStage:
     todo: int
     stored: int
     counted: bool  # from the real input
-    expected: Expected
+    expected: ExpectedCost
 
 
 def plan_build(
@@ -185,8 +191,8 @@ def plan_build(
 ) -> tuple[int, tuple[PlannedStage, ...]]:
     """Return the number of posts of a build, and what each stage with a model would ask."""
     with open_run(config, runs, writes=False) as run:
-        engine_names = sorted(filter(None, map(run.config.stages.engine_of, STAGES)))
-        check_fit({name: run.config.engines[name] for name in engine_names})
+        engine_names = sorted(filter(None, map(run.config.stages.get_engine, STAGES)))
+        check_gpu_memory({name: run.config.engines[name] for name in engine_names})
         changes = explain_changes(run)
         first_number = STAGES.index(changes[0].stage) if changes else len(STAGES)
         if first_number:
@@ -202,7 +208,7 @@ def plan_build(
 
 
 def _kept_file(run: BuildRun, stage: str) -> str:
-    return str(run.folder.stage(stage) / "kept.parquet")
+    return str(run.folder.stage_folder(stage) / "kept.parquet")
 
 
 def _plan_stage(
@@ -214,22 +220,22 @@ def _plan_stage(
     if counted:
         input_path = _kept_file(run, STAGES[STAGES.index(name) - 1])
         dataset = Dataset.from_parquet(input_path, cache_dir=str(run.folder.cache))
-        with closing(run.folder.store()) as store:
+        with closing(run.folder.open_store()) as store:
             stage = stage.prepared(dataset, offline=True, watch=run.watch)
-            request_plan = plan(stage, dataset, engine, store)
-        expected = expected_calls(engine, request_plan)
+            request_plan = plan_requests(stage, dataset, engine, store)
+        expected = estimate_calls(engine, request_plan)
         return PlannedStage(name, request_plan.calls, request_plan.stored, True, expected)
-    share = price_list()["stages"][name]
+    share = read_price_list()["stages"][name]
     calls = round(posts * share["calls"])
     images = round(calls * share["images"])
     tokens = calls * share["text"] + images * TOKENS_PER_IMAGE
     likely = RequestPlan(requests=calls, prompt_tokens=tokens, images=images)
-    likely_calls = expected_calls(engine, likely)
+    likely_calls = estimate_calls(engine, likely)
     if calls:
         likely_calls = replace(
             likely_calls,
-            usd=likely_calls.usd and likely_calls.usd.widened(SHARE_FACTOR),
-            seconds=likely_calls.seconds and likely_calls.seconds.widened(SHARE_FACTOR),
+            usd=likely_calls.usd and likely_calls.usd.expand(SHARE_FACTOR),
+            seconds=likely_calls.seconds and likely_calls.seconds.expand(SHARE_FACTOR),
             basis="; ".join(filter(None, (SHARE_BASIS, likely_calls.basis))),
         )
     return PlannedStage(name, calls, 0, False, likely_calls)
@@ -241,9 +247,9 @@ def try_stage(config: Config | Path | str, name: str, *, runs: Path | str | None
     with open_run(config, runs, writes=False) as run:
         stage, engine = run.stage(name), run.engine(name)
         if not isinstance(stage, ModelStage) or engine is None:
-            asking = [step for step in STAGES if run.config.stages.engine_of(step)]
+            asking = [step for step in STAGES if run.config.stages.get_engine(step)]
             raise StageError(f"stage {name!r} asks no model: expected {', '.join(asking)}")
-        check_installed(run.config.engines[str(run.config.stages.engine_of(name))].kind)
+        check_engine_installed(run.config.engines[str(run.config.stages.get_engine(name))].kind)
         if stage.sends_images:
             check_sees_images(engine, f"stage {name!r}")
         last = earlier[-1]
@@ -252,7 +258,7 @@ def try_stage(config: Config | Path | str, name: str, *, runs: Path | str | None
             raise RunError(f"nothing in {str(run.folder.root)!r} to ask {name!r} about: {advice}")
         dataset = Dataset.from_parquet(_kept_file(run, last), cache_dir=str(run.folder.cache))
         stage = stage.prepared(dataset, offline=True, watch=run.watch)
-        requests = first_requests(stage, dataset, engine, 1)
+        requests = take_requests(stage, dataset, engine, 1)
         if not requests:
             raise RunError(
                 f"of {len(dataset):,} rows that {last!r} kept, {name!r} asks about none: "

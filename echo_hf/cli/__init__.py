@@ -1,4 +1,4 @@
-"""The command line: its verbs in groups, and how it ends.
+"""The command line: its verbs in groups, and the exit code of each error.
 
 A user's mistake is one line on standard error and exit code 2. Whatever is heavy is imported by
 the command that needs it.
@@ -125,7 +125,7 @@ def main() -> None:
 
 
 class _StoppedError(BaseException):
-    """Ctrl-C or a polite kill: no error of a library, and a name that typer does not swallow."""
+    """Stands for Ctrl-C or SIGTERM; no library catches it, and typer does not swallow it."""
 
 
 def _stop(number: int, frame: object) -> None:

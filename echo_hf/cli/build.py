@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from echo_hf._infra.console import say, terminal
-from echo_hf._infra.text import counted
+from echo_hf._infra.console import make_console, print_line
+from echo_hf._infra.text import format_count
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli.verb import (
     Again,
@@ -27,7 +27,7 @@ from echo_hf.cli.verb import (
     option,
 )
 from echo_hf.errors import ConfigError, ReviewError, RunError
-from echo_hf.reasons import Failed, unusable_in
+from echo_hf.reasons import Failed, count_unusable
 
 if TYPE_CHECKING:
     from echo_hf.cli.progress import TerminalProgress
@@ -59,7 +59,7 @@ def collect(
     from echo_hf.cli.build_view import show_crawls, show_partial_build, show_plan, show_yields
     from echo_hf.collect.crawl import crawl_posts, crawl_to_json, find_searches, plan_queries
     from echo_hf.config.loading import load_config
-    from echo_hf.pipeline.runs import run_folder
+    from echo_hf.pipeline.runs import open_run_folder
 
     if (every or estimate) and not plan:
         raise ConfigError("--all and --estimate go with --plan: add it")
@@ -67,16 +67,16 @@ def collect(
         raise ConfigError("--plan and --keywords are two things: give one at a time")
     if keywords:
         written = write_yields(config, runs=runs)
-        show_yields(terminal(), written)
+        show_yields(make_console(), written)
         figures = json.loads(written.figures.read_bytes())
         return {"path": written.figures, "plot": written.plot, **figures}
     loaded = load_config(config)
-    found_searches, folder = find_searches(loaded), run_folder(loaded, runs)
+    found_searches, folder = find_searches(loaded), open_run_folder(loaded, runs)
     if plan and not found_searches:
         raise ConfigError(f"{str(config)!r} has no search among its posts: nobody would be asked")
     with open_progress() as watch:
         if plan:
-            today, notice = datetime.datetime.now(datetime.UTC), watch.noticed
+            today, notice = datetime.datetime.now(datetime.UTC), watch.report_notice
             queries = list(
                 plan_queries(loaded, folder.root, today, estimate=estimate, notify=notice)
             )
@@ -162,8 +162,8 @@ def _build_shard(config: Path, part: str, runs: Path | None, runner: str | None)
     tally = results[0].stats.tally
     posts = f"{tally['posts']:,} of {tally['posts'] + tally['in_other_shards']:,} posts"
     pattern = folder.root.with_name(folder.root.name.replace(f"-{index}-of-", "-*-of-"))
-    say(watch.console, f"\npart {index} of {count}: {posts}, in {folder.root}")
-    say(watch.console, f"when all parts are done: echo-hf merge {pattern}")
+    print_line(watch.console, f"\npart {index} of {count}: {posts}, in {folder.root}")
+    print_line(watch.console, f"when all parts are done: echo-hf merge {pattern}")
     return _build_payload(watch)
 
 
@@ -172,7 +172,7 @@ def _show_trial(config: Path, stage: str, runs: Path | None) -> Payload:
     from echo_hf.cli.trial_view import show_trials, trials_as_json
 
     trials = trials_as_json([try_stage(config, stage, runs=runs)])
-    show_trials(terminal(), trials)
+    show_trials(make_console(), trials)
     return {"path": None, "trials": trials}
 
 
@@ -190,12 +190,12 @@ def merge(
 ) -> Payload:
     """Merge what `build --shard` built, and write the release."""
     from echo_hf.builder.shards import merge as merged
-    from echo_hf.config.runs import shown
+    from echo_hf.config.runs import relative_to_cwd
 
     with open_progress() as watch:
         options = {"with_responses": with_responses, "allow_empty": allow_empty}
         release = merged(shards, runs=runs, watch=watch, **options)
-    config = shown(release.path.parent / "config.yaml")
+    config = relative_to_cwd(release.path.parent / "config.yaml")
     # What rules abstain from no call could mend.
     waiting = sum(
         count
@@ -205,7 +205,9 @@ def merge(
     )
     summary = f"{len(shards):,} runs merged, no model asked"
     if waiting:
-        suffix = " --again" if any(unusable_in(stage.quarantined) for stage in watch.stats) else ""
+        suffix = (
+            " --again" if any(count_unusable(stage.quarantined) for stage in watch.stats) else ""
+        )
         summary += (
             f"; {waiting:,} rows lack an answer, which `echo-hf build {config}{suffix}` asks for"
         )
@@ -218,11 +220,11 @@ def _show_planned(config: Path, runs: Path | None) -> Payload:
     from echo_hf.builder.update import plan_build
     from echo_hf.cli.evaluation_view import show_stages
 
-    console = terminal()
+    console = make_console()
     posts, planned = plan_build(config, runs=runs)
     tail = "; nothing is left to ask a model" if posts and not planned else ""
     remainder_line = tail if posts else ": run `echo-hf collect` first"
-    say(console, f"{counted(posts, 'post')}{remainder_line}")
+    print_line(console, f"{format_count(posts, 'post')}{remainder_line}")
     if planned:
         show_stages(console, planned)
     console.print("nothing was asked: leave out --dry-run to build")
@@ -256,7 +258,7 @@ def update(
     options |= {"again": again, "keep_going": keep_going}
     with open_progress() as watch:
         updated = updates.update(config, **options, with_responses=with_responses, watch=watch)
-    calls = [f"{counted(updated.calls_made, 'call')} made"] if updated.calls_made else []
+    calls = [f"{format_count(updated.calls_made, 'call')} made"] if updated.calls_made else []
     calls += (
         [f"{updated.reused_answers:,} answers of earlier runs used again"]
         if updated.reused_answers
@@ -266,7 +268,7 @@ def update(
     payload = _show_release(watch, updated.release, config, *lines, runs=runs)
     difference = compared(updated.previous, updated.release.path) if updated.previous else None
     if difference is not None:
-        say(watch.console, f"the one before: {updated.previous}")
+        print_line(watch.console, f"the one before: {updated.previous}")
         (show_diff if watch.details else show_change)(watch.console, difference)
     elif not updated.changed:
         watch.console.print("nothing changed: it is the one that was there")
@@ -275,7 +277,7 @@ def update(
         "reused": updated.reused_answers,
         "changed": updated.changed,
     }
-    diff = difference and difference.as_json()
+    diff = difference and difference.to_json()
     return {**payload, **counts, "previous": updated.previous, "diff": diff}
 
 
@@ -284,28 +286,28 @@ def _show_release(
 ) -> Payload:
     from echo_hf.cli.build_view import show_build
     from echo_hf.config.loading import load_config
-    from echo_hf.config.paper import differences
-    from echo_hf.config.runs import shown
+    from echo_hf.config.paper import find_differences
+    from echo_hf.config.runs import relative_to_cwd
     from echo_hf.hub.facts import SAMPLE_CONFIGS
 
     configs = release.manifest.configs.items()
     rows = {name: entry.rows for name, entry in configs if name in SAMPLE_CONFIGS}
-    deviations = differences(load_config(config))
+    deviations = find_differences(load_config(config))
     show_build(watch, rows, deviations, config, locate(config, runs))
-    for line in (*lines, f"release: {shown(release.path)}"):
-        say(watch.console, line)
+    for line in (*lines, f"release: {relative_to_cwd(release.path)}"):
+        print_line(watch.console, line)
     unlike = [deviation._asdict() for deviation in deviations]
     return {"path": release.path, "stages": watch.stats, "samples": rows, "unlike_paper": unlike}
 
 
 def _print_next_step(watch: TerminalProgress, release: Release) -> None:
-    from echo_hf.config.runs import shown
+    from echo_hf.config.runs import relative_to_cwd
     from echo_hf.curate.splits import BENCHMARKS
 
     configs = release.manifest.configs
     if any(configs[name].rows for name in BENCHMARKS if name in configs):
-        run = shlex.quote(str(shown(release.path.parent)))
-        say(watch.console, f"next: echo-hf eval {run} --images NAME=FOLDER")
+        run = shlex.quote(str(relative_to_cwd(release.path.parent)))
+        print_line(watch.console, f"next: echo-hf eval {run} --images NAME=FOLDER")
 
 
 def why(
@@ -320,7 +322,7 @@ def why(
     from echo_hf.builder.build import open_run
     from echo_hf.cli.build_view import show_changes
 
-    console = terminal()
+    console = make_console()
     with open_run(config, runs, writes=False) as run:
         changes = reasons.explain_changes(run, stage)
     show_changes(console, changes)
@@ -408,7 +410,7 @@ def review(
     from echo_hf.builder.gold.export import export_gold
     from echo_hf.cli.build_view import show_open
 
-    console = terminal()
+    console = make_console()
     decisions = {"keep": keep, "remove": remove, "flag": flag, "withdraw": withdraw}
     decided: Payload = {**decisions, "boxes": boxes}
     flags = [f"--{name}" for name, value in {**decided, "app": app, "gold": gold}.items() if value]
@@ -427,8 +429,10 @@ def review(
         details: Payload = {"boxes": boxes, "note": note, "reviewer": reviewer}
         decided_samples = reviews.decide(config, **ids, **details, runs=runs)
         for decision in decided_samples:
-            say(console, f"{decision.decision}  {decision.id}")
-        say(console, f"written down; what makes it count: echo-hf build {locate(config, runs)}")
+            print_line(console, f"{decision.decision}  {decision.id}")
+        print_line(
+            console, f"written down; what makes it count: echo-hf build {locate(config, runs)}"
+        )
         return {"decisions": [decision.model_dump(mode="json") for decision in decided_samples]}
     if app:
         from echo_hf.apps.page import ServerAddress, check_apps_installed
@@ -439,19 +443,19 @@ def review(
         desk = open_review(config, runs=runs)
 
         def announce(address: str) -> None:
-            say(console, f"{len(desk.cases):,} samples to review at {address}")
-            say(console, "Ctrl-C ends it; every decision is written down")
+            print_line(console, f"{len(desk.cases):,} samples to review at {address}")
+            print_line(console, "Ctrl-C ends it; every decision is written down")
 
         try:
             place = ServerAddress(host, port)
             reviewed(desk, place=place, people=people or (), anyone=anyone, ready=announce)
         finally:
-            say(console, f"what makes it count: echo-hf build {locate(config, runs)}")
+            print_line(console, f"what makes it count: echo-hf build {locate(config, runs)}")
         return {}
     if gold is not None:
         exported = export_gold(config, gold, runs=runs)
         for line in exported.describe():
-            say(console, line)
+            print_line(console, line)
         return {"path": gold, **vars(exported)}
     open_reviews = reviews.open_reviews(config, runs=runs)
     show_open(console, open_reviews, locate(config, runs))

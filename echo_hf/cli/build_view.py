@@ -1,4 +1,4 @@
-"""What verbs of building and releasing show in a terminal, and an engine's check as JSON."""
+"""Terminal output of the verbs that build and release, and the check of an engine as JSON."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from echo_hf._infra.console import MORE, plain_table, say, say_under
-from echo_hf._infra.text import counted, percent, plain
+from echo_hf._infra.console import MORE_OPTION, make_table, print_line, print_marked
+from echo_hf._infra.text import clean_text, format_count, format_percent
 from echo_hf.cli.progress import MAX_REMARK_CHARACTERS, TerminalProgress
 from echo_hf.reasons import Doubt, Failed, RefreshEnd
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from echo_hf.collect.crawl import PlannedQuery
     from echo_hf.collect.crawl_ledger import CrawlStats
     from echo_hf.config.collection import Search
-    from echo_hf.config.paper import Difference
+    from echo_hf.config.paper import PaperDifference
     from echo_hf.hub.diff import ReleaseDiff, StageChange
-    from echo_hf.hub.publish import Publication
+    from echo_hf.hub.publish import PublishPlan
     from echo_hf.pipeline.result import StageStats
 
 PLAN_HEADINGS = ("queries", "done", "posts", "requests", "cost")
@@ -48,52 +48,60 @@ ENGINE_HINT = "names one: `echo-hf engines`"
 def show_build(
     watch: TerminalProgress,
     rows: Mapping[str, int],
-    unlike: Sequence[Difference],
+    unlike: Sequence[PaperDifference],
     config: Path,
     command: str,
 ) -> None:
-    """Shows how posts became samples, what was left out or failed, and what people have to see."""
+    """Show how posts became samples, what was left out or failed, and what people must review."""
     console, stats = watch.console, watch.stats
     if watch.details:
         for sentence in watch.list_headlines():
-            say(console, sentence)
+            print_line(console, sentence)
         if unlike:
-            say(console, "unlike the paper", "bold")
+            print_line(console, "unlike the paper", "bold")
         for difference in unlike:
-            say(console, difference.what)
+            print_line(console, difference.what)
             console.print(Padding(Text(difference.why, "dim"), (0, 0, 0, 4)))
         return
-    say(console, format_funnel(stats, rows), "bold")
+    print_line(console, format_funnel(stats, rows), "bold")
     losses = watch.collect_losses()
     watch.show_losses([loss for loss in losses if loss.reason != Failed.NEEDS_MODEL])
     for stage in stats:
         if stage.stage == "splits" and (waiting := stage.tally.get("to_review", 0)):
-            waiting_samples = f"{counted(waiting, 'sample')} with personal data to review"
-            say(console, f"{waiting_samples}: echo-hf review {command}", "yellow")
+            waiting_samples = f"{format_count(waiting, 'sample')} with personal data to review"
+            print_line(console, f"{waiting_samples}: echo-hf review {command}", "yellow")
         if doubts := sum(stage.noted.get(doubt, 0) for doubt in Doubt):
-            say(console, f"{counted(doubts, 'doubt')} to review: echo-hf review {command}", "dim")
+            print_line(
+                console,
+                f"{format_count(doubts, 'doubt')} to review: echo-hf review {command}",
+                "dim",
+            )
     posts = sum(stage.kept for stage in stats if stage.stage == "collect")
     if unanswered := ", ".join(str(loss) for loss in losses if loss.reason == Failed.NEEDS_MODEL):
         is_low = rows.get("analysis", 0) < LOW_YIELD * posts
         if is_low:
-            say(console, "rules read few of these posts: most need a model", "yellow")
+            print_line(console, "rules read few of these posts: most need a model", "yellow")
         message = f"questions on {unanswered}; `engines` in {config} {ENGINE_HINT}"
-        say_under(console, "for a model:", message, "dim")
+        print_marked(console, "for a model:", message, "dim")
     if unlike:
-        say(console, f"unlike the paper in {counted(len(unlike), 'choice')}: {MORE}", "dim")
+        print_line(
+            console,
+            f"unlike the paper in {format_count(len(unlike), 'choice')}: {MORE_OPTION}",
+            "dim",
+        )
 
 
 def show_partial_build(watch: TerminalProgress, command: str) -> None:
-    """Prints a line for each stage of a build without a release, and what they left out."""
+    """Print a line for each stage of a build without a release, and the reasons of its rejects."""
     if not watch.details:  # with them, each was shown as it ended
         for stage in watch.stats:
             watch.show_line(stage)
         watch.show_losses(watch.collect_losses())
-    say(watch.console, f"next: echo-hf build {command}")
+    print_line(watch.console, f"next: echo-hf build {command}")
 
 
 def format_funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
-    """Says what became of the posts of a build, from the first stage to the release.
+    """Format how many posts, samples and tasks a build has, from its first stage to the release.
 
     Examples:
         >>> from echo_hf.pipeline.result import StageStats
@@ -104,11 +112,11 @@ def format_funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
     from echo_hf.curate.splits import BENCHMARKS  # which loads the tables
 
     counts = [
-        counted(stage.kept, stage.makes.removesuffix("s"))
+        format_count(stage.kept, stage.makes.removesuffix("s"))
         for stage in stats
         if stage.stage in ("collect", "threads")
     ]
-    counts.append(counted(rows.get("analysis", 0), "sample"))
+    counts.append(format_count(rows.get("analysis", 0), "sample"))
     tasks = {name: rows[name] for name in BENCHMARKS if rows.get(name)}
     parts = " and ".join(f"{count:,} {name}" for name, count in tasks.items())
     noun = "task" if sum(tasks.values()) == 1 else "tasks"
@@ -116,7 +124,7 @@ def format_funnel(stats: Sequence[StageStats], rows: Mapping[str, int]) -> str:
 
 
 def show_changes(console: Console, changes: Sequence[StageDifference]) -> None:
-    """Shows what changed since stages ran, once for all stages that it changed in."""
+    """Show what changed since stages ran, once for all stages that it changed in."""
     stages: dict[tuple[str, str, str], list[StageDifference]] = {}
     for change in changes:
         stages.setdefault(change[1:], []).append(change)
@@ -127,13 +135,13 @@ def show_changes(console: Console, changes: Sequence[StageDifference]) -> None:
         if len(names) > 1:
             parts = ", ".join(change.field for change in fields)
             merged = fields[0]._replace(field=f"{parts} ({', '.join(names)})")
-            say(console, merged.sentence, "bold")
+            print_line(console, merged.sentence, "bold")
         for change in fields:
             if len(names) == 1:
-                say(console, change.sentence, "bold")
+                print_line(console, change.sentence, "bold")
             for sign, text, style in (("-", change.before, "red"), ("+", change.now, "green")):
                 if text:
-                    say_under(console, f"  {sign}", text, style)
+                    print_marked(console, f"  {sign}", text, style)
 
 
 def show_plan(
@@ -145,16 +153,16 @@ def show_plan(
 ) -> None:
     for platform, search in searches.items():
         own = [query for query in queries if query.platform == platform]
-        say(console, f"\n{platform}: {len(own):,} queries", "bold")
+        print_line(console, f"\n{platform}: {len(own):,} queries", "bold")
         groups: dict[object, list[PlannedQuery]] = {}
         for query in own:
             key = id(query) if in_full else (query.query.phase, query.query.question.about[0])
             groups.setdefault(key, []).append(query)
         text_columns = ("term", "from", "until", "window", "in")
         rows = (_plan_row(group, search, in_full=in_full) for group in groups.values())
-        console.print(plain_table("#", *text_columns, *PLAN_HEADINGS, left=text_columns, rows=rows))
+        console.print(make_table("#", *text_columns, *PLAN_HEADINGS, left=text_columns, rows=rows))
         for line in _format_plan(own, search):
-            say(console, line)
+            print_line(console, line)
 
 
 def _plan_row(group: Sequence[PlannedQuery], search: Search, *, in_full: bool) -> tuple[str, ...]:
@@ -214,14 +222,16 @@ def show_crawls(console: Console, crawls: Sequence[CrawlStats]) -> None:
     for crawl in crawls:
         console.print(Text(f"\n{crawl.platform}", "bold"), end=" ")
         for line in format_crawl(crawl):
-            say(console, plain(line, MAX_REMARK_CHARACTERS))
+            print_line(console, clean_text(line, MAX_REMARK_CHARACTERS))
     if crawls:
         console.print()
 
 
 def format_crawl(stats: CrawlStats) -> Iterator[str]:
     share, spent = stats.missed_by_terms, stats.spent
-    missed = "" if share is None else f" ({percent(share)} that terms alone would have missed)"
+    missed = (
+        "" if share is None else f" ({format_percent(share)} that terms alone would have missed)"
+    )
     yield f"{stats.by_terms:,} posts by search terms, {stats.by_replies:,} more by replies{missed}"
     if stats.missing:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in stats.missing.items())
@@ -243,43 +253,53 @@ def format_crawl(stats: CrawlStats) -> Iterator[str]:
 def show_yields(console: Console, written: SavedYields) -> None:
     yields, rows = written.yields, []
     for term in (*yields.keywords[:MAX_TERMS], yields.together):
-        name = "all terms" if term.keyword is None else plain(term.keyword, MAX_TERM_CHARACTERS)
+        name = (
+            "all terms" if term.keyword is None else clean_text(term.keyword, MAX_TERM_CHARACTERS)
+        )
         alone = "" if term.keyword is None else f"{term.total.alone_passed:,}"
         half = NOTHING if term.half_by_day is None else f"day {term.half_by_day:,}"
         rows.append((name, *_format_yield(term.total), alone, half))
-    console.print(plain_table("term", *YIELD_HEADINGS, "alone", "half by", rows=rows))
-    say(console, "alone: posts on topic that no other term found")
-    say(console, "half by: by the end of that day after the release, half of them were written\n")
+    console.print(make_table("term", *YIELD_HEADINGS, "alone", "half by", rows=rows))
+    print_line(console, "alone: posts on topic that no other term found")
+    print_line(
+        console, "half by: by the end of that day after the release, half of them were written\n"
+    )
     if len(yields.keywords) > MAX_TERMS:
-        say(console, f"{len(yields.keywords) - MAX_TERMS:,} more terms stand in the file")
+        print_line(console, f"{len(yields.keywords) - MAX_TERMS:,} more terms stand in the file")
     days = zip(yields.windows, yields.together.windows, strict=True)
     by_day = [(window.name, *_format_yield(counts)) for window, counts in days if counts.found]
-    console.print(plain_table("day", *YIELD_HEADINGS, rows=by_day))
+    console.print(make_table("day", *YIELD_HEADINGS, rows=by_day))
     came_along = f"{yields.came_along:,} posts came along without a search"
-    say(console, f"{came_along}, of {yields.unknown:,} nobody says what found them")
-    say(console, f"all figures: {written.figures}")
-    say(console, f"as an image: {written.plot}")
+    print_line(console, f"{came_along}, of {yields.unknown:,} nobody says what found them")
+    print_line(console, f"all figures: {written.figures}")
+    print_line(console, f"as an image: {written.plot}")
 
 
 def _format_yield(term: SearchYield) -> tuple[str, ...]:
     bounds = term.interval
     ends = NOTHING if bounds is None else f"{100 * bounds[0]:.0f} to {100 * bounds[1]:.0f} %"
-    return f"{term.found:,}", f"{term.scored:,}", f"{term.passed:,}", percent(term.share), ends
+    return (
+        f"{term.found:,}",
+        f"{term.scored:,}",
+        f"{term.passed:,}",
+        format_percent(term.share),
+        ends,
+    )
 
 
 def show_refresh(console: Console, refreshed: RefreshResult) -> None:
     for platform in refreshed.platforms:
         for line in format_refreshed(platform):
-            say(console, line)
+            print_line(console, line)
         for url in list(platform.gone)[:MAX_URLS]:
-            say(console, f"  {platform.gone[url]:<12}{url}", "dim")
+            print_line(console, f"  {platform.gone[url]:<12}{url}", "dim")
         if len(platform.gone) > MAX_URLS:
-            say(console, f"  and {len(platform.gone) - MAX_URLS:,} more", "dim")
+            print_line(console, f"  and {len(platform.gone) - MAX_URLS:,} more", "dim")
     if refreshed.unasked:
         unasked = ", ".join(
-            f"{count:,} of {plain(name)}" for name, count in refreshed.unasked.items()
+            f"{count:,} of {clean_text(name)}" for name, count in refreshed.unasked.items()
         )
-        say(console, f"posts that nobody was asked about: {unasked}")
+        print_line(console, f"posts that nobody was asked about: {unasked}")
 
 
 def format_refreshed(refreshed: PlatformRefresh) -> Iterator[str]:
@@ -305,13 +325,15 @@ def show_removal(console: Console, removal: Removal, config: str) -> None:
         "image": removal.images,
         "stored answer": removal.answers,
     }
-    went = ", ".join(counted(count, noun) for noun, count in parts.items() if count)
+    went = ", ".join(format_count(count, noun) for noun, count in parts.items() if count)
     of_all = "" if removal.posts == len(removal.urls) else f" of {len(removal.urls):,}"
     lines = [
-        f"forgotten: {counted(removal.posts, 'post')}{of_all}{f', with {went}' if went else ''}"
+        f"forgotten: {format_count(removal.posts, 'post')}{of_all}{f', with {went}' if went else ''}"
     ]
     if removal.pages:
-        lines.append(f"{counted(removal.pages, 'stored page')} of platforms lost their content")
+        lines.append(
+            f"{format_count(removal.pages, 'stored page')} of platforms lost their content"
+        )
     hint = "is that how your posts spell it? It will not be collected"
     lines += [f"nothing here was at {url}: {hint}" for url in removal.unknown]
     lines += [f"still in {place}: edit that file, it is yours" for place in removal.left_in]
@@ -321,7 +343,7 @@ def show_removal(console: Console, removal: Removal, config: str) -> None:
         "it there"
     )
     for line in (*lines, f"next: echo-hf build {config}"):
-        say(console, line)
+        print_line(console, line)
 
 
 MAX_IDS = 5
@@ -335,28 +357,32 @@ STILL_LOADABLE = (
 
 
 def show_change(console: Console, difference: ReleaseDiff) -> None:
-    """Shows how many samples came, went and changed since another release, and why."""
+    """Show how many samples came, went and changed since another release, and why."""
     changed = sum(bool(sample.columns) for sample in difference.changed)
     counts = {"added": len(difference.added), "removed": len(difference.removed)}
     counts |= {"changed": changed, "equal": difference.equal}
     summary = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
     causes = ", ".join(f"{count:,} by {cause}" for cause, count in difference.causes.items())
-    say(console, f"samples: {summary}{f' ({causes})' if causes else ''}: {MORE}")
+    print_line(console, f"samples: {summary}{f' ({causes})' if causes else ''}: {MORE_OPTION}")
 
 
 def show_diff(console: Console, difference: ReleaseDiff) -> None:
     console.print(
-        Text.assemble((plain(difference.a), "bold"), " → ", (plain(difference.b), "bold"))
+        Text.assemble((clean_text(difference.a), "bold"), " → ", (clean_text(difference.b), "bold"))
     )
     if len(set(difference.targets)) > 1:
-        say(console, f"of different targets: {plain(' and '.join(difference.targets))}", "yellow")
-    rows = plain_table("config", "before", "now", "", left=[""])
+        print_line(
+            console,
+            f"of different targets: {clean_text(' and '.join(difference.targets))}",
+            "yellow",
+        )
+    rows = make_table("config", "before", "now", "", left=[""])
     for name, change in difference.configs.items():
         counts = (NOTHING if count is None else f"{count:,}" for count in (change.a, change.b))
         rows.add_row(
-            Text(plain(name)), *counts, Text("the same rows" if change.equal else "", "dim")
+            Text(clean_text(name)), *counts, Text("the same rows" if change.equal else "", "dim")
         )
-    samples = plain_table("", "count", "which", left=["which"])
+    samples = make_table("", "count", "which", left=["which"])
     changed = [
         f"{sample.id} ({', '.join(sample.columns)})"
         for sample in difference.changed
@@ -369,26 +395,26 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
             samples.add_row(Text(kind, COLORS[kind]), f"{len(ids):,}", _format_ids(ids))
     anew = f"of them {difference.remade:,} made again" if difference.remade else ""
     samples.add_row("equal", f"{difference.equal:,}", Text(anew, "dim"))
-    causes = plain_table("cause", "samples", "meaning", left=["meaning"])
+    causes = make_table("cause", "samples", "meaning", left=["meaning"])
     for cause, count in difference.causes.items():
         causes.add_row(str(cause), f"{count:,}", Text(cause.meaning, "dim"))
-    stages = plain_table("stage", "in what", left=["in what"])
+    stages = make_table("stage", "in what", left=["in what"])
     for stage in difference.stages:
-        stages.add_row(Text(plain(stage.stage)), Text(_format_stage_change(stage)))
-    drift = plain_table("of", "distance", "before", "now", MOVERS_HEADING, left=[MOVERS_HEADING])
+        stages.add_row(Text(clean_text(stage.stage)), Text(_format_stage_change(stage)))
+    drift = make_table("of", "distance", "before", "now", MOVERS_HEADING, left=[MOVERS_HEADING])
     for name, drift_of in difference.drift.items():
         if not drift_of.a and not drift_of.b:
             continue
         distance = "not counted" if drift_of.distance is None else f"{drift_of.distance:.3f}"
         movers = [
-            Text(f"{plain(mover.name)} {100 * mover.change:+.1f}", _get_color(mover.change))
+            Text(f"{clean_text(mover.name)} {100 * mover.change:+.1f}", _get_color(mover.change))
             for mover in drift_of.movers[:MAX_MOVERS]
         ]
         drift.add_row(name, distance, f"{drift_of.a:,}", f"{drift_of.b:,}", Text(", ").join(movers))
     parts = {"rows": rows, "samples": samples, "why samples changed": causes}
     for title, part in {**parts, "stages that differ": stages, "drift": drift}.items():
         if part.row_count:
-            say(console, f"\n{title}", "bold")
+            print_line(console, f"\n{title}", "bold")
             console.print(part)
     console.print()
     for config, shared in difference.scores.configs.items():
@@ -404,7 +430,7 @@ def _get_color(change: float) -> str:
 
 def _format_ids(ids: Sequence[str]) -> Text:
     tail = f" and {len(ids) - MAX_IDS:,} more" if len(ids) > MAX_IDS else ""
-    return Text(f"{', '.join(map(plain, ids[:MAX_IDS]))}{tail}", "dim")
+    return Text(f"{', '.join(map(clean_text, ids[:MAX_IDS]))}{tail}", "dim")
 
 
 def _format_stage_change(change: StageChange) -> str:
@@ -414,32 +440,32 @@ def _format_stage_change(change: StageChange) -> str:
 
     causes = ", ".join(change.causes)
     names = [(origin.engine or {}).get("model") for origin in (change.a, change.b)]
-    models = " → ".join(plain(str(name)) for name in names)
+    models = " → ".join(clean_text(str(name)) for name in names)
     return (
         f"{causes}: {models}" if Cause.MODEL in change.causes and names[0] != names[1] else causes
     )
 
 
-def show_publication(console: Console, plan: Publication) -> None:
+def show_publication(console: Console, plan: PublishPlan) -> None:
     """Lists the files of a release with their sizes, and what becomes of them on the Hub."""
     rows = [
         (path, f"{size / 1e6:,.2f} MB", "new or changed" if path in plan.upload else "the same")
         for path, size in plan.files.items()
     ]
-    console.print(plain_table("file", "size", "on the Hub", left=("on the Hub",), rows=rows))
+    console.print(make_table("file", "size", "on the Hub", left=("on the Hub",), rows=rows))
     for path in plan.delete:
-        say(console, f"deleted there: {plain(path)}", "yellow")
+        print_line(console, f"deleted there: {clean_text(path)}", "yellow")
     sent = sum(plan.files[path] for path in plan.upload)
     place = f"{plan.repo_id}{', which is yet to be made' if plan.new else ''}"
-    files = counted(len(plan.upload), "file")
-    say(console, f"{files}, {sent / 1e6:,.1f} MB, would be uploaded to {place}")
+    files = format_count(len(plan.upload), "file")
+    print_line(console, f"{files}, {sent / 1e6:,.1f} MB, would be uploaded to {place}")
     if plan.tagged is None:
-        say(console, f"tag {plan.tag} would be set there")
+        print_line(console, f"tag {plan.tag} would be set there")
     elif plan.upload or plan.delete:
         message = f"tag {plan.tag} is on another commit ({plan.tagged[:10]}), and stays"
-        say(console, f"{message}: choose another --tag", "yellow")
+        print_line(console, f"{message}: choose another --tag", "yellow")
     else:
-        say(console, f"tag {plan.tag} is there already ({plan.tagged[:10]})")
+        print_line(console, f"tag {plan.tag} is there already ({plan.tagged[:10]})")
     console.print("nothing was sent: leave out --dry-run to publish")
 
 
@@ -451,25 +477,27 @@ def show_holding(
     delete: bool = False,
     api: HfApi | None = None,
 ) -> None:
-    from echo_hf.hub.remote import TAG, delete_tags, revisions_holding
+    from echo_hf.hub.remote import TAG_KIND, delete_tags, find_revisions_with_posts
 
-    holders = revisions_holding(repo_id, urls, api=api)
+    holders = find_revisions_with_posts(repo_id, urls, api=api)
     for revision in holders:
         contents = f"{len(revision.samples)} samples and {revision.answers} stored answers"
         line = f"{revision.kind} {revision.revision} of {repo_id} still holds them in {contents}"
-        say(console, f"{line} (commit {revision.commit[:10]})")
+        print_line(console, f"{line} (commit {revision.commit[:10]})")
     if requests := [
         revision.revision for revision in holders if revision.revision.startswith("refs/")
     ]:
-        say(console, f"close {', '.join(requests)} and delete its branch, on its page on the Hub")
-    tags = [revision.revision for revision in holders if revision.kind == TAG]
+        print_line(
+            console, f"close {', '.join(requests)} and delete its branch, on its page on the Hub"
+        )
+    tags = [revision.revision for revision in holders if revision.kind == TAG_KIND]
     if delete:
         delete_tags(repo_id, tags, api=api)
         console.print(Text(f"deleted {len(tags)} tags: {', '.join(tags)}".rstrip(": ")))
     elif tags:
-        say(console, "next: publish the next release, then the same with --delete-tags")
+        print_line(console, "next: publish the next release, then the same with --delete-tags")
     if holders:
-        say(console, STILL_LOADABLE)
+        print_line(console, STILL_LOADABLE)
 
 
 MIN_RELIABLE_N = 30
@@ -504,10 +532,10 @@ def show_check(console: Console, result: CheckResult) -> None:
     engines = [f"{name} ({', '.join(stages)})" for name, stages in stages_by_engine.items()]
     source = f"{result.target} in {result.posts}, {HALVES[result.half]}"
     engine_names = ", ".join(engines if len(stages_by_engine) > 1 else stages_by_engine)
-    title = f"{engine_names} on {source}, {counted(result.threads, 'thread')}"
-    console.print(Text(f"\n{plain(title, 400)}\n", "bold"))
+    title = f"{engine_names} on {source}, {format_count(result.threads, 'thread')}"
+    console.print(Text(f"\n{clean_text(title, 400)}\n", "bold"))
     heads = ("stage", "measure", "%", "interval", "n", "coverage %", "strict %")
-    console.print(plain_table(*heads, left=["measure"], rows=rows))
+    console.print(make_table(*heads, left=["measure"], rows=rows))
     console.print()
     for sentence in _format_footer(result):
         console.print(Text(sentence, "dim"))
@@ -519,12 +547,13 @@ def _format_footer(result: CheckResult) -> Iterator[str]:
     yield COVERAGE
     if unreliable := sum(measure.n < MIN_RELIABLE_N for measure in result.measures):
         yield (
-            f"{unreliable} of {len(result.measures)} measures have n below {MIN_RELIABLE_N}: differences between "
-            "engines in them are not reliable."
+            f"{unreliable} of {len(result.measures)} measures have n below {MIN_RELIABLE_N}: "
+            "differences between engines in them are not reliable."
         )
-    for stage in result.stages:
-        if skipped := max((measure.skipped for measure in stage.measures), default=0):
-            yield f"{stage.stage}: {skipped} left out: people say too little of them, or two things."
+    for check in result.stages:
+        if skipped := max((measure.skipped for measure in check.measures), default=0):
+            why = "people say too little of them, or two things"
+            yield f"{check.stage}: {skipped} left out: {why}."
     yield from (f"{note}." for note in result.notes)
     spent = [
         stage.fill.stage_cost_usd
@@ -538,20 +567,20 @@ def _format_footer(result: CheckResult) -> Iterator[str]:
 def show_boxes(console: Console, check: BoxesCheck) -> None:
     name = f"{check.engine.kind} {check.engine.options.get('model') or ''}".strip()
     basis = "assumed" if check.is_assumed else "known"
-    title = f"{plain(name, 400)}, asked for {check.asked} ({basis})"
+    title = f"{clean_text(name, 400)}, asked for {check.asked} ({basis})"
     console.print(Text(f"\n{title}\n", "bold"))
     shares = sorted(check.shared.items(), key=lambda pair: -pair[1])
     rows = [(convention, format_share(share)) for convention, share in shares]
-    console.print(plain_table("boxes read as", "% of the area shared", rows=rows))
+    console.print(make_table("boxes read as", "% of the area shared", rows=rows))
     console.print()
     if check.convention is None:
         message = f"it cannot be said: {check.answered} of {check.images} images were answered"
-        say(console, f"{message}, and no convention is clearly nearest", "yellow")
+        print_line(console, f"{message}, and no convention is clearly nearest", "yellow")
     elif check.convention == check.asked and not check.is_assumed:
-        say(console, f"it answers in {check.convention}, as is known of it")
+        print_line(console, f"it answers in {check.convention}, as is known of it")
     else:
-        say(console, f"it answers in {check.convention}")
-        say(console, f"next: coordinates: {check.convention} in the section of that engine")
+        print_line(console, f"it answers in {check.convention}")
+        print_line(console, f"next: coordinates: {check.convention} in the section of that engine")
 
 
 def show_errors(console: Console, result: CheckResult) -> None:
@@ -559,16 +588,16 @@ def show_errors(console: Console, result: CheckResult) -> None:
         if measure.errors:
             console.print()
             name = f"{measure.stage}, {measure.name.replace('_', ' ')}"
-            say(console, f"{name}: {len(measure.errors)} not right", "bold")
+            print_line(console, f"{name}: {len(measure.errors)} not right", "bold")
         for item in measure.errors:
-            say(console, f"  {plain(item.place, MAX_ERROR_CHARACTERS)}")
-            say(console, f"    expected {plain(item.expected, MAX_ERROR_CHARACTERS)}")
-            answer = plain(item.answer, MAX_ERROR_CHARACTERS) or "(nothing)"
-            say(console, f"    given    {answer}")
+            print_line(console, f"  {clean_text(item.place, MAX_ERROR_CHARACTERS)}")
+            print_line(console, f"    expected {clean_text(item.expected, MAX_ERROR_CHARACTERS)}")
+            answer = clean_text(item.answer, MAX_ERROR_CHARACTERS) or "(nothing)"
+            print_line(console, f"    given    {answer}")
 
 
 def format_share(value: float | None) -> str:
-    """A share in percent with one digit after the point, never rounded to all or nothing."""
+    """Format a share in percent with one digit after the point, never rounded to 0 or 100."""
     if value is None:
         return NOTHING
     if value in (0, 1):
@@ -577,7 +606,7 @@ def format_share(value: float | None) -> str:
 
 
 def format_interval(low: float | None, high: float | None) -> str:
-    """An interval in whole percent, rounded outwards."""
+    """Format an interval in whole percent, rounded outwards."""
     if low is None or high is None:
         return NOTHING
     # Not for what a float adds at its end.
@@ -585,7 +614,7 @@ def format_interval(low: float | None, high: float | None) -> str:
 
 
 def check_as_json(result: CheckResult) -> dict[str, Any]:
-    """The whole result as plain values, without a word of what people or engines wrote."""
+    """Return the result as plain values, without any text of people or engines."""
     stages = [
         {
             "stage": stage.stage,
@@ -597,29 +626,33 @@ def check_as_json(result: CheckResult) -> dict[str, Any]:
         }
         for stage in result.stages
     ]
-    from echo_hf.hub.manifest import toolkit_version
+    from echo_hf.hub.manifest import get_version
 
-    payload = {"toolkit": toolkit_version(), **vars(result), "stages": stages}
+    payload = {"toolkit": get_version(), **vars(result), "stages": stages}
     return {**payload, "notes": list(result.notes)}
 
 
 def show_open(console: Console, reviews: OpenReviews, config: str) -> None:
     for number in reviews.cut:
-        say(console, f"{reviews.file}:{number} was cut short and does not count: decide again")
+        print_line(
+            console, f"{reviews.file}:{number} was cut short and does not count: decide again"
+        )
     for sample in reviews.open:
         title = Text.assemble((sample.id, "bold"), f"  {', '.join(sample.reasons)}")
         console.print(title, soft_wrap=True)
-        for line in (plain(sample.prompt, MAX_PROMPT_CHARACTERS), *sample.images):
-            say(console, f"  {line}")
+        for line in (clean_text(sample.prompt, MAX_PROMPT_CHARACTERS), *sample.images):
+            print_line(console, f"  {line}")
     count = len(reviews.open)
     if not count:
-        say(console, "nothing is open for review")
+        print_line(console, "nothing is open for review")
         return
     if waiting := sum(Doubt.ASSUMED_BOXES in sample.reasons for sample in reviews.open):
-        message = f"boxes of {counted(waiting, 'sample')} wait for a convention"
-        say(
+        message = f"boxes of {format_count(waiting, 'sample')} wait for a convention"
+        print_line(
             console,
             f"{message}: echo-hf review {config} --boxes CONVENTION, or --app shows them all",
         )
     subject = "1 sample is" if count == 1 else f"{count:,} samples are"
-    say(console, f"{subject} open; decide with: echo-hf review {config} --keep ID --remove ID")
+    print_line(
+        console, f"{subject} open; decide with: echo-hf review {config} --keep ID --remove ID"
+    )

@@ -1,4 +1,4 @@
-"""The config with which `eval` compares images on a release: written once, then gone on with."""
+"""The config with which `eval --images` compares images on a release."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from echo_hf._infra.console import say, terminal
+from echo_hf._infra.console import make_console, print_line
 from echo_hf.cli.start import (
     compare_images,
     detect_engine,
@@ -31,7 +31,7 @@ COMPARISON = "comparison"
 def write_config(
     release: str, images: Sequence[str], judge: str | None = None, model: str | None = None
 ) -> Path:
-    """Writes the config of a comparison into the working directory; the same one stays."""
+    """Write the config of a comparison into the working directory, unless the same one is there."""
     fields, _, remarks = compare_images(Path(), images, release)
     path = Path(f"{_name_comparison(yaml.safe_load(fields['benchmark']))}.yaml")
     old = read_yaml(path, "config", "one of yours") if path.exists() else None
@@ -43,10 +43,10 @@ def write_config(
     fields |= {"file": shlex.quote(str(path)), "schema": schema_uri()}
     text = Template(read_template(COMPARISON)).substitute(fields)
     for line in remarks:
-        say(terminal(), line)
+        print_line(make_console(), line)
     if old is None:
         path.write_text(text, "utf-8")
-        say(terminal(), f"wrote {path}: `echo-hf eval {fields['file']}` does the same")
+        print_line(make_console(), f"wrote {path}: `echo-hf eval {fields['file']}` does the same")
     elif differing := _list_differences(old, yaml.safe_load(text)):
         raise ConfigError(
             f"{str(path)!r} is there and has other {differing}: `echo-hf eval {fields['file']}` "
@@ -56,7 +56,7 @@ def write_config(
 
 
 def _name_comparison(benchmark: str) -> str:
-    """Names a comparison after its release."""
+    """Name a comparison after its release."""
     repo_id, _, revision = benchmark.rpartition("@")
     is_folder = Path(benchmark).exists()
     try:
@@ -69,7 +69,7 @@ def _name_comparison(benchmark: str) -> str:
 
 
 def _find_model(old: Any, judge: str) -> str | None:
-    """The model that a file written before names at the same server, which need not be asked."""
+    """Find the model that an existing config names at the same server, so that it is not asked."""
     judges = old.get("judges") if isinstance(old, dict) else None
     for entry in judges if isinstance(judges, list) else ():
         engine = entry.get("engine") if isinstance(entry, dict) else None

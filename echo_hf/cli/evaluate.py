@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from echo_hf._infra.console import say, terminal
-from echo_hf._infra.text import counted
+from echo_hf._infra.console import make_console, print_line
+from echo_hf._infra.text import format_count
 from echo_hf.cli.verb import (
     Again,
     Images,
@@ -30,11 +31,11 @@ from echo_hf.cli.verb import (
     open_progress,
     option,
 )
-from echo_hf.errors import ConfigError, unknown
+from echo_hf.errors import ConfigError, describe_unknown
 from echo_hf.reasons import Outcome
 
 if TYPE_CHECKING:
-    from echo_hf.judging.session import JudgingResult, Planned
+    from echo_hf.judging.session import AskPlan, JudgingResult
     from echo_hf.report.evaluation import PlannedWork
     from echo_hf.systems.runner import GenerationPlan
 
@@ -75,7 +76,7 @@ def eval_(
     """
     from echo_hf.cli.evaluation_view import BUDGET_SPENT, show_cost, show_evaluation_plan
     from echo_hf.judging.board import show_board, show_scores
-    from echo_hf.report.analysis.analyze import names_release
+    from echo_hf.report.analysis.analyze import is_release
     from echo_hf.report.evaluation import evaluate_systems
     from echo_hf.systems.benchmark import load_evaluation
 
@@ -96,7 +97,7 @@ def eval_(
         config = write_config(str(config), images, judge, model)
     elif judge or model:
         raise ConfigError("--judge and --model go with --images: a config names its own judges")
-    elif names_release(str(config), runs):
+    elif is_release(str(config), runs):
         raise ConfigError(
             f"{str(config)!r} is no config: expected its file or its run, or a release with "
             "--images NAME=FOLDER"
@@ -105,16 +106,16 @@ def eval_(
         options: Payload = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
         options |= {"budget_usd": budget, "dry_run": dry_run, "before": confirm, "watch": watch}
         options |= {"again": again, "keep_going": keep_going}
-        done = evaluate_systems(load_evaluation(config).run_by(runner), **options)
-    console = terminal()
+        done = evaluate_systems(load_evaluation(config).use_runner(runner), **options)
+    console = make_console()
     if done.results is None:
-        say(console, "nothing was asked: leave out --dry-run to begin")
+        print_line(console, "nothing was asked: leave out --dry-run to begin")
     else:
         (show_scores if console.details else show_board)(console, done.results.path)
-        say(console, f"report: {done.report}")
+        print_line(console, f"report: {done.report}")
         show_cost(console, done.cost_usd, ())  # of whom nobody knows it, the plan has said
     if done.spent:
-        say(console, BUDGET_SPENT, "yellow")
+        print_line(console, BUDGET_SPENT, "yellow")
     payload = {"board": done.board.to_list(), "results": done.results and done.results.path}
     payload |= {"report": done.report, "plan": [_plan_payload(work) for work in done.plan]}
     payload |= {"cost_usd": done.cost_usd, "spent": done.spent, "stopped": done.stopped}
@@ -141,7 +142,7 @@ def generate(
     from echo_hf.systems.benchmark import load_evaluation
     from echo_hf.systems.generate import generate as generate_outputs
 
-    setup = load_evaluation(config).run_by(runner)
+    setup = load_evaluation(config).use_runner(runner)
     with open_progress() as watch:
         options: Payload = {"runs": runs, "systems": systems, "limit": limit, "dry_run": dry_run}
         outputs = generate_outputs(setup, **options, again=again, watch=watch)
@@ -150,20 +151,26 @@ def generate(
     payload = {**vars(outputs), "plans": plans}
     if outputs.path is None:
         for plan in () if watch.details else outputs.plans:
-            say(console, f"{plan.system:<12}{plan}", "dim")
+            print_line(console, f"{plan.system:<12}{plan}", "dim")
         show_expected(console, [(plan.system, plan.expected) for plan in outputs.plans])
         console.print("nothing was asked: leave out --dry-run to draw")
         return payload
     console.print(make_outcome_table(outputs))
     if any(counts.get(Outcome.FAILED) for counts in outputs.outcomes.values()):
-        say(console, "\nwhat failed is tried again by the same command", "yellow")
+        print_line(console, "\nwhat failed is tried again by the same command", "yellow")
     if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in outputs.outcomes.values()):
-        say(console, f"{counted(empty, 'answer')} without an image: --again asks anew", "yellow")
+        print_line(
+            console,
+            f"{format_count(empty, 'answer')} without an image: --again asks anew",
+            "yellow",
+        )
     show_cost(
         console, outputs.cost_usd, (plan.system for plan in outputs.plans if plan.cost_usd is None)
     )
-    say(console, f"outputs: {outputs.path}")
-    say(console, f"next: echo-hf {'judge' if setup.judges else 'score'} {locate(config, runs)}")
+    print_line(console, f"outputs: {outputs.path}")
+    print_line(
+        console, f"next: echo-hf {'judge' if setup.judges else 'score'} {locate(config, runs)}"
+    )
     return payload
 
 
@@ -206,9 +213,8 @@ def judge(
     runs: Runs = None,
 ) -> Payload:
     """Have models rate outputs; stored answers are reused."""
-    from echo_hf.cli.evaluation_view import show_import, show_judging
+    from echo_hf.cli.evaluation_view import show_judging
     from echo_hf.cli.trial_view import show_trials, trials_as_json
-    from echo_hf.judging import judge as judging
     from echo_hf.systems.benchmark import load_evaluation
 
     if applicability and (judges or rubric):
@@ -222,24 +228,23 @@ def judge(
         from echo_hf.judging.stopping import judge_until_decided
 
         if until != "decided":
-            raise ConfigError(unknown("value", until, ["decided"], "--until"))
+            raise ConfigError(describe_unknown("value", until, ["decided"], "--until"))
         if applicability or pairwise or set(rubric or ()) - {"overall"}:
             raise ConfigError("--until rates by overall: leave out the other questions")
         ask = partial(judge_until_decided, judges=judges, **chosen)
     elif chosen:
         raise ConfigError(f"--{next(iter(chosen))} is of --until decided: add it, or leave it out")
     if pairwise:
-        ask = partial(judging.pairwise, judges=judges)
-    ask_judges = judging.applicability if applicability else ask
+        ask = partial(judging.judge_pairs, judges=judges)
+    ask_judges = judging.judge_applicability if applicability else ask
     if import_ or format_:
-        has_questions = judges or rubric or applicability or pairwise or until or chosen
-        has_call_options = limit or budget or runner or again or keep_going or try_
-        if import_ is None or format_ is None or has_questions or has_call_options:
+        asks_judges = judges or rubric or applicability or pairwise or until or stopping
+        if asks_judges or limit or budget or runner or again or keep_going or try_:
             raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
         from echo_hf.judging.imports import import_judgements
 
         imported = import_judgements(config, import_, runs=runs, format=format_, dry_run=dry_run)
-        show_import(terminal(), imported)
+        show_import(make_console(), imported)
         return vars(imported)
     if try_ and (until or dry_run or budget is not None or again or keep_going):
         raise ConfigError(
@@ -248,24 +253,71 @@ def judge(
     options: Payload = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     options |= {"again": again, "keep_going": keep_going, "tries": try_}
     with open_progress(sums_up_calls=True) as watch:
-        judged = ask_judges(load_evaluation(config).run_by(runner), **options, watch=watch)
+        judged = ask_judges(load_evaluation(config).use_runner(runner), **options, watch=watch)
     if try_:
         trials = trials_as_json(judged.trials)
         show_trials(watch.console, trials)
         return {"path": None, "trials": trials}
     show_judging(watch.console, judged)
     if judged.path is not None:
-        say(watch.console, f"next: echo-hf score {locate(config, runs)}")
+        print_line(watch.console, f"next: echo-hf score {locate(config, runs)}")
     if until and dry_run:
-        say(watch.console, "this is the most: --until decided can only stop earlier")
+        print_line(watch.console, "this is the most: --until decided can only stop earlier")
     return _judging_payload(judged)
 
 
+def _choose_question(
+    judges: Sequence[str] | None,
+    rubrics: Sequence[str] | None,
+    *,
+    applicability: bool,
+    pairwise: bool,
+    until: str | None,
+    **stopping: Any,
+) -> Callable[..., JudgingResult]:
+    """Return what to ask judges, and refuse options that exclude each other."""
+    from echo_hf.judging import judge as judging
+    from echo_hf.judging.stopping import judge_until_decided
+
+    if applicability and (judges or rubrics):
+        raise ConfigError("--applicability asks no judge: leave out --judges and --rubric")
+    if pairwise and (applicability or rubrics):
+        raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
+    if until not in (None, "decided"):
+        raise ConfigError(unknown("value", until, ["decided"], "--until"))
+    if until and (applicability or pairwise or set(rubrics or ()) - {"overall"}):
+        raise ConfigError("--until rates by overall: leave out the other questions")
+    if stopping and not until:
+        raise ConfigError(
+            f"--{next(iter(stopping))} is of --until decided: add it, or leave it out"
+        )
+    if applicability:
+        return judging.applicability
+    if pairwise:
+        return partial(judging.pairwise, judges=judges)
+    if until:
+        return partial(judge_until_decided, judges=judges, **stopping)
+    return partial(judging.judge, judges=judges, rubrics=rubrics)
+
+
+def _import_judgements(
+    config: Path, source: Path | None, format_: str | None, runs: Path | None, *, dry_run: bool
+) -> Payload:
+    from echo_hf.cli.evaluation_view import show_import
+    from echo_hf.judging.imports import import_judgements
+
+    if source is None or format_ is None:
+        raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
+    imported = import_judgements(config, source, runs=runs, format=format_, dry_run=dry_run)
+    show_import(terminal(), imported)
+    return vars(imported)
+
+
 def _judging_payload(done: JudgingResult) -> Payload:
-    def as_payload(planned: Planned) -> Payload:
+    def as_payload(planned: AskPlan) -> Payload:
         costs = {"cost_usd": planned.expected.cost_usd, "expected": planned.expected}
         return {
-            "judge": planned.who,
+            "judge": planned.judge,
             "rubric": planned.rubric,
             "calls": planned.plan.calls,
             **costs,
@@ -273,7 +325,7 @@ def _judging_payload(done: JudgingResult) -> Payload:
 
     answered = [
         {
-            "judge": answered.who,
+            "judge": answered.judge,
             "rubric": answered.rubric,
             "outcomes": answered.outcomes,
             "fill": answered.fill,
@@ -308,7 +360,7 @@ def audit(
     with open_progress(sums_up_calls=True) as watch:
         audited = run_audit(config, runs=runs, judges=judges, watch=watch, **options)
     show_audit(watch.console, audited)
-    return {**_judging_payload(audited.asked), "judges": audited.judges}
+    return {**_judging_payload(audited.judging), "judges": audited.judges}
 
 
 def score(config: EvaluationArgument, protocol: Protocol = None, runs: Runs = None) -> Payload:
@@ -316,11 +368,11 @@ def score(config: EvaluationArgument, protocol: Protocol = None, runs: Runs = No
     from echo_hf.judging.board import show_board, show_scores
     from echo_hf.judging.score import score as compute_scores
 
-    path, console = compute_scores(config, runs=runs, protocol=protocol).path, terminal()
+    path, console = compute_scores(config, runs=runs, protocol=protocol).path, make_console()
     (show_scores if console.details else show_board)(console, path)
     if not console.details:
-        say(console, f"results: {path}")
-        say(console, f"next: echo-hf report {locate(config, runs)}")
+        print_line(console, f"results: {path}")
+        print_line(console, f"next: echo-hf report {locate(config, runs)}")
     return _read_payload(path)
 
 
@@ -345,20 +397,20 @@ def compare(
     runs: Runs = None,
 ) -> Payload:
     """Say whether a new system is worse than a base. Exit code 1 if so, 3 if undecided."""
-    from echo_hf._infra.atomic import replaced_file
+    from echo_hf._infra.atomic import replace_file
     from echo_hf.cli.evaluation_view import format_comparison_markdown, show_comparison
     from echo_hf.judging import gate
 
-    sides = gate.sides(config, base, new, system=system, runs=runs)
+    sides = gate.open_sides(config, base, new, system=system, runs=runs)
     options: dict[str, Any] = {"margin": margin, "confidence": confidence, "split": split}
-    done = gate.compare(*sides, metric=metric, **options)
-    show_comparison(terminal(), done)
+    done = gate.compare_systems(*sides, metric=metric, **options)
+    show_comparison(make_console(), done)
     if markdown is not None:
-        with replaced_file(markdown) as file:
+        with replace_file(markdown) as file:
             file.write_text(format_comparison_markdown(done), "utf-8")
-    payload = {**vars(done.found), **vars(done)}
+    payload = {**vars(done.test), **vars(done)}
     del payload["found"]
-    if exit_code := gate.EXIT_CODES[done.found.verdict]:
+    if exit_code := gate.EXIT_CODES[done.test.verdict]:
         raise VerdictExit(exit_code, payload)
     return payload
 
@@ -371,10 +423,10 @@ def agree(
 ) -> Payload:
     """Measure how far judges agree with people. Figures go into the run's agreement.json."""
     from echo_hf.judging.board import show_agreement
-    from echo_hf.judging.score import agree as measure_agreement
+    from echo_hf.judging.score import measure_agreement as measure_agreement
 
     agreement = measure_agreement(config, runs=runs, human=human, protocol=protocol)
-    show_agreement(terminal(), agreement)
+    show_agreement(make_console(), agreement)
     return _read_payload(agreement.path)
 
 
@@ -405,7 +457,7 @@ def rank(
     if draw is not None and width is not None:
         raise ConfigError("--draw and --width both say how many samples: leave out one")
     check_apps_installed("`echo-hf rank`")
-    console = terminal()
+    console = make_console()
     draw_options: Payload = {
         "draw": draw or DEFAULT_DRAW,
         "width": width,
@@ -416,7 +468,7 @@ def rank(
     show_draw(console, ranker)
 
     def announce(address: str) -> None:
-        say(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
+        print_line(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
 
     try:
         place = ServerAddress(host, port)
@@ -434,7 +486,7 @@ def report(
     from echo_hf.cli.evaluation_view import show_report
     from echo_hf.report.report import report as write_report
 
-    show_report(terminal(), write_report(config, runs=runs, single_file=single_file))
+    show_report(make_console(), write_report(config, runs=runs, single_file=single_file))
 
 
 def export(
@@ -450,11 +502,14 @@ def export(
     from echo_hf.report.export import export as write_export
 
     exported = write_export(config, folder, to=to, runs=runs, organization=organization)
-    console = terminal()
+    console = make_console()
     if count := exported.silenced:
         reason = "no right to pass them on is stated"
-        say(console, f"{count:,} samples without their words and images: {reason}", "yellow")
-    say(console, f"{counted(len(exported.files), 'file')} of {exported.format}: {exported.path}")
+        print_line(console, f"{count:,} samples without their words and images: {reason}", "yellow")
+    print_line(
+        console,
+        f"{format_count(len(exported.files), 'file')} of {exported.format}: {exported.path}",
+    )
     return vars(exported)
 
 
@@ -468,7 +523,7 @@ def analyze(
     from echo_hf.cli.evaluation_view import show_analysis
     from echo_hf.report.analysis.analyze import analyze as run_analysis
 
-    console = terminal()
+    console = make_console()
     with console.status("analysis") as status:
         analyzed = run_analysis(
             config, runs=runs, say=lambda step: status.update(Text(f"analysis: {step}"))

@@ -1,4 +1,4 @@
-"""Systems, judges, audits, rankings, reports and analyses in a terminal."""
+"""Terminal output of systems, judges, audits, rankings, reports and analyses."""
 
 from __future__ import annotations
 
@@ -11,26 +11,41 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import MORE, Terminal, plain_table, say, say_under, show_table
-from echo_hf._infra.text import counted, disarmed, escaped, in_place, percent, plain, rounded
-from echo_hf._infra.text import table as markdown_table
-from echo_hf.engines.planner import UNKNOWN, Expected, Range, shown_dollars, shown_time
-from echo_hf.errors import install_command
-from echo_hf.judging.audit import Audited
+from echo_hf._infra.console import (
+    MORE_OPTION,
+    PlainConsole,
+    make_table,
+    print_line,
+    print_marked,
+    show_table,
+)
+from echo_hf._infra.text import (
+    clean_text,
+    escape_markdown,
+    format_count,
+    format_percent,
+    format_rounded,
+    name_stand_in,
+    remove_control_characters,
+)
+from echo_hf._infra.text import format_table as markdown_table
+from echo_hf.engines.planner import UNKNOWN, ExpectedCost, Range, format_dollars, format_seconds
+from echo_hf.errors import describe_install
+from echo_hf.judging.audit import AuditResult
 from echo_hf.judging.board import judge_names
-from echo_hf.judging.judge import BASIS
-from echo_hf.judging.session import Answered, JudgingPlan, JudgingResult
-from echo_hf.judging.trust import drift_said
-from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated, Unscored, unusable_in
-from echo_hf.systems.generate import Generated, SystemListing
+from echo_hf.judging.judge import PLAN_NOTES
+from echo_hf.judging.session import JudgeRows, JudgingPlan, JudgingResult
+from echo_hf.judging.trust import describe_drift
+from echo_hf.reasons import Failed, NotAudited, Outcome, Reason, Unrated, Unscored, count_unusable
+from echo_hf.systems.generate import GenerationSummary, SystemListing
 
 if TYPE_CHECKING:
     from echo_hf.apps.rank import RankingApp
     from echo_hf.builder.update import PlannedStage
-    from echo_hf.judging.gate import Compared
-    from echo_hf.judging.imports import Imported
-    from echo_hf.report.analysis.analyze import Analyzed
-    from echo_hf.report.analysis.result import Analysis, Estimate
+    from echo_hf.judging.gate import GateResult
+    from echo_hf.judging.imports import ImportResult
+    from echo_hf.report.analysis.analyze import AnalysisResult
+    from echo_hf.report.analysis.result import Analysis, IntervalFigure
     from echo_hf.report.evaluation import PlannedWork
     from echo_hf.report.report import Report
 
@@ -54,7 +69,7 @@ def make_system_table(systems: Sequence[SystemListing]) -> Table:
         config = system.config
         price = UNKNOWN if system.image.cost_usd is None else f"{system.image.cost_usd:.3f}"
         missing = [f"[{system.extra}]"] if system.extra else []
-        missing += [] if system.known else [f"no adapter {config.adapter!r} is installed"]
+        missing += [] if system.is_known else [f"no adapter {config.adapter!r} is installed"]
         missing += [name for name, is_set in system.keys.items() if not is_set]
         missing += [f"folder {system.no_folder!r}"] if system.no_folder else []
         missing_cell = Text(", ".join(missing), "yellow") if missing else Text("nothing", "green")
@@ -63,14 +78,14 @@ def make_system_table(systems: Sequence[SystemListing]) -> Table:
         rows.append((Text(config.name, "bold"), *descriptions, price, missing_cell))
     words = ("status", "stands for", "adapter")
     heads = ("system", *words, "$ an image", "missing")
-    return plain_table(*heads, left=(*words, "missing"), rows=rows)
+    return make_table(*heads, left=(*words, "missing"), rows=rows)
 
 
 def list_remedies(systems: Sequence[SystemListing]) -> Iterator[str]:
-    """How to come by what is missing to run systems; then what the same seed gives with each."""
+    """List how to get what is missing to run systems, then how each system treats a seed."""
     extras = sorted({system.extra for system in systems if system.extra})
     if extras:
-        yield f"[{extras[0]}]: {install_command(extras[0])}, and so on"
+        yield f"[{extras[0]}]: {describe_install(extras[0])}, and so on"
     if any(not is_set for system in systems for is_set in system.keys.values()):
         yield "a name in capitals: set this environment variable to your key"
     if any(system.no_folder for system in systems):
@@ -80,7 +95,7 @@ def list_remedies(systems: Sequence[SystemListing]) -> Iterator[str]:
             yield f"{system.config.name}, with the same seed: {system.determinism}"
 
 
-def make_outcome_table(generated: Generated) -> Table:
+def make_outcome_table(generated: GenerationSummary) -> Table:
     outcomes = generated.outcomes
     occurring = [
         outcome for outcome in Outcome if any(counts.get(outcome) for counts in outcomes.values())
@@ -89,7 +104,7 @@ def make_outcome_table(generated: Generated) -> Table:
         (Text(system, "bold"), *(f"{counts.get(outcome, 0):,}" for outcome in occurring))
         for system, counts in outcomes.items()
     ]
-    return plain_table("system", *occurring, rows=rows)
+    return make_table("system", *occurring, rows=rows)
 
 
 def show_evaluation_plan(console: Console, plan: Sequence[PlannedWork]) -> None:
@@ -106,13 +121,15 @@ def show_evaluation_plan(console: Console, plan: Sequence[PlannedWork]) -> None:
     ]
     heads = ("", "about", "to ask", "stored", *ESTIMATES)
     if rows:
-        console.print(plain_table(*heads, left=LEFT_ALIGNED, rows=rows))
+        console.print(make_table(*heads, left=LEFT_ALIGNED, rows=rows))
     else:
         stored = sum(work.stored for work in plan)
-        say(console, f"nothing is left to ask: {stored:,} outputs and answers are stored", "dim")
-    places = (in_place(work.who, work.in_place_of) for work in plan if work.in_place_of)
+        print_line(
+            console, f"nothing is left to ask: {stored:,} outputs and answers are stored", "dim"
+        )
+    places = (name_stand_in(work.who, work.in_place_of) for work in plan if work.in_place_of)
     for place in dict.fromkeys(places):
-        say(console, place, "dim")
+        print_line(console, place, "dim")
     show_expected(console, [(work.who, work.expected) for work in plan])
 
 
@@ -121,32 +138,32 @@ def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
     for stage in plan:
         todo = f"{'' if stage.counted else 'about '}{stage.todo:,}"
         rows.append((Text(stage.stage, "bold"), todo, f"{stage.stored:,}", *_estimate(stage)))
-    console.print(plain_table("stage", "to ask", "stored", *ESTIMATES, rows=rows))
+    console.print(make_table("stage", "to ask", "stored", *ESTIMATES, rows=rows))
     show_expected(console, [(stage.stage, stage.expected) for stage in plan])
 
 
 def _estimate(work: Any) -> tuple[str, str]:
     """The price and the time of work that is expected."""
-    expected: Expected = work.expected
-    usd = NOTHING if expected.cost_usd == 0 else shown_dollars(expected.usd)
+    expected: ExpectedCost = work.expected
+    usd = NOTHING if expected.cost_usd == 0 else format_dollars(expected.usd)
     if expected.seconds is not None and expected.seconds.likely < MIN_SECONDS:
         return usd, NOTHING
     return (
         usd,
-        f"{shown_time(expected.seconds)}{' GPU' if expected.gpu and expected.seconds else ''}",
+        f"{format_seconds(expected.seconds)}{' GPU' if expected.gpu and expected.seconds else ''}",
     )
 
 
-def show_expected(console: Console, estimates: Sequence[tuple[str, Expected]]) -> None:
+def show_expected(console: Console, estimates: Sequence[tuple[str, ExpectedCost]]) -> None:
     """What the work of all takes together, and what that rests on."""
     unpriced = dict.fromkeys(name for name, estimate in estimates if estimate.usd is None)
     is_untimed = any(estimate.seconds is None for _, estimate in estimates)
     dollars = Range.total(estimate.usd for _, estimate in estimates if estimate.usd)
     times = [(estimate.seconds, estimate.gpu) for _, estimate in estimates if estimate.seconds]
     time = Range.total(seconds for seconds, _ in times)
-    usd, seconds = shown_dollars(dollars), shown_time(time)
+    usd, seconds = format_dollars(dollars), format_seconds(time)
     gpu_time = Range.total(seconds for seconds, gpu in times if gpu)
-    gpu_part = f", of that {shown_time(gpu_time)} of your own GPU" if gpu_time.high else ""
+    gpu_part = f", of that {format_seconds(gpu_time)} of your own GPU" if gpu_time.high else ""
     parts = [
         f"{'at least' if unknown else 'about'} {amount}"
         for amount, unknown, is_something in (
@@ -156,20 +173,20 @@ def show_expected(console: Console, estimates: Sequence[tuple[str, Expected]]) -
         if is_something
     ]
     if parts:
-        say(console, f"in all {'; '.join(parts)}")
+        print_line(console, f"in all {'; '.join(parts)}")
     if unpriced:
-        say_under(console, "no price", f"known for {', '.join(unpriced)}: {PRICE_HINT}")
+        print_marked(console, "no price", f"known for {', '.join(unpriced)}: {PRICE_HINT}")
     priced = [(name, estimate) for name, estimate in estimates if estimate.usd or estimate.seconds]
     for basis in dict.fromkeys(estimate.basis for _, estimate in priced if estimate.basis):
         names = ", ".join(
             dict.fromkeys(name for name, estimate in priced if estimate.basis == basis)
         )
-        say(console, f"{names}: {basis}", "dim")
+        print_line(console, f"{names}: {basis}", "dim")
 
 
 def _show_left_out(console: Console, left_out: Mapping[Reason, int]) -> None:
     for reason, count in sorted(left_out.items()):
-        say(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
+        print_line(console, f"{count:,} left out, {reason}: {reason.meaning}", "yellow")
 
 
 def show_judging(console: Console, judged: JudgingResult) -> None:
@@ -180,10 +197,10 @@ def show_judging(console: Console, judged: JudgingResult) -> None:
             plan = planned.plan
             counts = (plan.calls, plan.stored, plan.prompt_tokens, plan.images)
             figures = (*(f"{count:,}" for count in counts), *_estimate(planned))
-            rows.append((Text(planned.who, "bold"), planned.rubric, *figures))
+            rows.append((Text(planned.judge, "bold"), planned.rubric, *figures))
         heads = ("judge", "about", "calls", "stored", "prompt tokens", "pictures", *ESTIMATES)
-        console.print(plain_table(*heads, left=LEFT_ALIGNED, rows=rows))
-        show_expected(console, [(planned.who, planned.expected) for planned in judged.plans])
+        console.print(make_table(*heads, left=LEFT_ALIGNED, rows=rows))
+        show_expected(console, [(planned.judge, planned.expected) for planned in judged.plans])
         if judged.ways:
             show_ways(console, judged.ways)
         console.print("nothing was asked: leave out --dry-run to ask")
@@ -192,70 +209,70 @@ def show_judging(console: Console, judged: JudgingResult) -> None:
     for answered in judged.answered:
         for outcome, count in sorted(answered.outcomes.items()):
             if outcome != Outcome.OK:
-                line = f"{answered.who} {answered.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
-                say(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
-        if unusable := unusable_in(answered.outcomes):
-            hint = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
-            say(console, f"{answered.who} {answered.rubric}: {hint}", "yellow")
+                line = f"{answered.judge} {answered.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
+                print_line(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
+        if unusable := count_unusable(answered.outcomes):
+            hint = f"{format_count(unusable, 'answer')} cannot be used: --again asks anew"
+            print_line(console, f"{answered.judge} {answered.rubric}: {hint}", "yellow")
     for split, decision in judged.decisions.items():
-        say(console, f"{split}: {decision.summary}")
+        print_line(console, f"{split}: {decision.summary}")
         if decision.undecided:
-            pairs = "; ".join(" and ".join(map(plain, pair)) for pair in decision.undecided)
-            say(console, f"not decided: {pairs}", "dim")
+            pairs = "; ".join(" and ".join(map(clean_text, pair)) for pair in decision.undecided)
+            print_line(console, f"not decided: {pairs}", "dim")
     if judged.saved:
         calls = sum(planned.plan.calls for planned in judged.saved)
         usd = Range.total(planned.expected.usd for planned in judged.saved if planned.expected.usd)
-        priced = f", about {shown_dollars(usd)}" if usd.likely else ""
-        say(console, f"saved: {calls:,} calls{priced}")
+        priced = f", about {format_dollars(usd)}" if usd.likely else ""
+        print_line(console, f"saved: {calls:,} calls{priced}")
     if judged.spent:
-        say(console, BUDGET_SPENT, "yellow")
+        print_line(console, BUDGET_SPENT, "yellow")
     show_cost(
         console,
         judged.cost_usd,
-        (answered.who for answered in judged.answered if answered.unpriced),
+        (answered.judge for answered in judged.answered if answered.unpriced),
     )
-    say(console, f"{judged.path.stem}: {judged.path}")
+    print_line(console, f"{judged.path.stem}: {judged.path}")
 
 
 def show_cost(console: Console, cost_usd: float | None, unpriced: Iterable[str]) -> None:
-    """Prints what calls have cost, and of whom nobody knows it; nothing where nobody was paid."""
+    """Print what calls have cost and whose price is unknown; nothing where nothing was paid."""
     if cost_usd:
-        say(console, f"cost: ${cost_usd:,.2f}")
+        print_line(console, f"cost: ${cost_usd:,.2f}")
     if names := ", ".join(dict.fromkeys(unpriced)):
-        say_under(console, "no price", f"known for {names}: {PRICE_HINT}")
+        print_marked(console, "no price", f"known for {names}: {PRICE_HINT}")
 
 
 def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
     rows: TableRows = []
     for way in ways:
         low, calls, high = (f"{count:,.0f}" for count in way.calls)
-        widths = (rounded(half) for half in way.half_width.values())
+        widths = (format_rounded(half) for half in way.half_width.values())
         cells = Text(way.name, "bold"), calls if low == high else f"{low} to {high}"
         rows.append((*cells, *widths, *_estimate(way)))
     heads = ("", "calls", *(f"± {split}" for split in ways[0].half_width), *ESTIMATES)
     title = "what is still to be asked, one way or another"
-    show_table(console, title, plain_table(*heads, rows=rows), BASIS)
+    show_table(console, title, make_table(*heads, rows=rows), PLAN_NOTES)
 
 
-def show_import(console: Console, imported: Imported) -> None:
+def show_import(console: Console, imported: ImportResult) -> None:
     _show_left_out(console, imported.left_out)
     for kind, names in (("judges", imported.judges), ("systems", imported.systems)):
-        say(console, f"{kind}: {', '.join(map(plain, names)) or NOTHING}")
+        print_line(console, f"{kind}: {', '.join(map(clean_text, names)) or NOTHING}")
     for name, count in imported.rows.items():
         place = imported.paths.get(name, "nothing was written: leave out --dry-run")
-        say(console, f"{count:,} rows of {name} ({imported.format}): {place}")
+        print_line(console, f"{count:,} rows of {name} ({imported.format}): {place}")
 
 
-def make_answer_table(answered: Sequence[Answered]) -> Table:
+def make_answer_table(answered: Sequence[JudgeRows]) -> Table:
     rows: TableRows = []
     for answers in answered:
         fill, usage = answers.fill, answers.fill.usage
         ok, spared = (answers.outcomes.get(name, 0) for name in (Outcome.OK, Unrated.NOT_NEEDED))
         others = sum(answers.outcomes.values()) - ok - spared
         counts = (ok, others, fill.calls, usage.prompt + usage.completion)
-        cached = percent(usage.cached / usage.prompt) if usage.prompt else NOTHING
-        figures = (*(f"{count:,}" for count in counts), cached, rounded(fill.cost_usd, 2))
-        rows.append((Text(answers.who, "bold"), answers.rubric, *figures))
+        cached = format_percent(usage.cached / usage.prompt) if usage.prompt else NOTHING
+        figures = (*(f"{count:,}" for count in counts), cached, format_rounded(fill.cost_usd, 2))
+        rows.append((Text(answers.judge, "bold"), answers.rubric, *figures))
     heads = ("judge", "about", "ok", "others", "calls", "tokens", "from cache", "$")
     columns = [
         column
@@ -263,7 +280,7 @@ def make_answer_table(answered: Sequence[Answered]) -> Table:
         if head not in OPTIONAL_HEADINGS or any(row[column] not in EMPTY_CELLS for row in rows)
     ]
     cells = ([row[column] for column in columns] for row in rows)
-    return plain_table(*(heads[column] for column in columns), left=LEFT_ALIGNED, rows=cells)
+    return make_table(*(heads[column] for column in columns), left=LEFT_ALIGNED, rows=cells)
 
 
 VERDICTS = {"non_inferior": "green", "worse": "red", "undecided": "yellow"}
@@ -274,25 +291,28 @@ CHECK_VERDICTS: Mapping[bool | None, tuple[str, str]] = {
 }
 
 
-def show_audit(console: Console, audited: Audited) -> None:
+def show_audit(console: Console, audited: AuditResult) -> None:
     for judge, audit in audited.judges.items():
-        mean = rounded(audit["mean_of_real_outputs"], 2)
-        say(console, f"{judge}, by {audit['rubric']}: mean of real outputs {mean}", "bold")
+        mean = format_rounded(audit["mean_of_real_outputs"], 2)
+        print_line(console, f"{judge}, by {audit['rubric']}: mean of real outputs {mean}", "bold")
         console.print(make_check_table(audit))
         noise, use = audit["noise"], audit["scale_use"]
-        alike = f"{percent(noise['equal'])} of {noise['samples']} rated alike"
-        say(console, f"asked twice: {alike}, standard deviation {rounded(noise['deviation'], 2)}")
+        alike = f"{format_percent(noise['equal'])} of {noise['samples']} rated alike"
+        print_line(
+            console,
+            f"asked twice: {alike}, standard deviation {format_rounded(noise['deviation'], 2)}",
+        )
         if audit.get("drift"):
-            say(console, f"asked again: {drift_said(audit['drift'])}")
+            print_line(console, f"asked again: {describe_drift(audit['drift'])}")
         if use is not None:
-            say(
+            print_line(
                 console,
-                f"its {use['ratings']:,} ratings: {percent(use['at_ceiling'])} at the top of the "
-                f"scale, {rounded(use['entropy'], 2)} bits of entropy, {percent(use['ties'])} of "
+                f"its {use['ratings']:,} ratings: {format_percent(use['at_ceiling'])} at the top of the "
+                f"scale, {format_rounded(use['entropy'], 2)} bits of entropy, {format_percent(use['ties'])} of "
                 f"{use['pairs']:,} pairs tied",
             )
         console.print()
-    show_judging(console, audited.asked)
+    show_judging(console, audited.judging)
 
 
 def make_check_table(audit: Mapping[str, Any]) -> Table:
@@ -300,29 +320,38 @@ def make_check_table(audit: Mapping[str, Any]) -> Table:
     for name, check in sorted(audit["checks"].items()):
         word, style = CHECK_VERDICTS[check["passed"]]
         reason = MEANINGS.get(check["reason"])
-        figures = (str(check["rated"]), rounded(check["mean"], 2), percent(check["share"]))
+        figures = (
+            str(check["rated"]),
+            format_rounded(check["mean"], 2),
+            format_percent(check["share"]),
+        )
         verdict = Text(f"{word}: {reason}" if reason else word, style)
-        rows.append((name, *figures, percent(check["rule"]["share"]), verdict))
+        rows.append((name, *figures, format_percent(check["rule"]["share"]), verdict))
     heads = ("shown", "rated", "mean", "as it should", "needed", "")
-    return plain_table(*heads, left=[""], rows=rows)
+    return make_table(*heads, left=[""], rows=rows)
 
 
-def show_comparison(console: Console, done: Compared) -> None:
+def show_comparison(console: Console, done: GateResult) -> None:
     title, verdict, cells, notes = compared_parts(done)
-    show_table(console, title, plain_table(*cells, rows=[cells.values()]), notes)
-    say(console, verdict, VERDICTS[done.found.verdict])
+    show_table(console, title, make_table(*cells, rows=[cells.values()]), notes)
+    print_line(console, verdict, VERDICTS[done.test.verdict])
 
 
-def format_comparison_markdown(done: Compared) -> str:
+def format_comparison_markdown(done: GateResult) -> str:
     title, verdict, cells, notes = compared_parts(done)
-    rows = markdown_table(cells, [map(escaped, cells.values())], len(cells))
-    parts = f"### {escaped(title)}", f"**{escaped(verdict)}**", rows, *map(escaped, notes)
-    return disarmed("\n\n".join(parts) + "\n")
+    rows = markdown_table(cells, [map(escape_markdown, cells.values())], len(cells))
+    parts = (
+        f"### {escape_markdown(title)}",
+        f"**{escape_markdown(verdict)}**",
+        rows,
+        *map(escape_markdown, notes),
+    )
+    return remove_control_characters("\n\n".join(parts) + "\n")
 
 
-def compared_parts(done: Compared) -> tuple[str, str, dict[str, str], list[str]]:
+def compared_parts(done: GateResult) -> tuple[str, str, dict[str, str], list[str]]:
     """What both show of a comparison: title, verdict, cells by their headings, notes."""
-    gate = done.found
+    gate = done.test
     level = f"{100 * gate.definition['confidence']:g} %"
     cells = {
         "prompts": f"{gate.n:,}",
@@ -335,7 +364,7 @@ def compared_parts(done: Compared) -> tuple[str, str, dict[str, str], list[str]]
     }
     present = f"{gate.base_n:,} of {done.base}, {gate.new_n:,} of {done.new}"
     is_whole = gate.base_n == gate.new_n == done.prompts
-    notes = [] if is_whole else [f"of {counted(done.prompts, 'prompt')} there are {present}"]
+    notes = [] if is_whole else [f"of {format_count(done.prompts, 'prompt')} there are {present}"]
     if done.judges:
         notes.append(f"judged by {', '.join(judge_names(done.judges, done.failed))}")
     if gate.reason:
@@ -351,15 +380,15 @@ def compared_parts(done: Compared) -> tuple[str, str, dict[str, str], list[str]]
     )
 
 
-def format_verdict(done: Compared, level: str) -> str:
-    gate = done.found
+def format_verdict(done: GateResult, level: str) -> str:
+    gate = done.test
     if gate.verdict != "undecided":
         passed = gate.verdict == "non_inferior"
         template = "non-inferior: {} is at most {:g}" if passed else "worse: {} is more than {:g}"
         return f"{template.format(done.new, gate.margin)} worse than {done.base} ({level})"
     if gate.reason is Unscored.LOW_COVERAGE:
         return (
-            f"undecided: {percent(gate.coverage)} of the prompts count for both, fewer than 95 %: "
+            f"undecided: {format_percent(gate.coverage)} of the prompts count for both, fewer than 95 %: "
             "have the rest generated and judged"
         )
     if gate.needed == 0:
@@ -372,9 +401,9 @@ def show_draw(console: Console, ranker: RankingApp) -> None:
     draw = ranker.draw
     splits = Counter(sample.task.split for sample in draw.samples)
     parts = (f"{count} of {name}{ranker.basis.get(name, '')}" for name, count in splits.items())
-    say(console, f"to rank: {', '.join(parts)} (seed {draw.seed})")
+    print_line(console, f"to rank: {', '.join(parts)} (seed {draw.seed})")
     for reason, count in draw.left_out.items():
-        say(console, f"not ranked: {count} {reason}: {reason.meaning}", "dim")
+        print_line(console, f"not ranked: {count} {reason}: {reason.meaning}", "dim")
 
 
 def show_ranking_files(console: Console, ranker: RankingApp) -> None:
@@ -382,27 +411,31 @@ def show_ranking_files(console: Console, ranker: RankingApp) -> None:
     if not written.rankings and not written.kept:
         return
     others = f", beside {written.kept} rows from elsewhere" if written.kept else ""
-    say(console, f"\n{counted(written.rankings, 'ranking')} in {written.path}{others}")
+    print_line(console, f"\n{format_count(written.rankings, 'ranking')} in {written.path}{others}")
     for reason, count in written.left_out.items():
-        say(console, f"{count} ranks are not there, {reason}: {reason.meaning}", "dim")
-    say(console, "next: echo-hf score corrects win rates by them, agree compares judges", "dim")
+        print_line(console, f"{count} ranks are not there, {reason}: {reason.meaning}", "dim")
+    print_line(
+        console, "next: echo-hf score corrects win rates by them, agree compares judges", "dim"
+    )
 
 
 def show_report(console: Console, written: Report) -> None:
     for reason, images in sorted(Counter(written.problems.values()).items()):
-        say(console, f"{counted(images, 'image')} cannot be shown: {reason}", "yellow")
-    contents = f"{counted(written.samples, 'sample')}, {counted(written.images, 'image')}"
-    say(console, f"report: {written.path} ({contents})")
+        print_line(console, f"{format_count(images, 'image')} cannot be shown: {reason}", "yellow")
+    contents = f"{format_count(written.samples, 'sample')}, {format_count(written.images, 'image')}"
+    print_line(console, f"report: {written.path} ({contents})")
 
 
-def show_analysis(console: Terminal, done: Analyzed) -> None:
+def show_analysis(console: PlainConsole, done: AnalysisResult) -> None:
     """Shows what people complain of and ask for, and what could not be found."""
     analysis = done.analysis
-    say(console, f"{analysis.name}: {counted(analysis.samples, 'sample')}", "bold")
+    print_line(console, f"{analysis.name}: {format_count(analysis.samples, 'sample')}", "bold")
     for name, text in list_findings(analysis):
-        say_under(console, f"{name:<16}", text)
+        print_marked(console, f"{name:<16}", text)
     for name, why in analysis.not_fetched.items():
-        say_under(console, f"not fetched: {plain(name)}:", plain(why, MAX_REASON), "yellow")
+        print_marked(
+            console, f"not fetched: {clean_text(name)}:", clean_text(why, MAX_REASON), "yellow"
+        )
     lacks: dict[str, str | None] = {
         f"no {name}, {part.reason}": part.detail
         for name, part in analysis.parts.items()
@@ -412,42 +445,46 @@ def show_analysis(console: Terminal, done: Analyzed) -> None:
         lacks["no tasks of references"] = analysis.tasks.found.no_references
     for one in analysis.open_tasks.found.compared if analysis.open_tasks.found else ():
         if one.untold:
-            lacks[f"no new tasks beside {plain(one.name)}"] = one.untold
+            lacks[f"no new tasks beside {clean_text(one.name)}"] = one.untold
     if console.details:
         for what, detail in lacks.items():
-            say_under(console, f"{what}:", plain(detail, MAX_REASON), "dim")
+            print_marked(console, f"{what}:", clean_text(detail, MAX_REASON), "dim")
     elif lacks:
-        say(console, f"{counted(len(lacks), 'part')} not computed: {MORE}", "dim")
-    say(console, f"analysis: {done.path}; `echo-hf report` shows it")
+        print_line(
+            console, f"{format_count(len(lacks), 'part')} not computed: {MORE_OPTION}", "dim"
+        )
+    print_line(console, f"analysis: {done.path}; `echo-hf report` shows it")
 
 
 def list_findings(analysis: Analysis) -> Iterator[tuple[str, str]]:
-    """The findings of an analysis that a line can hold, each with its name."""
+    """Yield the findings of an analysis that fit on a line, each with its name."""
     if failures := analysis.failures.found:
         names = (f"{term.keyword} {term.comments:,}" for term in failures.keywords[:MAX_FOUND])
-        yield "failures named", ", ".join(map(plain, names)) or "none"
+        yield "failures named", ", ".join(map(clean_text, names)) or "none"
     if tasks := analysis.tasks.found:
-        task_shares = (f"{task.task} {percent(task.share)}" for task in tasks.counts)
-        yield "tasks", ", ".join(islice(map(plain, task_shares), MAX_FOUND))
+        task_shares = (f"{task.task} {format_percent(task.share)}" for task in tasks.counts)
+        yield "tasks", ", ".join(islice(map(clean_text, task_shares), MAX_FOUND))
     if phrased := analysis.open_tasks.found:
         phrases = (f"{group.phrase} {group.samples:,}" for group in phrased.groups[:MAX_FOUND])
-        yield "in own words", ", ".join(map(plain, phrases)) or "none"
+        yield "in own words", ", ".join(map(clean_text, phrases)) or "none"
     for spoken in (analysis.languages.found or ())[:1]:
         counts = Counter(spoken.prompts).most_common(MAX_FOUND)
-        yield "languages", ", ".join(f"{plain(name)} {count:,}" for name, count in counts)
+        yield "languages", ", ".join(f"{clean_text(name)} {count:,}" for name, count in counts)
     for curve in analysis.diversity.found or ():
         beside = "" if curve.ratio is None else f", the benchmark has {_ratio(curve.ratio)} as many"
-        expected = rounded(curve.expected.value, 0)
-        text = f"{expected} different ones in {curve.at:,} prompts of {plain(curve.name)}{beside}"
+        expected = format_rounded(curve.expected.value, 0)
+        text = (
+            f"{expected} different ones in {curve.at:,} prompts of {clean_text(curve.name)}{beside}"
+        )
         yield "first bigrams", text
     for alike in (analysis.near_duplicates.found or ())[:1]:
         text = f"{alike.in_clusters:,} of {alike.prompts:,} prompts, in {alike.clusters:,} groups"
         yield "near-duplicates", text
     if since := analysis.since.found:
         movers = (f"{mover.name} {100 * mover.change:+.1f} points" for mover in since.tasks.moved)
-        text = ", ".join(islice(map(plain, movers), MAX_FOUND)) or "nothing"
-        yield f"since {plain(since.name)}", text
+        text = ", ".join(islice(map(clean_text, movers), MAX_FOUND)) or "nothing"
+        yield f"since {clean_text(since.name)}", text
 
 
-def _ratio(ratio: Estimate) -> str:
+def _ratio(ratio: IntervalFigure) -> str:
     return NOTHING if ratio.value is None else f"{ratio.value:.2f} times"

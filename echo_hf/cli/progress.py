@@ -1,4 +1,4 @@
-"""What a run looks like in a terminal: plans, progress, stages, losses, the funnel."""
+"""Progress of a run in a terminal: plans, bars, stages, rows left out, the funnel."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from echo_hf._infra.console import MORE, say, say_under
-from echo_hf._infra.text import counted, plain
+from echo_hf._infra.console import MORE_OPTION, print_line, print_marked
+from echo_hf._infra.text import clean_text, format_count
 from echo_hf.builder.steps import STAGES, load_stage_class
-from echo_hf.pipeline.progress import TOLD, ProgressListener
-from echo_hf.reasons import STAGE_MEANINGS, Failed, Outcome, unusable_in
+from echo_hf.pipeline.progress import ALREADY_REPORTED, ProgressListener
+from echo_hf.reasons import STAGE_MEANINGS, Failed, Outcome, count_unusable
 
 if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class LeftOutRows(NamedTuple):
-    """The rows that do not go on, or are damaged, for a reason: each counts once."""
+    """The keys of rows that do not go on, or are damaged, for one reason."""
 
     rows: str
     reason: str
@@ -48,11 +48,11 @@ class LeftOutRows(NamedTuple):
         return self.reason in FAILURE_REASONS and self.reason not in NOT_FAILURES
 
     def __str__(self) -> str:
-        return counted(len(self.keys), self.rows.removesuffix("s"))
+        return format_count(len(self.keys), self.rows.removesuffix("s"))
 
 
 class TerminalProgress(ProgressListener):
-    """Shows a run while it goes on; to be left as a context, so that the cursor comes back.
+    """Shows a run in a terminal while it goes on; a context manager that restores the cursor.
 
     Without details, of all stages only those are shown that failed, or called a model; the second
     not where a verb sums up the calls itself.
@@ -68,32 +68,34 @@ class TerminalProgress(ProgressListener):
         self._bar: Progress | None = None
         self._last_line = time.monotonic()
 
-    def started(self, what: str, total: int, plan: object) -> None:
-        self._totals[what] = total
+    def report_start(self, part: str, total: int, plan: object) -> None:
+        self._totals[part] = total
         if self.details and (description := str(plan)):
-            say(self.console, f"{what:<12}{description}", "dim")
+            print_line(self.console, f"{part:<12}{description}", "dim")
 
-    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
-        total = self._totals.get(what, 0) if total is None else total
+    def report_progress(
+        self, part: str, done: int, stats: object, total: int | None = None
+    ) -> None:
+        total = self._totals.get(part, 0) if total is None else total
         if self.console.is_terminal:
-            self._show_bar(what, done, total, str(stats))
+            self._show_bar(part, done, total, str(stats))
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
             share = f"{done:,} of {total:,}: " if total else ""
-            say(self.console, f"{'':<12}{share}{stats}", "dim")
+            print_line(self.console, f"{'':<12}{share}{stats}", "dim")
 
-    def waits(self, who: str, seconds: float) -> None:
+    def report_wait(self, host: str, seconds: float) -> None:
         until = datetime.datetime.now().astimezone() + datetime.timedelta(seconds=seconds)
         self._stop()
-        message = f"{who} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}"
-        say(self.console, message, "dim")
+        message = f"{host} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}"
+        print_line(self.console, message, "dim")
 
-    def noticed(self, remark: str) -> None:
+    def report_notice(self, notice: str) -> None:
         self._stop()
-        logger.info("note: %s", remark, extra=TOLD)
-        say_under(self.console, "note:", plain(remark, MAX_REMARK_CHARACTERS), "yellow")
+        logger.info("note: %s", notice, extra=ALREADY_REPORTED)
+        print_marked(self.console, "note:", clean_text(notice, MAX_REMARK_CHARACTERS), "yellow")
 
-    def finished(self, result: object) -> None:
+    def report_result(self, result: object) -> None:
         from echo_hf.pipeline.result import StageResult
         from echo_hf.tables import arrow_rows
 
@@ -101,7 +103,7 @@ class TerminalProgress(ProgressListener):
         if not isinstance(result, StageResult):
             entries = getattr(result, "entries", ())  # of a system: what became of each task
             if self.details or not entries or any(entry.outcome != Outcome.OK for entry in entries):
-                say(self.console, str(result))
+                print_line(self.console, str(result))
             return
         self.stats.append(result.stats)
         aside = (result.rejects, result.quarantine, result.notices)
@@ -110,7 +112,7 @@ class TerminalProgress(ProgressListener):
         self.show_stage(result.stats, tables)
 
     def show_stage(self, stats: StageStats, aside: Sequence[pa.Table]) -> None:
-        cause, unusable = find_commonest_failure(stats, aside[1]), unusable_in(stats.quarantined)
+        cause, unusable = find_commonest_failure(stats, aside[1]), count_unusable(stats.quarantined)
         calls = 0 if self._sums_up_calls else stats.fill.calls
         if not (self.details or cause or unusable or calls):
             return
@@ -120,12 +122,12 @@ class TerminalProgress(ProgressListener):
                 rows = len(select_keys(aside, reason)) or count
                 times = f" ({count:,} times)" if rows < count else ""
                 meaning = f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{format_reason_places(aside, reason)}"
-                say_under(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
+                print_marked(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
         if cause:
-            say_under(self.console, f"{'':<11}", cause, "yellow")
+            print_marked(self.console, f"{'':<11}", cause, "yellow")
         if unusable:
-            message = f"{counted(unusable, 'answer')} cannot be used: --again asks anew"
-            say(self.console, f"{'':<12}{message}", "yellow")
+            message = f"{format_count(unusable, 'answer')} cannot be used: --again asks anew"
+            print_line(self.console, f"{'':<12}{message}", "yellow")
 
     def show_line(self, stats: StageStats) -> None:
         line = Text.assemble(
@@ -138,7 +140,7 @@ class TerminalProgress(ProgressListener):
         self.console.print(line, soft_wrap=True)
 
     def collect_losses(self) -> list[LeftOutRows]:
-        """The rows that do not go on, by reason; what failed first, then the commonest."""
+        """Return the rows that do not go on by reason: failures first, then the commonest."""
         keys: dict[tuple[str, str], list[pa.Array]] = {}
         for loss in self._losses:
             keys.setdefault((loss.rows, loss.reason), []).append(loss.keys)
@@ -146,21 +148,21 @@ class TerminalProgress(ProgressListener):
         return sorted(losses, key=lambda loss: (not loss.is_failure, -len(loss.keys)))
 
     def show_losses(self, losses: Sequence[LeftOutRows]) -> None:
-        """The first reasons why rows do not go on; what failed is yellow."""
+        """Show the first reasons why rows do not go on; failures are yellow."""
         for loss in losses[:MAX_REASONS]:
             number, _, rows = str(loss).partition(" ")
             message = (
                 f"{loss.reason}: {STAGE_MEANINGS.get(loss.reason, '')}{format_places(loss.keys)}"
             )
             style = "yellow" if loss.is_failure else "dim"
-            say_under(self.console, f"{number:>9} {rows:<8}", message, style)
+            print_marked(self.console, f"{number:>9} {rows:<8}", message, style)
         if others := losses[MAX_REASONS:]:
             other_rows = sum(len(loss.keys) for loss in others)
-            reasons = counted(len(others), "other reason")
-            say(self.console, f"{other_rows:>9,} more, for {reasons}: {MORE}", "dim")
+            reasons = format_count(len(others), "other reason")
+            print_line(self.console, f"{other_rows:>9,} more, for {reasons}: {MORE_OPTION}", "dim")
 
     def list_headlines(self) -> list[str]:
-        """The paper's figures for the run: what each stage says of itself."""
+        """Return the sentence of each stage that gives the figures of the paper."""
         by_name = {stage_stats.stage: stage_stats for stage_stats in self.stats}
         headlines = (load_stage_class(name).headline(by_name) for name in STAGES if name in by_name)
         return [sentence for sentence in headlines if sentence]
@@ -196,27 +198,29 @@ class TerminalProgress(ProgressListener):
 
 
 def list_losses(stats: StageStats, aside: Sequence[pa.Table]) -> list[LeftOutRows]:
-    """Collects what a stage rejected or failed on, and faults of the records that are taken in."""
+    """List what a stage rejected or failed on, and damage of the records that are taken in."""
     lost = {**stats.rejected, **stats.quarantined}
     lost |= stats.noted if stats.stage == STAGES[0] else {}
     return [LeftOutRows(stats.reads, name, select_keys(aside, name)) for name in lost]
 
 
 def find_commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | None:
-    """Why most of a stage's calls failed, and an example, where more than a fifth of them did."""
+    """Describe the commonest failure of a stage where over a fifth of its calls failed."""
     counts = {name: n for name, n in stats.quarantined.items() if name not in NOT_FAILURES}
     failed = sum(counts.values())
     if failed <= FAILED_SHARE_SHOWN * (stats.fill.requests or stats.rows_in):
         return None
     name = max(counts, key=counts.__getitem__)
     failed_rows = quarantine.filter(pc.equal(quarantine["_reason"], name))
-    example = plain(next(iter(failed_rows["_detail"].to_pylist()), None), MAX_ANSWER_CHARACTERS)
+    example = clean_text(
+        next(iter(failed_rows["_detail"].to_pylist()), None), MAX_ANSWER_CHARACTERS
+    )
     quote = f", such as {example!r}" if example else ""
     return f"{failed:,} failed, {counts[name]:,} of them {name} ({STAGE_MEANINGS[name]}){quote}"
 
 
 def select_keys(aside: Sequence[pa.Table], reason: str) -> pa.Array:
-    """The keys of the rows that a stage met a reason in, each once."""
+    """Return the keys of the rows that have a reason, each once."""
     rejects, quarantine, _ = aside
     columns = (rejects.column_names[0], quarantine.column_names[0], "_parent")
     keys = []
@@ -228,7 +232,7 @@ def select_keys(aside: Sequence[pa.Table], reason: str) -> pa.Array:
 
 
 def merge_keys(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
-    """Each key of several columns once, in the order in which they come."""
+    """Return each key of several columns once, in the order of arrival."""
     columns = [part if isinstance(part, pa.Array) else part.combine_chunks() for part in parts]
     return pc.unique(
         pa.chunked_array([column.cast(pa.string()) for column in columns], pa.string())
@@ -236,11 +240,11 @@ def merge_keys(parts: Iterable[pa.Array | pa.ChunkedArray]) -> pa.Array:
 
 
 def format_reason_places(aside: Sequence[pa.Table], reason: str) -> str:
-    """Where a stage met a reason: the first places, so that a user knows where to look."""
+    """Format the first places where a stage gave a reason."""
     return format_places(select_keys(aside, reason))
 
 
 def format_places(keys: pa.Array) -> str:
-    places = [plain(key, MAX_PLACE_CHARACTERS) for key in keys[:MAX_PLACES].to_pylist()]
+    places = [clean_text(key, MAX_PLACE_CHARACTERS) for key in keys[:MAX_PLACES].to_pylist()]
     ellipsis = ", ..." if len(keys) > MAX_PLACES else ""
     return f" ({', '.join(places)}{ellipsis})" if places else ""

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from echo_hf._infra.console import say, terminal
+from echo_hf._infra.console import make_console, print_line
 from echo_hf.cli.verb import (
     ConfigArgument,
     PartlyDoneError,
@@ -45,28 +45,30 @@ def publish(
 ) -> Payload:
     """Publish a release on the Hub: one commit, then its tag. Sign in with `hf auth login`."""
     from echo_hf.hub import publish as hub
-    from echo_hf.systems.benchmark import release_of
+    from echo_hf.systems.benchmark import find_release_folder
 
-    console = terminal()
+    console = make_console()
     options: Payload = {"previous": previous, "create_pr": create_pr, "private": private}
     options |= {
         "message": message,
         "allow_rules": allow_rules,
         "allow_unscreened": allow_unscreened,
     }
-    progress = partial(say, console, style="dim")
+    progress = partial(print_line, console, style="dim")
     if dry_run:
         from echo_hf.cli.build_view import show_publication
 
         for name in ("create_pr", "private", "message"):  # of what is sent, which is nothing
             del options[name]
         planned = hub.plan_publication(
-            release_of(release), repo_id, tag, **options, progress=progress
+            find_release_folder(release), repo_id, tag, **options, progress=progress
         )
         show_publication(console, planned)
         return vars(planned)
-    published = hub.publish(release_of(release), repo_id, tag, **options, progress=progress)
-    say(console, hub.summary(published))
+    published = hub.publish(
+        find_release_folder(release), repo_id, tag, **options, progress=progress
+    )
+    print_line(console, hub.summarize(published))
     return vars(published)
 
 
@@ -77,11 +79,11 @@ def diff(
     """Compare two releases: samples, causes, drift, scores."""
     from echo_hf.cli.build_view import show_diff
     from echo_hf.hub import diff as releases
-    from echo_hf.systems.benchmark import release_of
+    from echo_hf.systems.benchmark import find_release_folder
 
-    difference = releases.diff(release_of(a), release_of(b))
-    show_diff(terminal(), difference)
-    return difference.as_json()
+    difference = releases.diff(find_release_folder(a), find_release_folder(b))
+    show_diff(make_console(), difference)
+    return difference.to_json()
 
 
 def hydrate(
@@ -94,26 +96,28 @@ def hydrate(
 ) -> None:
     """Restore what a platform's terms keep out of a release."""
     from echo_hf.config.collection import FetchPolicy
-    from echo_hf.config.sections import Posts
+    from echo_hf.config.sections import PostsSource
     from echo_hf.hub import hydrate as hydrating
     from echo_hf.hub.hydrate import show_hydration
-    from echo_hf.systems.benchmark import release_of
+    from echo_hf.systems.benchmark import find_release_folder
 
     if not posts and source == "jsonl":
         raise ConfigError("nothing says where the posts are: name their file with --posts")
     paths: list[Path | None] = [*posts] if posts else [None]
-    files = [Posts.model_construct(source=source, path=path) for path in paths]
+    files = [PostsSource.model_construct(source=source, path=path) for path in paths]
     with open_progress() as watch:
         hydration = hydrating.hydrate(
-            release_of(release),
+            find_release_folder(release),
             to,
             files,
             images=pictures,
             fetch=FetchPolicy() if fetch else None,
-            progress=lambda stats: watch.advanced("pictures", stats.done, stats, stats.total),
+            progress=lambda stats: watch.report_progress(
+                "pictures", stats.done, stats, stats.total
+            ),
         )
     show_hydration(watch.console, hydration)
-    say(watch.console, f"\nrelease: {hydration.release.path}")
+    print_line(watch.console, f"\nrelease: {hydration.release.path}")
 
 
 def schedule(
@@ -138,7 +142,7 @@ def schedule(
             raise ConfigError("--state and --dry-run go with --once: leave them out")
         path, todo = written.write_workflow(config, on, to)
         for line in (f"wrote {path}", "once, by hand:", *todo):
-            say(terminal(), line)
+            print_line(make_console(), line)
         return {"path": path, "todo": todo}
     if to is not None:
         raise ConfigError("--to goes with --on: leave it out")
@@ -147,7 +151,7 @@ def schedule(
     with open_progress() as watch:
 
         def show_step(step: str, message: str) -> None:
-            say(watch.console, f"{step}: {message}", "bold")
+            print_line(watch.console, f"{step}: {message}", "bold")
 
         done = loop.turn(config, runs=runs, state=state, watch=watch, on_step=show_step)
     if done.held:
@@ -162,7 +166,7 @@ def _plan_turn(config: Path, runs: Path | None) -> Payload:
     from echo_hf.config.loading import load_config
     from echo_hf.schedule.turn import STEPS, get_schedule
 
-    console, loaded = terminal(), load_config(config)
+    console, loaded = make_console(), load_config(config)
     options, step_plans = get_schedule(loaded), Payload()
     plans: dict[str, Callable[..., Payload]] = {"update": partial(call_verb, build, dry_run=True)}
     if find_searches(loaded):
@@ -170,14 +174,14 @@ def _plan_turn(config: Path, runs: Path | None) -> Payload:
     if loaded.systems:
         plans["eval"] = partial(call_verb, eval_, budget=options.budget_usd, dry_run=True)
     for step, description in STEPS.items():
-        say(console, f"{step}: {description}", "bold")
+        print_line(console, f"{step}: {description}", "bold")
         if step in plans:
             try:
                 step_plans[step] = plans[step](config=config, runs=runs)
             except EchoError as error:  # what it stands on is yet to be built
-                say(console, f"cannot be told yet: {error}", "yellow")
+                print_line(console, f"cannot be told yet: {error}", "yellow")
                 step_plans[step] = {"unknown": str(error)}
-    say(console, f"to {options.repo_id}; nothing was asked: leave out --dry-run for a turn")
+    print_line(console, f"to {options.repo_id}; nothing was asked: leave out --dry-run for a turn")
     return {"plan": step_plans}
 
 
@@ -193,10 +197,10 @@ def leaderboard(
     if folder is None and space is None:
         raise HubError("nothing says where the leaderboard goes: give --space, or --folder")
     if folder is not None:
-        say(terminal(), f"written: {spaces.write_space(repo_id, folder)}")
+        print_line(make_console(), f"written: {spaces.write_space(repo_id, folder)}")
     else:
         space_url = spaces.create_space(repo_id, str(space), private=private)
-        say(terminal(), f"leaderboard: {space_url}")
+        print_line(make_console(), f"leaderboard: {space_url}")
 
 
 def forget(
@@ -212,7 +216,7 @@ def forget(
 
     if delete_tags and not repo_id:
         raise HubError("--delete-tags needs --repo-id ORG/NAME: whose tags?")
-    console = terminal()
+    console = make_console()
     removal = forget_posts(urls, config, runs=runs)
     show_removal(console, removal, locate(config, runs))
     if repo_id:

@@ -1,4 +1,4 @@
-"""Verbs to begin with: the quickstart, a config to begin with, and what there is to choose from."""
+"""Verbs for the first steps: the quickstart, a first config, lists of engines and systems."""
 
 from __future__ import annotations
 
@@ -18,9 +18,15 @@ import typer
 import yaml
 from rich.text import Text
 
-from echo_hf._infra.console import plain_table, say, say_under, terminal
+from echo_hf._infra.console import make_console, make_table, print_line, print_marked
 from echo_hf.cli.verb import LOCAL_SERVER, PartlyDoneError, Payload, Runs, choice, open_progress
-from echo_hf.errors import ConfigError, EngineError, UnknownSizeError, install_command, unknown
+from echo_hf.errors import (
+    ConfigError,
+    EngineError,
+    UnknownSizeError,
+    describe_install,
+    describe_unknown,
+)
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -77,14 +83,14 @@ def engines(
     ),
 ) -> Payload:
     """List the engines that a config may name, and what they need. --fit: what fits on a GPU."""
-    from echo_hf.engines.base import engine_needs
+    from echo_hf.engines.base import engine_requirements
 
     if fit is not None:
         return _fit_engines(fit, gpu)
     if gpu is not None:
         raise ConfigError("--gpu goes with --fit CONFIG: add it")
-    table, payload = plain_table("engine", "for", "state", left=("for", "state")), []
-    for name, needs in engine_needs().items():
+    table, payload = make_table("engine", "for", "state", left=("for", "state")), []
+    for name, needs in engine_requirements().items():
         engine = {
             "name": name,
             "about": needs.about,
@@ -96,23 +102,23 @@ def engines(
             engine["takes"] = pick = needs.chooses()
             state = Text(f"takes {pick}", "green") if pick else Text("finds neither", "dim")
         elif needs.missing:
-            install = install_command(str(needs.extra))
+            install = describe_install(str(needs.extra))
             state = Text(f"{', '.join(needs.missing)} missing: {install}", "dim")
         table.add_row(Text(name, "bold"), Text(needs.about), state)
         payload.append(engine)
-    terminal().print(table)
+    make_console().print(table)
     return {"engines": payload}
 
 
 def _fit_engines(path: Path, gpu_gib: float | None) -> Payload:
-    """What each engine of a config takes of a GPU; one that nobody knows is no error."""
+    """Estimate the GPU memory of each engine of a config; a model of unknown size is no error."""
     from echo_hf.config.loading import Config
-    from echo_hf.engines.memory import fit_of
+    from echo_hf.engines.memory import estimate_engine_memory
     from echo_hf.systems.benchmark import load_evaluation
-    from echo_hf.systems.registry import options_of
+    from echo_hf.systems.registry import parse_options
     from echo_hf.systems.rewrite import RewriteOptions
 
-    config, console = load_evaluation(path), terminal()
+    config, console = load_evaluation(path), make_console()
     engines_by_name = dict(config.engines) if isinstance(config, Config) else {}
     engines_by_name |= {f"judge {judge.name}": judge.engine for judge in config.judges}
     if config.applicability:
@@ -121,29 +127,37 @@ def _fit_engines(path: Path, gpu_gib: float | None) -> Payload:
         engines_by_name["analysis.task_engine"] = config.analysis.task_engine
     for system in config.systems:
         if system.adapter == "rewrite":
-            engines_by_name[f"writer of {system.name}"] = options_of(system, RewriteOptions).writer
+            engines_by_name[f"writer of {system.name}"] = parse_options(
+                system, RewriteOptions
+            ).writer
     if not engines_by_name:
         raise ConfigError(f"{str(path)!r} names no engine and no judge: nothing is to fit")
     report = list[Payload]()
     for name, engine in engines_by_name.items():
-        say(console, name, "bold")
+        print_line(console, name, "bold")
         try:
-            fit = fit_of(engine, gpu_gib, ask=True)
+            fit = estimate_engine_memory(engine, gpu_gib, ask=True)
         except UnknownSizeError as error:
-            say(console, f"  {error}", "yellow")
+            print_line(console, f"  {error}", "yellow")
             report.append({"name": name, "fits": None, "unknown": str(error)})
             continue
-        fits = None if fit.available is None else fit.fits
-        report.append({"name": name, "fits": fits, "requests": fit.requests, **asdict(fit)})
-        say(console, f"  {fit}")
+        fits = None if fit.available_memory is None else fit.fits
+        report.append(
+            {"name": name, "fits": fits, "requests": fit.concurrent_requests, **asdict(fit)}
+        )
+        print_line(console, f"  {fit}")
         if fit.image_tokens:
-            say(console, f"  {fit.image_tokens:,} of the tokens may be images", "dim")
+            print_line(console, f"  {fit.image_tokens:,} of the tokens may be images", "dim")
         if fits is None:
-            say(console, "  no GPU is known here: --gpu 79.1 asks about one of 80 GB", "yellow")
+            print_line(
+                console, "  no GPU is known here: --gpu 79.1 asks about one of 80 GB", "yellow"
+            )
         elif fits:
-            say(console, f"  {fit.requests:.1f} such requests fit at once", "green")
+            print_line(
+                console, f"  {fit.concurrent_requests:.1f} such requests fit at once", "green"
+            )
         else:
-            say(console, f"  no room: {fit.advice}", "yellow")
+            print_line(console, f"  no room: {fit.advice}", "yellow")
     if refused := [repr(fit["name"]) for fit in report if fit["fits"] is False]:
         message = f"no room for one request in {', '.join(refused)}: see above"
         raise PartlyDoneError(message, {"engines": report})
@@ -160,7 +174,7 @@ def systems(
     from echo_hf.cli.evaluation_view import list_remedies, make_system_table
     from echo_hf.systems.generate import list_systems
 
-    console, listings = terminal(), list_systems(config)
+    console, listings = make_console(), list_systems(config)
     console.print(make_system_table(listings))
     for line in list_remedies(listings):
         console.print(line, style="dim", soft_wrap=True)
@@ -219,10 +233,10 @@ def init(
         return
     if what is None:
         for name, about in CHOICES.items():
-            say(terminal(), f"{name:<12}{about}")
+            print_line(make_console(), f"{name:<12}{about}")
         raise ConfigError(f"init what? expected `echo-hf init {'|'.join(CHOICES)} [FOLDER]`")
     if what not in CHOICES:
-        raise ConfigError(unknown("config", what, CHOICES, "init"))
+        raise ConfigError(describe_unknown("config", what, CHOICES, "init"))
     config = _check_new_path(folder / f"{what}.yaml")
     fields, remarks = detect_engine(what, judge, server_model)
     fields |= {"file": shlex.quote(str(config)), "schema": schema_uri()}
@@ -248,21 +262,21 @@ def schema_uri() -> str:
 def _write_files(
     written: Mapping[Path, bytes], folder: Path, remarks: Iterable[str], next_command: str
 ) -> None:
-    console = terminal()
+    console = make_console()
     for path in written:
         _check_new_path(path)
     for path, data in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     for place in dict.fromkeys(path if path.parent == folder else path.parent for path in written):
-        say(console, f"wrote {place}")
+        print_line(console, f"wrote {place}")
     for line in remarks:
-        say_under(console, "-", line)
-    say(console, f"next: echo-hf {next_command}")
+        print_marked(console, "-", line)
+    print_line(console, f"next: echo-hf {next_command}")
 
 
 def _write_next(folder: Path, model: str | None, last: str | None, released: str | None) -> None:
-    """Writes the config of the next release, and says what to look at in it."""
+    """Write the config of the next release, and print what to check in it."""
     import datetime
 
     from echo_hf.builder.successor import derive_config
@@ -295,7 +309,7 @@ def _write_next(folder: Path, model: str | None, last: str | None, released: str
 
 
 def _check_new_path(path: Path) -> Path:
-    """A place where nothing is yet, and whose name can stand in a config."""
+    """Return a path where no file is yet, and whose name can stand in a config."""
     if not str(path).isprintable():
         raise ConfigError(f"{str(path)!r}: expected a name that can be printed")
     if os.path.lexists(path):
@@ -304,7 +318,7 @@ def _check_new_path(path: Path) -> Path:
 
 
 def _choose_run_name(folder: Path, what: str, default: str) -> str:
-    """What a config calls its run: as its folder, if that names a run and no run beside it."""
+    """Name a run after its folder, unless that is no valid name or another config has it."""
     from echo_hf.config.checks import FOLDER_AND_TAG
 
     folder_name = folder.resolve().name if folder != Path() else ""
@@ -321,22 +335,24 @@ def detect_engine(
     what: str, judge: str | None = None, model: str | None = None
 ) -> tuple[dict[str, str], list[str]]:
     """Who answers, by what this machine has or the judge that is named, and what to do first."""
-    from echo_hf.engines.base import KEY, SERVER, engine_needs, has_gpu
+    from echo_hf.engines.base import KEY_VARIABLE, SERVER_VARIABLE, engine_requirements, has_gpu
     from echo_hf.engines.server import Server
 
-    url = _check_address("--judge", judge) or _check_address(SERVER, os.environ.get(SERVER))
+    url = _check_address("--judge", judge) or _check_address(
+        SERVER_VARIABLE, os.environ.get(SERVER_VARIABLE)
+    )
     if model and not url:
-        raise ConfigError(f"--model is of a server: add --judge URL, or set {SERVER}")
+        raise ConfigError(f"--model is of a server: add --judge URL, or set {SERVER_VARIABLE}")
     if judge:
         Server(judge).check()
     at_server = bool(judge or model)
     available = {"vllm": not at_server and has_gpu(), "server": url}
-    available |= {"provider": os.environ.get(KEY), "rules": True}
+    available |= {"provider": os.environ.get(KEY_VARIABLE), "rules": True}
     kind = next(name for name, is_available in available.items() if is_available)
     if kind == "rules":
         return fill_choices(kind), [REMARKS[what]]
-    needs = engine_needs()["vllm" if kind == "vllm" else "openai"]
-    remarks = [f"first: {install_command(str(needs.extra))}"] if needs.missing else []
+    needs = engine_requirements()["vllm" if kind == "vllm" else "openai"]
+    remarks = [f"first: {describe_install(str(needs.extra))}"] if needs.missing else []
     if kind != "server" or url is None:
         return fill_choices(kind), remarks
     try:
@@ -349,15 +365,15 @@ def detect_engine(
 
 
 def _check_address(where: str, url: str | None) -> str | None:
-    from echo_hf.config.checks import secrets_in
+    from echo_hf.config.checks import find_secrets
 
-    if secret := next(secrets_in({where: url}), None):
+    if secret := next(find_secrets({where: url}), None):
         raise ConfigError(f"{secret}: a config holds no secret; set OPENAI_API_KEY to it instead")
     return url
 
 
 def fill_choices(kind: str, url: str = LOCAL_SERVER, model: str = EXAMPLE_MODEL) -> dict[str, str]:
-    """What the template of a config is filled in with: one of its choices, others as comments."""
+    """Return the fields of a config template: one engine active, the others as comments."""
     chosen = {name: name == kind for name in ("vllm", "server", "provider", "rules")}
     chosen |= {"openai": kind in ("server", "provider"), "some": kind != "rules"}
     model_text = model if model == EXAMPLE_MODEL else quote(model)
@@ -369,11 +385,11 @@ def fill_choices(kind: str, url: str = LOCAL_SERVER, model: str = EXAMPLE_MODEL)
 
 def choose_model(url: str, model: str | None = None) -> tuple[str, list[str]]:
     """The model that a server is asked for, which is its only one unless it is named."""
-    from echo_hf.engines.served import served_models
+    from echo_hf.engines.served import list_served_models
 
     if model:
         return model, []
-    only, *others = names = served_models(url)
+    only, *others = names = list_served_models(url)
     if others:
         listed = ", ".join(map(repr, names[:MAX_NAMES]))
         tail = f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else ""
@@ -398,11 +414,11 @@ def compare_images(
     folder: Path, sources: Sequence[str], benchmark: str | None
 ) -> tuple[dict[str, str], dict[Path, bytes], list[str]]:
     """The systems of a comparison, images to go with them, and what to say of both."""
-    from echo_hf.config.runs import runs_folder
+    from echo_hf.config.runs import find_runs_folder
     from echo_hf.curate.splits import BENCHMARKS
-    from echo_hf.systems.benchmark import ON_HUB, Benchmark, release_of
+    from echo_hf.systems.benchmark import ON_HUB, Benchmark, find_release_folder
 
-    place = str(release_of(benchmark or runs_folder() / "quickstart" / "release"))
+    place = str(find_release_folder(benchmark or find_runs_folder() / "quickstart" / "release"))
     is_here = Path(place).exists()
     if not is_here and not (benchmark and ON_HUB.fullmatch(benchmark)):
         raise ConfigError(
@@ -437,7 +453,7 @@ def compare_images(
 def _parse_source(source: str) -> SystemConfig:
     from pydantic import ValidationError
 
-    from echo_hf.config.checks import first_error
+    from echo_hf.config.checks import describe_first_error
     from echo_hf.config.systems import SystemConfig
 
     name, _, place = source.partition("=")
@@ -455,7 +471,9 @@ def _parse_source(source: str) -> SystemConfig:
     try:
         return SystemConfig.model_validate({**sections, "parameters": parameters})
     except ValidationError as error:
-        raise ConfigError(first_error(error, f"--images {source!r}", SystemConfig)) from None
+        raise ConfigError(
+            describe_first_error(error, f"--images {source!r}", SystemConfig)
+        ) from None
 
 
 def _format_system(name: str, parameters: Mapping[str, Any], folder: Path) -> str:
@@ -466,14 +484,14 @@ def _format_system(name: str, parameters: Mapping[str, Any], folder: Path) -> st
 
 
 def _relative(folder: Path, place: Path) -> str:
-    """A place as a config in a folder names it: what lies apart from it by its whole path."""
+    """Format a path for a config in a folder: relative inside the working folder, else absolute."""
     root, target = Path.cwd(), place.resolve()
     is_inside = target.is_relative_to(root) and folder.resolve().is_relative_to(root)
     return os.path.relpath(target, folder.resolve()) if is_inside else str(target)
 
 
 def _describe_source(config: SystemConfig, samples: Mapping[str, Dataset]) -> str:
-    """Of how many samples a source has an image, and why of the others it has none."""
+    """Say for how many samples a source has an image, and why it has none for the others."""
     from echo_hf.systems.base import Task
     from echo_hf.systems.files import FilesSystem
 
@@ -493,17 +511,17 @@ def _describe_source(config: SystemConfig, samples: Mapping[str, Dataset]) -> st
 
 
 def _read_posted(samples: Mapping[str, Dataset], folder: Path) -> Iterator[tuple[Path, bytes]]:
-    """The first image that was posted of each of the first samples."""
+    """Yield the first posted image of each of the first samples."""
     from echo_hf.config.checks import FOLDER_AND_TAG
-    from echo_hf.hub.release import rows_in
-    from echo_hf.images.embedded import embedded_bytes
+    from echo_hf.hub.release import iterate_rows
+    from echo_hf.images.embedded import read_embedded
     from echo_hf.systems.files import IMAGE_SUFFIXES
 
     for dataset in samples.values():
-        for row in islice(rows_in(dataset, EXAMPLES, ["id", "output_images"]), EXAMPLES):
+        for row in islice(iterate_rows(dataset, EXAMPLES, ["id", "output_images"]), EXAMPLES):
             image = next((cell for cell in row["output_images"] or () if cell), None)
             # An id is somebody's text, and becomes the name of a file.
             if image and FOLDER_AND_TAG.fullmatch(row["id"]):
                 suffix = Path(image["path"] or "").suffix
                 suffix = suffix if suffix in IMAGE_SUFFIXES else ".png"
-                yield folder / f"{row['id']}{suffix}", embedded_bytes(image, row["id"])
+                yield folder / f"{row['id']}{suffix}", read_embedded(image, row["id"])

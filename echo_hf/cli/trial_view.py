@@ -1,4 +1,4 @@
-"""A trial of a model in a terminal: the request as it is sent, and what came of it."""
+"""Terminal output of a trial: the request as it is sent, and what the model answered."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 
 from rich.console import Console
 
-from echo_hf._infra.console import say
+from echo_hf._infra.console import print_line
 from echo_hf.pipeline.trial import Trial
-from echo_hf.systems.base import without_secrets
+from echo_hf.systems.base import remove_secrets
 
 
 def trials_as_json(trials: Iterable[Trial]) -> list[dict[str, Any]]:
-    """Trials as plain values, without what is secret here."""
+    """Return trials as plain values without secrets."""
     values: list[dict[str, Any]] = json.loads(
-        json.dumps([trial.as_json() for trial in trials], default=str)
+        json.dumps([trial.to_json() for trial in trials], default=str)
     )
     return [_mask(value) for value in values]
 
 
 def _mask(value: Any) -> Any:
-    """A value of JSON, of whose texts each is without what is secret."""
+    """Return a JSON value with the secrets in its texts masked."""
     if isinstance(value, str):
-        return without_secrets(value)
+        return remove_secrets(value)
     if isinstance(value, list):
         return [_mask(item) for item in value]
     return {name: _mask(item) for name, item in value.items()} if isinstance(value, dict) else value
@@ -32,25 +32,25 @@ def _mask(value: Any) -> Any:
 
 def show_trials(console: Console, trials: Iterable[dict[str, Any]]) -> None:
     for trial in trials:
-        say(console, f"{trial['who']}: one request, of which nothing is kept", "bold")
-        say(console, f"to {json.dumps(trial['engine'], ensure_ascii=False)}", "dim")
+        print_line(console, f"{trial['who']}: one request, of which nothing is kept", "bold")
+        print_line(console, f"to {json.dumps(trial['engine'], ensure_ascii=False)}", "dim")
         for message in trial["messages"]:
-            say(console, message["role"], "bold")
+            print_line(console, message["role"], "bold")
             for part in message["parts"]:
-                say(console, part["text"] if "text" in part else _format_image(part))
-        say(console, "wanted", "bold")
+                print_line(console, part["text"] if "text" in part else _format_image(part))
+        print_line(console, "wanted", "bold")
         for name in ("schema", "regex"):
             if trial[name] is not None:
-                say(console, f"{name}: {json.dumps(trial[name], ensure_ascii=False)}")
-        say(console, f"{trial['wanted']}; at most {trial['max_tokens']:,} tokens")
-        say(console, f"answer ({trial['finish_reason']})", "bold")
-        say(console, trial["answer"] or trial["error"] or "nothing")
-        say(console, "read from it", "bold")
+                print_line(console, f"{name}: {json.dumps(trial[name], ensure_ascii=False)}")
+        print_line(console, f"{trial['wanted']}; at most {trial['max_tokens']:,} tokens")
+        print_line(console, f"answer ({trial['finish_reason']})", "bold")
+        print_line(console, trial["answer"] or trial["error"] or "nothing")
+        print_line(console, "read from it", "bold")
         if trial["problem"] is None:
-            say(console, json.dumps(trial["parsed"], ensure_ascii=False), "green")
+            print_line(console, json.dumps(trial["parsed"], ensure_ascii=False), "green")
         else:
-            say(console, f"nothing, {trial['problem']}", "yellow")
-        say(console, _format_usage(trial), "dim")
+            print_line(console, f"nothing, {trial['problem']}", "yellow")
+        print_line(console, _format_usage(trial), "dim")
 
 
 def _format_image(part: dict[str, Any]) -> str:

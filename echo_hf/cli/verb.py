@@ -1,4 +1,4 @@
-"""What all verbs share: how much is told, the log of a run, and one JSON object for machines."""
+"""Shared parts of all verbs: options, the log of a run, and the JSON object of `--json`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from typer.core import TyperGroup
 from typer.models import ParameterInfo
 
 from echo_hf import __version__
-from echo_hf._infra.console import DETAILS, say_json, terminal
-from echo_hf._infra.text import disarmed, plain
+from echo_hf._infra.console import DETAILS, make_console, print_json
+from echo_hf._infra.text import clean_text, remove_control_characters
 from echo_hf.builder.steps import STAGES
-from echo_hf.errors import EchoError, GenerationError, unknown
-from echo_hf.pipeline.progress import LOG, RUN_FOLDER, TOLD
+from echo_hf.errors import EchoError, GenerationError, describe_unknown
+from echo_hf.pipeline.progress import ALREADY_REPORTED, LOG_FILE, RUN_FOLDER_FIELD
 
 if TYPE_CHECKING:
     from echo_hf.cli.progress import TerminalProgress
@@ -36,17 +36,17 @@ LOCAL_SERVER = "http://127.0.0.1:8000/v1"
 
 
 def option(name: str | None, help_text: str, **limits: Any) -> Any:
-    """An option that several verbs have; a flag and a list are named, so that neither has two."""
+    """Declare an option that several verbs share; a name keeps Typer from adding `--no-...`."""
     return typer.Option(*([name] if name else []), help=help_text, **limits)
 
 
 def flag(name: str, help_text: str) -> Any:
-    """An option that is off until it is named."""
+    """Declare an option that is off by default."""
     return typer.Option(False, name, help=help_text)
 
 
 def choice(default: Any, help_text: str, *names: str, **limits: Any) -> Any:
-    """An option with its default, for a verb that alone has it."""
+    """Declare an option of a single verb, with its default."""
     return typer.Option(default, *names, help=help_text, **limits)
 
 
@@ -101,7 +101,7 @@ logger = logging.getLogger("echo_hf")
 
 
 class PartlyDoneError(GenerationError):
-    """What stopped a part of the work; `--json` tells of the rest all the same."""
+    """Reports that a part of the work failed; `--json` prints the rest all the same."""
 
     def __init__(self, message: str, payload: Payload) -> None:
         super().__init__(message)
@@ -109,7 +109,7 @@ class PartlyDoneError(GenerationError):
 
 
 class VerdictExit(typer.Exit):
-    """A verdict that the exit code tells, and `--json` with its reasons."""
+    """Ends a verb with a verdict as its exit code, and the reasons for `--json`."""
 
     def __init__(self, code: int, payload: Payload) -> None:
         super().__init__(code)
@@ -117,7 +117,7 @@ class VerdictExit(typer.Exit):
 
 
 class VerbGroup(TyperGroup):
-    """Lists verbs in groups, and answers in one line what is no verb."""
+    """Lists verbs in groups, and answers an unknown verb in one line."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         del ctx
@@ -136,19 +136,19 @@ class VerbGroup(TyperGroup):
             if cmd_name in STAGES:
                 hint = f"a stage runs with `echo-hf build CONFIG --until {cmd_name}`"
                 raise EchoError(f"unknown command {cmd_name!r}: {hint}")
-            raise EchoError(unknown("command", cmd_name, self.commands))
+            raise EchoError(describe_unknown("command", cmd_name, self.commands))
         return command
 
 
 def locate(config: Path, runs: Path | None) -> str:
-    """A config as a command names it that finds the same run."""
+    """Format the arguments with which a command finds the same run."""
     return shlex.quote(str(config)) + (f" --runs {shlex.quote(str(runs))}" if runs else "")
 
 
 def open_progress(*, sums_up_calls: bool = False) -> TerminalProgress:
     from echo_hf.cli.progress import TerminalProgress  # which loads the tables
 
-    console = terminal()
+    console = make_console()
     return TerminalProgress(console, details=console.details, sums_up_calls=sums_up_calls)
 
 
@@ -157,7 +157,7 @@ def get_verb_name(function: Callable[..., object]) -> str:
 
 
 def call_verb(function: Callable[..., Payload], *args: Any, **options: Any) -> Payload:
-    """What a verb does and tells, for another verb: options that are not given have defaults."""
+    """Call a verb from another one; options that are not given have their defaults."""
     bound = inspect.signature(function).bind(*args, **options)
     bound.apply_defaults()
     for name, value in bound.arguments.items():
@@ -167,7 +167,7 @@ def call_verb(function: Callable[..., Payload], *args: Any, **options: Any) -> P
 
 
 def verb(function: Callable[..., Payload | None]) -> Callable[..., None]:
-    """A function as a verb, with the options of all; one that returns an object has `--json`."""
+    """Turn a function into a verb with shared options; one that returns an object has `--json`."""
 
     @wraps(function)
     def command(
@@ -187,7 +187,7 @@ def verb(function: Callable[..., Payload | None]) -> Callable[..., None]:
         finally:
             DETAILS.reset(details)
             if json and payload is not None:
-                say_json({"verb": get_verb_name(function), **payload})
+                print_json({"verb": get_verb_name(function), **payload})
 
     own = inspect.signature(function, eval_str=True)
     kind = Parameter.KEYWORD_ONLY
@@ -205,29 +205,29 @@ def verb(function: Callable[..., Payload | None]) -> Callable[..., None]:
 
 
 class _SafeFormatter(logging.Formatter):
-    """A line a record, without secrets and what moves a cursor; a traceback stands indented."""
+    """Formats a record as a line without secrets or control characters; indents tracebacks."""
 
     def __init__(self, line_format: str) -> None:
-        from echo_hf.systems.base import without_secrets  # which loads the tables
+        from echo_hf.systems.base import remove_secrets  # which loads the tables
 
         super().__init__(line_format)
-        self._mask = without_secrets
+        self._mask = remove_secrets
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        record.message = plain(self._mask(record.message), MAX_LINE_CHARACTERS)
+        record.message = clean_text(self._mask(record.message), MAX_LINE_CHARACTERS)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        return indent(disarmed(self._mask(super().formatException(ei))), "  ")
+        return indent(remove_control_characters(self._mask(super().formatException(ei))), "  ")
 
 
 class _LogFile(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Goes on: a full disk stops the work itself, where it matters."""
+        """Ignore the error: a full disk stops the work itself, where it matters."""
 
 
 class _RunLogHandler(MemoryHandler):
-    """Keeps records until work goes on in a run's folder, then writes them into its log."""
+    """Keeps records until the run's folder is known, then writes them into its log."""
 
     def __init__(self, verb: str) -> None:
         super().__init__(capacity=1)
@@ -235,11 +235,11 @@ class _RunLogHandler(MemoryHandler):
         self._verb = verb
 
     def emit(self, record: logging.LogRecord) -> None:
-        folder = getattr(record, RUN_FOLDER, None)
+        folder = getattr(record, RUN_FOLDER_FIELD, None)
         if folder is not None and self.target is None:
             try:
                 file = _LogFile(
-                    folder / LOG, maxBytes=MAX_LOG_BYTES, backupCount=1, encoding="utf-8"
+                    folder / LOG_FILE, maxBytes=MAX_LOG_BYTES, backupCount=1, encoding="utf-8"
                 )
             except OSError as error:
                 logger.warning("no log is kept: %s", error)
@@ -263,11 +263,11 @@ class _RunLogHandler(MemoryHandler):
 
 @contextmanager
 def log_verb(verb: str, level: int) -> Iterator[None]:
-    """Logs what a verb does: to standard error from a level on, and into the folder of its run."""
+    """Log a verb to standard error from a level on, and into the folder of its run."""
     console, file = logging.StreamHandler(), _RunLogHandler(verb)
     console.setLevel(level)
     console.setFormatter(_SafeFormatter("%(message)s"))
-    console.addFilter(lambda record: not TOLD.keys() & vars(record).keys())
+    console.addFilter(lambda record: not ALREADY_REPORTED.keys() & vars(record).keys())
     previous, started = (logger.level, logger.propagate), time.monotonic()
     logger.setLevel(min(level, logging.INFO))
     logger.propagate = False  # others' handlers mask no secrets
@@ -281,7 +281,13 @@ def log_verb(verb: str, level: int) -> Iterator[None]:
     except BaseException as error:
         is_bug = isinstance(error, Exception) and not isinstance(error, EXPECTED_ERRORS)
         level, message = (logging.CRITICAL if is_bug else logging.ERROR), str(error)
-        logger.log(level, "ended: %s", message or type(error).__name__, exc_info=is_bug, extra=TOLD)
+        logger.log(
+            level,
+            "ended: %s",
+            message or type(error).__name__,
+            exc_info=is_bug,
+            extra=ALREADY_REPORTED,
+        )
         raise
     finally:
         logger.setLevel(previous[0])
@@ -293,7 +299,7 @@ def log_verb(verb: str, level: int) -> Iterator[None]:
 
 @contextmanager
 def _redirect_output(*, quiet: bool, json: bool) -> Iterator[None]:
-    """Takes all that is printed off standard output: to standard error, or to nobody."""
+    """Redirect standard output to standard error for JSON, or discard it if quiet."""
     if not (quiet or json):
         yield
         return

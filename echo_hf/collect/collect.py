@@ -22,18 +22,18 @@ from echo_hf.collect.sources.base import Finding, Post, Source, make_source
 from echo_hf.collect.takedown import TOMBSTONES_FILE, Tombstones, read_tombstones
 from echo_hf.collect.urls import is_x_name, platform_of, post_id_of
 from echo_hf.errors import ImageError
-from echo_hf.images.store import MOST_BYTES, ImageStore
+from echo_hf.images.store import MAX_IMAGE_BYTES, ImageStore
 from echo_hf.pipeline.stage import (
     RowIssue,
     Stage,
-    kept_rows,
-    keys_of,
-    ordered,
-    parents_of,
-    row_issues,
+    issue_rows,
+    keep_rows,
+    order_rows,
+    parent_lists,
+    row_keys,
 )
 from echo_hf.reasons import Notice, Reject, Status
-from echo_hf.tables import POSTS, Column, Table, taken
+from echo_hf.tables import POSTS, Column, Table, take_rows
 
 if TYPE_CHECKING:
     from echo_hf.config.loading import Config
@@ -78,7 +78,7 @@ class PostMerge(Stage):
         """Return one row per address, and a notice for each post that a newer version replaces."""
         table = table.select(list(READ_POSTS.columns))
         posts, replaced = merge_posts(table)
-        keys, urls = keys_of(table, READ_POSTS), table["url"].combine_chunks()
+        keys, urls = row_keys(table, READ_POSTS), table["url"].combine_chunks()
         issues = []
         for row in sorted(replaced):
             newer = f"{urls[row]}: {table['place'][replaced[row]]} has its newer text"
@@ -88,7 +88,7 @@ class PostMerge(Stage):
         rows = rows[~np.isin(rows, list(replaced))]
         starts = np.searchsorted(post_of_row[rows], np.arange(len(posts) + 1))
         parents = pa.ListArray.from_arrays(pa.array(starts, pa.int32()), keys.take(pa.array(rows)))
-        return pa.concat_tables([kept_rows(posts, parents), row_issues(POSTS, issues)])
+        return pa.concat_tables([keep_rows(posts, parents), issue_rows(POSTS, issues)])
 
 
 def merge_posts(posts: pa.Table) -> tuple[pa.Table, dict[int, int]]:
@@ -105,14 +105,14 @@ def merge_posts(posts: pa.Table) -> tuple[pa.Table, dict[int, int]]:
     replaced: dict[int, int] = {}
     groups: dict[str, dict[int, PostRow]] = {}
     rows = np.flatnonzero(to_merge)
-    for row, post in zip(rows.tolist(), taken(posts, rows).to_pylist(), strict=True):
+    for row, post in zip(rows.tolist(), take_rows(posts, rows).to_pylist(), strict=True):
         groups.setdefault(post["url"], {})[row] = post
     merged_rows = [_merge_group(group, replaced) for group in groups.values()]
     merged = posts.select(list(POSTS.columns))
     table = pa.concat_tables([merged, pa.Table.from_pylist(merged_rows, schema=POSTS.schema)])
     places = np.r_[np.flatnonzero(~to_merge), len(posts) : len(table)]
-    moments = pa.table({name: taken(table.select([name]), places)[name] for name, _ in ORDER})
-    return taken(table, places[pc.sort_indices(moments, ORDER).to_numpy()]), replaced
+    moments = pa.table({name: take_rows(table.select([name]), places)[name] for name, _ in ORDER})
+    return take_rows(table, places[pc.sort_indices(moments, ORDER).to_numpy()]), replaced
 
 
 def _merge_group(rows: Mapping[int, PostRow], replaced: dict[int, int]) -> dict[str, Any]:
@@ -260,9 +260,11 @@ class Collect(Stage):
                 detail = parsed.detail.encode("utf-8", "backslashreplace").decode()
                 issues.append((row, RowIssue(status, [record["place"]], parsed.reason, detail)))
         columns = pa.Table.from_pylist([values for _, values in posts], schema=READ_POSTS.schema)
-        kept = kept_rows(columns, parents_of(columns["place"]))
-        remarks = row_issues(READ_POSTS, [remark for _, remark in issues])
-        return ordered([([row for row, _ in posts], kept), ([row for row, _ in issues], remarks)])
+        kept = keep_rows(columns, parent_lists(columns["place"]))
+        remarks = issue_rows(READ_POSTS, [remark for _, remark in issues])
+        return order_rows(
+            [([row for row, _ in posts], kept), ([row for row, _ in issues], remarks)]
+        )
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
@@ -338,7 +340,7 @@ def _put_image(images: ImageStore | None, path: str, folder: str) -> str | Findi
     try:
         if Path(path).is_absolute():
             return Finding(Notice.IMAGE_OUTSIDE, f"{path!r}, expected within the posts' folder")
-        data = read_regular(root / path, root, most_bytes=MOST_BYTES)
+        data = read_regular(root / path, root, max_bytes=MAX_IMAGE_BYTES)
     except OSError as error:
         notice = NOTICE_BY_ERROR.get(getattr(error, "code", ""), Notice.IMAGE_NOT_FOUND)
         return Finding(notice, f"{path!r}: {error.strerror}")

@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
 
-from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.atomic import replace_file
 from echo_hf._infra.retry import RetryPolicy
 from echo_hf.collect.crawl_ledger import (
     CRAWL_LEDGER_FILE,
@@ -37,7 +37,7 @@ from echo_hf.collect.platforms.base import (
 )
 from echo_hf.collect.sources.base import Post, Source, make_source, read_page_posts
 from echo_hf.collect.takedown import TOMBSTONES_FILE, Tombstones, read_tombstones, remove_posts
-from echo_hf.config.collection import Search, phase_spans
+from echo_hf.config.collection import Search, phase_dates
 from echo_hf.config.loading import Config
 from echo_hf.errors import ConfigError, EchoError, PlatformError
 from echo_hf.pipeline.progress import ProgressListener
@@ -83,7 +83,7 @@ def list_queries(
     search: Search, released: datetime.date, now: datetime.datetime
 ) -> Iterator[Query]:
     hour = now.astimezone(datetime.UTC).replace(minute=0, second=0, microsecond=0)
-    spans = phase_spans(search.phases, released)
+    spans = phase_dates(search.phases, released)
     for phase_number, (phase, span) in enumerate(zip(search.phases, spans, strict=True)):
         start = midnight(span.start)
         until = midnight(span.until) if span.until is not None else None
@@ -355,12 +355,12 @@ class Crawl:
         except UnanswerableError as error:
             self.ledger.put_aside(pending, QuestionState.REFUSED, _shorten_error(error))
         except LongWaitError as error:
-            self.watch.noticed(f"{self._name} {error}: come back then")
+            self.watch.report_notice(f"{self._name} {error}: come back then")
             return CrawlEnd.TOLD_TO_WAIT
         except OSError as error:
             reason = _shorten_error(error)
             self.ledger.put_aside(pending, QuestionState.TROUBLED, reason)
-            self.watch.noticed(
+            self.watch.report_notice(
                 f"{self._name}: a question failed and waits for the next run: {reason}"
             )
             self._failures += 1
@@ -390,7 +390,7 @@ class Crawl:
         progress.posts += page.posts
         progress.spent.add(page.posts, cost, by_replies=pending.round > 0)
         progress.seconds = time.monotonic() - self._began
-        self.watch.advanced(self._name, progress.requests, progress)
+        self.watch.report_progress(self._name, progress.requests, progress)
 
     def _stop_if_idle(self, pending: LedgerQuestion, posts: list[Post]) -> None:
         """Stop asking a question when many pages in a row bring no new post."""
@@ -407,7 +407,7 @@ class Crawl:
     def _count_wait(self, seconds: float) -> None:
         self.progress.waits += 1
         self.progress.waited_s += seconds
-        self.watch.waits(self._name, seconds)
+        self.watch.report_wait(self._name, seconds)
 
     def _expand(self) -> int:
         """Write down what to ask about the last round's posts; return the number of questions."""
@@ -445,7 +445,7 @@ def crawl_posts(
 ) -> list[CrawlStats]:
     searches, patience = find_searches(config), patience or Patience()
     refusals: list[PlatformError] = []
-    with folder.locked(), ExitStack() as connections:
+    with folder.lock(), ExitStack() as connections:
         # Connect to all first: a missing key is reported before any platform is asked.
         platforms = {name: _connect(make(name), patience, watch, connections) for name in searches}
         ledger = connections.enter_context(CrawlLedger(folder.root / CRAWL_LEDGER_FILE))
@@ -460,7 +460,7 @@ def crawl_posts(
             try:
                 end = crawl.run(config.target.released, datetime.datetime.now(datetime.UTC))
             except PlatformError as error:
-                watch.noticed(f"{name} is asked no more: {error}")
+                watch.report_notice(f"{name} is asked no more: {error}")
                 refusals.append(error)
                 end = CrawlEnd.KEY_REFUSED
             times = {key: getattr(crawl.progress, key) for key in ("waits", "waited_s", "seconds")}
@@ -469,7 +469,7 @@ def crawl_posts(
             name: {**dataclasses.asdict(stats), "missed_by_terms": stats.missed_by_terms}
             for name, stats in stats_by_platform.items()
         }
-        with replaced_file(folder.root / STATS_FILE) as partial:
+        with replace_file(folder.root / STATS_FILE) as partial:
             partial.write_text(json.dumps(stats_json, indent=1) + "\n", "utf-8")
     if refusals:
         raise refusals[0]
@@ -483,11 +483,11 @@ def _connect(
     name = platform.name
     try:
         return connections.enter_context(
-            patience.connect(platform, lambda seconds: watch.waits(name, seconds))
+            patience.connect(platform, lambda seconds: watch.report_wait(name, seconds))
         )
     except LongWaitError as error:
-        watch.noticed(f"{name} {error}: come back then")
+        watch.report_notice(f"{name} {error}: come back then")
         return CrawlEnd.TOLD_TO_WAIT
     except OSError as error:
-        watch.noticed(f"{name} cannot be asked: {error}")
+        watch.report_notice(f"{name} cannot be asked: {error}")
         return CrawlEnd.OUT_OF_REACH

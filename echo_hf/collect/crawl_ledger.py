@@ -274,7 +274,7 @@ class CrawlLedger(Database):
     damage = (sqlite3.DatabaseError, zlib.error)
 
     def add_searches(self, platform: str, questions: Iterable[Question]) -> None:
-        with self.transaction() as connection:
+        with self.write() as connection:
             for question in questions:
                 _add(connection, platform, question, 0)
 
@@ -306,7 +306,7 @@ class CrawlLedger(Database):
         state = QuestionState.DONE if page.cursor is None else QuestionState.OPEN
         time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         row = (pending.id, pending.attempt, pending.pages, _pack(page.body), time)
-        with self.transaction() as connection:
+        with self.write() as connection:
             connection.execute(ADD_PAGE, row)
             seen_rows = (_make_seen_row(pending.platform, post, pending.round) for post in posts)
             connection.executemany(ADD_SEEN, seen_rows)
@@ -366,7 +366,7 @@ class CrawlLedger(Database):
     ) -> int:
         """Write down what to ask about posts, and that nothing more is to be asked about them."""
         added, in_round = 0, 1 + max((post.round for post in posts), default=0)
-        with self.transaction() as connection:
+        with self.write() as connection:
             for question in questions:
                 if about := self._take_unasked(connection, platform, question):
                     unasked = dataclasses.replace(question, about=about)
@@ -426,7 +426,7 @@ class CrawlLedger(Database):
         stand_ins = {url: STAND_IN + hash_url(url) for url in urls}
         forgotten, changed = frozenset(stand_ins), list[tuple[bytes, int]]()
         self.execute("pragma temp_store = memory")
-        with self.erasing() as connection:
+        with self.erase() as connection:
             for (platform,) in self.execute("select distinct platform from questions"):
                 for page in self.read_pages(platform):
                     cleared_body = remove_posts(page.body, platform, forgotten, page.keywords)
@@ -441,7 +441,7 @@ class CrawlLedger(Database):
         return len(changed)
 
     def read_pages(self, platform: str) -> Iterator[StoredPage]:
-        with self.opened() as connection:
+        with self.open() as connection:
             pages = connection.execute(SELECT_PAGES, (platform,))
             for identifier, attempt, page, body, *row in pages:
                 text = zlib.decompress(body).decode("utf-8", "surrogatepass")

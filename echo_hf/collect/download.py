@@ -30,15 +30,15 @@ from echo_hf.images.similarity import (
     BLOCKS,
     CHANNELS,
     BlockSignature,
+    PixelSize,
     SignatureIndex,
-    Size,
-    block_signature,
-    same_colors,
-    same_details,
-    same_shape,
+    compute_signature,
+    has_same_details,
+    is_same_shape,
+    match_colors,
 )
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, ordered, parents_of, row_issues
+from echo_hf.pipeline.stage import RowIssue, Stage, issue_rows, keep_rows, order_rows, parent_lists
 from echo_hf.reasons import Notice, Status, Unfetched
 from echo_hf.tables import THREADS, Table, arrow_rows
 
@@ -109,12 +109,14 @@ class Download(Stage):
                 _list_addresses(dataset),
                 self.images,
                 policy=self.limits,
-                progress=lambda stats: watch.advanced("pictures", stats.done, stats, stats.total),
+                progress=lambda stats: watch.report_progress(
+                    "pictures", stats.done, stats, stats.total
+                ),
             ):
                 pass
 
         def report_compared(done: int, total: int) -> None:
-            watch.advanced("compared", done, "images looked at for copies", total)
+            watch.report_progress("compared", done, "images looked at for copies", total)
 
         return dataclasses.replace(self, compared=report_compared)
 
@@ -155,9 +157,9 @@ class Download(Stage):
         noted.sort(key=itemgetter(0))
         remarks = [dataclasses.replace(issue, parents=[roots[row].as_py()]) for row, issue in noted]
         columns = pa.table([roots, _replace_images(trees, posts, lists)], schema=THREADS.schema)
-        kept = kept_rows(columns, parents_of(roots))
-        issues = [row for row, _ in noted], row_issues(THREADS, remarks)
-        return ordered([(range(len(roots)), kept), issues])
+        kept = keep_rows(columns, parent_lists(roots))
+        issues = [row for row, _ in noted], issue_rows(THREADS, remarks)
+        return order_rows([(range(len(roots)), kept), issues])
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """Count the images, those that are unavailable, and the copies."""
@@ -259,7 +261,7 @@ class ImageSignatures:
         means = np.empty((len(images), BLOCKS, BLOCKS, CHANNELS), np.float16)
         contrasts = np.empty(means.shape, np.uint8)
         self._images, self._rows = images, dict[str, int]()
-        self._sizes: list[Size] = []
+        self._sizes: list[PixelSize] = []
         with ThreadPoolExecutor() as pool:
             signatures = zip(images, pool.map(_compute_signature, images.values()), strict=True)
             for done, (name, signature) in enumerate(signatures, 1):
@@ -289,17 +291,19 @@ class ImageSignatures:
         for first in range(len(names)):
             if first in first_of:
                 continue
-            free = (other for other in index.near(first) if other > first and other not in first_of)
-            likely = [other for other in free if same_shape(sizes[first], sizes[other])]
+            free = (
+                other for other in index.find_near(first) if other > first and other not in first_of
+            )
+            likely = [other for other in free if is_same_shape(sizes[first], sizes[other])]
             similar: list[int] = []
             for start in range(0, len(likely), IMAGES_PER_COMPARISON):
                 part = np.array(likely[start : start + IMAGES_PER_COMPARISON])
-                fine = same_colors(means[first], contrasts[first], means[part], contrasts[part])
+                fine = match_colors(means[first], contrasts[first], means[part], contrasts[part])
                 similar += map(int, part[fine])
             if similar:
                 original = load_rgb(images[names[first]])
                 for candidate in similar:
-                    if same_details(original, load_rgb(images[names[candidate]])):
+                    if has_same_details(original, load_rgb(images[names[candidate]])):
                         first_of[candidate] = first
         return {names[copy]: names[first] for copy, first in first_of.items()}
 
@@ -309,6 +313,6 @@ def _compute_signature(path: Path, *, alone: bool = False) -> BlockSignature | B
     try:
         with open_image(path) as image:
             is_deferred = is_large(image.size) and not alone
-        return None if is_deferred else block_signature(path)
+        return None if is_deferred else compute_signature(path)
     except BadImageError as error:
         return error

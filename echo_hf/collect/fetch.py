@@ -24,13 +24,13 @@ import httpcore2
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
-from echo_hf._infra.http_errors import causes, may_pass
-from echo_hf._infra.rate_limit import RateLimiter, Work, finished
-from echo_hf._infra.retry import RequestError, RetryPolicy, retry_after
-from echo_hf._infra.sqlite import Database, rows_of
+from echo_hf._infra.http_errors import is_transient, iterate_causes
+from echo_hf._infra.rate_limit import RateLimiter, Work, run_concurrently
+from echo_hf._infra.retry import RequestError, RetryPolicy, parse_retry_after
+from echo_hf._infra.sqlite import Database, select_by_keys
 from echo_hf.collect.urls import web_url
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.images.loader import FIRST_BYTES, BadImageError, format_of, kind_of_other
+from echo_hf.images.loader import HEAD_BYTES, BadImageError, detect_format, detect_other_format
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import BadImage, Unfetched
 
@@ -170,7 +170,7 @@ def as_fetch_error() -> Iterator[None]:
         is_permanent = any(
             (isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME)
             or isinstance(cause, ssl.SSLCertVerificationError)
-            for cause in causes(error)
+            for cause in iterate_causes(error)
         )
         message = str(error) or type(error).__name__
         raise FetchError(Unfetched.UNREACHABLE, message, retry=not is_permanent) from error
@@ -183,9 +183,9 @@ def as_fetch_error() -> Iterator[None]:
 
 
 def check_format(data: bytes | bytearray) -> None:
-    first = bytes(data[:FIRST_BYTES])
-    if format_of(first) is None:
-        raise BadImageError(kind_of_other(first), f"it begins with {first[:16]!r}")
+    first = bytes(data[:HEAD_BYTES])
+    if detect_format(first) is None:
+        raise BadImageError(detect_other_format(first), f"it begins with {first[:16]!r}")
 
 
 @dataclass(frozen=True)
@@ -225,10 +225,10 @@ class ImageClient:
             if status in REDIRECTS and response_headers.get("location"):
                 return response_headers["location"]
             if status != 200:
-                retry = may_pass(status)
+                retry = is_transient(status)
                 forbidden = Unfetched.FORBIDDEN if status >= 400 and not retry else None
                 reason = UNFETCHED_BY_STATUS.get(status) or forbidden or Unfetched.SERVER_ERROR
-                wait_s = retry_after(response_headers) if retry else None
+                wait_s = parse_retry_after(response_headers) if retry else None
                 raise FetchError(reason, f"status {status}", retry=retry, wait_s=wait_s)
             announced = response_headers.get("content-length", "")
             if announced.isdecimal() and int(announced) > max_bytes:
@@ -236,12 +236,12 @@ class ImageClient:
                 raise FetchError(Unfetched.TOO_LARGE, detail)
             data = bytearray()
             async for piece in response.aiter_stream():
-                has_begun = len(data) >= FIRST_BYTES
+                has_begun = len(data) >= HEAD_BYTES
                 data += piece
                 if len(data) > max_bytes:
                     detail = f"expected at most {max_bytes} bytes"
                     raise BadImageError(BadImage.TOO_MANY_BYTES, detail)
-                if len(data) >= FIRST_BYTES and not has_begun:
+                if len(data) >= HEAD_BYTES and not has_begun:
                     check_format(data)
             check_format(data)
             return bytes(data)
@@ -300,10 +300,10 @@ class FetchLedger(Database):
 
     def read_known(self, urls: Sequence[str]) -> dict[str, FetchResult]:
         sql = "select url, sha256, reason, detail from fetches where url in ({0})"
-        with self.opened() as connection:
+        with self.open() as connection:
             return {
                 url: FetchResult(url, sha256, reason and Unfetched(reason), detail, is_known=True)
-                for url, sha256, reason, detail in rows_of(connection, sql, urls)
+                for url, sha256, reason, detail in select_by_keys(connection, sql, urls)
             }
 
     def record(self, result: FetchResult) -> None:
@@ -323,14 +323,14 @@ class FetchLedger(Database):
             attempts = excluded.attempts, asked_at = excluded.asked_at
             where (excluded.sha256 is not null, excluded.asked_at)
             > (fetches.sha256 is not null, fetches.asked_at)"""
-        with FetchLedger(path, frozen=True) as other, other.opened() as other_connection:
-            results = list(rows_of(other_connection, sql, urls))
-        with self.transaction() as connection:
+        with FetchLedger(path, frozen=True) as other, other.open() as other_connection:
+            results = list(select_by_keys(other_connection, sql, urls))
+        with self.write() as connection:
             connection.executemany(upsert, results)
         return [sha256 for _, sha256, *_ in results if sha256 is not None]
 
     def forget(self, urls: Iterable[str]) -> None:
-        with self.erasing() as connection:
+        with self.erase() as connection:
             connection.executemany("delete from fetches where url = ?", [(url,) for url in urls])
 
 
@@ -418,7 +418,7 @@ class _Fetcher:
 
     async def _wait_turn(self, limiter: RateLimiter) -> None:
         turn, max_wait_s = limiter.reserve(), self._policy.longest_wait_s
-        while (left_s := limiter.left_s(turn)) > 0:
+        while (left_s := limiter.wait_seconds(turn)) > 0:
             if left_s > max_wait_s:
                 detail = f"the host asks to wait {left_s:.0f} s, expected {max_wait_s:.0f} s"
                 raise FetchError(Unfetched.RATE_LIMITED, detail)
@@ -470,7 +470,9 @@ def fetch_images(
         }
         pending = [url for url in spellings if url not in settled]
         settled_results = [settled[url] for url in spellings if url in settled]
-        with closing(finished(pending, open_worker, policy.concurrency, THREAD_NAME)) as fresh:
+        with closing(
+            run_concurrently(pending, open_worker, policy.concurrency, THREAD_NAME)
+        ) as fresh:
             for result in chain(refused.values(), settled_results, fresh if pending else ()):
                 stats.count(result)
                 stats.seconds = time.monotonic() - started

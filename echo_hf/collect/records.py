@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datasets import Dataset, List, Value
 
-from echo_hf._infra.atomic import stored_rows
+from echo_hf._infra.atomic import store_rows
 from echo_hf.collect.crawl_ledger import read_stored_pages
 from echo_hf.collect.fields import open_text
 from echo_hf.collect.sources.base import SOURCES, Source, TableSource, make_source
-from echo_hf.config.sections import Posts
+from echo_hf.config.sections import PostsSource
 from echo_hf.errors import ConfigError, SourceError
-from echo_hf.pipeline.stage import content_fingerprint
+from echo_hf.pipeline.stage import compute_fingerprint
 from echo_hf.tables import Column, Table
 
 RECORDS_PER_BATCH = 10_000
@@ -44,7 +44,7 @@ RECORDS = Table(
 
 
 def read_records(
-    posts: Sequence[Posts], collected: Path | None = None, file: Path | None = None
+    posts: Sequence[PostsSource], collected: Path | None = None, file: Path | None = None
 ) -> Dataset:
     """Read the records of all files and of the crawl; store them in a file where one is given."""
     sources = [(entry, *open_source(entry)) for entry in posts if entry.search is None]
@@ -78,17 +78,17 @@ def read_records(
                     yield _make_batch(records, reader, str(collected), list(page.keywords))
 
     tables = (pa.Table.from_batches([batch]) for batch in read_batches())
-    table = stored_rows(tables, RECORDS.schema, file).table
+    table = store_rows(tables, RECORDS.schema, file).table
     at = RECORDS.schema.get_field_index("keywords")
     field = RECORDS.schema.field(at)
     for start, end in ranges:
         part = table[start:end].set_column(at, field, pa.nulls(end - start, field.type))
         table = pa.concat_tables([table[:start], part, table[end:]])
     content = Dataset(table.select(FINGERPRINT_COLUMNS), fingerprint="")
-    return Dataset(table, fingerprint=content_fingerprint(content))
+    return Dataset(table, fingerprint=compute_fingerprint(content))
 
 
-def open_source(entry: Posts) -> tuple[Source, Path]:
+def open_source(entry: PostsSource) -> tuple[Source, Path]:
     source = make_source(_choose_reader(entry))
     bundled: Path | None = getattr(source, "bundled", None)
     path, is_table = bundled or entry.path, isinstance(source, TableSource)
@@ -103,9 +103,9 @@ def open_source(entry: Posts) -> tuple[Source, Path]:
     return source, path
 
 
-def _choose_reader(entry: Posts) -> str:
+def _choose_reader(entry: PostsSource) -> str:
     """Return the name of the source that reads an entry's posts, which depends on its options."""
-    if entry.unlisted and entry.reader not in SOURCES.names():
+    if entry.unlisted and entry.reader not in SOURCES.list_names():
         raise ConfigError(
             f"posts: unlisted is true for source {entry.source!r}, which tells no unlisted posts "
             "apart: expected it for source 'mastodon'"
@@ -129,7 +129,9 @@ def _shorten_paths(paths: Sequence[Path]) -> dict[Path, str]:
     return dict(zip(paths, names, strict=True))
 
 
-def _read_batches(entry: Posts, source: Source, path: Path, name: str) -> Iterator[pa.RecordBatch]:
+def _read_batches(
+    entry: PostsSource, source: Source, path: Path, name: str
+) -> Iterator[pa.RecordBatch]:
     source_columns = (entry.reader, str(path.resolve().parent), list(entry.keywords))
     expected = f"expected posts for source {entry.source!r}"
     records: list[tuple[str, str]] = []

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf._infra.text import share
+from echo_hf._infra.text import format_share
 from echo_hf.config.loading import Config
 from echo_hf.config.sections import Target
 from echo_hf.engines.base import Message, Request, Text
@@ -19,13 +19,13 @@ from echo_hf.pipeline.answers import Failure, NotedAnswer
 from echo_hf.pipeline.stage import (
     ModelStage,
     RowIssue,
-    kept_rows,
-    keys_of,
-    ordered,
-    parents_of,
-    row_issues,
+    issue_rows,
+    keep_rows,
+    order_rows,
+    parent_lists,
+    row_keys,
 )
-from echo_hf.prompts import Prompt, as_data, load_prompt
+from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Notice, Status
 from echo_hf.tables import POSTS, Table
 
@@ -87,7 +87,7 @@ class Relevance(ModelStage):
         if threads := stats.get("threads"):
             posts = threads.tally.get("posts", 0)
             kept_note = f"; {threads.kept:,} threads with {posts:,} posts stay"
-        yield_text = share(relevant, scored)
+        yield_text = format_share(relevant, scored)
         return f"{relevant:,} of {scored:,} scored posts are relevant ({yield_text}){kept_note}"
 
     @property
@@ -112,7 +112,7 @@ class Relevance(ModelStage):
             post_images, url = images[row] or [], urls[row]
             alt_texts = [image["alt_text"] for image in post_images if image["alt_text"]]
             post = {"text": texts[row] or "", "pictures": len(post_images), "alt_texts": alt_texts}
-            user = Message("user", (Text(as_data("post", post)),))
+            user = Message("user", (Text(quote_as_data("post", post)),))
             inputs, messages = {**post, "target": target}, (system, user)
             request = Request(
                 "relevance", messages, RelevanceAnswer, MAX_ANSWER_TOKENS, inputs, (url,), row=url
@@ -122,7 +122,7 @@ class Relevance(ModelStage):
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """Return the posts with their scores; failed calls are quarantined beside them."""
-        posts, keys = table.select(list(POSTS.columns)), keys_of(table, POSTS)
+        posts, keys = table.select(list(POSTS.columns)), row_keys(table, POSTS)
         parsed = [row[0] if row else None for row in answers]
         answered = {
             row: first for row, first in enumerate(parsed) if isinstance(first, RelevanceAnswer)
@@ -151,12 +151,12 @@ class Relevance(ModelStage):
             if answer.note_is_cut or len(answer.note or "") > MAX_NOTE_CHARACTERS
         ]
         notices = [RowIssue(Status.NOTED, [keys[row].as_py()], Notice.CUT_NOTE) for row in cut]
-        kept = kept_rows(posts, parents_of(keys))
-        return ordered(
+        kept = keep_rows(posts, parent_lists(keys))
+        return order_rows(
             [
                 (range(len(parsed)), kept),
-                (list(failed), row_issues(POSTS, issues)),
-                (cut, row_issues(POSTS, notices)),
+                (list(failed), issue_rows(POSTS, issues)),
+                (cut, issue_rows(POSTS, notices)),
             ]
         )
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.atomic import replace_file
 from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import one_line
 from echo_hf.collect.fields import read_json
@@ -79,7 +79,7 @@ MAX_TOMBSTONE_BYTES = 1 << 30
 def read_tombstones(path: Path) -> Tombstones:
     hashes = set()
     try:
-        text = read_regular(path, most_bytes=MAX_TOMBSTONE_BYTES).decode() if path.exists() else ""
+        text = read_regular(path, max_bytes=MAX_TOMBSTONE_BYTES).decode() if path.exists() else ""
     except (OSError, ValueError) as error:
         raise RunError(
             f"{str(path)!r} does not say which posts are forgotten ({one_line(error)}): bring it "
@@ -149,7 +149,7 @@ def drop_origins(path: Path, samples: Iterable[str]) -> None:
 
 
 def _write_origins(path: Path, pairs: pa.Table) -> None:
-    with replaced_file(path) as partial:
+    with replace_file(path) as partial:
         pq.write_table(pairs, partial, compression="zstd")
 
 

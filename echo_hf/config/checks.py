@@ -21,15 +21,15 @@ from pydantic import (
 )
 
 from echo_hf._infra.regular_file import read_regular
-from echo_hf._infra.text import one_line, without_folders
-from echo_hf.errors import ConfigError, unknown
+from echo_hf._infra.text import one_line, remove_folders
+from echo_hf.errors import ConfigError, describe_unknown
 
-LONGEST_VALUE = 200
-NO_MAPPING = frozenset({"model_type", "dict_type", "mapping_type"})
+MAX_SHOWN_CHARACTERS = 200
+MAPPING_ERRORS = frozenset({"model_type", "dict_type", "mapping_type"})
 # What a check says that found a secret: the value is not repeated.
 CENSORED = "no secret"
-MOST_TELLING = {"extra_forbidden": 0, "missing": 2, "too_short": 3}
-SECRET = re.compile(
+ERROR_ORDER = {"extra_forbidden": 0, "missing": 2, "too_short": 3}
+SECRET_NAME = re.compile(
     r"(?:^|_)(?:(?:api_?)?key|secret|password|bearer|authorization|auth|cookie)$"
     r"|(?:^|(?:access|auth|hf|api|refresh)_)token$",
     re.IGNORECASE,
@@ -43,44 +43,44 @@ KEY_FORM = re.compile(
 )
 
 
-def secrets_in(options: Mapping[Any, Any], inside: str = "") -> Iterator[str]:
+def find_secrets(options: Mapping[Any, Any], prefix: str = "") -> Iterator[str]:
     """Names of options that hold credentials: by their names, in addresses, or by their form."""
     for name, value in options.items():
-        if SECRET.search(str(name).replace("-", "_")):
-            yield f"{inside}{name}"
+        if SECRET_NAME.search(str(name).replace("-", "_")):
+            yield f"{prefix}{name}"
         elif isinstance(value, Mapping):
-            yield from secrets_in(value, f"{inside}{name}.")
+            yield from find_secrets(value, f"{prefix}{name}.")
         elif isinstance(value, list | tuple):
-            yield from secrets_in(dict(enumerate(value)), f"{inside}{name}.")
+            yield from find_secrets(dict(enumerate(value)), f"{prefix}{name}.")
         elif isinstance(value, str) and CREDENTIALS.search(value):
-            yield f"{inside}{name} with a name and password in it"
+            yield f"{prefix}{name} with a name and password in it"
         elif isinstance(value, str) and KEY_FORM.search(value):
-            yield f"{inside}{name} with a key in it"
+            yield f"{prefix}{name} with a key in it"
 
 
-def first_error(error: ValidationError, place: str, root: type[BaseModel]) -> str:
+def describe_first_error(error: ValidationError, place: str, root: type[BaseModel]) -> str:
     """The most telling of the errors in one line."""
-    every = error.errors(include_url=False, include_context=False)
+    errors = error.errors(include_url=False, include_context=False)
     # A misspelt key is also a missing one, and an item that cannot be read is also missing from
     # its list; its own message says more.
-    first = min(every, key=lambda one: MOST_TELLING.get(one["type"], 1))
+    first = min(errors, key=lambda candidate: ERROR_ORDER.get(candidate["type"], 1))
     # The part that is empty tells one of several kinds of value, and is no key.
-    where = ".".join(str(part) for part in first["loc"] if part != "")
+    location = ".".join(str(part) for part in first["loc"] if part != "")
     if first["type"] == "extra_forbidden":
-        parent, _, key = where.rpartition(".")
+        parent, _, key = location.rpartition(".")
         kind = f"key in {parent}" if parent else "key"
-        return unknown(kind, key, _known_keys(root, first["loc"][:-1]), place)
+        return describe_unknown(kind, key, _known_keys(root, first["loc"][:-1]), place)
     if first["type"] == "missing":
-        return f"{place}: {_missing(every)}"
-    said = _expected(first["type"], first["msg"])
-    shown = first["input"]
-    if not where:
-        return f"{place}: {said}"
-    is_secret = CENSORED in said or any(secrets_in({where: shown}))
+        return f"{place}: {_missing(errors)}"
+    expected = _simplify_message(first["type"], first["msg"])
+    given_input = first["input"]
+    if not location:
+        return f"{place}: {expected}"
+    is_secret = CENSORED in expected or any(find_secrets({location: given_input}))
     # What several keys contradict each other in says so itself: the whole of them says less.
-    is_whole = first["type"] == "value_error" and len(repr(shown)) > LONGEST_VALUE
-    value = "" if is_secret or is_whole else f" is {shown_value(shown)}"
-    return f"{place}: {where}{value}: {said}"
+    is_long = first["type"] == "value_error" and len(repr(given_input)) > MAX_SHOWN_CHARACTERS
+    value = "" if is_secret or is_long else f" is {format_value(given_input)}"
+    return f"{place}: {location}{value}: {expected}"
 
 
 def _missing(errors: Sequence[Any]) -> str:
@@ -93,20 +93,20 @@ def _missing(errors: Sequence[Any]) -> str:
     return f"{last} is missing: field required"
 
 
-def shown_value(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as a message shows it, no longer than a line holds; never one with a secret."""
-    if isinstance(value, Mapping) and any(secrets_in(value)):
+    if isinstance(value, Mapping) and any(find_secrets(value)):
         return "a mapping that is not shown"
     text = repr(value)
-    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else text[: MAX_SHOWN_CHARACTERS - 3] + "..."
 
 
-def _expected(kind: str, said: str) -> str:
-    if kind in NO_MAPPING:
+def _simplify_message(kind: str, message: str) -> str:
+    if kind in MAPPING_ERRORS:
         return "expected a mapping, such as {key: value}"
-    said = said.removeprefix("Value error, ")
-    said = said.replace("valid tuple", "list").replace("Tuple should", "list should")
-    return said[:1].lower() + said[1:]
+    message = message.removeprefix("Value error, ")
+    message = message.replace("valid tuple", "list").replace("Tuple should", "list should")
+    return message[:1].lower() + message[1:]
 
 
 def _known_keys(root: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
@@ -115,100 +115,102 @@ def _known_keys(root: type[BaseModel], location: tuple[Any, ...]) -> list[str]:
         if isinstance(part, int) or part == "":
             continue
         annotation = section.model_fields[part].annotation
-        section = next(iter(sections_of(annotation)), BaseModel)
+        section = next(iter(find_sections(annotation)), BaseModel)
     return list(section.model_fields)
 
 
-def sections_of(annotation: Any) -> Iterator[type[BaseModel]]:
+def find_sections(annotation: Any) -> Iterator[type[BaseModel]]:
     """The models that a value of a type may be, or hold."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in getattr(annotation, "__args__", ()):
-        yield from sections_of(inner)
+        yield from find_sections(inner)
 
 
-def matching(form: str | re.Pattern[str], expected: str) -> AfterValidator:
+def match_pattern(pattern: str | re.Pattern[str], expected: str) -> AfterValidator:
     """A check that the whole of a text has a form; the JSON Schema does not repeat it."""
 
     def check(text: str) -> str:
-        if not re.fullmatch(form, text):
+        if not re.fullmatch(pattern, text):
             raise ValueError(f"expected {expected}")
         return text
 
     return AfterValidator(check)
 
 
-def _printable(text: str) -> str:
+def _check_printable(text: str) -> str:
     if not text.isprintable():
         raise ValueError("expected words without control or formatting characters")
     return text
 
 
-def _printable_lines(text: str) -> str:
-    return "\n".join(map(_printable, text.splitlines()))
+def _check_printable_lines(text: str) -> str:
+    return "\n".join(map(_check_printable, text.splitlines()))
 
 
-def _openable(path: Path) -> Path:
+def _check_path(path: Path) -> Path:
     if not str(path).isprintable() or path == Path():
         raise ValueError("expected the name of a file")
     return path
 
 
-def distinct(named: Sequence[Any], ours: Sequence[str] = ()) -> Any:
+def check_distinct(members: Sequence[Any], reserved: Sequence[str] = ()) -> Any:
     """Checks that no two items have one name, and none has one of ours."""
-    names = [*ours, *(one.name for one in named)]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"the name {twice!r} is taken: expected another one for each")
-    return named
+    names = [*reserved, *(member.name for member in members)]
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise ValueError(f"the name {duplicate!r} is taken: expected another one for each")
+    return members
 
 
 FOLDER_AND_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
-NAMEABLE = matching(
+NameRule = match_pattern(
     FOLDER_AND_TAG,
     "at most 96 letters from a to z, digits, '.', '_' or '-', a letter or digit first: it names a "
     "folder and a tag",
 )
-FORM = {"pattern": f"^{FOLDER_AND_TAG.pattern}$"}
-Name = Annotated[str, NAMEABLE, Field(json_schema_extra=FORM)]
-STRIPPED = StringConstraints(min_length=1, strip_whitespace=True)
-Words = Annotated[str, STRIPPED, Field(max_length=200), AfterValidator(_printable)]
-Statement = Annotated[str, STRIPPED, Field(max_length=1000), AfterValidator(_printable)]
+NAME_SCHEMA = {"pattern": f"^{FOLDER_AND_TAG.pattern}$"}
+Name = Annotated[str, NameRule, Field(json_schema_extra=NAME_SCHEMA)]
+Stripped = StringConstraints(min_length=1, strip_whitespace=True)
+Words = Annotated[str, Stripped, Field(max_length=200), AfterValidator(_check_printable)]
+Statement = Annotated[str, Stripped, Field(max_length=1000), AfterValidator(_check_printable)]
 # Several lines: Markdown of the card, or BibTeX.
-Prose = Annotated[str, STRIPPED, Field(max_length=5000), AfterValidator(_printable_lines)]
-File = Annotated[Path, AfterValidator(_openable)]
-Whole = Annotated[int, Field(strict=True)]
+LongText = Annotated[str, Stripped, Field(max_length=5000), AfterValidator(_check_printable_lines)]
+ReadablePath = Annotated[Path, AfterValidator(_check_path)]
+StrictInt = Annotated[int, Field(strict=True)]
 
 
-def one_of(expected: str) -> WrapValidator:
+def expect_one_of(expected: str) -> WrapValidator:
     """Says in one sentence what is expected where a value is none of several kinds."""
 
-    def check(given: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
-            return handler(given)
+            return handler(value)
         except ValidationError:
             raise ValueError(f"expected {expected}") from None
 
     return WrapValidator(check)
 
 
-def different(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def check_unequal(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Checks that no value is there twice."""
-    twice = next((value for at, value in enumerate(values) if value in values[:at]), None)
-    if twice is not None:
-        raise ValueError(f"expected each once, {twice!r} is there twice")
+    duplicate = next(
+        (value for position, value in enumerate(values) if value in values[:position]), None
+    )
+    if duplicate is not None:
+        raise ValueError(f"expected each once, {duplicate!r} is there twice")
     return values
 
 
 Devices = Annotated[
     Literal["all"]
-    | Annotated[Whole, Field(ge=1, le=256)]
+    | Annotated[StrictInt, Field(ge=1, le=256)]
     | Annotated[
-        tuple[Annotated[Whole, Field(ge=0, le=255)], ...],
+        tuple[Annotated[StrictInt, Field(ge=0, le=255)], ...],
         Field(min_length=1),
-        AfterValidator(different),
+        AfterValidator(check_unequal),
     ],
-    one_of("all, a number of processes such as 2, or GPUs such as [0, 1]"),
+    expect_one_of("all, a number of processes such as 2, or GPUs such as [0, 1]"),
 ]
 License = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.-]{0,63}$")]
 
@@ -242,9 +244,9 @@ class EngineChoice(BaseModel):
         return dict(self.model_extra or {})
 
 
-def without_secrets(options: Mapping[str, Any]) -> None:
+def refuse_secrets(options: Mapping[str, Any]) -> None:
     """Refuses options of which one holds a secret, and does not repeat it."""
-    secret = next(secrets_in(options), None)
+    secret = next(find_secrets(options), None)
     if secret is not None:
         raise ValueError(
             f"has {secret!r}, expected {CENSORED}: a config is kept beside its results; put the "
@@ -252,12 +254,12 @@ def without_secrets(options: Mapping[str, Any]) -> None:
         )
 
 
-def _stored(engine: EngineChoice) -> EngineChoice:
-    without_secrets(engine.options)
+def _check_stored(engine: EngineChoice) -> EngineChoice:
+    refuse_secrets(engine.options)
     return engine
 
 
-StoredEngine = Annotated[EngineChoice, AfterValidator(_stored)]
+StoredEngine = Annotated[EngineChoice, AfterValidator(_check_stored)]
 
 
 SUBSTITUTE = "substitute"
@@ -266,12 +268,12 @@ ANSWERED_BY = "answered_by"  # in the provenance of outputs and ratings
 IMPORTED = "imported"  # the status of what was not asked here
 
 
-class AnsweredBy(BaseModel):
+class ModelIdentity(BaseModel):
     """The model that answers to the name of a system or judge, and what of the paper it is."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    model: Annotated[str, AfterValidator(without_folders)] | None = None
+    model: Annotated[str, AfterValidator(remove_folders)] | None = None
     developer: str | None = None
     status: str | None = None
     stands_for: str | None = None
@@ -287,12 +289,12 @@ class AnsweredBy(BaseModel):
         return self.stands_for if self.status == SUBSTITUTE else None
 
 
-def letters(name: str) -> str:
+def reduce_to_letters(name: str) -> str:
     """A name without what is written in one way here and in another there."""
     return re.sub(r"[\W_]", "", name.casefold())
 
 
-def check_stand_in(name: str, answered_by: AnsweredBy, note: str | None, expected: str) -> None:
+def check_stand_in(name: str, answered_by: ModelIdentity, note: str | None, expected: str) -> None:
     """Checks what a config says of the part of the paper that it stands for."""
     status, stands_for = answered_by.status, answered_by.stands_for
     if status == "current" and stands_for is not None:
@@ -303,32 +305,32 @@ def check_stand_in(name: str, answered_by: AnsweredBy, note: str | None, expecte
         return
     if stands_for is None or note is None:
         raise ValueError("expected stands_for and a note, which say what stands in for what")
-    if letters(name) == letters(stands_for):
+    if reduce_to_letters(name) == reduce_to_letters(stands_for):
         raise ValueError(
             f"name is {name!r} and stands_for {stands_for!r}: expected a substitute to be named "
             "after the model that answers"
         )
 
 
-MERGE = "tag:yaml.org,2002:merge"
-INTEGER = "tag:yaml.org,2002:int"
-MOST_BITS = 1024  # of an integer: Python refuses to print very long ones
+MERGE_TAG = "tag:yaml.org,2002:merge"
+INTEGER_TAG = "tag:yaml.org,2002:int"
+MAX_INTEGER_BITS = 1024  # of an integer: Python refuses to print very long ones
 
 
-MOST_YAML_BYTES = 1 << 24
+MAX_YAML_BYTES = 1 << 24
 
 
-def read_yaml(path: Path, what: str, example: str) -> Any:
+def read_yaml(path: Path, kind: str, example: str) -> Any:
     """Reads a YAML file without running anything in it; a key given twice is an error."""
     try:
-        return parse_yaml(read_regular(path, most_bytes=MOST_YAML_BYTES).decode())
+        return parse_yaml(read_regular(path, max_bytes=MAX_YAML_BYTES).decode())
     except FileNotFoundError:
         raise ConfigError(
-            f"no {what} {str(path)!r}: expected a YAML file, for example {example}"
+            f"no {kind} {str(path)!r}: expected a YAML file, for example {example}"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        said = f"cannot read {what} {str(path)!r} ({one_line(error)}): expected a YAML file"
-        raise ConfigError(said) from error
+        message = f"cannot read {kind} {str(path)!r} ({one_line(error)}): expected a YAML file"
+        raise ConfigError(message) from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
 
@@ -336,7 +338,7 @@ def read_yaml(path: Path, what: str, example: str) -> Any:
 def parse_yaml(text: str) -> Any:
     """Reads YAML text."""
     try:
-        value = yaml.load(text, Loader=_UniqueKeys)  # noqa: S506 - a SafeLoader
+        value = yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader
         json.dumps(value, default=str, skipkeys=True)  # which refuses what holds itself
         return value
     # PyYAML lets through what its constructors raise, such as for the 30th of February.
@@ -344,19 +346,19 @@ def parse_yaml(text: str) -> Any:
         raise yaml.YAMLError(f"a value cannot be read: {error}") from error
 
 
-class _UniqueKeys(yaml.SafeLoader):
+class _UniqueKeyLoader(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
-        keys = [repr(key.value) for key, _ in node.value if key.tag != MERGE]
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        if twice is not None:
-            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {twice} is given twice")
+        keys = [repr(key.value) for key, _ in node.value if key.tag != MERGE_TAG]
+        duplicate = next((key for key in keys if keys.count(key) > 1), None)
+        if duplicate is not None:
+            raise yaml.YAMLError(f"line {node.start_mark.line + 1}: key {duplicate} is given twice")
         return node
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Merges as YAML says: of a list the earlier wins, not the later as in PyYAML 6.0.4."""
-        merges = [value for key, value in node.value if key.tag == MERGE]
-        node.value = [pair for pair in node.value if pair[0].tag != MERGE]
+        merges = [value for key, value in node.value if key.tag == MERGE_TAG]
+        node.value = [pair for pair in node.value if pair[0].tag != MERGE_TAG]
         merged = dict[tuple[str, str], Any]()
         for merge in merges:
             mappings = merge.value if isinstance(merge, yaml.SequenceNode) else [merge]
@@ -371,13 +373,13 @@ class _UniqueKeys(yaml.SafeLoader):
 
     def construct_yaml_int(self, node: Any) -> int:
         value: int = super().construct_yaml_int(node)
-        if value.bit_length() > MOST_BITS:
-            line, shown = node.start_mark.line + 1, f"{node.value[:20]}..."
+        if value.bit_length() > MAX_INTEGER_BITS:
+            line, digits = node.start_mark.line + 1, f"{node.value[:20]}..."
             raise yaml.YAMLError(
-                f"line {line}: {shown!r} is an integer of {value.bit_length():,} bits, expected at "
-                f"most {MOST_BITS:,}: write text in quotation marks"
+                f"line {line}: {digits!r} is an integer of {value.bit_length():,} bits, expected at "
+                f"most {MAX_INTEGER_BITS:,}: write text in quotation marks"
             )
         return value
 
 
-_UniqueKeys.add_constructor(INTEGER, _UniqueKeys.construct_yaml_int)
+_UniqueKeyLoader.add_constructor(INTEGER_TAG, _UniqueKeyLoader.construct_yaml_int)

@@ -11,25 +11,25 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from echo_hf._infra.registry import Registry
-from echo_hf.config.checks import Section, Whole, Words, different, matching
+from echo_hf.config.checks import Section, StrictInt, Words, check_unequal, match_pattern
 from echo_hf.errors import ConfigError
 
 # Of an image, wherever it comes from.
-MOST_PIXELS = 100_000_000
-MOST_BYTES = 64 * 1024 * 1024
+MAX_IMAGE_PIXELS = 100_000_000
+MAX_IMAGE_BYTES = 64 * 1024 * 1024
 # Where posts may have been written, by their addresses; and whom we can ask, beside plug-ins.
-HOMES = ("bluesky", "discord", "hackernews", "mastodon", "reddit", "web", "x")
-OUR_PLATFORMS = ("bluesky", "mastodon", "x")
+KNOWN_PLATFORMS = ("bluesky", "discord", "hackernews", "mastodon", "reddit", "web", "x")
+BUILT_IN_PLATFORMS = ("bluesky", "mastodon", "x")
 PLATFORMS: Registry[Any, None] = Registry(
     "platform",
     "echo_hf.platforms",
-    {name: f"echo_hf.collect.platforms.{name}" for name in OUR_PLATFORMS},
+    {name: f"echo_hf.collect.platforms.{name}" for name in BUILT_IN_PLATFORMS},
 )
 
 
-Terms = Annotated[tuple[Words, ...], Field(min_length=1), AfterValidator(different)]
-Language = Annotated[str, matching("[a-z]{2}", "two letters of ISO 639-1, such as ja")]
-Days = matching("[1-9][0-9]{0,2}d", "a number of days from 1d to 999d, such as 1d or 7d")
+Terms = Annotated[tuple[Words, ...], Field(min_length=1), AfterValidator(check_unequal)]
+Language = Annotated[str, match_pattern("[a-z]{2}", "two letters of ISO 639-1, such as ja")]
+DaysRule = match_pattern("[1-9][0-9]{0,2}d", "a number of days from 1d to 999d, such as 1d or 7d")
 
 
 class Phase(Section):
@@ -45,10 +45,10 @@ class Phase(Section):
     """
 
     terms: Terms
-    languages: Annotated[tuple[Language, ...], AfterValidator(different)] = ()
-    window: Annotated[str, Days]
+    languages: Annotated[tuple[Language, ...], AfterValidator(check_unequal)] = ()
+    window: Annotated[str, DaysRule]
     start: datetime.date | None = None
-    days: Annotated[Whole, Field(ge=1, le=10_000)] | None = None
+    days: Annotated[StrictInt, Field(ge=1, le=10_000)] | None = None
     until: datetime.date | None = None
 
     @property
@@ -56,13 +56,13 @@ class Phase(Section):
         return datetime.timedelta(days=int(self.window.removesuffix("d")))
 
     @model_validator(mode="after")
-    def _one_end(self) -> Self:
+    def _check_end(self) -> Self:
         if self.days is not None and self.until is not None:
             raise ValueError("has days and until: expected one of them")
         return self
 
 
-class Budget(Section):
+class CrawlBudget(Section):
     """Where asking stops; the page that reaches it is the last one.
 
     Attributes:
@@ -70,11 +70,11 @@ class Budget(Section):
         usd: Most US dollars.
     """
 
-    posts: Annotated[Whole, Field(ge=1)] | None = None
+    posts: Annotated[StrictInt, Field(ge=1)] | None = None
     usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
 
-class Expand(Section):
+class ExpandLimits(Section):
     """How far reply trees are followed; without limits until nothing new comes.
 
     Attributes:
@@ -82,8 +82,8 @@ class Expand(Section):
         posts: Most posts that come by it, counted as for the budget.
     """
 
-    rounds: Annotated[Whole, Field(ge=0)] | None = None
-    posts: Annotated[Whole, Field(ge=1)] | None = None
+    rounds: Annotated[StrictInt, Field(ge=0)] | None = None
+    posts: Annotated[StrictInt, Field(ge=1)] | None = None
 
 
 class Search(Section):
@@ -96,39 +96,43 @@ class Search(Section):
     """
 
     phases: Annotated[tuple[Phase, ...], Field(min_length=1)]
-    budget: Budget = Budget()
-    expand: Expand = Expand()
+    budget: CrawlBudget = CrawlBudget()
+    expand: ExpandLimits = ExpandLimits()
 
 
-class Span(NamedTuple):
+class DateRange(NamedTuple):
     start: datetime.date
     until: datetime.date | None
 
 
-def phase_spans(phases: Sequence[Phase], released: datetime.date, place: str = "") -> list[Span]:
+def phase_dates(
+    phases: Sequence[Phase], released: datetime.date, place: str = ""
+) -> list[DateRange]:
     """The days of each phase; a phase without a start begins where the one before ends."""
-    spans: list[Span] = []
+    ranges: list[DateRange] = []
     start: datetime.date | None = released
     for number, phase in enumerate(phases):
-        where = f"{place}.phases.{number}" if place else f"phases.{number}"
+        phase_place = f"{place}.phases.{number}" if place else f"phases.{number}"
         start = phase.start or start
         if start is None:
             raise ConfigError(
-                f"{where} begins where the phase before ends, and that one has no end: give it "
+                f"{phase_place} begins where the phase before ends, and that one has no end: give it "
                 "days or until, or this one a start"
             )
         until = start + datetime.timedelta(phase.days) if phase.days else phase.until
         if until is not None and until <= start:
-            raise ConfigError(f"{where}.until is {until}: expected a day after its start, {start}")
-        spans.append(Span(start, until))
+            raise ConfigError(
+                f"{phase_place}.until is {until}: expected a day after its start, {start}"
+            )
+        ranges.append(DateRange(start, until))
         start = until
-    return spans
+    return ranges
 
 
-SECONDS = {"unix": 1.0, "unix_ms": 0.001}
+SECONDS_PER_UNIT = {"unix": 1.0, "unix_ms": 0.001}
 
 
-def _zone(name: str) -> str:
+def _check_zone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (ValueError, OSError, LookupError):
@@ -136,17 +140,17 @@ def _zone(name: str) -> str:
     return name
 
 
-FORMAT = matching(
-    f"{'|'.join(SECONDS)}|.*%.*",
-    f"{' or '.join(SECONDS)}, or the form of a date, such as %d.%m.%Y %H:%M",
+TimeFormatRule = match_pattern(
+    f"{'|'.join(SECONDS_PER_UNIT)}|.*%.*",
+    f"{' or '.join(SECONDS_PER_UNIT)}, or the form of a date, such as %d.%m.%Y %H:%M",
 )
 
 
-def _named(given: Any) -> Any:
-    return {"column": given} if isinstance(given, str) else given
+def _expand_name(name_or_column: Any) -> Any:
+    return {"column": name_or_column} if isinstance(name_or_column, str) else name_or_column
 
 
-class Column(Section):
+class SourceColumn(Section):
     """A column of a table.
 
     Attributes:
@@ -156,7 +160,7 @@ class Column(Section):
     column: Words
 
 
-class AddressColumn(Column):
+class AddressColumn(SourceColumn):
     """A column of addresses, or of identifiers that addresses are made of.
 
     Attributes:
@@ -166,7 +170,7 @@ class AddressColumn(Column):
     prefix: Words | None = None
 
 
-class TimeColumn(Column):
+class TimeColumn(SourceColumn):
     """A column of times.
 
     Attributes:
@@ -175,11 +179,11 @@ class TimeColumn(Column):
         zone: Where the clock stood, for times that do not say it.
     """
 
-    format: Annotated[Words, FORMAT] | None = None
-    zone: Annotated[str, AfterValidator(_zone)] | None = None
+    format: Annotated[Words, TimeFormatRule] | None = None
+    zone: Annotated[str, AfterValidator(_check_zone)] | None = None
 
 
-class ListColumn(Column):
+class ListColumn(SourceColumn):
     """A column with several values in a cell.
 
     Attributes:
@@ -189,13 +193,13 @@ class ListColumn(Column):
     separator: Annotated[str, Field(min_length=1, max_length=10)] | None = None
 
 
-One = Annotated[Column, BeforeValidator(_named, str | Column)]
-Address = Annotated[AddressColumn, BeforeValidator(_named, str | AddressColumn)]
-Time = Annotated[TimeColumn, BeforeValidator(_named, str | TimeColumn)]
-Several = Annotated[ListColumn, BeforeValidator(_named, str | ListColumn)]
+ColumnOrName = Annotated[SourceColumn, BeforeValidator(_expand_name, str | SourceColumn)]
+AddressColumnOrName = Annotated[AddressColumn, BeforeValidator(_expand_name, str | AddressColumn)]
+TimeColumnOrName = Annotated[TimeColumn, BeforeValidator(_expand_name, str | TimeColumn)]
+ListColumnOrName = Annotated[ListColumn, BeforeValidator(_expand_name, str | ListColumn)]
 
 
-class Columns(Section):
+class SourceColumns(Section):
     """A column for each field of a post that a table has; the others stay unknown.
 
     Attributes:
@@ -219,35 +223,35 @@ class Columns(Section):
         bookmarks: How often it was kept.
     """
 
-    url: Address
-    text: One | None = None
-    timestamp: Time | None = None
-    edited: Time | None = None
-    author: One | None = None
-    lang: One | None = None
-    post_id: One | None = None
-    platform: One | None = None
-    parent_url: Address | None = None
-    quoted_url: Address | None = None
-    keywords: Several | None = None
-    pictures: Several | None = None
-    missing: One | None = None
-    likes: One | None = None
-    views: One | None = None
-    reposts: One | None = None
-    replies: One | None = None
-    bookmarks: One | None = None
+    url: AddressColumnOrName
+    text: ColumnOrName | None = None
+    timestamp: TimeColumnOrName | None = None
+    edited: TimeColumnOrName | None = None
+    author: ColumnOrName | None = None
+    lang: ColumnOrName | None = None
+    post_id: ColumnOrName | None = None
+    platform: ColumnOrName | None = None
+    parent_url: AddressColumnOrName | None = None
+    quoted_url: AddressColumnOrName | None = None
+    keywords: ListColumnOrName | None = None
+    pictures: ListColumnOrName | None = None
+    missing: ColumnOrName | None = None
+    likes: ColumnOrName | None = None
+    views: ColumnOrName | None = None
+    reposts: ColumnOrName | None = None
+    replies: ColumnOrName | None = None
+    bookmarks: ColumnOrName | None = None
 
     @property
     def names(self) -> dict[str, str]:
-        return {field: one.column for field, one in self if one is not None}
+        return {field: column.column for field, column in self if column is not None}
 
     @property
     def options(self) -> dict[str, dict[str, str]]:
-        given = self.model_dump(exclude_none=True)
-        for one in given.values():
-            del one["column"]
-        return {field: one for field, one in given.items() if one}
+        columns = self.model_dump(exclude_none=True)
+        for column in columns.values():
+            del column["column"]
+        return {field: column for field, column in columns.items() if column}
 
 
 class FetchPolicy(Section):
@@ -270,8 +274,8 @@ class FetchPolicy(Section):
         allow_addresses: Networks that are connected to though they are not public.
     """
 
-    most_bytes: int = Field(MOST_BYTES, gt=0, le=MOST_BYTES)
-    most_pixels: int = Field(MOST_PIXELS, gt=0, le=MOST_PIXELS)
+    most_bytes: int = Field(MAX_IMAGE_BYTES, gt=0, le=MAX_IMAGE_BYTES)
+    most_pixels: int = Field(MAX_IMAGE_PIXELS, gt=0, le=MAX_IMAGE_PIXELS)
     connect_timeout_s: float = Field(10.0, gt=0)
     read_timeout_s: float = Field(20.0, gt=0)
     total_timeout_s: float = Field(120.0, gt=0)

@@ -16,39 +16,41 @@ from pydantic import (
 
 from echo_hf.config.checks import (
     UNKNOWN,
-    AnsweredBy,
-    File,
+    ModelIdentity,
     Name,
+    ReadablePath,
     Section,
     Statement,
     StoredEngine,
-    Whole,
+    StrictInt,
     Words,
+    check_distinct,
     check_stand_in,
-    distinct,
     read_yaml,
 )
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.config.systems import (
     SystemConfig,
-    place_of,
-    read_shared,
+    get_config_place,
+    load_shared,
+    read_shipped_file,
     read_system,
     shipped_configs,
-    with_shared,
 )
-from echo_hf.errors import ConfigError, unknown
+from echo_hf.errors import ConfigError, describe_unknown
 
-OWN = "benchmark"
+OWN_NAME = "benchmark"
 Format = Literal["text", "jsonl", "csv", "tsv", "parquet"]
 
 
-def _several(given: Any) -> Any:
-    return [given] if isinstance(given, str | Path) else given
+def _make_list(one_or_several: Any) -> Any:
+    return [one_or_several] if isinstance(one_or_several, str | Path) else one_or_several
 
 
-Files = Annotated[tuple[File, ...], BeforeValidator(_several, File | tuple[File, ...])]
-HubFiles = Annotated[tuple[Words, ...], BeforeValidator(_several, Words | tuple[Words, ...])]
+FilePaths = Annotated[
+    tuple[ReadablePath, ...], BeforeValidator(_make_list, ReadablePath | tuple[ReadablePath, ...])
+]
+HubFiles = Annotated[tuple[Words, ...], BeforeValidator(_make_list, Words | tuple[Words, ...])]
 
 
 class Reference(Section):
@@ -74,7 +76,7 @@ class Reference(Section):
     """
 
     name: Name
-    path: Files = ()
+    path: FilePaths = ()
     format: Format | None = None
     column: Words | None = None
     dataset: Words | None = None
@@ -82,12 +84,12 @@ class Reference(Section):
     config: Words | None = None
     split: Words = "train"
     revision: Words | None = None
-    draw: Annotated[Whole, Field(ge=1)] | None = None
+    draw: Annotated[StrictInt, Field(ge=1)] | None = None
     sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
-    inputs: Annotated[Whole, Field(ge=0, le=100)] = 0
+    inputs: Annotated[StrictInt, Field(ge=0, le=100)] = 0
 
     @model_validator(mode="after")
-    def _one_place(self) -> Self:
+    def _check_place(self) -> Self:
         files = [*self.path, *map(Path, self.file)]
         is_on_disk = self.path and not (self.dataset or self.file or self.draw or self.sha256)
         is_on_hub = self.dataset and self.revision and (self.column or files) and not self.path
@@ -98,15 +100,17 @@ class Reference(Section):
             )
         if self.file and {"config", "split"} & self.model_fields_set:
             raise ValueError("expected no config and split beside file, which is one of them")
-        wants = [file for file in files if self.format_of(file) != "text"]
-        if wants and self.column is None:
-            raise ValueError(f"expected the column of {wants[0].name!r} that holds the prompt")
+        tables = [file for file in files if self.guess_format(file) != "text"]
+        if tables and self.column is None:
+            raise ValueError(f"expected the column of {tables[0].name!r} that holds the prompt")
         return self
 
-    def format_of(self, file: Path) -> Format:
-        ending = file.suffix.lower().removeprefix(".")
-        by_name: dict[str, Format] = {one: one for one in get_args(Format) if one != "text"}
-        return self.format or by_name.get(ending, "text")
+    def guess_format(self, file: Path) -> Format:
+        extension = file.suffix.lower().removeprefix(".")
+        formats: dict[str, Format] = {
+            format_name: format_name for format_name in get_args(Format) if format_name != "text"
+        }
+        return self.format or formats.get(extension, "text")
 
 
 class PerplexityOptions(Section):
@@ -126,12 +130,12 @@ class PerplexityOptions(Section):
     revision: Words | None = None
     device: Words = "auto"
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    batch_tokens: Annotated[Whole, Field(ge=1, le=10_000_000)] = 16_384
-    window: Annotated[Whole, Field(ge=2)] | None = None
-    stride: Annotated[Whole, Field(ge=1)] | None = None
+    batch_tokens: Annotated[StrictInt, Field(ge=1, le=10_000_000)] = 16_384
+    window: Annotated[StrictInt, Field(ge=2)] | None = None
+    stride: Annotated[StrictInt, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
-    def _overlapping(self) -> Self:
+    def _check_stride(self) -> Self:
         if self.window and self.stride and self.stride >= self.window:
             raise ValueError(
                 f"stride is {self.stride} and window {self.window}: expected a smaller stride, so "
@@ -154,8 +158,8 @@ class EmbeddingOptions(Section):
     model: Words = "sentence-transformers/all-MiniLM-L6-v2"
     revision: Words | None = None
     device: Words | None = None
-    batch_size: Annotated[Whole, Field(ge=1, le=4096)] = 32
-    longest: Annotated[Whole, Field(ge=8, le=32_768)] = 256
+    batch_size: Annotated[StrictInt, Field(ge=1, le=4096)] = 32
+    longest: Annotated[StrictInt, Field(ge=8, le=32_768)] = 256
 
 
 class AnalysisOptions(Section):
@@ -185,44 +189,44 @@ class AnalysisOptions(Section):
     embedding: EmbeddingOptions | None = None
     task_engine: StoredEngine | None = None
     before: Words | None = None
-    at: Annotated[Whole, Field(ge=1)] | None = None
-    seed: Annotated[Whole, Field(ge=0)] = 0
-    draws: Annotated[Whole, Field(ge=0, le=100_000)] = 1000
+    at: Annotated[StrictInt, Field(ge=1)] | None = None
+    seed: Annotated[StrictInt, Field(ge=0)] = 0
+    draws: Annotated[StrictInt, Field(ge=0, le=100_000)] = 1000
     similarity: Annotated[float, Field(gt=0, le=1)] = 0.8
-    examples: Annotated[Whole, Field(ge=0, le=1000)] = 5
-    font: File | None = None
+    examples: Annotated[StrictInt, Field(ge=0, le=1000)] = 5
+    font: ReadablePath | None = None
 
     @field_validator("references")
     @classmethod
-    def _distinct(cls, references: tuple[Reference, ...]) -> Any:
-        return distinct(references, [OWN])
+    def _check_names(cls, references: tuple[Reference, ...]) -> Any:
+        return check_distinct(references, [OWN_NAME])
 
-    def located(self, folder: Path) -> AnalysisOptions:
+    def resolve_paths(self, folder: Path) -> AnalysisOptions:
         """The same options, with files below a folder, and models that are folders there."""
         references = tuple(
-            one.model_copy(update={"path": tuple(folder / file for file in one.path)})
-            for one in self.references
+            reference.model_copy(update={"path": tuple(folder / file for file in reference.path)})
+            for reference in self.references
         )
-        before = folder / self.before if self.before else None
-        changed = {
+        previous = folder / self.before if self.before else None
+        update = {
             "references": references,
-            "before": str(before) if before and before.exists() else self.before,
+            "before": str(previous) if previous and previous.exists() else self.before,
             "font": folder / self.font if self.font else None,
-            "perplexity": self.perplexity and _beside(self.perplexity, "model", folder),
-            "embedding": self.embedding and _beside(self.embedding, "model", folder),
+            "perplexity": self.perplexity and _resolve_path(self.perplexity, "model", folder),
+            "embedding": self.embedding and _resolve_path(self.embedding, "model", folder),
         }
-        return self.model_copy(update=changed)
+        return self.model_copy(update=update)
 
 
-def _beside(options: Section, key: str, folder: Path) -> Section:
+def _resolve_path(options: Section, key: str, folder: Path) -> Section:
     place = folder / getattr(options, key)
     return options.model_copy(update={key: str(place)}) if place.is_dir() else options
 
 
 Rubric = Literal["overall", "text_rendering"]
 ImageSize = Literal["published", "model_budget"]
-Bound = Annotated[float, Field(ge=-1000, le=1000)]
-MaxTokens = Annotated[Whole, Field(ge=16, le=65_536)]
+ScaleEnd = Annotated[float, Field(ge=-1000, le=1000)]
+MaxTokens = Annotated[StrictInt, Field(ge=16, le=65_536)]
 
 
 class PairwiseConfig(Section):
@@ -235,7 +239,7 @@ class PairwiseConfig(Section):
     """
 
     share: Annotated[float, Field(gt=0, le=1)] = 0.1
-    seed: Annotated[Whole, Field(ge=0)] = 0
+    seed: Annotated[StrictInt, Field(ge=0)] = 0
 
 
 class JudgeConfig(Section):
@@ -279,17 +283,17 @@ class JudgeConfig(Section):
     rubrics: Annotated[tuple[Rubric, ...], Field(min_length=1)] = ("overall",)
     text_samples: Literal["applicable", "text_to_image", "all"] = "applicable"
     mode: Literal["text", "structured"] = "text"
-    scale: tuple[Bound, Bound] = (1.0, 10.0)
+    scale: tuple[ScaleEnd, ScaleEnd] = (1.0, 10.0)
     decimals: bool = False
-    prompt_file: File | None = None
+    prompt_file: ReadablePath | None = None
     pictures: ImageSize | None = None
     max_tokens: MaxTokens = 2048
-    repeats: Annotated[Whole, Field(ge=1, le=100)] = 1
+    repeats: Annotated[StrictInt, Field(ge=1, le=100)] = 1
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
     pairwise: PairwiseConfig = PairwiseConfig()
 
     @model_validator(mode="after")
-    def _told(self) -> Self:
+    def _check_scale(self) -> Self:
         lowest, highest = self.scale
         if lowest >= highest:
             raise ValueError(f"scale is [{lowest:g}, {highest:g}]: expected the lowest first")
@@ -307,8 +311,8 @@ class JudgeConfig(Section):
         return None if model is None else str(model)
 
     @property
-    def answered_by(self) -> AnsweredBy:
-        return AnsweredBy.model_validate(self, from_attributes=True)
+    def answered_by(self) -> ModelIdentity:
+        return ModelIdentity.model_validate(self, from_attributes=True)
 
 
 class ApplicabilityConfig(Section):
@@ -327,7 +331,7 @@ class ApplicabilityConfig(Section):
 
 
 def read_judge(path: Path) -> JudgeConfig:
-    return read_shared(path, JudgeConfig, "judge", "eval_configs/judges/qwen2_5_vl_32b.yaml")
+    return read_shipped_file(path, JudgeConfig, "judge", "eval_configs/judges/qwen2_5_vl_32b.yaml")
 
 
 def shipped_judges() -> list[Path]:
@@ -351,8 +355,8 @@ class StructureOptions(Section):
 
     model: Words = "facebook/dino-vits16"
     revision: Words | None = None
-    layer: Annotated[Whole, Field(ge=0)] = 11
-    size: Annotated[Whole, Field(ge=16)] = 224
+    layer: Annotated[StrictInt, Field(ge=0)] = 11
+    size: Annotated[StrictInt, Field(ge=16)] = 224
     reduction: Reduction | None = None
     device: Words | None = None
 
@@ -369,7 +373,7 @@ class FaceOptions(Section):
 
     pack: Words = "fal/AuraFace-v1"
     revision: Words | None = None
-    det_size: Annotated[Whole, Field(ge=32, multiple_of=32)] = 640
+    det_size: Annotated[StrictInt, Field(ge=32, multiple_of=32)] = 640
     det_thresh: Annotated[float, Field(gt=0, lt=1)] = 0.5
 
 
@@ -386,18 +390,18 @@ class MetricsOptions(Section):
 
     @property
     def places(self) -> tuple[Path, ...]:
-        named = (Path(self.structure_distance.model), Path(self.face_identity.pack))
-        return tuple(path for path in named if path.is_absolute())
+        paths = (Path(self.structure_distance.model), Path(self.face_identity.pack))
+        return tuple(path for path in paths if path.is_absolute())
 
-    def located(self, folder: Path) -> MetricsOptions:
-        changed = {
-            "structure_distance": _beside(self.structure_distance, "model", folder),
-            "face_identity": _beside(self.face_identity, "pack", folder),
+    def resolve_paths(self, folder: Path) -> MetricsOptions:
+        update = {
+            "structure_distance": _resolve_path(self.structure_distance, "model", folder),
+            "face_identity": _resolve_path(self.face_identity, "pack", folder),
         }
-        return self.model_copy(update=changed)
+        return self.model_copy(update=update)
 
 
-class Evaluated(Section):
+class EvaluationBase(Section):
     """The part of a config that measures systems on a benchmark.
 
     Attributes:
@@ -418,7 +422,7 @@ class Evaluated(Section):
 
     name: Name
     # A run is found where it lies, and not by what it once was told.
-    runs: Annotated[File | None, Field(exclude=True)] = None
+    runs: Annotated[ReadablePath | None, Field(exclude=True)] = None
     systems: tuple[SystemConfig, ...] = ()
     judges: tuple[JudgeConfig, ...] = ()
     applicability: ApplicabilityConfig | None = None
@@ -450,41 +454,41 @@ class Evaluated(Section):
         """The same, with its file and what is relative to it."""
         path = path.resolve()
         runs = self.runs and (path.parent / self.runs).resolve()
-        placed = self.model_copy(update={"runs": runs})
-        placed._file, placed._name = path, self.name
-        return placed
+        copy = self.model_copy(update={"runs": runs})
+        copy._file, copy._name = path, self.name
+        return copy
 
     @field_validator("systems", "judges")
     @classmethod
-    def _distinct(cls, named: tuple[Any, ...]) -> Any:
-        return distinct(named)
+    def _check_names(cls, members: tuple[Any, ...]) -> Any:
+        return check_distinct(members)
 
     @model_validator(mode="after")
-    def _all_rated(self) -> Self:
-        for one in (one for one in self.judges if one.share < 1):
+    def _check_shares(self) -> Self:
+        for judge in (judge for judge in self.judges if judge.share < 1):
             if self.protocol == "published":
                 raise ValueError(
-                    f"judge {one.name!r} has share {one.share:g}, which protocol 'published' does "
+                    f"judge {judge.name!r} has share {judge.share:g}, which protocol 'published' does "
                     "not know: leave it out, or write protocol: corrected"
                 )
-            for rubric in one.rubrics:
+            for rubric in judge.rubrics:
                 if not any(rubric in other.rubrics and other.share == 1 for other in self.judges):
                     raise ValueError(
-                        f"judge {one.name!r} has share {one.share:g}, and nobody rates all samples "
+                        f"judge {judge.name!r} has share {judge.share:g}, and nobody rates all samples "
                         f"by {rubric!r}: expected a judge with this rubric and without share"
                     )
         return self
 
-    def run_by(self, kind: str | None) -> Self:
+    def use_runner(self, kind: str | None) -> Self:
         """The same with another kind of runner; null for its own."""
         if kind is None or kind == self.runner.kind:
             return self
         if kind not in (kinds := get_args(RunnerOptions.model_fields["kind"].annotation)):
-            raise ConfigError(unknown("runner", kind, kinds))
+            raise ConfigError(describe_unknown("runner", kind, kinds))
         return self.model_copy(update={"runner": RunnerOptions.model_validate({"kind": kind})})
 
 
-class Evaluation(Evaluated):
+class EvaluationConfig(EvaluationBase):
     """Systems on a benchmark that is there already.
 
     Attributes:
@@ -494,28 +498,41 @@ class Evaluation(Evaluated):
     benchmark: Annotated[Words, Field(min_length=1)]
 
 
-EXAMPLE = "eval_configs/references/figure3.yaml"
+EXAMPLE_FILE = "eval_configs/references/figure3.yaml"
 
 
-def with_files(data: Any, folder: Path) -> Any:
+def load_named_files(data: Any, folder: Path) -> Any:
     """A config's data with the content of the files of systems, judges and references it names."""
-    data = with_shared(data, "systems", read_system, folder)
-    data = with_shared(data, "judges", read_judge, folder)
+    data = load_shared(data, "systems", read_system, folder)
+    data = load_shared(data, "judges", read_judge, folder)
     analysis = data.get("analysis") if isinstance(data, dict) else None
     analysis = analysis if isinstance(analysis, dict) else {}
-    named = analysis.get("references")
-    if not isinstance(named, list) or not any(isinstance(one, str) for one in named):
+    references = analysis.get("references")
+    if not isinstance(references, list) or not any(
+        isinstance(reference, str) for reference in references
+    ):
         return data
-    read = [_references(place_of(o, folder)) if isinstance(o, str) else [o] for o in named]
-    return {**data, "analysis": {**analysis, "references": [one for each in read for one in each]}}
+    lists = [
+        _read_references(get_config_place(reference, folder))
+        if isinstance(reference, str)
+        else [reference]
+        for reference in references
+    ]
+    return {
+        **data,
+        "analysis": {
+            **analysis,
+            "references": [reference for group in lists for reference in group],
+        },
+    }
 
 
-def _references(path: Path) -> list[Any]:
-    listed = read_yaml(path, "references", EXAMPLE)
-    if not isinstance(listed, list):
-        raise ConfigError(f"{path}: expected a list of references, such as {EXAMPLE}")
+def _read_references(path: Path) -> list[Any]:
+    references = read_yaml(path, "references", EXAMPLE_FILE)
+    if not isinstance(references, list):
+        raise ConfigError(f"{path}: expected a list of references, such as {EXAMPLE_FILE}")
     folder = path.resolve().parent
-    for one in listed:
-        if isinstance(one, dict) and isinstance(one.get("path"), str | list):
-            one["path"] = [str(folder / str(file)) for file in _several(one["path"])]
-    return listed
+    for reference in references:
+        if isinstance(reference, dict) and isinstance(reference.get("path"), str | list):
+            reference["path"] = [str(folder / str(file)) for file in _make_list(reference["path"])]
+    return references

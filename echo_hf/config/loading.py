@@ -8,27 +8,33 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from echo_hf.config.checks import Statement, StoredEngine, first_error, read_yaml, shown_value
-from echo_hf.config.collection import HOMES, PLATFORMS, phase_spans
-from echo_hf.config.evaluation import Evaluated, with_files
-from echo_hf.config.paper import PaperOptions, differences
-from echo_hf.config.runs import EXAMPLE, config_file
+from echo_hf.config.checks import (
+    Statement,
+    StoredEngine,
+    describe_first_error,
+    format_value,
+    read_yaml,
+)
+from echo_hf.config.collection import KNOWN_PLATFORMS, PLATFORMS, phase_dates
+from echo_hf.config.evaluation import EvaluationBase, load_named_files
+from echo_hf.config.paper import PaperOptions, find_differences
+from echo_hf.config.runs import EXAMPLE_CONFIG, find_config_file
 from echo_hf.config.sections import (
-    READER,
-    ModelOptions,
-    Posts,
+    DEFAULT_ENGINE,
+    ModelStageOptions,
+    PostsSource,
     ReleaseOptions,
     ScheduleOptions,
     Shard,
     SplitOptions,
     Stages,
     Target,
-    form_of,
+    guard_form,
 )
-from echo_hf.errors import ConfigError, unknown
+from echo_hf.errors import ConfigError, describe_unknown
 
 
-class Config(Evaluated):
+class Config(EvaluationBase):
     """A benchmark, from posts to release, and the systems that are measured on it.
 
     Attributes:
@@ -47,7 +53,7 @@ class Config(Evaluated):
     """
 
     target: Target
-    posts: Annotated[tuple[Posts, ...], Field(min_length=1)]
+    posts: Annotated[tuple[PostsSource, ...], Field(min_length=1)]
     engines: Annotated[Mapping[str, StoredEngine], Field(min_length=1)]
     stages: Stages = Stages()
     splits: SplitOptions = SplitOptions()
@@ -73,18 +79,18 @@ def load_config(config: Config | Path | str) -> Config:
     """
     if isinstance(config, Config):
         return config
-    path = config_file(config)
-    data = read_yaml(path, "config", EXAMPLE)
+    path = find_config_file(config)
+    data = read_yaml(path, "config", EXAMPLE_CONFIG)
     folder = path.resolve().parent
-    read = parse_config(with_files(data, folder), str(path))
-    return located(read, folder).read_from(path)
+    parsed = parse_config(load_named_files(data, folder), str(path))
+    return resolve_paths(parsed, folder).read_from(path)
 
 
 def parse_config(data: Any, place: str) -> Config:
     """Checks a config that is already data."""
     if not isinstance(data, dict):
-        given = shown_value(data)
-        raise ConfigError(f"{place}: expected a mapping with name, target and posts, got {given}")
+        text = format_value(data)
+        raise ConfigError(f"{place}: expected a mapping with name, target and posts, got {text}")
     if "benchmark" in data and "posts" not in data:
         raise ConfigError(
             f"{place} compares systems on a benchmark that is there already, and builds none: "
@@ -93,53 +99,57 @@ def parse_config(data: Any, place: str) -> Config:
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(first_error(error, place, Config)) from None
+        raise ConfigError(describe_first_error(error, place, Config)) from None
     _check_searches(config, place)
     for platform in config.rights:
-        if platform not in HOMES:
-            raise ConfigError(unknown("platform", platform, HOMES, f"{place}: rights"))
-    config = _with_engines(config)
+        if platform not in KNOWN_PLATFORMS:
+            raise ConfigError(
+                describe_unknown("platform", platform, KNOWN_PLATFORMS, f"{place}: rights")
+            )
+    config = _set_engines(config)
     for stage, options in config.stages:
-        if isinstance(options, ModelOptions) and options.engine not in config.engines:
-            where = f"{place}: stages.{stage}.engine"
-            raise ConfigError(unknown("engine", options.engine, config.engines, where))
+        if isinstance(options, ModelStageOptions) and options.engine not in config.engines:
+            engine_place = f"{place}: stages.{stage}.engine"
+            raise ConfigError(
+                describe_unknown("engine", options.engine, config.engines, engine_place)
+            )
     try:
-        form_of(config)
-        differences(config)
+        guard_form(config)
+        find_differences(config)
     except ConfigError as error:
         raise ConfigError(f"{place}: {error}") from None
     return config
 
 
 def _check_searches(config: Config, place: str) -> None:
-    asked: set[str] = set()
+    searched: set[str] = set()
     for number, entry in enumerate(config.posts):
         if entry.search is None:
             continue
-        where = f"{place}: posts.{number}"
-        PLATFORMS.check(entry.source, f"{where}.source")
-        if entry.source in asked:
+        entry_place = f"{place}: posts.{number}"
+        PLATFORMS.check(entry.source, f"{entry_place}.source")
+        if entry.source in searched:
             raise ConfigError(
-                f"{where}: {entry.source!r} is searched twice: put all phases into one search; "
+                f"{entry_place}: {entry.source!r} is searched twice: put all phases into one search; "
                 "one with a start of its own may overlap others"
             )
-        asked.add(entry.source)
-        phase_spans(entry.search.phases, config.target.released, f"{where}.search")
+        searched.add(entry.source)
+        phase_dates(entry.search.phases, config.target.released, f"{entry_place}.search")
 
 
-def _with_engines(config: Config) -> Config:
+def _set_engines(config: Config) -> Config:
     only, *others = config.engines
-    silent = {
-        stage: options.model_copy(update={"engine": READER if others else only})
+    defaults = {
+        stage: options.model_copy(update={"engine": DEFAULT_ENGINE if others else only})
         for stage, options in config.stages
-        if isinstance(options, ModelOptions)
+        if isinstance(options, ModelStageOptions)
         and "engine" not in options.model_fields_set
         and not (others and options.engine in config.engines)
     }
-    return config.model_copy(update={"stages": config.stages.model_copy(update=silent)})
+    return config.model_copy(update={"stages": config.stages.model_copy(update=defaults)})
 
 
-def located(config: Config, folder: Path) -> Config:
+def resolve_paths(config: Config, folder: Path) -> Config:
     """A config with its files made absolute."""
     posts = tuple(
         entry.model_copy(update={"path": folder / entry.path}) if entry.path else entry
@@ -151,6 +161,6 @@ def located(config: Config, folder: Path) -> Config:
         else choice
         for name, choice in config.engines.items()
     }
-    metrics, analysis = config.metrics.located(folder), config.analysis.located(folder)
-    changed = {"posts": posts, "engines": engines, "metrics": metrics, "analysis": analysis}
-    return config.model_copy(update=changed)
+    metrics, analysis = config.metrics.resolve_paths(folder), config.analysis.resolve_paths(folder)
+    update = {"posts": posts, "engines": engines, "metrics": metrics, "analysis": analysis}
+    return config.model_copy(update=update)

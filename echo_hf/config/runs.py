@@ -9,22 +9,22 @@ from pathlib import Path
 import yaml
 
 from echo_hf._infra.regular_file import read_regular
-from echo_hf.config.checks import MOST_YAML_BYTES
-from echo_hf.config.evaluation import Evaluated
-from echo_hf.config.systems import config_place, shipped_configs
+from echo_hf.config.checks import MAX_YAML_BYTES
+from echo_hf.config.evaluation import EvaluationBase
+from echo_hf.config.systems import find_config, shipped_configs
 from echo_hf.errors import ConfigError
 
-VARIABLE = "ECHO_HF_RUNS"
-RUNS = "runs"
-CONFIG = "config.yaml"  # the one that a run has kept
-ORIGIN = "origin.json"  # the file that it was read from
-RELEASE = "release"
+RUNS_VARIABLE = "ECHO_HF_RUNS"
+RUNS_FOLDER = "runs"
+CONFIG_FILE = "config.yaml"  # the one that a run has kept
+ORIGIN_FILE = "origin.json"  # the file that it was read from
+RELEASE_FOLDER = "release"
 # What a run of an older version has in place of that file.
-OLDER = ("stages", "answers.sqlite", "outputs.parquet", "ratings.parquet", "results.json")
-EXAMPLE = "eval_configs/quickstart.yaml"
+OLD_RUN_FILES = ("stages", "answers.sqlite", "outputs.parquet", "ratings.parquet", "results.json")
+EXAMPLE_CONFIG = "eval_configs/quickstart.yaml"
 
 
-def runs_folder(config: Evaluated | None = None, runs: Path | str | None = None) -> Path:
+def find_runs_folder(config: EvaluationBase | None = None, runs: Path | str | None = None) -> Path:
     """The folder of runs that is named, else that of the environment, else that of a config.
 
     A config without a file, and one that echo-hf brings, have theirs in the working directory; the
@@ -32,76 +32,85 @@ def runs_folder(config: Evaluated | None = None, runs: Path | str | None = None)
     """
     if runs is not None:
         return Path(runs)
-    if config and (run := keeper(config)):
-        return shown(run.parent)
-    if named := os.environ.get(VARIABLE):
-        return Path(named)
-    return runs_of(config) or Path(RUNS)
+    if config and (run := find_run_of_config(config)):
+        return relative_to_cwd(run.parent)
+    if folder := os.environ.get(RUNS_VARIABLE):
+        return Path(folder)
+    return configured_runs_folder(config) or Path(RUNS_FOLDER)
 
 
-def runs_of(config: Evaluated | None) -> Path | None:
+def configured_runs_folder(config: EvaluationBase | None) -> Path | None:
     if config is None:
         return None
     if config.runs:
-        return shown(config.runs)
-    return shown(config.file.parent / RUNS) if config.file and not _is_ours(config.file) else None
+        return relative_to_cwd(config.runs)
+    return (
+        relative_to_cwd(config.file.parent / RUNS_FOLDER)
+        if config.file and not _is_shipped(config.file)
+        else None
+    )
 
 
-def _is_ours(file: Path) -> bool:
-    ours = (Path(str(files("echo_hf"))), shipped_configs())
-    return any(file.is_relative_to(folder.resolve()) for folder in ours)
+def _is_shipped(file: Path) -> bool:
+    folders = (Path(str(files("echo_hf"))), shipped_configs())
+    return any(file.is_relative_to(folder.resolve()) for folder in folders)
 
 
-def shown(path: Path) -> Path:
+def relative_to_cwd(path: Path) -> Path:
     """A place as people name it: from the working directory where it lies there."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    cwd = Path.cwd()
+    return path.relative_to(cwd) if path.is_relative_to(cwd) else path
 
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is that of a run, and its config the one that the run has kept."""
-    kept, there = folder / CONFIG, os.path.exists  # which says no of a folder closed to the user
-    if not there(kept):
+    config, exists = (
+        folder / CONFIG_FILE,
+        os.path.exists,
+    )  # which says no of a folder closed to the user
+    if not exists(config):
         return False
-    return there(folder / ORIGIN) or (
-        any(there(folder / name) for name in OLDER) and _is_dumped(kept)
+    return exists(folder / ORIGIN_FILE) or (
+        any(exists(folder / name) for name in OLD_RUN_FILES) and _is_dumped(config)
     )
 
 
 def _is_dumped(config: Path) -> bool:
     """Whether a file is as a run writes its config, and not as a person does."""
     try:
-        text = read_regular(config, most_bytes=MOST_YAML_BYTES).decode()
+        text = read_regular(config, max_bytes=MAX_YAML_BYTES).decode()
         return text == yaml.safe_dump(yaml.safe_load(text), sort_keys=False, allow_unicode=True)
     except (OSError, ValueError, yaml.YAMLError, RecursionError):
         return False
 
 
-def keeper(config: Evaluated) -> Path | None:
+def find_run_of_config(config: EvaluationBase) -> Path | None:
     """The folder of the run that keeps this config; null for a config of somebody's own."""
     file = config.file
-    return file.parent if file and file.name == CONFIG and is_run(file.parent) else None
+    return file.parent if file and file.name == CONFIG_FILE and is_run(file.parent) else None
 
 
-def config_file(place: Path | str) -> Path:
+def find_config_file(place: Path | str) -> Path:
     """The file of a config: itself, or what a run keeps, by its folder or its release."""
-    path, given = config_place(Path(place)), str(place)
+    path, text = find_config(Path(place)), str(place)
     if not path.is_dir():
         if not os.path.lexists(path):
-            raise ConfigError(f"no config {given!r}: {_expected()}")
+            raise ConfigError(f"no config {text!r}: {_describe_expected()}")
         return path
     run = path.resolve()
-    if run.name == RELEASE and is_run(run.parent):
-        return path.parent / CONFIG if path.name == RELEASE else run.parent / CONFIG
+    if run.name == RELEASE_FOLDER and is_run(run.parent):
+        return (
+            path.parent / CONFIG_FILE if path.name == RELEASE_FOLDER else run.parent / CONFIG_FILE
+        )
     if not is_run(run):
-        raise ConfigError(f"{given!r} is no run: {_expected()}")
-    return path / CONFIG
+        raise ConfigError(f"{text!r} is no run: {_describe_expected()}")
+    return path / CONFIG_FILE
 
 
-def _expected() -> str:
-    return f"expected a YAML file, for example {EXAMPLE}, or the folder of a run or of its release"
+def _describe_expected() -> str:
+    return f"expected a YAML file, for example {EXAMPLE_CONFIG}, or the folder of a run or of its release"
 
 
-def release_in(folder: Path) -> Path:
+def find_release(folder: Path) -> Path:
     """The release that a folder is, or that its run has."""
-    return folder / RELEASE if is_run(folder) else folder
+    return folder / RELEASE_FOLDER if is_run(folder) else folder

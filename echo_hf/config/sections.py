@@ -11,16 +11,16 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from echo_hf.config.checks import (
     Coordinates,
-    File,
     License,
+    LongText,
     Name,
-    Prose,
+    ReadablePath,
     Section,
-    Whole,
+    StrictInt,
     Words,
-    matching,
+    match_pattern,
 )
-from echo_hf.config.collection import Columns, FetchPolicy, Search
+from echo_hf.config.collection import FetchPolicy, Search, SourceColumns
 from echo_hf.errors import ConfigError
 from echo_hf.reasons import Reason
 
@@ -48,29 +48,33 @@ class Hazard(Reason):
     UNKNOWN = "unknown", "a hazard without a name, or with one that no list knows"
 
 
-NAMED = tuple(one for one in Hazard if one is not Hazard.UNKNOWN)
-REMOVED = tuple(one for one in NAMED if one is not Hazard.INTELLECTUAL_PROPERTY)
-ANY = "any"
+NAMED_HAZARDS = tuple(hazard for hazard in Hazard if hazard is not Hazard.UNKNOWN)
+REMOVED_HAZARDS = tuple(
+    hazard for hazard in NAMED_HAZARDS if hazard is not Hazard.INTELLECTUAL_PROPERTY
+)
+ANY_HAZARD = "any"
 
 
-def in_order(hazards: Iterable[Hazard]) -> list[str]:
+def sort_hazards(hazards: Iterable[Hazard]) -> list[str]:
     """The codes of some hazards, each once, in the order of the list."""
-    given = set(hazards)
-    return [one.value for one in Hazard if one in given]
+    codes = set(hazards)
+    return [hazard.value for hazard in Hazard if hazard in codes]
 
 
-def _hazards(given: Any) -> Any:
-    if given == ANY:
-        return NAMED
-    if not isinstance(given, list | tuple) or any(one not in NAMED for one in given):
-        raise ValueError(f"expected {ANY}, or a list of codes from {NAMED[0]} to {NAMED[-1]}")
-    return given
+def _expand_hazards(codes: Any) -> Any:
+    if codes == ANY_HAZARD:
+        return NAMED_HAZARDS
+    if not isinstance(codes, list | tuple) or any(code not in NAMED_HAZARDS for code in codes):
+        raise ValueError(
+            f"expected {ANY_HAZARD}, or a list of codes from {NAMED_HAZARDS[0]} to {NAMED_HAZARDS[-1]}"
+        )
+    return codes
 
 
-READER = "reader"
-Code = Annotated[str, Field(pattern="^S([1-9]|1[0-4])$")]
+DEFAULT_ENGINE = "reader"
+HazardCode = Annotated[str, Field(pattern="^S([1-9]|1[0-4])$")]
 Hazards = Annotated[
-    tuple[Hazard, ...], BeforeValidator(_hazards, Literal["any"] | tuple[Code, ...])
+    tuple[Hazard, ...], BeforeValidator(_expand_hazards, Literal["any"] | tuple[HazardCode, ...])
 ]
 
 
@@ -119,7 +123,7 @@ class TablePlace(Section):
     rows: Words
 
 
-class Posts(Section):
+class PostsSource(Section):
     """One file of posts, or a platform that is asked for them.
 
     Attributes:
@@ -134,10 +138,10 @@ class Posts(Section):
     """
 
     source: str
-    path: File | None = None
+    path: ReadablePath | None = None
     keywords: tuple[Words, ...] = ()
     search: Search | None = None
-    columns: Columns | None = None
+    columns: SourceColumns | None = None
     table: TablePlace | None = None
     unlisted: bool = False
 
@@ -147,12 +151,12 @@ class Posts(Section):
         return f"{self.source}_unlisted" if self.unlisted else self.source
 
     @model_validator(mode="after")
-    def _file_or_search(self) -> Self:
+    def _check_origin(self) -> Self:
         if self.table is not None and self.columns is None:
             raise ValueError("has table and no columns: expected both, for source 'table'")
         if self.search is not None and (self.path is not None or self.keywords):
-            given = "path" if self.path is not None else "keywords"
-            raise ValueError(f"has {given} and search: expected a file, or a platform to ask")
+            key = "path" if self.path is not None else "keywords"
+            raise ValueError(f"has {key} and search: expected a file, or a platform to ask")
         return self
 
 
@@ -166,11 +170,11 @@ class Shard(Section):
     """
 
     of: Name
-    index: Annotated[Whole, Field(ge=0)]
-    count: Annotated[Whole, Field(ge=1, le=10_000)]
+    index: Annotated[StrictInt, Field(ge=0)]
+    count: Annotated[StrictInt, Field(ge=1, le=10_000)]
 
     @model_validator(mode="after")
-    def _one_of_them(self) -> Self:
+    def _check_index(self) -> Self:
         if self.index >= self.count:
             raise ValueError(f"index is {self.index}: expected a part from 0 to {self.count - 1}")
         return self
@@ -198,27 +202,27 @@ class RunnerOptions(Section):
     """
 
     kind: Literal["local", "ray"] = "local"
-    processes: Annotated[Whole, Field(ge=1, le=256)] | None = None
+    processes: Annotated[StrictInt, Field(ge=1, le=256)] | None = None
     address: Annotated[
-        str, matching(r"auto|local|[^\s:/]+:\d{1,5}", "auto, local, or HOST:PORT of a cluster")
+        str, match_pattern(r"auto|local|[^\s:/]+:\d{1,5}", "auto, local, or HOST:PORT of a cluster")
     ] = "auto"
-    actors: Annotated[Whole, Field(ge=1, le=10_000)] = 8
+    actors: Annotated[StrictInt, Field(ge=1, le=10_000)] = 8
     gpus_per_actor: Annotated[float, Field(ge=0, le=64)] = 1
     cpus_per_actor: Annotated[float, Field(ge=0, le=1024)] = 0.5
-    micro_batch: Annotated[Whole, Field(ge=1, le=10_000)] = 64
+    micro_batch: Annotated[StrictInt, Field(ge=1, le=10_000)] = 64
     shared: bool | None = None
 
     @model_validator(mode="after")
-    def _of_ray(self) -> Self:
-        given = self.model_dump(exclude_defaults=True).keys() - {"kind"}
-        if self.kind == "local" and (foreign := given - {"processes"}):
+    def _check_kind(self) -> Self:
+        keys = self.model_dump(exclude_defaults=True).keys() - {"kind"}
+        if self.kind == "local" and (foreign := keys - {"processes"}):
             raise ValueError(f"has {min(foreign)!r}, which only kind 'ray' takes: add `kind: ray`")
-        if self.kind == "ray" and "processes" in given:
+        if self.kind == "ray" and "processes" in keys:
             raise ValueError("has 'processes', which only kind 'local' takes: expected `actors`")
         return self
 
 
-class ModelOptions(Section):
+class ModelStageOptions(Section):
     """Who answers a stage's questions.
 
     Attributes:
@@ -229,14 +233,17 @@ class ModelOptions(Section):
     engine: str = "text"
 
 
-class RelevanceOptions(ModelOptions):
+class RelevanceOptions(ModelStageOptions):
     """How relevance is judged.
 
     Attributes:
         keep: Scores, of 1 to 5, that keep a thread.
     """
 
-    keep: Annotated[tuple[Annotated[Whole, Field(ge=1, le=5)], ...], Field(min_length=1)] = (4, 5)
+    keep: Annotated[tuple[Annotated[StrictInt, Field(ge=1, le=5)], ...], Field(min_length=1)] = (
+        4,
+        5,
+    )
 
 
 class DownloadOptions(Section):
@@ -251,17 +258,17 @@ class DownloadOptions(Section):
     limits: FetchPolicy = FetchPolicy()
 
 
-class ExtractOptions(ModelOptions):
+class ExtractOptions(ModelStageOptions):
     """How samples are extracted.
 
     Attributes:
         context_characters: Longest rendered thread for one request; a longer one is split.
     """
 
-    context_characters: Annotated[Whole, Field(ge=2000)] = 24_000
+    context_characters: Annotated[StrictInt, Field(ge=2000)] = 24_000
 
 
-class RolesOptions(ModelOptions):
+class RolesOptions(ModelStageOptions):
     """How input images are told from outputs.
 
     Attributes:
@@ -270,10 +277,10 @@ class RolesOptions(ModelOptions):
     """
 
     engine: str = "vision"
-    most_pictures: Annotated[Whole, Field(ge=2, le=32)] = 16
+    most_pictures: Annotated[StrictInt, Field(ge=2, le=32)] = 16
 
 
-class ScreenshotsOptions(ModelOptions):
+class ScreenshotsOptions(ModelStageOptions):
     """How screenshots are taken apart.
 
     Attributes:
@@ -285,10 +292,10 @@ class ScreenshotsOptions(ModelOptions):
 
     engine: str = "vision"
     convention: Literal["auto", Coordinates] = "auto"
-    inset: Annotated[Whole, Field(ge=0, le=100)] = 0
+    inset: Annotated[StrictInt, Field(ge=0, le=100)] = 0
 
 
-class SafetyOptions(ModelOptions):
+class SafetyOptions(ModelStageOptions):
     """How samples are screened for hazards.
 
     Whatever is removed, every hazard that the guard finds is written into `safety.categories`.
@@ -306,8 +313,8 @@ class SafetyOptions(ModelOptions):
 
     engine: str = "guard"
     form: Literal["auto", "llama_guard", "moderation", "instructed"] = "auto"
-    remove: Hazards = REMOVED
-    most_pictures: Annotated[Whole, Field(ge=1, le=16)] = 5
+    remove: Hazards = REMOVED_HAZARDS
+    most_pictures: Annotated[StrictInt, Field(ge=1, le=16)] = 5
 
 
 class PrivacyOptions(Section):
@@ -340,13 +347,13 @@ class Stages(Section):
     extract: ExtractOptions = ExtractOptions()
     roles: RolesOptions = RolesOptions()
     screenshots: ScreenshotsOptions = ScreenshotsOptions()
-    feedback: ModelOptions = ModelOptions()
+    feedback: ModelStageOptions = ModelStageOptions()
     safety: SafetyOptions = SafetyOptions()
     privacy: PrivacyOptions = PrivacyOptions()
 
-    def engine_of(self, stage: str) -> str | None:
+    def get_engine(self, stage: str) -> str | None:
         options = getattr(self, stage, None)
-        return options.engine if isinstance(options, ModelOptions) else None
+        return options.engine if isinstance(options, ModelStageOptions) else None
 
 
 class SplitOptions(Section):
@@ -360,8 +367,8 @@ class SplitOptions(Section):
             screenshot.
     """
 
-    seed: Whole = 0
-    cap: Annotated[Whole, Field(ge=1)] = 1000
+    seed: StrictInt = 0
+    cap: Annotated[StrictInt, Field(ge=1)] = 1000
     doubts: Literal["analysis", "keep"] = "analysis"
 
 
@@ -378,12 +385,12 @@ class ReleaseOptions(Section):
 
     license: License = "other"
     license_name: Words | None = None
-    license_note: Prose | None = None
+    license_note: LongText | None = None
     contact: Words | None = None
-    citation: Prose | None = None
+    citation: LongText | None = None
 
     @model_validator(mode="after")
-    def _explained(self) -> Self:
+    def _check_license(self) -> Self:
         # The usual note says that no right is passed on, which no other licence may say.
         if self.license != "other" and self.license_note is None:
             raise ValueError("expected a license_note, which says what the license covers")
@@ -411,49 +418,51 @@ class ScheduleOptions(Section):
         allow_unscreened: Propose samples that no safety model has looked at.
     """
 
-    repo_id: Annotated[str, matching(r"[\w.-]+/[\w.-]+", "ORGANISATION/NAME")]
+    repo_id: Annotated[str, match_pattern(r"[\w.-]+/[\w.-]+", "ORGANISATION/NAME")]
     budget_usd: Annotated[float, Field(ge=0, le=1_000_000)]
     cron: Annotated[
-        str, matching(r"[\d*/,-]+( [\d*/,-]+){4}", "five fields, such as 23 4 * * 1")
+        str, match_pattern(r"[\d*/,-]+( [\d*/,-]+){4}", "five fields, such as 23 4 * * 1")
     ] = "23 4 * * 1"
-    state: Annotated[str, matching(r"[\w.-]+/[\w.-]+", "ORGANISATION/NAME")] | None = None
-    extras: tuple[Annotated[str, matching(r"[a-z-]+", "such as sources")], ...] = ()
-    secrets: tuple[Annotated[str, matching(r"[A-Z][A-Z0-9_]*", "such as OPENAI_API_KEY")], ...] = ()
+    state: Annotated[str, match_pattern(r"[\w.-]+/[\w.-]+", "ORGANISATION/NAME")] | None = None
+    extras: tuple[Annotated[str, match_pattern(r"[a-z-]+", "such as sources")], ...] = ()
+    secrets: tuple[
+        Annotated[str, match_pattern(r"[A-Z][A-Z0-9_]*", "such as OPENAI_API_KEY")], ...
+    ] = ()
     hours: Hours = 5
-    flavor: Annotated[str, matching(r"[a-z0-9-]+", "such as cpu-upgrade")] = "cpu-upgrade"
+    flavor: Annotated[str, match_pattern(r"[a-z0-9-]+", "such as cpu-upgrade")] = "cpu-upgrade"
     private: bool = False
     allow_rules: bool = False
     allow_unscreened: bool = False
 
 
 FormName = Literal["llama_guard", "moderation", "instructed"]
-ENDPOINT = "moderation"
+ENDPOINT_KIND = "moderation"
 LLAMA_GUARD = re.compile(r"llama[-_. ]?guard(?:[-_. ]?(?P<generation>[0-9]+))?", re.IGNORECASE)
 
 
-def form_of(config: Config) -> FormName:
+def guard_form(config: Config) -> FormName:
     options = config.stages.safety
     choice = config.engines[options.engine]
     model = choice.options.get("model")
-    return chosen_form(options.form, choice.kind, None if model is None else str(model))
+    return choose_guard_form(options.form, choice.kind, None if model is None else str(model))
 
 
-def chosen_form(wanted: FormName | Literal["auto"], kind: str, model: str | None) -> FormName:
-    if kind == ENDPOINT and wanted not in ("auto", "moderation"):
+def choose_guard_form(form: FormName | Literal["auto"], kind: str, model: str | None) -> FormName:
+    if kind == ENDPOINT_KIND and form not in ("auto", "moderation"):
         raise ConfigError(
-            f"stages.safety.form is {wanted!r}, and its engine is of kind {kind!r}, which answers "
+            f"stages.safety.form is {form!r}, and its engine is of kind {kind!r}, which answers "
             "in one form only: expected moderation or auto"
         )
-    if wanted != "auto":
-        return wanted
-    if kind == ENDPOINT:
+    if form != "auto":
+        return form
+    if kind == ENDPOINT_KIND:
         return "moderation"
-    found = LLAMA_GUARD.search(model or "")
+    match = LLAMA_GUARD.search(model or "")
     # Those before the third have fewer hazards, under other numbers: their S8 are weapons.
-    if found and found["generation"] not in (None, "3", "4"):
+    if match and match["generation"] not in (None, "3", "4"):
         raise ConfigError(
             f"the safety engine's model {model!r} is not known to name hazards by the codes of "
             "Llama Guard 3 and 4: take one of these, or, where its codes are the same, write "
             "stages: {safety: {form: llama_guard}}"
         )
-    return "llama_guard" if found else "instructed"
+    return "llama_guard" if match else "instructed"

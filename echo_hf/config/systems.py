@@ -12,23 +12,23 @@ from pydantic import Field, ValidationError, model_validator
 
 from echo_hf.config.checks import (
     UNKNOWN,
-    AnsweredBy,
     Devices,
+    ModelIdentity,
     Name,
     Section,
     Statement,
-    Whole,
+    StrictInt,
     Words,
     check_stand_in,
-    first_error,
-    one_of,
+    describe_first_error,
+    expect_one_of,
     read_yaml,
-    without_secrets,
+    refuse_secrets,
 )
-from echo_hf.errors import ConfigError, unknown
+from echo_hf.errors import ConfigError, describe_unknown
 
-Dollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
-Side = Annotated[Whole, Field(ge=16, le=8192)]
+CappedDollars = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+SideLength = Annotated[StrictInt, Field(ge=16, le=8192)]
 
 
 class FixedSize(Section):
@@ -39,13 +39,13 @@ class FixedSize(Section):
         height: In pixels.
     """
 
-    width: Side
-    height: Side
+    width: SideLength
+    height: SideLength
 
 
-Size = Annotated[
+OutputSize = Annotated[
     Literal["auto", "match_input"] | FixedSize,
-    one_of("auto, match_input, or {width: 1024, height: 1024}, with sides from 16 to 8192"),
+    expect_one_of("auto, match_input, or {width: 1024, height: 1024}, with sides from 16 to 8192"),
 ]
 
 
@@ -62,14 +62,14 @@ class Limits(Section):
             model, in this process.
     """
 
-    concurrency: Annotated[Whole, Field(ge=1, le=256)] | None = None
+    concurrency: Annotated[StrictInt, Field(ge=1, le=256)] | None = None
     per_minute: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    attempts: Annotated[Whole, Field(ge=1, le=20)] = 5
+    attempts: Annotated[StrictInt, Field(ge=1, le=20)] = 5
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 600.0
     devices: Devices | None = None
 
 
-class Price(Section):
+class OutputPrice(Section):
     """What an output costs.
 
     Attributes:
@@ -81,11 +81,11 @@ class Price(Section):
         as_of: The day on which these prices were true.
     """
 
-    usd_per_image: Dollars | None = None
-    text_in: Dollars | None = None
-    image_in: Dollars | None = None
-    text_out: Dollars | None = None
-    image_out: Dollars | None = None
+    usd_per_image: CappedDollars | None = None
+    text_in: CappedDollars | None = None
+    image_in: CappedDollars | None = None
+    text_out: CappedDollars | None = None
+    image_out: CappedDollars | None = None
     as_of: datetime.date
 
 
@@ -119,10 +119,10 @@ class SystemConfig(Section):
     stands_for: Words | None = None
     note: Statement | None = None
     parameters: Mapping[str, Any] = {}
-    size: Size = "auto"
-    seed: Annotated[Whole, Field(ge=0, lt=2**31)] = 0
+    size: OutputSize = "auto"
+    seed: Annotated[StrictInt, Field(ge=0, lt=2**31)] = 0
     limits: Limits = Limits()
-    price: Price | None = None
+    price: OutputPrice | None = None
 
     @property
     def usd_per_image(self) -> float | None:
@@ -132,62 +132,66 @@ class SystemConfig(Section):
         return self.price.usd_per_image if self.price else None
 
     @model_validator(mode="after")
-    def _told(self) -> Self:
-        told = {"model": self.model, "note": self.note, "parameters": self.parameters}
-        without_secrets(told)
+    def _check_stand_in(self) -> Self:
+        options = {"model": self.model, "note": self.note, "parameters": self.parameters}
+        refuse_secrets(options)
         expected = "as_published, substitute or replay for a system of the paper"
         check_stand_in(self.name, self.answered_by, self.note, expected)
         return self
 
     @property
-    def answered_by(self) -> AnsweredBy:
-        return AnsweredBy.model_validate(self, from_attributes=True)
+    def answered_by(self) -> ModelIdentity:
+        return ModelIdentity.model_validate(self, from_attributes=True)
 
 
 # The one parameter, of whatever adapter, that is a place on this machine.
-OWN_FOLDER = "folder"
-Shared = TypeVar("Shared", bound=Section)
+FOLDER_KEY = "folder"
+SectionT = TypeVar("SectionT", bound=Section)
 
 
-def read_shared(path: Path, model: type[Shared], what: str, example: str) -> Shared:
+def read_shipped_file(path: Path, model: type[SectionT], kind: str, example: str) -> SectionT:
     """A system or a judge from a file of its own, with its places made absolute."""
     if not (path.exists() or path.is_symlink()):
-        names = [file.stem for file in shipped_configs().glob(f"{what}s/*.yaml")]
+        names = [file.stem for file in shipped_configs().glob(f"{kind}s/*.yaml")]
         raise ConfigError(
-            f"no {what} {str(path)!r}: expected a YAML file of yours, or one that echo-hf brings: "
-            f"{unknown(what, path.stem, names)}"
+            f"no {kind} {str(path)!r}: expected a YAML file of yours, or one that echo-hf brings: "
+            f"{describe_unknown(kind, path.stem, names)}"
         )
-    data = read_yaml(path, what, example)
+    data = read_yaml(path, kind, example)
     try:
-        return model.model_validate(_located(data, path.resolve().parent))
+        return model.model_validate(_resolve_paths(data, path.resolve().parent))
     except ValidationError as error:
-        raise ConfigError(first_error(error, str(path), model)) from None
+        raise ConfigError(describe_first_error(error, str(path), model)) from None
 
 
 def read_system(path: Path) -> SystemConfig:
-    return read_shared(path, SystemConfig, "system", "eval_configs/systems/flux_kontext.yaml")
+    return read_shipped_file(path, SystemConfig, "system", "eval_configs/systems/flux_kontext.yaml")
 
 
-def with_shared(data: Any, key: str, read: Callable[[Path], Section], folder: Path) -> Any:
+def load_shared(data: Any, key: str, read: Callable[[Path], Section], folder: Path) -> Any:
     if not isinstance(data, dict) or not isinstance(data.get(key), list):
         return data
-    read_in = [
-        read(place_of(one, folder)).model_dump(mode="json")
-        if isinstance(one, str)
-        else _located(one, folder)
-        for one in data[key]
+    sections = [
+        read(get_config_place(entry, folder)).model_dump(mode="json")
+        if isinstance(entry, str)
+        else _resolve_paths(entry, folder)
+        for entry in data[key]
     ]
-    return {**data, key: read_in}
+    return {**data, key: sections}
 
 
-def _located(item: Any, folder: Path) -> Any:
-    if not isinstance(item, dict):
-        return item
-    parameters, file = item.get("parameters"), item.get("prompt_file")
-    if isinstance(parameters, dict) and isinstance(parameters.get(OWN_FOLDER), str):
-        absolute = str(folder / parameters[OWN_FOLDER])
-        return {**item, "parameters": {**parameters, OWN_FOLDER: absolute}}
-    return {**item, "prompt_file": str(folder / file)} if file and isinstance(file, str) else item
+def _resolve_paths(section: Any, folder: Path) -> Any:
+    if not isinstance(section, dict):
+        return section
+    parameters, file = section.get("parameters"), section.get("prompt_file")
+    if isinstance(parameters, dict) and isinstance(parameters.get(FOLDER_KEY), str):
+        absolute = str(folder / parameters[FOLDER_KEY])
+        return {**section, "parameters": {**parameters, FOLDER_KEY: absolute}}
+    return (
+        {**section, "prompt_file": str(folder / file)}
+        if file and isinstance(file, str)
+        else section
+    )
 
 
 def shipped_configs() -> Path:
@@ -197,19 +201,19 @@ def shipped_configs() -> Path:
     return installed if installed.is_dir() else package.parent / "eval_configs"
 
 
-def config_place(path: Path) -> Path:
+def find_config(path: Path) -> Path:
     shipped = shipped_configs()
-    own = path.exists() or path.parts[:1] != (shipped.name,) or ".." in path.parts
-    brought = shipped.parent / path
-    return path if own or not brought.is_file() else brought
+    is_own = path.exists() or path.parts[:1] != (shipped.name,) or ".." in path.parts
+    shipped_file = shipped.parent / path
+    return path if is_own or not shipped_file.is_file() else shipped_file
 
 
-def place_of(name: str, folder: Path) -> Path:
+def get_config_place(name: str, folder: Path) -> Path:
     own, shipped = folder / name, shipped_configs() / name
     return shipped if not own.exists() and shipped.is_file() else own
 
 
-def shipped_systems() -> list[Path]:
+def list_shipped_systems() -> list[Path]:
     return sorted(shipped_configs().glob("systems/*.yaml"))
 
 

@@ -21,8 +21,8 @@ from pydantic import (
     ValidationError,
 )
 
-from echo_hf._infra.atomic import held, replaced_file
-from echo_hf.config.checks import first_error
+from echo_hf._infra.atomic import lock_file, replace_file
+from echo_hf.config.checks import describe_first_error
 from echo_hf.errors import ReviewError
 from echo_hf.reasons import Review
 from echo_hf.samples.extract import MAX_PROMPT, Quality
@@ -328,7 +328,7 @@ def drop_decisions(path: Path, samples: Collection[str]) -> None:
     if not path.exists():
         return
     cleared_fields = {"note": None, "pictures": (), "reviewer": None, "changes": None}
-    with _lock(path), replaced_file(path) as partial:
+    with _lock(path), replace_file(path) as partial:
         stored, kept = read_decisions(path), []
         for decision in stored.log:
             if decision.id not in samples:
@@ -342,7 +342,7 @@ def _lock(path: Path) -> AbstractContextManager[None]:
     busy_error = ReviewError(
         f"another process has held {str(path)!r} for {MAX_WAIT_SECONDS} s: end it, and decide again"
     )
-    return held(path.with_name(LOCK_FILE), busy_error, MAX_WAIT_SECONDS)
+    return lock_file(path.with_name(LOCK_FILE), busy_error, MAX_WAIT_SECONDS)
 
 
 def _is_complete(line: bytes) -> bool:
@@ -357,4 +357,4 @@ def _decision(line: bytes, place: str) -> Decision:
     try:
         return Decision.model_validate_json(line)
     except ValidationError as error:
-        raise ReviewError(first_error(error, place, Decision)) from None
+        raise ReviewError(describe_first_error(error, place, Decision)) from None

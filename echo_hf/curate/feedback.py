@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, Field
 
-from echo_hf._infra.text import share, shortened
+from echo_hf._infra.text import format_share, shorten_texts
 from echo_hf.engines.base import Message, Request, Text
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
-from echo_hf.prompts import Prompt, as_data, load_prompt
+from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Failed, Notice
 from echo_hf.samples.sample import Finding, Sample, add_provenance
 from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
@@ -109,7 +109,9 @@ def split_comments(sample: Sample) -> list[list[CommentRow]]:
         return [[]]
     author = {post["url"]: post["author"] for post in sample["context"]}
     asker = author.get(sample["post_urls"][0])
-    texts = shortened([post["feedback"] for post in comments], MAX_TEXT, MAX_TEXT * len(comments))
+    texts = shorten_texts(
+        [post["feedback"] for post in comments], MAX_TEXT, MAX_TEXT * len(comments)
+    )
     parts: list[list[CommentRow]] = [[]]
     room = MAX_TEXTS
     for number, (post, text) in enumerate(zip(comments, texts, strict=True)):
@@ -172,8 +174,9 @@ class Feedback(SampleStage):
         tally = stats["feedback"].tally
         judged = sum(tally.get(verdict, 0) for verdict in VERDICTS)
         failures = sum(tally.get(verdict, 0) for verdict in KEYWORD_VERDICTS)
+        failed = format_share(failures, judged)
         return (
-            f"{failures:,} of {judged:,} comments speak of a failure ({share(failures, judged)}); "
+            f"{failures:,} of {judged:,} comments speak of a failure ({failed}); "
             f"{tally.get('probe', 0):,} samples explore the model itself"
         )
 
@@ -199,7 +202,7 @@ class Feedback(SampleStage):
                 }
                 phrase = Request(
                     self.name,
-                    (opening, Message("user", (Text(as_data("request", fields)),))),
+                    (opening, Message("user", (Text(quote_as_data("request", fields)),))),
                     PhraseAnswer,
                     self.phrase_tokens,
                     {**fields, "target": row_requests[0].inputs["target"]},
@@ -233,7 +236,7 @@ class Feedback(SampleStage):
                 "comments": comments,
             }
             urls = [*row["post_urls"], *(texts[post["comment"]]["post_url"] for post in comments)]
-            yield [Text(as_data("sample", fields))], fields, urls
+            yield [Text(quote_as_data("sample", fields))], fields, urls
 
     def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from phonenumbers import Leniency, PhoneNumberMatcher
 from stdnum import iban, luhn
 
-from echo_hf._infra.atomic import complete
+from echo_hf._infra.atomic import find_complete_folder
 from echo_hf.config.checks import KEY_FORM
 from echo_hf.samples.extract import MAX_PROMPT
 
@@ -233,7 +233,7 @@ def join_name(name: str) -> str:
 def read_run_names(root: Path, shortest_word: int = MIN_WORD) -> frozenset[str]:
     try:
         posts = pq.read_table(
-            complete(root / "stages" / "collect") / "kept.parquet", columns=[AUTHOR]
+            find_complete_folder(root / "stages" / "collect") / "kept.parquet", columns=[AUTHOR]
         )
     except (OSError, pa.ArrowInvalid):
         return frozenset()  # `collect` has not run yet, or will write it anew

@@ -42,10 +42,10 @@ from echo_hf.curate.personal_data import (
 from echo_hf.curate.provenance import add_sources
 from echo_hf.errors import ConfigError, ImageError
 from echo_hf.images.metadata import VERSION as STRIPPER
-from echo_hf.images.metadata import Kind, without_metadata
+from echo_hf.images.metadata import MetadataKind, remove_metadata
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageStats
-from echo_hf.pipeline.stage import Stage, StageRows, combined_fingerprint
+from echo_hf.pipeline.stage import Stage, StageRows, combine_fingerprints
 from echo_hf.reasons import Notice, Review, Status
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding, Sample, sample_digest
 from echo_hf.tables import SAMPLES, Column, Table
@@ -59,7 +59,7 @@ SEPARATOR = "\x1f"
 FEDERATED = frozenset({"mastodon", "web"})
 LIBRARIES = ("linkify-it-py", "phonenumbers", "python-stdnum")
 MASK_NOTICES = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
-REMOVED_NOTICES = {kind: Notice[f"REMOVED_{kind.name}"] for kind in Kind}
+REMOVED_NOTICES = {kind: Notice[f"REMOVED_{kind.name}"] for kind in MetadataKind}
 CLEANED_SAMPLES = Table(
     "samples",
     "one sample without what says who people are",
@@ -184,7 +184,7 @@ class Privacy(Stage):
         """Return what decides the result, with fingerprints of key, authors and libraries."""
         return {
             **super().describe(),
-            "authors": combined_fingerprint(*sorted(self.authors)) if self.authors else None,
+            "authors": combine_fingerprints(*sorted(self.authors)) if self.authors else None,
             "author_key": self.key.fingerprint if self.key else None,
             "libraries": {name: version(name) for name in LIBRARIES},
             "image_metadata": "keep" if self.images is None else f"strip, version {STRIPPER}",
@@ -199,8 +199,8 @@ class Privacy(Stage):
             cleaned = _clean_sample(sample, clean, findings)
             rows.keep(row, sample["id"], self._prepare_row(cleaned, findings))
             for notice, detail in findings:
-                rows.say(row, sample["id"], Status.NOTED, notice, detail)
-        return rows.table()
+                rows.add_issue(row, sample["id"], Status.NOTED, notice, detail)
+        return rows.to_table()
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         """Count the samples with an author, and those in use that wait for a person."""
@@ -290,7 +290,7 @@ class CleanedImage(NamedTuple):
     """A stored image without metadata."""
 
     sha256: str | None
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[MetadataKind, ...] = ()
     problem: str = ""
 
 
@@ -298,7 +298,7 @@ def clean_image(digest: str, images: ImageStore) -> CleanedImage:
     """Store an image without metadata beside the posted one."""
     data = images.open(digest)
     try:
-        cleaned, kinds = without_metadata(data)
+        cleaned, kinds = remove_metadata(data)
         return CleanedImage(images.put(cleaned) if kinds else digest, kinds)
     except ImageError as error:
         return CleanedImage(None, problem=str(error))

@@ -13,17 +13,24 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from echo_hf.config.loading import Config
-from echo_hf.config.sections import NAMED, REMOVED, FormName, Hazard, form_of, in_order
+from echo_hf.config.sections import (
+    NAMED_HAZARDS,
+    REMOVED_HAZARDS,
+    FormName,
+    Hazard,
+    guard_form,
+    sort_hazards,
+)
 from echo_hf.engines.base import ImageRef, Request, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure, RawText
 from echo_hf.pipeline.result import StageStats
-from echo_hf.prompts import Prompt, as_data, load_prompt
+from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Notice
 from echo_hf.samples.sample import Sample, add_provenance
 from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
 
-HAZARD_BY_CODE = {hazard.value: hazard for hazard in NAMED}
+HAZARD_BY_CODE = {hazard.value: hazard for hazard in NAMED_HAZARDS}
 NO_LABEL = "no label"
 MessageParts = Sequence[Text | ImageRef]
 CODE_PATTERN = re.compile(r"[A-Z][0-9]{1,3}", re.ASCII | re.IGNORECASE)
@@ -126,7 +133,7 @@ class SafetyAnswer(BaseModel):
 
 def build_instructed_message(images: Sequence[ImageRef], texts: Sequence[str]) -> MessageParts:
     """Build the message for a guard with our instructions: the texts as data, then the images."""
-    parts: list[Text | ImageRef] = [Text(as_data("texts", list(texts)))] if texts else []
+    parts: list[Text | ImageRef] = [Text(quote_as_data("texts", list(texts)))] if texts else []
     for number, image in enumerate(images, 1):
         parts += [Text(f"Picture {number}:"), image]
     return parts
@@ -250,14 +257,14 @@ class Safety(SampleStage):
 
     images: ImageStore = field(metadata={"digest": False})
     form: FormName = "instructed"
-    remove: frozenset[Hazard] = frozenset(REMOVED)
+    remove: frozenset[Hazard] = frozenset(REMOVED_HAZARDS)
     most_pictures: int = 5
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
         """Return the stage for the config's target and its guard."""
         remove = frozenset(config.stages.safety.remove)
-        return replace(super().from_config(config, images), form=form_of(config), remove=remove)
+        return replace(super().from_config(config, images), form=guard_form(config), remove=remove)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
@@ -317,11 +324,11 @@ class Safety(SampleStage):
                 "pictures": look.images,
                 "text": bool(look.texts),
                 "labels": guard_verdict.labels,
-                "categories": in_order(guard_verdict.hazards),
+                "categories": sort_hazards(guard_verdict.hazards),
             }
             for look, guard_verdict in pairs
         ]
-        codes, engine = in_order(hazards), made_by["engine"]
+        codes, engine = sort_hazards(hazards), made_by["engine"]
         model = engine.get("model") or engine.get("kind")
         screened_row = {
             **row,

@@ -26,13 +26,13 @@ from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage import (
     RowIssue,
     Stage,
-    combined_fingerprint,
-    kept_rows,
-    parents_of,
-    row_issues,
+    combine_fingerprints,
+    issue_rows,
+    keep_rows,
+    parent_lists,
 )
 from echo_hf.reasons import Doubt, Reject, Review, Status
-from echo_hf.tables import SAMPLES, Column, Table, taken
+from echo_hf.tables import SAMPLES, Column, Table, take_rows
 
 BENCHMARKS = ("image_to_image", "text_to_image")
 ANALYSIS = "analysis"
@@ -130,7 +130,7 @@ class Splits(Stage):
             "doubts": [rows[row]["doubts"] for row in kept],
             "splits": [places[row] for row in kept],
         }
-        samples = taken(table, order[kept])
+        samples = take_rows(table, order[kept])
         columns = [
             pa.array(released[column.name], column.type)
             if column.name in released
@@ -145,8 +145,8 @@ class Splits(Stage):
                 doubts = map(Doubt, rows[row]["doubts"])
                 issues += [RowIssue(Status.NOTED, [rows[row]["id"]], doubt) for doubt in doubts]
         issues += reviewed.issues
-        parents = parents_of(samples["id"].combine_chunks())
-        return pa.concat_tables([kept_rows(samples, parents), row_issues(SPLIT_SAMPLES, issues)])
+        parents = parent_lists(samples["id"].combine_chunks())
+        return pa.concat_tables([keep_rows(samples, parents), issue_rows(SPLIT_SAMPLES, issues)])
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
@@ -177,7 +177,7 @@ class Splits(Stage):
         description: dict[str, Any] = {"decisions": decisions} if decisions else {}
         if any(decision.edits for decision in self.decisions.by_id.values()):
             description["products"] = sorted(self.products)
-            description["authors"] = combined_fingerprint(*sorted(self.authors))
+            description["authors"] = combine_fingerprints(*sorted(self.authors))
         return super().describe() | description
 
     @classmethod
@@ -240,7 +240,7 @@ class Splits(Stage):
 
 def _read_rows(table: pa.Table, order: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]:
     """Yield the columns of each sample that are read here, in the order of the draw."""
-    narrow_table = taken(
+    narrow_table = take_rows(
         table.select([name for name in COLUMNS if name in table.column_names]), order
     )
     columns = {name: _list_values(narrow_table[name]) for name in narrow_table.column_names}

@@ -25,8 +25,8 @@ from weakref import WeakSet
 from pydantic import BaseModel, ValidationError
 
 from echo_hf._infra import registry
-from echo_hf.config.checks import EngineChoice, first_error
-from echo_hf.errors import EngineError, install_command
+from echo_hf.config.checks import EngineChoice, describe_first_error
+from echo_hf.errors import EngineError, describe_install
 from echo_hf.reasons import Failed
 
 
@@ -158,7 +158,7 @@ class Engine(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
-Answers = Generator[tuple[int, Completion], None, None]
+CompletionStream = Generator[tuple[int, Completion], None, None]
 
 
 class StreamingEngine(ABC):
@@ -167,30 +167,30 @@ class StreamingEngine(ABC):
     stored: bool = True
 
     def __init__(self) -> None:
-        self._streams: WeakSet[Answers] = WeakSet()
+        self._streams: WeakSet[CompletionStream] = WeakSet()
 
     @abstractmethod
-    def _answers(self, requests: Iterator[Request]) -> Answers: ...
+    def _iterate_completions(self, requests: Iterator[Request]) -> CompletionStream: ...
 
-    def _free(self) -> None:  # noqa: B027 - who asks others holds nothing
+    def _release(self) -> None:  # noqa: B027 - who asks others holds nothing
         """Gives back what answering took."""
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Completion]]:
         """Yields (number of the request, completion) as they are ready, in any order."""
-        answers = self._answers(iter(requests))
-        self._streams.add(answers)
-        return answers
+        completions = self._iterate_completions(iter(requests))
+        self._streams.add(completions)
+        return completions
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for answers in list(self._streams):
-            answers.close()
-        self._free()
+        for completions in list(self._streams):
+            completions.close()
+        self._release()
 
 
-class ModelFree:
+class ModelFreeEngine:
     """What engines without a model share: asking again is as cheap as reading an answer."""
 
     stored = False
@@ -204,26 +204,26 @@ class ModelFree:
 
 
 EngineFactory = Callable[..., Engine]
-Options = TypeVar("Options", bound=BaseModel)
+OptionsT = TypeVar("OptionsT", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Needs(registry.Needs):
+class EngineRequirements(registry.Requirements):
     """What an engine is for, what it needs, and for one that stands for others: which it takes."""
 
     chooses: Callable[[], str | None] | None = None
 
 
-OURS = {
+BUILT_IN = {
     **{name: name for name in ("openai", "recorded", "rules", "transformers", "vllm")},
     "auto": "base",
     "moderation": "openai",
 }
-MODULES = {name: f"{__package__}.{module}" for name, module in OURS.items()}
-ENGINES: registry.Registry[EngineFactory, Needs] = registry.Registry(
-    "engine", "echo_hf.engines", MODULES, EngineError
+MODULE_PATHS = {name: f"{__package__}.{module}" for name, module in BUILT_IN.items()}
+ENGINES: registry.Registry[EngineFactory, EngineRequirements] = registry.Registry(
+    "engine", "echo_hf.engines", MODULE_PATHS, EngineError
 )
-engine_names = ENGINES.names
+engine_names = ENGINES.list_names
 
 
 def register(
@@ -247,46 +247,51 @@ def register(
         A decorator for a callable that takes the config's other keys and returns an engine; one
         that is no model has `abstains = True`.
     """
-    return ENGINES.register(name, Needs(about, extra, packages, chooses))
+    return ENGINES.register(name, EngineRequirements(about, extra, packages, chooses))
 
 
-def engine_needs() -> dict[str, Needs]:
+def engine_requirements() -> dict[str, EngineRequirements]:
     """What each engine that `make_engine` understands is for and needs, by name, in order."""
-    return {name: ENGINES.facts(name) or Needs("from another package") for name in engine_names()}
+    return {
+        name: ENGINES.facts(name) or EngineRequirements("from another package")
+        for name in engine_names()
+    }
 
 
-def abstains(signature: Mapping[str, Any] | None) -> bool:
+def is_abstaining(signature: Mapping[str, Any] | None) -> bool:
     """Whether the engine with this signature is no model, and may leave requests unanswered."""
     kind = (signature or {}).get("kind", "")
     if not kind:
         return False
-    is_known = ENGINES.known(kind) or kind in engine_names()  # which looks through all packages
+    is_known = (
+        ENGINES.find_known(kind) or kind in engine_names()
+    )  # which looks through all packages
     return bool(is_known) and getattr(ENGINES.find(kind), "abstains", False)
 
 
-def check_installed(kind: str, who: str | None = None) -> None:
+def check_engine_installed(kind: str, needed_by: str | None = None) -> None:
     """Says what to install where packages of an engine are missing, and who needs them."""
-    needs = ENGINES.facts(kind) or Needs()
-    if taken := needs.chooses and needs.chooses():
-        check_installed(taken, who)
-    needs.check_installed(who or f"engine {kind!r}")
+    requirements = ENGINES.facts(kind) or EngineRequirements()
+    if chosen_kind := requirements.chooses and requirements.chooses():
+        check_engine_installed(chosen_kind, needed_by)
+    requirements.check_installed(needed_by or f"engine {kind!r}")
 
 
-def check_sees_images(engine: Engine, who: str) -> None:
+def check_sees_images(engine: Engine, sender: str) -> None:
     """Refuses an engine whose model reads text alone, where images are sent."""
     if getattr(engine, "sees_images", None) is False:
         raise EngineError(
-            f"{who} sends images, and {engine.signature().get('model')!r} reads text alone: name "
+            f"{sender} sends images, and {engine.signature().get('model')!r} reads text alone: name "
             "an engine with a vision-language model, such as Qwen/Qwen2.5-VL-7B-Instruct"
         )
 
 
-def read_options(model: type[Options], given: Mapping[str, Any], kind: str) -> Options:
+def read_options(model: type[OptionsT], options: Mapping[str, Any], kind: str) -> OptionsT:
     """What a config says to an engine, checked; what is wrong is told in one line."""
     try:
-        return model.model_validate(dict(given))
+        return model.model_validate(dict(options))
     except ValidationError as error:
-        raise EngineError(first_error(error, f"engine {kind!r}", model)) from None
+        raise EngineError(describe_first_error(error, f"engine {kind!r}", model)) from None
 
 
 def make_engine(kind: str, **options: Any) -> Engine:
@@ -299,30 +304,30 @@ def make_engine(kind: str, **options: Any) -> Engine:
         raise EngineError(f"engine {kind!r} does not take {sorted(options)!r}: {error}") from error
 
 
-SERVER = "OPENAI_BASE_URL"
-KEY = "OPENAI_API_KEY"
-DEVICES = ("dev/nvidia0", "dev/kfd", "dev/dxg")
+SERVER_VARIABLE = "OPENAI_BASE_URL"
+KEY_VARIABLE = "OPENAI_API_KEY"
+GPU_DEVICES = ("dev/nvidia0", "dev/kfd", "dev/dxg")
 
 
-def chosen() -> str | None:
+def choose_engine() -> str | None:
     """The engine that `auto` takes on this machine, null for none."""
     if find_spec("vllm") is not None and has_gpu():
         return "vllm"
-    return "openai" if os.environ.get(SERVER) or os.environ.get(KEY) else None
+    return "openai" if os.environ.get(SERVER_VARIABLE) or os.environ.get(KEY_VARIABLE) else None
 
 
-@register("auto", "vllm on a GPU, else a server named in the environment", chooses=chosen)
-def _auto(**options: Any) -> Engine:
-    kind = chosen()
+@register("auto", "vllm on a GPU, else a server named in the environment", chooses=choose_engine)
+def _make_auto_engine(**options: Any) -> Engine:
+    kind = choose_engine()
     if kind is None:
         raise EngineError(
-            f"engine 'auto' found neither vLLM with a GPU nor a server in {SERVER!r} or {KEY!r}: "
-            f"on a machine with a GPU run {install_command('vllm')}; "
+            f"engine 'auto' found neither vLLM with a GPU nor a server in {SERVER_VARIABLE!r} or {KEY_VARIABLE!r}: "
+            f"on a machine with a GPU run {describe_install('vllm')}; "
             "or start a server and run export OPENAI_BASE_URL=http://127.0.0.1:8000/v1; "
             "or write {kind: transformers, model: ...} into the config and run "
-            f"{install_command('transformers')}"
+            f"{describe_install('transformers')}"
         )
-    server = os.environ.get(SERVER) if kind == "openai" else None
+    server = os.environ.get(SERVER_VARIABLE) if kind == "openai" else None
     return make_engine(kind, **{**({"base_url": server} if server else {}), **options})
 
 
@@ -330,13 +335,13 @@ def has_gpu(root: Path = Path("/")) -> bool:
     """Whether this machine has a GPU that vLLM runs on, told without loading torch."""
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1"):
         return False
-    return any((root / device).exists() for device in DEVICES)
+    return any((root / device).exists() for device in GPU_DEVICES)
 
 
-Placed = Callable[[Engine, EngineChoice], Engine]
+EnginePlacement = Callable[[Engine, EngineChoice], Engine]
 
 
-class Engines:
+class RunEngines:
     """The engines of a run, by their names in the config; one at a time has its model on a GPU.
 
     Args:
@@ -345,24 +350,24 @@ class Engines:
     """
 
     def __init__(
-        self, choices: Mapping[str, EngineChoice], placed: Placed = lambda engine, _: engine
+        self, choices: Mapping[str, EngineChoice], place: EnginePlacement = lambda engine, _: engine
     ) -> None:
-        self.choices, self._placed = choices, placed
+        self.choices, self._place = choices, place
         # The last one is in use, those before it sleep.
         self._entered: list[tuple[EngineChoice, Engine]] = []
 
     def use(self, name: str) -> Engine:
         """The engine of this name; another one's model is put to sleep, or else freed, first."""
-        choice, last = self.choices[name], self._entered[-1:]
-        if not last or last[0][0] != choice:
-            if last and not getattr(last[0][1], "sleep", bool)():
+        choice, last_entry = self.choices[name], self._entered[-1:]
+        if not last_entry or last_entry[0][0] != choice:
+            if last_entry and not getattr(last_entry[0][1], "sleep", bool)():
                 self._entered.pop()[1].__exit__(None, None, None)
-            known = [number for number, one in enumerate(self._entered) if one[0] == choice]
-            if known:
-                self._entered.append(self._entered.pop(known[0]))
+            slots = [number for number, entry in enumerate(self._entered) if entry[0] == choice]
+            if slots:
+                self._entered.append(self._entered.pop(slots[0]))
             else:
-                made = self._placed(make_engine(choice.kind, **choice.options), choice)
-                self._entered.append((choice, made.__enter__()))
+                engine = self._place(make_engine(choice.kind, **choice.options), choice)
+                self._entered.append((choice, engine.__enter__()))
         return self._entered[-1][1]
 
     def __enter__(self) -> Self:

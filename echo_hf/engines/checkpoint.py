@@ -15,22 +15,27 @@ from typing import Annotated, Any, Literal
 from PIL import Image
 from pydantic import Field, FilePath, StringConstraints
 
-from echo_hf._infra.worker_pool import Place, processes, shared_out, visible_gpus
-from echo_hf.config.checks import Devices, Section, Whole
+from echo_hf._infra.worker_pool import (
+    WorkerFactory,
+    assign_gpus,
+    make_process_factories,
+    visible_gpus,
+)
+from echo_hf.config.checks import Devices, Section, StrictInt
 from echo_hf.engines.base import (
-    Answers,
     Completion,
+    CompletionStream,
     ImageRef,
     Request,
     StreamingEngine,
-    check_installed,
+    check_engine_installed,
     read_options,
 )
-from echo_hf.engines.pixels import Budget, budget_of, sent_reference
+from echo_hf.engines.pixels import PixelBudget, pixel_budget, prepare_image_ref
 from echo_hf.engines.pooled import PooledEngine
 from echo_hf.errors import EchoError, EngineError
 
-NAMES = (
+FAMILIES = (
     (re.compile(r"qwen[-_]?2[._]5[-_]?vl"), "qwen2_5_vl"),
     (re.compile(r"qwen[-_]?2[-_]?vl"), "qwen2_vl"),
     (re.compile(r"qwen[-_]?3([-_]?vl|[._]5)"), "qwen3_vl"),
@@ -39,19 +44,19 @@ NAMES = (
     (re.compile(r"ui[-_]?tars[-_]?\d+b"), "qwen2_vl"),
 )
 CONFIG = "config.json"
-OF_IMAGES = re.compile(r"(^|_)(vision|visual|images?|img|vit)(_|$)")  # keys of a config
+VISION_KEY = re.compile(r"(^|_)(vision|visual|images?|img|vit)(_|$)")  # keys of a config
 COMMIT = re.compile(r"[0-9a-f]{40}")
 # What a tokenizer, a template and a processor are made of; a README decides no answer.
-SETTINGS = ("*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken")
-WEIGHTS = ("*.safetensors", "*.gguf", "*.bin", "*.pt")
-PIECES, PIECE = 64, 4096
+SETTINGS_PATTERNS = ("*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken")
+WEIGHT_PATTERNS = ("*.safetensors", "*.gguf", "*.bin", "*.pt")
+SAMPLED_PIECES, PIECE_BYTES = 64, 4096
 # 1280 patches of Qwen2.5-VL: what its authors advise, and what the planner counts for an image.
 MAX_PIXELS = 1280 * 28 * 28
-LONGEST_REASON = 400
+MAX_REASON = 400
 
-Name = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-Count = Annotated[Whole, Field(ge=1)]
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+NonEmptyText = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+PositiveCount = Annotated[StrictInt, Field(ge=1)]
+FiniteNumber = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ class Checkpoint:
         return None if self.revision.startswith("sha256:") else self.revision
 
 
-def family_of(model: str) -> str | None:
+def model_family(model: str) -> str | None:
     """The family whose rule a model's images follow: by a folder's config, else by its name."""
     config, name = Path(model) / CONFIG, model
     if config.is_file():
@@ -76,7 +81,7 @@ def family_of(model: str) -> str | None:
             name = str(json.loads(config.read_text("utf-8")).get("model_type", ""))
         except (OSError, ValueError, AttributeError) as error:
             raise EngineError(f"cannot read {str(config)!r}: {error}") from error
-    return next((family for words, family in NAMES if words.search(name.lower())), None)
+    return next((family for pattern, family in FAMILIES if pattern.search(name.lower())), None)
 
 
 def find_checkpoint(
@@ -89,33 +94,33 @@ def find_checkpoint(
             raise EngineError(
                 f"model {model!r} is a folder, which has no revision {revision!r}: leave it out"
             )
-        name, digest = folder.resolve().name, _digest(folder)
-        return Checkpoint(str(folder), name, digest, family_of(model), sees_images(folder))
+        name, digest = folder.resolve().name, _hash_folder(folder)
+        return Checkpoint(str(folder), name, digest, model_family(model), can_see_images(folder))
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
     revision = revision or "main"
     is_pinned, is_name = bool(COMMIT.fullmatch(revision)), is_hub_name(model)
-    found = try_to_load_from_cache(model, CONFIG, revision=revision) if is_name else None
-    if not isinstance(found, str):
+    config_path = try_to_load_from_cache(model, CONFIG, revision=revision) if is_name else None
+    if not isinstance(config_path, str):
         if before_asking and is_name and not is_pinned:
             before_asking()
         try:
-            found = hf_hub_download(model, CONFIG, revision=revision)
+            config_path = hf_hub_download(model, CONFIG, revision=revision)
         except Exception as error:  # the Hub's client passes on what its own libraries raise
             if is_pinned:  # its answers are only read back where the model is not
-                return Checkpoint(model, model, revision, family_of(model))
-            said = " ".join(str(error).split())
+                return Checkpoint(model, model, revision, model_family(model))
+            message = " ".join(str(error).split())
             raise EngineError(
                 f"no model {model!r} at revision {revision!r}: neither a folder, nor in the cache, "
-                f"nor on the Hub ({type(error).__name__}: {said[:200]}): check the name, or give "
+                f"nor on the Hub ({type(error).__name__}: {message[:200]}): check the name, or give "
                 "the commit as `revision` to read stored answers without the model"
             ) from error
-    snapshot = Path(found).parent
-    family, sees = family_of(str(snapshot)), sees_images(snapshot)
-    return Checkpoint(model, model, snapshot.name, family, sees)
+    snapshot = Path(config_path).parent
+    family, can_see = model_family(str(snapshot)), can_see_images(snapshot)
+    return Checkpoint(model, model, snapshot.name, family, can_see)
 
 
-def sees_images(folder: Path) -> bool | None:
+def can_see_images(folder: Path) -> bool | None:
     """Whether a model reads images, as its config shows; null where it does not show it."""
     try:
         config = json.loads((folder / CONFIG).read_text("utf-8"))
@@ -123,7 +128,7 @@ def sees_images(folder: Path) -> bool | None:
         return None
     if not isinstance(config, dict):
         return None
-    if any(map(OF_IMAGES.search, config)):
+    if any(map(VISION_KEY.search, config)):
         return True
     names = config.get("architectures") or [""]
     return False if all(str(name).endswith("ForCausalLM") for name in names) else None
@@ -140,50 +145,50 @@ def is_hub_name(model: str) -> bool:
     return True
 
 
-def _digest(folder: Path) -> str:
-    found = (sorted(folder.glob(pattern)) for pattern in WEIGHTS)
-    weights = next((files for files in found if files), [])
+def _hash_folder(folder: Path) -> str:
+    candidates = (sorted(folder.glob(pattern)) for pattern in WEIGHT_PATTERNS)
+    weights = next((files for files in candidates if files), [])
     if not (folder / CONFIG).is_file() or not weights:
         raise EngineError(
             f"folder {str(folder)!r} holds no model: expected {CONFIG!r} and weights such as "
             "'model.safetensors'"
         )
     digest = hashlib.sha256()
-    settings = {file for pattern in SETTINGS for file in folder.glob(pattern)}
+    settings = {file for pattern in SETTINGS_PATTERNS for file in folder.glob(pattern)}
     for file in sorted(settings - set(weights)):
-        digest.update(framed(file.name.encode()) + framed(file.read_bytes()))
+        digest.update(frame_bytes(file.name.encode()) + frame_bytes(file.read_bytes()))
     for file in weights:
-        digest.update(framed(file.name.encode()) + b"%d:" % file.stat().st_size)
-        digest.update(b"".join(pieces(file)))
+        digest.update(frame_bytes(file.name.encode()) + b"%d:" % file.stat().st_size)
+        digest.update(b"".join(sample_weights(file)))
     return f"sha256:{digest.hexdigest()}"
 
 
-def pieces(file: Path) -> Iterator[bytes]:
+def sample_weights(file: Path) -> Iterator[bytes]:
     """Pieces from all over a file of weights, which tell two trainings of a model apart."""
-    last = max(0, file.stat().st_size - PIECE)
+    last = max(0, file.stat().st_size - PIECE_BYTES)
     with file.open("rb") as weights:
-        for number in range(PIECES):
-            weights.seek(last * number // (PIECES - 1))
-            yield weights.read(PIECE)
+        for number in range(SAMPLED_PIECES):
+            weights.seek(last * number // (SAMPLED_PIECES - 1))
+            yield weights.read(PIECE_BYTES)
 
 
-def framed(data: bytes) -> bytes:
+def frame_bytes(data: bytes) -> bytes:
     """Bytes after their own number, so that what is joined can be told apart."""
     return b"%d:" % len(data) + data
 
 
-def reason(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """An error in one line: ours as it is, another library's with its kind."""
-    said = " ".join(str(error).split())
-    is_ours = isinstance(error, EchoError)
-    return (said if is_ours else f"{type(error).__name__}: {said}")[:LONGEST_REASON]
+    message = " ".join(str(error).split())
+    is_own_error = isinstance(error, EchoError)
+    return (message if is_own_error else f"{type(error).__name__}: {message}")[:MAX_REASON]
 
 
-def failure(error: BaseException) -> Completion:
-    return Completion(None, reason(error), "error")
+def failed_completion(error: BaseException) -> Completion:
+    return Completion(None, describe_error(error), "error")
 
 
-class ModelOptions(Section):
+class CheckpointOptions(Section):
     """The model, its images and its sampling; code that comes with a model is never run.
 
     Attributes:
@@ -202,15 +207,15 @@ class ModelOptions(Section):
             there is no GPU), or GPUs such as `[0, 1]`; null for one model, in this process.
     """
 
-    model: Name
-    revision: Name | None = None
+    model: NonEmptyText
+    revision: NonEmptyText | None = None
     family: str | None = None
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
-    min_pixels: Count | None = None
-    max_pixels: Count | None = MAX_PIXELS
-    temperature: Annotated[Number, Field(ge=0)] = 0.0
-    top_p: Annotated[Number, Field(gt=0, le=1)] = 1.0
-    seed: Whole = 0
+    min_pixels: PositiveCount | None = None
+    max_pixels: PositiveCount | None = MAX_PIXELS
+    temperature: Annotated[FiniteNumber, Field(ge=0)] = 0.0
+    top_p: Annotated[FiniteNumber, Field(gt=0, le=1)] = 1.0
+    seed: StrictInt = 0
     chat_template: FilePath | None = None
     chat_template_kwargs: Mapping[str, Any] = {}
     devices: Devices | None = None
@@ -221,14 +226,14 @@ class CheckpointEngine(StreamingEngine):
 
     kind: str
     # What of the options decides an answer, beside what every model has.
-    keyed: tuple[str, ...]
-    options: ModelOptions
+    signed_options: tuple[str, ...]
+    checked: CheckpointOptions
 
-    def __init__(self, model: type[ModelOptions], given: Mapping[str, Any]) -> None:
+    def __init__(self, model: type[CheckpointOptions], options: Mapping[str, Any]) -> None:
         super().__init__()
-        options = self.options = read_options(model, given, self.kind)
+        checked = self.checked = read_options(model, options, self.kind)
         place = f"engine {self.kind!r}"
-        budget_of(options.family, options.min_pixels, options.max_pixels, place=place)
+        pixel_budget(checked.family, checked.min_pixels, checked.max_pixels, place=place)
         self._loaded: Any = None
         self._pooled: PooledEngine | None = None
 
@@ -238,7 +243,7 @@ class CheckpointEngine(StreamingEngine):
         """How many requests a model takes at a time, with those that it prepares."""
 
     @abstractmethod
-    def _computed(self, requests: Iterator[Request]) -> Answers:
+    def _compute_completions(self, requests: Iterator[Request]) -> CompletionStream:
         """Answers with the model in this process."""
 
     def __exit__(self, *exception: object) -> None:
@@ -247,38 +252,40 @@ class CheckpointEngine(StreamingEngine):
             self._pooled.__exit__(*exception)
             self._pooled = None
 
-    def _answers(self, requests: Iterator[Request]) -> Answers:
-        if self.options.devices is None:
-            yield from self._computed(requests)
+    def _iterate_completions(self, requests: Iterator[Request]) -> CompletionStream:
+        if self.checked.devices is None:
+            yield from self._compute_completions(requests)
             return
         if self._pooled is None:
-            self._pooled = PooledEngine(self, self.again(), self._processes)
+            self._pooled = PooledEngine(self, self.make_factory(), self._make_worker_factories)
         yield from self._pooled.stream(requests)
 
-    def again(self) -> Callable[[], CheckpointEngine]:
+    def make_factory(self) -> Callable[[], CheckpointEngine]:
         """Makes an engine like this in another process, which loads it for itself."""
-        given = self.options.model_dump(exclude_unset=True, exclude={"devices"})
+        options = self.checked.model_dump(exclude_unset=True, exclude={"devices"})
         if commit := self._checkpoint.commit:  # all load what the signature names
-            given["revision"] = commit
-        return partial(type(self), **given)
+            options["revision"] = commit
+        return partial(type(self), **options)
 
-    def _processes(self) -> list[Place]:
-        each = getattr(self.options, "tensor_parallel_size", 1)
+    def _make_worker_factories(self) -> list[WorkerFactory]:
+        gpus = getattr(self.checked, "tensor_parallel_size", 1)
         try:
-            return processes(shared_out(self.options.devices or 1, visible_gpus(), each))
+            return make_process_factories(
+                assign_gpus(self.checked.devices or 1, visible_gpus(), gpus)
+            )
         except ValueError as error:
             raise EngineError(f"engine {self.kind!r}: devices is {error}") from None
 
     def signature(self) -> dict[str, Any]:
         """What decides an answer; memory, devices and the number of requests at a time do not."""
-        options, template = self.options, self.options.chat_template
-        drawn = {"top_p": options.top_p, "seed": options.seed} if options.temperature else {}
+        options, template = self.checked, self.checked.chat_template
+        sampling = {"top_p": options.top_p, "seed": options.seed} if options.temperature else {}
         return {
             "kind": self.kind,
             "model": self._checkpoint.name,
             "revision": self._checkpoint.revision,
-            **{name: getattr(options, name) for name in self.keyed},
-            "sampling": {"temperature": options.temperature, **drawn},
+            **{name: getattr(options, name) for name in self.signed_options},
+            "sampling": {"temperature": options.temperature, **sampling},
             "pixels": list(self._budget),
             # The model's own template belongs to its revision.
             "chat_template": template and hashlib.sha256(template.read_bytes()).hexdigest(),
@@ -290,16 +297,16 @@ class CheckpointEngine(StreamingEngine):
         """Whether the model reads images; null where nobody can say before it is loaded."""
         return self._checkpoint.sees_images
 
-    def _read(self, reference: ImageRef) -> Image.Image:
-        return sent_reference(reference, self._budget)
+    def _read_image(self, reference: ImageRef) -> Image.Image:
+        return prepare_image_ref(reference, self._budget)
 
     @property
-    def _budget(self) -> Budget:
-        options = self.options
+    def _budget(self) -> PixelBudget:
+        options = self.checked
         family = options.family or self._checkpoint.family
-        return budget_of(family, options.min_pixels, options.max_pixels)
+        return pixel_budget(family, options.min_pixels, options.max_pixels)
 
     @cached_property
     def _checkpoint(self) -> Checkpoint:
-        options, before = self.options, partial(check_installed, self.kind)
-        return find_checkpoint(options.model, options.revision, before_asking=before)
+        options, check_libraries = self.checked, partial(check_engine_installed, self.kind)
+        return find_checkpoint(options.model, options.revision, before_asking=check_libraries)

@@ -18,37 +18,37 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from echo_hf._infra.text import plain
-from echo_hf.engines.base import chosen, read_options
-from echo_hf.engines.checkpoint import CONFIG, family_of, reason
-from echo_hf.engines.pixels import budget_of
-from echo_hf.engines.vllm import KIND, STEP, VllmOptions
+from echo_hf._infra.text import clean_text
+from echo_hf.engines.base import choose_engine, read_options
+from echo_hf.engines.checkpoint import CONFIG, describe_error, model_family
+from echo_hf.engines.pixels import pixel_budget
+from echo_hf.engines.vllm import KIND, STEP_KEY, VllmOptions
 from echo_hf.errors import EngineError, UnknownSizeError
 
 if TYPE_CHECKING:
     from echo_hf.config.checks import EngineChoice
 
 GIB = 2**30
-FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
+FLOAT_TYPES = frozenset({"F64", "F32", "F16", "BF16"})
 # Of a number; vLLM loads weights of 32 bits with 16 unless it is told to keep them.
-BYTES = {"auto": 2, "bfloat16": 2, "float16": 2, "float32": 4}
-FP8 = {"fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp8_inc": 1}
-BLOCK = 16  # tokens of cache that vLLM gives out at a time
-MOST_TILES = 16  # of an image, as Llama 4 cuts it; the whole comes on top
+NUMBER_BYTES = {"auto": 2, "bfloat16": 2, "float16": 2, "float32": 4}
+FP8_BYTES = {"fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1, "fp8_inc": 1}
+BLOCK_TOKENS = 16  # tokens of cache that vLLM gives out at a time
+MAX_TILES = 16  # of an image, as Llama 4 cuts it; the whole comes on top
 # Tokens of a step where a config does not say: vLLM's own defaults, by the size of the GPU.
 LARGE_GPU_GIB, LARGE_STEP, SMALL_STEP = 70, 16_384, 8_192
-SAMPLER_BYTES = 16  # for each token of the vocabulary: four copies of 32 bits
-GRAPHS, LIBRARIES = GIB * 3 // 4, GIB // 4
+SAMPLER_BYTES_PER_TOKEN = 16  # for each token of the vocabulary: four copies of 32 bits
+GRAPH_BYTES, LIBRARY_BYTES = GIB * 3 // 4, GIB // 4
 
 # What moves memory in ways that are not worked out here.
-MOVES = {
+UNSUPPORTED_ARGS = {
     *("cpu_offload_gb", "offload_group_size", "hf_overrides", "quantization_config"),
     *("pipeline_parallel_size", "decode_context_parallel_size", "kv_cache_memory_bytes"),
     *("num_gpu_blocks_override", "speculative_config", "spec_model", "enable_lora"),
 }
 
 
-class Shape(NamedTuple):
+class ModelShape(NamedTuple):
     """What decides how much memory a model takes: its config.json, and numbers of its weights."""
 
     config: Mapping[str, Any]
@@ -58,7 +58,7 @@ class Shape(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class MemoryEstimate:
     """What an engine takes of each of its GPUs, in bytes; a request has `tokens` tokens.
 
     `token` is the cache of one token, `image_tokens` are those of as many images as a request may
@@ -76,44 +76,44 @@ class Fit:
     gpu_gib: float | None
 
     @property
-    def needed(self) -> int:
+    def required_memory(self) -> int:
         return self.weights + self.request + self.working
 
     @property
-    def available(self) -> float | None:
+    def available_memory(self) -> float | None:
         return None if self.gpu_gib is None else self.share * self.gpu_gib * GIB
 
     @property
     def cache(self) -> float | None:
-        whole = self.available
-        return None if whole is None else max(0.0, whole - self.weights - self.working)
+        available = self.available_memory
+        return None if available is None else max(0.0, available - self.weights - self.working)
 
     @property
-    def requests(self) -> float | None:
+    def concurrent_requests(self) -> float | None:
         return None if self.cache is None else self.cache / self.request
 
     @property
     def fits(self) -> bool:
         """Whether there is room for one request, as far as anybody knows."""
-        return self.available is None or self.needed <= self.available
+        return self.available_memory is None or self.required_memory <= self.available_memory
 
     @property
     def advice(self) -> str:
-        longest = int((self.cache or 0) / self.token) // BLOCK * BLOCK
-        shorter = f"lower max_model_len to {longest:,}, " if longest else ""
+        max_tokens = int((self.cache or 0) / self.token) // BLOCK_TOKENS * BLOCK_TOKENS
+        shorter_context = f"lower max_model_len to {max_tokens:,}, " if max_tokens else ""
         return (
-            f"{shorter}raise gpu_memory_utilization or tensor_parallel_size, lower "
+            f"{shorter_context}raise gpu_memory_utilization or tensor_parallel_size, lower "
             "engine_args.max_num_batched_tokens, or take a smaller or a quantised model"
         )
 
     def __str__(self) -> str:
-        each, of = f" on each of {self.gpus} GPUs" if self.gpus > 1 else "", ""
-        if self.available is not None:
-            of = f", of {gib(self.available)} ({self.share:g} of {self.gpu_gib:.1f})"
+        per_gpu, limit = f" on each of {self.gpus} GPUs" if self.gpus > 1 else "", ""
+        if self.available_memory is not None:
+            limit = f", of {gib(self.available_memory)} ({self.share:g} of {self.gpu_gib:.1f})"
         return (
             f"weights {gib(self.weights)} + 1 request of {self.tokens:,} tokens "
             f"{gib(self.request)} + working memory about {gib(self.working)} = "
-            f"{gib(self.needed)}{each}{of}"
+            f"{gib(self.required_memory)}{per_gpu}{limit}"
         )
 
 
@@ -121,7 +121,9 @@ def gib(size: float) -> str:
     return f"{size / GIB:.1f} GiB"
 
 
-def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit:
+def estimate_memory(
+    options: VllmOptions, shape: ModelShape, gpu_gib: float | None = None
+) -> MemoryEstimate:
     """Works out what an engine takes of a GPU.
 
     Exact: weights are parameters x bytes of a number, and the cache of a token is 2 x layers x
@@ -139,49 +141,66 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     >>> gib(found.weights), gib(found.request), found.requests >= 1
     ('62.3 GiB', '8.0 GiB', False)
     """
-    given, number, gpus = options.engine_args, BYTES[options.dtype], options.tensor_parallel_size
+    args, size, gpus = (
+        options.engine_args,
+        NUMBER_BYTES[options.dtype],
+        options.tensor_parallel_size,
+    )
     text = shape.config.get("text_config") or shape.config
     tokens: int = options.max_model_len or text.get("max_position_embeddings", 0)
-    kv = {**BYTES, **FP8, "auto": number}.get(options.kv_cache_dtype, 0)
-    packs = options.quantization is not None and not shape.packed
-    for is_unknown, said in (
-        (given.keys() & MOVES, "engine_args moves memory in a way that is not worked out here"),
+    kv_size = {**NUMBER_BYTES, **FP8_BYTES, "auto": size}.get(options.kv_cache_dtype, 0)
+    is_packed_here = options.quantization is not None and not shape.packed
+    for is_unknown, message in (
+        (
+            args.keys() & UNSUPPORTED_ARGS,
+            "engine_args moves memory in a way that is not worked out here",
+        ),
         (not tokens, f"no longest context of {options.model!r} here: give max_model_len"),
-        (not kv, f"kv_cache_dtype {options.kv_cache_dtype!r} has a size not known here"),
-        (packs, f"quantization {options.quantization!r}: name a model that is quantised already"),
+        (not kv_size, f"kv_cache_dtype {options.kv_cache_dtype!r} has a size not known here"),
+        (
+            is_packed_here,
+            f"quantization {options.quantization!r}: name a model that is quantised already",
+        ),
     ):
         if is_unknown:
-            raise UnknownSizeError(said)
+            raise UnknownSizeError(message)
     names = ("hidden_size", "num_attention_heads", "intermediate_size")
-    hidden, heads, inner = (text[name] for name in names)
+    hidden, heads, intermediate = (text[name] for name in names)
     kv_heads = max(1, (text.get("num_key_value_heads") or heads) // gpus)
-    a_layer = 2 * kv_heads * (text.get("head_dim") or hidden // heads) * kv
+    layer_cache = 2 * kv_heads * (text.get("head_dim") or hidden // heads) * kv_size
     layers = text["num_hidden_layers"]
     is_small = gpu_gib is not None and gpu_gib < LARGE_GPU_GIB
-    usual = min(SMALL_STEP if is_small else LARGE_STEP, options.max_num_seqs * tokens)
-    step = given.get(STEP, usual)
+    default = min(SMALL_STEP if is_small else LARGE_STEP, options.max_num_seqs * tokens)
+    step = args.get(STEP_KEY, default)
     # Layers that attend to everything; a config may well name a window that none has.
-    whole = layers // (text.get("sliding_window_pattern") or 1)
-    near = min(tokens, (text.get("sliding_window") or 0) - 1 + step)
-    moments = [
-        step * (2 * hidden + 3 * inner // gpus) * number,
-        options.max_num_seqs * text["vocab_size"] * SAMPLER_BYTES,
+    full = layers // (text.get("sliding_window_pattern") or 1)
+    window = min(tokens, (text.get("sliding_window") or 0) - 1 + step)
+    peaks = [
+        step * (2 * hidden + 3 * intermediate // gpus) * size,
+        options.max_num_seqs * text["vocab_size"] * SAMPLER_BYTES_PER_TOKEN,
     ]
-    image, kept, vision = 0, 0, shape.config.get("vision_config")
+    image, embeddings, vision = 0, 0, shape.config.get("vision_config")
     # Without images, vLLM leaves the part out that sees them.
     parameters = shape.parameters - (0 if options.limit_images else shape.vision_parameters)
     if vision and options.limit_images:
-        image, patches = _image(options, vision, shape.config.get("mm_tokens_per_image"))
-        seen = image * max(1, min(step // image, options.max_num_seqs * options.limit_images))
+        image, patches = _count_tokens(options, vision, shape.config.get("mm_tokens_per_image"))
+        step_tokens = image * max(
+            1, min(step // image, options.max_num_seqs * options.limit_images)
+        )
         width = vision["hidden_size"]
-        values = 2 * width + 3 * vision.get("intermediate_size", 4 * width) // gpus
-        moments.append(seen * patches * values * number)
-        kept = seen * hidden * number * (1 + len(vision.get("deepstack_visual_indexes", ())))
-    return Fit(
-        weights=(parameters * number + shape.packed) // gpus,
-        request=a_layer * (whole * _in_blocks(tokens) + (layers - whole) * _in_blocks(near)),
-        working=max(moments) + kept + LIBRARIES + (0 if options.enforce_eager else GRAPHS),
-        token=a_layer * layers,
+        numbers = 2 * width + 3 * vision.get("intermediate_size", 4 * width) // gpus
+        peaks.append(step_tokens * patches * numbers * size)
+        embeddings = (
+            step_tokens * hidden * size * (1 + len(vision.get("deepstack_visual_indexes", ())))
+        )
+    return MemoryEstimate(
+        weights=(parameters * size + shape.packed) // gpus,
+        request=layer_cache * (full * _round_up(tokens) + (layers - full) * _round_up(window)),
+        working=max(peaks)
+        + embeddings
+        + LIBRARY_BYTES
+        + (0 if options.enforce_eager else GRAPH_BYTES),
+        token=layer_cache * layers,
         tokens=tokens,
         image_tokens=image * options.limit_images,
         gpus=gpus,
@@ -190,83 +209,89 @@ def fit(options: VllmOptions, shape: Shape, gpu_gib: float | None = None) -> Fit
     )
 
 
-def _in_blocks(tokens: int) -> int:
-    return -(-tokens // BLOCK) * BLOCK
+def _round_up(tokens: int) -> int:
+    return -(-tokens // BLOCK_TOKENS) * BLOCK_TOKENS
 
 
-def _image(options: VllmOptions, vision: Mapping[str, Any], fixed: int | None) -> tuple[int, int]:
+def _count_tokens(
+    options: VllmOptions, vision: Mapping[str, Any], fixed: int | None
+) -> tuple[int, int]:
     """Most tokens of one image, and of how many patches each is."""
-    patch, side = vision.get("patch_size", 14), vision.get("spatial_merge_size", 2)
+    patch, merge = vision.get("patch_size", 14), vision.get("spatial_merge_size", 2)
     if fixed:  # of an image of whatever size
         return fixed, (vision["image_size"] // patch) ** 2 // fixed
     if ratio := vision.get("pixel_shuffle_ratio"):
         tile = round((vision["image_size"] // patch) ** 2 * ratio**2)
-        return (MOST_TILES + 1) * tile, round(ratio**-2)
-    family = options.family or family_of(options.model)
-    most = budget_of(family, options.min_pixels, options.max_pixels).max_pixels
-    if most is None:
+        return (MAX_TILES + 1) * tile, round(ratio**-2)
+    family = options.family or model_family(options.model)
+    max_pixels = pixel_budget(family, options.min_pixels, options.max_pixels).max_pixels
+    if max_pixels is None:
         raise UnknownSizeError("max_pixels is null, so that an image may have any size")
-    return most // (patch * side) ** 2, side**2
+    return max_pixels // (patch * merge) ** 2, merge**2
 
 
-def fit_of(choice: EngineChoice, gpu_gib: float | None = None, *, ask: bool = False) -> Fit:
+def estimate_engine_memory(
+    choice: EngineChoice, gpu_gib: float | None = None, *, ask: bool = False
+) -> MemoryEstimate:
     """What an engine of a config takes; `ask` lets the Hub say what is not known here."""
-    kind = chosen() if choice.kind == "auto" else choice.kind
+    kind = choose_engine() if choice.kind == "auto" else choice.kind
     if kind != KIND:
         raise UnknownSizeError(f"kind {choice.kind!r}: only what {KIND!r} takes is worked out")
     options = read_options(VllmOptions, choice.options, KIND)
-    gpu_gib = gpu_gib or options.gpu_memory_gib or gpu_memory()
+    gpu_gib = gpu_gib or options.gpu_memory_gib or measure_gpu_memory()
     try:
-        return fit(options, published_shape(options.model) or _shape_of(options, ask), gpu_gib)
+        return estimate_memory(
+            options, find_shape(options.model) or _read_shape(options, ask), gpu_gib
+        )
     except EngineError:
         raise
     except Exception as error:  # of files, of the Hub's client, of a config of another kind
         raise UnknownSizeError(
             f"the shape of {options.model!r} is not known here: name a folder that has it, or a "
-            f"model that the Hub shows you ({plain(reason(error), 100)})"
+            f"model that the Hub shows you ({clean_text(describe_error(error), 100)})"
         ) from error
 
 
-def check_fit(engines: Mapping[str, EngineChoice], *, estimates: bool = True) -> None:
+def check_gpu_memory(engines: Mapping[str, EngineChoice], *, estimates: bool = True) -> None:
     """Refuses an engine of which not one request fits; what is not known is left to vLLM.
 
     Without `estimates`, working memory counts as none: then only what cannot be is refused.
     """
     for name, choice in engines.items():
         with suppress(UnknownSizeError):
-            found = fit_of(choice)
-            exact = found if estimates else replace(found, working=0)
-            if not exact.fits:
-                raise EngineError(f"engine {name!r} does not fit: {found}: {found.advice}")
+            estimate = estimate_engine_memory(choice)
+            counted = estimate if estimates else replace(estimate, working=0)
+            if not counted.fits:
+                raise EngineError(f"engine {name!r} does not fit: {estimate}: {estimate.advice}")
 
 
-def gpu_memory() -> float | None:
+def measure_gpu_memory() -> float | None:
     """GiB of the smallest GPU that this process may use, as CUDA counts it; null for none known."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     # Of 81,559 MiB of an H100, the driver keeps about 500 to itself.
     command = ["nvidia-smi", "--query-gpu=memory.total,memory.reserved"]
     command += ["--format=csv,noheader,nounits", *([f"--id={visible}"] if visible else [])]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603
-        pairs = [line.split(",") for line in told.stdout.splitlines() if visible != ""]
+        process = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)  # noqa: S603
+        pairs = [line.split(",") for line in process.stdout.splitlines() if visible != ""]
         return min((int(total) - int(reserved)) / 1024 for total, reserved in pairs)
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
 
 
 @cache
-def _published() -> Mapping[str, Any]:
-    listed = yaml.safe_load(files(__package__).joinpath("shapes.yaml").read_bytes())
-    models: Mapping[str, Any] = listed["models"]
+def _read_published_shapes() -> Mapping[str, Any]:
+    document = yaml.safe_load(files(__package__).joinpath("shapes.yaml").read_bytes())
+    models: Mapping[str, Any] = document["models"]
     return models
 
 
-def published_shape(model: str) -> Shape | None:
-    row = _published().get(model)
-    return row and Shape(row["config"], row["parameters"], row["vision_parameters"])
+def find_shape(model: str) -> ModelShape | None:
+    row = _read_published_shapes().get(model)
+    return row and ModelShape(row["config"], row["parameters"], row["vision_parameters"])
 
 
-def _shape_of(options: VllmOptions, ask: bool) -> Shape:
+def _read_shape(options: VllmOptions, ask: bool) -> ModelShape:
     import huggingface_hub as hub
 
     model, revision = options.model, options.revision
@@ -279,12 +304,20 @@ def _shape_of(options: VllmOptions, ask: bool) -> Shape:
         raise UnknownSizeError(f"no published shape of {model!r} here: name its folder")
     config = json.loads(path.read_text("utf-8"))
     text = config.get("text_config") or config
-    slides = text.get("sliding_window") and text.get("use_sliding_window", True)
+    is_sliding = text.get("sliding_window") and text.get("use_sliding_window", True)
     others = set(text.get("layer_types") or ()) - {"full_attention"}
-    if slides or others or text.get("attention_chunk_size") or text.get("kv_lora_rank"):
+    if is_sliding or others or text.get("attention_chunk_size") or text.get("kv_lora_rank"):
         raise UnknownSizeError("not all of its layers attend to everything: no sum here knows it")
-    tensors = [one for file in weights.files_metadata.values() for one in file.tensors.items()]
-    floats = {name: one.parameter_count for name, one in tensors if one.dtype in FLOATS}
-    seeing = sum(count for name, count in floats.items() if "visual" in name or "vision" in name)
-    packed = [one.data_offsets for _, one in tensors if one.dtype not in FLOATS]
-    return Shape(config, sum(floats.values()), seeing, sum(end - start for start, end in packed))
+    tensors = [
+        tensor for file in weights.files_metadata.values() for tensor in file.tensors.items()
+    ]
+    parameters = {
+        name: tensor.parameter_count for name, tensor in tensors if tensor.dtype in FLOAT_TYPES
+    }
+    vision = sum(
+        count for name, count in parameters.items() if "visual" in name or "vision" in name
+    )
+    packed = [tensor.data_offsets for _, tensor in tensors if tensor.dtype not in FLOAT_TYPES]
+    return ModelShape(
+        config, sum(parameters.values()), vision, sum(end - start for start, end in packed)
+    )

@@ -11,42 +11,42 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from echo_hf._infra.http_errors import OK, Reply, api_error, error_in, mapping
+from echo_hf._infra.http_errors import OK, HttpResponse, as_mapping, parse_error, read_api_error
 from echo_hf.engines.base import Completion, Message, Request, Text, register
-from echo_hf.engines.checkpoint import family_of
-from echo_hf.engines.pixels import budget_of, image_part
-from echo_hf.engines.prices import cost_of, read_usage, usage_of
-from echo_hf.engines.schema import REGEX_IN_WORDS, response_format, schema_in_words
+from echo_hf.engines.checkpoint import model_family
+from echo_hf.engines.pixels import build_image_part, pixel_budget
+from echo_hf.engines.prices import compute_call_cost, parse_usage, read_billed_tokens
+from echo_hf.engines.schema import REGEX_INSTRUCTION, build_response_format, describe_schema
 from echo_hf.engines.server import (
     EXTRA,
     PACKAGES,
-    Document,
-    Name,
-    Pixels,
-    Send,
+    JsonObject,
+    NonEmptyText,
+    PixelCount,
+    SendBody,
     ServerEngine,
     ServerOptions,
-    server_options,
+    read_server_options,
 )
 from echo_hf.errors import EchoError
 
 KIND, MODERATION = "openai", "moderation"
-BETWEEN_TEXTS = "\n\n"
-NO_SCHEMA = frozenset({400, 422})
+TEXT_SEPARATOR = "\n\n"
+SCHEMA_REFUSED_STATUSES = frozenset({400, 422})
 # Errors may quote the request, and so what people posted: only their beginning speaks of it.
-BEGINNING = 500
-SCHEMA = re.compile(
+MAX_SEARCHED = 500
+SCHEMA_ERROR = re.compile(
     r"response[ _.]?format|json[ _]?schema|structured[ _]?output|guided[ _]|grammar", re.IGNORECASE
 )
 NEWER_HOST = "api.openai.com"  # whose models take no `max_tokens`
 FILTERED = "content_filter"
 
-Rendered = dict[str, Any]
+RequestBody = dict[str, Any]
 
 logger = logging.getLogger(__name__)
 
 
-class Options(ServerOptions):
+class OpenAIOptions(ServerOptions):
     """The options of the engine, beside those of any server.
 
     Attributes:
@@ -63,7 +63,7 @@ class Options(ServerOptions):
         max_pixels: Most pixels of an image, null for the family's own.
     """
 
-    ours: ClassVar[frozenset[str]] = frozenset(
+    reserved_keys: ClassVar[frozenset[str]] = frozenset(
         {
             *("max_completion_tokens", "max_tokens", "messages", "model", "n", "response_format"),
             *("seed", "stream", "temperature", "top_p"),
@@ -76,7 +76,7 @@ class Options(ServerOptions):
     structured: Literal["auto", "json_schema", "json_object", "text"] = "auto"
     max_tokens_field: Literal["auto", "max_tokens", "max_completion_tokens"] = "auto"
     family: str | None = None
-    min_pixels: Pixels | None = None
+    min_pixels: PixelCount | None = None
 
 
 @register(KIND, "a server: vllm serve on many GPUs, or a provider", extra=EXTRA, packages=PACKAGES)
@@ -85,106 +85,112 @@ class OpenAIEngine(ServerEngine):
     endpoint = "chat.completions"
     sampling = ("temperature", "top_p", "seed", "structured")
     no_document = "the response is not a chat completion"
-    options: Options
+    options: OpenAIOptions
 
-    def __init__(self, **given: Any) -> None:
-        options = server_options(Options, given, KIND)
-        budget, bounds = None, (options.min_pixels, options.max_pixels)
-        if (options.family, *bounds) != (None, None, None):
-            family = options.family or family_of(options.model)
-            budget = budget_of(family, *bounds, place=f"engine {KIND!r}")
-        super().__init__(options, budget)
-        self._tokens_field = options.max_tokens_field
+    def __init__(self, **options: Any) -> None:
+        checked = read_server_options(OpenAIOptions, options, KIND)
+        budget, pixel_bounds = None, (checked.min_pixels, checked.max_pixels)
+        if (checked.family, *pixel_bounds) != (None, None, None):
+            family = checked.family or model_family(checked.model)
+            budget = pixel_budget(family, *pixel_bounds, place=f"engine {KIND!r}")
+        super().__init__(checked, budget)
+        self._tokens_field = checked.max_tokens_field
         if self._tokens_field == "auto":
-            is_newer = options.server.host == NEWER_HOST
+            is_newer = checked.server.host == NEWER_HOST
             self._tokens_field = "max_completion_tokens" if is_newer else "max_tokens"
-        self._structured = "json_schema" if options.structured == "auto" else options.structured
+        self._structured = "json_schema" if checked.structured == "auto" else checked.structured
 
-    def prepared(self, request: Request) -> list[Rendered]:
-        return [{"role": one.role, "content": self._content(one)} for one in request.messages]
+    def prepare(self, request: Request) -> list[RequestBody]:
+        return [
+            {"role": message.role, "content": self._render(message)} for message in request.messages
+        ]
 
-    def _content(self, message: Message) -> str | list[Rendered]:
+    def _render(self, message: Message) -> str | list[RequestBody]:
         # Not every server takes parts where there is one text alone.
         if len(message.parts) == 1 and isinstance(message.parts[0], Text):
             return message.parts[0].text
         return [
             {"type": "text", "text": part.text}
             if isinstance(part, Text)
-            else image_part(part, self._budget)
+            else build_image_part(part, self._budget)
             for part in message.parts
         ]
 
-    async def put(self, request: Request, prepared: Sequence[Rendered], send: Send) -> Reply:
+    async def send(
+        self, request: Request, prepared: Sequence[RequestBody], send: SendBody
+    ) -> HttpResponse:
         """One attempt; a server that cannot enforce a schema is asked in words."""
-        spoken = self._structured
-        reply = await send(self.body(request, prepared, spoken))
-        may_tell = self.options.structured == "auto" and spoken == "json_schema"
-        if not may_tell or reply.status not in NO_SCHEMA:
+        structured = self._structured
+        reply = await send(self.make_body(request, prepared, structured))
+        can_fall_back = self.options.structured == "auto" and structured == "json_schema"
+        if not can_fall_back or reply.status not in SCHEMA_REFUSED_STATUSES:
             return reply
-        error = api_error(reply)
-        if not SCHEMA.search(f"{error.param or ''} {error.message[:BEGINNING]}"):
+        error = read_api_error(reply)
+        if not SCHEMA_ERROR.search(f"{error.param or ''} {error.message[:MAX_SEARCHED]}"):
             return reply
-        reply = await send(self.body(request, prepared, "text"))
+        reply = await send(self.make_body(request, prepared, "text"))
         if reply.status == OK and self._structured != "text":
             self._structured = "text"
             host = self.options.server.host
             logger.warning("%s enforces no JSON schema: it is asked for in words", host)
         return reply
 
-    def body(self, request: Request, messages: Sequence[Rendered], structured: str) -> Rendered:
+    def make_body(
+        self, request: Request, messages: Sequence[RequestBody], structured: str
+    ) -> RequestBody:
         options = self.options
         seed = None if options.seed is None else options.seed + request.repeat
-        chosen = {"temperature": options.temperature, "top_p": options.top_p, "seed": seed}
-        form, words = Rendered(), None
+        sampling = {"temperature": options.temperature, "top_p": options.top_p, "seed": seed}
+        form, words = RequestBody(), None
         if request.answer is not None and structured == "json_schema":
-            form = {"response_format": response_format(request.answer)}
+            form = {"response_format": build_response_format(request.answer)}
         elif request.answer is not None:
-            words = schema_in_words(request.answer)
+            words = describe_schema(request.answer)
             if structured == "json_object":
                 form = {"response_format": {"type": "json_object"}}
         elif request.regex is not None:
-            words = REGEX_IN_WORDS + request.regex
+            words = REGEX_INSTRUCTION + request.regex
         return {
             "model": options.model,
-            "messages": list(messages) if words is None else _instructed(messages, words),
+            "messages": list(messages) if words is None else _add_words(messages, words),
             self._tokens_field: request.max_tokens,
-            **{name: value for name, value in chosen.items() if value is not None},
+            **{name: value for name, value in sampling.items() if value is not None},
             **form,
         }
 
-    def answer(self, document: Document, reply: Reply) -> Completion:
+    def read_answer(self, document: JsonObject, response: HttpResponse) -> Completion:
         choices = document.get("choices")
-        choice = mapping(choices[0]) if isinstance(choices, list) and choices else {}
+        choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
         if error := choice.get("error"):  # a provider broke it off
-            return self.fault(error_in(reply, error))
-        usage = usage_of(read_usage(document))
-        paid = Completion(None, None, "error", usage, cost_of(document, self._price))
+            return self.handle_error(parse_error(response, error))
+        usage = parse_usage(read_billed_tokens(document))
+        billed = Completion(None, None, "error", usage, compute_call_cost(document, self._price))
         message = choice.get("message")
         if not isinstance(message, Mapping):
-            return replace(paid, error=f"{self.no_document}: it has no choices[0].message")
+            return replace(billed, error=f"{self.no_document}: it has no choices[0].message")
         text, reason = message.get("content"), choice.get("finish_reason")
         if refusal := message.get("refusal") or (FILTERED if reason == FILTERED else None):
-            return replace(paid, error=str(refusal), finish_reason="refusal")
+            return replace(billed, error=str(refusal), finish_reason="refusal")
         if not isinstance(text, str | None):
-            return replace(paid, error=f"{self.no_document}: its content is not text")
+            return replace(billed, error=f"{self.no_document}: its content is not text")
         if reason == "length":
-            return replace(paid, text=text or "", finish_reason="length")
+            return replace(billed, text=text or "", finish_reason="length")
         if reason != "stop":
-            return replace(paid, error=f"the answer ended with finish_reason {reason!r}")
+            return replace(billed, error=f"the answer ended with finish_reason {reason!r}")
         if text is None:
-            return replace(paid, error="the answer has no content")
-        return replace(paid, text=text, finish_reason="stop")
+            return replace(billed, error="the answer has no content")
+        return replace(billed, text=text, finish_reason="stop")
 
 
-def _instructed(messages: Sequence[Rendered], words: str) -> list[Rendered]:
+def _add_words(messages: Sequence[RequestBody], words: str) -> list[RequestBody]:
     if not messages or messages[0]["role"] != "system":
         return [{"role": "system", "content": words}, *messages]
     content = messages[0]["content"]
-    more = f"\n\n{words}" if isinstance(content, str) else [{"type": "text", "text": words}]
-    return [{**messages[0], "content": content + more}, *messages[1:]]
+    extra = f"\n\n{words}" if isinstance(content, str) else [{"type": "text", "text": words}]
+    return [{**messages[0], "content": content + extra}, *messages[1:]]
 
 
-Score = Annotated[float, Field(allow_inf_nan=False)]
+CategoryScore = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class ModerationOptions(ServerOptions):
@@ -195,9 +201,9 @@ class ModerationOptions(ServerOptions):
         model: Name of the model, as the server knows it.
     """
 
-    ours: ClassVar[frozenset[str]] = frozenset({"input", "model"})
+    reserved_keys: ClassVar[frozenset[str]] = frozenset({"input", "model"})
 
-    model: Name = "omni-moderation-latest"
+    model: NonEmptyText = "omni-moderation-latest"
 
 
 class ModerationResult(BaseModel):
@@ -206,7 +212,7 @@ class ModerationResult(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
     categories: dict[str, bool | None]
-    category_scores: dict[str, Score | None]
+    category_scores: dict[str, CategoryScore | None]
     flagged: bool
 
 
@@ -227,14 +233,14 @@ class ModerationEngine(ServerEngine):
     no_document = "the response is not a moderation"
     options: ModerationOptions
 
-    def __init__(self, **given: Any) -> None:
-        options = server_options(ModerationOptions, given, MODERATION)
-        most = options.max_pixels
-        super().__init__(options, None if most is None else budget_of(None, max_pixels=most))
+    def __init__(self, **options: Any) -> None:
+        checked = read_server_options(ModerationOptions, options, MODERATION)
+        limit = checked.max_pixels
+        super().__init__(checked, None if limit is None else pixel_budget(None, max_pixels=limit))
 
-    def prepared(self, request: Request) -> list[dict[str, Any]]:
+    def prepare(self, request: Request) -> list[dict[str, Any]]:
         parts = [part for message in request.messages for part in message.parts]
-        text = BETWEEN_TEXTS.join(part.text for part in parts if isinstance(part, Text))
+        text = TEXT_SEPARATOR.join(part.text for part in parts if isinstance(part, Text))
         images = request.images
         if request.answer is not None or request.regex is not None:
             raise EchoError(
@@ -246,25 +252,27 @@ class ModerationEngine(ServerEngine):
                 f"{len(images)} images and {len(text)} characters in one request: a moderation "
                 "endpoint takes one image, or text, or both"
             )
-        said = [{"type": "text", "text": text}] if text.strip() else []
-        return [*said, *(image_part(image, self._budget) for image in images)]
+        text_parts = [{"type": "text", "text": text}] if text.strip() else []
+        return [*text_parts, *(build_image_part(image, self._budget) for image in images)]
 
-    async def put(self, _: Request, prepared: list[dict[str, Any]], send: Send) -> Reply:
+    async def send(
+        self, _: Request, prepared: list[dict[str, Any]], send: SendBody
+    ) -> HttpResponse:
         return await send({"model": self.options.model, "input": prepared})
 
-    def answer(self, document: Document, _: Reply) -> Completion:
+    def read_answer(self, document: JsonObject, _: HttpResponse) -> Completion:
         """The verdict, in a form that does not depend on the server."""
-        price, usage = self._price, usage_of(read_usage(document))
+        price, usage = self._price, parse_usage(read_billed_tokens(document))
         # The endpoint counts no tokens: without a count, only what is free has a known price.
-        cost = 0.0 if price is not None and price.is_free else cost_of(document, price)
+        cost = 0.0 if price is not None and price.is_free else compute_call_cost(document, price)
         try:
             response = ModerationResponse.model_validate(dict(document))
         except ValidationError as error:
             # Without the value, which may be what somebody posted.
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            where, said = ".".join(map(str, first["loc"])), first["msg"]
-            told = f"{self.no_document}: {where}: {said[:1].lower()}{said[1:]}"
-            return Completion(None, told, "error", usage, cost)
+            place, reason = ".".join(map(str, first["loc"])), first["msg"]
+            message = f"{self.no_document}: {place}: {reason[:1].lower()}{reason[1:]}"
+            return Completion(None, message, "error", usage, cost)
         verdict = {**response.results[0].model_dump(), "model": response.model}
         text = json.dumps(verdict, sort_keys=True, ensure_ascii=False)
         return Completion(text, usage=usage, cost_usd=cost)

@@ -14,76 +14,80 @@ APOSTROPHES = "’ʼ`´"
 # What goes on a word of a script that sets spaces between words; `re` takes much longer to compile
 # a class of all the others.
 LETTER = r"(?-i:(?=[\0-\u2e7f])\w)"
-SPELLED = re.compile(f"{LETTER}+")
+WORD = re.compile(f"{LETTER}+")
 # The same in ASCII, and many times as fast.
-BLANKED = "".join(chr(n) if chr(n).isalnum() or n == ord("_") else " " for n in range(128)).encode()
+BLANKED = "".join(
+    chr(code) if chr(code).isalnum() or code == ord("_") else " " for code in range(128)
+).encode()
 BLANKED = BLANKED.ljust(256)
 
 
-def straight(text: str) -> str:
-    for one in APOSTROPHES:
-        text = text.replace(one, "'")
+def straighten_quotes(text: str) -> str:
+    for apostrophe in APOSTROPHES:
+        text = text.replace(apostrophe, "'")
     return text
 
 
-def one_of(phrases: Iterable[str]) -> str:
-    before, after = rf"(?<!{LETTER})", rf"(?!{LETTER})"
-    every = sorted(phrases, key=len, reverse=True)
-    bounds = [(re.match(LETTER, one), re.match(LETTER, one[-1])) for one in every]
+def any_of_pattern(phrases: Iterable[str]) -> str:
+    word_start, word_end = rf"(?<!{LETTER})", rf"(?!{LETTER})"
+    longest_first = sorted(phrases, key=len, reverse=True)
+    bounds = [(re.match(LETTER, phrase), re.match(LETTER, phrase[-1])) for phrase in longest_first]
     if all(map(all, bounds)):  # said once, as each costs much to compile
-        return f"{before}(?:{'|'.join(map(re.escape, every))}){after}"
+        return f"{word_start}(?:{'|'.join(map(re.escape, longest_first))}){word_end}"
     return "|".join(
-        f"{before if starts else ''}{re.escape(one)}{after if ends else ''}"
-        for one, (starts, ends) in zip(every, bounds, strict=True)
+        f"{word_start if starts else ''}{re.escape(phrase)}{word_end if ends else ''}"
+        for phrase, (starts, ends) in zip(longest_first, bounds, strict=True)
     )
 
 
 class Phrases:
     def __init__(self, phrases: Iterable[str]) -> None:
-        lower = {straight(one).lower() for one in phrases}
-        self._words = frozenset(filter(SPELLED.fullmatch, lower))
+        lower = {straighten_quotes(phrase).lower() for phrase in phrases}
+        self._words = frozenset(filter(WORD.fullmatch, lower))
         self._others = sorted(lower - self._words)
-        self._spelled = frozenset(word for one in lower for word in SPELLED.findall(one))
+        self._spellings = frozenset(word for phrase in lower for word in WORD.findall(phrase))
         # A phrase is only where its longest word is.
-        longest = {one: max(SPELLED.findall(one), key=len, default="") for one in self._others}
+        longest = {
+            phrase: max(WORD.findall(phrase), key=len, default="") for phrase in self._others
+        }
         self._hints = frozenset(longest.values())
-        unspelled = [one for one in self._others if not longest[one]]
-        self._unspelled = {False: unspelled, True: list(filter(str.isascii, unspelled))}
+        without_words = [phrase for phrase in self._others if not longest[phrase]]
+        self._without_words = {False: without_words, True: list(filter(str.isascii, without_words))}
 
-    def are_in(self, text: str) -> bool:
+    def match(self, text: str) -> bool:
         """Looks words up, which is fast, and for a longer phrase only where its letters are."""
-        lower, words = lower_words(text)
+        lower, words = split_lower_words(text)
         if not words.isdisjoint(self._words):
             return True
         is_hinted = not words.isdisjoint(self._hints)
-        some = self._others if is_hinted else self._unspelled[lower.isascii()]
-        return any(map(lower.__contains__, some)) and bool(self._longer.search(lower))
+        candidates = self._others if is_hinted else self._without_words[lower.isascii()]
+        return any(map(lower.__contains__, candidates)) and bool(self._longer_pattern.search(lower))
 
-    def are_all(self, text: str) -> bool:
+    def match_all(self, text: str) -> bool:
         """Whether a text says nothing else; one word that is in no phrase answers that."""
-        words = (one.group() for one in SPELLED.finditer(straight(text).lower()))
-        return all(map(self._spelled.__contains__, words)) and not re.search(
+        words = (match.group() for match in WORD.finditer(straighten_quotes(text).lower()))
+        return all(map(self._spellings.__contains__, words)) and not re.search(
             r"\w", self.pattern.sub(" ", text)
         )
 
-    def replaced(self, text: str) -> str:
-        return self.pattern.sub(" ", straight(text)) if self.are_in(text) else text
+    def remove_from(self, text: str) -> str:
+        return self.pattern.sub(" ", straighten_quotes(text)) if self.match(text) else text
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        return re.compile(one_of([*self._words, *self._others]), re.IGNORECASE)
+        return re.compile(any_of_pattern([*self._words, *self._others]), re.IGNORECASE)
 
     @cached_property
-    def _longer(self) -> re.Pattern[str]:
-        return re.compile(one_of(self._others))
+    def _longer_pattern(self) -> re.Pattern[str]:
+        return re.compile(any_of_pattern(self._others))
 
 
 @lru_cache(maxsize=32)
-def lower_words(text: str) -> tuple[str, frozenset[str]]:
-    lower = straight(text).lower()
+def split_lower_words(text: str) -> tuple[str, frozenset[str]]:
+    lower = straighten_quotes(text).lower()
     if lower.isascii():
         return lower, frozenset(lower.encode().translate(BLANKED).decode().split())
-    return lower, frozenset(SPELLED.findall(lower))
+    return lower, frozenset(WORD.findall(lower))
 
 
 @cache

@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 from PIL import Image
 
 from echo_hf.engines.base import ImageRef
-from echo_hf.errors import EngineError, ImageError, unknown
-from echo_hf.images.loader import format_of, upright_rgb
+from echo_hf.errors import EngineError, ImageError, describe_unknown
+from echo_hf.images.loader import detect_format, load_upright
 
-HIGHEST_ASPECT_RATIO = 200
-TAKEN = ("PNG", "JPEG", "GIF", "WEBP")  # by every server
+MAX_ASPECT_RATIO = 200
+SERVER_FORMATS = ("PNG", "JPEG", "GIF", "WEBP")  # by every server
 
-Size = tuple[int, int]
+PixelSize = tuple[int, int]
 
 
-class Budget(NamedTuple):
+class PixelBudget(NamedTuple):
     """Both sides become multiples of the factor, and the pixels stay within the bounds."""
 
     factor: int
@@ -29,78 +29,78 @@ class Budget(NamedTuple):
 
 
 # The budgets are those of the published checkpoints' own preprocessor settings.
-FAMILIES: Mapping[str, Budget] = {
-    "qwen2_vl": Budget(28, 4 * 28**2, 16_384 * 28**2),
-    "qwen2_5_vl": Budget(28, 4 * 28**2, 16_384 * 28**2),
-    "qwen3_vl": Budget(32, 64 * 32**2, 16_384 * 32**2),
+FAMILY_BUDGETS: Mapping[str, PixelBudget] = {
+    "qwen2_vl": PixelBudget(28, 4 * 28**2, 16_384 * 28**2),
+    "qwen2_5_vl": PixelBudget(28, 4 * 28**2, 16_384 * 28**2),
+    "qwen3_vl": PixelBudget(32, 64 * 32**2, 16_384 * 32**2),
 }
-ANY_SIZE = Budget(1, 1, None)
+ANY_SIZE = PixelBudget(1, 1, None)
 
 
-def budget_of(
+def pixel_budget(
     family: str | None,
     min_pixels: int | None = None,
     max_pixels: int | None = None,
     *,
     place: str = "",
-) -> Budget:
-    if family is not None and family not in FAMILIES:
-        raise EngineError(unknown("family", family, FAMILIES, place))
-    own = ANY_SIZE if family is None else FAMILIES[family]
-    least = own.min_pixels if min_pixels is None else min_pixels
-    most = own.max_pixels if max_pixels is None else max_pixels
-    if least < 1 or (most is not None and most < max(least, own.factor**2)):
+) -> PixelBudget:
+    if family is not None and family not in FAMILY_BUDGETS:
+        raise EngineError(describe_unknown("family", family, FAMILY_BUDGETS, place))
+    family_budget = ANY_SIZE if family is None else FAMILY_BUDGETS[family]
+    lower = family_budget.min_pixels if min_pixels is None else min_pixels
+    upper = family_budget.max_pixels if max_pixels is None else max_pixels
+    if lower < 1 or (upper is not None and upper < max(lower, family_budget.factor**2)):
         raise EngineError(
-            f"no image has min_pixels {least!r} and max_pixels {most!r}: expected 1 or more, and "
-            f"a maximum of at least the minimum and one patch of {own.factor**2} pixels"
+            f"no image has min_pixels {lower!r} and max_pixels {upper!r}: expected 1 or more, and "
+            f"a maximum of at least the minimum and one patch of {family_budget.factor**2} pixels"
         )
-    return Budget(own.factor, least, most)
+    return PixelBudget(family_budget.factor, lower, upper)
 
 
-def fitted(size: Size, budget: Budget) -> Size:
+def fit_size(size: PixelSize, budget: PixelBudget) -> PixelSize:
     """The size in which an image is sent: the one that the family's own processor would choose."""
     if budget == ANY_SIZE:
         return size
     factor, area = budget.factor, size[0] * size[1]
-    most = math.inf if budget.max_pixels is None else budget.max_pixels
+    max_pixels = math.inf if budget.max_pixels is None else budget.max_pixels
     # To the nearest multiple, a half to the even one: as the families' processors round.
     width, height = (round(side / factor) * factor for side in size)
-    if width * height > most:
-        shrink = math.sqrt(area / most)
+    if width * height > max_pixels:
+        shrink = math.sqrt(area / max_pixels)
         width, height = (max(1, math.floor(side / shrink / factor)) * factor for side in size)
     elif width * height < budget.min_pixels:
         grow = math.sqrt(budget.min_pixels / area)
         width, height = (math.ceil(side * grow / factor) * factor for side in size)
     # Rounding may lengthen what was just short enough, and a server would refuse that.
-    is_narrow = any(max(one) > HIGHEST_ASPECT_RATIO * min(one) for one in (size, (width, height)))
-    if is_narrow or not budget.min_pixels <= width * height <= most:
+    is_narrow = any(max(sides) > MAX_ASPECT_RATIO * min(sides) for sides in (size, (width, height)))
+    if is_narrow or not budget.min_pixels <= width * height <= max_pixels:
         raise ImageError(
             f"an image of {size[0]} x {size[1]} pixels has no size between min_pixels "
             f"{budget.min_pixels} and max_pixels {budget.max_pixels} in steps of {factor}, or one "
-            f"side more than {HIGHEST_ASPECT_RATIO} times the other: crop it, or allow more pixels"
+            f"side more than {MAX_ASPECT_RATIO} times the other: crop it, or allow more pixels"
         )
     return width, height
 
 
-def sent_reference(reference: ImageRef, budget: Budget = ANY_SIZE) -> Image.Image:
+def prepare_image_ref(reference: ImageRef, budget: PixelBudget = ANY_SIZE) -> Image.Image:
     if reference.file is None:
         raise ImageError(f"image {reference.sha256!r} has no file: run `collect` to fetch it")
-    image = upright_rgb(reference.file, reference.sha256)
-    size = fitted(image.size, budget)
+    image = load_upright(reference.file, reference.sha256)
+    size = fit_size(image.size, budget)
     # Resampled as the families' own processors do.
     return image if size == image.size else image.resize(size, Image.Resampling.BICUBIC)
 
 
-def data_url(reference: ImageRef, budget: Budget | None) -> str:
+def encode_data_url(reference: ImageRef, budget: PixelBudget | None) -> str:
     """An image as an address: its own bytes without a budget, where every server takes them."""
-    sent = sent_reference(reference, budget or ANY_SIZE)
+    image = prepare_image_ref(reference, budget or ANY_SIZE)
     data = reference.file.read_bytes() if budget is None and reference.file is not None else b""
-    if (kind := format_of(data)) not in TAKEN:
-        buffer, kind = io.BytesIO(), "PNG"
-        sent.save(buffer, kind, compress_level=1)  # it travels once
+    if (image_format := detect_format(data)) not in SERVER_FORMATS:
+        buffer, image_format = io.BytesIO(), "PNG"
+        image.save(buffer, image_format, compress_level=1)  # it travels once
         data = buffer.getvalue()
-    return f"data:image/{str(kind).lower()};base64,{base64.b64encode(data).decode()}"
+    return f"data:image/{str(image_format).lower()};base64,{base64.b64encode(data).decode()}"
 
 
-def image_part(reference: ImageRef, budget: Budget | None) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": data_url(reference, budget)}}
+def build_image_part(reference: ImageRef, budget: PixelBudget | None) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": encode_data_url(reference, budget)}}

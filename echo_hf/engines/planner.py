@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf._infra.worker_pool import process_count
+from echo_hf._infra.worker_pool import count_processes
 from echo_hf.engines.base import Engine, Message, Request, Text
-from echo_hf.engines.prices import MILLION, price_list
+from echo_hf.engines.prices import MILLION, read_price_list
 
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_IMAGE = 1280
@@ -24,13 +24,13 @@ def plan_order(requests: Sequence[Request]) -> list[int]:
     """Numbers of the requests in the order to send them: what begins alike stands together."""
     by_message: dict[Message, int] = {}
     by_images: dict[tuple[int, tuple[str, ...]], int] = {}
-    places = []
+    sort_keys = []
     for request in requests:
         prefix = by_message.setdefault(request.messages[0], len(by_message))
-        shown = tuple(reference.sha256 for reference in request.images)
-        images = by_images.setdefault((prefix, shown), len(by_images))
-        places.append((prefix, images))
-    return sorted(range(len(requests)), key=places.__getitem__)
+        digests = tuple(reference.sha256 for reference in request.images)
+        images = by_images.setdefault((prefix, digests), len(by_images))
+        sort_keys.append((prefix, images))
+    return sorted(range(len(requests)), key=sort_keys.__getitem__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class RequestPlan:
         )
 
 
-def extended(
+def extend_plan(
     plan: RequestPlan, requests: Sequence[Request], stored: int, repeated: int = 0
 ) -> RequestPlan:
     return replace(
@@ -66,12 +66,12 @@ def extended(
         requests=plan.requests + len(requests) + stored + repeated,
         stored=plan.stored + stored,
         repeated=plan.repeated + repeated,
-        prompt_tokens=plan.prompt_tokens + sum(map(request_tokens, requests)),
+        prompt_tokens=plan.prompt_tokens + sum(map(estimate_request, requests)),
         images=plan.images + sum(len(request.images) for request in requests),
     )
 
 
-def request_tokens(request: Request) -> int:
+def estimate_request(request: Request) -> int:
     parts = (part for message in request.messages for part in message.parts)
     texts = sum(estimate_tokens(part.text) for part in parts if isinstance(part, Text))
     return texts + TOKENS_PER_IMAGE * len(request.images)
@@ -85,7 +85,7 @@ def estimate_tokens(text: str) -> int:
 
 TokenKind = Literal["image_in", "text_out", "image_out"]
 # A token has three to five letters, by language and model.
-OF_TEXT = (0.8, 1.0, 1.25)
+TEXT_FACTORS = (0.8, 1.0, 1.25)
 
 
 class Range(NamedTuple):
@@ -102,29 +102,29 @@ class Range(NamedTuple):
     @classmethod
     def total(cls, ranges: Iterable[Range]) -> Self:
         """The sum; its ends are where all are at their ends together."""
-        every = list(ranges)
-        return cls(*(sum(one[at] for one in every) for at in range(3)))
+        addends = list(ranges)
+        return cls(*(sum(addend[position] for addend in addends) for position in range(3)))
 
-    def times(self, number: float) -> Self:
-        return type(self)(*(one * number for one in self))
+    def scale(self, number: float) -> Self:
+        return type(self)(*(bound * number for bound in self))
 
-    def widened(self, factor: float) -> Self:
+    def expand(self, factor: float) -> Self:
         return type(self)(self.low / factor, self.likely, self.high * factor)
 
 
-NOTHING = Range.exactly(0)
+ZERO = Range.exactly(0)
 UNKNOWN = "unknown"
-UNITS = ((7200, 3600, "h"), (120, 60, "min"))
+TIME_UNITS = ((7200, 3600, "h"), (120, 60, "min"))
 
 
-def shown_dollars(usd: Range | None) -> str:
+def format_dollars(usd: Range | None) -> str:
     if usd is None:
         return UNKNOWN
-    low, likely, high = (f"{one:,.2f}" for one in usd)
+    low, likely, high = (f"{bound:,.2f}" for bound in usd)
     return f"${likely}" if low == high else f"${likely} ({low} to {high})"
 
 
-def shown_time(seconds: Range | None) -> str:
+def format_seconds(seconds: Range | None) -> str:
     """A time for people, in hours, minutes or seconds.
 
     >>> shown_time(Range(5400, 9000, 18000))
@@ -132,15 +132,15 @@ def shown_time(seconds: Range | None) -> str:
     """
     if seconds is None:
         return UNKNOWN
-    units = (one for one in UNITS if seconds.likely >= one[0])
+    units = (unit_row for unit_row in TIME_UNITS if seconds.likely >= unit_row[0])
     _, length, unit = next(units, (0, 1, "s"))
-    parts = [one / length for one in seconds]
-    low, likely, high = (f"{one:,.0f}" if one >= 10 else f"{one:.1f}" for one in parts)
+    parts = [bound / length for bound in seconds]
+    low, likely, high = (f"{part:,.0f}" if part >= 10 else f"{part:.1f}" for part in parts)
     return f"{likely} {unit}" if low == high else f"{likely} {unit} ({low} to {high})"
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedCost:
     """What some work is expected to take; `basis` says in a line what that rests on.
 
     Null stands for a price or a time that nobody knows; `gpu` is the one of one's own that the
@@ -157,18 +157,18 @@ class Expected:
         return None if self.usd is None else self.usd.likely
 
 
-NO_WORK = Expected(NOTHING, NOTHING)
+NO_WORK = ExpectedCost(ZERO, ZERO)
 
 
-def both(one: Expected, other: Expected) -> Expected:
+def add_expected(first: ExpectedCost, second: ExpectedCost) -> ExpectedCost:
     """What two works take, one after the other; null where either is not known."""
-    usd = one.usd and other.usd and Range.total([one.usd, other.usd])
-    seconds = one.seconds and other.seconds and Range.total([one.seconds, other.seconds])
-    basis = "; ".join(filter(None, (one.basis, other.basis)))
-    return Expected(usd, seconds, one.gpu or other.gpu, basis)
+    usd = first.usd and second.usd and Range.total([first.usd, second.usd])
+    seconds = first.seconds and second.seconds and Range.total([first.seconds, second.seconds])
+    basis = "; ".join(filter(None, (first.basis, second.basis)))
+    return ExpectedCost(usd, seconds, first.gpu or second.gpu, basis)
 
 
-def measured(values: Sequence[float], number: int) -> Range | None:
+def extrapolate(values: Sequence[float], number: int) -> Range | None:
     """What so many more of them are expected to come to, within two standard errors.
 
     Both the mean of those measured and the ones to come vary: the variance of the sum is
@@ -183,12 +183,12 @@ def measured(values: Sequence[float], number: int) -> Range | None:
         return None
     likely = fmean(values) * number
     if len(values) == 1:
-        return Range.exactly(likely).widened(2)
+        return Range.exactly(likely).expand(2)
     error = 2 * stdev(values) * math.sqrt(number**2 / len(values) + number)
     return Range(max(likely - error, 0.0), likely, likely + error)
 
 
-class Listed(BaseModel):
+class PriceListRow(BaseModel):
     """A row of the list of what a dry run counts on."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -202,16 +202,16 @@ class Listed(BaseModel):
 
     @property
     def rests_on(self) -> str:
-        on = f"on {self.gpu}: " if self.gpu else ""
-        return f"{on}{self.basis} ({self.as_of})"
+        machine = f"on {self.gpu}: " if self.gpu else ""
+        return f"{machine}{self.basis} ({self.as_of})"
 
 
-class ListedCalls(Listed):
+class CallPrices(PriceListRow):
     image_tokens: Range
     answer_tokens: Range
 
 
-class ListedImages(Listed):
+class ImagePrices(PriceListRow):
     server: str | None = None
     price: Mapping[str, float] = {}
     tokens: Mapping[TokenKind, Range] = {}
@@ -219,44 +219,46 @@ class ListedImages(Listed):
 
 
 @cache
-def listed_calls() -> Mapping[str, ListedCalls]:
-    rows = map(ListedCalls.model_validate, price_list()["calls"])
+def read_call_prices() -> Mapping[str, CallPrices]:
+    rows = map(CallPrices.model_validate, read_price_list()["calls"])
     return {model: row for row in rows for model in row.models}
 
 
 @cache
-def listed_images() -> tuple[ListedImages, ...]:
+def read_image_prices() -> tuple[ImagePrices, ...]:
     """The image models of the list; of two rows for one model, the first that fits holds."""
-    return tuple(ListedImages.model_validate(row) for row in price_list()["images"])
+    return tuple(ImagePrices.model_validate(row) for row in read_price_list()["images"])
 
 
 # Tokens of an image and of an answer with reasons, of a model that is not in the list.
-UNLISTED = Range(255, TOKENS_PER_IMAGE, 2600), Range(150, 400, 1500)
+UNLISTED_TOKENS = Range(255, TOKENS_PER_IMAGE, 2600), Range(150, 400, 1500)
 
 
-def prices_of(engine: Engine) -> tuple[float | None, float | None]:
+def find_prices(engine: Engine) -> tuple[float | None, float | None]:
     """US dollars for a million tokens of prompt and answer, null where nobody knows."""
     names = ("usd_per_million_prompt_tokens", "usd_per_million_completion_tokens")
     prompt, completion = (getattr(engine, name, 0.0) for name in names)
     return prompt, completion
 
 
-def expected_calls(engine: Engine, plan: RequestPlan) -> Expected:
+def estimate_calls(engine: Engine, plan: RequestPlan) -> ExpectedCost:
     if not plan.calls:
         return NO_WORK
     options, usd = getattr(engine, "options", None), None
-    row = listed_calls().get(getattr(options, "model", ""))
-    prompt, completion = prices_of(engine)
-    image, answer = (row.image_tokens, row.answer_tokens) if row else UNLISTED
+    row = read_call_prices().get(getattr(options, "model", ""))
+    prompt, completion = find_prices(engine)
+    image, answer = (row.image_tokens, row.answer_tokens) if row else UNLISTED_TOKENS
     if prompt is not None and completion is not None:
-        text = Range(*OF_TEXT).times(plan.prompt_tokens - TOKENS_PER_IMAGE * plan.images)
-        asked = Range.total([text, image.times(plan.images)]).times(prompt / MILLION)
-        usd = Range.total([asked, answer.times(plan.calls).times(completion / MILLION)])
+        text = Range(*TEXT_FACTORS).scale(plan.prompt_tokens - TOKENS_PER_IMAGE * plan.images)
+        prompt_usd = Range.total([text, image.scale(plan.images)]).scale(prompt / MILLION)
+        usd = Range.total([prompt_usd, answer.scale(plan.calls).scale(completion / MILLION)])
     if row is None:
-        return Expected(usd, basis="a wide estimate: how many tokens its model takes is not known")
+        return ExpectedCost(
+            usd, basis="a wide estimate: how many tokens its model takes is not known"
+        )
     at_a_time = getattr(options, "concurrency", 1)
     if row.gpu:
-        gpus = process_count(getattr(options, "devices", None) or 1)
+        gpus = count_processes(getattr(options, "devices", None) or 1)
         at_a_time = max(1, gpus // getattr(options, "tensor_parallel_size", 1))
-    seconds = row.seconds.times(plan.calls / at_a_time)
-    return Expected(usd, seconds, row.gpu, row.rests_on)
+    seconds = row.seconds.scale(plan.calls / at_a_time)
+    return ExpectedCost(usd, seconds, row.gpu, row.rests_on)

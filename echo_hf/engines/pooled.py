@@ -10,24 +10,24 @@ from itertools import count, islice
 from queue import SimpleQueue
 from typing import Any
 
-from echo_hf._infra.worker_pool import LostItemError, Place, Runs, WorkerPool
-from echo_hf.engines.base import Answers, Completion, Engine, Request, StreamingEngine
-from echo_hf.engines.schema import portable_answer
+from echo_hf._infra.worker_pool import ItemStreams, LostItemError, WorkerFactory, WorkerPool
+from echo_hf.engines.base import Completion, CompletionStream, Engine, Request, StreamingEngine
+from echo_hf.engines.schema import make_portable_answer
 from echo_hf.errors import EngineError
 
 # A window is filled in so many parts, of which each goes to one worker.
-CHUNKS = 8
+CHUNKS_PER_WINDOW = 8
 # How many requests an engine takes at a time that does not say so.
-WINDOW = 64
+DEFAULT_WINDOW = 64
 
 
-def portable(request: Request) -> Request:
-    answer = request.answer and portable_answer(request.answer)
+def make_portable(request: Request) -> Request:
+    answer = request.answer and make_portable_answer(request.answer)
     return replace(request, answer=answer, inputs={}, sources=(), accepts=None)
 
 
-def _answering(
-    make: Callable[[], Engine], signature: Mapping[str, Any], runs: Runs[Request]
+def _serve_worker(
+    make: Callable[[], Engine], signature: Mapping[str, Any], streams: ItemStreams[Request]
 ) -> Iterator[tuple[int, Completion]]:
     """What a worker answers, in a window that goes on while requests wait."""
     with make() as engine:
@@ -39,14 +39,14 @@ def _answering(
                 f"a worker has another engine than the run, which differ in {differing}: install "
                 "the same packages and models wherever workers run"
             )
-        for run in runs:
+        for stream in streams:
             numbers = list[int]()
-            for place, completion in engine.stream(_noted(run, numbers)):
-                yield numbers[place], completion
+            for position, completion in engine.stream(_note_numbers(stream, numbers)):
+                yield numbers[position], completion
 
 
-def _noted(run: Iterator[tuple[int, Request]], numbers: list[int]) -> Iterator[Request]:
-    for number, request in run:
+def _note_numbers(stream: Iterator[tuple[int, Request]], numbers: list[int]) -> Iterator[Request]:
+    for number, request in stream:
         numbers.append(number)
         yield request
 
@@ -61,10 +61,13 @@ class PooledEngine(StreamingEngine):
     """
 
     def __init__(
-        self, engine: Engine, make: Callable[[], Engine], places: Callable[[], Sequence[Place]]
+        self,
+        engine: Engine,
+        make: Callable[[], Engine],
+        workers: Callable[[], Sequence[WorkerFactory]],
     ) -> None:
         super().__init__()
-        self._engine, self._make, self._places = engine, make, places
+        self._engine, self._make, self._workers = engine, make, workers
         self._pool: WorkerPool[Request, Completion] | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -77,14 +80,14 @@ class PooledEngine(StreamingEngine):
     def alive(self) -> int:
         return self._pool.alive if self._pool else 0
 
-    def _free(self) -> None:
+    def _release(self) -> None:
         if self._pool is not None:
             self._pool.close()
             self._pool = None
 
-    def _answers(self, requests: Iterator[Request]) -> Answers:
-        window = getattr(self._engine, "window", WINDOW)
-        size, numbers = max(1, window // CHUNKS), count()
+    def _iterate_completions(self, requests: Iterator[Request]) -> CompletionStream:
+        window = getattr(self._engine, "window", DEFAULT_WINDOW)
+        size, numbers = max(1, window // CHUNKS_PER_WINDOW), count()
         in_flight, done = dict[Future[Completion], int](), SimpleQueue[Future[Completion]]()
         try:
             while True:
@@ -92,24 +95,24 @@ class PooledEngine(StreamingEngine):
                     if not (chunk := list(islice(requests, size))):
                         break
                     # Two chunks wait beside a full window, so that none runs dry.
-                    self._pool = self._pool or self._started(window + 2 * size)
-                    for future in self._pool.submit(*map(portable, chunk)):
+                    self._pool = self._pool or self._start_pool(window + 2 * size)
+                    for future in self._pool.submit(*map(make_portable, chunk)):
                         in_flight[future] = next(numbers)
                         future.add_done_callback(done.put)
                 if not in_flight:
                     return
-                answered = done.get()
+                finished = done.get()
                 try:
-                    completion = answered.result()
+                    completion = finished.result()
                 except LostItemError as error:
                     completion = Completion(None, f"{type(error).__name__}: {error}", "error")
-                yield in_flight.pop(answered), completion
+                yield in_flight.pop(finished), completion
         finally:
             for future in in_flight:
                 future.cancel()
 
-    def _started(self, depth: int) -> WorkerPool[Request, Completion]:
+    def _start_pool(self, depth: int) -> WorkerPool[Request, Completion]:
         signature = self._engine.signature()
-        service = partial(_answering, self._make, signature)
+        service = partial(_serve_worker, self._make, signature)
         place = f"engine {signature.get('kind', type(self._engine).__name__)!r}"
-        return WorkerPool(place, service, self._places(), EngineError, depth)
+        return WorkerPool(place, service, self._workers(), EngineError, depth)

@@ -13,13 +13,13 @@ from pydantic import BaseModel
 # xgrammar reads a bound on a string's length as that many characters, none of them a quotation
 # mark, a backslash or a line break (mlc-ai/xgrammar#800): a prompt with a quotation or a second
 # line could not be copied. The token limit bounds the answer, and reading it checks the length.
-GRAMMAR_LEFT_OUT = frozenset({"maxLength", "minLength"})
-LONGEST_NAME = 64
-REGEX_IN_WORDS = (
+UNENFORCED_BOUNDS = frozenset({"maxLength", "minLength"})
+MAX_NAME_CHARACTERS = 64
+REGEX_INSTRUCTION = (
     "Answer with text that this regular expression matches from beginning to end, and nothing "
     "else:\n"
 )
-IN_WORDS = (
+SCHEMA_INSTRUCTION = (
     "Answer with one JSON object and nothing else: nothing before it, nothing after it, no code "
     "fence. It must be valid against this JSON Schema:\n"
 )
@@ -37,44 +37,44 @@ class AnswerSchema:
 
 
 @lru_cache(maxsize=64)
-def portable_answer(answer: type[BaseModel]) -> type[BaseModel]:
+def make_portable_answer(answer: type[BaseModel]) -> type[BaseModel]:
     return cast(type[BaseModel], AnswerSchema(json.dumps(answer.model_json_schema())))
 
 
 @lru_cache(maxsize=64)
-def grammar_schema(answer: type[BaseModel]) -> str:
+def build_grammar_schema(answer: type[BaseModel]) -> str:
     """The JSON schema of an answer without the bounds that grammars take too literally."""
-    return json.dumps(_without_lengths(answer.model_json_schema()))
+    return json.dumps(_remove_lengths(answer.model_json_schema()))
 
 
-def _without_lengths(schema: Any) -> Any:
+def _remove_lengths(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_without_lengths(one) for one in schema]
+        return [_remove_lengths(member) for member in schema]
     if not isinstance(schema, dict):
         return schema
     # A bound is a number; a schema under the same name is that of a field which is called so.
     return {
-        key: _without_lengths(value)
+        key: _remove_lengths(value)
         for key, value in schema.items()
-        if key not in GRAMMAR_LEFT_OUT or isinstance(value, dict)
+        if key not in UNENFORCED_BOUNDS or isinstance(value, dict)
     }
 
 
 @lru_cache(maxsize=256)
-def response_format(answer: type[BaseModel]) -> dict[str, Any]:
+def build_response_format(answer: type[BaseModel]) -> dict[str, Any]:
     """What makes a server enforce the shape of an answer, but for the lengths of its texts."""
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", answer.__name__)[:LONGEST_NAME]
-    schema = strict_schema(json.loads(grammar_schema(answer)))
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", answer.__name__)[:MAX_NAME_CHARACTERS]
+    schema = make_strict(json.loads(build_grammar_schema(answer)))
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
 @lru_cache(maxsize=256)
-def schema_in_words(answer: type[BaseModel]) -> str:
-    schema = strict_schema(answer.model_json_schema())
-    return IN_WORDS + json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+def describe_schema(answer: type[BaseModel]) -> str:
+    schema = make_strict(answer.model_json_schema())
+    return SCHEMA_INSTRUCTION + json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 
 
-def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:
+def make_strict(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema in the form that servers enforce strictly: every key wanted, no other allowed."""
     if "$ref" in schema and "$defs" in schema:  # a model that contains itself
         name = schema["$ref"].rpartition("/")[2]
@@ -86,11 +86,11 @@ def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:
             case (("title" | "default"), _):
                 continue
             case (("properties" | "$defs"), _):
-                strict[key] = {name: strict_schema(inner) for name, inner in value.items()}
+                strict[key] = {name: make_strict(inner) for name, inner in value.items()}
             case (("anyOf" | "oneOf" | "allOf" | "prefixItems"), _):
-                strict[key] = [strict_schema(inner) for inner in value]
+                strict[key] = [make_strict(inner) for inner in value]
             case _, dict():
-                strict[key] = strict_schema(value)
+                strict[key] = make_strict(value)
             case _:
                 strict[key] = value
     if "$ref" in strict and len(strict) > 1:  # a reference stands alone

@@ -18,25 +18,33 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from echo_hf._infra.http_errors import OK, ApiError, Meaning, Reply, api_error, error_in, reply_in
-from echo_hf._infra.rate_limit import RateLimiter, finished
+from echo_hf._infra.http_errors import (
+    OK,
+    ApiError,
+    ErrorKind,
+    HttpResponse,
+    get_response,
+    parse_error,
+    read_api_error,
+)
+from echo_hf._infra.rate_limit import RateLimiter, run_concurrently
 from echo_hf._infra.retry import RequestError, RetryPolicy
-from echo_hf.config.checks import secrets_in
+from echo_hf.config.checks import find_secrets
 from echo_hf.engines.base import (
-    Answers,
     Completion,
+    CompletionStream,
     Request,
     StreamingEngine,
-    check_installed,
+    check_engine_installed,
     read_options,
 )
-from echo_hf.engines.checkpoint import failure
-from echo_hf.engines.pixels import Budget
-from echo_hf.engines.planner import request_tokens
-from echo_hf.engines.prices import price_for
+from echo_hf.engines.checkpoint import failed_completion
+from echo_hf.engines.pixels import PixelBudget
+from echo_hf.engines.planner import estimate_request
+from echo_hf.engines.prices import find_price
 from echo_hf.errors import EngineError
 
-ENDPOINTS = ("/chat/completions", "/images/edits", "/images/generations", "/moderations")
+ENDPOINT_PATHS = ("/chat/completions", "/images/edits", "/images/generations", "/moderations")
 PRIVATE_ENDINGS = (".local", ".localhost", ".localdomain", ".internal", ".lan", ".home.arpa")
 
 
@@ -67,7 +75,7 @@ class Server:
         except ValueError:  # for a port that is no number
             is_server = False
         has_more = any(mark in self.base_url for mark in "?#@")
-        has_endpoint = self.base_url.rstrip("/").endswith(ENDPOINTS)
+        has_endpoint = self.base_url.rstrip("/").endswith(ENDPOINT_PATHS)
         if has_more or has_endpoint or not (is_server and self.host):
             raise EngineError(
                 f"base_url is {'not shown' if has_more else repr(self.base_url)}: expected an "
@@ -75,7 +83,7 @@ class Server:
                 "as /chat/completions, and the key in an environment variable"
             )
 
-    def key(self, variable: str | None, environment: Mapping[str, str]) -> ApiKey:
+    def read_key(self, variable: str | None, environment: Mapping[str, str]) -> ApiKey:
         value = environment.get(variable, "").strip() if variable is not None else ""
         is_lacking = variable is not None and not value and not self.is_private
         if is_lacking or not (value.isascii() and value.isprintable()) or " " in value:
@@ -103,19 +111,19 @@ class ApiKey:
     def __bool__(self) -> bool:
         return bool(self.secret.get_secret_value())
 
-    def hidden_in(self, text: str) -> str:
+    def mask_in(self, text: str) -> str:
         key = self.secret.get_secret_value()
         return text.replace(key, "(key)") if key else text
 
 
-OPENAI = "https://api.openai.com/v1"
-MOST_CONCURRENCY = 1000  # connections that the client's pool holds
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+OPENAI_URL = "https://api.openai.com/v1"
+MAX_CONCURRENCY = 1000  # connections that the client's pool holds
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-Name = Annotated[str, Field(min_length=1)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Pixels = Annotated[int, Field(ge=1)]
+NonEmptyText = Annotated[str, Field(min_length=1)]
+PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+PixelCount = Annotated[int, Field(ge=1)]
 
 
 class ServerOptions(BaseModel):
@@ -143,22 +151,22 @@ class ServerOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    ours: ClassVar[frozenset[str]] = frozenset({"model"})
+    reserved_keys: ClassVar[frozenset[str]] = frozenset({"model"})
 
-    model: Name
-    base_url: str = OPENAI
+    model: NonEmptyText
+    base_url: str = OPENAI_URL
     api_key_env: str | None = "OPENAI_API_KEY"
-    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 32
-    requests_per_minute: Positive | None = None
-    tokens_per_minute: Positive | None = None
-    timeout_s: Positive = 300.0
+    concurrency: Annotated[int, Field(ge=1, le=MAX_CONCURRENCY)] = 32
+    requests_per_minute: PositiveNumber | None = None
+    tokens_per_minute: PositiveNumber | None = None
+    timeout_s: PositiveNumber = 300.0
     max_attempts: Annotated[int, Field(ge=1, le=20)] = 5
     backoff_s: Annotated[float, Field(ge=0, le=60)] = 1.0
     extra_body: Mapping[str, Any] = {}
-    max_pixels: Pixels | None = None
-    usd_per_million_prompt_tokens: Price | None = None
-    usd_per_million_completion_tokens: Price | None = None
-    usd_per_million_cached_tokens: Price | None = None
+    max_pixels: PixelCount | None = None
+    usd_per_million_prompt_tokens: Dollars | None = None
+    usd_per_million_completion_tokens: Dollars | None = None
+    usd_per_million_cached_tokens: Dollars | None = None
     revision: str | None = None
 
     @property
@@ -167,9 +175,9 @@ class ServerOptions(BaseModel):
 
     @field_validator("extra_body")
     @classmethod
-    def _not_ours(cls, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        if taken := sorted(cls.ours & set(body)):
-            raise ValueError(f"expected no {', '.join(taken)}, which the engine sets itself")
+    def _check_extra_body(cls, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        if conflicts := sorted(cls.reserved_keys & set(body)):
+            raise ValueError(f"expected no {', '.join(conflicts)}, which the engine sets itself")
         try:
             json.dumps(body, allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -177,7 +185,7 @@ class ServerOptions(BaseModel):
         return body
 
     @model_validator(mode="after")
-    def _whole_price(self) -> Self:
+    def _check_price(self) -> Self:
         prompt, cached = self.usd_per_million_prompt_tokens, self.usd_per_million_cached_tokens
         is_half = (prompt is None) != (self.usd_per_million_completion_tokens is None)
         if is_half or (cached is not None and prompt is None):
@@ -188,48 +196,48 @@ class ServerOptions(BaseModel):
         return self
 
 
-Checked = TypeVar("Checked", bound=ServerOptions)
+OptionsT = TypeVar("OptionsT", bound=ServerOptions)
 
 
-def server_options(model: type[Checked], given: Mapping[str, Any], kind: str) -> Checked:
-    if (secret := next(secrets_in(given), None)) is not None:
+def read_server_options(model: type[OptionsT], options: Mapping[str, Any], kind: str) -> OptionsT:
+    if (secret := next(find_secrets(options), None)) is not None:
         raise EngineError(
             f"engine {kind!r} has {secret!r}: put the secret into an environment variable and name "
             "that in api_key_env"
         )
-    check_variable(given.get("api_key_env"))
-    options = read_options(model, given, kind)
-    options.server.check()
-    return options
+    check_variable_name(options.get("api_key_env"))
+    checked = read_options(model, options, kind)
+    checked.server.check()
+    return checked
 
 
-def check_variable(name: object) -> None:
+def check_variable_name(name: object) -> None:
     """Refuses what names no environment variable, unseen: it may be the key itself."""
-    if isinstance(name, str) and not VARIABLE.fullmatch(name):
+    if isinstance(name, str) and not VARIABLE_NAME.fullmatch(name):
         raise EngineError(
             "api_key_env is not a name of an environment variable: expected letters, digits and _, "
             "such as OPENAI_API_KEY"
         )
 
 
-UNSUPPORTED = frozenset({"unsupported_parameter", "unsupported_value"})
-OPTIONAL = ("temperature", "top_p", "seed")
-LONGEST_ERROR = 500
+UNSUPPORTED_CODES = frozenset({"unsupported_parameter", "unsupported_value"})
+OPTIONAL_PARAMETERS = ("temperature", "top_p", "seed")
+MAX_ERROR_LENGTH = 500
 # Numbers of single calls: without them, what a dead server says is the same each time.
-CALL_NUMBER = re.compile(r"\b(?:req|chatcmpl|gen)[-_][\w-]{8,}|\b[0-9a-f-]{24,}\b")
-BURST_S = 1.0
-LONGEST_CONNECT_S = 10.0
-THREAD = "echo-hf openai"
-NO_KEY = "none"  # what clients are given that want a key even for a server without
+CALL_ID = re.compile(r"\b(?:req|chatcmpl|gen)[-_][\w-]{8,}|\b[0-9a-f-]{24,}\b")
+BURST_SECONDS = 1.0
+MAX_CONNECT_SECONDS = 10.0
+THREAD_NAME = "echo-hf openai"
+PLACEHOLDER_KEY = "none"  # what clients are given that want a key even for a server without
 EXTRA = "openai"
 PACKAGES = ("openai",)
 
-Document = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 Body = Mapping[str, Any]
-Send = Callable[[Body], Awaitable[Reply]]
+SendBody = Callable[[Body], Awaitable[HttpResponse]]
 
 
-def failed(error: str) -> Completion:
+def error_completion(error: str) -> Completion:
     return Completion(None, error, "error")
 
 
@@ -245,11 +253,11 @@ class ServerEngine(StreamingEngine):
     no_document: ClassVar[str]  # what is said of a response that is none of this endpoint
     options: ServerOptions
 
-    def __init__(self, options: ServerOptions, budget: Budget | None) -> None:
+    def __init__(self, options: ServerOptions, budget: PixelBudget | None) -> None:
         super().__init__()
-        self.options, self._budget, self._price = options, budget, price_for(options)
-        self.requests = RateLimiter(options.requests_per_minute, burst_s=BURST_S)
-        self.tokens = RateLimiter(options.tokens_per_minute, burst_s=BURST_S)
+        self.options, self._budget, self._price = options, budget, find_price(options)
+        self.requests = RateLimiter(options.requests_per_minute, burst_s=BURST_SECONDS)
+        self.tokens = RateLimiter(options.tokens_per_minute, burst_s=BURST_SECONDS)
         self.retries = RetryPolicy(options.max_attempts, options.backoff_s)
         self.usd_per_million_prompt_tokens = self._price and self._price.prompt
         self.usd_per_million_completion_tokens = self._price and self._price.completion
@@ -270,65 +278,65 @@ class ServerEngine(StreamingEngine):
         }
 
     @abstractmethod
-    def prepared(self, request: Request) -> Any:
+    def prepare(self, request: Request) -> Any:
         """What of a request is the same in all attempts; raises where it cannot be put here."""
 
     @abstractmethod
-    async def put(self, request: Request, prepared: Any, send: Send) -> Reply:
+    async def send(self, request: Request, prepared: Any, send: SendBody) -> HttpResponse:
         """One attempt, in as many ways as it takes for the server to understand."""
 
     @abstractmethod
-    def answer(self, document: Document, reply: Reply) -> Completion:
+    def read_answer(self, document: JsonObject, response: HttpResponse) -> Completion:
         """What the document in a response makes of a request."""
 
-    def judged(self, reply: Reply) -> Completion:
+    def read_response(self, response: HttpResponse) -> Completion:
         """What a response makes of a request; raises what `fault` does."""
-        if reply.status != OK:
-            return self.fault(api_error(reply))
+        if response.status != OK:
+            return self.handle_error(read_api_error(response))
         try:
-            document = json.loads(reply.text)
+            document = json.loads(response.text)
         except (ValueError, RecursionError) as error:
-            return failed(f"the response is not a whole JSON document: {error}")
+            return error_completion(f"the response is not a whole JSON document: {error}")
         if not isinstance(document, Mapping):
-            return failed(f"{self.no_document}: it is not an object")
-        if said := document.get("error"):
-            return self.fault(error_in(reply, said))
-        return self.answer(document, reply)
+            return error_completion(f"{self.no_document}: it is not an object")
+        if error_field := document.get("error"):
+            return self.handle_error(parse_error(response, error_field))
+        return self.read_answer(document, response)
 
-    def fault(self, error: ApiError) -> Completion:
+    def handle_error(self, error: ApiError) -> Completion:
         """What a server's error makes of a request.
 
         Raises:
             RequestError: It may pass.
             EngineError: No request would be answered.
         """
-        options, meaning = self.options, error.meaning(self.options.model)
-        if meaning is Meaning.REFUSED:
+        options, meaning = self.options, error.find_kind(self.options.model)
+        if meaning is ErrorKind.REFUSED:
             return Completion(None, error.message, "refusal")
-        advice = error.advice(options.model, options.base_url, options.api_key_env)
-        if error.param in OPTIONAL and error.codes & UNSUPPORTED:
+        advice = error.find_advice(options.model, options.base_url, options.api_key_env)
+        if error.param in OPTIONAL_PARAMETERS and error.codes & UNSUPPORTED_CODES:
             advice = f"set `{error.param}: null`, which sends none"
         if advice is not None:
-            raise EngineError(f"{error.answered_by(options.server.host)}: {advice}")
-        if meaning is Meaning.MAY_PASS:
-            raise RequestError(error.said, wait_s=error.wait_s)
-        return failed(error.said)
+            raise EngineError(f"{error.describe_answer(options.server.host)}: {advice}")
+        if meaning is ErrorKind.MAY_PASS:
+            raise RequestError(error.summary, wait_s=error.wait_s)
+        return error_completion(error.summary)
 
-    def _answers(self, requests: Iterator[Request]) -> Answers:
+    def _iterate_completions(self, requests: Iterator[Request]) -> CompletionStream:
         first = next(requests, None)
         if first is None:
             return
-        check_installed(self.kind)
+        check_engine_installed(self.kind)
         options, self._is_reached = self.options, False
-        self._key = options.server.key(options.api_key_env, os.environ)
+        self._key = options.server.read_key(options.api_key_env, os.environ)
 
         @asynccontextmanager
-        async def opened() -> AsyncIterator[Any]:
+        async def open_client() -> AsyncIterator[Any]:
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
-            connect = min(options.timeout_s, LONGEST_CONNECT_S)
+            connect = min(options.timeout_s, MAX_CONNECT_SECONDS)
             client = AsyncOpenAI(
-                api_key=self._key.secret.get_secret_value() or NO_KEY,
+                api_key=self._key.secret.get_secret_value() or PLACEHOLDER_KEY,
                 base_url=options.base_url,
                 max_retries=0,
                 timeout=Timeout(options.timeout_s, connect=connect),
@@ -336,68 +344,68 @@ class ServerEngine(StreamingEngine):
                 http_client=DefaultAsyncHttpxClient(follow_redirects=False),
             )
             async with client:
-                yield partial(self._answer, client)
+                yield partial(self._process, client)
 
         numbered = enumerate(chain([first], requests))
-        yield from finished(numbered, opened, options.concurrency, THREAD)
+        yield from run_concurrently(numbered, open_client, options.concurrency, THREAD_NAME)
 
-    async def _answer(self, client: Any, numbered: tuple[int, Request]) -> tuple[int, Completion]:
+    async def _process(self, client: Any, numbered: tuple[int, Request]) -> tuple[int, Completion]:
         from anyio import to_thread
 
         number, request = numbered
         try:
             if request.images:  # decoding must not stop the loop
-                prepared = await to_thread.run_sync(self.prepared, request)
+                prepared = await to_thread.run_sync(self.prepare, request)
             else:
-                prepared = self.prepared(request)
-            attempt = partial(self._attempt, client, request, prepared)
+                prepared = self.prepare(request)
+            attempt = partial(self._try_request, client, request, prepared)
             completion = await self.retries.call_async(attempt)
         except EngineError as error:
-            raise EngineError(self._shown(str(error))) from None
+            raise EngineError(self._clean_message(str(error))) from None
         except RequestError as error:
             if not self._is_reached:
-                told = "start the server, or fix base_url; the same command resumes from here"
-                raise EngineError(self._shown(f"{error}: {told}")) from None
-            completion = failed(str(error))
+                advice = "start the server, or fix base_url; the same command resumes from here"
+                raise EngineError(self._clean_message(f"{error}: {advice}")) from None
+            completion = error_completion(str(error))
         except Exception as error:  # a request that nobody thought of is its own failure alone
-            completion = failure(error)
-        said = completion.error and self._shown(completion.error)
-        return number, replace(completion, error=said)
+            completion = failed_completion(error)
+        message = completion.error and self._clean_message(completion.error)
+        return number, replace(completion, error=message)
 
-    async def _attempt(self, client: Any, request: Request, prepared: Any) -> Completion:
-        estimated = 0 if self.options.tokens_per_minute is None else request_tokens(request)
+    async def _try_request(self, client: Any, request: Request, prepared: Any) -> Completion:
+        estimated = 0 if self.options.tokens_per_minute is None else estimate_request(request)
         try:
-            reply = await self.put(request, prepared, partial(self._sent, client, estimated))
+            response = await self.send(request, prepared, partial(self._send, client, estimated))
             self._is_reached = True
-            completion = self.judged(reply)
+            completion = self.read_response(response)
         except RequestError as error:
             self._is_reached |= not getattr(error, "unreached", False)
-            if error.wait_s is not None and self.retries.may_pass(error):
+            if error.wait_s is not None and self.retries.can_retry(error):
                 self.requests.hold(error.wait_s)
-            error.args = (self._shown(str(error)),)  # as the log repeats it
+            error.args = (self._clean_message(str(error)),)  # as the log repeats it
             raise
         used = completion.usage.prompt + completion.usage.completion
         if used:  # the estimate stands where the server does not say
             self.tokens.settle(used - estimated)
         return completion
 
-    async def _sent(self, client: Any, tokens: int, body: Body) -> Reply:
+    async def _send(self, client: Any, tokens: int, body: Body) -> HttpResponse:
         from anyio import fail_after
         from openai import APIConnectionError, APIStatusError, Omit
 
         options = self.options
-        await self.requests.turn()
-        await self.tokens.turn(tokens)
+        await self.requests.wait()
+        await self.tokens.wait(tokens)
         headers = None if self._key else {"Authorization": Omit()}
-        beside = {"extra_body": dict(options.extra_body) or None, "extra_headers": headers}
+        extras = {"extra_body": dict(options.extra_body) or None, "extra_headers": headers}
         try:
             with fail_after(options.timeout_s):
                 create = attrgetter(f"{self.endpoint}.with_raw_response.create")(client)
-                raw = await create(**body, **beside)
-                return Reply(raw.status_code, raw.headers, raw.text)
+                raw = await create(**body, **extras)
+                return HttpResponse(raw.status_code, raw.headers, raw.text)
         except (APIStatusError, APIConnectionError, TimeoutError) as error:
-            return reply_in(error, options.base_url, options.timeout_s)
+            return get_response(error, options.base_url, options.timeout_s)
 
-    def _shown(self, text: str) -> str:
-        line = " ".join(CALL_NUMBER.sub("(id)", self._key.hidden_in(text)).split())
-        return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 3] + "..."
+    def _clean_message(self, text: str) -> str:
+        line = " ".join(CALL_ID.sub("(id)", self._key.mask_in(text)).split())
+        return line if len(line) <= MAX_ERROR_LENGTH else line[: MAX_ERROR_LENGTH - 3] + "..."

@@ -14,15 +14,15 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
-LOOK_EVERY_S = 0.2
-MOST_BYTES = 65_536
+LOOK_INTERVAL_SECONDS = 0.2
+MAX_MESSAGE_BYTES = 65_536
 DONE = b"done"
 
-Guard = subprocess.Popen[bytes]
+GuardProcess = subprocess.Popen[bytes]
 
 
 @contextmanager
-def children_guarded() -> Iterator[Guard | None]:
+def guard_processes() -> Iterator[GuardProcess | None]:
     """Guards the processes that are started inside the context, from their start."""
     if not hasattr(os, "pidfd_open"):
         yield None
@@ -30,71 +30,71 @@ def children_guarded() -> Iterator[Guard | None]:
     # In a session of its own: Ctrl-C is for the run, which ends what it started itself.
     command = [sys.executable, "-I", __file__, str(os.getpid())]
     guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
-    to: Any = guard.stdin
-    known, loaded = _children(), Event()
+    guard_input: Any = guard.stdin
+    reported, loaded = _find_children(), Event()
 
-    def tell() -> None:
-        ended = False
-        while not ended:
-            ended = loaded.wait(LOOK_EVERY_S)
-            for number in _children() - known:
-                known.add(number)
+    def report_children() -> None:
+        is_loaded = False
+        while not is_loaded:
+            is_loaded = loaded.wait(LOOK_INTERVAL_SECONDS)
+            for number in _find_children() - reported:
+                reported.add(number)
                 with suppress(OSError):  # the guard is gone
-                    to.write(b"%d\n" % number)
-                    to.flush()
+                    guard_input.write(b"%d\n" % number)
+                    guard_input.flush()
 
-    telling = Thread(target=tell, daemon=True)
-    telling.start()
+    reporter = Thread(target=report_children, daemon=True)
+    reporter.start()
     try:
         try:
             yield guard
         finally:
             loaded.set()
-            telling.join()
+            reporter.join()
     except BaseException:
-        end(guard)
+        end_guard(guard)
         raise
 
 
-def end(guard: Guard) -> None:
+def end_guard(guard: GuardProcess) -> None:
     guard.communicate(DONE)
 
 
-def watch(parent: int, lines: int) -> None:
+def watch_parent(parent: int, lines: int) -> None:
     """Waits until the parent is gone or done, then kills."""
-    held: list[int] = []
-    alive = list(_held(parent))  # empty if it is gone before this program has begun
-    gone = done = False
-    while not (gone or done):
-        ready, _, _ = select.select([lines, *alive], [], [], None if alive else 0)
-        gone = not alive or alive[0] in ready
+    handles: list[int] = []
+    parent_handles = list(_open(parent))  # empty if it is gone before this program has begun
+    is_gone = is_done = False
+    while not (is_gone or is_done):
+        ready, _, _ = select.select([lines, *parent_handles], [], [], None if parent_handles else 0)
+        is_gone = not parent_handles or parent_handles[0] in ready
         if lines in ready:
-            said = os.read(lines, MOST_BYTES).split()
-            done = DONE in said or not said
-            held += [one for word in said if word != DONE for one in _held(int(word))]
-    for process in held:
+            words = os.read(lines, MAX_MESSAGE_BYTES).split()
+            is_done = DONE in words or not words
+            handles += [handle for word in words if word != DONE for handle in _open(int(word))]
+    for handle in handles:
         with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(process, signal.SIGKILL)
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
 
 
-def _held(number: int) -> Iterator[int]:
+def _open(number: int) -> Iterator[int]:
     # Held like this, a process that ended in time is not mistaken for who gets its number next.
     with suppress(ProcessLookupError):
         yield os.pidfd_open(number)
 
 
-def _children() -> set[int]:
+def _find_children() -> set[int]:
     """The processes that this one has started for the model, and those that they have started."""
-    found = {child.pid for child in multiprocessing.active_children() if child.pid is not None}
+    children = {child.pid for child in multiprocessing.active_children() if child.pid is not None}
     parents: dict[int, int] = {}
-    for process in Path("/proc").glob("[0-9]*/stat") if found else ():
+    for stat_file in Path("/proc").glob("[0-9]*/stat") if children else ():
         with suppress(OSError):  # it has ended
-            above = process.read_text().rpartition(")")[2].split()[1]
-            parents[int(process.parent.name)] = int(above)
-    while more := {one for one, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found
+            parent_pid = stat_file.read_text().rpartition(")")[2].split()[1]
+            parents[int(stat_file.parent.name)] = int(parent_pid)
+    while descendants := {pid for pid, parent in parents.items() if parent in children} - children:
+        children |= descendants
+    return children
 
 
 if __name__ == "__main__":
-    watch(int(sys.argv[1]), sys.stdin.fileno())
+    watch_parent(int(sys.argv[1]), sys.stdin.fileno())

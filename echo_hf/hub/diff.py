@@ -17,22 +17,22 @@ from pydantic import TypeAdapter
 
 from echo_hf.errors import ReleaseError, SpanError
 from echo_hf.hub.facts import ALL, BENCHMARK_CONFIGS, CONFIGS, SAMPLE_CONFIGS
-from echo_hf.hub.load import release_at
+from echo_hf.hub.load import open_release
 from echo_hf.hub.manifest import ConfigEntry, StageOrigin
-from echo_hf.hub.redistribution import dehydrated
+from echo_hf.hub.redistribution import dehydrate_sample
 from echo_hf.hub.release import (
     Release,
     check_ids,
     check_released,
-    files_of,
+    config_files,
+    non_image_columns,
     read_rows,
-    without_images,
 )
 from echo_hf.reasons import Reason
 from echo_hf.tables import SAMPLES
 
 Row = Mapping[str, Any]
-Origins = Mapping[str, StageOrigin]
+StageOrigins = Mapping[str, StageOrigin]
 DRIFTS = ("languages", "first bigrams", "tasks", "failure keywords")
 
 
@@ -59,7 +59,7 @@ class StageChange:
 
 
 @dataclass(frozen=True)
-class Mover:
+class ChangedShare:
     name: str
     a: int
     b: int
@@ -71,7 +71,7 @@ class Drift:
     distance: float | None
     a: int
     b: int
-    movers: tuple[Mover, ...] = ()
+    movers: tuple[ChangedShare, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ class Comparability:
 
     def verdict(self, config: str) -> str:
         """What may be compared on one config, in a sentence."""
-        found = self.configs[config]
-        if not found.shared:
+        samples = self.configs[config]
+        if not samples.shared:
             return "not comparable: no sample is in both"
         if not self.same_protocol:
             return "not comparable: the protocols differ; score both again by one"
-        if found.a or found.b:
-            said = f"comparable on the samples that both have ({found.shared:,})"
-            return f"{said}, once recomputed on those"
+        if samples.a or samples.b:
+            text = f"comparable on the samples that both have ({samples.shared:,})"
+            return f"{text}, once recomputed on those"
         return "comparable: the same samples under the same protocol"
 
 
@@ -140,34 +140,38 @@ class ReleaseDiff:
         counts = Counter(cause for sample in self.changed for cause in sample.causes)
         return {cause: counts[cause] for cause in Cause if cause in counts}
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The whole comparison as plain values that `json.dumps` takes."""
-        plain: dict[str, Any] = TypeAdapter(ReleaseDiff).dump_python(self, mode="json")
-        plain["causes"] = {str(cause): count for cause, count in self.causes.items()}
-        for config, found in plain["scores"]["configs"].items():
-            found["verdict"] = self.scores.verdict(config)
-        return plain
+        values: dict[str, Any] = TypeAdapter(ReleaseDiff).dump_python(self, mode="json")
+        values["causes"] = {str(cause): count for cause, count in self.causes.items()}
+        for config, samples in values["scores"]["configs"].items():
+            samples["verdict"] = self.scores.verdict(config)
+        return values
 
 
 def diff(a: Path | str, b: Path | str) -> ReleaseDiff:
-    return compare(release_at(a), release_at(b))
+    return compare_releases(open_release(a), open_release(b))
 
 
-def compare(a: Release, b: Release) -> ReleaseDiff:
-    silent = {
+def compare_releases(a: Release, b: Release) -> ReleaseDiff:
+    dehydrated_ids = {
         row["id"]
         for release in (a, b)
         if any(config.dehydrated for config in release.manifest.configs.values())
-        for _, row in _samples(release)
+        for _, row in _read_samples(release)
         if row.get("dehydrated")
     }
-    old, new = (_views(release, silent) for release in (a, b))
-    before, now = a.manifest.provenance, b.manifest.provenance
-    both = [name for name in new if name in old]
-    changed = [one for name in both if (one := _changed(name, old[name], new[name], before, now))]
-    kept = set(both) - {one.id for one in changed}
-    counts = zip(DRIFTS, _counts(a, old.values()), _counts(b, new.values()), strict=True)
-    held_a, held_b = a.manifest.configs, b.manifest.configs
+    old, new = (_read_digests(release, dehydrated_ids) for release in (a, b))
+    stages_a, stages_b = a.manifest.provenance, b.manifest.provenance
+    shared = [name for name in new if name in old]
+    changed = [
+        change
+        for name in shared
+        if (change := _compare(name, old[name], new[name], stages_a, stages_b))
+    ]
+    equal = set(shared) - {change.id for change in changed}
+    counts = zip(DRIFTS, _count(a, old.values()), _count(b, new.values()), strict=True)
+    configs_a, configs_b = a.manifest.configs, b.manifest.configs
     return ReleaseDiff(
         a=a.manifest.name,
         b=b.manifest.name,
@@ -175,78 +179,82 @@ def compare(a: Release, b: Release) -> ReleaseDiff:
         added=tuple(sorted(new.keys() - old.keys())),
         removed=tuple(sorted(old.keys() - new.keys())),
         changed=tuple(changed),
-        equal=len(kept),
-        remade=sum(old[name].provenance != new[name].provenance for name in kept),
+        equal=len(equal),
+        remade=sum(old[name].provenance != new[name].provenance for name in equal),
         configs={
-            name: _config_change(held_a.get(name), held_b.get(name))
+            name: _compare_config(configs_a.get(name), configs_b.get(name))
             for name in CONFIGS
-            if name in held_a or name in held_b
+            if name in configs_a or name in configs_b
         },
-        stages=tuple(_stages(before, now)),
-        drift={name: drift(*pair) for name, *pair in counts},
+        stages=tuple(_compare_stages(stages_a, stages_b)),
+        drift={name: measure_drift(*pair) for name, *pair in counts},
         scores=Comparability(
             a.manifest.protocol == b.manifest.protocol,
-            {name: _shared(old, new, name) for name in BENCHMARK_CONFIGS},
+            {name: _share(old, new, name) for name in BENCHMARK_CONFIGS},
         ),
     )
 
 
-def _config_change(a: ConfigEntry | None, b: ConfigEntry | None) -> ConfigChange:
+def _compare_config(a: ConfigEntry | None, b: ConfigEntry | None) -> ConfigChange:
     is_equal = a is not None and b is not None and a.digest == b.digest
     return ConfigChange(a.rows if a else None, b.rows if b else None, is_equal)
 
 
-def _stages(a: Origins, b: Origins) -> Iterator[StageChange]:
+def _compare_stages(a: StageOrigins, b: StageOrigins) -> Iterator[StageChange]:
     for name in {**b, **a}:
         old, new = a.get(name), b.get(name)
-        if _differs(old, new):
+        if _is_different(old, new):
             # What collects the posts has their files in its digest.
-            causes = (Cause.SOURCE,) if name == "collect" else _stage_causes(old, new)
+            causes = (Cause.SOURCE,) if name == "collect" else _find_causes(old, new)
             yield StageChange(name, causes, old, new)
 
 
-def _differs(a: StageOrigin | None, b: StageOrigin | None) -> bool:
+def _is_different(a: StageOrigin | None, b: StageOrigin | None) -> bool:
     return a is None or b is None or a.digest != b.digest
 
 
-def _stage_causes(a: StageOrigin | None, b: StageOrigin | None) -> tuple[Cause, ...]:
+def _find_causes(a: StageOrigin | None, b: StageOrigin | None) -> tuple[Cause, ...]:
     if a is None or b is None:
         return ()
-    known = a.prompt is not None and b.prompt is not None
+    known_prompts = a.prompt is not None and b.prompt is not None
     model = (Cause.MODEL,) if a.engine != b.engine else ()
-    prompt = (Cause.PROMPT,) if known and a.prompt != b.prompt else ()
+    prompt = (Cause.PROMPT,) if known_prompts and a.prompt != b.prompt else ()
     no_prompt = a.prompt is None and b.prompt is None and a.engine is None
-    return (*model, *prompt) or ((Cause.CODE_OR_OPTIONS,) if known or no_prompt else (Cause.STAGE,))
+    return (*model, *prompt) or (
+        (Cause.CODE_OR_OPTIONS,) if known_prompts or no_prompt else (Cause.STAGE,)
+    )
 
 
 # Chinese characters and Japanese syllables: scripts that put no space between words.
 UNSPACED = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-LONGEST_PROMPT = 1_000_000
-LONGEST_START = 1000  # in which two words are looked for
+MAX_PROMPT_CHARACTERS = 1_000_000
+MAX_START_CHARACTERS = 1000  # in which two words are looked for
 TOKEN = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}_])\w)+")
 
 
-def drift(a: Mapping[str, int], b: Mapping[str, int]) -> Drift:
+def measure_drift(a: Mapping[str, int], b: Mapping[str, int]) -> Drift:
     """The total variation distance of two counts, null where one is empty."""
     size_a, size_b = sum(a.values()), sum(b.values())
     if not (size_a and size_b):
         return Drift(None, size_a, size_b)
     counts = [(name, a.get(name, 0), b.get(name, 0)) for name in {**a, **b}]
-    moved = [Mover(name, old, new, new / size_b - old / size_a) for name, old, new in counts]
-    moved.sort(key=lambda mover: (-abs(mover.change), mover.name))
-    distance = sum(abs(mover.change) for mover in moved) / 2
-    return Drift(distance, size_a, size_b, tuple(mover for mover in moved if mover.change))
+    movers = [
+        ChangedShare(name, old, new, new / size_b - old / size_a) for name, old, new in counts
+    ]
+    movers.sort(key=lambda mover: (-abs(mover.change), mover.name))
+    distance = sum(abs(mover.change) for mover in movers) / 2
+    return Drift(distance, size_a, size_b, tuple(mover for mover in movers if mover.change))
 
 
 def first_bigram(prompt: str) -> str | None:
     """The first two words of a prompt, in lower case."""
-    found = TOKEN.finditer(prompt[:LONGEST_START])
-    words = [match[0].casefold() for match, _ in zip(found, range(2), strict=False)]
+    matches = TOKEN.finditer(prompt[:MAX_START_CHARACTERS])
+    words = [match[0].casefold() for match, _ in zip(matches, range(2), strict=False)]
     return " ".join(words) if len(words) == 2 else None
 
 
 @dataclass(frozen=True, slots=True)
-class SampleView:
+class SampleDigests:
     """A sample as a comparison needs it: a digest of each column, and what is counted."""
 
     columns: Mapping[str, bytes]
@@ -259,63 +267,67 @@ class SampleView:
     configs: list[str] = field(default_factory=list)
 
 
-def _samples(release: Release) -> Iterator[tuple[str, Row]]:
+def _read_samples(release: Release) -> Iterator[tuple[str, Row]]:
     """The samples of a release with their configs, without the bytes of their images."""
     for config in SAMPLE_CONFIGS:
         ids: set[Any] = set()
-        for path in files_of(release, config):
+        for path in config_files(release, config):
 
-            def columns(schema: pa.Schema, path: Path = path) -> list[str]:
+            def choose_columns(schema: pa.Schema, path: Path = path) -> list[str]:
                 check_released(path, schema, SAMPLES, needed=["id"])  # older ones lack some
-                return without_images(schema)
+                return non_image_columns(schema)
 
-            for row in read_rows(path, columns):
+            for row in read_rows(path, choose_columns):
                 check_ids(path, [row["id"]], ids)
-                if len(row.get("prompt") or "") > LONGEST_PROMPT:
+                if len(row.get("prompt") or "") > MAX_PROMPT_CHARACTERS:
                     raise ReleaseError(
                         f"{str(path)!r}: the prompt of sample {row['id']!r} has "
-                        f"{len(row['prompt']):,} characters, expected at most {LONGEST_PROMPT:,}: "
+                        f"{len(row['prompt']):,} characters, expected at most {MAX_PROMPT_CHARACTERS:,}: "
                         "it is no release of echo-hf"
                     )
                 yield config, row
 
 
-def _views(release: Release, silent: Collection[str]) -> dict[str, SampleView]:
+def _read_digests(release: Release, dehydrated_ids: Collection[str]) -> dict[str, SampleDigests]:
     """The samples of a release; of those that are dehydrated in one, without posted content."""
-    views: dict[str, SampleView] = {}
-    for config, row in _samples(release):
+    views: dict[str, SampleDigests] = {}
+    for config, row in _read_samples(release):
         if row["id"] not in views:
-            seen = _without_content(row) if row["id"] in silent else row
-            said = seen.get("community_feedback") or []
+            kept_row = _strip_content(row) if row["id"] in dehydrated_ids else row
+            comments = kept_row.get("community_feedback") or []
             # Counts of a post grow by themselves.
-            names = (name for name in seen if name not in ("provenance", "engagement"))
-            views[row["id"]] = SampleView(
-                columns={name: _digest(seen[name]) for name in names},
-                sources=_digest(sorted(set(_sources(seen)))),
-                provenance=seen.get("provenance"),
-                sample_digest=seen.get("sample_digest"),
-                bigram=first_bigram(seen.get("prompt") or ""),
-                task=seen.get("task"),
-                keywords=tuple(one["keyword"] for one in said if one.get("keyword")),
+            names = (name for name in kept_row if name not in ("provenance", "engagement"))
+            views[row["id"]] = SampleDigests(
+                columns={name: _hash_value(kept_row[name]) for name in names},
+                sources=_hash_value(sorted(set(_list_sources(kept_row)))),
+                provenance=kept_row.get("provenance"),
+                sample_digest=kept_row.get("sample_digest"),
+                bigram=first_bigram(kept_row.get("prompt") or ""),
+                task=kept_row.get("task"),
+                keywords=tuple(
+                    comment["keyword"] for comment in comments if comment.get("keyword")
+                ),
             )
         views[row["id"]].configs.append(config)
     return views
 
 
-def _without_content(row: Row) -> Row:
+def _strip_content(row: Row) -> Row:
     try:
-        bare = dehydrated({**dict.fromkeys(SAMPLES.columns), **row})
+        clean = dehydrate_sample({**dict.fromkeys(SAMPLES.columns), **row})
     except SpanError:  # nobody knows what it quotes
         return row
-    bare["picture_sources"] = [{**one, "signature": None} for one in bare["picture_sources"] or []]
-    return {name: value for name, value in bare.items() if name in row}
+    clean["picture_sources"] = [
+        {**source, "signature": None} for source in clean["picture_sources"] or []
+    ]
+    return {name: value for name, value in clean.items() if name in row}
 
 
-def _sources(row: Row) -> Iterator[str]:
-    said = [one.get("post_url") for one in row.get("community_feedback") or []]
-    yield from filter(None, [*(row.get("post_urls") or []), *said])
+def _list_sources(row: Row) -> Iterator[str]:
+    urls = [comment.get("post_url") for comment in row.get("community_feedback") or []]
+    yield from filter(None, [*(row.get("post_urls") or []), *urls])
     if row.get("dehydrated"):
-        yield from (one["sha256"] for one in row.get("picture_sources") or [])
+        yield from (source["sha256"] for source in row.get("picture_sources") or [])
     for column in SAMPLES.images:
         value = row.get(column)
         for image in value if isinstance(value, list) else [value]:
@@ -323,13 +335,13 @@ def _sources(row: Row) -> Iterator[str]:
                 yield json.dumps(image, sort_keys=True)
 
 
-def _digest(value: Any) -> bytes:
+def _hash_value(value: Any) -> bytes:
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).digest()
 
 
-def _changed(
-    name: str, a: SampleView, b: SampleView, before: Origins, now: Origins
+def _compare(
+    name: str, a: SampleDigests, b: SampleDigests, stages_a: StageOrigins, stages_b: StageOrigins
 ) -> ChangedSample | None:
     columns = tuple(
         column
@@ -340,45 +352,47 @@ def _changed(
     joined = tuple(config for config in b.configs if config not in a.configs)
     if not (columns or left or joined):
         return None
-    found = set() if a.sources == b.sources else {Cause.SOURCE}
-    old, new = _made_by(a.provenance, before), _made_by(b.provenance, now)
+    causes_found = set() if a.sources == b.sources else {Cause.SOURCE}
+    old, new = _read_origins(a.provenance, stages_a), _read_origins(b.provenance, stages_b)
     for stage in {**old, **new}:
-        if _differs(old.get(stage), new.get(stage)):
-            found.update(_stage_causes(old.get(stage), new.get(stage)) or {Cause.STAGE})
-    causes = tuple(cause for cause in Cause if cause in found) or (Cause.SOURCE,)
+        if _is_different(old.get(stage), new.get(stage)):
+            causes_found.update(_find_causes(old.get(stage), new.get(stage)) or {Cause.STAGE})
+    causes = tuple(cause for cause in Cause if cause in causes_found) or (Cause.SOURCE,)
     return ChangedSample(name, columns, causes if columns else (Cause.SELECTION,), left, joined)
 
 
-def _made_by(provenance: str | None, stages: Origins) -> dict[str, StageOrigin]:
+def _read_origins(provenance: str | None, stages: StageOrigins) -> dict[str, StageOrigin]:
     """The stages that made a sample, with their prompts where the release knows them."""
     parsed = None
     with suppress(ValueError):
         parsed = json.loads(provenance or "{}")
-    made: dict[str, StageOrigin] = {}
-    for name, said in parsed.items() if isinstance(parsed, dict) else ():
-        if isinstance(said, dict) and "digest" in said:
-            digest, engine, stage = said["digest"], said.get("engine"), stages.get(name)
-            made[name] = StageOrigin.model_construct(
+    origins: dict[str, StageOrigin] = {}
+    for name, origin in parsed.items() if isinstance(parsed, dict) else ():
+        if isinstance(origin, dict) and "digest" in origin:
+            digest, engine, stage = origin["digest"], origin.get("engine"), stages.get(name)
+            origins[name] = StageOrigin.model_construct(
                 digest=str(digest),
                 engine=engine if isinstance(engine, dict) else None,
                 # A row that an earlier run made may have had other instructions than the stage now.
                 prompt=stage.prompt if stage and stage.digest == digest else None,
             )
-    return made
+    return origins
 
 
-def _counts(release: Release, views: Iterable[SampleView]) -> list[Mapping[str, int]]:
+def _count(release: Release, views: Iterable[SampleDigests]) -> list[Mapping[str, int]]:
     measured = release.stats["measured"].get(ALL)
-    every = list(views)
+    samples = list(views)
     return [
         measured["languages"] if measured else {},
-        Counter(view.bigram for view in every if view.bigram),
-        Counter(view.task for view in every if view.task),
-        Counter(keyword for view in every for keyword in view.keywords),
+        Counter(view.bigram for view in samples if view.bigram),
+        Counter(view.task for view in samples if view.task),
+        Counter(keyword for view in samples for keyword in view.keywords),
     ]
 
 
-def _shared(a: Mapping[str, SampleView], b: Mapping[str, SampleView], config: str) -> SharedSamples:
+def _share(
+    a: Mapping[str, SampleDigests], b: Mapping[str, SampleDigests], config: str
+) -> SharedSamples:
     old, new = (
         {
             (name, view.sample_digest)

@@ -17,9 +17,9 @@ import pyarrow as pa
 from datasets import Features, Image, List
 from PIL import Image as PILImage
 
-from echo_hf.errors import ScoreError, TableError, unknown
-from echo_hf.hub.card import PAPER
-from echo_hf.images.loader import LARGEST_16_BIT, ORIENTATION, ImageSource
+from echo_hf.errors import ScoreError, TableError, describe_unknown
+from echo_hf.hub.card import PAPER_BIBTEX
+from echo_hf.images.loader import MAX_16_BIT, ORIENTATION_TAG, ImageSource
 from echo_hf.metrics.image_features import pair_images
 from echo_hf.metrics.result import MetricResult, check_extra
 from echo_hf.scores.rating_table import OPTIONAL, REQUIRED, read_columns
@@ -28,29 +28,29 @@ from echo_hf.tables import RATINGS
 HOMEPAGE = "https://echo-bench.github.io"
 # Colors that no file holds, and what every loader makes of them.
 # Pillow before 13 does not read the TIFF that it writes of YCbCr.
-UNWRITABLE = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA", "YCbCr": "RGB"}
+WRITABLE_MODES = {"HSV": "RGB", "La": "LA", "RGBa": "RGBA", "YCbCr": "RGB"}
 PNG_MODES = ("1", "I;16", "L", "LA", "P", "RGB", "RGBA")
-OWN = frozenset(inspect.signature(evaluate.Metric.__init__).parameters)
+METRIC_OPTIONS = frozenset(inspect.signature(evaluate.Metric.__init__).parameters)
 RATING_ROWS = Features(
     {"predictions": {name: RATINGS.features[name] for name in (*REQUIRED, *OPTIONAL)}}
 )
 # Undecoded: decoding would be for evaluate to keep all of them in memory, and to trip over the
 # first broken one.
 IMAGES = Features({"predictions": Image(decode=False), "references": List(Image(decode=False))})
-MEANING = {
+RATING_MEANING = {
     "predictions": f"one dict a rating with {', '.join(REQUIRED)} and, where there are any, "
     f"{', '.join(OPTIONAL)}; a Dataset, a data frame or a dict of columns, too"
 }
-MEANING_OF_IMAGES = {
+IMAGE_MEANING = {
     "predictions": "the system's output for each sample: an image, or None for none",
     "references": "the inputs of each sample: one image, or a list of images",
 }
-OF_METRICS = (
+METRIC_FIELDS = (
     "value, interval, per_sample, n, coverage, reasons, counts (of reasons), notices, definition"
 )
 
 
-def stored_image(source: ImageSource | None, name: str) -> dict[str, Any] | None:
+def store_image(source: ImageSource | None, name: str) -> dict[str, Any] | None:
     """An image as `datasets` stores it: the bytes of a file, or its path."""
     if source is None:
         return None
@@ -59,36 +59,36 @@ def stored_image(source: ImageSource | None, name: str) -> dict[str, Any] | None
     if not isinstance(source, PILImage.Image):
         return {"bytes": source, "path": None}
     try:
-        return {"bytes": _written(source), "path": None}
+        return {"bytes": _encode_image(source), "path": None}
     except Exception as error:  # a decoder raises whatever it trips over
-        said = " ".join(str(error).split())[:200] or type(error).__name__
+        message = " ".join(str(error).split())[:200] or type(error).__name__
         raise ScoreError(
-            f"{name}: an image of Pillow's that cannot be decoded ({said}): expected an image, "
+            f"{name}: an image of Pillow's that cannot be decoded ({message}): expected an image, "
             "or the bytes or the path of its file, which is looked at when the metric is computed"
         ) from error
 
 
-def _written(image: PILImage.Image) -> bytes:
+def _encode_image(image: PILImage.Image) -> bytes:
     """The pixels of an image as a file, in a format that its mode survives."""
-    shown = image
+    writable = image
     if image.mode == "I":
         values = np.asarray(image)
-        fits = values.min() >= 0 and values.max() <= LARGEST_16_BIT
-        shown = image.convert("I;16") if fits else image
-    elif image.mode in UNWRITABLE:
-        shown = image.convert(UNWRITABLE[image.mode])
+        is_16_bit = values.min() >= 0 and values.max() <= MAX_16_BIT
+        writable = image.convert("I;16") if is_16_bit else image
+    elif image.mode in WRITABLE_MODES:
+        writable = image.convert(WRITABLE_MODES[image.mode])
     png = {"format": "PNG", "compress_level": 1}
-    options: dict[str, Any] = png if shown.mode in PNG_MODES else {"format": "TIFF"}
-    turned = image.getexif().get(ORIENTATION)
-    if turned is not None:
+    options: dict[str, Any] = png if writable.mode in PNG_MODES else {"format": "TIFF"}
+    orientation = image.getexif().get(ORIENTATION_TAG)
+    if orientation is not None:
         options["exif"] = PILImage.Exif()
-        options["exif"][ORIENTATION] = turned
+        options["exif"][ORIENTATION_TAG] = orientation
     sink = io.BytesIO()
-    shown.save(sink, **options)
+    writable.save(sink, **options)
     return sink.getvalue()
 
 
-def names_in(predictions: Any) -> Iterable[str]:
+def column_names(predictions: Any) -> Iterable[str]:
     """The columns of rows, of a dict of columns, or of a table of any library."""
     names = getattr(predictions, "column_names", getattr(predictions, "columns", None))
     if names is not None:
@@ -114,11 +114,11 @@ class EvaluateConfig:
     @property
     def meaning(self) -> Mapping[str, str]:
         """What each column holds."""
-        return MEANING_OF_IMAGES if self.features is IMAGES else MEANING
+        return IMAGE_MEANING if self.features is IMAGES else RATING_MEANING
 
     def check_options(self, options: Mapping[str, Any], *, is_whole: bool = False) -> None:
         """Refuses parameters that the measure lacks, and that it needs if these are all."""
-        signature = inspect.signature(self.function())
+        signature = inspect.signature(self.load_function())
         bind = signature.bind if is_whole else signature.bind_partial
         try:
             bind(*self.features, **options)
@@ -127,36 +127,40 @@ class EvaluateConfig:
                 f"{self.name}: {error}: expected parameters of echo_hf.{self.part}.{self.name}"
             ) from None
 
-    def function(self) -> Callable[..., Any]:
+    def load_function(self) -> Callable[..., Any]:
         """The function that computes it."""
-        found: Callable[..., Any] = getattr(import_module(f"echo_hf.{self.part}"), self.name)
-        return found
+        function: Callable[..., Any] = getattr(import_module(f"echo_hf.{self.part}"), self.name)
+        return function
 
-    def stored(self, given: Mapping[str, Any]) -> dict[str, list[Any]]:
+    def store(self, columns: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Ratings, or the images of samples, as `evaluate` stores them."""
         if self.features is RATING_ROWS:
-            table = read_columns(given["predictions"], RATINGS, REQUIRED, OPTIONAL)
-            for name in names_in(given["predictions"]):
+            table = read_columns(columns["predictions"], RATINGS, REQUIRED, OPTIONAL)
+            for name in column_names(columns["predictions"]):
                 if name not in RATINGS.columns:
-                    raise TableError(unknown("column", name, RATINGS.columns, RATINGS.name))
+                    raise TableError(
+                        describe_unknown("column", name, RATINGS.columns, RATINGS.name)
+                    )
             absent = dict.fromkeys(OPTIONAL)
             return {"predictions": [{**absent, **row} for row in table.to_pylist()]}
-        found: dict[str, list[Any]] = {"predictions": [], "references": []}
+        images: dict[str, list[Any]] = {"predictions": [], "references": []}
         try:
-            for number, sample in enumerate(pair_images(given["references"], given["predictions"])):
-                inputs = [stored_image(one, f"references[{number}]") for one in sample.inputs]
-                found["predictions"].append(stored_image(sample.output, f"predictions[{number}]"))
-                found["references"].append(inputs)
+            for number, sample in enumerate(
+                pair_images(columns["references"], columns["predictions"])
+            ):
+                inputs = [store_image(source, f"references[{number}]") for source in sample.inputs]
+                images["predictions"].append(store_image(sample.output, f"predictions[{number}]"))
+                images["references"].append(inputs)
         except ScoreError as error:
             raise ScoreError(f"references are inputs, predictions are outputs: {error}") from None
-        return found
+        return images
 
-    def read(self, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    def read(self, columns: Mapping[str, Any]) -> tuple[Any, ...]:
         """What was stored as the function takes it: images one in memory at a time."""
         if self.features is IMAGES:
-            columns = (given["references"], given["predictions"])
-            return tuple((one.as_py() for one in column) for column in columns)
-        table = pa.Table.from_struct_array(given["predictions"])
+            pair = (columns["references"], columns["predictions"])
+            return tuple((image.as_py() for image in values) for values in pair)
+        table = pa.Table.from_struct_array(columns["predictions"])
         empty = [name for name in OPTIONAL if table[name].null_count == table.num_rows]
         return (table.drop_columns(empty),)
 
@@ -183,14 +187,14 @@ _CONFIGS = (
         IMAGES,
         "color_shift",
         "how far the mean color of the outputs is from that of the inputs, in levels.",
-        f"{OF_METRICS}, wasserstein, tint",
+        f"{METRIC_FIELDS}, wasserstein, tint",
     ),
     EvaluateConfig(
         "metrics",
         IMAGES,
         "face_identity",
         "how alike the faces in outputs and inputs are.",
-        f"{OF_METRICS}, matches",
+        f"{METRIC_FIELDS}, matches",
         "face",
         ("insightface", "onnxruntime"),
     ),
@@ -199,7 +203,7 @@ _CONFIGS = (
         IMAGES,
         "structure_distance",
         "how far the layout of an output is from that of its input.",
-        f"{OF_METRICS}, per_input",
+        f"{METRIC_FIELDS}, per_input",
         "metrics",
         ("torch", "transformers"),
     ),
@@ -208,17 +212,17 @@ _CONFIGS = (
         RATING_ROWS,
         "text_rendering",
         "how well the text in one system's outputs is written, as judges rate it, from 0 to 1.",
-        f"{OF_METRICS}, sample_ids, per_judge, off_scale",
+        f"{METRIC_FIELDS}, sample_ids, per_judge, off_scale",
     ),
 )
 CONFIGS: Mapping[str, EvaluateConfig] = {config.name: config for config in _CONFIGS}
 
 
-def plain(result: Any) -> dict[str, Any]:
+def to_plain_values(result: Any) -> dict[str, Any]:
     """A result as its JSON gives it; of a metric, also how many samples have each reason."""
     counts = {"counts": result.counts} if isinstance(result, MetricResult) else {}
-    made: dict[str, Any] = json.loads(json.dumps({**result.as_json(), **counts}, allow_nan=False))
-    return made
+    values: dict[str, Any] = json.loads(json.dumps({**result.as_json(), **counts}, allow_nan=False))
+    return values
 
 
 class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no types
@@ -233,35 +237,43 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
         ScoreError: There is no such measure, or it has no such parameter.
     """
 
-    def __init__(self, config_name: str | None = None, **given: Any) -> None:
+    def __init__(self, config_name: str | None = None, **options: Any) -> None:
         if config_name is None or config_name not in CONFIGS:
-            raise ScoreError(unknown("config", config_name, CONFIGS))
+            raise ScoreError(describe_unknown("config", config_name, CONFIGS))
         self._config = CONFIGS[config_name]
-        self._options = {name: value for name, value in given.items() if name not in OWN}
+        self._options = {
+            name: value for name, value in options.items() if name not in METRIC_OPTIONS
+        }
         self._config.check_options(self._options)
-        super().__init__(config_name, **{name: given[name] for name in given if name in OWN})
+        super().__init__(
+            config_name, **{name: options[name] for name in options if name in METRIC_OPTIONS}
+        )
         # By this name `evaluate.combine` tells the results of several measures apart.
         self.info.module_name = self._config.name
 
     def add(self, *, prediction: Any = None, reference: Any = None, **others: Any) -> None:
         """Adds one sample, or one rating."""
-        given = {"predictions": prediction, "references": reference, **others}
-        mine = self._config.features
+        fields = {"predictions": prediction, "references": reference, **others}
+        features = self._config.features
         self.add_batch(
-            **{name: [one] for name, one in given.items() if name in mine or one is not None}
+            **{
+                name: [cell]
+                for name, cell in fields.items()
+                if name in features or cell is not None
+            }
         )
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **others: Any) -> None:
         """Adds samples, or ratings: all of them, or none where one is wrong."""
-        given = {"predictions": predictions, "references": references, **others}
+        fields = {"predictions": predictions, "references": references, **others}
         config = self._config
-        for name, value in given.items():
-            if name not in config.features and value is not None:
-                raise ScoreError(unknown("argument", name, config.features, config.name))
+        for name, column in fields.items():
+            if name not in config.features and column is not None:
+                raise ScoreError(describe_unknown("argument", name, config.features, config.name))
         for name, meaning in config.meaning.items():
-            if given[name] is None:
+            if fields[name] is None:
                 raise ScoreError(f"{config.name}: no {name}: expected {meaning}")
-        super().add_batch(**config.stored(given))
+        super().add_batch(**config.store(fields))
 
     def compute(
         self, *, predictions: Any = None, references: Any = None, **options: Any
@@ -278,15 +290,15 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
                 f"{config.name}: nothing was added: expected predictions=, or add_batch() before "
                 "compute()"
             )
-        found: dict[str, Any] | None = super().compute(**chosen)
-        return found
+        figures: dict[str, Any] | None = super().compute(**chosen)
+        return figures
 
     def _info(self) -> evaluate.MetricInfo:
         config = self._config
-        takes = "".join(f"    {name}: {said}.\n" for name, said in config.meaning.items())
+        takes = "".join(f"    {name}: {meaning}.\n" for name, meaning in config.meaning.items())
         info = evaluate.MetricInfo(
             description=f"ECHO's {config.name}: {config.description}",
-            citation=PAPER,
+            citation=PAPER_BIBTEX,
             inputs_description=f"\n{config.name}: {config.description}\n\nArgs:\n{takes}"
             f"    **options: parameters of `echo_hf.{config.part}.{config.name}`.\n\n"
             f"Returns:\n    A dict that JSON can hold: {config.gives}.\n",
@@ -299,9 +311,9 @@ class EchoMetric(evaluate.Metric):  # type: ignore[misc]  # evaluate has no type
         info.format = "arrow"
         return info
 
-    def _compute(self, **given: Any) -> dict[str, Any]:
-        data = {name: given.pop(name) for name in self._config.features}
-        return plain(self._config.function()(*self._config.read(data), **given))
+    def _compute(self, **options: Any) -> dict[str, Any]:
+        data = {name: options.pop(name) for name in self._config.features}
+        return to_plain_values(self._config.load_function()(*self._config.read(data), **options))
 
     def _enforce_nested_string_type(self, schema: Any, obj: Any) -> None:
         """Types were checked before, and there null is a value."""

@@ -19,7 +19,7 @@ from echo_hf.config.sections import Target
 from echo_hf.pipeline.result import StageResult
 from echo_hf.tables import SAMPLES, TABLES, Table, arrow_rows
 
-MOST_LISTED = 1000
+MAX_LISTED_KEYS = 1000
 RequestKey = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -33,42 +33,42 @@ class FailedCalls(BaseModel):
     unlisted: NonNegativeInt = 0
 
 
-def failed_calls(result: StageResult) -> dict[str, FailedCalls]:
+def count_failed_calls(result: StageResult) -> dict[str, FailedCalls]:
     table = arrow_rows(result.quarantine, ["_reason", "_request"])
     grouped = table.group_by("_reason").aggregate([("_request", "distinct"), ([], "count_all")])
-    found = {}
+    calls = {}
     for row in grouped.sort_by("_reason").to_pylist():
         keys = sorted(filter(None, row["_request_distinct"]))
-        found[row["_reason"]] = FailedCalls(
+        calls[row["_reason"]] = FailedCalls(
             rows=row["count_all"],
-            requests=tuple(keys[:MOST_LISTED]),
-            unlisted=max(0, len(keys) - MOST_LISTED),
+            requests=tuple(keys[:MAX_LISTED_KEYS]),
+            unlisted=max(0, len(keys) - MAX_LISTED_KEYS),
         )
-    return found
+    return calls
 
 
-def problem(error: ValidationError, whole: str = "the file") -> str:
+def describe_problem(error: ValidationError, root_name: str = "the file") -> str:
     """What is wrong first in something that was read: where, the value, what was expected."""
-    first = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(map(str, first["loc"])) or whole
-    return f"{place} is {str(first['input'])[:80]!r}, {first['msg'].lower()}"
+    first_error = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(map(str, first_error["loc"])) or root_name
+    return f"{place} is {str(first_error['input'])[:80]!r}, {first_error['msg'].lower()}"
 
 
 NOT_LANGUAGES = frozenset({"art", "mis", "mul", "und", "zxx"})
 
 
 @lru_cache
-def language(code: str | None) -> str | None:
+def parse_language(code: str | None) -> str | None:
     """The language of a platform's code, null where it names none."""
     primary = re.split(r"[-_]", (code or "").strip().lower())[0]
-    named = {"in": "id", "iw": "he", "ji": "yi"}.get(primary, primary)
+    current = {"in": "id", "iw": "he", "ji": "yi"}.get(primary, primary)
     # qaa to qtz are private: X uses them for posts without words.
-    real = re.fullmatch(r"(?!q[a-t][a-z]$)[a-z]{2,3}", named)
-    return named if real and named not in NOT_LANGUAGES else None
+    is_language = re.fullmatch(r"(?!q[a-t][a-z]$)[a-z]{2,3}", current)
+    return current if is_language and current not in NOT_LANGUAGES else None
 
 
-def languages(codes: Iterable[str]) -> list[str]:
-    return sorted({named for code in codes if (named := language(code))})
+def known_languages(codes: Iterable[str]) -> list[str]:
+    return sorted({language for code in codes if (language := parse_language(code))})
 
 
 class ReleaseConfig(NamedTuple):
@@ -78,7 +78,7 @@ class ReleaseConfig(NamedTuple):
     table: Table
 
 
-_HELD = {
+_ABOUT = {
     "image_to_image": "benchmark samples that start from one or more images",
     "text_to_image": "benchmark samples that start from words alone",
     "analysis": "every sample with a clear task that was not flagged, to study what people do",
@@ -91,7 +91,7 @@ _HELD = {
     "model",
 }
 CONFIGS: Mapping[str, ReleaseConfig] = {
-    name: ReleaseConfig(about, TABLES.get(name, SAMPLES)) for name, about in _HELD.items()
+    name: ReleaseConfig(about, TABLES.get(name, SAMPLES)) for name, about in _ABOUT.items()
 }
 BENCHMARK_CONFIGS = ("image_to_image", "text_to_image")
 SAMPLE_CONFIGS = tuple(name for name, config in CONFIGS.items() if config.table is SAMPLES)
@@ -99,9 +99,9 @@ SAMPLE_CONFIGS = tuple(name for name, config in CONFIGS.items() if config.table 
 SCORE_CONFIGS = tuple(name for name in CONFIGS if name not in (*SAMPLE_CONFIGS, "results"))
 
 
-def default_config(rows: Mapping[str, int]) -> str:
-    held = [name for name in CONFIGS if name in rows]
-    return next((name for name in held if rows[name]), held[0])
+def choose_default_config(rows: Mapping[str, int]) -> str:
+    names = [name for name in CONFIGS if name in rows]
+    return next((name for name in names if rows[name]), names[0])
 
 
 ALL = "all"
@@ -123,26 +123,26 @@ class SampleCounts(BaseModel):
     unknown_authors: NonNegativeInt
 
 
-def measure(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleCounts]:
+def count_samples(configs: Mapping[str, Dataset], posts: Dataset) -> dict[str, SampleCounts]:
     """Counts over each config's samples, and over all of them, by their primary posts."""
     rows = {}
     for name in filter(configs.__contains__, SAMPLE_CONFIGS):
         samples = arrow_rows(configs[name], ["id", "post_urls", "task", "doubts"]).to_pylist()
         rows[name] = {row["id"]: (row, (row["post_urls"] or [None])[0]) for row in samples}
-    every = {key: row for some in rows.values() for key, row in some.items()}
+    every_sample = {key: row for config_rows in rows.values() for key, row in config_rows.items()}
     table = arrow_rows(posts, ["url", "lang", "platform", "author"])
-    wanted = pa.array(sorted({url for _, url in every.values() if url}), pa.string())
-    found = table.filter(pc.is_in(table["url"], value_set=wanted)).to_pylist()
-    known = {row["url"]: row for row in found}
-    parts = {ALL: every, **rows}
+    urls = pa.array(sorted({url for _, url in every_sample.values() if url}), pa.string())
+    post_rows = table.filter(pc.is_in(table["url"], value_set=urls)).to_pylist()
+    posts_by_url = {row["url"]: row for row in post_rows}
+    parts = {ALL: every_sample, **rows}
     return {
-        name: _counts([(row, known.get(url, {})) for row, url in part.values()])
+        name: _count_rows([(row, posts_by_url.get(url, {})) for row, url in part.values()])
         for name, part in parts.items()
     }
 
 
-def _counts(rows: list[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> SampleCounts:
-    def values(names: Iterable[str | None]) -> dict[str, int]:
+def _count_rows(rows: list[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> SampleCounts:
+    def count_names(names: Iterable[str | None]) -> dict[str, int]:
         counts = Counter(name or UNKNOWN for name in names)
         return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
@@ -150,17 +150,17 @@ def _counts(rows: list[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> SampleCo
     authors = Counter((post["platform"], post["author"]) for _, post in rows if post.get("author"))
     return SampleCounts(
         samples=len(rows),
-        languages=values(language(post.get("lang")) for _, post in rows),
-        platforms=values(post.get("platform") for _, post in rows),
-        tasks=values(row["task"] for row, _ in rows),
-        doubts=values(doubt for row, _ in rows for doubt in row["doubts"] or ()),
+        languages=count_names(parse_language(post.get("lang")) for _, post in rows),
+        platforms=count_names(post.get("platform") for _, post in rows),
+        tasks=count_names(row["task"] for row, _ in rows),
+        doubts=count_names(doubt for row, _ in rows for doubt in row["doubts"] or ()),
         authors=len(authors),
         repeated_authors=sum(count > 1 for count in authors.values()),
         unknown_authors=len(rows) - authors.total(),
     )
 
 
-Counts = Mapping[str, int | Mapping[str, int]]
+NestedCounts = Mapping[str, int | Mapping[str, int]]
 LICENSE_NOTE = (
     "The posts and images belong to the people who published them, and this dataset passes on "
     "no right to them. Use them for research, and name the posts (`post_urls`) that you show."
@@ -168,7 +168,7 @@ LICENSE_NOTE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statements:
+class CardStatements:
     """What the card says that neither the rows nor the run do."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
@@ -186,13 +186,13 @@ class Statements:
 
 
 @dataclass(frozen=True)
-class ReleaseFacts(Statements):
+class ReleaseFacts(CardStatements):
     """Facts about a release, as the run that built it knows them."""
 
     name: str
     target: Target
     protocol: Literal["published", "corrected"] = "corrected"
-    funnel: Mapping[str, Counts] = field(default_factory=dict)
+    funnel: Mapping[str, NestedCounts] = field(default_factory=dict)
     provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rules_built: bool = False
     measured: Mapping[str, SampleCounts] = field(default_factory=dict)

@@ -19,14 +19,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import say
+from echo_hf._infra.console import print_line
 from echo_hf._infra.regular_file import read_regular
-from echo_hf._infra.text import plain
+from echo_hf._infra.text import clean_text
 from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.fetch import FetchStats, fetch_images
 from echo_hf.collect.records import read_records
 from echo_hf.config.collection import FetchPolicy
-from echo_hf.config.sections import Posts
+from echo_hf.config.sections import PostsSource
 from echo_hf.curate.privacy import clean_image
 from echo_hf.curate.provenance import (
     INPUT,
@@ -38,34 +38,39 @@ from echo_hf.curate.provenance import (
 )
 from echo_hf.errors import ImageError, ReleaseError, SourceError, SpanError
 from echo_hf.hub.facts import SAMPLE_CONFIGS
-from echo_hf.hub.manifest import HYDRATION, row_digest
-from echo_hf.hub.redistribution import check_apart, distance, images_in, read_signature
+from echo_hf.hub.manifest import HYDRATION, hash_row
+from echo_hf.hub.redistribution import (
+    check_other_folder,
+    list_images,
+    measure_distance,
+    read_signature,
+)
 from echo_hf.hub.release import (
     Release,
     read_release,
-    released_facts,
-    unpacked,
+    read_release_facts,
+    unpack_release,
     verify_release,
     write_release,
 )
 from echo_hf.images.loader import BadImageError
-from echo_hf.images.metadata import VERSION, without_metadata
-from echo_hf.images.store import MOST_BYTES, ImageStore
+from echo_hf.images.metadata import VERSION, remove_metadata
+from echo_hf.images.store import MAX_IMAGE_BYTES, ImageStore
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Match
 from echo_hf.samples.boxes import cut_box, rotate_upright
 from echo_hf.samples.sample import sample_digest
 from echo_hf.samples.spans import SpanSource, join_spans, parse_spans, span_sources, text_digest
-from echo_hf.tables import OF_POST, SAMPLES, arrow_rows
+from echo_hf.tables import PRIMARY_POST_COLUMNS, SAMPLES, arrow_rows
 
 Row = Mapping[str, Any]
-WORDS = ("prompt", "feedback", "provenance")
-COLUMNS = {INPUT: "input_images", OUTPUT: "output_images", SCREENSHOT: "screenshot"}
-BEST_FIRST = list(Match).index
-MOST_CAUSES = 5
+TEXTS = ("prompt", "feedback", "provenance")
+ROLE_COLUMNS = {INPUT: "input_images", OUTPUT: "output_images", SCREENSHOT: "screenshot"}
+MATCH_ORDER = list(Match).index
+MAX_CAUSES = 5
 
 
-class Rebuilt(NamedTuple):
+class RestoredPart(NamedTuple):
     """A text, or the digest of an image; how it matches what was left out, and why it stays out."""
 
     value: str | None
@@ -78,73 +83,80 @@ class SampleMatch:
     """A sample's parts: prompt, feedback.<n>, provenance.<n>, or the role of an image and <n>."""
 
     id: str
-    parts: Mapping[str, Rebuilt]
+    parts: Mapping[str, RestoredPart]
 
     @property
     def match(self) -> Match:
         """The worst of its parts'."""
-        return max((one.match for one in self.parts.values()), key=BEST_FIRST, default=Match.EXACT)
+        return max(
+            (part.match for part in self.parts.values()), key=MATCH_ORDER, default=Match.EXACT
+        )
 
 
 @dataclass(frozen=True)
-class Hydration:
+class HydrationResult:
     """A release with all that could be put back."""
 
     release: Release
     samples: tuple[SampleMatch, ...]
 
-    def counts(self) -> dict[str, dict[str, int]]:
-        found: dict[str, Counter[Match]] = {
+    def count_matches(self) -> dict[str, dict[str, int]]:
+        counters: dict[str, Counter[Match]] = {
             "samples": Counter(sample.match for sample in self.samples),
             "texts": Counter(),
             "pictures": Counter(),
         }
         for sample in self.samples:
-            for name, one in sample.parts.items():
-                found["texts" if name.partition(".")[0] in WORDS else "pictures"][one.match] += 1
-        return {name: {match.value: some[match] for match in Match} for name, some in found.items()}
+            for name, part in sample.parts.items():
+                counters["texts" if name.partition(".")[0] in TEXTS else "pictures"][
+                    part.match
+                ] += 1
+        return {
+            name: {match.value: counter[match] for match in Match}
+            for name, counter in counters.items()
+        }
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Everything as plain values, without a word of what people posted."""
         samples = [
             {
                 "id": sample.id,
                 "match": sample.match,
                 "parts": [
-                    {"name": name, "match": one.match, "detail": one.detail}
-                    for name, one in sample.parts.items()
+                    {"name": name, "match": part.match, "detail": part.detail}
+                    for name, part in sample.parts.items()
                 ],
             }
             for sample in self.samples
         ]
         name = self.release.manifest.name
-        return {"release": name, "counts": self.counts(), "samples": samples}
+        return {"release": name, "counts": self.count_matches(), "samples": samples}
 
 
-def show_hydration(console: Console, hydration: Hydration) -> None:
-    counts = hydration.counts()
+def show_hydration(console: Console, hydration: HydrationResult) -> None:
+    counts = hydration.count_matches()
     table = Table(*("", *counts, "meaning"), box=None, pad_edge=False)
     for match in Match:
-        numbers = [f"{each[match.value]:,}" for each in counts.values()]
+        numbers = [f"{group[match.value]:,}" for group in counts.values()]
         table.add_row(Text(match.value, "bold"), *numbers, match.meaning)
     console.print(table)
-    parts = (one for sample in hydration.samples for one in sample.parts.values() if one.detail)
-    causes = Counter(f"{one.match}: {one.detail}" for one in parts)
-    for line, times in causes.most_common(MOST_CAUSES):
-        say(console, f"  {times:,} x {plain(line)}", "dim")
+    parts = (part for sample in hydration.samples for part in sample.parts.values() if part.detail)
+    causes = Counter(f"{part.match}: {part.detail}" for part in parts)
+    for line, times in causes.most_common(MAX_CAUSES):
+        print_line(console, f"  {times:,} x {clean_text(line)}", "dim")
 
 
 def hydrate(
     release_path: Path,
     to: Path,
-    posts: Sequence[Posts],
+    posts: Sequence[PostsSource],
     *,
     images: Path | None = None,
     fetch: FetchPolicy | None = None,
     progress: Callable[[FetchStats], None] | None = None,
-) -> Hydration:
+) -> HydrationResult:
     """Writes a release with the posted words and images put back, as far as they are at hand."""
-    check_apart(release_path, to)
+    check_other_folder(release_path, to)
     verify_release(release_path)
     release = read_release(release_path)
     stripper = release.manifest.statements.metadata_stripper
@@ -154,34 +166,40 @@ def hydrate(
             f"version {VERSION}: use echo-hf {release.manifest.echo_hf}, which wrote the release"
         )
     strips = stripper is not None
-    with _workplace(to.resolve(), keep=fetch is not None) as folder:
+    with _open_workplace(to.resolve(), keep=fetch is not None) as folder:
         store = ImageStore(folder / "pictures")
-        every = unpacked(release, store)
-        held = [name for name in SAMPLE_CONFIGS if name in every]
-        configs = {name: arrow_rows(every[name]).to_pylist() for name in held}
+        datasets = unpack_release(release, store)
+        names = [name for name in SAMPLE_CONFIGS if name in datasets]
+        configs = {name: arrow_rows(datasets[name]).to_pylist() for name in names}
         lacking = [row for rows in configs.values() for row in rows if row["dehydrated"]]
-        entries = [one for row in lacking for one in row["picture_sources"] or [] if one["sha256"]]
+        entries = [
+            entry for row in lacking for entry in row["picture_sources"] or [] if entry["sha256"]
+        ]
         archive = read_archive(posts, store, strips=strips)
         if images is not None:
-            take_in(images, {one["sha256"] for one in entries}, store, strips=strips)
+            take_in(images, {entry["sha256"] for entry in entries}, store, strips=strips)
         if fetch is not None:
-            urls = {one["url"] for one in entries if one["url"] and not archive.has(one["sha256"])}
+            urls = {
+                entry["url"]
+                for entry in entries
+                if entry["url"] and not archive.has(entry["sha256"])
+            }
             results = fetch_images(sorted(urls), store, policy=fetch, progress=progress)
-            archive.take_fetched({one.url: one.sha256 for one in results if one.sha256})
-        made = {row_digest(row): hydrated(row, archive) for row in lacking}
+            archive.add_fetched({result.url: result.sha256 for result in results if result.sha256})
+        restored = {hash_row(row): hydrate_sample(row, archive) for row in lacking}
         for name, rows in configs.items():
-            new = [made[row_digest(row)][0] if row["dehydrated"] else row for row in rows]
-            every[name] = Dataset(pa.Table.from_pylist(new, SAMPLES.features.arrow_schema))
-        written = write_release(to, every, store, released_facts(release))
-    matches = {match.id: match for _, match in made.values()}
-    hydration = Hydration(written, tuple(matches.values()))
-    text = json.dumps(hydration.as_json(), indent=1, ensure_ascii=False)
-    (written.path / HYDRATION).write_text(text + "\n", "utf-8", newline="\n")
+            values = [restored[hash_row(row)][0] if row["dehydrated"] else row for row in rows]
+            datasets[name] = Dataset(pa.Table.from_pylist(values, SAMPLES.features.arrow_schema))
+        release_written = write_release(to, datasets, store, read_release_facts(release))
+    matches = {match.id: match for _, match in restored.values()}
+    hydration = HydrationResult(release_written, tuple(matches.values()))
+    text = json.dumps(hydration.to_json(), indent=1, ensure_ascii=False)
+    (release_written.path / HYDRATION).write_text(text + "\n", "utf-8", newline="\n")
     return hydration
 
 
 @contextmanager
-def _workplace(to: Path, *, keep: bool) -> Iterator[Path]:
+def _open_workplace(to: Path, *, keep: bool) -> Iterator[Path]:
     """A folder beside the result; after a stop in the middle what was fetched stays there."""
     folder = to.with_name(f".{to.name}.hydrating")
     folder.mkdir(parents=True, exist_ok=True)
@@ -195,7 +213,7 @@ def _workplace(to: Path, *, keep: bool) -> Iterator[Path]:
 
 
 @dataclass
-class Archive:
+class PostArchive:
     """Posts and images that somebody has; `strips` them where the release has no metadata."""
 
     table: pa.Table
@@ -205,12 +223,12 @@ class Archive:
     cleaned: dict[str, str | None] = field(default_factory=dict)  # null where metadata stays
 
     @cached_property
-    def _rows(self) -> dict[str, int]:
+    def _row_numbers(self) -> dict[str, int]:
         return {url: row for row, url in enumerate(self.table["url"].to_pylist())}
 
-    def post(self, url: str | None) -> Row | None:
+    def find_post(self, url: str | None) -> Row | None:
         """The post of an address, null when it is not here, or its content is not."""
-        row = self._rows.get(url) if url is not None else None
+        row = self._row_numbers.get(url) if url is not None else None
         if row is None:
             return None
         post: Row = self.table.slice(row, 1).to_pylist()[0]
@@ -224,191 +242,225 @@ class Archive:
 
     def copies(self, post_url: str | None, url: str | None) -> list[str]:
         """Digests of the images that may be the one that a post showed at an address."""
-        post = self.post(post_url)
-        shown = [one for one in (post["pictures"] or [] if post else []) if one["sha256"]]
-        there = [one["sha256"] for one in shown if url is not None and one["url"] == url]
+        post = self.find_post(post_url)
+        entries = [entry for entry in (post["pictures"] or [] if post else []) if entry["sha256"]]
+        listed = [entry["sha256"] for entry in entries if url is not None and entry["url"] == url]
         fetched = self.fetched.get(url) if url is not None else None
-        named = [one for one in (fetched, *there) if one] or [one["sha256"] for one in shown]
-        return list(dict.fromkeys(filter(None, (self.cleaned.get(one, one) for one in named))))
+        likely = [digest for digest in (fetched, *listed) if digest] or [
+            entry["sha256"] for entry in entries
+        ]
+        return list(
+            dict.fromkeys(filter(None, (self.cleaned.get(digest, digest) for digest in likely)))
+        )
 
-    def take_fetched(self, fetched: Mapping[str, str]) -> None:
+    def add_fetched(self, fetched: Mapping[str, str]) -> None:
         """Takes images from elsewhere; cleans these and those of the posts where that is asked."""
         self.fetched = fetched
         if self.strips:
-            shown = {
-                one["sha256"] for some in self.table["pictures"].to_pylist() for one in some or ()
+            posted = {
+                entry["sha256"]
+                for group in self.table["pictures"].to_pylist()
+                for entry in group or ()
             }
-            for digest in sorted({*shown, *fetched.values()} - {None, *self.cleaned}):
+            for digest in sorted({*posted, *fetched.values()} - {None, *self.cleaned}):
                 self.cleaned[digest] = clean_image(digest, self.images).sha256
 
 
-def read_archive(posts: Sequence[Posts], images: ImageStore, *, strips: bool = False) -> Archive:
+def read_archive(
+    posts: Sequence[PostsSource], images: ImageStore, *, strips: bool = False
+) -> PostArchive:
     """Reads files of posts as a build does, with the images beside them."""
-    read = run_stage(Collect(images), read_records(posts)).dataset
-    if not len(read):
+    collected = run_stage(Collect(images), read_records(posts)).dataset
+    if not len(collected):
         names = ", ".join(repr(str(entry.path or entry.source)) for entry in posts)
         raise SourceError(f"{names} holds no post: expected the posts that the release was made of")
-    archive = Archive(arrow_rows(run_stage(PostMerge(), read).dataset), images, strips)
-    archive.take_fetched({})
+    archive = PostArchive(arrow_rows(run_stage(PostMerge(), collected).dataset), images, strips)
+    archive.add_fetched({})
     return archive
 
 
-def take_in(folder: Path, wanted: Collection[str], images: ImageStore, *, strips: bool) -> None:
+def take_in(folder: Path, digests: Collection[str], images: ImageStore, *, strips: bool) -> None:
     """Puts those files of a folder into a store that are wanted, whatever they are called."""
     if not folder.is_dir():
         raise SourceError(f"no folder {str(folder)!r}: expected one with images of the posts")
     for path in sorted(folder.rglob("*")):
         with suppress(OSError):  # a folder, a link out of it, or more than an image may have
-            found = [read_regular(path, folder, most_bytes=MOST_BYTES)]
+            versions = [read_regular(path, folder, max_bytes=MAX_IMAGE_BYTES)]
             with suppress(ImageError):  # no image, or one that is wanted as it is or not at all
-                found += [without_metadata(found[0]).data] if strips else []
-            for data in found:
-                if hashlib.sha256(data).hexdigest() in wanted:
+                versions += [remove_metadata(versions[0]).data] if strips else []
+            for data in versions:
+                if hashlib.sha256(data).hexdigest() in digests:
                     images.put(data)
 
 
-def hydrated(row: Row, archive: Archive) -> tuple[dict[str, Any], SampleMatch]:
+def hydrate_sample(row: Row, archive: PostArchive) -> tuple[dict[str, Any], SampleMatch]:
     """A dehydrated sample with all that can be put back."""
-    prompt = rebuilt_text(row["prompt"], row["prompt_spans"], row["prompt_sha256"], archive)
-    said = row["community_feedback"] or []
-    feedback = [rebuilt_text(one["feedback"], one["spans"], one["sha256"], archive) for one in said]
-    told = [prompt_source(prompt.value)] if prompt.value is not None else []
+    prompt = restore_text(row["prompt"], row["prompt_spans"], row["prompt_sha256"], archive)
+    comments = row["community_feedback"] or []
+    feedback = [
+        restore_text(comment["feedback"], comment["spans"], comment["sha256"], archive)
+        for comment in comments
+    ]
+    sources = [prompt_source(prompt.value)] if prompt.value is not None else []
     provenance = row["provenance"]
     try:
         quotes = read_quotes(provenance)
-        texts = [rebuilt_text(None, one.spans, one.sha256, archive, told) for one in quotes]
-        found = {quote.path: text.value for quote, text in zip(quotes, texts, strict=True)}
-        known = {path: text for path, text in found.items() if text is not None}
-        provenance = add_texts(provenance, known)
+        texts = [
+            restore_text(None, quote.spans, quote.sha256, archive, sources) for quote in quotes
+        ]
+        restored = {quote.path: text.value for quote, text in zip(quotes, texts, strict=True)}
+        texts_by_path = {path: text for path, text in restored.items() if text is not None}
+        provenance = add_texts(provenance, texts_by_path)
     except SpanError as error:
-        texts = [Rebuilt(None, Match.DIFFERENT, str(error))]
-    images = rebuilt_images(row, archive)
+        texts = [RestoredPart(None, Match.DIFFERENT, str(error))]
+    images = restore_images(row, archive)
     parts = {"feedback": feedback, "provenance": texts, **images}
-    numbered = {f"{name}.{at}": one for name, some in parts.items() for at, one in enumerate(some)}
+    numbered = {
+        f"{name}.{index}": part for name, group in parts.items() for index, part in enumerate(group)
+    }
     match = SampleMatch(str(row["id"]), {"prompt": prompt, **numbered})
-    new = {
+    values = {
         **row,
         "prompt": prompt.value,
         "community_feedback": [
-            {**one, "feedback": text.value} for one, text in zip(said, feedback, strict=True)
+            {**comment, "feedback": text.value}
+            for comment, text in zip(comments, feedback, strict=True)
         ],
         "provenance": provenance,
     }
-    if post := archive.post(next(iter(row["post_urls"] or ()), None)):
-        new |= {name: post[name] for name in OF_POST}
-    for role, some in images.items():
-        values = [one.value for one in some]
-        if role in COLUMNS and None not in values:
-            new[COLUMNS[role]] = next(iter(values), None) if role == SCREENSHOT else values
-    inputs = [one.value for one in images.get(INPUT, ())]
-    if new["prompt"] is not None and INPUT in images and None not in inputs:
-        new["sample_digest"] = sample_digest(new["prompt"], new["input_images"])
+    if post := archive.find_post(next(iter(row["post_urls"] or ()), None)):
+        values |= {name: post[name] for name in PRIMARY_POST_COLUMNS}
+    for role, group in images.items():
+        digests = [part.value for part in group]
+        if role in ROLE_COLUMNS and None not in digests:
+            values[ROLE_COLUMNS[role]] = (
+                next(iter(digests), None) if role == SCREENSHOT else digests
+            )
+    inputs = [part.value for part in images.get(INPUT, ())]
+    if values["prompt"] is not None and INPUT in images and None not in inputs:
+        values["sample_digest"] = sample_digest(values["prompt"], values["input_images"])
     if match.match in (Match.EXACT, Match.SAME_IMAGE):
-        entries = [{**one, "signature": None} for one in new["picture_sources"]]
-        new |= {"dehydrated": False, "picture_sources": entries}
-    return new, match
+        entries = [{**entry, "signature": None} for entry in values["picture_sources"]]
+        values |= {"dehydrated": False, "picture_sources": entries}
+    return values, match
 
 
-def rebuilt_text(
-    there: str | None,
+def restore_text(
+    present: str | None,
     spans: Iterable[Any] | None,
     sha256: str | None,
-    archive: Archive,
+    archive: PostArchive,
     sources: Sequence[SpanSource] = (),
-) -> Rebuilt:
+) -> RestoredPart:
     """A text, which an earlier run may have put back, from the posts in which its pieces stand."""
-    if there is not None and text_digest(there) == sha256:
-        return Rebuilt(there, Match.EXACT)
+    if present is not None and text_digest(present) == sha256:
+        return RestoredPart(present, Match.EXACT)
     if spans is None or sha256 is None:
-        return Rebuilt(None, Match.MISSING, "nobody noted where it stands")
+        return RestoredPart(None, Match.MISSING, "nobody noted where it stands")
     try:
         pieces = parse_spans(spans)
         if not pieces and sha256 != text_digest(""):
-            return Rebuilt(None, Match.MISSING, "no words of posts: run the model again for it")
-        urls = list(dict.fromkeys(one.post_url for one in pieces if one.post_url is not None))
-        posts = {url: archive.post(url) for url in urls}
+            return RestoredPart(
+                None, Match.MISSING, "no words of posts: run the model again for it"
+            )
+        urls = list(dict.fromkeys(span.post_url for span in pieces if span.post_url is not None))
+        posts = {url: archive.find_post(url) for url in urls}
         lacking = next((url for url, post in posts.items() if post is None), None)
         if lacking is not None:
-            return Rebuilt(None, Match.MISSING, f"no post {lacking}")
+            return RestoredPart(None, Match.MISSING, f"no post {lacking}")
         text = join_spans(pieces, [*sources, *span_sources(filter(None, posts.values()))])
     except SpanError as error:
-        return Rebuilt(None, Match.DIFFERENT, str(error))
+        return RestoredPart(None, Match.DIFFERENT, str(error))
     if text_digest(text) != sha256:
-        return Rebuilt(None, Match.DIFFERENT, "other words stand there now")
-    return Rebuilt(text, Match.EXACT)
+        return RestoredPart(None, Match.DIFFERENT, "other words stand there now")
+    return RestoredPart(text, Match.EXACT)
 
 
-def rebuilt_images(row: Row, archive: Archive) -> dict[str, list[Rebuilt]]:
+def restore_images(row: Row, archive: PostArchive) -> dict[str, list[RestoredPart]]:
     """The images of a sample by role, found or cut out again."""
     entries: Sequence[Row] | None = row["picture_sources"]
     if entries is None:
-        return {"pictures": [Rebuilt(None, Match.MISSING, "nobody noted which images it has")]}
-    found: dict[int, Rebuilt] = {}
+        return {"pictures": [RestoredPart(None, Match.MISSING, "nobody noted which images it has")]}
+    parts: dict[int, RestoredPart] = {}
     # Screenshots come before what is cut out of them.
     for number in sorted(range(len(entries)), key=lambda number: entries[number]["of"] is not None):
         entry = entries[number]
-        shots = [at for at in found if entries[at]["sha256"] == entry["of"]]
-        shot = max(shots, key=lambda at: found[at].value is not None, default=None)
+        candidates = [index for index in parts if entries[index]["sha256"] == entry["of"]]
+        shot = max(candidates, key=lambda index: parts[index].value is not None, default=None)
         try:
             if entry["sha256"] is None:
-                found[number] = Rebuilt(None, Match.MISSING, "no digest was noted")
+                parts[number] = RestoredPart(None, Match.MISSING, "no digest was noted")
             elif archive.images.path(entry["sha256"]).exists():
-                found[number] = Rebuilt(entry["sha256"], Match.EXACT)
+                parts[number] = RestoredPart(entry["sha256"], Match.EXACT)
             elif entry["of"] is None:
-                found[number] = _copy(entry, entries, archive, images_in(row))
-            elif shot is None or found[shot].value is None:
-                match = Match.MISSING if shot is None else found[shot].match
+                parts[number] = _copy(entry, entries, archive, list_images(row))
+            elif shot is None or parts[shot].value is None:
+                match = Match.MISSING if shot is None else parts[shot].match
                 detail = f"its screenshot {entry['of']} stays left out"
-                found[number] = Rebuilt(None, match, detail)
+                parts[number] = RestoredPart(None, match, detail)
             else:
-                found[number] = _crop(entry, archive, found[shot], entries[shot]["signature"])
+                parts[number] = _crop(entry, archive, parts[shot], entries[shot]["signature"])
         except (ImageError, SpanError) as error:
-            found[number] = Rebuilt(None, Match.DIFFERENT, str(error))
-    shown: dict[str, list[Rebuilt]] = {role: [] for role in COLUMNS}
+            parts[number] = RestoredPart(None, Match.DIFFERENT, str(error))
+    by_role: dict[str, list[RestoredPart]] = {role: [] for role in ROLE_COLUMNS}
     for number, entry in enumerate(entries):
         role = entry["role"]
-        strange = Rebuilt(None, Match.DIFFERENT, f"{role!r} is not a role")
-        shown.get(role, shown[OUTPUT]).append(found[number] if role in shown else strange)
-    return shown
+        wrong = RestoredPart(None, Match.DIFFERENT, f"{role!r} is not a role")
+        by_role.get(role, by_role[OUTPUT]).append(parts[number] if role in by_role else wrong)
+    return by_role
 
 
-def _copy(entry: Row, entries: Iterable[Row], archive: Archive, at_hand: Iterable[str]) -> Rebuilt:
+def _copy(
+    entry: Row, entries: Iterable[Row], archive: PostArchive, nearby: Iterable[str]
+) -> RestoredPart:
     """The nearest copy of an image, among those of its post and those at hand."""
-    others = {one["sha256"] for one in entries}
-    copies = [one for one in archive.copies(entry["post_url"], entry["url"]) if one not in others]
-    likely = [*copies, *(one for one in at_hand if one not in others)]
-    if same := _nearest(entry["signature"], likely, archive):
-        return same
+    others = {other["sha256"] for other in entries}
+    copies = [
+        copy for copy in archive.copies(entry["post_url"], entry["url"]) if copy not in others
+    ]
+    likely = [*copies, *(digest for digest in nearby if digest not in others)]
+    if part := _nearest(entry["signature"], likely, archive):
+        return part
     if copies:
-        return Rebuilt(None, Match.DIFFERENT, f"{entry['post_url']} shows another image")
-    if archive.post(entry["post_url"]) is None:
-        return Rebuilt(None, Match.MISSING, f"no post {entry['post_url']}")
-    return Rebuilt(None, Match.MISSING, f"no image of {entry['post_url']} is available")
+        return RestoredPart(None, Match.DIFFERENT, f"{entry['post_url']} shows another image")
+    if archive.find_post(entry["post_url"]) is None:
+        return RestoredPart(None, Match.MISSING, f"no post {entry['post_url']}")
+    return RestoredPart(None, Match.MISSING, f"no image of {entry['post_url']} is available")
 
 
-def _nearest(signature: str | None, digests: Iterable[str], archive: Archive) -> Rebuilt | None:
+def _nearest(
+    signature: str | None, digests: Iterable[str], archive: PostArchive
+) -> RestoredPart | None:
     """The copy that is nearest to the image: the edited one may be beside it."""
-    near: dict[str, float] = {}
+    distances: dict[str, float] = {}
     for digest in digests if signature is not None else ():
         with suppress(BadImageError):  # what cannot be shown is nobody's copy
-            levels = distance(archive.images.path(digest), signature or "")
-            near |= {} if levels is None else {digest: levels}
-    return Rebuilt(min(near, key=lambda one: near[one]), Match.SAME_IMAGE) if near else None
+            levels = measure_distance(archive.images.path(digest), signature or "")
+            distances |= {} if levels is None else {digest: levels}
+    return (
+        RestoredPart(min(distances, key=lambda digest: distances[digest]), Match.SAME_IMAGE)
+        if distances
+        else None
+    )
 
 
-def _crop(entry: Row, archive: Archive, shot: Rebuilt, shot_signature: str | None) -> Rebuilt:
+def _crop(
+    entry: Row, archive: PostArchive, shot: RestoredPart, signature: str | None
+) -> RestoredPart:
     """What was cut out of a screenshot, cut out again."""
     image = rotate_upright(archive.images.open(str(shot.value)))
-    if shot.match is not Match.EXACT and shot_signature:
-        size = read_signature(shot_signature).size
+    if shot.match is not Match.EXACT and signature:
+        size = read_signature(signature).size
         if size != image.size:
-            return Rebuilt(None, Match.DIFFERENT, "its screenshot was of {} x {}".format(*size))
+            return RestoredPart(
+                None, Match.DIFFERENT, "its screenshot was of {} x {}".format(*size)
+            )
     sides = [side for side in entry["box"] or [] if side is not None]
     if len(sides) != 4:
         raise ImageError(f"box {str(entry['box'])[:80]} has no four sides")
     left, top, right, bottom = sides
     digest = archive.images.put(cut_box(image, (left, top, right, bottom)))
     if digest == entry["sha256"]:
-        return Rebuilt(digest, Match.EXACT)
-    same = _nearest(entry["signature"], [digest], archive)
-    return same or Rebuilt(None, Match.DIFFERENT, "another image stands in the box now")
+        return RestoredPart(digest, Match.EXACT)
+    part = _nearest(entry["signature"], [digest], archive)
+    return part or RestoredPart(None, Match.DIFFERENT, "another image stands in the box now")

@@ -9,12 +9,12 @@ from huggingface_hub import HfApi
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-from echo_hf.config.runs import release_in
+from echo_hf.config.runs import find_release
 from echo_hf.errors import HubError, ReleaseError
 from echo_hf.hub.authors_dataset import OfficialImages, read_official
 from echo_hf.hub.manifest import CARD, MANIFEST, Manifest, read_manifest
 from echo_hf.hub.release import Release, read_release, verify_release
-from echo_hf.hub.remote import KIND, MAIN, hub_errors
+from echo_hf.hub.remote import KIND, MAIN_BRANCH, translate_hub_errors
 
 
 def load_benchmark(
@@ -49,7 +49,7 @@ def load_benchmark(
             cache does not hold that very revision.
         ReleaseError: There is no such config, or a file is not the one that was published.
     """
-    folder, is_release = _folder(path_or_repo, revision, [f"{config}/*"], cache_dir, api)
+    folder, is_release = _find_folder(path_or_repo, revision, [f"{config}/*"], cache_dir, api)
     if not (folder / MANIFEST).exists() and not is_release:
         return read_official(folder, config, str(path_or_repo), images)
     try:
@@ -58,8 +58,8 @@ def load_benchmark(
         if is_release:
             raise
         # The client believes what its cache holds: only deleting it brings the file again.
-        mend = f"delete {str(folder.parent.parent)!r} to download it again"
-        raise ReleaseError(f"{error}; this is a cache: {mend}") from error
+        advice = f"delete {str(folder.parent.parent)!r} to download it again"
+        raise ReleaseError(f"{error}; this is a cache: {advice}") from error
     return read_release(folder, rows_cache).datasets[config]
 
 
@@ -85,10 +85,10 @@ def load_manifest(
         HubError: As for `load_benchmark`.
         ReleaseError: There is no manifest, or it is not understood.
     """
-    return read_manifest(_folder(path_or_repo, revision, [], cache_dir, api)[0])
+    return read_manifest(_find_folder(path_or_repo, revision, [], cache_dir, api)[0])
 
 
-def _folder(
+def _find_folder(
     path_or_repo: str | Path,
     revision: str | None,
     patterns: list[str],
@@ -97,16 +97,16 @@ def _folder(
 ) -> tuple[Path, bool]:
     """Where the files are, and whether that is a release on disk, not what was downloaded."""
     if not Path(path_or_repo).is_dir():
-        wanted = [CARD, MANIFEST, *patterns]
-        return downloaded(path_or_repo, revision, wanted, cache_dir=cache_dir, api=api), False
+        files = [CARD, MANIFEST, *patterns]
+        return download_files(path_or_repo, revision, files, cache_dir=cache_dir, api=api), False
     if revision is not None:
         raise HubError(
             f"{str(path_or_repo)!r} is a folder, which has no revision {revision!r}: leave it out"
         )
-    return release_in(Path(path_or_repo)), True
+    return find_release(Path(path_or_repo)), True
 
 
-def downloaded(
+def download_files(
     repo: str | Path,
     revision: str | None,
     patterns: list[str] | None = None,
@@ -123,18 +123,18 @@ def downloaded(
             f"{repo_id!r} is neither a folder nor the name of a dataset on the Hub: expected the "
             "folder of a release, or a name like 'my-organization/echo'"
         ) from None
-    with hub_errors(f"load {repo_id!r} at revision {revision or MAIN!r}"):
+    with translate_hub_errors(f"load {repo_id!r} at revision {revision or MAIN_BRANCH!r}"):
         path = (api or HfApi()).snapshot_download(
             repo_id, repo_type=KIND, revision=revision, cache_dir=cache_dir, allow_patterns=patterns
         )
     return Path(path)
 
 
-def release_at(reference: Path | str, api: HfApi | None = None) -> Release:
+def open_release(reference: Path | str, api: HfApi | None = None) -> Release:
     """Opens the release that a name stands for, which is what its manifest says."""
-    repo_id, at, revision = str(reference).rpartition("@")
-    is_folder = not at or Path(reference).exists()
-    folder = Path(reference) if is_folder else downloaded(repo_id, revision, api=api)
+    repo_id, mark, revision = str(reference).rpartition("@")
+    is_folder = not mark or Path(reference).exists()
+    folder = Path(reference) if is_folder else download_files(repo_id, revision, api=api)
     verify_release(folder)
     return read_release(folder)
 

@@ -26,23 +26,30 @@ from pydantic import (
 )
 
 from echo_hf._infra.regular_file import open_regular, read_regular
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.config.checks import Name
 from echo_hf.config.sections import Target
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.facts import Counts, FailedCalls, ReleaseFacts, SampleCounts, Statements, problem
+from echo_hf.hub.facts import (
+    CardStatements,
+    FailedCalls,
+    NestedCounts,
+    ReleaseFacts,
+    SampleCounts,
+    describe_problem,
+)
 from echo_hf.images.embedded import NotEmbeddedError
 from echo_hf.tables import arrow_batches
 
 MANIFEST = "manifest.json"
 CARD = "README.md"
 STATS = "stats.json"
-BENCHMARK = "eval.yaml"
+EVAL_FILE = "eval.yaml"
 HYDRATION = "hydration.json"  # may lie beside what a manifest lists: it is about this copy alone
 SPLIT = "test"
-ROWS_AT_ONCE = 1000
-FORMAT: Literal[2] = 2
-MOST_TEXT_BYTES = 1 << 23  # of a manifest, of counts, of a card
+ROWS_PER_BATCH = 1000
+FORMAT_VERSION: Literal[2] = 2
+MAX_TEXT_BYTES = 1 << 23  # of a manifest, of counts, of a card
 
 ConfigName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 # A manifest may come from anywhere: its paths must not leave the release.
@@ -81,7 +88,7 @@ class ConfigEntry(ManifestModel):
 
 class StageCounts(ManifestModel):
     stage: str
-    counts: Counts
+    counts: NestedCounts
 
 
 class StageOrigin(ManifestModel):
@@ -92,10 +99,10 @@ class StageOrigin(ManifestModel):
     prompt: Sha256 | None = None
 
 
-class Manifest(Summarized, ManifestModel):
+class Manifest(SummaryMixin, ManifestModel):
     """What a release holds and what made it; format 1 had no `stats` and no `benchmark`."""
 
-    format: Literal[1, 2] = FORMAT
+    format: Literal[1, 2] = FORMAT_VERSION
     echo_hf: str
     name: Name
     target: Target
@@ -107,18 +114,18 @@ class Manifest(Summarized, ManifestModel):
     configs: Mapping[ConfigName, ConfigEntry]
     funnel: tuple[StageCounts, ...]
     provenance: Mapping[str, StageOrigin]
-    statements: Statements = Statements()
+    statements: CardStatements = CardStatements()
     card: FileEntry | None = None
     stats: FileEntry | None = None
     benchmark: FileEntry | None = None
 
     @property
     def files(self) -> list[FileEntry]:
-        listed = [file for config in self.configs.values() for file in config.files]
-        beside = filter(None, [self.card, self.stats, self.benchmark])
-        return sorted([*listed, *beside], key=lambda file: file.path)
+        files = [file for config in self.configs.values() for file in config.files]
+        others = filter(None, [self.card, self.stats, self.benchmark])
+        return sorted([*files, *others], key=lambda file: file.path)
 
-    def text(self) -> str:
+    def to_text(self) -> str:
         """The manifest as its file holds it: sorted keys, indented, nothing of the moment."""
         data = self.model_dump(mode="json")
         return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
@@ -128,29 +135,33 @@ def make_manifest(
     facts: ReleaseFacts, entries: Mapping[str, ConfigEntry], samples: Iterable[Dataset] = ()
 ) -> Manifest:
     """The manifest of a release whose card is not written yet; a sample may be in two configs."""
-    waiting, unscreened, named = set(), set(), False
+    open_ids, unscreened, has_authors = set(), set(), False
     for dataset in samples:
         columns = ["id", "author", "community_feedback", "safety", "review"]
-        batches = arrow_batches(dataset, ROWS_AT_ONCE, columns)
+        batches = arrow_batches(dataset, ROWS_PER_BATCH, columns)
         for rows in batches:
-            is_waiting = pc.greater(pc.list_value_length(rows["review"]), 0)
-            waiting.update(rows["id"].filter(is_waiting).to_pylist())
+            is_open = pc.greater(pc.list_value_length(rows["review"]), 0)
+            open_ids.update(rows["id"].filter(is_open).to_pylist())
             unscreened.update(rows["id"].filter(pc.is_null(rows["safety"])).to_pylist())
-            said = pc.struct_field(pc.list_flatten(rows["community_feedback"]), "author")
-            named = named or any(len(one) > one.null_count for one in (rows["author"], said))
+            commenters = pc.struct_field(pc.list_flatten(rows["community_feedback"]), "author")
+            has_authors = has_authors or any(
+                len(column) > column.null_count for column in (rows["author"], commenters)
+            )
     return Manifest(
-        echo_hf=toolkit_version(),
+        echo_hf=get_version(),
         name=facts.name,
         target=facts.target,
         protocol=facts.protocol,
         rules_built=facts.rules_built,
-        open_reviews=len(waiting),
+        open_reviews=len(open_ids),
         unscreened=len(unscreened),
-        hashed_authors=named,
+        hashed_authors=has_authors,
         configs=entries,
         funnel=tuple(StageCounts(stage=name, counts=row) for name, row in facts.funnel.items()),
         provenance={name: StageOrigin(**origin) for name, origin in facts.provenance.items()},
-        statements=Statements(**{one.name: getattr(facts, one.name) for one in fields(Statements)}),
+        statements=CardStatements(
+            **{field.name: getattr(facts, field.name) for field in fields(CardStatements)}
+        ),
     )
 
 
@@ -162,37 +173,39 @@ def read_manifest(folder: Path) -> Manifest:
     """Reads a release's manifest, which is checked as something that may come from anywhere."""
     path = folder / MANIFEST
     try:
-        with readable(path, "download the release again"):
+        with catch_read_errors(path, "download the release again"):
             if not path.parent.is_dir() or not os.path.lexists(path):
                 raise NoManifestError(
                     f"no release in {str(folder)!r}: expected a folder with {MANIFEST}, as `build` "
                     "writes"
                 )
-            text = read_regular(path, folder, most_bytes=MOST_TEXT_BYTES)
+            text = read_regular(path, folder, max_bytes=MAX_TEXT_BYTES)
         return Manifest.model_validate_json(text)
     except ValidationError as error:
         raise ReleaseError(
-            f"{str(path)!r}: {problem(error)}: write the release again, or read it with the "
+            f"{str(path)!r}: {describe_problem(error)}: write the release again, or read it with the "
             "version that wrote it"
         ) from None
 
 
 # What the readers of a hostile file raise: beside errors of Arrow, those of a text, of a time that
 # is none, of JSON that nests too deeply, and of an image that is not in its table.
-UNREADABLE = (
+READ_ERRORS = (
     *(OSError, pa.ArrowException, ValueError, OverflowError, RecursionError, NotEmbeddedError),
 )
 
 
 @contextmanager
-def readable(path: Path, mend: str = "write or download the release again") -> Iterator[None]:
+def catch_read_errors(
+    path: Path, mend: str = "write or download the release again"
+) -> Iterator[None]:
     """Says in one line that a file of a release cannot be read."""
     try:
         yield
-    except UNREADABLE as error:
-        told = problem(error) if isinstance(error, ValidationError) else str(error)
-        said = " ".join(told.split())[:300]
-        raise ReleaseError(f"{str(path)!r} cannot be read ({said}): {mend}") from None
+    except READ_ERRORS as error:
+        problem = describe_problem(error) if isinstance(error, ValidationError) else str(error)
+        message = " ".join(problem.split())[:300]
+        raise ReleaseError(f"{str(path)!r} cannot be read ({message}): {mend}") from None
 
 
 def file_entry(folder: Path, path: str) -> FileEntry:
@@ -201,23 +214,23 @@ def file_entry(folder: Path, path: str) -> FileEntry:
     return FileEntry(path=path, bytes=(folder / path).stat().st_size, sha256=digest)
 
 
-def canonical(row: Mapping[str, Any]) -> bytes:
+def canonical_json(row: Mapping[str, Any]) -> bytes:
     """A row as JSON that is the same wherever it is written: sorted keys, no spaces, UTF-8."""
-    form: dict[str, Any] = {"sort_keys": True, "ensure_ascii": False, "separators": (",", ":")}
-    return json.dumps(row, **form, default=datetime.datetime.isoformat).encode()
+    options: dict[str, Any] = {"sort_keys": True, "ensure_ascii": False, "separators": (",", ":")}
+    return json.dumps(row, **options, default=datetime.datetime.isoformat).encode()
 
 
-def row_digest(row: Mapping[str, Any]) -> bytes:
+def hash_row(row: Mapping[str, Any]) -> bytes:
     """Sha256 of a row: of its `canonical` JSON."""
-    return hashlib.sha256(canonical(row)).digest()
+    return hashlib.sha256(canonical_json(row)).digest()
 
 
-def content_digest(rows: Iterable[bytes]) -> str:
+def hash_rows(rows: Iterable[bytes]) -> str:
     """Sha256 of the sorted digests of rows, whatever their order and encoding."""
     return hashlib.sha256(b"".join(sorted(rows))).hexdigest()
 
 
-def toolkit_version() -> str:
+def get_version() -> str:
     """The installed version of the toolkit, `source` where it runs without being installed."""
     try:
         return version("echo-hf")
@@ -237,14 +250,14 @@ class Stats(ManifestModel):
     """The counts of a release: by config, by stage, in its samples, of what is not in it."""
 
     configs: Mapping[str, ConfigCounts]
-    funnel: Mapping[str, Counts]
+    funnel: Mapping[str, NestedCounts]
     measured: Mapping[str, SampleCounts] = {}
     left_out: Mapping[str, Mapping[str, int]] = {}
     failed: Mapping[str, Mapping[str, FailedCalls]] = {}
 
 
 def make_stats(manifest: Manifest, facts: ReleaseFacts | None = None) -> Stats:
-    known = {name: getattr(facts, name) for name in ("measured", "left_out", "failed") if facts}
+    details = {name: getattr(facts, name) for name in ("measured", "left_out", "failed") if facts}
     configs = {
         name: ConfigCounts(
             rows=entry.rows, pictures=entry.pictures, bytes=sum(file.bytes for file in entry.files)
@@ -252,13 +265,13 @@ def make_stats(manifest: Manifest, facts: ReleaseFacts | None = None) -> Stats:
         for name, entry in manifest.configs.items()
     }
     funnel = {row.stage: row.counts for row in manifest.funnel}
-    return Stats(configs=configs, funnel=funnel, **known)
+    return Stats(configs=configs, funnel=funnel, **details)
 
 
 def read_stats(folder: Path, manifest: Manifest) -> Stats:
     """Reads the counts of a release, which are checked as something that may come from anywhere."""
     if manifest.stats is None:
         return make_stats(manifest)
-    with readable(folder / STATS):
-        text = read_regular(folder / STATS, folder, most_bytes=MOST_TEXT_BYTES)
+    with catch_read_errors(folder / STATS):
+        text = read_regular(folder / STATS, folder, max_bytes=MAX_TEXT_BYTES)
         return Stats.model_validate_json(text)

@@ -18,33 +18,40 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from pydantic import TypeAdapter, ValidationError
 
-from echo_hf._infra.text import escaped, table
+from echo_hf._infra.text import escape_markdown, format_table
 from echo_hf.curate.decisions import DECISIONS_FILE, read_decisions
 from echo_hf.errors import HubError, ReleaseError
-from echo_hf.hub.diff import ReleaseDiff, compare
+from echo_hf.hub.diff import ReleaseDiff, compare_releases
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS
-from echo_hf.hub.load import downloaded, release_at
+from echo_hf.hub.load import download_files, open_release
 from echo_hf.hub.manifest import CARD, MANIFEST, FileEntry, ReleasePath, file_entry, read_manifest
 from echo_hf.hub.redistribution import (
-    Samples,
+    RestrictedSamples,
     dehydrate,
-    holds_content,
-    may_pass_on_all,
-    passed_on_rows,
+    has_content,
+    has_no_restrictions,
+    select_public_rows,
 )
-from echo_hf.hub.release import Release, files_of, read_release, read_rows, rows_of, verify_release
+from echo_hf.hub.release import (
+    Release,
+    config_files,
+    read_config_rows,
+    read_release,
+    read_rows,
+    verify_release,
+)
 from echo_hf.hub.remote import Remote
 
-Files = Mapping[str, RepoFile]
-Say = Callable[[str], None]
+RepositoryFiles = Mapping[str, RepoFile]
+Notify = Callable[[str], None]
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 BRANCHES = frozenset({"main", "refs"})
-DECIDED_ON = ["id", "sample_digest", "safety", "provenance", "doubts"]
+DECISION_COLUMNS = ["id", "sample_digest", "safety", "provenance", "doubts"]
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishResult:
     """Where a release is now."""
 
     url: str
@@ -65,9 +72,9 @@ def publish(
     note: str | None = None,
     allow_rules: bool = False,
     allow_unscreened: bool = False,
-    progress: Say | None = None,
+    progress: Notify | None = None,
     api: HfApi | None = None,
-) -> Published:
+) -> PublishResult:
     """Publishes a release, if the repository does not have it yet.
 
     Words and images from platforms whose terms forbid passing them on are left out, unless the
@@ -103,7 +110,7 @@ def publish(
     check_publishable(release, allow_rules=allow_rules, allow_unscreened=allow_unscreened)
     remote = Remote(api or HfApi(), repo_id)
     remote.check_token()
-    state = remote.state()
+    state = remote.read_state()
     if state is not None:
         if not create_pr:
             remote.check_writable()
@@ -112,64 +119,68 @@ def publish(
                 f"{repo_id!r} is public, and --private is for new repositories: change it at "
                 f"{remote.page}/settings first"
             )
-        check_ours(remote.files(state.head), repr(repo_id))
-    say = progress or (lambda _: None)
-    with _prepared(release, remote, tag, previous, say) as (copy, contents, since):
+        check_owned_file(remote.list_files(state.head), repr(repo_id))
+    notify = progress or (lambda _: None)
+    with _prepare(release, remote, tag, previous, notify) as (copy, contents, since):
         state = state or remote.create(private)
-        there = remote.files(state.head)
+        present = remote.list_files(state.head)
         commit, page = state.tags.get(tag, state.head), f"{remote.page}/tree/{tag}"
-        unchanged = holds(remote, commit, copy, contents)
+        unchanged = is_published(remote, commit, copy, contents)
         if tag in state.tags:
             if not unchanged:
                 raise HubError(
                     f"tag {tag!r} of {repo_id!r} is on another release (commit {commit[:10]}), and "
                     f"tags stay: choose another --tag, such as {tag + '.1'!r}"
                 )
-            return Published(page, commit, tag, unchanged)
+            return PublishResult(page, commit, tag, unchanged)
         proposal = f"{remote.page}/commit/{commit}"
         if not unchanged:
-            for one in remote.requests() if create_pr else ():
-                if not one.is_open:
+            for request in remote.list_requests() if create_pr else ():
+                if not request.is_open:
                     continue
-                head = remote.commit_of(one.branch)
-                if holds(remote, head, copy, contents):
-                    return Published(one.url, head, None, unchanged=True)
-            upload, delete = changes(contents, there)
+                head = remote.find_commit(request.branch)
+                if is_published(remote, head, copy, contents):
+                    return PublishResult(request.url, head, None, unchanged=True)
+            upload, delete = compare_files(contents, present)
             size = sum(content.size for content in upload.values())
-            say(f"uploading {len(upload)} files, {size / 1e6:,.1f} MB")
-            added = [CommitOperationAdd(path, each.source) for path, each in upload.items()]
+            notify(f"uploading {len(upload)} files, {size / 1e6:,.1f} MB")
+            added = [CommitOperationAdd(path, content.source) for path, content in upload.items()]
             deleted = [CommitOperationDelete(path, is_folder=False) for path in delete]
             title = message or f"Publish {tag}"
-            about = "\n\n".join(filter(None, (note, since)))
-            made = remote.commit(
-                [*added, *deleted], title, state.head, description=about, create_pr=create_pr
+            text = "\n\n".join(filter(None, (note, since)))
+            commit_info = remote.commit(
+                [*added, *deleted], title, state.head, description=text, create_pr=create_pr
             )
-            commit, proposal = made.oid, made.pr_url or made.commit_url
+            commit, proposal = commit_info.oid, commit_info.pr_url or commit_info.commit_url
         if create_pr:
-            return Published(proposal, commit, None, unchanged)
-        say(f"tagging {commit[:10]} as {tag}")
+            return PublishResult(proposal, commit, None, unchanged)
+        notify(f"tagging {commit[:10]} as {tag}")
         remote.tag(tag, commit)
-        return Published(page, commit, tag, unchanged)
+        return PublishResult(page, commit, tag, unchanged)
 
 
 @contextmanager
-def _prepared(
-    release: Release, remote: Remote, tag: str, previous: Release | Path | str | None, say: Say
-) -> Iterator[tuple[Release, Mapping[str, Content], str | None]]:
+def _prepare(
+    release: Release,
+    remote: Remote,
+    tag: str,
+    previous: Release | Path | str | None,
+    notify: Notify,
+) -> Iterator[tuple[Release, Mapping[str, FileContent], str | None]]:
     """The release as it is passed on, its files, and what changed since the one before."""
     if previous is not None and not isinstance(previous, Release):
-        previous = release_at(previous, remote.api)
+        previous = open_release(previous, remote.api)
     # The revision before as it was passed on, too.
-    before = passed_on(previous) if previous else nullcontext()
-    with before as old, passed_on(release, say) as copy:
-        since = changes_text(compare(old, copy)) if old else None
-        say(f"checking {copy.path}")
+    previous_copy = prepare_public_release(previous) if previous else nullcontext()
+    with previous_copy as old, prepare_public_release(release, notify) as copy:
+        since = describe_changes(compare_releases(old, copy)) if old else None
+        notify(f"checking {copy.path}")
         verify_release(copy.path)
-        yield copy, release_contents(copy, remote.repo_id, tag, since), since
+        yield copy, build_contents(copy, remote.repo_id, tag, since), since
 
 
 @dataclass(frozen=True)
-class Publication:
+class PublishPlan:
     """The changes that publishing a release would make.
 
     Attributes:
@@ -199,9 +210,9 @@ def plan_publication(
     previous: Release | Path | str | None = None,
     allow_rules: bool = False,
     allow_unscreened: bool = False,
-    progress: Say | None = None,
+    progress: Notify | None = None,
     api: HfApi | None = None,
-) -> Publication:
+) -> PublishPlan:
     """Says what `publish` would do with the same arguments; nothing is sent, no token is needed.
 
     Returns:
@@ -215,29 +226,29 @@ def plan_publication(
     check_names(repo_id, tag)
     check_publishable(release, allow_rules=allow_rules, allow_unscreened=allow_unscreened)
     remote = Remote(api or HfApi(), repo_id)
-    state = remote.state()
+    state = remote.read_state()
     tagged = state.tags.get(tag) if state else None
     commit = state and (tagged or state.head)
-    there = remote.files(commit) if commit else {}
-    check_ours(there, repr(repo_id))
-    say = progress or (lambda _: None)
-    with _prepared(release, remote, tag, previous, say) as (copy, contents, _):
-        upload, delete = changes(contents, there)
-        if commit and holds(remote, commit, copy, contents):
+    present = remote.list_files(commit) if commit else {}
+    check_owned_file(present, repr(repo_id))
+    notify = progress or (lambda _: None)
+    with _prepare(release, remote, tag, previous, notify) as (copy, contents, _):
+        upload, delete = compare_files(contents, present)
+        if commit and is_published(remote, commit, copy, contents):
             upload, delete = {}, []
         sizes = {path: content.size for path, content in sorted(contents.items())}
-    return Publication(repo_id, tag, sizes, state is None, (*sorted(upload),), (*delete,), tagged)
+    return PublishPlan(repo_id, tag, sizes, state is None, (*sorted(upload),), (*delete,), tagged)
 
 
-def summary(published: Published) -> str:
+def summarize(result: PublishResult) -> str:
     """What was done, in a line."""
-    if published.tag is None:
-        done = "nothing changed" if published.unchanged else "proposed"
-        rest = "the same command without --create-pr makes the tag once it is merged"
-        return f"{done}: {published.url}, without a tag: {rest}"
-    if published.unchanged:
-        return f"nothing changed: {published.url} is this release"
-    return f"published: {published.url}"
+    if result.tag is None:
+        outcome = "nothing changed" if result.unchanged else "proposed"
+        next_step = "the same command without --create-pr makes the tag once it is merged"
+        return f"{outcome}: {result.url}, without a tag: {next_step}"
+    if result.unchanged:
+        return f"nothing changed: {result.url} is this release"
+    return f"published: {result.url}"
 
 
 def check_publishable(
@@ -257,21 +268,21 @@ def check_publishable(
             manifest.unscreened and not allow_unscreened
         ),
     }
-    for why, is_refused in refusals.items():
+    for reason, is_refused in refusals.items():
         if is_refused:
-            raise ReleaseError(f"{place} {why}")
+            raise ReleaseError(f"{place} {reason}")
     # What reviewers of the run, in whose folder the release lies, decided otherwise.
     path = release.path.parent / DECISIONS_FILE
     decisions = read_decisions(path)
-    files = [file for name in SAMPLE_CONFIGS for file in files_of(release, name)]
-    rows = (row for file in files for row in read_rows(file, lambda _: DECIDED_ON))
-    found = {row["id"]: decisions.find_stale(row) for row in rows} if decisions.by_id else {}
-    for what in ("removed", "changed", "opened", "kept"):
-        stale = sorted(name for name, told in found.items() if told == what)
+    files = [file for name in SAMPLE_CONFIGS for file in config_files(release, name)]
+    rows = (row for file in files for row in read_rows(file, lambda _: DECISION_COLUMNS))
+    stale_rows = {row["id"]: decisions.find_stale(row) for row in rows} if decisions.by_id else {}
+    for decision in ("removed", "changed", "opened", "kept"):
+        stale = sorted(name for name, status in stale_rows.items() if status == decision)
         if stale:
-            more = f" and {len(stale) - 1} more" if stale[1:] else ""
+            others = f" and {len(stale) - 1} more" if stale[1:] else ""
             raise ReleaseError(
-                f"sample {stale[0]!r}{more} of {place} was {what} in review since ({path}): build "
+                f"sample {stale[0]!r}{others} of {place} was {decision} in review since ({path}): build "
                 "again"
             )
 
@@ -300,132 +311,138 @@ def check_repository(repo_id: str) -> None:
 
 
 @contextmanager
-def passed_on(release: Release, say: Say | None = None) -> Iterator[Release]:
+def prepare_public_release(release: Release, notify: Notify | None = None) -> Iterator[Release]:
     """The release as it may be passed on."""
-    count = to_leave_out(release)
+    count = count_restricted_rows(release)
     if not count:
         yield release
         return
-    if say is not None:
-        say(f"leaving out posted words and images of {count} rows: no right to them is stated")
+    if notify is not None:
+        notify(f"leaving out posted words and images of {count} rows: no right to them is stated")
     # Beside it, where there is room for a release: a system's own folder may be small.
-    place = release.path.parent
-    with tempfile.TemporaryDirectory(prefix=f".{release.path.name}.", dir=place) as folder:
+    parent = release.path.parent
+    with tempfile.TemporaryDirectory(prefix=f".{release.path.name}.", dir=parent) as folder:
         yield dehydrate(release.path, Path(folder) / "release")
 
 
-def to_leave_out(release: Release) -> int:
+def count_restricted_rows(release: Release) -> int:
     """How many rows hold content that must not be passed on."""
     rights = release.manifest.statements.rights
-    if may_pass_on_all(rights):
+    if has_no_restrictions(rights):
         return 0
     configs = release.manifest.configs
     names = [name for name in SAMPLE_CONFIGS if name in configs]
-    samples = Samples(rights)
-    held = sum(
-        samples.holds(name, row) and holds_content(row)
+    samples = RestrictedSamples(rights)
+    restricted = sum(
+        samples.add_sample(name, row) and has_content(row)
         for name in names
-        for row in rows_of(release, name)
+        for row in read_config_rows(release, name)
     )
     # Of another table the rows that are passed on with less in them, or not at all.
-    return held + sum(
-        passed_on_rows(CONFIGS[name].table.name, [row], samples)[0] != [row]
+    return restricted + sum(
+        select_public_rows(CONFIGS[name].table.name, [row], samples)[0] != [row]
         for name in configs.keys() - set(names)
-        for row in rows_of(release, name)
+        for row in read_config_rows(release, name)
     )
 
 
-def holds(remote: Remote, commit: str, release: Release, contents: Mapping[str, Content]) -> bool:
+def is_published(
+    remote: Remote, commit: str, release: Release, contents: Mapping[str, FileContent]
+) -> bool:
     """Whether a commit is the release, whatever its card compares it with and calls it."""
-    there = remote.files(commit)
-    upload, delete = changes(contents, there)
-    if delete or not set(upload) <= {CARD, MANIFEST} <= set(there):
+    present = remote.list_files(commit)
+    upload, delete = compare_files(contents, present)
+    if delete or not set(upload) <= {CARD, MANIFEST} <= set(present):
         return False
-    folder = downloaded(remote.repo_id, commit, [CARD, MANIFEST], api=remote.api)
+    folder = download_files(remote.repo_id, commit, [CARD, MANIFEST], api=remote.api)
     try:
-        theirs = read_manifest(folder)
+        published = read_manifest(folder)
     except ReleaseError:  # somebody changed it
         return False
-    ours = release.manifest.model_copy(update={"card": theirs.card})
-    return theirs == ours and theirs.card == file_entry(folder, CARD)
+    expected = release.manifest.model_copy(update={"card": published.card})
+    return published == expected and published.card == file_entry(folder, CARD)
 
 
-MOST_MOVERS = 5
-HEADING = "## Changes since the last revision\n"
+MAX_MOVERS = 5
+CHANGES_HEADING = "## Changes since the last revision\n"
 # The call in the card's example, up to the name of the config, and the revision after it.
-EXAMPLE = re.compile(r'(?m)^(samples = load_dataset\()".*?(?<!\\)"(, .*, revision=)".*"\)$')
+EXAMPLE_CALL = re.compile(r'(?m)^(samples = load_dataset\()".*?(?<!\\)"(, .*, revision=)".*"\)$')
 
 
-def changes_text(found: ReleaseDiff) -> str:
+def describe_changes(stale_rows: ReleaseDiff) -> str:
     """What changed since another release, as the card says it."""
-    said = [
-        f"Samples, compared with {escaped(found.a)}: {len(found.added):,} added, "
-        f"{len(found.removed):,} removed, {len(found.changed):,} changed, "
-        f"{found.equal:,} equal."
+    paragraphs = [
+        f"Samples, compared with {escape_markdown(stale_rows.a)}: {len(stale_rows.added):,} added, "
+        f"{len(stale_rows.removed):,} removed, {len(stale_rows.changed):,} changed, "
+        f"{stale_rows.equal:,} equal."
     ]
-    if found.causes:
-        causes = [[str(cause), f"{n:,}", cause.meaning] for cause, n in found.causes.items()]
-        said += [
-            "Why samples changed; one may have several causes.",
-            table(["Cause", "Samples", "Meaning"], causes),
+    if stale_rows.causes:
+        causes = [
+            [str(cause), f"{count:,}", cause.meaning] for cause, count in stale_rows.causes.items()
         ]
-    if found.stages:
-        named = (
-            f"{escaped(change.stage)} ({', '.join(change.causes) or 'new or gone'})"
-            for change in found.stages
+        paragraphs += [
+            "Why samples changed; one may have several causes.",
+            format_table(["Cause", "Samples", "Meaning"], causes),
+        ]
+    if stale_rows.stages:
+        stages = (
+            f"{escape_markdown(change.stage)} ({', '.join(change.causes) or 'new or gone'})"
+            for change in stale_rows.stages
         )
-        said.append(f"Stages that differ: {', '.join(named)}.")
+        paragraphs.append(f"Stages that differ: {', '.join(stages)}.")
     drifts = []
-    for name, one in found.drift.items():
+    for name, drift in stale_rows.drift.items():
         movers = (
-            f"{escaped(each.name)} {100 * each.change:+.1f}" for each in one.movers[:MOST_MOVERS]
+            f"{escape_markdown(mover.name)} {100 * mover.change:+.1f}"
+            for mover in drift.movers[:MAX_MOVERS]
         )
-        distance = "not counted" if one.distance is None else f"{one.distance:.3f}"
+        distance = "not counted" if drift.distance is None else f"{drift.distance:.3f}"
         drifts.append([name, distance, ", ".join(movers)])
     headings = ["Drift of", "Total variation distance", "What moved most, in points"]
     verdicts = (
-        f"Scores on `{name}`: {found.scores.verdict(name)}." for name in found.scores.configs
+        f"Scores on `{name}`: {stale_rows.scores.verdict(name)}."
+        for name in stale_rows.scores.configs
     )
-    return "\n\n".join([*said, table(headings, drifts), *verdicts])
+    return "\n\n".join([*paragraphs, format_table(headings, drifts), *verdicts])
 
 
-class Content(NamedTuple):
+class FileContent(NamedTuple):
     """A file as it is published."""
 
     source: Path | bytes
     size: int
     sha256: str
 
-    def is_at(self, there: RepoFile) -> bool:
+    def is_published(self, file: RepoFile) -> bool:
         """Whether a file of a repository has this content, by its sha256 or its Git blob."""
-        if self.size != there.size:
+        if self.size != file.size:
             return False
-        if there.lfs is not None:
-            return self.sha256 == there.lfs.sha256
+        if file.lfs is not None:
+            return self.sha256 == file.lfs.sha256
         data = self.source if isinstance(self.source, bytes) else self.source.read_bytes()
         blob = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False)
-        return blob.hexdigest() == there.blob_id
+        return blob.hexdigest() == file.blob_id
 
 
-def release_contents(
+def build_contents(
     release: Release, repo_id: str, tag: str, since: str | None = None
-) -> Mapping[str, Content]:
+) -> Mapping[str, FileContent]:
     """The files of a release as they are published."""
     manifest = release.manifest
     text = (release.path / CARD).read_text("utf-8")
     if since is not None:
-        text = f"{text.partition(HEADING)[0]}{HEADING}\n{since}\n"
+        text = f"{text.partition(CHANGES_HEADING)[0]}{CHANGES_HEADING}\n{since}\n"
     repository, revision = (json.dumps(name, ensure_ascii=False) for name in (repo_id, tag))
-    text = EXAMPLE.sub(lambda call: f"{call[1]}{repository}{call[2]}{revision})", text)
+    text = EXAMPLE_CALL.sub(lambda call: f"{call[1]}{repository}{call[2]}{revision})", text)
     card = text.encode()
     entry = FileEntry(path=CARD, bytes=len(card), sha256=hashlib.sha256(card).hexdigest())
-    sealed = manifest.model_copy(update={"card": entry}).text().encode()
+    sealed = manifest.model_copy(update={"card": entry}).to_text().encode()
     files = {
-        each.path: Content(release.path / each.path, each.bytes, each.sha256)
-        for each in manifest.files
+        file.path: FileContent(release.path / file.path, file.bytes, file.sha256)
+        for file in manifest.files
     }
-    files[CARD] = Content(card, entry.bytes, entry.sha256)
-    files[MANIFEST] = Content(sealed, len(sealed), hashlib.sha256(sealed).hexdigest())
+    files[CARD] = FileContent(card, entry.bytes, entry.sha256)
+    files[MANIFEST] = FileContent(sealed, len(sealed), hashlib.sha256(sealed).hexdigest())
     return files
 
 
@@ -434,11 +451,13 @@ FIRST_FILES = frozenset({".gitattributes", ".gitignore", "README.md", "LICENSE",
 RELEASE_PATH = TypeAdapter(ReleasePath)
 
 
-def changes(contents: Mapping[str, Content], there: Files) -> tuple[dict[str, Content], list[str]]:
+def compare_files(
+    contents: Mapping[str, FileContent], present: RepositoryFiles
+) -> tuple[dict[str, FileContent], list[str]]:
     """What a revision lacks of a release, and its files that would be read as a release's."""
     folders = {path.partition("/")[0] for path in contents if "/" in path}
 
-    def belongs(path: str) -> bool:
+    def is_of_release(path: str) -> bool:
         with suppress(ValidationError):
             return path.partition("/")[0] in folders or bool(RELEASE_PATH.validate_python(path))
         return False
@@ -446,15 +465,15 @@ def changes(contents: Mapping[str, Content], there: Files) -> tuple[dict[str, Co
     upload = {
         path: content
         for path, content in contents.items()
-        if path not in there or not content.is_at(there[path])
+        if path not in present or not content.is_published(present[path])
     }
-    return upload, sorted(path for path in there if path not in contents and belongs(path))
+    return upload, sorted(path for path in present if path not in contents and is_of_release(path))
 
 
-def check_ours(there: Collection[str], where: str, mark: str = MANIFEST) -> None:
+def check_owned_file(present: Collection[str], place: str, mark: str = MANIFEST) -> None:
     """Refuses to write over what is not ours, which a file of this name would show."""
-    strange = sorted(set(there) - FIRST_FILES)
-    if strange and mark not in there:
+    foreign = sorted(set(present) - FIRST_FILES)
+    if foreign and mark not in present:
         raise HubError(
-            f"{where} holds {strange[0]!r} and no {mark}: choose another name, or empty it first"
+            f"{place} holds {foreign[0]!r} and no {mark}: choose another name, or empty it first"
         )

@@ -20,47 +20,52 @@ from datasets import Dataset, Features
 from datasets.table import MemoryMappedTable
 from datasets.table import Table as DatasetsTable
 
-from echo_hf._infra.atomic import complete, few_collections, replaced_whole, stored_rows
-from echo_hf._infra.parquet import opened_parquet, read_footer, schema_of
-from echo_hf._infra.summary import Summarized
-from echo_hf.config.runs import release_in
-from echo_hf.errors import ImageError, ReleaseError, unknown
-from echo_hf.hub.card import eval_file, render_card, searches_in
+from echo_hf._infra.atomic import (
+    find_complete_folder,
+    pause_garbage_collection,
+    replace_folder,
+    store_rows,
+)
+from echo_hf._infra.parquet import open_parquet, read_footer, read_schema
+from echo_hf._infra.summary import SummaryMixin
+from echo_hf.config.runs import find_release
+from echo_hf.errors import ImageError, ReleaseError, describe_unknown
+from echo_hf.hub.card import read_searches, render_card, render_eval_file
 from echo_hf.hub.facts import CONFIGS, SAMPLE_CONFIGS, ReleaseFacts
 from echo_hf.hub.manifest import (
-    BENCHMARK,
     CARD,
+    EVAL_FILE,
     HYDRATION,
     MANIFEST,
-    ROWS_AT_ONCE,
+    ROWS_PER_BATCH,
     SPLIT,
     STATS,
     ConfigEntry,
     Manifest,
-    canonical,
-    content_digest,
+    canonical_json,
+    catch_read_errors,
     file_entry,
+    get_version,
+    hash_rows,
     make_manifest,
     make_stats,
     read_manifest,
     read_stats,
-    readable,
-    toolkit_version,
 )
-from echo_hf.hub.run_tables import models_of
-from echo_hf.images.embedded import check_embedded, embedded_bytes
-from echo_hf.images.loader import format_of
-from echo_hf.images.store import DIGEST, ImageStore
-from echo_hf.pipeline.runner import LEAST_ROWS, forked
+from echo_hf.hub.run_tables import released_models
+from echo_hf.images.embedded import check_embedded, read_embedded
+from echo_hf.images.loader import detect_format
+from echo_hf.images.store import DIGEST_PATTERN, ImageStore
+from echo_hf.pipeline.runner import MIN_PARALLEL_ROWS, run_in_forks
 from echo_hf.pipeline.stage import table_bytes
 from echo_hf.pipeline.stage_runner import check_columns
-from echo_hf.tables import LATER, SAMPLES, Table, arrow_batches, rows_at
+from echo_hf.tables import ADDED_COLUMNS, SAMPLES, Table, arrow_batches, get_rows
 
-NAMES = frozenset({CARD, MANIFEST, STATS, BENCHMARK, HYDRATION, *CONFIGS})
+NAMES = frozenset({CARD, MANIFEST, STATS, EVAL_FILE, HYDRATION, *CONFIGS})
 
 
 @dataclass(frozen=True, repr=False)
-class Release(Summarized):
+class Release(SummaryMixin):
     """A release on disk.
 
     Attributes:
@@ -95,10 +100,10 @@ class Release(Summarized):
         return read_stats(self.path, self.manifest).model_dump()
 
 
-IN_MEMORY_BYTES = 32_000_000  # of files: more is read through a cache on the disk
+MAX_MEMORY_BYTES = 32_000_000  # of files: more is read through a cache on the disk
 
 
-def files_of(release: Release, config: str) -> list[Path]:
+def config_files(release: Release, config: str) -> list[Path]:
     """The Parquet files of a config, none where the release does not have it."""
     entry = release.manifest.configs.get(config)
     return [release.path / file.path for file in entry.files] if entry else []
@@ -109,7 +114,7 @@ class ReleasedDatasets(Mapping[str, Dataset]):
 
     def __init__(self, release: Release) -> None:
         self._release = release
-        self._load = cache(self._read)
+        self._load = cache(self._read_config)
 
     def __getitem__(self, config: str) -> Dataset:
         return self._load(config)
@@ -120,34 +125,34 @@ class ReleasedDatasets(Mapping[str, Dataset]):
     def __len__(self) -> int:
         return len(self._release.manifest.configs)
 
-    def _read(self, config: str) -> Dataset:
+    def _read_config(self, config: str) -> Dataset:
         entry, file = self._release.manifest.configs[config], None
-        schema = _features_of(self._release, config).arrow_schema
-        if max(sum(one.bytes for one in entry.files), entry.loaded_bytes) > IN_MEMORY_BYTES:
+        schema = _read_features(self._release, config).arrow_schema
+        if max(sum(part.bytes for part in entry.files), entry.loaded_bytes) > MAX_MEMORY_BYTES:
             folder = Path(self._release.cache or datasets.config.HF_DATASETS_CACHE)
             folder.mkdir(parents=True, exist_ok=True)
-            file = folder / f"release-{_state_of(self._release, config)}.arrow"
+            file = folder / f"release-{_compute_state(self._release, config)}.arrow"
         if file is not None and file.exists():
             rows: DatasetsTable = MemoryMappedTable.from_file(str(file))
         else:
-            rows = stored_rows(_tables(self._release, config), schema, file)
+            rows = store_rows(_iterate_tables(self._release, config), schema, file)
         return Dataset(rows, split=SPLIT, fingerprint=entry.digest[-16:])
 
 
-def _features_of(release: Release, config: str) -> Features:
+def _read_features(release: Release, config: str) -> Features:
     """The features of a config's rows: ours where a column is ours, plain values elsewhere.
 
     What a file says itself is not believed: some features open a path when a row is looked at.
     """
-    ours, path = _table_of(release, config), files_of(release, config)[0]
-    with readable(path):
-        schema = schema_of(read_footer(path, release.path))
-    check_released(path, schema, ours)
-    theirs = pa.schema([field for field in schema if field.name not in ours.columns])
-    with readable(path):
-        features = Features.from_arrow_schema(theirs)
-    known = {**features, **ours.released_features}
-    return Features({name: known[name] for name in schema.names})
+    table, path = _get_table(release, config), config_files(release, config)[0]
+    with catch_read_errors(path):
+        schema = read_schema(read_footer(path, release.path))
+    check_released(path, schema, table)
+    other_columns = pa.schema([field for field in schema if field.name not in table.columns])
+    with catch_read_errors(path):
+        features = Features.from_arrow_schema(other_columns)
+    all_features = {**features, **table.released_features}
+    return Features({name: all_features[name] for name in schema.names})
 
 
 def check_released(
@@ -159,91 +164,94 @@ def check_released(
     needed: Collection[str] | None = None,
 ) -> None:
     """Refuses a file that lacks columns of a table, all or those needed; if closed, has others."""
-    ours = released_schema(table)
-    for name in sorted({*ours.names, *(schema.names if closed else ())}):
-        types = [one.field(name).type if name in one.names else None for one in (schema, ours)]
-        may_lack = name in LATER or (needed is not None and name not in needed)
-        if types[0] != types[1] and not (types[0] is None and may_lack):
-            found, expected = (str(kind or "no such column")[:80] for kind in types)
+    expected_schema = make_released_schema(table)
+    for name in sorted({*expected_schema.names, *(schema.names if closed else ())}):
+        types = [
+            columns.field(name).type if name in columns.names else None
+            for columns in (schema, expected_schema)
+        ]
+        can_lack = name in ADDED_COLUMNS or (needed is not None and name not in needed)
+        if types[0] != types[1] and not (types[0] is None and can_lack):
+            actual, expected = (str(arrow_type or "no such column")[:80] for arrow_type in types)
             raise ReleaseError(
-                f"{str(path)!r}: column {name!r} is {found!r}, expected {expected!r}: it was "
+                f"{str(path)!r}: column {name!r} is {actual!r}, expected {expected!r}: it was "
                 "written by another version of echo-hf; use that one, or build the release again"
             )
 
 
-def _state_of(release: Release, config: str) -> str:
+def _compute_state(release: Release, config: str) -> str:
     """What tells the rows of a config from others: which files hold them, as they lie there now."""
-    listed = [(str(path), *_written(path)) for path in files_of(release, config)]
-    text = json.dumps([toolkit_version(), release.manifest.configs[config].digest, listed])
+    files = [(str(path), *_stat_file(path)) for path in config_files(release, config)]
+    text = json.dumps([get_version(), release.manifest.configs[config].digest, files])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _tables(release: Release, config: str) -> Iterator[pa.Table]:
+def _iterate_tables(release: Release, config: str) -> Iterator[pa.Table]:
     """The rows of a config, a few at a time; one id stands in one row."""
-    ours, before = _table_of(release, config), 0
+    table, rows_before = _get_table(release, config), 0
     ids: set[Any] = set()
-    for path in files_of(release, config):
-        with readable(path), opened_parquet(path, release.path) as file:
-            check_released(path, file.schema, ours)
-            for batch in file.batches():
-                check_embedded(batch, before)
-                before += batch.num_rows
-                if ours is SAMPLES:
+    for path in config_files(release, config):
+        with catch_read_errors(path), open_parquet(path, release.path) as file:
+            check_released(path, file.schema, table)
+            for batch in file.iterate_batches():
+                check_embedded(batch, rows_before)
+                rows_before += batch.num_rows
+                if table is SAMPLES:
                     check_ids(path, batch["id"].to_pylist(), ids)
                 yield pa.Table.from_batches([batch])
 
 
-def check_ids(path: Path, names: Iterable[Any], known: set[Any]) -> None:
+def check_ids(path: Path, names: Iterable[Any], known_ids: set[Any]) -> None:
     """Refuses two samples of one id, and notes ids as known."""
     for name in names:
-        if name is None or name in known:
-            said = "no id" if name is None else f"id {str(name)[:80]!r}, as another one has"
-            raise ReleaseError(f"{str(path)!r}: a sample has {said}: build the release again")
-        known.add(name)
+        if name is None or name in known_ids:
+            what = "no id" if name is None else f"id {str(name)[:80]!r}, as another one has"
+            raise ReleaseError(f"{str(path)!r}: a sample has {what}: build the release again")
+        known_ids.add(name)
 
 
 def read_release(path: Path, cache: Path | None = None) -> Release:
     """Opens a release, without reading its rows."""
-    path = complete(release_in(path.resolve()))
+    path = find_complete_folder(find_release(path.resolve()))
     return Release(path, read_manifest(path), cache)
 
 
 def is_complete(path: Path) -> bool:
     """Whether each file that the manifest lists is there with its size; contents are not read."""
-    folder = complete(release_in(path.resolve()))
+    folder = find_complete_folder(find_release(path.resolve()))
     try:
-        listed = read_manifest(folder).files
-        return all((folder / entry.path).stat().st_size == entry.bytes for entry in listed)
+        files = read_manifest(folder).files
+        return all((folder / entry.path).stat().st_size == entry.bytes for entry in files)
     except (ReleaseError, OSError):
         return False
 
 
 def verify_release(path: Path, config: str | None = None) -> None:
     """Compares every file with the manifest; hidden files, which tools leave, are not looked at."""
-    folder = complete(release_in(path.resolve()))
+    folder = find_complete_folder(find_release(path.resolve()))
     manifest = read_manifest(folder)
     place = f"release {str(folder)!r}"
     if config is not None and config not in manifest.configs:
-        raise ReleaseError(unknown("config", config, manifest.configs, place))
-    listed = manifest.files
+        raise ReleaseError(describe_unknown("config", config, manifest.configs, place))
+    files = manifest.files
     if config is not None:
-        listed = [*manifest.configs[config].files, *filter(None, [manifest.card])]
-    for entry in listed:
-        where, mend = f"{place}: {entry.path!r}", "write or download the release again"
+        files = [*manifest.configs[config].files, *filter(None, [manifest.card])]
+    for entry in files:
+        file_place, advice = f"{place}: {entry.path!r}", "write or download the release again"
         if not (folder / entry.path).is_file():
-            raise ReleaseError(f"{where} is missing: {mend}")
-        with readable(folder / entry.path):
-            found = file_entry(folder, entry.path)
+            raise ReleaseError(f"{file_place} is missing: {advice}")
+        with catch_read_errors(folder / entry.path):
+            actual = file_entry(folder, entry.path)
         for name in ("bytes", "sha256"):
-            if getattr(found, name) != getattr(entry, name):
+            if getattr(actual, name) != getattr(entry, name):
                 raise ReleaseError(
-                    f"{where} has changed: {name} is {getattr(found, name)!r}, the manifest says "
-                    f"{getattr(entry, name)!r}: {mend}"
+                    f"{file_place} has changed: {name} is {getattr(actual, name)!r}, the manifest says "
+                    f"{getattr(entry, name)!r}: {advice}"
                 )
-    known = {MANIFEST, HYDRATION, *(entry.path for entry in listed)}
+    known_names = {MANIFEST, HYDRATION, *(entry.path for entry in files)}
     for file in sorted(folder.rglob("*")) if config is None else ():
         name = file.relative_to(folder).as_posix()
-        if name not in known and not file.is_dir() and not re.search(r"(^|/)\.", name):
+        if name not in known_names and not file.is_dir() and not re.search(r"(^|/)\.", name):
             raise ReleaseError(
                 f"{place} holds {name!r}, which its manifest does not list: move it elsewhere"
             )
@@ -254,7 +262,7 @@ SHARD_BYTES = 500_000_000
 # but for the last row in it.
 BATCH_BYTES = 32_000_000
 BATCH_ROWS = 100
-BATCH_ROWS_WITHOUT_IMAGES = 1000
+IMAGELESS_BATCH_ROWS = 1000
 EXTENSIONS = {"JPEG": "jpg", "TIFF": "tif"}  # of other formats their names
 
 
@@ -272,28 +280,28 @@ def write_release(
         raise ReleaseError(f"a release needs a config, expected some of {', '.join(CONFIGS)}")
     for name, dataset in configs.items():
         if name not in CONFIGS:
-            raise ReleaseError(unknown("config of a release", name, CONFIGS))
+            raise ReleaseError(describe_unknown("config of a release", name, CONFIGS))
         check_columns(CONFIGS[name].table, dataset, f"release of {name}")
-    held = [name for name in CONFIGS if name in configs]
-    with replaced_whole(folder.resolve(), NAMES) as partial:
+    names = [name for name in CONFIGS if name in configs]
+    with replace_folder(folder.resolve(), NAMES) as partial:
         entries = {
             name: _write_config(partial, name, configs[name], images, shard_bytes, processes)
-            for name in held
+            for name in names
         }
         samples = [configs[name] for name in SAMPLE_CONFIGS if name in configs]
         manifest = make_manifest(facts, entries, samples)
         texts = {
             "stats": (STATS, make_stats(manifest, facts).model_dump_json(indent=2) + "\n"),
-            "benchmark": (BENCHMARK, eval_file(manifest)),
-            "card": (CARD, render_card(facts, manifest, models_of(configs.get("results")))),
+            "benchmark": (EVAL_FILE, render_eval_file(manifest)),
+            "card": (CARD, render_card(facts, manifest, released_models(configs.get("results")))),
         }
-        beside = {}
+        entries_beside = {}
         for key, (name, text) in texts.items():
             if text is not None:
                 (partial / name).write_text(text, "utf-8", newline="\n")
-                beside[key] = file_entry(partial, name)
-        sealed = manifest.model_copy(update=beside).text()
-        (partial / MANIFEST).write_text(sealed, "utf-8", newline="\n")
+                entries_beside[key] = file_entry(partial, name)
+        text_sealed = manifest.model_copy(update=entries_beside).to_text()
+        (partial / MANIFEST).write_text(text_sealed, "utf-8", newline="\n")
     return read_release(folder)
 
 
@@ -302,21 +310,23 @@ def _write_config(
 ) -> ConfigEntry:
     """Writes a config as `test-00000-of-0000N.parquet`, holding one row group in memory."""
     (folder / name).mkdir()
-    schema = released_schema(CONFIGS[name].table)
+    schema = make_released_schema(CONFIGS[name].table)
     paths: list[Path] = []
     digests: list[bytes] = []
     images = dehydrated = loaded_bytes = 0
-    filled, ids = shard_bytes, set[Any]()
-    with ExitStack() as opened, few_collections():
-        for group in _groups(name, dataset, store, min(BATCH_BYTES, shard_bytes), processes):
-            if filled >= shard_bytes:
-                opened.close()
+    shard_size, ids = shard_bytes, set[Any]()
+    with ExitStack() as stack, pause_garbage_collection():
+        for group in _iterate_groups(
+            name, dataset, store, min(BATCH_BYTES, shard_bytes), processes
+        ):
+            if shard_size >= shard_bytes:
+                stack.close()
                 paths.append(folder / name / f"{SPLIT}-{len(paths):05d}.parquet")
-                file, filled = opened.enter_context(_writer(paths[-1], schema)), 0
+                file, shard_size = stack.enter_context(_open_writer(paths[-1], schema)), 0
             if CONFIGS[name].table is SAMPLES:
                 check_ids(paths[-1], group.rows["id"].to_pylist(), ids)
             file.write_table(group.rows)
-            filled += group.size
+            shard_size += group.size
             digests.extend(group.digests)
             images += group.images
             if "dehydrated" in schema.names:
@@ -325,21 +335,21 @@ def _write_config(
     if not paths:
         # A row group of no rows would be a batch size of 0 to readers, which they refuse.
         paths.append(folder / name / f"{SPLIT}-00000.parquet")
-        _writer(paths[0], schema).close()
-    named = [path.with_stem(f"{path.stem}-of-{len(paths):05d}") for path in paths]
-    for path, final in zip(paths, named, strict=True):
+        _open_writer(paths[0], schema).close()
+    final_paths = [path.with_stem(f"{path.stem}-of-{len(paths):05d}") for path in paths]
+    for path, final in zip(paths, final_paths, strict=True):
         path.rename(final)
     return ConfigEntry(
         rows=len(digests),
         pictures=images,
         loaded_bytes=loaded_bytes,
-        digest=content_digest(digests),
+        digest=hash_rows(digests),
         dehydrated=dehydrated,
-        files=tuple(file_entry(folder, f"{name}/{path.name}") for path in named),
+        files=tuple(file_entry(folder, f"{name}/{path.name}") for path in final_paths),
     )
 
 
-class _Group(NamedTuple):
+class _RowGroup(NamedTuple):
     """Rows with their images embedded, and the digests and size of what they hold."""
 
     rows: pa.Table
@@ -348,112 +358,114 @@ class _Group(NamedTuple):
     size: int
 
 
-def _groups(
+def _iterate_groups(
     name: str, dataset: Dataset, store: ImageStore, limit: int, processes: int
-) -> Iterator[_Group]:
-    table, schema = CONFIGS[name].table, released_schema(CONFIGS[name].table)
-    most = BATCH_ROWS if table.images else BATCH_ROWS_WITHOUT_IMAGES
+) -> Iterator[_RowGroup]:
+    table, schema = CONFIGS[name].table, make_released_schema(CONFIGS[name].table)
+    max_rows = BATCH_ROWS if table.images else IMAGELESS_BATCH_ROWS
 
-    def digested(start: int) -> tuple[pa.Buffer, list[bytes], list[int]]:
-        at = slice(start, start + ROWS_AT_ONCE)
-        rows = rows_at(dataset, at, list(table.columns))
-        texts = [canonical(row) for row in rows.to_pylist()]
+    def digest_rows(start: int) -> tuple[pa.Buffer, list[bytes], list[int]]:
+        numbers = slice(start, start + ROWS_PER_BATCH)
+        rows = get_rows(dataset, numbers, list(table.columns))
+        texts = [canonical_json(row) for row in rows.to_pylist()]
         digests = [hashlib.sha256(text).digest() for text in texts]
         return table_bytes(rows), digests, list(map(len, texts))
 
-    if len(dataset) < LEAST_ROWS:
+    if len(dataset) < MIN_PARALLEL_ROWS:
         processes = 1
-    starts = range(0, len(dataset), ROWS_AT_ONCE)
+    starts = range(0, len(dataset), ROWS_PER_BATCH)
     pieces: list[pa.Table] = []
-    shown: dict[str, list[Any]] = {column: [] for column in table.images}
-    found: list[bytes] = []
+    cells: dict[str, list[Any]] = {column: [] for column in table.images}
+    group: list[bytes] = []
     images = size = 0
-    for start, made in forked(lambda: digested, starts, processes, f"release of {name!r}"):
-        chunk, digests, sizes = pa.ipc.open_stream(made[0]).read_all(), *made[1:]
-        named = {column: chunk[column].to_pylist() for column in table.images}
-        first = 0
-        for at, digest in enumerate(digests):
-            found.append(digest)
-            size += sizes[at]
-            for column, values in named.items():
-                some = _each_image(values[at], lambda one: _embedded(one, store))
-                held = [len(one["bytes"]) for one in _listed(some) if one]
-                images, size = images + len(held), size + sum(held)
-                shown[column].append(some)
-            is_last = start + at + 1 == len(dataset)
-            if len(found) >= most or size >= limit or is_last:
-                pieces.append(chunk.slice(first, at + 1 - first))
-                yield _Group(_joined(pieces, shown, schema), found, images, size)
-                pieces, shown, found = [], {column: [] for column in shown}, []
-                first, images, size = at + 1, 0, 0
-        pieces.append(chunk.slice(first))
+    for start, outcome in run_in_forks(
+        lambda: digest_rows, starts, processes, f"release of {name!r}"
+    ):
+        chunk, digests, sizes = pa.ipc.open_stream(outcome[0]).read_all(), *outcome[1:]
+        digests_by_column = {column: chunk[column].to_pylist() for column in table.images}
+        group_start = 0
+        for position, digest in enumerate(digests):
+            group.append(digest)
+            size += sizes[position]
+            for column, values in digests_by_column.items():
+                embedded = _map_images(values[position], lambda sha256: _embed_image(sha256, store))
+                byte_sizes = [len(image["bytes"]) for image in _to_list(embedded) if image]
+                images, size = images + len(byte_sizes), size + sum(byte_sizes)
+                cells[column].append(embedded)
+            is_last = start + position + 1 == len(dataset)
+            if len(group) >= max_rows or size >= limit or is_last:
+                pieces.append(chunk.slice(group_start, position + 1 - group_start))
+                yield _RowGroup(_join(pieces, cells, schema), group, images, size)
+                pieces, cells, group = [], {column: [] for column in cells}, []
+                group_start, images, size = position + 1, 0, 0
+        pieces.append(chunk.slice(group_start))
 
 
-def _joined(
-    pieces: Iterable[pa.Table], shown: Mapping[str, list[Any]], schema: pa.Schema
+def _join(
+    pieces: Iterable[pa.Table], cells: Mapping[str, list[Any]], schema: pa.Schema
 ) -> pa.Table:
     # Without the masks of columns that hold no null: they would count as bytes.
     rows = pa.ipc.open_stream(table_bytes(pa.concat_tables(pieces))).read_all()
     columns = [
-        pa.array(shown[field.name], field.type) if field.name in shown else rows[field.name]
+        pa.array(cells[field.name], field.type) if field.name in cells else rows[field.name]
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _each_image(value: Any, change: Callable[[Any], Any]) -> Any:
+def _map_images(value: Any, change: Callable[[Any], Any]) -> Any:
     """A column's image, its list of images or null, each image changed."""
     if isinstance(value, list):
-        return [None if one is None else change(one) for one in value]
+        return [None if image is None else change(image) for image in value]
     return None if value is None else change(value)
 
 
-def _embedded(digest: str, store: ImageStore) -> dict[str, Any]:
+def _embed_image(digest: str, store: ImageStore) -> dict[str, Any]:
     data = store.open(digest)
-    kind = format_of(data)
-    if kind is None:
+    image_format = detect_format(data)
+    if image_format is None:
         raise ImageError(f"image {digest!r} has no known format: take its sample out")
-    return {"bytes": data, "path": f"{digest}.{EXTENSIONS.get(kind, kind.lower())}"}
+    return {"bytes": data, "path": f"{digest}.{EXTENSIONS.get(image_format, image_format.lower())}"}
 
 
-def released_schema(table: Table) -> pa.Schema:
+def make_released_schema(table: Table) -> pa.Schema:
     """Arrow types of a table's released rows, with the features that `load_dataset` reads back."""
 
-    def classic(feature: Any) -> Any:
+    def convert_lists(feature: Any) -> Any:
         """A list as older versions of datasets read it, too."""
         if not isinstance(feature, dict):
             return feature
         if feature.get("_type") == "List":
-            return [classic(feature["feature"])]
-        return {name: classic(inner) for name, inner in feature.items()}
+            return [convert_lists(feature["feature"])]
+        return {name: convert_lists(inner) for name, inner in feature.items()}
 
     released = table.released_features
-    features = {name: classic(feature) for name, feature in released.to_dict().items()}
+    features = {name: convert_lists(feature) for name, feature in released.to_dict().items()}
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
     return released.arrow_schema.with_metadata(metadata)
 
 
-def _leaves(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+def _iterate_leaves(path: str, arrow_type: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
     """The leaves of a column, by the paths under which Parquet reads them alone."""
-    if pa.types.is_struct(kind):
-        for inner in kind:
-            yield from _leaves(f"{path}.{inner.name}", inner.type)
-    elif pa.types.is_list(kind):
-        yield from _leaves(f"{path}.list.element", kind.value_type)
+    if pa.types.is_struct(arrow_type):
+        for inner in arrow_type:
+            yield from _iterate_leaves(f"{path}.{inner.name}", inner.type)
+    elif pa.types.is_list(arrow_type):
+        yield from _iterate_leaves(f"{path}.list.element", arrow_type.value_type)
     else:
-        yield path, kind
+        yield path, arrow_type
 
 
-def without_images(schema: pa.Schema) -> list[str]:
+def non_image_columns(schema: pa.Schema) -> list[str]:
     """The leaves of a release's rows but for the bytes of their images."""
-    leaves = (leaf for column in schema for leaf in _leaves(column.name, column.type))
-    return [path for path, kind in leaves if not pa.types.is_binary(kind)]
+    leaves = (leaf for column in schema for leaf in _iterate_leaves(column.name, column.type))
+    return [path for path, arrow_type in leaves if not pa.types.is_binary(arrow_type)]
 
 
-def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+def _open_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     # An image is compressed already and no two are equal: a dictionary of them is a second copy.
-    small = without_images(schema)
-    leaves = [path for column in schema for path, _ in _leaves(column.name, column.type)]
+    without_images = non_image_columns(schema)
+    leaves = [path for column in schema for path, _ in _iterate_leaves(column.name, column.type)]
     return pq.ParquetWriter(
         path,
         schema,
@@ -461,12 +473,12 @@ def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
         use_content_defined_chunking=True,
         # The viewer reads the pages of the rows that it shows, and not the whole row group.
         write_page_index=True,
-        compression={leaf: "zstd" if leaf in small else "none" for leaf in leaves},
-        use_dictionary=sorted(small),
+        compression={leaf: "zstd" if leaf in without_images else "none" for leaf in leaves},
+        use_dictionary=sorted(without_images),
     )
 
 
-def released_facts(release: Release) -> ReleaseFacts:
+def read_release_facts(release: Release) -> ReleaseFacts:
     """What a release says of itself."""
     manifest, stats = release.manifest, read_stats(release.path, release.manifest)
     # A manifest's keys are sorted; the counts are in the order of the stages.
@@ -478,14 +490,14 @@ def released_facts(release: Release) -> ReleaseFacts:
         protocol=manifest.protocol,
         funnel=stats.funnel,
         provenance={
-            name: made.model_dump(exclude={"prompt"} if made.prompt is None else None)
-            for name, made in origins.items()
+            name: origin.model_dump(exclude={"prompt"} if origin.prompt is None else None)
+            for name, origin in origins.items()
         },
         rules_built=manifest.rules_built,
         measured=stats.measured,
         left_out=stats.left_out,
         failed=stats.failed,
-        searches=searches_in(release.path / CARD) if manifest.card else {},
+        searches=read_searches(release.path / CARD) if manifest.card else {},
         **vars(manifest.statements),
     )
 
@@ -493,93 +505,97 @@ def released_facts(release: Release) -> ReleaseFacts:
 STRUCTS = ("community_feedback", "picture_sources")
 
 
-def unpacked(release: Release, images: ImageStore) -> dict[str, Dataset]:
+def unpack_release(release: Release, images: ImageStore) -> dict[str, Dataset]:
     """The rows of a release as a run has them, in files beside their images."""
     images.root.mkdir(parents=True, exist_ok=True)
     return {
-        name: rows_on_disk(
-            rows_of(release, name, images), _table_of(release, name), images.root / f"{name}.arrow"
+        name: store_table_rows(
+            read_config_rows(release, name, images),
+            _get_table(release, name),
+            images.root / f"{name}.arrow",
         )
         for name in release.manifest.configs
     }
 
 
-def rows_on_disk(rows: Iterable[Mapping[str, Any]], table: Table, file: Path) -> Dataset:
+def store_table_rows(rows: Iterable[Mapping[str, Any]], table: Table, file: Path) -> Dataset:
     """Rows of a table in a file, which are not in memory together."""
-    left = iter(rows)
-    some = iter(lambda: list(islice(left, ROWS_AT_ONCE)), [])
-    return batches_on_disk((pa.Table.from_pylist(one, table.schema) for one in some), table, file)
+    remaining = iter(rows)
+    chunks = iter(lambda: list(islice(remaining, ROWS_PER_BATCH)), [])
+    return store_batches(
+        (pa.Table.from_pylist(chunk_rows, table.schema) for chunk_rows in chunks), table, file
+    )
 
 
-def batches_on_disk(batches: Iterable[pa.Table], table: Table, file: Path) -> Dataset:
+def store_batches(batches: Iterable[pa.Table], table: Table, file: Path) -> Dataset:
     """Batches of rows of a table in a file, each in memory alone."""
-    rows = stored_rows(batches, table.features.arrow_schema, file)
+    rows = store_rows(batches, table.features.arrow_schema, file)
     return Dataset(rows, fingerprint=file.stem)
 
 
-def rows_in(
-    dataset: Dataset, size: int = ROWS_AT_ONCE, columns: Sequence[str] | None = None
+def iterate_rows(
+    dataset: Dataset, size: int = ROWS_PER_BATCH, columns: Sequence[str] | None = None
 ) -> Iterator[dict[str, Any]]:
     """The rows of a dataset, so many in memory at a time."""
     for batch in arrow_batches(dataset, size, columns):
         yield from batch.to_pylist()
 
 
-Part = tuple[Path, Sequence[int] | None]  # row groups of a file, null for all
+RowGroups = tuple[Path, Sequence[int] | None]  # row groups of a file, null for all
 
 
-def parts_of(release: Release, config: str) -> Iterator[Part]:
+def split_row_groups(release: Release, config: str) -> Iterator[RowGroups]:
     """About as many rows of a config as are in memory together, one part after the other."""
-    for path in files_of(release, config):
-        with readable(path):
+    for path in config_files(release, config):
+        with catch_read_errors(path):
             count = read_footer(path, release.path).num_row_groups
-        some = ROWS_AT_ONCE // BATCH_ROWS
+        groups_per_part = ROWS_PER_BATCH // BATCH_ROWS
         # A file without rows is a part as well: its columns are looked at.
-        for at in range(0, max(count, 1), some):
-            yield path, range(at, min(at + some, count))
+        for start in range(0, max(count, 1), groups_per_part):
+            yield path, range(start, min(start + groups_per_part, count))
 
 
-def rows_of(
+def read_config_rows(
     release: Release,
     config: str,
     images: ImageStore | None = None,
-    parts: Iterable[Part] | None = None,
+    parts: Iterable[RowGroups] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The rows of a config, with digests for its images, which are read only for a store."""
-    table = _table_of(release, config)
-    ours, pictures = released_schema(table), table.images
+    table = _get_table(release, config)
+    released, pictures = make_released_schema(table), table.images
 
-    def columns(schema: pa.Schema) -> list[str] | None:
+    def choose_columns(schema: pa.Schema) -> list[str] | None:
         check_released(path, schema, table, closed=True)
-        return None if images else without_images(schema)
+        return None if images else non_image_columns(schema)
 
-    def digest_of(image: Mapping[str, Any]) -> str:
+    def get_digest(image: Mapping[str, Any]) -> str:
         if images:
-            return images.put(embedded_bytes(image, name))
+            return images.put(read_embedded(image, name))
         stem = (image["path"] or "").partition(".")[0]
-        return stem if DIGEST.fullmatch(stem) else ""
+        return stem if DIGEST_PATTERN.fullmatch(stem) else ""
 
     ids: set[Any] = set()
-    for path, groups in parts or ((path, None) for path in files_of(release, config)):
-        for row in read_rows(path, columns, groups):
+    for path, groups in parts or ((path, None) for path in config_files(release, config)):
+        for row in read_rows(path, choose_columns, groups):
             if table is SAMPLES:
                 check_ids(path, [row["id"]], ids)
-            row = {**dict.fromkeys(ours.names), **row}
+            row = {**dict.fromkeys(released.names), **row}
             name = next(iter(row.values()))
-            shown = [one for column in pictures for one in _listed(row[column])]
-            if None in shown or any(None in (row.get(column) or []) for column in STRUCTS):
+            embedded = [image for column in pictures for image in _to_list(row[column])]
+            if None in embedded or any(None in (row.get(column) or []) for column in STRUCTS):
                 raise ReleaseError(
                     f"{str(path)!r}: row {name!r} holds null where an image, or what is told of "
                     "one, is expected: download the release again"
                 )
-            with readable(path, "download the release again"):
-                digests = {one: _each_image(row[one], digest_of) for one in pictures}
+            with catch_read_errors(path, "download the release again"):
+                digests = {column: _map_images(row[column], get_digest) for column in pictures}
             yield {**row, **digests}
 
 
-def _table_of(release: Release, config: str) -> Table:
+def _get_table(release: Release, config: str) -> Table:
     if config not in CONFIGS:
-        raise ReleaseError(unknown("config", config, CONFIGS, repr(str(release.path))))
+        raise ReleaseError(describe_unknown("config", config, CONFIGS, repr(str(release.path))))
     return CONFIGS[config].table
 
 
@@ -590,24 +606,24 @@ def read_rows(
 ) -> Iterator[dict[str, Any]]:
     """The rows of a file, a row group at a time, of the leaves that are chosen by its schema."""
     with (
-        readable(path),
-        opened_parquet(path, path.parents[1], _footer(path, *_written(path))) as file,
+        catch_read_errors(path),
+        open_parquet(path, path.parents[1], _read_footer(path, *_stat_file(path))) as file,
     ):
-        for batch in file.batches(columns(file.schema), groups):
+        for batch in file.iterate_batches(columns(file.schema), groups):
             yield from batch.to_pylist()
 
 
 @lru_cache(maxsize=1)
-def _footer(path: Path, *written: int) -> pq.FileMetaData:
+def _read_footer(path: Path, *file_state: int) -> pq.FileMetaData:
     """What stands at the end of a file, which grows with its row groups, once for its parts."""
-    del written
+    del file_state
     return read_footer(path, path.parents[1])
 
 
-def _written(path: Path) -> tuple[int, int]:
-    known = path.stat()
-    return known.st_ino, known.st_mtime_ns
+def _stat_file(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns
 
 
-def _listed(value: Any) -> list[Any]:
+def _to_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]

@@ -29,20 +29,25 @@ from huggingface_hub.errors import (
 )
 from huggingface_hub.hf_api import RepoFile
 
-from echo_hf._infra.http_errors import may_pass
+from echo_hf._infra.http_errors import is_transient
 from echo_hf._infra.parquet import read_parquet
 from echo_hf._infra.regular_file import RefusedFileError
 from echo_hf.errors import HubError
 from echo_hf.hub.facts import SAMPLE_CONFIGS
-from echo_hf.hub.redistribution import addresses_of
+from echo_hf.hub.redistribution import iterate_post_urls
 
 TOKENS_PAGE = "https://huggingface.co/settings/tokens"
 SIGN_IN = "run `hf auth login`, or set HF_TOKEN"
 NO_TOKEN = f"there is no token: {SIGN_IN} to a token that may write ({TOKENS_PAGE})"
-AGAIN = "the same command resumes from here"
-LONGEST = 240
-KNOWN = (HfHubHTTPError, LocalTokenNotFoundError, LocalEntryNotFoundError, OfflineModeIsEnabled)
-EXPLAINED = {
+RESUME_ADVICE = "the same command resumes from here"
+MAX_ERROR_CHARACTERS = 240
+HUB_ERRORS = (
+    HfHubHTTPError,
+    LocalTokenNotFoundError,
+    LocalEntryNotFoundError,
+    OfflineModeIsEnabled,
+)
+EXPLANATIONS = {
     LocalTokenNotFoundError: NO_TOKEN,
     OfflineModeIsEnabled: "HF_HUB_OFFLINE is set: unset it to ask the Hub",
     RepositoryNotFoundError: "there is no such dataset, or this token may not see it: check its "
@@ -56,52 +61,52 @@ EXPLAINED = {
 
 
 @contextmanager
-def hub_errors(doing: str, meanings: Mapping[int, str] | None = None) -> Iterator[None]:
+def translate_hub_errors(action: str, meanings: Mapping[int, str] | None = None) -> Iterator[None]:
     """Turns what the Hub's client raises into a `HubError`; a status may have a meaning here."""
     try:
         yield
     except Exception as error:  # the client passes on what its own libraries raise
-        said = (meanings or {}).get(status_of(error) or 0) or _explained(error)
-        raise HubError(f"cannot {doing}: {said}") from error
+        message = (meanings or {}).get(get_status(error) or 0) or _explain(error)
+        raise HubError(f"cannot {action}: {message}") from error
 
 
-def status_of(error: BaseException) -> int | None:
-    origin = _origin(error)
+def get_status(error: BaseException) -> int | None:
+    origin = _find_origin(error)
     return origin.response.status_code if isinstance(origin, HfHubHTTPError) else None
 
 
-def _origin(error: BaseException) -> BaseException:
+def _find_origin(error: BaseException) -> BaseException:
     """The first answer of the Hub among the causes, else the first cause of all."""
-    while not isinstance(error, KNOWN) and error.__cause__ is not None:
+    while not isinstance(error, HUB_ERRORS) and error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
-def _explained(error: Exception) -> str:
-    origin, status = _origin(error), status_of(error)
-    for kind, explained in EXPLAINED.items():
-        if isinstance(origin, kind):
-            return explained.format(cause=_said(origin.__cause__ or origin))
-    said = " ".join(dict.fromkeys(map(_said, (error, origin))))
+def _explain(error: Exception) -> str:
+    origin, status = _find_origin(error), get_status(error)
+    for error_type, explanation in EXPLANATIONS.items():
+        if isinstance(origin, error_type):
+            return explanation.format(cause=_clean_message(origin.__cause__ or origin))
+    message = " ".join(dict.fromkeys(map(_clean_message, (error, origin))))
     if status in (401, 403):
-        return f"the Hub refuses this token ({said}): {SIGN_IN} to one that may ({TOKENS_PAGE})"
-    if status is None or (may_pass(status) and status not in CONFLICT):
-        return f"the Hub does not answer ({said}): {AGAIN}"
-    return f"the Hub refuses it ({said})"
+        return f"the Hub refuses this token ({message}): {SIGN_IN} to one that may ({TOKENS_PAGE})"
+    if status is None or (is_transient(status) and status not in CONFLICT):
+        return f"the Hub does not answer ({message}): {RESUME_ADVICE}"
+    return f"the Hub refuses it ({message})"
 
 
-def _said(error: BaseException) -> str:
+def _clean_message(error: BaseException) -> str:
     words = " ".join(str(error).split()) or type(error).__name__
     # What follows a question mark may be a signature that lets its holder upload.
-    return re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", words)[:LONGEST]
+    return re.sub(r"(https?://[^\s?]+)\?\S*", r"\1", words)[:MAX_ERROR_CHARACTERS]
 
 
 KIND = "dataset"
-MAIN = "main"
+MAIN_BRANCH = "main"
 CONFLICT = frozenset({409, 412})
 
 
-class Request(NamedTuple):
+class PullRequest(NamedTuple):
     """A pull request; its status is open, draft, merged or closed."""
 
     number: int
@@ -118,7 +123,7 @@ class Request(NamedTuple):
         return self.status in ("open", "draft")
 
 
-class State(NamedTuple):
+class RepositoryState(NamedTuple):
     head: str
     tags: Mapping[str, str]
     private: bool
@@ -140,27 +145,31 @@ class Remote:
             return  # a token of one repository, which a CI job is lent, stands for no user
         if self.api.token is False:
             raise HubError(f"cannot publish to {self.repo_id!r}: {NO_TOKEN}")
-        with hub_errors(f"publish to {self.repo_id!r}"):
+        with translate_hub_errors(f"publish to {self.repo_id!r}"):
             identity = self.api.whoami()
         access = identity.get("auth", {}).get("accessToken", {})
-        may_write = access.get("role") != "read"
-        if fine := access.get("role") == "fineGrained" and access.get("fineGrained"):
-            scoped = [one for each in fine.get("scoped", ()) for one in each.get("permissions", ())]
-            may_write = "repo.write" in [*fine.get("global", ()), *scoped]
-        if not may_write:
+        can_write = access.get("role") != "read"
+        if scopes := access.get("role") == "fineGrained" and access.get("fineGrained"):
+            scoped = [
+                right
+                for scope in scopes.get("scoped", ())
+                for right in scope.get("permissions", ())
+            ]
+            can_write = "repo.write" in [*scopes.get("global", ()), *scoped]
+        if not can_write:
             raise HubError(
                 f"cannot publish to {self.repo_id!r}: the token of {identity.get('name')!r} may "
                 f"only read: make one that may write ({TOKENS_PAGE}), then run `hf auth login`"
             )
 
     def check_writable(self) -> None:
-        said = "this token may not write there: ask its owner, or propose it with --create-pr"
-        with hub_errors(f"publish to {self.repo_id!r}", {403: said}):
+        message = "this token may not write there: ask its owner, or propose it with --create-pr"
+        with translate_hub_errors(f"publish to {self.repo_id!r}", {403: message}):
             self.api.auth_check(self.repo_id, repo_type=KIND, write=True)
 
-    def state(self) -> State | None:
+    def read_state(self) -> RepositoryState | None:
         try:
-            with hub_errors(f"read {self.repo_id!r}"):
+            with translate_hub_errors(f"read {self.repo_id!r}"):
                 refs = self.api.list_repo_refs(self.repo_id, repo_type=KIND)
                 info = self.api.dataset_info(self.repo_id)
         except HubError as error:
@@ -169,69 +178,74 @@ class Remote:
             raise
         heads = {branch.name: branch.target_commit for branch in refs.branches}
         tags = {tag.name: tag.target_commit for tag in refs.tags}
-        return State(heads[MAIN], tags, bool(info.private))
+        return RepositoryState(heads[MAIN_BRANCH], tags, bool(info.private))
 
-    def existing(self) -> State:
-        if (state := self.state()) is None:
+    def require_state(self) -> RepositoryState:
+        if (state := self.read_state()) is None:
             raise HubError(
                 f"there is no dataset {self.repo_id!r}, or this token may not see it: check its "
                 "name, NAMESPACE/NAME"
             )
         return state
 
-    def create(self, private: bool) -> State:
-        with hub_errors(f"create {self.repo_id!r}"):
+    def create(self, private: bool) -> RepositoryState:
+        with translate_hub_errors(f"create {self.repo_id!r}"):
             self.api.create_repo(self.repo_id, repo_type=KIND, private=private, exist_ok=True)
-        return self.existing()
+        return self.require_state()
 
-    def files(self, revision: str) -> dict[str, RepoFile]:
-        with hub_errors(f"list the files of {self.repo_id!r}"):
-            found = self.api.list_repo_tree(
+    def list_files(self, revision: str) -> dict[str, RepoFile]:
+        with translate_hub_errors(f"list the files of {self.repo_id!r}"):
+            entries = self.api.list_repo_tree(
                 self.repo_id, revision=revision, repo_type=KIND, recursive=True
             )
-            return {each.path: each for each in found if isinstance(each, RepoFile)}
+            return {entry.path: entry for entry in entries if isinstance(entry, RepoFile)}
 
-    def columns(self, commit: str, path: str, wanted: Collection[str]) -> pa.Table:
+    def read_columns(self, commit: str, path: str, names: Collection[str]) -> pa.Table:
         """Columns of a Parquet file, of which no other bytes are fetched; some may lack there."""
-        with hub_errors(f"read {path!r} of {self.repo_id!r}"):
+        with translate_hub_errors(f"read {path!r} of {self.repo_id!r}"):
             files = HfFileSystem(endpoint=self.api.endpoint, token=self.api.token)
             with files.open(f"datasets/{self.repo_id}@{commit}/{path}") as file:
-                return read_parquet(file, columns=list(wanted))
+                return read_parquet(file, columns=list(names))
 
-    def commit_of(self, revision: str) -> str:
-        with hub_errors(f"find {revision!r} of {self.repo_id!r}"):
+    def find_commit(self, revision: str) -> str:
+        with translate_hub_errors(f"find {revision!r} of {self.repo_id!r}"):
             return str(self.api.dataset_info(self.repo_id, revision=revision).sha)
 
-    def requests(self) -> list[Request]:
-        with hub_errors(f"list the pull requests of {self.repo_id!r}"):
-            found = self.api.get_repo_discussions(
+    def list_requests(self) -> list[PullRequest]:
+        with translate_hub_errors(f"list the pull requests of {self.repo_id!r}"):
+            discussions = self.api.get_repo_discussions(
                 self.repo_id, repo_type=KIND, discussion_type="pull_request"
             )
-            return [Request(each.num, each.title, each.status, each.url) for each in found]
+            return [
+                PullRequest(discussion.num, discussion.title, discussion.status, discussion.url)
+                for discussion in discussions
+            ]
 
-    def merged_as(self, request: Request) -> str | None:
-        with hub_errors(f"read {request.url}"):
-            found = self.api.get_discussion_details(self.repo_id, request.number, repo_type=KIND)
-        return found.merge_commit_oid
+    def find_merge_commit(self, request: PullRequest) -> str | None:
+        with translate_hub_errors(f"read {request.url}"):
+            details = self.api.get_discussion_details(self.repo_id, request.number, repo_type=KIND)
+        return details.merge_commit_oid
 
-    def ask(self, title: str, text: str) -> str:
+    def open_request(self, title: str, text: str) -> str:
         """Opens a pull request without a change, and gives its address."""
-        with hub_errors(f"open a pull request of {self.repo_id!r}"):
-            made = self.api.create_pull_request(
+        with translate_hub_errors(f"open a pull request of {self.repo_id!r}"):
+            request = self.api.create_pull_request(
                 self.repo_id, title, description=text, repo_type=KIND
             )
-        return made.url
+        return request.url
 
-    def comment(self, request: Request, text: str) -> None:
+    def comment(self, request: PullRequest, text: str) -> None:
         """Says something in a request, unless it is what was said there last."""
-        with hub_errors(f"comment {request.url}"):
-            found = self.api.get_discussion_details(self.repo_id, request.number, repo_type=KIND)
-            said = [one.content for one in found.events if isinstance(one, DiscussionComment)]
-            if said[-1:] != [text]:
+        with translate_hub_errors(f"comment {request.url}"):
+            details = self.api.get_discussion_details(self.repo_id, request.number, repo_type=KIND)
+            comments = [
+                event.content for event in details.events if isinstance(event, DiscussionComment)
+            ]
+            if comments[-1:] != [text]:
                 self.api.comment_discussion(self.repo_id, request.number, text, repo_type=KIND)
 
-    def close(self, request: Request, comment: str) -> None:
-        with hub_errors(f"close {request.url}"):
+    def close(self, request: PullRequest, comment: str) -> None:
+        with translate_hub_errors(f"close {request.url}"):
             self.api.change_discussion_status(
                 self.repo_id, request.number, "closed", comment=comment, repo_type=KIND
             )
@@ -246,12 +260,14 @@ class Remote:
         create_pr: bool,
     ) -> CommitInfo:
         """Makes one commit on a state that was seen; the files of it come first."""
-        moved = (
+        conflict = (
             f"somebody else published meanwhile: it is no longer at {parent[:10]}, nothing of this "
-            f"release was committed; look at {self.page}/commits/{MAIN}, then run the same command "
+            f"release was committed; look at {self.page}/commits/{MAIN_BRANCH}, then run the same command "
             "again"
         )
-        with hub_errors(f"publish to {self.repo_id!r}", dict.fromkeys(CONFLICT, moved)):
+        with translate_hub_errors(
+            f"publish to {self.repo_id!r}", dict.fromkeys(CONFLICT, conflict)
+        ):
             return self.api.create_commit(
                 self.repo_id,
                 operations,
@@ -264,16 +280,16 @@ class Remote:
 
     def tag(self, name: str, commit: str) -> None:
         try:
-            with hub_errors(f"tag {commit[:10]} of {self.repo_id!r} as {name!r}"):
+            with translate_hub_errors(f"tag {commit[:10]} of {self.repo_id!r} as {name!r}"):
                 self.api.create_tag(self.repo_id, tag=name, revision=commit, repo_type=KIND)
         except HubError as error:
-            state = self.state() if status_of(error) == 409 else None
+            state = self.read_state() if get_status(error) == 409 else None
             if state is None or state.tags.get(name) != commit:
                 raise
 
 
 # Where rows name posts; releases of older versions lack some of these columns.
-NAMING: Mapping[str, tuple[str, ...]] = {
+POST_COLUMNS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         SAMPLE_CONFIGS, ("id", "post_urls", "community_feedback", "prompt_spans", "picture_sources")
     ),
@@ -281,7 +297,7 @@ NAMING: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class Holding(NamedTuple):
+class RevisionWithPosts(NamedTuple):
     """A tag, branch or pull request that holds posts: ids of samples, and how many answers do."""
 
     kind: str
@@ -291,40 +307,44 @@ class Holding(NamedTuple):
     answers: int = 0
 
 
-TAG = "tag"
+TAG_KIND = "tag"
 
 
-def revisions_holding(
+def find_revisions_with_posts(
     repo_id: str, urls: Collection[str], *, api: HfApi | None = None
-) -> list[Holding]:
+) -> list[RevisionWithPosts]:
     """Finds what of a repository still holds posts: tags, branches, and pull requests."""
     remote = Remote(api or HfApi(), repo_id)
-    remote.existing()
-    with hub_errors(f"read {repo_id!r}"):
+    remote.require_state()
+    with translate_hub_errors(f"read {repo_id!r}"):
         refs = remote.api.list_repo_refs(repo_id, repo_type=KIND, include_pull_requests=True)
-    wanted = frozenset(urls)
-    tags = sorted(refs.tags, key=lambda one: one.name)
-    named = [(TAG, one.name, one.target_commit) for one in tags]
-    named += [("branch", one.name, one.target_commit) for one in refs.branches]
+    searched = frozenset(urls)
+    tags = sorted(refs.tags, key=lambda tag: tag.name)
+    revisions = [(TAG_KIND, tag.name, tag.target_commit) for tag in tags]
+    revisions += [("branch", branch.name, branch.target_commit) for branch in refs.branches]
     requests = refs.pull_requests or ()
-    named += [("pull request", one.ref, one.target_commit) for one in requests]
-    found: dict[str, tuple[tuple[str, ...], int]] = {}
-    for commit in {commit for *_, commit in named}:
+    revisions += [("pull request", request.ref, request.target_commit) for request in requests]
+    holders: dict[str, tuple[tuple[str, ...], int]] = {}
+    for commit in {commit for *_, commit in revisions}:
         samples, answers = set[str](), 0
-        for path in remote.files(commit):
+        for path in remote.list_files(commit):
             config = PurePosixPath(path).parts[0]
-            columns = NAMING.get(config, ()) if path.endswith(".parquet") else ()
-            for row in remote.columns(commit, path, columns).to_pylist() if columns else ():
+            columns = POST_COLUMNS.get(config, ()) if path.endswith(".parquet") else ()
+            for row in remote.read_columns(commit, path, columns).to_pylist() if columns else ():
                 if "sources" in row:
-                    answers += not wanted.isdisjoint(row["sources"] or ())
-                elif not wanted.isdisjoint(addresses_of(row)):
+                    answers += not searched.isdisjoint(row["sources"] or ())
+                elif not searched.isdisjoint(iterate_post_urls(row)):
                     samples.add(row["id"])
-        found[commit] = tuple(sorted(samples)), answers
-    return [Holding(kind, name, at, *found[at]) for kind, name, at in named if any(found[at])]
+        holders[commit] = tuple(sorted(samples)), answers
+    return [
+        RevisionWithPosts(kind, name, commit, *holders[commit])
+        for kind, name, commit in revisions
+        if any(holders[commit])
+    ]
 
 
 def delete_tags(repo_id: str, tags: Iterable[str], *, api: HfApi | None = None) -> None:
     client = api or HfApi()
     for tag in tags:
-        with hub_errors(f"delete tag {tag!r} of {repo_id!r}"):
+        with translate_hub_errors(f"delete tag {tag!r} of {repo_id!r}"):
             client.delete_tag(repo_id, tag=tag, repo_type=KIND)

@@ -18,44 +18,44 @@ import pyarrow.parquet as pq
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
 
-from echo_hf._infra.parquet import opened_parquet
-from echo_hf._infra.sqlite import rows_of, scratch
+from echo_hf._infra.parquet import open_parquet
+from echo_hf._infra.sqlite import open_scratch, select_by_keys
 from echo_hf.collect.urls import platform_of
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.facts import RequestKey, problem
-from echo_hf.hub.manifest import readable
-from echo_hf.hub.redistribution import RESTRICTED
-from echo_hf.hub.release import files_of, read_release, verify_release
+from echo_hf.hub.facts import RequestKey, describe_problem
+from echo_hf.hub.manifest import catch_read_errors
+from echo_hf.hub.redistribution import RESTRICTED_PLATFORMS
+from echo_hf.hub.release import config_files, read_release, verify_release
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Failed, LeftOut
 from echo_hf.tables import RESPONSES, arrow_rows
 
-CONFIG = "responses"
+RESPONSES_CONFIG = "responses"
 BATCH_ROWS = 128
 # Several times what the longest answer that a stage allows takes.
-MOST_TEXT_BYTES = 1 << 20
-ABSTAINED: Literal["needs_model"] = "needs_model"
-MEND = "write or download the release again, or build without its responses"
-Finish = Literal["stop", "length", "refusal", "error", "needs_model"]
-Count = NonNegativeInt | None
+MAX_TEXT_BYTES = 1 << 20
+ABSTAINED_FINISH: Literal["needs_model"] = "needs_model"
+ADVICE = "write or download the release again, or build without its responses"
+FinishReason = Literal["stop", "length", "refusal", "error", "needs_model"]
+TokenCount = NonNegativeInt | None
 
 
 class _Usage(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    prompt_tokens: Count
-    completion_tokens: Count
-    cached_tokens: Count
+    prompt_tokens: TokenCount
+    completion_tokens: TokenCount
+    cached_tokens: TokenCount
 
 
 class _Response(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     request_key: RequestKey
-    text: Annotated[str, Field(max_length=MOST_TEXT_BYTES)] | None
-    finish_reason: Finish
+    text: Annotated[str, Field(max_length=MAX_TEXT_BYTES)] | None
+    finish_reason: FinishReason
     usage: _Usage | None
 
     @model_validator(mode="after")
@@ -65,14 +65,14 @@ class _Response(BaseModel):
         return self
 
 
-def finish_of(completion: Completion) -> Finish:
+def get_finish_reason(completion: Completion) -> FinishReason:
     """The word under which it is recorded how a call ended."""
     if completion.is_answer:
         return "stop"
     if completion.error == Failed.NEEDS_MODEL:
-        return ABSTAINED
-    known: dict[str, Finish] = {"length": "length", "refusal": "refusal"}
-    return known.get(completion.finish_reason, "error")
+        return ABSTAINED_FINISH
+    reasons: dict[str, FinishReason] = {"length": "length", "refusal": "refusal"}
+    return reasons.get(completion.finish_reason, "error")
 
 
 def is_recordable(completion: Completion) -> bool:
@@ -82,52 +82,52 @@ def is_recordable(completion: Completion) -> bool:
     text = (completion.text or "") if completion.is_answer else ""
     # Half of a surrogate pair is no text that a file could hold.
     data = text.encode("utf-8", "replace")
-    return len(data) <= MOST_TEXT_BYTES and data.decode() == text
+    return len(data) <= MAX_TEXT_BYTES and data.decode() == text
 
 
 def read_responses(path: Path) -> Iterator[tuple[bytes, Completion]]:
     """The answers of a file by their keys; it may come from anywhere."""
-    with readable(path, MEND), opened_parquet(path, path.parents[1]) as file:
+    with catch_read_errors(path, ADVICE), open_parquet(path, path.parents[1]) as file:
         if not file.schema.equals(RESPONSES.schema):
             names = ", ".join(f"{field.name} ({field.type})" for field in RESPONSES.schema)
-            raise ReleaseError(f"{str(path)!r} has other columns, expected {names}: {MEND}")
+            raise ReleaseError(f"{str(path)!r} has other columns, expected {names}: {ADVICE}")
         number = 0
-        for batch in file.batches(list(_Response.model_fields), rows=BATCH_ROWS):
+        for batch in file.iterate_batches(list(_Response.model_fields), rows=BATCH_ROWS):
             longest = pc.max(pc.binary_length(batch["text"])).as_py() or 0
-            if longest > MOST_TEXT_BYTES:
+            if longest > MAX_TEXT_BYTES:
                 raise ReleaseError(
                     f"{str(path)!r}: after row {number} stands a text of {longest} bytes, "
-                    f"expected at most {MOST_TEXT_BYTES}: {MEND}"
+                    f"expected at most {MAX_TEXT_BYTES}: {ADVICE}"
                 )
             for row in batch.to_pylist():
-                yield _response(path, number, row)
+                yield _parse_response(path, number, row)
                 number += 1
 
 
-def _response(path: Path, number: int, row: dict[str, Any]) -> tuple[bytes, Completion]:
+def _parse_response(path: Path, number: int, row: dict[str, Any]) -> tuple[bytes, Completion]:
     try:
-        read = _Response.model_validate(row)
+        response = _Response.model_validate(row)
     except ValidationError as error:
-        said = problem(error, "the row")
-        raise ReleaseError(f"{str(path)!r}: row {number}: {said}: {MEND}") from None
-    tokens = read.usage.model_dump().values() if read.usage else ()
-    abstained = read.finish_reason == ABSTAINED
-    return bytes.fromhex(read.request_key), Completion(
-        read.text,
-        error=ABSTAINED if abstained else None,
-        finish_reason="error" if abstained else read.finish_reason,
+        problem = describe_problem(error, "the row")
+        raise ReleaseError(f"{str(path)!r}: row {number}: {problem}: {ADVICE}") from None
+    tokens = response.usage.model_dump().values() if response.usage else ()
+    is_abstained = response.finish_reason == ABSTAINED_FINISH
+    return bytes.fromhex(response.request_key), Completion(
+        response.text,
+        error=ABSTAINED_FINISH if is_abstained else None,
+        finish_reason="error" if is_abstained else response.finish_reason,
         usage=Usage(*(count or 0 for count in tokens)),
     )
 
 
 TABLE_BATCH_ROWS = 5000
-ASKED = """create table asked (
+ASKED_SQL = """create table asked (
     key blob, url text, task text not null, primary key (key, url)
 ) without rowid"""
 
 
 @dataclass(frozen=True)
-class Responses:
+class ResponseCounts:
     """How many answers were written, and how many were not, by reason."""
 
     rows: int
@@ -140,58 +140,58 @@ def write_responses(
     store: Store,
     posts: Dataset,
     *,
-    restricted: frozenset[str] = RESTRICTED,
-) -> Responses:
+    restricted: frozenset[str] = RESTRICTED_PLATFORMS,
+) -> ResponseCounts:
     """Writes each stored answer once, in the order of keys; of requests there may be millions."""
     table = arrow_rows(posts, ["url", "platform"])
-    said = pc.is_in(table["platform"], pa.array(sorted(restricted), pa.string()))
-    named = frozenset(table["url"].filter(said).to_pylist())
+    mask = pc.is_in(table["platform"], pa.array(sorted(restricted), pa.string()))
+    restricted_urls = frozenset(table["url"].filter(mask).to_pylist())
 
-    def may_quote(url: str) -> bool:
+    def is_restricted(url: str) -> bool:
         """Whether it is a post of such a platform, by address or by what it says."""
-        return url in named or platform_of(url) in restricted
+        return url in restricted_urls or platform_of(url) in restricted
 
-    written = 0
+    rows_written = 0
     left_out: Counter[LeftOut] = Counter()
     # Of what a killed run left in the cache, the next one sweeps this.
     partial = folder.cache / "tmp-responses.parquet"
     partial.parent.mkdir(parents=True, exist_ok=True)
     with (
-        closing(scratch(ASKED)) as asked,
+        closing(open_scratch(ASKED_SQL)) as requests_asked,
         pq.ParquetWriter(partial, RESPONSES.features.arrow_schema) as file,
     ):
-        asked.execute("begin")
+        requests_asked.execute("begin")
         for key, request in requests:
-            each = ((key, url, request.task) for url in request.sources or ("",))
-            asked.executemany("insert or ignore into asked values (?, ?, ?)", each)
-        asked.execute("commit")
-        in_order = asked.execute(
+            values = ((key, url, request.task) for url in request.sources or ("",))
+            requests_asked.executemany("insert or ignore into asked values (?, ?, ?)", values)
+        requests_asked.execute("commit")
+        ordered = requests_asked.execute(
             "select key, min(task), json_group_array(url) from asked group by key order by key"
         )
-        while some := {key: about for key, *about in islice(in_order, TABLE_BATCH_ROWS)}:
+        while batch := {key: details for key, *details in islice(ordered, TABLE_BATCH_ROWS)}:
             rows = []
-            for key, completion in sorted(store.get(list(some)).items()):
-                task, urls = some[key]
+            for key, completion in sorted(store.get(list(batch)).items()):
+                task, urls = batch[key]
                 sources = sorted(filter(None, json.loads(urls)))
-                if (not sources and restricted) or any(map(may_quote, sources)):
+                if (not sources and restricted) or any(map(is_restricted, sources)):
                     left_out[LeftOut.MAY_QUOTE] += 1
                 elif not is_recordable(completion):
                     left_out[LeftOut.UNFIT] += 1
                 else:
-                    rows.append(_row(key, task, sources, completion))
-            written += len(rows)
+                    rows.append(_make_row(key, task, sources, completion))
+            rows_written += len(rows)
             file.write_table(pa.Table.from_pylist(rows, schema=file.schema))
     partial.replace(folder.responses)
-    return Responses(written, dict(sorted(left_out.items())))
+    return ResponseCounts(rows_written, dict(sorted(left_out.items())))
 
 
-def _row(key: bytes, task: str, sources: list[str], completion: Completion) -> dict[str, Any]:
+def _make_row(key: bytes, task: str, sources: list[str], completion: Completion) -> dict[str, Any]:
     usage = completion.usage
     return {
         "request_key": key.hex(),
         "task": task,
         "text": completion.text if completion.is_answer else None,
-        "finish_reason": finish_of(completion),
+        "finish_reason": get_finish_reason(completion),
         "usage": {
             "prompt_tokens": usage.prompt,
             "completion_tokens": usage.completion,
@@ -201,30 +201,30 @@ def _row(key: bytes, task: str, sources: list[str], completion: Completion) -> d
     }
 
 
-TABLE = """create table recorded (
+RECORDED_SQL = """create table recorded (
     key blob primary key, text text, error text, finish_reason text not null,
     prompt integer not null, completion integer not null, cached integer not null
 ) without rowid"""
 
 
-class Recorded:
+class RecordedAnswers:
     """The answers of a release, as a store of answers gives them."""
 
     def __init__(self) -> None:
-        self._connection = scratch(TABLE)
+        self._connection = open_scratch(RECORDED_SQL)
 
     def add(self, answers: Iterable[tuple[bytes, Completion]]) -> None:
         self._connection.execute("begin")
         for key, completion in answers:
             usage = completion.usage
-            said = (completion.text, completion.error, completion.finish_reason)
-            row = (key, *said, usage.prompt, usage.completion, usage.cached)
+            outcome = (completion.text, completion.error, completion.finish_reason)
+            row = (key, *outcome, usage.prompt, usage.completion, usage.cached)
             try:
                 self._connection.execute("insert into recorded values (?, ?, ?, ?, ?, ?, ?)", row)
             except sqlite3.IntegrityError:
                 raise ReleaseError(
                     f"request_key {key.hex()!r} stands in two rows of the responses, expected each "
-                    f"once: {MEND}"
+                    f"once: {ADVICE}"
                 ) from None
         self._connection.execute("commit")
 
@@ -232,7 +232,9 @@ class Recorded:
         query = "select * from recorded where key in ({0})"
         return {
             key: Completion(text, error, finish_reason, Usage(*tokens))
-            for key, text, error, finish_reason, *tokens in rows_of(self._connection, query, keys)
+            for key, text, error, finish_reason, *tokens in select_by_keys(
+                self._connection, query, keys
+            )
         }
 
     def __len__(self) -> int:
@@ -245,19 +247,19 @@ class Recorded:
         self._connection.close()
 
 
-def read_recorded(path: Path) -> Recorded:
+def read_recorded_answers(path: Path) -> RecordedAnswers:
     """Reads the answers of a release, which are checked first."""
     release = read_release(path)
     configs = release.manifest.configs
-    if CONFIG not in configs:
+    if RESPONSES_CONFIG not in configs:
         raise ReleaseError(
-            f"release {str(path)!r} carries no {CONFIG}, only {', '.join(map(repr, configs))}: "
+            f"release {str(path)!r} carries no {RESPONSES_CONFIG}, only {', '.join(map(repr, configs))}: "
             "take one that was built with --with-responses, or ask its builder for one"
         )
-    verify_release(release.path, CONFIG)
-    with ExitStack() as failed:
-        recorded = failed.enter_context(Recorded())
-        for file in files_of(release, CONFIG):
+    verify_release(release.path, RESPONSES_CONFIG)
+    with ExitStack() as stack:
+        recorded = stack.enter_context(RecordedAnswers())
+        for file in config_files(release, RESPONSES_CONFIG):
             recorded.add(read_responses(file))
-        failed.pop_all()
+        stack.pop_all()
     return recorded

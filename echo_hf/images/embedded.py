@@ -25,17 +25,17 @@ class NotEmbeddedError(ImageError):
     """An image that is named in a table, and not in it."""
 
 
-def embedded_bytes(image: Any, row: object) -> bytes:
+def read_embedded(image: Any, row: object) -> bytes:
     """The bytes of an image in a row, which is named if they are not there."""
     data = image.get("bytes") if isinstance(image, Mapping) else image
     if isinstance(data, bytes):
         return data
-    named = image.get("path") if isinstance(image, Mapping) else image
-    told = "no bytes" if named is None else f"{reprlib.repr(named)} in place of bytes"
-    raise NotEmbeddedError(f"row {reprlib.repr(row)}: an image holds {told}; {EXPECTED}")
+    path = image.get("path") if isinstance(image, Mapping) else image
+    content = "no bytes" if path is None else f"{reprlib.repr(path)} in place of bytes"
+    raise NotEmbeddedError(f"row {reprlib.repr(row)}: an image holds {content}; {EXPECTED}")
 
 
-def check_embedded(table: pa.Table | pa.RecordBatch, before: int = 0) -> None:
+def check_embedded(table: pa.Table | pa.RecordBatch, earlier_rows: int = 0) -> None:
     """Makes sure that each image of a table is its bytes; `before` rows came before these."""
     import pyarrow as pa  # heavy, and `embedded_bytes` needs none of it
 
@@ -43,49 +43,51 @@ def check_embedded(table: pa.Table | pa.RecordBatch, before: int = 0) -> None:
         chunks = table[column].chunks if isinstance(table, pa.Table) else [table[column]]
         start = 0
         for chunk in chunks:
-            rows = np.flatnonzero(_lacks_bytes(chunk))
+            rows = np.flatnonzero(_mark_missing(chunk))
             if len(rows):
-                at = start + int(rows[0])
-                name = table["id"][at].as_py() if "id" in table.column_names else before + at
-                image = next(_images(chunk[int(rows[0])].as_py()))
-                embedded_bytes(image, name)
+                row = start + int(rows[0])
+                name = (
+                    table["id"][row].as_py() if "id" in table.column_names else earlier_rows + row
+                )
+                image = next(_find_images(chunk[int(rows[0])].as_py()))
+                read_embedded(image, name)
             start += len(chunk)
 
 
-def _lacks_bytes(values: pa.Array) -> npt.NDArray[np.bool_]:
+def _mark_missing(values: pa.Array) -> npt.NDArray[np.bool_]:
     """For each value whether an image in it has no bytes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind, lacking = values.type, np.zeros(len(values), bool)
-    if pa.types.is_struct(kind):
-        fields = {field.name: at for at, field in enumerate(kind)}
+    arrow_type, is_missing = values.type, np.zeros(len(values), bool)
+    if pa.types.is_struct(arrow_type):
+        fields = {field.name: number for number, field in enumerate(arrow_type)}
         if fields.keys() == {"bytes", "path"}:
             data = values.field(fields["bytes"])
-            return _flags(pc.and_(values.is_valid(), data.is_null()))
-        for at in fields.values():
-            lacking |= _lacks_bytes(values.field(at))
-        return lacking & _flags(values.is_valid())
+            return _to_bools(pc.and_(values.is_valid(), data.is_null()))
+        for number in fields.values():
+            is_missing |= _mark_missing(values.field(number))
+        return is_missing & _to_bools(values.is_valid())
     lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    if any(is_it(kind) for is_it in lists):
-        within = _lacks_bytes(values.flatten())
+    if any(is_type(arrow_type) for is_type in lists):
+        inner = _mark_missing(values.flatten())
         owners = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
-        lacking[owners[within]] = True
-    return lacking
+        is_missing[owners[inner]] = True
+    return is_missing
 
 
-def _flags(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+def _to_bools(values: pa.BooleanArray) -> npt.NDArray[np.bool_]:
     return np.asarray(values.to_numpy(zero_copy_only=False), bool)
 
 
-def _images(value: Any) -> Iterator[Any]:
+def _find_images(value: Any) -> Iterator[Any]:
     """The images without bytes in a value."""
     if isinstance(value, Mapping):
         if value.keys() == {"bytes", "path"}:
             yield from [value] if value["bytes"] is None else ()
         else:
             for inner in value.values():
-                yield from _images(inner)
+                yield from _find_images(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _images(inner)
+            yield from _find_images(inner)

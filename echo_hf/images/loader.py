@@ -18,14 +18,14 @@ import numpy as np
 from PIL import Image, ImageCms, ImageFile
 
 from echo_hf._infra.regular_file import open_regular
-from echo_hf.config.collection import MOST_BYTES, MOST_PIXELS
+from echo_hf.config.collection import MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS
 from echo_hf.errors import ImageError
 from echo_hf.reasons import BadImage, ImageNotice
 
 # An MPO, two JPEGs in one file, is opened as the JPEG that it begins with.
 FORMATS = ("AVIF", "BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")
-FIRST_BYTES = 1024
-SHORTEST_SIDE = 2
+HEAD_BYTES = 1024
+MIN_SIDE = 2
 SIGNATURES = {
     "PNG": (b"\x89PNG\r\n\x1a\n",),
     "JPEG": (b"\xff\xd8\xff",),
@@ -39,21 +39,21 @@ PAGE_MARKS = (b"<!doctype html", b"<html", b"<head", b"<body")
 ImageSource = bytes | Path | Image.Image
 
 
-def format_of(data: bytes) -> str | None:
+def detect_format(data: bytes) -> str | None:
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return "WEBP"
     if data[4:8] == b"ftyp":
-        end = min(int.from_bytes(data[:4], "big"), FIRST_BYTES)
+        end = min(int.from_bytes(data[:4], "big"), HEAD_BYTES)
         # The four bytes after the first brand are a version.
-        brands = {data[at : at + 4] for at in (8, *range(16, end, 4))}
+        brands = {data[start : start + 4] for start in (8, *range(16, end, 4))}
         if AVIF_BRANDS & brands:
             return "AVIF"
     return next((name for name, starts in SIGNATURES.items() if data.startswith(starts)), None)
 
 
-def kind_of_other(data: bytes) -> BadImage:
+def detect_other_format(data: bytes) -> BadImage:
     # Without the zeros that text in UTF-16 is full of.
-    start = data[:FIRST_BYTES].replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()
+    start = data[:HEAD_BYTES].replace(b"\x00", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n").lower()
     if not start.startswith(b"<"):
         return BadImage.NOT_AN_IMAGE
     page = min((start.find(mark) for mark in PAGE_MARKS if mark in start), default=-1)
@@ -70,44 +70,44 @@ class ProcessGuard:
         self._change = change
         self._lock = Lock()
         self._inside = 0
-        self._before = ExitStack()
+        self._changes = ExitStack()
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
-                self._change(self._before)
+                self._change(self._changes)
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._inside -= 1
             if not self._inside:
-                self._before.close()
+                self._changes.close()
 
 
-def _strictly(before: ExitStack) -> None:
-    before.enter_context(warnings.catch_warnings())
+def _set_strict(changes: ExitStack) -> None:
+    changes.enter_context(warnings.catch_warnings())
     # Pillow warns of oddities that change no pixel, and at fewer pixels than are allowed here.
     warnings.simplefilter("ignore")
     allowed = ImageFile.LOAD_TRUNCATED_IMAGES
-    before.callback(setattr, ImageFile, "LOAD_TRUNCATED_IMAGES", allowed)
+    changes.callback(setattr, ImageFile, "LOAD_TRUNCATED_IMAGES", allowed)
     ImageFile.LOAD_TRUNCATED_IMAGES = False
 
 
 # Strict about half images, silent otherwise. What it guards belongs to the process: there is one.
-decoding = ProcessGuard(_strictly)
+decoding = ProcessGuard(_set_strict)
 
 
 LARGE_PIXELS = 1 << 24
-_large = RLock()
+_large_lock = RLock()
 
 
-def in_turn(size: tuple[int, int]) -> AbstractContextManager[object]:
+def take_turns(size: tuple[int, int]) -> AbstractContextManager[object]:
     """Lets the threads of a process decode large images one after the other.
 
     A few kilobytes may be a sheet of a hundred million pixels, and each thread might hold one.
     """
-    return _large if is_large(size) else nullcontext()
+    return _large_lock if is_large(size) else nullcontext()
 
 
 def is_large(size: tuple[int, int]) -> bool:
@@ -129,20 +129,20 @@ class BadImageError(ImageError):
 
 @contextmanager
 def open_image(
-    source: ImageSource, *, most_pixels: int = MOST_PIXELS, shortest_side: int = SHORTEST_SIDE
+    source: ImageSource, *, max_pixels: int = MAX_IMAGE_PIXELS, min_side: int = MIN_SIDE
 ) -> Iterator[Image.Image]:
     """Opens an image; what its decoder trips over inside the block is a `BadImageError` too."""
     if not isinstance(source, ImageSource):
         raise TypeError(f"{type(source).__name__!r} is not an image: expected bytes, Path or Image")
     name = f"image {source.name!r}" if isinstance(source, Path) else "image"
     try:
-        with decoding, _opened(source) as image:
+        with decoding, _open_source(source) as image:
             width, height = image.size
-            if width * height > most_pixels:
-                detail = f"{width} x {height}, expected at most {most_pixels} pixels"
+            if width * height > max_pixels:
+                detail = f"{width} x {height}, expected at most {max_pixels} pixels"
                 raise BadImageError(BadImage.TOO_MANY_PIXELS, detail)
-            if min(width, height) < shortest_side:
-                detail = f"{width} x {height}, expected {shortest_side} pixels a side"
+            if min(width, height) < min_side:
+                detail = f"{width} x {height}, expected {min_side} pixels a side"
                 raise BadImageError(BadImage.TOO_SMALL, detail)
             yield image
     except BadImageError as error:
@@ -151,22 +151,22 @@ def open_image(
         raise  # says nothing about the image
     except Exception as error:  # a decoder fed with hostile bytes raises whatever it trips over
         # Pillow names the object in memory when it cannot tell what the bytes are.
-        said = "" if "<_io." in str(error) else " ".join(str(error).split())[:200]
-        reason = BadImage.TRUNCATED if "truncated" in said.lower() else BadImage.DAMAGED
+        message = "" if "<_io." in str(error) else " ".join(str(error).split())[:200]
+        reason = BadImage.TRUNCATED if "truncated" in message.lower() else BadImage.DAMAGED
         if isinstance(error, Image.DecompressionBombError):
             reason = BadImage.TOO_MANY_PIXELS
-        raise BadImageError(reason, said or type(error).__name__, name) from error
+        raise BadImageError(reason, message or type(error).__name__, name) from error
 
 
-def _opened(source: ImageSource) -> AbstractContextManager[Image.Image]:
+def _open_source(source: ImageSource) -> AbstractContextManager[Image.Image]:
     if isinstance(source, Image.Image):
         return nullcontext(source)
     data = source if isinstance(source, bytes) else read_image_file(source)
-    if len(data) > MOST_BYTES:
-        raise BadImageError(BadImage.TOO_MANY_BYTES, f"expected at most {MOST_BYTES} bytes")
-    if format_of(data) is None:
-        said = f"it begins with {data[:16]!r}, expected one of {', '.join(FORMATS)}"
-        raise BadImageError(kind_of_other(data), said)
+    if len(data) > MAX_IMAGE_BYTES:
+        raise BadImageError(BadImage.TOO_MANY_BYTES, f"expected at most {MAX_IMAGE_BYTES} bytes")
+    if detect_format(data) is None:
+        message = f"it begins with {data[:16]!r}, expected one of {', '.join(FORMATS)}"
+        raise BadImageError(detect_other_format(data), message)
     return Image.open(io.BytesIO(data), formats=FORMATS)
 
 
@@ -174,19 +174,19 @@ def read_image_file(path: Path) -> bytes:
     """The beginning of a regular file, which is all of it unless it is too large."""
     try:
         with open_regular(path) as file:
-            return file.read(MOST_BYTES + 1)
+            return file.read(MAX_IMAGE_BYTES + 1)
     except OSError as error:
         raise BadImageError(BadImage.NO_FILE, error.strerror or type(error).__name__) from None
 
 
-MODES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}
+PROFILE_MODES = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}
 LATTICE_SIDE = 17
-ROUNDING = 1
+MAX_ROUNDING = 1
 INTENT = ImageCms.Intent.RELATIVE_COLORIMETRIC
 FLAGS = ImageCms.Flags.BLACKPOINTCOMPENSATION
 WHITE = (255, 255, 255)
-ORIENTATION = 0x0112
-TURNS = {
+ORIENTATION_TAG = 0x0112
+ORIENTATION_TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -195,11 +195,11 @@ TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-LARGEST_16_BIT = 65_535
-PHOTOMETRIC, BITS_A_SAMPLE, WHITE_IS_ZERO = 262, 258, 0
+MAX_16_BIT = 65_535
+PHOTOMETRIC_TAG, BITS_TAG, WHITE_IS_ZERO = 262, 258, 0
 SRGB_GAMMA = 1 / 2.2
 SRGB_PRIMARIES = (0.3127, 0.329, 0.64, 0.33, 0.3, 0.6, 0.15, 0.06)
-TOLERANCE = 0.005
+COLOR_TOLERANCE = 0.005
 # Pillow hands out a PNG's transparent color as the file has it, and its pixels in 8 bits.
 KEY_STEPS = {"L;2": 85, "L;4": 17}
 HIGH_BYTE = "RGB;16B"
@@ -225,68 +225,68 @@ def load_image(
 ) -> LoadedImage:
     """`load_rgb`, with what was noticed on the way."""
     notices: set[ImageNotice] = set()
-    with open_image(source) as image, in_turn(image.size):
+    with open_image(source) as image, take_turns(image.size):
         # How the file has its pixels; gone once they are loaded.
         tiles = getattr(image, "tile", None)
-        stored = tiles[0].args if tiles and isinstance(tiles[0].args, str) else ""
+        raw_mode = tiles[0].args if tiles and isinstance(tiles[0].args, str) else ""
         if getattr(image, "is_animated", False):
             notices.add(ImageNotice.ANIMATED)
         image.load()
-        colors, alpha = _separated(image, stored, notices)
+        colors, alpha = _separate_alpha(image, raw_mode, notices)
         profile = image.info.get("icc_profile")
         if profile and color_management:
-            shown, notice = to_srgb(colors, profile)
+            rgb, notice = convert_to_srgb(colors, profile)
             notices |= {notice} if notice else set()
         else:
             # What was opened here is nobody else's: of a large image a copy is not made.
             is_own = colors.mode == "RGB" and not isinstance(source, Image.Image)
-            shown = colors if is_own else colors.convert("RGB")
-            if not profile and _states_other_colors(image.info):
+            rgb = colors if is_own else colors.convert("RGB")
+            if not profile and _has_other_colors(image.info):
                 notices.add(ImageNotice.GAMMA_IGNORED)
         if alpha is not None and alpha.getextrema()[0] != 255:
             notices.add(ImageNotice.TRANSPARENT)
-            canvas = Image.new("RGB", shown.size, background)
-            canvas.paste(shown, mask=alpha)
-            shown = canvas
+            canvas = Image.new("RGB", rgb.size, background)
+            canvas.paste(rgb, mask=alpha)
+            rgb = canvas
         try:
-            turn = TURNS.get(image.getexif().get(ORIENTATION, 1))
+            turn = ORIENTATION_TURNS.get(image.getexif().get(ORIENTATION_TAG, 1))
         except Exception:  # the camera's notes are as hostile as the rest
             notices.add(ImageNotice.BAD_ORIENTATION)
             turn = None
-        shown = shown if turn is None else shown.transpose(turn)
-    shown.info.clear()
-    return LoadedImage(shown, frozenset(notices))
+        rgb = rgb if turn is None else rgb.transpose(turn)
+    rgb.info.clear()
+    return LoadedImage(rgb, frozenset(notices))
 
 
-def to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, ImageNotice | None]:
+def convert_to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, ImageNotice | None]:
     try:
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
-        if MODES.get(source.profile.xcolor_space.strip()) != image.mode:
+        if PROFILE_MODES.get(source.profile.xcolor_space.strip()) != image.mode:
             return image.convert("RGB"), ImageNotice.OTHER_PROFILE
         # The library's table for grey has too few steps: dark levels would be 10 of 255 off.
         flags = FLAGS | ImageCms.Flags.NOOPTIMIZE if image.mode == "L" else FLAGS
         target = ImageCms.createProfile("sRGB")
         transform = ImageCms.buildTransform(source, target, image.mode, "RGB", INTENT, flags)
         if image.mode != "CMYK":  # for which Pillow's own conversion is no measure of ink
-            probe = _probe(image.mode)
-            both = probe.convert("RGB"), _applied(transform, probe)
-            before, after = (np.asarray(one, np.int16) for one in both)
-            if np.abs(before - after).max() <= ROUNDING:
+            probe = _make_probe(image.mode)
+            versions = probe.convert("RGB"), _apply_transform(transform, probe)
+            plain, managed = (np.asarray(version, np.int16) for version in versions)
+            if np.abs(plain - managed).max() <= MAX_ROUNDING:
                 return image.convert("RGB"), None
-        return _applied(transform, image), None
+        return _apply_transform(transform, image), None
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
         return image.convert("RGB"), ImageNotice.BAD_PROFILE
 
 
-def _applied(transform: ImageCms.ImageCmsTransform, image: Image.Image) -> Image.Image:
-    shown: Any = ImageCms.applyTransform(image, transform)
-    if not isinstance(shown, Image.Image):
+def _apply_transform(transform: ImageCms.ImageCmsTransform, image: Image.Image) -> Image.Image:
+    converted: Any = ImageCms.applyTransform(image, transform)
+    if not isinstance(converted, Image.Image):
         raise TypeError("the transform gave no image")
-    return shown
+    return converted
 
 
 @cache
-def _probe(mode: str) -> Image.Image:
+def _make_probe(mode: str) -> Image.Image:
     if mode == "L":
         return Image.fromarray(np.arange(256, dtype=np.uint8)[None])
     steps = np.linspace(0, 255, LATTICE_SIDE).round().astype(np.uint8)
@@ -294,61 +294,61 @@ def _probe(mode: str) -> Image.Image:
     return Image.fromarray(lattice.reshape(LATTICE_SIDE, -1, 3))
 
 
-def _separated(
-    image: Image.Image, stored: str, notices: set[ImageNotice]
+def _separate_alpha(
+    image: Image.Image, raw_mode: str, notices: set[ImageNotice]
 ) -> tuple[Image.Image, Image.Image | None]:
     """Colors in mode L, RGB, CMYK, or another that Pillow converts; and opacity, if any."""
     mode = image.mode
     if mode in ("I", "F") or mode.startswith("I;16"):
         notices.add(ImageNotice.SIXTEEN_BITS)
-        return _eight_bits(image), _keyed(image, stored)
-    if ";16" in stored:
+        return _reduce_to_8_bits(image), _read_color_key(image, raw_mode)
+    if ";16" in raw_mode:
         notices.add(ImageNotice.SIXTEEN_BITS)
-    shown = {"1": "L", "La": "LA", "RGBa": "RGBA"}  # the last two are multiplied by opacity
+    plain_modes = {"1": "L", "La": "LA", "RGBa": "RGBA"}  # the last two are multiplied by opacity
     if mode in ("P", "PA"):
-        full = image.convert("RGBA" if image.has_transparency_data else "RGB")
+        converted = image.convert("RGBA" if image.has_transparency_data else "RGB")
     else:
-        full = image.convert(shown[mode]) if mode in shown else image
-    if full.mode in ("RGBA", "LA"):
-        *_, alpha = full.split()
-        return full.convert("RGB" if full.mode == "RGBA" else "L"), alpha
-    return full, _keyed(image, stored) if mode in ("1", "L", "RGB") else None
+        converted = image.convert(plain_modes[mode]) if mode in plain_modes else image
+    if converted.mode in ("RGBA", "LA"):
+        *_, alpha = converted.split()
+        return converted.convert("RGB" if converted.mode == "RGBA" else "L"), alpha
+    return converted, _read_color_key(image, raw_mode) if mode in ("1", "L", "RGB") else None
 
 
-def _eight_bits(image: Image.Image) -> Image.Image:
+def _reduce_to_8_bits(image: Image.Image) -> Image.Image:
     tags: Any = getattr(image, "tag_v2", {})
     values = np.asarray(image)
-    if image.mode == "F" or (image.mode == "I" and tags.get(BITS_A_SAMPLE)):
+    if image.mode == "F" or (image.mode == "I" and tags.get(BITS_TAG)):
         raise BadImageError(BadImage.UNKNOWN_RANGE, f"pixels of mode {image.mode!r}")
     # What is left of mode I holds 16 bits in 32: some programs read PNG files so.
-    if values.min() < 0 or values.max() > LARGEST_16_BIT:
+    if values.min() < 0 or values.max() > MAX_16_BIT:
         raise BadImageError(BadImage.UNKNOWN_RANGE, f"values from {values.min()} to {values.max()}")
-    if tags.get(PHOTOMETRIC) == WHITE_IS_ZERO:
-        values = LARGEST_16_BIT - values
-    rounded = (values.astype(np.uint32) * 255 + LARGEST_16_BIT // 2) // LARGEST_16_BIT
+    if tags.get(PHOTOMETRIC_TAG) == WHITE_IS_ZERO:
+        values = MAX_16_BIT - values
+    rounded = (values.astype(np.uint32) * 255 + MAX_16_BIT // 2) // MAX_16_BIT
     return Image.fromarray(rounded.astype(np.uint8))
 
 
-def _keyed(image: Image.Image, stored: str) -> Image.Image | None:
+def _read_color_key(image: Image.Image, raw_mode: str) -> Image.Image | None:
     """Opacity of an image in which one color stands for transparent."""
     key = image.info.get("transparency")
     if key is None:
         return None
-    scaled = np.asarray(key) * KEY_STEPS.get(stored, 1) >> (8 if stored == HIGH_BYTE else 0)
+    scaled = np.asarray(key) * KEY_STEPS.get(raw_mode, 1) >> (8 if raw_mode == HIGH_BYTE else 0)
     values = np.asarray(image.convert("L") if image.mode == "1" else image)
-    hidden = (values.reshape(*values.shape[:2], -1) == scaled.reshape(-1)).all(-1)
-    return Image.fromarray(np.where(hidden, 0, 255).astype(np.uint8))
+    is_hidden = (values.reshape(*values.shape[:2], -1) == scaled.reshape(-1)).all(-1)
+    return Image.fromarray(np.where(is_hidden, 0, 255).astype(np.uint8))
 
 
-def _states_other_colors(info: dict[Any, Any]) -> bool:
+def _has_other_colors(info: dict[Any, Any]) -> bool:
     if "srgb" in info:
         return False
     gamma, primaries = info.get("gamma", SRGB_GAMMA), info.get("chromaticity", SRGB_PRIMARIES)
-    stated = zip([gamma, *primaries], [SRGB_GAMMA, *SRGB_PRIMARIES], strict=True)
-    return not all(math.isclose(*pair, rel_tol=0, abs_tol=TOLERANCE) for pair in stated)
+    pairs = zip([gamma, *primaries], [SRGB_GAMMA, *SRGB_PRIMARIES], strict=True)
+    return not all(math.isclose(*pair, rel_tol=0, abs_tol=COLOR_TOLERANCE) for pair in pairs)
 
 
-def upright_rgb(file: Path, sha256: str | None = None) -> Image.Image:
+def load_upright(file: Path, sha256: str | None = None) -> Image.Image:
     """Decodes an image by `load_rgb`; the bytes on disk stay as they are."""
     try:
         data = file.read_bytes()

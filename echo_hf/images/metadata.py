@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from echo_hf.errors import ImageError
-from echo_hf.images.loader import ORIENTATION, format_of, load_rgb, open_image
+from echo_hf.images.loader import ORIENTATION_TAG, detect_format, load_rgb, open_image
 
 VERSION = 1
 GPS = 0x8825
@@ -28,7 +28,7 @@ WEBP_CHUNKS = frozenset({b"VP8X", b"ICCP", b"ANIM", b"ANMF", b"ALPH", b"VP8 ", b
 WEBP_EXIF, WEBP_XMP = 0x08, 0x04
 
 
-class Kind(StrEnum):
+class MetadataKind(StrEnum):
     """What an image file said beside its pixels."""
 
     EXIF = "exif"
@@ -41,213 +41,220 @@ class Kind(StrEnum):
 
 
 # What may stand in a segment of JPEG: how it begins, how long it is, and null for what stays.
-JPEG_SEGMENTS: dict[int, tuple[tuple[bytes, int | None, Kind | None], ...]] = {
+JPEG_SEGMENTS: dict[int, tuple[tuple[bytes, int | None, MetadataKind | None], ...]] = {
     0xE0: ((b"JFIF\0", 14, None),),
-    0xE1: ((b"Exif\0", None, Kind.EXIF), (b"http://ns.adobe.com/x", None, Kind.XMP)),
+    0xE1: (
+        (b"Exif\0", None, MetadataKind.EXIF),
+        (b"http://ns.adobe.com/x", None, MetadataKind.XMP),
+    ),
     0xE2: ((b"ICC_PROFILE\0", None, None),),
-    0xED: ((b"", None, Kind.IPTC),),
+    0xED: ((b"", None, MetadataKind.IPTC),),
     0xEE: ((b"Adobe", 12, None),),
-    COMMENT: ((b"", None, Kind.COMMENT),),
+    COMMENT: ((b"", None, MetadataKind.COMMENT),),
 }
-PNG_KEYWORDS = {b"xmp": Kind.XMP, b"exif": Kind.EXIF, b"iptc": Kind.IPTC}
-WEBP_KINDS = {b"EXIF": Kind.EXIF, b"XMP ": Kind.XMP}
-GIF_LABELS = {0xF9: None, 0xFE: Kind.COMMENT, 0x01: Kind.TEXT}
+PNG_KEYWORDS = {b"xmp": MetadataKind.XMP, b"exif": MetadataKind.EXIF, b"iptc": MetadataKind.IPTC}
+WEBP_KINDS = {b"EXIF": MetadataKind.EXIF, b"XMP ": MetadataKind.XMP}
+GIF_LABELS = {0xF9: None, 0xFE: MetadataKind.COMMENT, 0x01: MetadataKind.TEXT}
 GIF_APPLICATIONS = {
     **dict.fromkeys((b"NETSCAPE2.0", b"ANIMEXTS1.0", b"ICCRGBG1012")),
-    b"XMP DataXMP": Kind.XMP,
+    b"XMP DataXMP": MetadataKind.XMP,
 }
 
 
-class Cleaned(NamedTuple):
+class CleanedFile(NamedTuple):
     data: bytes
-    kinds: tuple[Kind, ...]
+    kinds: tuple[MetadataKind, ...]
 
 
 class FileSection(NamedTuple):
     """A stretch of a file; null for a kind that stays."""
 
     data: bytes
-    kind: Kind | None
+    kind: MetadataKind | None
 
 
-def without_metadata(data: bytes) -> Cleaned:
+def remove_metadata(data: bytes) -> CleanedFile:
     """Removes the metadata of an image file; its pixels, colors and orientation stay."""
-    clean = CLEANERS.get(format_of(data) or "")
+    clean = CLEANERS.get(detect_format(data) or "")
     if clean is None:
         raise ImageError(f"{data[:8]!r}...: expected a JPEG, PNG, WebP, GIF or BMP file")
     try:
         cleaned, kinds = clean(data, b"")
-        orientation, has_gps = _camera_notes(data, is_there=bool(kinds))
+        orientation, has_gps = _read_exif(data, is_there=bool(kinds))
         if orientation != 1:  # notes of a camera that say which way is up, and nothing else
-            entry = struct.pack("<HHIHH", ORIENTATION, 3, 1, orientation, 0)
+            entry = struct.pack("<HHIHH", ORIENTATION_TAG, 3, 1, orientation, 0)
             notes = struct.pack("<2sHIH", b"II", 42, 8, 1) + entry + bytes(4)
             cleaned, kinds = clean(data, notes)
     except (LookupError, ValueError, struct.error) as error:
         raise ImageError(f"its parts contradict its format ({error}): save it again") from None
     if not kinds:
-        return Cleaned(data, ())
+        return CleanedFile(data, ())
     # Bytes may contradict each other so that a decoder takes them in another way without the rest.
     if load_rgb(cleaned).tobytes() != load_rgb(data).tobytes():
         raise ImageError("it would look different without its metadata: save it again")
-    if (has_gps and Kind.EXIF in kinds) or (Kind.XMP in kinds and b"exif:GPS" in data):
-        kinds |= {Kind.GPS}
-    return Cleaned(cleaned, tuple(sorted(kinds)))
+    if (has_gps and MetadataKind.EXIF in kinds) or (
+        MetadataKind.XMP in kinds and b"exif:GPS" in data
+    ):
+        kinds |= {MetadataKind.GPS}
+    return CleanedFile(cleaned, tuple(sorted(kinds)))
 
 
-def _camera_notes(data: bytes, *, is_there: bool) -> tuple[int, bool]:
+def _read_exif(data: bytes, *, is_there: bool) -> tuple[int, bool]:
     with open_image(data) as image:
         if not is_there:  # to look for them, Pillow would decode the image
             return 1, False
         try:
             notes = image.getexif()
-            orientation = notes.get(ORIENTATION, 1)
+            orientation = notes.get(ORIENTATION_TAG, 1)
             return (orientation if orientation in range(2, 9) else 1), GPS in notes
         except Exception:  # as hostile as the rest; what cannot be read turns no image either
             return 1, False
 
 
-def _rewritten(
-    data: bytes, sections: Iterable[FileSection], exif: bytes = b"", at: int = 0
-) -> tuple[bytes, set[Kind]]:
+def _join_sections(
+    data: bytes, sections: Iterable[FileSection], exif: bytes = b"", position: int = 0
+) -> tuple[bytes, set[MetadataKind]]:
     """The parts that stay, with the orientation at a place of the list where it stood elsewhere."""
     parts = list(sections)
-    if rest := data[sum(len(part.data) for part in parts) :]:
-        parts.append(FileSection(rest, Kind.OTHER))
+    if remainder := data[sum(len(part.data) for part in parts) :]:
+        parts.append(FileSection(remainder, MetadataKind.OTHER))
     kinds = {part.kind for part in parts if part.kind is not None}
     if exif and kinds and FileSection(exif, None) not in parts:
-        parts.insert(at, FileSection(exif, None))
+        parts.insert(position, FileSection(exif, None))
     return b"".join(part.data for part in parts if part.kind is None), kinds
 
 
-def _jpeg(data: bytes, notes: bytes) -> tuple[bytes, set[Kind]]:
+def _clean_jpeg(data: bytes, notes: bytes) -> tuple[bytes, set[MetadataKind]]:
     exif = notes and b"\xff\xe1" + struct.pack(">H", len(notes) + 8) + b"Exif\0\0" + notes
-    return _rewritten(data, _jpeg_parts(data, exif), exif, 2 if data[3:4] == b"\xe0" else 1)
+    return _join_sections(data, _split_jpeg(data, exif), exif, 2 if data[3:4] == b"\xe0" else 1)
 
 
-def _jpeg_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
+def _split_jpeg(data: bytes, exif: bytes) -> Iterator[FileSection]:
     yield FileSection(data[:2], None)
-    at, in_scan = 2, False
-    while found := JPEG_MARKER.search(data, at):
-        if found.start() > at:
-            yield FileSection(data[at : found.start()], None if in_scan else Kind.OTHER)
-        marker, body = data[found.end() - 1], found.end()
+    offset, in_scan = 2, False
+    while match := JPEG_MARKER.search(data, offset):
+        if match.start() > offset:
+            yield FileSection(data[offset : match.start()], None if in_scan else MetadataKind.OTHER)
+        marker, body = data[match.end() - 1], match.end()
         if marker == END:
-            yield FileSection(data[found.start() : body], None)
+            yield FileSection(data[match.start() : body], None)
             return
         (length,) = struct.unpack_from(">H", data, body)
-        at = body + length
-        if marker == START or length < 2 or at > len(data):
-            raise ValueError(f"marker {marker:#x} at byte {found.start()}")
-        segment, content = data[found.start() : at], data[body + 2 : at]
-        is_ours = marker in JPEG_TABLES or segment == exif
+        offset = body + length
+        if marker == START or length < 2 or offset > len(data):
+            raise ValueError(f"marker {marker:#x} at byte {match.start()}")
+        segment, content = data[match.start() : offset], data[body + 2 : offset]
+        is_kept = marker in JPEG_TABLES or segment == exif
         kinds = (
             kind
             for start, size, kind in JPEG_SEGMENTS.get(marker, ())
             if content.startswith(start) and size in (None, len(content))
         )
-        yield FileSection(segment, None if is_ours else next(kinds, Kind.OTHER))
+        yield FileSection(segment, None if is_kept else next(kinds, MetadataKind.OTHER))
         in_scan = marker == SCAN
-    yield FileSection(data[at:], None if in_scan else Kind.OTHER)
+    yield FileSection(data[offset:], None if in_scan else MetadataKind.OTHER)
 
 
-def _png(data: bytes, notes: bytes) -> tuple[bytes, set[Kind]]:
+def _clean_png(data: bytes, notes: bytes) -> tuple[bytes, set[MetadataKind]]:
     body = b"eXIf" + notes
     exif = notes and struct.pack(">I", len(notes)) + body + struct.pack(">I", zlib.crc32(body))
-    return _rewritten(data, _png_parts(data, exif), exif, 2)
+    return _join_sections(data, _split_png(data, exif), exif, 2)
 
 
-def _png_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
+def _split_png(data: bytes, exif: bytes) -> Iterator[FileSection]:
     yield FileSection(data[:8], None)
-    at, name = 8, b""
+    offset, name = 8, b""
     while name != b"IEND":
-        length, name = struct.unpack_from(">I4s", data, at)
-        chunk = data[at : at + length + 12]
-        at += length + 12
-        if at > len(data) or (name not in PNG_CHUNKS and name[:1].isupper()):
+        length, name = struct.unpack_from(">I4s", data, offset)
+        chunk = data[offset : offset + length + 12]
+        offset += length + 12
+        if offset > len(data) or (name not in PNG_CHUNKS and name[:1].isupper()):
             raise ValueError(f"chunk {name!r}")
-        kind = None if name in PNG_CHUNKS or chunk == exif else Kind.OTHER
+        kind = None if name in PNG_CHUNKS or chunk == exif else MetadataKind.OTHER
         if kind and name == b"eXIf":
-            kind = Kind.EXIF
+            kind = MetadataKind.EXIF
         elif kind and name in PNG_TEXTS:
             keyword = chunk[8:87].partition(b"\0")[0].lower()
-            kind = next((kind for word, kind in PNG_KEYWORDS.items() if word in keyword), Kind.TEXT)
+            kind = next(
+                (kind for word, kind in PNG_KEYWORDS.items() if word in keyword), MetadataKind.TEXT
+            )
         yield FileSection(chunk, kind)
 
 
-def _webp(data: bytes, notes: bytes) -> tuple[bytes, set[Kind]]:
-    exif = notes and _riff_chunk(b"EXIF", notes)
-    chunks, kinds = _rewritten(data[12:], _webp_parts(data, exif), exif, len(data))
+def _clean_webp(data: bytes, notes: bytes) -> tuple[bytes, set[MetadataKind]]:
+    exif = notes and _make_riff_chunk(b"EXIF", notes)
+    chunks, kinds = _join_sections(data[12:], _split_webp(data, exif), exif, len(data))
     if chunks[:4] == b"VP8X":
         flags = chunks[8] & ~(WEBP_EXIF | WEBP_XMP) | (WEBP_EXIF if exif else 0)
         chunks = chunks[:8] + bytes([flags]) + chunks[9:]
-    return _riff_chunk(b"RIFF", b"WEBP" + chunks), kinds
+    return _make_riff_chunk(b"RIFF", b"WEBP" + chunks), kinds
 
 
-def _riff_chunk(name: bytes, body: bytes) -> bytes:
+def _make_riff_chunk(name: bytes, body: bytes) -> bytes:
     return name + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
 
 
-def _webp_parts(data: bytes, exif: bytes) -> Iterator[FileSection]:
+def _split_webp(data: bytes, exif: bytes) -> Iterator[FileSection]:
     end = 8 + struct.unpack_from("<I", data, 4)[0]
-    for name, chunk in _riff_chunks(data, 12, end):
-        frame = _riff_chunks(chunk, 24, len(chunk)) if name == b"ANMF" else ()
-        if {one for one, _ in frame} - WEBP_CHUNKS:
+    for name, chunk in _iterate_riff_chunks(data, 12, end):
+        frame = _iterate_riff_chunks(chunk, 24, len(chunk)) if name == b"ANMF" else ()
+        if {chunk_name for chunk_name, _ in frame} - WEBP_CHUNKS:
             raise ValueError("a frame of something else")
-        kept = name in WEBP_CHUNKS or chunk == exif
-        yield FileSection(chunk, None if kept else WEBP_KINDS.get(name, Kind.OTHER))
+        is_kept = name in WEBP_CHUNKS or chunk == exif
+        yield FileSection(chunk, None if is_kept else WEBP_KINDS.get(name, MetadataKind.OTHER))
 
 
-def _riff_chunks(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, bytes]]:
-    while at + 8 <= end:
-        name, length = struct.unpack_from("<4sI", data, at)
-        chunk = data[at : at + 8 + length + length % 2]
+def _iterate_riff_chunks(data: bytes, offset: int, end: int) -> Iterator[tuple[bytes, bytes]]:
+    while offset + 8 <= end:
+        name, length = struct.unpack_from("<4sI", data, offset)
+        chunk = data[offset : offset + 8 + length + length % 2]
         if len(chunk) < 8 + length:
             raise ValueError(f"chunk {name!r}")
         yield name, chunk
-        at += len(chunk)
+        offset += len(chunk)
 
 
-def _gif(data: bytes, _: bytes) -> tuple[bytes, set[Kind]]:
-    return _rewritten(data, _gif_parts(data))
+def _clean_gif(data: bytes, _: bytes) -> tuple[bytes, set[MetadataKind]]:
+    return _join_sections(data, _split_gif(data))
 
 
-def _gif_parts(data: bytes) -> Iterator[FileSection]:
-    at = 13 + _color_table(data[10])
-    yield FileSection(data[:at], None)
-    while data[at] != 0x3B:
-        start = at
-        if data[at] == 0x2C:
+def _split_gif(data: bytes) -> Iterator[FileSection]:
+    offset = 13 + _measure_color_table(data[10])
+    yield FileSection(data[:offset], None)
+    while data[offset] != 0x3B:
+        start = offset
+        if data[offset] == 0x2C:
             kind = None
-            at += 11 + _color_table(data[at + 9])
-        elif data[at] == 0x21:
-            kind = GIF_LABELS.get(data[at + 1], Kind.OTHER)
-            if data[at + 1] == 0xFF:
-                kind = GIF_APPLICATIONS.get(data[at + 3 : at + 14], Kind.OTHER)
-            at += 2
+            offset += 11 + _measure_color_table(data[offset + 9])
+        elif data[offset] == 0x21:
+            kind = GIF_LABELS.get(data[offset + 1], MetadataKind.OTHER)
+            if data[offset + 1] == 0xFF:
+                kind = GIF_APPLICATIONS.get(data[offset + 3 : offset + 14], MetadataKind.OTHER)
+            offset += 2
         else:
-            raise ValueError(f"block {data[at]:#x} at byte {at}")
-        while data[at]:
-            at += data[at] + 1
-        at += 1
-        yield FileSection(data[start:at], kind)
-    yield FileSection(data[at : at + 1], None)
+            raise ValueError(f"block {data[offset]:#x} at byte {offset}")
+        while data[offset]:
+            offset += data[offset] + 1
+        offset += 1
+        yield FileSection(data[start:offset], kind)
+    yield FileSection(data[offset : offset + 1], None)
 
 
-def _color_table(flags: int) -> int:
+def _measure_color_table(flags: int) -> int:
     return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
-def _bmp(data: bytes, _: bytes) -> tuple[bytes, set[Kind]]:
+def _clean_bmp(data: bytes, _: bytes) -> tuple[bytes, set[MetadataKind]]:
     """A BMP has no place for words."""
     if struct.unpack_from("<I", data, 2)[0] != len(data):
         raise ValueError("it is not as long as it says")
     return data, set()
 
 
-CLEANERS: dict[str, Callable[[bytes, bytes], tuple[bytes, set[Kind]]]] = {
-    "JPEG": _jpeg,
-    "PNG": _png,
-    "WEBP": _webp,
-    "GIF": _gif,
-    "BMP": _bmp,
+CLEANERS: dict[str, Callable[[bytes, bytes], tuple[bytes, set[MetadataKind]]]] = {
+    "JPEG": _clean_jpeg,
+    "PNG": _clean_png,
+    "WEBP": _clean_webp,
+    "GIF": _clean_gif,
+    "BMP": _clean_bmp,
 }

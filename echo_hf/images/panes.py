@@ -18,42 +18,53 @@ from PIL import Image
 
 from echo_hf.images.loader import ImageSource, load_rgb, open_image
 
-LONGEST = 1024  # pixels of the longer side that is looked at
-SHORTEST = 48  # there is nothing to see in less
+MAX_SIDE = 1024  # pixels of the longer side that is looked at
+MIN_SIDE = 48  # there is nothing to see in less
 BLOCKS = 16  # parts of a line whose means are compared: packing averages out, light does not
-STEADY, TINTED = 8, 40  # levels of 255 between them, of brightness and of a channel
-GRAINY = 12  # standard deviation of brightness along a line
-MOST_COLORS = 6  # of seams that are tried
-OFF, FAR_OFF = 20, 60  # levels from the color of seams, of brightness and of a channel
-STRANGE = 0.01  # of a line of a seam may be off
-DEEPEST = 8  # cuts within cuts
-SMALLEST_SIDE, SMALLEST_PANE = 0.08, 0.015  # of the longer side, of the area
-LONGEST_PANE = 3.2  # times as long as wide: a title is longer
-PICTURED = 6  # standard deviation of the brightness of what is no plain color
-APART, REACH, CORNERS = 24, 4, 12  # levels; pixels in which a pane begins; 1/12 may be rounded
-STRAIGHT = 0.85  # of a side that differs from the seam
+STEADY_LEVELS, TINT_LEVELS = 8, 40  # levels of 255 between them, of brightness and of a channel
+MAX_GRAIN = 12  # standard deviation of brightness along a line
+MAX_COLORS = 6  # of seams that are tried
+OFF_LEVELS, FAR_OFF_LEVELS = (
+    20,
+    60,
+)  # levels from the color of seams, of brightness and of a channel
+OFF_SHARE = 0.01  # of a line of a seam may be off
+MAX_DEPTH = 8  # cuts within cuts
+MIN_PANE_SIDE, MIN_PANE_AREA = 0.08, 0.015  # of the longer side, of the area
+MAX_PANE_RATIO = 3.2  # times as long as wide: a title is longer
+MIN_DEVIATION = 6  # standard deviation of the brightness of what is no plain color
+EDGE_LEVELS, REACH, CORNER_PARTS = (
+    24,
+    4,
+    12,
+)  # levels; pixels in which a pane begins; 1/12 may be rounded
+STRAIGHT_SHARE = 0.85  # of a side that differs from the seam
 ALL_SIDES, PANE_SIDES, SHEET_SIDES = 4, 2, 0.8  # that are straight: of a pane at least, in the mean
 SAME_SIZE = 0.01  # by which panes of one size differ
 PANES_SHARE = 0.45  # of the area
 PERFORATIONS, OUT_OF_STEP = 8, 0.1  # marks of one size at equal distances: the holes of a film
-TWIN, TWINS, PATTERN = 0.99, 4, 0.6  # panes that repeat each other, as tiles do
-STEP, TIMES = 16, 3  # levels across the edge of two pictures, and times what is beside it
-SEAM, FAINT = 0.82, 0.65  # of the line that is such an edge: in the mean, and at least
-UNEVEN = 5  # standard deviation along it: a horizon has one color on each side
+TWIN_CORRELATION, MIN_TWINS, PATTERN = 0.99, 4, 0.6  # panes that repeat each other, as tiles do
+SEAM_STEP, SEAM_RATIO = 16, 3  # levels across the edge of two pictures, and times what is beside it
+MEAN_SEAM, MIN_SEAM = 0.82, 0.65  # of the line that is such an edge: in the mean, and at least
+MIN_UNEVENNESS = 5  # standard deviation along it: a horizon has one color on each side
 DIVISIONS, LEEWAY = (2, 3, 4), 0.01  # such pictures are equal
-ASIDE, HAIRLINE = 4, 4  # where no other edge is, in leeways; pixels of a thin gutter
-PLAIN, PLAIN_COLORS, PLAIN_AREA = 5, 6, 0.6  # levels; colors that cover so much of a window
-LEAST_PLAIN, SECOND_PLAIN = 0.03, 0.05  # of the area: a color at all, the second one
-LETTER, SMALLEST_LETTER = 0.025, 3  # of the longer side; pixels
-LETTERS, LINES, LINES_A_SIDE = 12, 5, 50  # in a window at least; lines that the side has room for
-MOST_OF_LINE, MOST_OF_BAR, STEADILY = 0.5, 0.6, 0.9  # that have the color of a bar
-TITLE_BAR, SIDE_BAR, THINNEST_BAR = 0.14, 0.3, 0.02  # of the height, of the width
-TALL, TALL_LINES, TALL_LETTERS = 1.6, 8, 30  # a telephone's screen may have no bar
+SEARCH_LEEWAYS, HAIRLINE = 4, 4  # where no other edge is, in leeways; pixels of a thin gutter
+PLAIN_LEVELS, PLAIN_COLORS, PLAIN_AREA = 5, 6, 0.6  # levels; colors that cover so much of a window
+MIN_PLAIN, SECOND_PLAIN = 0.03, 0.05  # of the area: a color at all, the second one
+MAX_LETTER, MIN_LETTER = 0.025, 3  # of the longer side; pixels
+MIN_LETTERS, MIN_LINES, LINES_A_SIDE = (
+    12,
+    5,
+    50,
+)  # in a window at least; lines that the side has room for
+LINE_SHARE, BAR_SHARE, STEADY_SHARE = 0.5, 0.6, 0.9  # that have the color of a bar
+TITLE_BAR, SIDE_BAR, MIN_BAR = 0.14, 0.3, 0.02  # of the height, of the width
+TALL_RATIO, TALL_LINES, TALL_LETTERS = 1.6, 8, 30  # a telephone's screen may have no bar
 
-Pixels = NDArray[np.uint8]
-Numbers = NDArray[np.float32]
-Lines = NDArray[np.bool_]
-Box = tuple[int, int, int, int]
+PixelArray = NDArray[np.uint8]
+FloatArray = NDArray[np.float32]
+LineMask = NDArray[np.bool_]
+PixelBox = tuple[int, int, int, int]
 
 
 class Layout(StrEnum):
@@ -63,143 +74,143 @@ class Layout(StrEnum):
     WINDOW = "window"
 
 
-def layout_of(source: ImageSource) -> Layout | None:
+def detect_layout(source: ImageSource) -> Layout | None:
     """Whether an image is a sheet of pictures or a window of a program; null for a single one."""
-    pixels = reduced(source)
-    if min(pixels.shape[:2]) < SHORTEST:
+    pixels = shrink_to_pixels(source)
+    if min(pixels.shape[:2]) < MIN_SIDE:
         return None
     if is_window(pixels):
         return Layout.WINDOW
-    return Layout.SHEET if panes_of(pixels) else None
+    return Layout.SHEET if find_panes(pixels) else None
 
 
-def reduced(source: ImageSource) -> Pixels:
+def shrink_to_pixels(source: ImageSource) -> PixelArray:
     """An image upright, with sides of about 1,024 pixels at most."""
     with open_image(source) as image:
-        image.draft("RGB", (LONGEST, LONGEST))  # a JPEG need not be decoded whole
+        image.draft("RGB", (MAX_SIDE, MAX_SIDE))  # a JPEG need not be decoded whole
         is_plain = image.mode in ("RGB", "L") and not image.has_transparency_data
         # What is plain is made small first, which spares a copy of all its pixels.
-        shown = load_rgb(_small(image) if is_plain else image, color_management=False)
-    return np.asarray(_small(shown))
+        rgb = load_rgb(_shrink(image) if is_plain else image, color_management=False)
+    return np.asarray(_shrink(rgb))
 
 
-def _small(image: Image.Image) -> Image.Image:
-    return image.reduce(max(1, min(max(image.size) // LONGEST, min(image.size) // SHORTEST)))
+def _shrink(image: Image.Image) -> Image.Image:
+    return image.reduce(max(1, min(max(image.size) // MAX_SIDE, min(image.size) // MIN_SIDE)))
 
 
-def panes_of(pixels: Pixels) -> list[Box]:
+def find_panes(pixels: PixelArray) -> list[PixelBox]:
     """The pictures of a sheet; none of a single picture."""
     height, width = pixels.shape[:2]
-    light = _brightness(pixels)
+    light = _compute_brightness(pixels)
     wholes = [(0, 0, width, height)]
-    best: list[Box] = []
-    for color in _seam_colors(pixels, light):
-        parts = _parts(_strange(pixels, light, color))
-        wholes += [box for box in parts if _area(box) > PANES_SHARE * width * height]
-        panes = _panes_among(parts, pixels, light, color)
+    best: list[PixelBox] = []
+    for color in _find_seam_colors(pixels, light):
+        parts = _split_parts(_mark_off_color(pixels, light, color))
+        wholes += [box for box in parts if _box_area(box) > PANES_SHARE * width * height]
+        panes = _select_panes(parts, pixels, light, color)
         best = max(best, panes, key=len)
-    return best or next(filter(None, (_touching(light, box) for box in wholes)), [])
+    return best or next(filter(None, (_split_touching(light, box) for box in wholes)), [])
 
 
-def is_window(pixels: Pixels) -> bool:
+def is_window(pixels: PixelArray) -> bool:
     """Whether an image has the plain colors, the bar and the small letters of a window."""
     height, width = pixels.shape[:2]
-    places = _plain_colors(pixels)
-    shares = sorted((float(place.mean()) for place in places), reverse=True)
+    masks = _find_plain_colors(pixels)
+    shares = sorted((float(mask.mean()) for mask in masks), reverse=True)
     if sum(shares) < PLAIN_AREA or len(shares) < 2 or shares[1] < SECOND_PLAIN:
         return False
-    rest = ~np.logical_or.reduce(places)
+    is_detail = ~np.logical_or.reduce(masks)
     longest = max(height, width)
     letters = [
         box
-        for box in _parts(rest)
-        if SMALLEST_LETTER <= max(box[2] - box[0], box[3] - box[1]) <= LETTER * longest
+        for box in _split_parts(is_detail)
+        if MIN_LETTER <= max(box[2] - box[0], box[3] - box[1]) <= MAX_LETTER * longest
     ]
     lines = len({(top + bottom) * LINES_A_SIDE // (2 * longest) for _, top, _, bottom in letters})
-    if len(letters) < LETTERS or lines < LINES:
+    if len(letters) < MIN_LETTERS or lines < MIN_LINES:
         return False
-    if height >= TALL * width and len(letters) >= TALL_LETTERS and lines >= TALL_LINES:
+    if height >= TALL_RATIO * width and len(letters) >= TALL_LETTERS and lines >= TALL_LINES:
         return True
-    return _has_bar(places, TITLE_BAR) or _has_bar([place.T for place in places], SIDE_BAR)
+    return _has_bar(masks, TITLE_BAR) or _has_bar([mask.T for mask in masks], SIDE_BAR)
 
 
-def _brightness(pixels: NDArray[Any]) -> Numbers:
-    light: Numbers = pixels @ np.array([0.299, 0.587, 0.114], np.float32)
+def _compute_brightness(pixels: NDArray[Any]) -> FloatArray:
+    light: FloatArray = pixels @ np.array([0.299, 0.587, 0.114], np.float32)
     return light
 
 
-def _size(box: Box) -> tuple[int, int]:
+def _box_size(box: PixelBox) -> tuple[int, int]:
     left, top, right, bottom = box
     return right - left, bottom - top
 
 
-def _area(box: Box) -> int:
-    return math.prod(_size(box))
+def _box_area(box: PixelBox) -> int:
+    return math.prod(_box_size(box))
 
 
-def _alike(size: tuple[int, int], other: tuple[int, int]) -> bool:
+def _is_same_size(size: tuple[int, int], other: tuple[int, int]) -> bool:
     return all(abs(a - b) <= max(2, SAME_SIZE * b) for a, b in zip(size, other, strict=True))
 
 
-def runs(lines: Lines) -> list[tuple[int, int]]:
+def find_runs(lines: LineMask) -> list[tuple[int, int]]:
     """Where lines follow each other without a break, as starts and ends."""
     edges = np.flatnonzero(np.diff(np.r_[False, lines, False]))
     return [(int(start), int(end)) for start, end in edges.reshape(-1, 2)]
 
 
-def _seam_colors(pixels: Pixels, light: Numbers) -> list[Numbers]:
+def _find_seam_colors(pixels: PixelArray, light: FloatArray) -> list[FloatArray]:
     """The colors of lines that go from side to side: first those inside, then those of margins."""
-    inside, margins = list[Numbers](), list[Numbers]()
-    for turned, grey in ((pixels, light), (pixels.swapaxes(0, 1), light.T)):
-        flat = _flat_columns(turned, grey)
-        for start, end in runs(flat):
-            color = np.median(turned[:, (start + end) // 2], axis=0).astype(np.float32)
+    inside, margins = list[FloatArray](), list[FloatArray]()
+    for rows, grey in ((pixels, light), (pixels.swapaxes(0, 1), light.T)):
+        flat = _find_flat_columns(rows, grey)
+        for start, end in find_runs(flat):
+            color = np.median(rows[:, (start + end) // 2], axis=0).astype(np.float32)
             (margins if start == 0 or end == len(flat) else inside).append(color)
-    colors: list[Numbers] = []
+    colors: list[FloatArray] = []
     for color in (*inside, *margins):
-        if all(np.abs(color - other).max() > STEADY for other in colors):
+        if all(np.abs(color - other).max() > STEADY_LEVELS for other in colors):
             colors.append(color)
-    return colors[:MOST_COLORS]
+    return colors[:MAX_COLORS]
 
 
-def _flat_columns(pixels: Pixels, light: Numbers) -> Lines:
+def _find_flat_columns(pixels: PixelArray, light: FloatArray) -> LineMask:
     """Which columns have one color from top to bottom, as far as packing leaves it."""
-    flat: Lines = _block_range(light) <= STEADY
-    flat[flat] = light[:, flat].std(0) <= GRAINY
-    flat[flat] = _block_range(pixels[:, flat]).max(-1, initial=0) <= TINTED
+    flat: LineMask = _measure_range(light) <= STEADY_LEVELS
+    flat[flat] = light[:, flat].std(0) <= MAX_GRAIN
+    flat[flat] = _measure_range(pixels[:, flat]).max(-1, initial=0) <= TINT_LEVELS
     return flat
 
 
-def _block_range(values: NDArray[Any]) -> Numbers:
+def _measure_range(values: NDArray[Any]) -> FloatArray:
     starts = np.unique(np.arange(BLOCKS) * len(values) // BLOCKS)
     counts = np.diff([*starts, len(values)]).reshape(-1, *[1] * (values.ndim - 1))
     sums = np.add.reduceat(values, starts, axis=0, dtype=np.float32)
-    apart: Numbers = np.ptp(sums / counts, axis=0)
-    return apart
+    spread: FloatArray = np.ptp(sums / counts, axis=0)
+    return spread
 
 
-def _near(pixels: Pixels, color: Numbers, levels: int) -> Lines:
+def _match_color(pixels: PixelArray, color: FloatArray, levels: int) -> LineMask:
     """Which pixels are so near to a color in every channel; looked up, which is fast."""
     red, green, blue = np.abs(np.arange(256) - color[:, None]) <= levels
-    near: Lines = red[pixels[..., 0]] & green[pixels[..., 1]] & blue[pixels[..., 2]]
-    return near
+    is_near: LineMask = red[pixels[..., 0]] & green[pixels[..., 1]] & blue[pixels[..., 2]]
+    return is_near
 
 
-def _strange(pixels: Pixels, light: Numbers, color: Numbers) -> Lines:
-    off: Lines = np.abs(light - _brightness(color)) > OFF
-    return off | ~_near(pixels, color, FAR_OFF)
+def _mark_off_color(pixels: PixelArray, light: FloatArray, color: FloatArray) -> LineMask:
+    is_off: LineMask = np.abs(light - _compute_brightness(color)) > OFF_LEVELS
+    return is_off | ~_match_color(pixels, color, FAR_OFF_LEVELS)
 
 
-def _parts(strange: Lines) -> list[Box]:
+def _split_parts(is_off: LineMask) -> list[PixelBox]:
     """What lies between lines without anything strange, cut down and across by turns."""
 
-    def cut(box: Box, depth: int, unparted: int) -> Iterator[Box]:
+    def cut(box: PixelBox, depth: int, unparted: int) -> Iterator[PixelBox]:
         left, top, right, bottom = box
         is_down = depth % 2 == 0
-        lines = strange[top:bottom, left:right].mean(0 if is_down else 1) > STRANGE
-        spans = runs(lines)
+        lines = is_off[top:bottom, left:right].mean(0 if is_down else 1) > OFF_SHARE
+        spans = find_runs(lines)
         unparted = unparted + 1 if spans == [(0, len(lines))] else 0
-        if unparted == 2 or depth == DEEPEST:
+        if unparted == 2 or depth == MAX_DEPTH:
             yield box
             return
         for start, end in spans:
@@ -209,29 +220,36 @@ def _parts(strange: Lines) -> list[Box]:
             )
             yield from cut(down if is_down else across, depth + 1, unparted)
 
-    return list(cut((0, 0, strange.shape[1], strange.shape[0]), 0, 0))
+    return list(cut((0, 0, is_off.shape[1], is_off.shape[0]), 0, 0))
 
 
-def _panes_among(parts: Sequence[Box], pixels: Pixels, light: Numbers, color: Numbers) -> list[Box]:
+def _select_panes(
+    parts: Sequence[PixelBox], pixels: PixelArray, light: FloatArray, color: FloatArray
+) -> list[PixelBox]:
     """The parts that are pictures, where they make a sheet."""
     height, width = light.shape
-    straight, marks = dict[Box, int](), list[Box]()
+    straight, marks = dict[PixelBox, int](), list[PixelBox]()
     for box in parts:
         left, top, right, bottom = box
-        short, long = sorted(_size(box))
-        if short < SMALLEST_SIDE * max(height, width) or _area(box) < SMALLEST_PANE * light.size:
+        short, long = sorted(_box_size(box))
+        if (
+            short < MIN_PANE_SIDE * max(height, width)
+            or _box_area(box) < MIN_PANE_AREA * light.size
+        ):
             marks.append(box)
-        elif long <= LONGEST_PANE * short and light[top:bottom, left:right].std() >= PICTURED:
-            straight[box] = _straight_sides(pixels[top:bottom, left:right], color)
+        elif (
+            long <= MAX_PANE_RATIO * short and light[top:bottom, left:right].std() >= MIN_DEVIATION
+        ):
+            straight[box] = _count_straight_sides(pixels[top:bottom, left:right], color)
     # One whose sides have the color of the seams is known by its size.
-    sizes = [_size(box) for box, sides in straight.items() if sides == ALL_SIDES]
+    sizes = [_box_size(box) for box, sides in straight.items() if sides == ALL_SIDES]
     for box in straight:
-        if any(_alike(_size(box), size) for size in sizes):
+        if any(_is_same_size(_box_size(box), size) for size in sizes):
             straight[box] = ALL_SIDES
     panes = [box for box, sides in straight.items() if sides >= PANE_SIDES]
     is_sheet = (
         len(panes) > 1
-        and sum(map(_area, panes)) >= PANES_SHARE * light.size
+        and sum(map(_box_area, panes)) >= PANES_SHARE * light.size
         and sum(straight[box] for box in panes) >= ALL_SIDES * SHEET_SIDES * len(panes)
         and not _is_perforated(marks)
         and not _is_pattern(light, panes)
@@ -239,18 +257,18 @@ def _panes_among(parts: Sequence[Box], pixels: Pixels, light: Numbers, color: Nu
     return panes if is_sheet else []
 
 
-def _straight_sides(pane: Pixels, color: Numbers) -> int:
+def _count_straight_sides(pane: PixelArray, color: FloatArray) -> int:
     """How many sides of a pane are straight edges; what stands free has a round outline."""
     straight = 0
-    for turned in (pane, pane[::-1], pane.swapaxes(0, 1), pane.swapaxes(0, 1)[::-1]):
-        corner = turned.shape[1] // CORNERS
-        side = turned[:REACH, corner : turned.shape[1] - corner]
-        differs = ~_near(side, color, APART)
-        straight += bool(differs.mean(1).max() >= STRAIGHT)
+    for rows in (pane, pane[::-1], pane.swapaxes(0, 1), pane.swapaxes(0, 1)[::-1]):
+        corner = rows.shape[1] // CORNER_PARTS
+        side = rows[:REACH, corner : rows.shape[1] - corner]
+        differs = ~_match_color(side, color, EDGE_LEVELS)
+        straight += bool(differs.mean(1).max() >= STRAIGHT_SHARE)
     return straight
 
 
-def _is_perforated(marks: Sequence[Box]) -> bool:
+def _is_perforated(marks: Sequence[PixelBox]) -> bool:
     """Whether small marks stand in a row at equal distances."""
     rows: dict[tuple[str, int, int], list[float]] = {}
     for left, top, right, bottom in marks:
@@ -265,30 +283,32 @@ def _is_perforated(marks: Sequence[Box]) -> bool:
     return False
 
 
-def _is_pattern(light: Numbers, panes: Sequence[Box]) -> bool:
+def _is_pattern(light: FloatArray, panes: Sequence[PixelBox]) -> bool:
     """Whether most panes repeat another one."""
-    if len(panes) < TWINS:
+    if len(panes) < MIN_TWINS:
         return False
     grey = Image.fromarray(light.astype(np.uint8))
-    small = [grey.resize((BLOCKS, BLOCKS), Image.Resampling.BOX, box=pane) for pane in panes]
-    alike = np.corrcoef([np.asarray(pane, np.float32).ravel() for pane in small])
-    nearest = (alike - 2 * np.eye(len(panes))).max(0)
-    return bool((nearest >= TWIN).mean() >= PATTERN)
+    thumbnails = [grey.resize((BLOCKS, BLOCKS), Image.Resampling.BOX, box=pane) for pane in panes]
+    correlations = np.corrcoef(
+        [np.asarray(thumbnail, np.float32).ravel() for thumbnail in thumbnails]
+    )
+    best = (correlations - 2 * np.eye(len(panes))).max(0)
+    return bool((best >= TWIN_CORRELATION).mean() >= PATTERN)
 
 
-def _touching(light: Numbers, box: Box) -> list[Box]:
+def _split_touching(light: FloatArray, box: PixelBox) -> list[PixelBox]:
     """The equal pictures without a gutter that make up a box; none where it is one picture."""
     left, top, right, bottom = box
-    whole = light[top:bottom, left:right]
-    for is_down, grey in ((True, whole), (False, whole.T)):
-        long, reach = grey.shape[1], max(2, round(grey.shape[1] * LEEWAY))
-        if min(grey.shape) < SHORTEST:
+    area = light[top:bottom, left:right]
+    for is_down, grey in ((True, area), (False, area.T)):
+        length, reach = grey.shape[1], max(2, round(grey.shape[1] * LEEWAY))
+        if min(grey.shape) < MIN_SIDE:
             continue
         for count in DIVISIONS:
-            places = [round(long * number / count) for number in range(count + 1)]
-            seams = [_edge_share(grey, place, reach) for place in places[1:-1]]
-            if min(seams) >= FAINT and np.mean(seams) >= SEAM:
-                spans = pairwise(places)
+            edges = [round(length * number / count) for number in range(count + 1)]
+            seams = [_measure_edge(grey, edge, reach) for edge in edges[1:-1]]
+            if min(seams) >= MIN_SEAM and np.mean(seams) >= MEAN_SEAM:
+                spans = pairwise(edges)
                 panes = [
                     (left + start, top, left + end, bottom)
                     if is_down
@@ -299,55 +319,57 @@ def _touching(light: Numbers, box: Box) -> list[Box]:
     return []
 
 
-def _edge_share(grey: Numbers, place: int, reach: int) -> float:
+def _measure_edge(grey: FloatArray, column: int, reach: int) -> float:
     """How much of a column near a place is the edge of two pictures that touch."""
-    near = grey[:, place - ASIDE * reach - 2 : place + ASIDE * reach + 3]
-    steps = np.abs(np.diff(near, axis=1))
-    across = np.abs(near[:, 2:] - near[:, :-2])[:, 1:-1]
-    beside = np.maximum(steps[:, :-3], steps[:, 3:])
-    shares = ((across > STEP) & (across > TIMES * beside)).mean(0)
-    first = (ASIDE - 1) * reach
-    at = first + int(shares[first : first + 2 * reach + 1].argmax())
-    others = np.flatnonzero(shares >= shares[at] / 2)
-    has_others = bool((np.abs(others - at) > HAIRLINE).any())  # as a bar or a gutter has
-    is_even = min(map(_unevenness, (near[:, at], near[:, at + 4]))) < UNEVEN
-    return 0.0 if has_others or is_even else float(shares[at])
+    strip = grey[:, column - SEARCH_LEEWAYS * reach - 2 : column + SEARCH_LEEWAYS * reach + 3]
+    steps = np.abs(np.diff(strip, axis=1))
+    double_steps = np.abs(strip[:, 2:] - strip[:, :-2])[:, 1:-1]
+    neighbors = np.maximum(steps[:, :-3], steps[:, 3:])
+    shares = ((double_steps > SEAM_STEP) & (double_steps > SEAM_RATIO * neighbors)).mean(0)
+    first = (SEARCH_LEEWAYS - 1) * reach
+    best = first + int(shares[first : first + 2 * reach + 1].argmax())
+    candidates = np.flatnonzero(shares >= shares[best] / 2)
+    has_others = bool((np.abs(candidates - best) > HAIRLINE).any())  # as a bar or a gutter has
+    is_even = min(map(_measure_unevenness, (strip[:, best], strip[:, best + 4]))) < MIN_UNEVENNESS
+    return 0.0 if has_others or is_even else float(shares[best])
 
 
-def _unevenness(line: Numbers) -> float:
+def _measure_unevenness(line: FloatArray) -> float:
     """Standard deviation along a line, apart from light that falls off."""
     places = np.linspace(-1, 1, len(line))
     return float((line - np.polyval(np.polyfit(places, line, 2), places)).std())
 
 
-def _plain_colors(pixels: Pixels) -> list[Lines]:
+def _find_plain_colors(pixels: PixelArray) -> list[LineMask]:
     """Where the commonest colors are, each but for places of those before it."""
-    few = (pixels >> 2).astype(np.int32) @ np.array([1 << 12, 1 << 6, 1], np.int32)
-    rest, places = np.ones(few.shape, bool), list[Lines]()
-    while len(places) < PLAIN_COLORS and rest.any():
-        commonest = np.bincount(few[rest]).argmax()
-        color = pixels[few == commonest].mean(0, dtype=np.float32)
-        place = _near(pixels, color, PLAIN) & rest
-        if place.mean() < LEAST_PLAIN:
+    codes = (pixels >> 2).astype(np.int32) @ np.array([1 << 12, 1 << 6, 1], np.int32)
+    is_left, masks = np.ones(codes.shape, bool), list[LineMask]()
+    while len(masks) < PLAIN_COLORS and is_left.any():
+        commonest = np.bincount(codes[is_left]).argmax()
+        color = pixels[codes == commonest].mean(0, dtype=np.float32)
+        mask = _match_color(pixels, color, PLAIN_LEVELS) & is_left
+        if mask.mean() < MIN_PLAIN:
             break
-        places.append(place)
-        rest &= ~place
-    return places
+        masks.append(mask)
+        is_left &= ~mask
+    return masks
 
 
-def _has_bar(places: Sequence[Lines], most: float) -> bool:
+def _has_bar(masks: Sequence[LineMask], max_share: float) -> bool:
     """Whether rows at the top have one plain color, and those right below and at the end others."""
-    shares = np.array([place.mean(1) for place in places])
-    own = np.where(shares.max(0) >= MOST_OF_LINE, shares.argmax(0), -1)
-    height = len(own)
+    shares = np.array([mask.mean(1) for mask in masks])
+    line_colors = np.where(shares.max(0) >= LINE_SHARE, shares.argmax(0), -1)
+    height = len(line_colors)
     edge = max(1, height // 100)
-    others = np.flatnonzero((own != own[edge]) & (own >= 0))
-    if own[edge] < 0 or own[-edge - 1] == own[edge] or not len(others):  # the latter is a frame
+    changes = np.flatnonzero((line_colors != line_colors[edge]) & (line_colors >= 0))
+    if (
+        line_colors[edge] < 0 or line_colors[-edge - 1] == line_colors[edge] or not len(changes)
+    ):  # the latter is a frame
         return False
-    end = int(others[0])
-    below = own[end : end + max(3, height // 50)]
+    end = int(changes[0])
+    below = line_colors[end : end + max(3, height // 50)]
     return (
-        THINNEST_BAR * height <= end <= most * height
-        and bool((own[:end] == own[edge]).mean() > MOST_OF_BAR)
-        and bool((below == own[end]).mean() > STEADILY)
+        MIN_BAR * height <= end <= max_share * height
+        and bool((line_colors[:end] == line_colors[edge]).mean() > BAR_SHARE)
+        and bool((below == line_colors[end]).mean() > STEADY_SHARE)
     )

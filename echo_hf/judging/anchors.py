@@ -10,10 +10,17 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from echo_hf.config.checks import AnsweredBy
-from echo_hf.config.evaluation import Evaluated
+from echo_hf.config.checks import ModelIdentity
+from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.errors import ScoreError
-from echo_hf.hub.run_tables import SAMPLE, STRENGTH, Anchor, definition_of, models_in, read_results
+from echo_hf.hub.run_tables import (
+    SAMPLE_COLUMN,
+    STRENGTH,
+    Anchor,
+    parse_definition,
+    read_models,
+    read_results,
+)
 from echo_hf.judging.run_tables import Models, Row, RunTables
 from echo_hf.scores.bradley_terry import BradleyTerry, bradley_terry
 from echo_hf.scores.rating_table import RUBRIC, RatingTable
@@ -26,82 +33,82 @@ Anchors = Mapping[str, Anchor]  # by system
 Identity = Mapping[str, Any]
 
 
-def anchors_of(
-    config: Evaluated, benchmark: Benchmark, tables: RunTables, models: Models
+def select_anchors(
+    config: EvaluationBase, benchmark: Benchmark, tables: RunTables, models: Models
 ) -> dict[str, Anchors]:
     """The anchors that a config names, by split that was rated here, all of the same scale."""
     if config.anchors is None or tables.ratings is None:
         return {}
-    found, identity = {}, benchmark.identity()
-    every = read_anchors(config.anchors, config.protocol, benchmark.cache)
+    anchors, identity = {}, benchmark.identity()
+    reference_anchors = read_anchors(config.anchors, config.protocol, benchmark.cache)
     overall = tables.ratings.filter(pc.equal(tables.ratings["rubric"], RUBRIC))
     for split in tables.tasks:
-        if rated := tables.of_split(overall, split):
-            found[split] = every.get(split, {})
-            _check(found[split], split, identity, {*rated["judge"].to_pylist()}, models)
-    return found
+        if rated := tables.select_split(overall, split):
+            anchors[split] = reference_anchors.get(split, {})
+            _check(anchors[split], split, identity, {*rated["judge"].to_pylist()}, models)
+    return anchors
 
 
 def read_anchors(
     reference: str, protocol: ProtocolName, cache: Path | None = None
 ) -> Mapping[str, Anchors]:
     """The strengths of a `results.json` or of a release, by split; in a chain each has its own."""
-    path, found = Path(reference), dict[str, dict[str, Anchor]]()
+    path, anchors = Path(reference), dict[str, dict[str, Anchor]]()
     try:
         if path.is_file():
-            rows, told = read_results(path), json.loads(path.read_bytes())
-            if told["protocol"] != protocol:
+            rows, saved = read_results(path), json.loads(path.read_bytes())
+            if saved["protocol"] != protocol:
                 raise ScoreError(
-                    f"anchors: {reference!r} follows protocol {told['protocol']!r}, this run "
+                    f"anchors: {reference!r} follows protocol {saved['protocol']!r}, this run "
                     f"{protocol!r}: score one of them by the other's (--protocol)"
                 )
-            identity = told["benchmark"]
+            identity = saved["benchmark"]
         else:
             benchmark = Benchmark(reference, cache=cache)
-            told, rows, identity = None, benchmark.load(RESULTS.name), benchmark.identity()
+            saved, rows, identity = None, benchmark.load(RESULTS.name), benchmark.identity()
         rows = [dict(row) for row in rows if row["protocol"] == protocol]
         strengths, rated = (
-            [row for row in rows if row["metric"] == one] for one in (STRENGTH, METRIC)
+            [row for row in rows if row["metric"] == metric] for metric in (STRENGTH, METRIC)
         )
         for split in {row["split"] for row in rated} - {row["split"] for row in strengths}:
-            if told:
-                fitted = BradleyTerry(**told["details"][split]["win_rate"]["bradley_terry"])
+            if saved:
+                fitted = BradleyTerry(**saved["details"][split]["win_rate"]["bradley_terry"])
             else:
-                fitted = _fitted(benchmark, split, protocol)
-            for row in (one for one in rated if one["split"] == split):
+                fitted = _fit_release(benchmark, split, protocol)
+            for row in (rate_row for rate_row in rated if rate_row["split"] == split):
                 row["value"] = fitted.strength[row["system"]]
                 row["low"], row["high"] = fitted.interval[row["system"]] or (None, None)
                 strengths.append(row)
         for row in strengths:
             if row["value"] is not None:
-                found.setdefault(row["split"], {})[row["system"]] = _anchor(row, identity)
+                anchors.setdefault(row["split"], {})[row["system"]] = _build_anchor(row, identity)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise ScoreError(
             f"anchors: {reference!r} holds no strengths in a form that is known: expected the "
             "results.json of a run, or a release with results and ratings; score that run again"
         ) from None
-    return found
+    return anchors
 
 
-def _fitted(benchmark: Benchmark, split: str, protocol: ProtocolName) -> BradleyTerry:
+def _fit_release(benchmark: Benchmark, split: str, protocol: ProtocolName) -> BradleyTerry:
     """Strengths from the ratings of a release, which holds a row of them beside anchors alone."""
     ids = arrow_rows(benchmark.load(split), ["id"])["id"]
     ratings = arrow_rows(benchmark.load(RATINGS.name))
-    return bradley_terry(ratings.filter(pc.is_in(ratings[SAMPLE], ids)), protocol=protocol)
+    return bradley_terry(ratings.filter(pc.is_in(ratings[SAMPLE_COLUMN], ids)), protocol=protocol)
 
 
-def _anchor(row: Row, identity: Identity) -> Anchor:
-    definition = definition_of(row)
+def _build_anchor(row: Row, identity: Identity) -> Anchor:
+    definition = parse_definition(row)
     if earlier := definition.get("anchor"):
         return Anchor.model_validate(earlier)
-    judges, systems = (models_in(definition, kind) for kind in ("judges", "systems"))
+    judges, systems = (read_models(definition, kind) for kind in ("judges", "systems"))
     return Anchor(
         strength=row["value"],
         interval=None if row["low"] is None else (row["low"], row["high"]),
         release=identity["on_hub"] or identity["name"],
         digest=(identity["digests"] or {}).get(row["split"]),
-        judges={name: judges.get(name, AnsweredBy()) for name in definition["judges"]},
-        system=systems.get(row["system"], AnsweredBy()),
+        judges={name: judges.get(name, ModelIdentity()) for name in definition["judges"]},
+        system=systems.get(row["system"], ModelIdentity()),
     )
 
 
@@ -115,33 +122,35 @@ def _check(
             "loses some points and wins some; score that run with more, or leave anchors out"
         )
     digest, release = (identity["digests"] or {}).get(split), identity["on_hub"] or identity["name"]
-    for name, one in anchors.items():
-        wrong = None
-        if one.digest != digest or (digest is None and one.release != release):
-            wrong = f"has its strength on other samples, of {one.release!r}, not of {release!r}"
-        elif {*one.judges} != {*judges}:
-            wrong = f"was judged by {sorted(one.judges)!r}, here it is by {sorted(judges)!r}"
-        for who, there, here in (
-            ("it", one.system, models.systems.get(name)),
-            *((judge, then, models.judges.get(judge)) for judge, then in one.judges.items()),
+    for name, anchor in anchors.items():
+        problem = None
+        if anchor.digest != digest or (digest is None and anchor.release != release):
+            problem = (
+                f"has its strength on other samples, of {anchor.release!r}, not of {release!r}"
+            )
+        elif {*anchor.judges} != {*judges}:
+            problem = f"was judged by {sorted(anchor.judges)!r}, here it is by {sorted(judges)!r}"
+        for label, old, new in (
+            ("it", anchor.system, models.systems.get(name)),
+            *((judge, old, models.judges.get(judge)) for judge, old in anchor.judges.items()),
         ):
-            if here and None not in (there.model, here.model) and there.model != here.model:
-                wrong = wrong or f"says that {who} is {there.model!r}, here it is {here.model!r}"
-        if wrong:
+            if new and None not in (old.model, new.model) and old.model != new.model:
+                problem = problem or f"says that {label} is {old.model!r}, here it is {new.model!r}"
+        if problem:
             raise ScoreError(
-                f"anchors: {name!r} of {split} {wrong}: expected the same release, judges and "
+                f"anchors: {name!r} of {split} {problem}: expected the same release, judges and "
                 "models; change that, or leave anchors out"
             )
 
 
-def fit(
+def fit_strengths(
     table: RatingTable, protocol: ProtocolName, n_boot: int, anchors: Anchors | None
 ) -> BradleyTerry:
     """Strengths beside anchors, which keep the intervals that they had."""
     anchors = anchors or {}
-    given = {name: one.strength for name, one in anchors.items()}
-    found = bradley_terry(table, anchors=given, protocol=protocol, n_boot=n_boot)
-    ends = {name: one.interval for name, one in anchors.items()}
-    interval = {**found.interval, **ends}
-    reasons = {name: why for name, why in found.reasons.items() if interval[name] is None}
-    return replace(found, interval=interval, reasons=reasons)
+    fixed_strengths = {name: anchor.strength for name, anchor in anchors.items()}
+    fitted = bradley_terry(table, anchors=fixed_strengths, protocol=protocol, n_boot=n_boot)
+    anchor_intervals = {name: anchor.interval for name, anchor in anchors.items()}
+    interval = {**fitted.interval, **anchor_intervals}
+    reasons = {name: reason for name, reason in fitted.reasons.items() if interval[name] is None}
+    return replace(fitted, interval=interval, reasons=reasons)

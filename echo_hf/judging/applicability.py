@@ -14,12 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from echo_hf.config.evaluation import ApplicabilityConfig
 from echo_hf.engines.base import ImageRef, Message, Request, Text
-from echo_hf.judging.rate import SAMPLE_COLUMNS, WORDS_ALONE, rows_of, task_row
+from echo_hf.judging.rate import SAMPLE_COLUMNS, TEXT_TO_IMAGE, task_row, to_dataset
 from echo_hf.metrics import METRICS
 from echo_hf.metrics import TEXT_RENDERING as TEXT
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.stage import ModelStage, StageRows
-from echo_hf.prompts import Prompt, as_data, filled_prompt
+from echo_hf.prompts import Prompt, fill_prompt, quote_as_data
 from echo_hf.reasons import Outcome, Unrated
 from echo_hf.systems.base import Task
 from echo_hf.tables import APPLICABILITY, STRING, Column, Table
@@ -34,7 +34,7 @@ TO_CLASSIFY = Table(
         **{name: SAMPLE_COLUMNS[name] for name in ("post_urls", "prompt", "inputs")},
     },
 )
-Flag = Annotated[int, Field(ge=0, le=1)]
+Bit = Annotated[int, Field(ge=0, le=1)]
 Rationale = Annotated[str, Field(max_length=1000)]
 
 
@@ -45,25 +45,25 @@ class ApplicabilityAnswer(BaseModel):
 
 
 @lru_cache(maxsize=16)
-def applicability_answer(metrics: tuple[str, ...]) -> type[ApplicabilityAnswer]:
-    fields: dict[str, Any] = {**dict.fromkeys(metrics, (Flag, ...)), "rationale": (Rationale, ...)}
+def create_applicability_schema(metrics: tuple[str, ...]) -> type[ApplicabilityAnswer]:
+    fields: dict[str, Any] = {**dict.fromkeys(metrics, (Bit, ...)), "rationale": (Rationale, ...)}
     return create_model("ApplicabilityAnswer", __base__=ApplicabilityAnswer, **fields)
 
 
 @lru_cache(maxsize=16)
-def applicability_prompt(metrics: tuple[str, ...]) -> Prompt:
-    measures = (filled_prompt(f"judging/measure_{metric}", {}).text for metric in metrics)
+def fill_applicability_prompt(metrics: tuple[str, ...]) -> Prompt:
+    measures = (fill_prompt(f"judging/measure_{metric}", {}).text for metric in metrics)
     keys = ", ".join(f'"{metric}": <0 or 1>' for metric in metrics)
     fields = {"measures": "\n\n".join(measures), "keys": keys}
-    return Prompt("applicability", filled_prompt("judging/applicability", fields).text)
+    return Prompt("applicability", fill_prompt("judging/applicability", fields).text)
 
 
-def to_classify(tasks: Iterable[Task]) -> Dataset:
-    return rows_of(TO_CLASSIFY, ({**task_row(task), "split": task.split} for task in tasks))
+def build_applicability_rows(tasks: Iterable[Task]) -> Dataset:
+    return to_dataset(TO_CLASSIFY, ({**task_row(task), "split": task.split} for task in tasks))
 
 
 @dataclass(frozen=True)
-class Fitting(ModelStage):
+class Applicability(ModelStage):
     """Asks of each sample which metrics fit it; what is not asked, or failed, is null."""
 
     name: ClassVar[str] = "applicability"
@@ -73,54 +73,54 @@ class Fitting(ModelStage):
     answer: ClassVar[type[BaseModel]] = ApplicabilityAnswer
 
     options: ApplicabilityConfig
-    shown: Mapping[str, ImageRef] = dataclasses.field(metadata={"digest": False}, repr=False)
+    images: Mapping[str, ImageRef] = dataclasses.field(metadata={"digest": False}, repr=False)
 
     @property
     def prompt(self) -> Prompt:
         """The instructions about all metrics; a request holds those that it asks about."""
-        return applicability_prompt(METRICS)
+        return fill_applicability_prompt(METRICS)
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        found: list[list[Request]] = []
+        found_requests: list[list[Request]] = []
         for row in self.input_rows(table):
-            images = [self.shown[digest] for digest in row["inputs"] if digest in self.shown]
+            images = [self.images[digest] for digest in row["inputs"] if digest in self.images]
             if len(images) < len(row["inputs"]):
-                found.append([])
+                found_requests.append([])
                 continue
             metrics: tuple[str, ...] = METRICS
             if self.options.ask != "all":
-                of_edits = tuple(name for name in METRICS if name != TEXT)
-                metrics = (TEXT,) if row["split"] == WORDS_ALONE else of_edits
+                edit_metrics = tuple(name for name in METRICS if name != TEXT)
+                metrics = (TEXT,) if row["split"] == TEXT_TO_IMAGE else edit_metrics
             task = {"task": row["split"], "prompt": row["prompt"], "inputs": len(images)}
             request = Request(
                 self.name,
                 (
-                    Message("system", (Text(applicability_prompt(metrics).text),)),
-                    Message("user", (Text(as_data("task", task)), *images)),
+                    Message("system", (Text(fill_applicability_prompt(metrics).text),)),
+                    Message("user", (Text(quote_as_data("task", task)), *images)),
                 ),
-                applicability_answer(metrics),
+                create_applicability_schema(metrics),
                 self.options.max_tokens,
                 {**task, "metrics": metrics},
                 tuple(row["post_urls"]),
                 row=row["sample_id"],
             )
-            found.append([request])
-        return found
+            found_requests.append([request])
+        return found_requests
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         rows = StageRows(self.outputs)
         for number, key in enumerate(table["sample_id"].to_pylist()):
-            given = next(iter(answers[number]), None)
+            answer = next(iter(answers[number]), None)
             values = {"sample_id": key, "outcome": Unrated.UNSHOWABLE.value}
-            if isinstance(given, Failure):
-                rows.failed(number, key, given)
-                values["outcome"] = given.reason.value
-            elif given is not None:
-                said = given.model_dump()
-                values |= {name: bool(said[name]) for name in METRICS if name in said}
-                values |= {"rationale": said["rationale"], "outcome": Outcome.OK.value}
+            if isinstance(answer, Failure):
+                rows.quarantine(number, key, answer)
+                values["outcome"] = answer.reason.value
+            elif answer is not None:
+                fields = answer.model_dump()
+                values |= {name: bool(fields[name]) for name in METRICS if name in fields}
+                values |= {"rationale": fields["rationale"], "outcome": Outcome.OK.value}
             rows.keep(number, key, values)
-        return rows.table()
+        return rows.to_table()
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
         return {name: kept[name].to_pylist().count(True) for name in METRICS}

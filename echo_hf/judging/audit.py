@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from echo_hf._infra.atomic import write_json
 from echo_hf._infra.text import one_line
-from echo_hf.config.evaluation import Evaluated, JudgeConfig
+from echo_hf.config.evaluation import EvaluationBase, JudgeConfig
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging import judge as judging
@@ -30,34 +30,34 @@ from echo_hf.judging.board import FAILED_AUDIT
 from echo_hf.judging.rate import (
     OVERALL,
     TO_RATE,
-    ToRate,
-    fitting,
-    place_of,
-    rows_of,
+    OutputsToRate,
+    make_task_filter,
+    random_key,
     sees_inputs,
     task_row,
+    to_dataset,
 )
 from echo_hf.judging.run_tables import read_applicability, read_table
-from echo_hf.judging.session import Answered, JudgeTask, JudgingResult
+from echo_hf.judging.session import JudgeRows, JudgeTask, JudgingResult
 from echo_hf.metrics.result import estimate_mean
 from echo_hf.reasons import NotAudited
 from echo_hf.scores.votes import count_votes, to_verdicts
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import benchmark_of, evaluation_folder, load_evaluation
+from echo_hf.systems.benchmark import find_evaluation_folder, get_benchmark, load_evaluation
 from echo_hf.tables import RATINGS
 
 AUDIT_FILE = "audit.json"
-DRAWS = 1000
-AGAIN = 1000  # what a later round adds to the numbers of repetitions, so that it is asked anew
-SAMPLES = 20
-FEWEST = 5
-SAME = 1e-6
+BOOTSTRAP_DRAWS = 1000
+ROUND_STEP = 1000  # what a later round adds to the numbers of repetitions, so that it is asked anew
+DEFAULT_SAMPLES = 20
+MIN_RATINGS = 5
+TOLERANCE = 1e-6
 BLANK_SIZE = 1024, 1024
 GREY = 128, 128, 128
-SEED = 0
-SAID = ("sample_id", "system", "output_sha256", "rating")  # what is kept of each round
+AUDIT_SEED = 0
+ROUND_COLUMNS = ("sample_id", "system", "output_sha256", "rating")  # what is kept of each round
 Row = Mapping[str, Any]
-Failures = Mapping[str, tuple[str, ...]]
+FailedAudits = Mapping[str, tuple[str, ...]]
 
 
 class Honeypot(StrEnum):
@@ -80,192 +80,198 @@ RULES: Mapping[Honeypot, Mapping[str, float]] = {
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditResult:
     """What became of asking, and by judge what `audit.json` says."""
 
-    asked: JudgingResult
+    judging: JudgingResult
     judges: Mapping[str, Mapping[str, Any]]
 
 
 def audit(
-    config: Evaluated | Path | str,
+    config: EvaluationBase | Path | str,
     *,
     runs: Path | str | None = None,
     judges: Sequence[str] | None = None,
-    samples: int = SAMPLES,
+    samples: int = DEFAULT_SAMPLES,
     again: bool = False,
-    **limits: Unpack[judging.Limits],
-) -> Audited:
+    **limits: Unpack[judging.JudgingOptions],
+) -> AuditResult:
     """Shows each judge honeypots in the place of outputs, with its own instructions.
 
     What was answered is read from the store, unless they are shown again, to see how it drifts.
     """
     if samples < 1:
-        raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {SAMPLES}")
+        raise ConfigError(f"samples is {samples!r}: expected 1 or more, such as {DEFAULT_SAMPLES}")
     config = load_evaluation(config)
-    chosen, folder = judging.chosen_judges(config, judges), evaluation_folder(config, runs)
+    chosen, folder = judging.choose_judges(config, judges), find_evaluation_folder(config, runs)
     # A file that cannot be read is said before anybody is asked.
     numbers = {
-        name: again + max((one["number"] for one in audit["rounds"]), default=0)
+        name: again + max((audit_round["number"] for audit_round in audit["rounds"]), default=0)
         for name, audit in read_audits(folder.root).items()
     }
-    outputs = judging.rated_outputs(config, folder)
-    applicability, _ = read_applicability(benchmark_of(config, folder), folder)
+    outputs = judging.read_outputs_to_rate(config, folder)
+    applicability, _ = read_applicability(get_benchmark(config, folder), folder)
 
-    def questions(shown: judging.SentImages) -> Iterator[JudgeTask]:
+    def build_questions(sent: judging.SentImages) -> Iterator[JudgeTask]:
         for judge in chosen:
             judging.check_scale(judge, config.protocol)
             # The rubric that win rates are made of, if the judge has it.
             rubric = OVERALL if OVERALL in judge.rubrics else judge.rubrics[0]
-            fits = fitting(judge, rubric, applicability)
-            drawn = _drawn(outputs, [task for task in outputs.tasks if fits(task)], samples)
-            if not drawn:
+            fits = make_task_filter(judge, rubric, applicability)
+            pairs = _draw(outputs, [task for task in outputs.tasks if fits(task)], samples)
+            if not pairs:
                 raise RunError(
                     f"judge {judge.name!r} has no outputs to be audited on in "
                     f"{str(folder.root)!r}: run `echo-hf generate` first"
                 )
-            first = AGAIN * numbers.get(judge.name, 0)
-            shown_now = _honeypots(drawn, folder.images, first, inputs=sees_inputs(rubric))
-            rows = rows_of(TO_RATE, shown_now)
-            yield judging.rating_question(judge, rubric, config.protocol, rows, shown)
+            first = ROUND_STEP * numbers.get(judge.name, 0)
+            shown_now = _make_honeypots(pairs, folder.images, first, inputs=sees_inputs(rubric))
+            rows = to_dataset(TO_RATE, shown_now)
+            yield judging.rating_question(judge, rubric, config.protocol, rows, sent)
 
-    by_name = {one.name: one for one in chosen}
+    by_name = {judge.name: judge for judge in chosen}
 
-    def write(root: Path, answered: Answered, _: Collection[str]) -> Path:
-        if answered.rows.num_rows:  # where it answered nothing, an earlier audit stays
-            ratings, found, who = read_table(root, RATINGS), read_audits(root), answered.who
-            before = found.get(who, {}).get("rounds", ())
-            rounds = rounds_with(before, numbers.get(who, 0), answered)
-            found[who] = {**audit_of(by_name[who], answered, ratings), "rounds": rounds}
-            write_json(root / AUDIT_FILE, {"judges": found})
+    def write(root: Path, judged: JudgeRows, _: Collection[str]) -> Path:
+        if judged.rows.num_rows:  # where it answered nothing, an earlier audit stays
+            ratings, audits, name = read_table(root, RATINGS), read_audits(root), judged.judge
+            earlier_rounds = audits.get(name, {}).get("rounds", ())
+            rounds = add_round(earlier_rounds, numbers.get(name, 0), judged)
+            audits[name] = {**build_audit(by_name[name], judged, ratings), "rounds": rounds}
+            write_json(root / AUDIT_FILE, {"judges": audits})
         return root / AUDIT_FILE
 
     engines = judging.engines_of(chosen)
-    done = judging.run_judges(folder, engines, questions, write, outputs, config.runner, **limits)
+    result = judging.run_judges(
+        folder, engines, build_questions, write, outputs, config.runner, **limits
+    )
     audits = {} if limits.get("dry_run") else read_audits(folder.root)
-    told = {name: {**one, "drift": drift_of(one["rounds"])} for name, one in audits.items()}
-    return Audited(done, {name: told[name] for name in by_name if name in told})
+    summaries = {
+        name: {**audit, "drift": find_drift(audit["rounds"])} for name, audit in audits.items()
+    }
+    return AuditResult(result, {name: summaries[name] for name in by_name if name in summaries})
 
 
-def _drawn(outputs: ToRate, tasks: Iterable[Task], samples: int) -> list[tuple[Task, str]]:
+def _draw(outputs: OutputsToRate, tasks: Iterable[Task], samples: int) -> list[tuple[Task, str]]:
     """Some samples of each split in turn, each with one output, whatever else there is."""
     by_split: dict[str, list[Task]] = {}
-    for task in sorted(tasks, key=lambda task: place_of(SEED, task.sample_id)):
+    for task in sorted(tasks, key=lambda task: random_key(AUDIT_SEED, task.sample_id)):
         if outputs.outputs.get(task.sample_id):
             by_split.setdefault(task.split, []).append(task)
     in_turn = chain.from_iterable(zip_longest(*(by_split[name] for name in sorted(by_split))))
-    found = []
+    pairs = []
     for task in islice(filter(None, in_turn), samples):
-        there = outputs.outputs[task.sample_id]
-        row = min(there, key=lambda row: place_of(SEED, task.sample_id, row["system"]))
-        found.append((task, str(row["image"])))
-    return found
+        rows = outputs.outputs[task.sample_id]
+        row = min(rows, key=lambda row: random_key(AUDIT_SEED, task.sample_id, row["system"]))
+        pairs.append((task, str(row["image"])))
+    return pairs
 
 
-def _honeypots(
-    drawn: Sequence[tuple[Task, str]], images: ImageStore, first: int, *, inputs: bool
+def _make_honeypots(
+    pairs: Sequence[tuple[Task, str]], images: ImageStore, first: int, *, inputs: bool
 ) -> Iterator[Row]:
     sink = io.BytesIO()
     Image.new("RGB", BLANK_SIZE, GREY).save(sink, "PNG")
     blank = images.put(sink.getvalue())
     by_split: dict[str, list[str]] = {}
-    for task, image in drawn:
+    for task, image in pairs:
         by_split.setdefault(task.split, []).append(image)
     # By sample the output of the next one of its split, the first after the last.
-    others = {name: iter([*every[1:], every[0]]) for name, every in by_split.items()}
-    for task, image in drawn:
-        shown = {Honeypot.REAL: image, Honeypot.RENAMED: image, Honeypot.BLANK: blank}
+    others = {name: iter([*digests[1:], digests[0]]) for name, digests in by_split.items()}
+    for task, image in pairs:
+        honeypots = {Honeypot.REAL: image, Honeypot.RENAMED: image, Honeypot.BLANK: blank}
         differing = {Honeypot.SHUFFLED: next(others[task.split])}
         if inputs and task.inputs:
             differing[Honeypot.UNCHANGED] = task.inputs[0].sha256
         # What is the real output itself is no honeypot.
-        shown |= {system: other for system, other in differing.items() if other != image}
-        for system, output in shown.items():
+        honeypots |= {system: other for system, other in differing.items() if other != image}
+        for system, output in honeypots.items():
             repeat = first + (system is Honeypot.RENAMED)
             yield {**task_row(task), "system": system.value, "output": output, "repeat": repeat}
 
 
-def audit_of(judge: JudgeConfig, answered: Answered, ratings: pa.Table | None) -> dict[str, Any]:
+def build_audit(judge: JudgeConfig, judged: JudgeRows, ratings: pa.Table | None) -> dict[str, Any]:
     """What a judge's ratings of honeypots come to, beside how it uses its scale in the run."""
-    rows, given = answered.rows.to_pylist(), dict[str, dict[str, float]]()
+    rows, by_honeypot = judged.rows.to_pylist(), dict[str, dict[str, float]]()
     for row in rows:
         if row["rating"] is not None:
-            given.setdefault(row["system"], {})[row["sample_id"]] = row["rating"]
-    real, again = given.get(Honeypot.REAL, {}), given.get(Honeypot.RENAMED, {})
-    found = [abs(rating - real[name]) for name, rating in again.items() if name in real]
+            by_honeypot.setdefault(row["system"], {})[row["sample_id"]] = row["rating"]
+    real, renamed = by_honeypot.get(Honeypot.REAL, {}), by_honeypot.get(Honeypot.RENAMED, {})
+    gaps = [abs(rating - real[name]) for name, rating in renamed.items() if name in real]
     checks, (lowest, highest) = {}, judge.scale
     for honeypot, rule in RULES.items():
-        said, reason = list(given.get(honeypot, {}).items()), None
+        rated, reason = list(by_honeypot.get(honeypot, {}).items()), None
         width = rule["margin"] * (highest - lowest)
         if honeypot is Honeypot.RENAMED:
-            said = [(name, rating) for name, rating in said if name in real]
-            as_ruled = [one <= width + SAME for one in found]
+            rated = [(name, rating) for name, rating in rated if name in real]
+            as_ruled = [gap <= width + TOLERANCE for gap in gaps]
         else:
             limit = fmean(real.values()) - width if real else math.nan
-            as_ruled = [rating <= limit + SAME for _, rating in said]
-            reason = NotAudited.NO_ROOM if limit < lowest - SAME else None
-        if min(len(real), len(said)) < FEWEST:
+            as_ruled = [rating <= limit + TOLERANCE for _, rating in rated]
+            reason = NotAudited.NO_ROOM if limit < lowest - TOLERANCE else None
+        if min(len(real), len(rated)) < MIN_RATINGS:
             reason = NotAudited.FEW_RATINGS
         share = fmean(as_ruled) if as_ruled and real else None
         checks[honeypot.value] = {
             "rule": rule,
             "shown": sum(row["system"] == honeypot for row in rows),
-            "rated": len(said),
-            "mean": fmean(rating for _, rating in said) if said else None,
+            "rated": len(rated),
+            "mean": fmean(rating for _, rating in rated) if rated else None,
             "share": share,
             "passed": share >= rule["share"] if share is not None and reason is None else None,
             "reason": reason,
         }
     return {
-        "rubric": answered.rubric,
+        "rubric": judged.rubric,
         "scale": list(judge.scale),
-        "digest": answered.digest,
-        "outcomes": dict(answered.outcomes),
+        "digest": judged.digest,
+        "outcomes": dict(judged.outcomes),
         "mean_of_real_outputs": fmean(real.values()) if real else None,
         "checks": checks,
         "noise": {  # of the two ratings of the same image
-            "samples": len(found),
-            "equal": sum(one <= SAME for one in found) / len(found) if found else None,
-            "deviation": math.sqrt(fmean(one * one / 2 for one in found)) if found else None,
-            "largest": max(found, default=None),
+            "samples": len(gaps),
+            "equal": sum(gap <= TOLERANCE for gap in gaps) / len(gaps) if gaps else None,
+            "deviation": math.sqrt(fmean(gap * gap / 2 for gap in gaps)) if gaps else None,
+            "largest": max(gaps, default=None),
         },
-        "scale_use": scale_use(judge, answered.rubric, ratings),
+        "scale_use": scale_use(judge, judged.rubric, ratings),
         "failed": [name for name, check in checks.items() if check["passed"] is False],
     }
 
 
-def rounds_with(rounds: Iterable[Row], number: int, answered: Answered) -> list[Row]:
+def add_round(rounds: Iterable[Row], number: int, judged: JudgeRows) -> list[Row]:
     """The rounds of a judge's audits with the newest, in place of itself where it resumes."""
-    known = {(one["number"], one["digest"]): one for one in rounds}
-    again = known.pop((number, answered.digest), {"day": datetime.now(UTC).date().isoformat()})
-    said = [[row[name] for name in SAID] for row in answered.rows.to_pylist()]
-    newest = {"number": number, "day": again["day"], "digest": answered.digest, "ratings": said}
-    return [*known.values(), newest]
+    earlier = {(row["number"], row["digest"]): row for row in rounds}
+    previous = earlier.pop((number, judged.digest), {"day": datetime.now(UTC).date().isoformat()})
+    ratings = [[row[name] for name in ROUND_COLUMNS] for row in judged.rows.to_pylist()]
+    newest = {"number": number, "day": previous["day"], "digest": judged.digest, "ratings": ratings}
+    return [*earlier.values(), newest]
 
 
-def drift_of(rounds: Sequence[Row]) -> dict[str, Any] | None:
+def find_drift(rounds: Sequence[Row]) -> dict[str, Any] | None:
     """How a judge rates the same honeypots now and when they were first shown; null without both.
 
     Only rounds of the same instructions and model are compared, and of them what both rated.
     """
-    alike = [one for one in rounds if one["digest"] == rounds[-1]["digest"]]
+    alike = [row for row in rounds if row["digest"] == rounds[-1]["digest"]]
     if len(alike) < 2:
         return None
     first, *_, newest = sorted(alike, key=itemgetter("number"))
-    before, now = (
-        {tuple(key): value for *key, value in one["ratings"] if value is not None}
-        for one in (first, newest)
+    old, new = (
+        {tuple(key): value for *key, value in row["ratings"] if value is not None}
+        for row in (first, newest)
     )
-    moved = {key: now[key] - before[key] for key in sorted(before.keys() & now.keys())}
+    moved = {key: new[key] - old[key] for key in sorted(old.keys() & new.keys())}
     by_sample: dict[str, list[float]] = {name: [] for name, *_ in moved}
     for (name, *_), difference in moved.items():
         by_sample[name].append(difference)
-    mean = estimate_mean(list(map(fmean, by_sample.values())), n_boot=DRAWS, seed=SEED)
+    mean = estimate_mean(
+        list(map(fmean, by_sample.values())), n_boot=BOOTSTRAP_DRAWS, seed=AUDIT_SEED
+    )
     return {
         "first": first["day"],
         "newest": newest["day"],
         "images": len(moved),
-        "changed": sum(abs(difference) > SAME for difference in moved.values()),
+        "changed": sum(abs(difference) > TOLERANCE for difference in moved.values()),
         "difference": mean.value,
         "interval": mean.interval,
     }
@@ -279,19 +285,19 @@ def scale_use(judge: JudgeConfig, rubric: str, ratings: pa.Table | None) -> dict
     rows = ratings.filter(own)
     if not rows.num_rows:
         return None
-    given = rows["rating"].drop_null().to_numpy()
-    given = given[~np.isnan(given)]
-    _, counts = np.unique(given, return_counts=True)
-    shares, there = counts / max(len(given), 1), len(given) > 0
+    values = rows["rating"].drop_null().to_numpy()
+    values = values[~np.isnan(values)]
+    _, counts = np.unique(values, return_counts=True)
+    shares, has_ratings = counts / max(len(values), 1), len(values) > 0
     verdicts = to_verdicts(count_votes(rows, rubric=rubric).margins)
-    said = verdicts[~np.isnan(verdicts)]
+    known_verdicts = verdicts[~np.isnan(verdicts)]
     return {
-        "ratings": len(given),
-        "at_ceiling": float(np.mean(given >= judge.scale[1])) if there else None,
+        "ratings": len(values),
+        "at_ceiling": float(np.mean(values >= judge.scale[1])) if has_ratings else None,
         "levels": len(counts),
-        "entropy": abs(float(np.sum(shares * np.log2(shares)))) if there else None,
-        "pairs": len(said),
-        "ties": float(np.mean(said == 0)) if len(said) else None,
+        "entropy": abs(float(np.sum(shares * np.log2(shares)))) if has_ratings else None,
+        "pairs": len(known_verdicts),
+        "ties": float(np.mean(known_verdicts == 0)) if len(known_verdicts) else None,
     }
 
 
@@ -313,36 +319,36 @@ def read_audits(root: Path) -> dict[str, dict[str, Any]]:
     if not path.exists():
         return {}
     try:
-        found = AUDITS.validate_json(path.read_bytes())["judges"]
+        audits = AUDITS.validate_json(path.read_bytes())["judges"]
     except (OSError, ValidationError, KeyError) as error:
-        said = one_line(error)[:200]
+        reason = one_line(error)[:200]
         raise RunError(
-            f"{str(path)!r} is not an audit of judges ({said}): run `echo-hf audit` again, or "
+            f"{str(path)!r} is not an audit of judges ({reason}): run `echo-hf audit` again, or "
             "move it away"
         ) from None
-    return {name: one.model_dump(mode="json") for name, one in found.items()}
+    return {name: audit.model_dump(mode="json") for name, audit in audits.items()}
 
 
-def drop_audited(root: Path, samples: Collection[str]) -> None:
+def drop_audit_ratings(root: Path, samples: Collection[str]) -> None:
     """Removes ratings of samples, and of others that an output of one was shown for."""
-    audits, found = read_audits(root), False
-    for one in chain.from_iterable(audit["rounds"] for audit in audits.values()):
-        real = (row for row in one["ratings"] if row[1] == Honeypot.REAL)
+    audits, changed = read_audits(root), False
+    for turn in chain.from_iterable(audit["rounds"] for audit in audits.values()):
+        real = (row for row in turn["ratings"] if row[1] == Honeypot.REAL)
         gone = {image for name, _, image, _ in real if name in samples}
-        kept = [row for row in one["ratings"] if row[0] not in samples and row[2] not in gone]
-        found, one["ratings"] = found or len(kept) < len(one["ratings"]), kept
-    if found:
+        kept = [row for row in turn["ratings"] if row[0] not in samples and row[2] not in gone]
+        changed, turn["ratings"] = changed or len(kept) < len(turn["ratings"]), kept
+    if changed:
         write_json(root / AUDIT_FILE, {"judges": audits})
 
 
-def read_failures(root: Path) -> Failures:
+def read_failures(root: Path) -> FailedAudits:
     audits = sorted(read_audits(root).items())
     return {name: tuple(audit["failed"]) for name, audit in audits if audit["failed"]}
 
 
-def flagged(
+def mark_failures(
     definition: Mapping[str, Any], judges: Iterable[str], failed: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
     """A figure's definition, with the judges of the figure that failed their audits."""
-    theirs = {judge: list(failed[judge]) for judge in judges if judge in failed}
-    return {**definition, **({FAILED_AUDIT: theirs} if theirs else {})}
+    failed_honeypots = {judge: list(failed[judge]) for judge in judges if judge in failed}
+    return {**definition, **({FAILED_AUDIT: failed_honeypots} if failed_honeypots else {})}

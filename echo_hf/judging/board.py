@@ -14,9 +14,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import MORE, plain_table, say, show_table
-from echo_hf._infra.text import counted, in_place, percent, plain, rounded, rounded_interval
-from echo_hf.config.checks import IMPORTED, AnsweredBy
+from echo_hf._infra.console import MORE_OPTION, make_table, print_line, show_table
+from echo_hf._infra.text import (
+    clean_text,
+    format_count,
+    format_interval,
+    format_percent,
+    format_rounded,
+    name_stand_in,
+)
+from echo_hf.config.checks import IMPORTED, ModelIdentity
 from echo_hf.metrics import BETTER, HIGHER, LOWER
 from echo_hf.reasons import IgnoredRating, LeftOut, Unscored
 
@@ -25,10 +32,10 @@ if TYPE_CHECKING:
     from echo_hf.scores.agreement import Agreement
 
 FAILED_AUDIT = "failed_audit"  # in definitions: the judges that failed honeypots
-LONGEST, LONGEST_LINE = 40, 1000
-NOTHING = "-"
-ALPHA = 0.05
-NAMES = {
+MAX_NAME, MAX_LINE = 40, 1000
+EMPTY_CELL = "-"
+SIGNIFICANCE_LEVEL = 0.05
+TEST_NAMES = {
     "dunn": "Dunn's test",
     "siegel_castellan": "Siegel and Castellan's test",
     "bonferroni": "p (Bonferroni)",
@@ -37,130 +44,138 @@ NAMES = {
 MEANINGS = {
     str(reason): reason.meaning for kind in (LeftOut, IgnoredRating, Unscored) for reason in kind
 }
-PAIRWISE = {
+PAIRWISE_LABELS = {
     "consistent": "same winner in both orders",
     "follows_position": "the place decides",
     "agreement": "agrees with its ratings",
 }
-FITS_FROM = {"run": "as was asked in this run", "release": "as the release says"}
-PEOPLE = ("people alone", "judges alone")
-Part = Mapping[str, Any]  # of the file, which `score` has written
-Named = Mapping[str, AnsweredBy]
+APPLICABILITY_SOURCES = {"run": "as was asked in this run", "release": "as the release says"}
+PEOPLE_COLUMNS = ("people alone", "judges alone")
+FigurePart = Mapping[str, Any]  # of the file, which `score` has written
+ModelsByName = Mapping[str, ModelIdentity]
 
 
 def judge_names(
-    judges: Iterable[str], failed: Mapping[str, Sequence[str]], models: Named | None = None
+    judges: Iterable[str], failed: Mapping[str, Sequence[str]], models: ModelsByName | None = None
 ) -> Iterator[str]:
     """The names of judges, each with where it is from and the honeypots that it failed on."""
     for judge in judges:
-        model = (models or {}).get(judge, AnsweredBy())
-        said = [model.status] if model.status == IMPORTED else []
-        said += [f"in place of {plain(model.in_place_of, LONGEST)}"] if model.in_place_of else []
-        said += [f"failed its audit: {', '.join(failed[judge])}"] if failed.get(judge) else []
-        yield plain(judge, LONGEST) + (f" ({'; '.join(said)})" if said else "")
+        model = (models or {}).get(judge, ModelIdentity())
+        notes = [model.status] if model.status == IMPORTED else []
+        notes += (
+            [f"in place of {clean_text(model.in_place_of, MAX_NAME)}"] if model.in_place_of else []
+        )
+        notes += [f"failed its audit: {', '.join(failed[judge])}"] if failed.get(judge) else []
+        yield clean_text(judge, MAX_NAME) + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def show_board(console: Console, path: Path) -> None:
     """Shows the win rates of both splits, then the metrics, and what went wrong."""
-    found = json.loads(path.read_bytes())
-    show_left_out(console, found["left_out"].items())
-    notes, splits = _show_win_rates(console, found), _with_samples(found)
-    lacks = dict[str, list[str]]()
+    results = json.loads(path.read_bytes())
+    show_left_out(console, results["left_out"].items())
+    notes, splits = _show_win_rates(console, results), _select_splits(results)
+    splits_by_reason = dict[str, list[str]]()
     for name, split in splits.items():
-        if why := _without_rates(split, found):
-            lacks.setdefault(why, []).append(name)
+        if reason := _describe_missing_rates(split, results):
+            splits_by_reason.setdefault(reason, []).append(name)
             continue
-        for one in split["win_rate"].get("uneven_coverage", ()):  # files of before have none
-            beside = f"{percent(one['coverage'])} beside {percent(one['of_neighbor'])}"
-            said = f"{name}: {plain(one['system'])} rests on {beside} of {plain(one['neighbor'])}"
-            say(console, said, "yellow")
-    for why, names in lacks.items():
-        place = "" if len(names) == len(splits) else f"{' and '.join(names)}: "
+        for row in split["win_rate"].get("uneven_coverage", ()):  # files of before have none
+            shares = (
+                f"{format_percent(row['coverage'])} beside {format_percent(row['of_neighbor'])}"
+            )
+            text = f"{name}: {clean_text(row['system'])} rests on {shares} of {clean_text(row['neighbor'])}"
+            print_line(console, text, "yellow")
+    for reason, names in splits_by_reason.items():
+        prefix = "" if len(names) == len(splits) else f"{' and '.join(names)}: "
         is_wrong = any(splits[name]["win_rate"] for name in names)
-        say(console, f"{place}{why}", "yellow" if is_wrong else "")
-    if lacks:
+        print_line(console, f"{prefix}{reason}", "yellow" if is_wrong else "")
+    if splits_by_reason:
         console.print()
-    known, without = _measured(splits)
+    columns, unmeasured = _read_metrics(splits)
     boards = (split["win_rate"] for split in splits.values() if split["win_rate"])
-    named = {judge for rated in boards for judge in rated[found["protocol"]]["per_judge"]}
-    _show_metrics_of_splits(console, known, _models(found)[0], named)
-    if more := _more(notes, without):
-        say(console, f"{more}: {MORE}, or the report", "dim")
+    shown_judges = {judge for rated in boards for judge in rated[results["protocol"]]["per_judge"]}
+    _show_metrics(console, columns, _read_models(results)[0], shown_judges)
+    if remaining := _list_rest(notes, unmeasured):
+        print_line(console, f"{remaining}: {MORE_OPTION}, or the report", "dim")
 
 
 def show_win_rates(console: Console, path: Path) -> str:
     """Shows the win rates of both splits; returns what else there is, in words."""
-    found = json.loads(path.read_bytes())
-    return _more(_show_win_rates(console, found), _measured(_with_samples(found))[1])
+    results = json.loads(path.read_bytes())
+    return _list_rest(_show_win_rates(console, results), _read_metrics(_select_splits(results))[1])
 
 
-def _show_win_rates(console: Console, found: Part) -> int:
+def _show_win_rates(console: Console, results: FigurePart) -> int:
     """Shows the win rates of both splits; returns how many notes there are on them."""
-    systems, by_judge = _models(found)
+    systems, by_judge = _read_models(results)
     rated = {
         name: split["win_rate"]
-        for name, split in _with_samples(found).items()
-        if not _without_rates(split, found)
+        for name, split in _select_splits(results).items()
+        if not _describe_missing_rates(split, results)
     }
-    boards = {name: rates[found["protocol"]] for name, rates in rated.items()}
-    notes = sum(one["reason"] is None for one in found.get("trust", ()))  # files of before lack it
+    boards = {name: rates[results["protocol"]] for name, rates in rated.items()}
+    notes = sum(
+        line["reason"] is None for line in results.get("trust", ())
+    )  # files of before lack it
     if boards:
         judges = dict.fromkeys(judge for rates in boards.values() for judge in rates["per_judge"])
-        names = ", ".join(judge_names(judges, found["failed_audit"], by_judge))
-        title = f"win rate ({found['protocol']}), judged by {names}"
-        whys = [
-            f"{name}: no intervals: {why}"
+        names = ", ".join(judge_names(judges, results["failed_audit"], by_judge))
+        title = f"win rate ({results['protocol']}), judged by {names}"
+        reasons = [
+            f"{name}: no intervals: {reason}"
             for name, rates in boards.items()
-            for why in (() if any(rates["interval"].values()) else _meanings(rates))
+            for reason in (() if any(rates["interval"].values()) else _describe_reasons(rates))
         ]
-        show_table(console, title, _win_rates_of_splits(boards, rated, systems), whys)
+        show_table(console, title, _board_table(boards, rated, systems), reasons)
     for rates in boards.values():
-        told = [] if not any(rates["interval"].values()) else [*_why_not(rates)]
-        notes += len([*told, *voted_on(rates.get("definition", {}))])
+        remarks = [] if not any(rates["interval"].values()) else [*_list_reasons(rates)]
+        notes += len([*remarks, *describe_voted_samples(rates.get("definition", {}))])
     return notes
 
 
-def _without_rates(split: Part, found: Part) -> str | None:
+def _describe_missing_rates(split: FigurePart, results: FigurePart) -> str | None:
     """Why a split has no board, in a line; null where it has one, or no sample."""
     rated = split["win_rate"]
     if not rated:
         return "no win rates, since no judge has rated an output" if split["samples"] else None
-    if set(rated[found["protocol"]]["reasons"].values()) == {Unscored.NOT_RATED}:
-        said = "nothing was rated, since no answer holds a rating: `echo-hf judge` with --again"
-        return f"{said}, once the judge is mended"
+    if set(rated[results["protocol"]]["reasons"].values()) == {Unscored.NOT_RATED}:
+        message = "nothing was rated, since no answer holds a rating: `echo-hf judge` with --again"
+        return f"{message}, once the judge is mended"
     return None
 
 
-def _with_samples(found: Part) -> dict[str, Part]:
-    return {name: split for name, split in found["details"].items() if split["samples"]}
+def _select_splits(results: FigurePart) -> dict[str, FigurePart]:
+    return {name: split for name, split in results["details"].items() if split["samples"]}
 
 
-def _more(notes: int, lacks: int) -> str:
-    parts = [counted(notes, "note")] if notes else []
-    return ", ".join([*parts, *([f"{counted(lacks, 'metric')} not measured"] if lacks else [])])
+def _list_rest(notes: int, unmeasured: int) -> str:
+    parts = [format_count(notes, "note")] if notes else []
+    return ", ".join(
+        [*parts, *([f"{format_count(unmeasured, 'metric')} not measured"] if unmeasured else [])]
+    )
 
 
-def _models(found: Part) -> tuple[Named, Named]:
+def _read_models(results: FigurePart) -> tuple[ModelsByName, ModelsByName]:
     """Who answered for each system and each judge; files of before do not say it."""
     systems, judges = (
-        {name: AnsweredBy.model_validate(one) for name, one in found.get(kind, {}).items()}
+        {name: ModelIdentity.model_validate(model) for name, model in results.get(kind, {}).items()}
         for kind in ("systems", "judges")
     )
     return systems, judges
 
 
-def _win_rates_of_splits(
-    boards: Mapping[str, Part], rated: Mapping[str, Part], systems: Named
+def _board_table(
+    boards: Mapping[str, FigurePart], rated: Mapping[str, FigurePart], systems: ModelsByName
 ) -> Table:
-    table = plain_table("system", *(head for name in boards for head in (name, "95 %", "tier")))
+    table = make_table("system", *(head for name in boards for head in (name, "95 %", "tier")))
     highest = dict[str, float]()
     for rates in boards.values():
         for system, rate in rates["win_rate"].items():
             highest[system] = max(highest.get(system, -1.0), -1.0 if rate is None else rate)
     tiers = {
         name: {
-            system: str(at)
-            for at, tier in enumerate(rated[name]["tiers"]["tiers"], 1)
+            system: str(number)
+            for number, tier in enumerate(rated[name]["tiers"]["tiers"], 1)
             for system in tier
         }
         for name, rates in boards.items()
@@ -169,135 +184,141 @@ def _win_rates_of_splits(
     for system in sorted(highest, key=lambda name: (-highest[name], name)):
         cells = list[str]()
         for name, rates in boards.items():
-            cells += [rounded(rates["win_rate"].get(system))]
-            cells += [rounded_interval(rates["interval"].get(system))]
-            cells += [tiers.get(name, {}).get(system, NOTHING)]
-        table.add_row(Text(_shown(system, systems), "bold"), *cells)
+            cells += [format_rounded(rates["win_rate"].get(system))]
+            cells += [format_interval(rates["interval"].get(system))]
+            cells += [tiers.get(name, {}).get(system, EMPTY_CELL)]
+        table.add_row(Text(_format_system(system, systems), "bold"), *cells)
     return table
 
 
-NOT_MEASURED: Part = {"result": None, "samples": (), "counts": {}}
-Columns = dict[tuple[str, str], dict[str, Part]]  # by metric and split, then by system
+NOT_MEASURED: FigurePart = {"result": None, "samples": (), "counts": {}}
+BoardColumns = dict[tuple[str, str], dict[str, FigurePart]]  # by metric and split, then by system
 
 
-def _measured(splits: Mapping[str, Part]) -> tuple[Columns, int]:
+def _read_metrics(splits: Mapping[str, FigurePart]) -> tuple[BoardColumns, int]:
     """The metrics that have a value, and how many have none."""
-    columns = Columns()
+    columns = BoardColumns()
     for name, split in splits.items():
-        for one in split["metrics"]:
-            columns.setdefault((one["metric"], name), {})[one["system"]] = one
-    known = {
+        for figure in split["metrics"]:
+            columns.setdefault((figure["metric"], name), {})[figure["system"]] = figure
+    measured = {
         key: by_system
         for key, by_system in columns.items()
-        if any((one["result"] or {}).get("value") is not None for one in by_system.values())
+        if any((figure["result"] or {}).get("value") is not None for figure in by_system.values())
     }
-    return known, len(columns) - len(known)
+    return measured, len(columns) - len(measured)
 
 
-def _show_metrics_of_splits(
-    console: Console, columns: Columns, systems: Named, named: Collection[str]
+def _show_metrics(
+    console: Console, columns: BoardColumns, systems: ModelsByName, shown_judges: Collection[str]
 ) -> None:
     """A column for each metric, with the number of samples where it is not all of them.
 
     Of judges that failed their audit, those are named that no board above has named.
     """
-    several = Counter(metric for metric, _ in columns)
+    splits_per_metric = Counter(metric for metric, _ in columns)
     heads = [
-        f"{metric} {BETTER[metric]}{f' ({split})' if several[metric] > 1 else ''}"
+        f"{metric} {BETTER[metric]}{f' ({split})' if splits_per_metric[metric] > 1 else ''}"
         for metric, split in columns
     ]
-    table = plain_table("system", *heads)
+    table = make_table("system", *heads)
     failed, is_part = dict[str, Sequence[str]](), False
     for system in dict.fromkeys(name for by_system in columns.values() for name in by_system):
         cells = list[str]()
         for by_system in columns.values():
-            one = by_system.get(system, NOT_MEASURED)
-            result, (measured, there) = one["result"] or {}, _covered(one)
+            figure = by_system.get(system, NOT_MEASURED)
+            result, (measured, total) = figure["result"] or {}, _count_covered(figure)
             failed |= result.get("definition", {}).get(FAILED_AUDIT, {})
-            is_part |= measured < there
-            part = f" ({measured} of {there})" if measured < there else ""
-            cells.append(f"{rounded(result.get('value'))}{part}")
-        table.add_row(Text(_shown(system, systems), "bold"), *cells)
+            is_part |= measured < total
+            part = f" ({measured} of {total})" if measured < total else ""
+            cells.append(f"{format_rounded(result.get('value'))}{part}")
+        table.add_row(Text(_format_system(system, systems), "bold"), *cells)
     if columns:
         notes = ["(of how many samples, where not all)"] if is_part else []
         show_table(console, "what people complain about", table, notes)
-    for judge in judge_names((judge for judge in failed if judge not in named), failed):
-        say(console, judge, "yellow")
+    for judge in judge_names((judge for judge in failed if judge not in shown_judges), failed):
+        print_line(console, judge, "yellow")
 
 
-def _covered(one: Part) -> tuple[int, int]:
+def _count_covered(figure: FigurePart) -> tuple[int, int]:
     """The samples that a metric's value rests on, and those that it might have."""
-    return (one["result"] or {}).get("n", 0), len(one["samples"]) + one["counts"].get(
+    return (figure["result"] or {}).get("n", 0), len(figure["samples"]) + figure["counts"].get(
         "not_asked", 0
     )
 
 
 def show_scores(console: Console, path: Path) -> None:
-    found = json.loads(path.read_bytes())
-    show_left_out(console, found["left_out"].items())
-    systems, by_judge = _models(found)
-    for name, split in found["details"].items():
+    results = json.loads(path.read_bytes())
+    show_left_out(console, results["left_out"].items())
+    systems, by_judge = _read_models(results)
+    for name, split in results["details"].items():
         rated = split["win_rate"]
-        if why := _without_rates(split, found):
-            say(console, f"{name}: {why}\n", "yellow")
+        if reason := _describe_missing_rates(split, results):
+            print_line(console, f"{name}: {reason}\n", "yellow")
         elif rated:
-            rates = rated[found["protocol"]]
-            judges = ", ".join(judge_names(rates["per_judge"], found["failed_audit"], by_judge))
-            title = f"{name}: win rate ({found['protocol']}), judged by {judges}"
-            notes = [*voted_on(rates.get("definition", {})), *_why_not(rates)]
-            less = rated.get("uneven_coverage", ())  # files of before have none
-            uneven = {row["system"] for row in less}
-            table = _win_rates(rates, rated["tiers"]["tiers"], uneven, systems)
+            rates = rated[results["protocol"]]
+            judges = ", ".join(judge_names(rates["per_judge"], results["failed_audit"], by_judge))
+            title = f"{name}: win rate ({results['protocol']}), judged by {judges}"
+            notes = [*describe_voted_samples(rates.get("definition", {})), *_list_reasons(rates)]
+            uneven_rows = rated.get("uneven_coverage", ())  # files of before have none
+            uneven = {row["system"] for row in uneven_rows}
+            table = _split_table(rates, rated["tiers"]["tiers"], uneven, systems)
             show_table(console, title, table, notes)
-            if decided := rated.get("decisions"):
-                show_table(console, f"{name}: {decided['said']}", _decisions(decided))
+            if decisions := rated.get("decisions"):
+                show_table(console, f"{name}: {decisions['said']}", _decision_table(decisions))
             if anchors := rated.get("anchors"):
                 title = f"{name}: Bradley-Terry strengths, where anchors stay as they are"
-                show_table(console, title, _strengths(rated["bradley_terry"], anchors, systems))
+                show_table(
+                    console, title, _strength_table(rated["bradley_terry"], anchors, systems)
+                )
         if people := split.get("by_people"):  # files of before have none
-            said = plain(people["said"], LONGEST_LINE)
+            summary = clean_text(people["said"], MAX_LINE)
             if result := people["result"]:
                 title = f"{name}: win rate by people, estimated on all samples"
-                table = _by_system(result["win_rate"], systems, _people(result))
-                show_table(console, title, table, [said, *_why_not(result)])
+                table = _system_table(result["win_rate"], systems, _people_columns(result))
+                show_table(console, title, table, [summary, *_list_reasons(result)])
             else:
-                say(console, f"{name}: {said}\n", "yellow")
-        if chosen := split["pairwise"]:
-            say(console, f"{name}: two outputs side by side, in both orders", "bold")
-            names = judge_names(chosen["judges"], found["failed_audit"], by_judge)
-            for judge, one in zip(names, chosen["judges"].values(), strict=True):
-                shares = ", ".join(f"{said} {_share(one[part])}" for part, said in PAIRWISE.items())
-                say(console, f"{judge}: {one['pairs']:,} pairs, {shares}")
+                print_line(console, f"{name}: {summary}\n", "yellow")
+        if pairwise := split["pairwise"]:
+            print_line(console, f"{name}: two outputs side by side, in both orders", "bold")
+            names = judge_names(pairwise["judges"], results["failed_audit"], by_judge)
+            for judge, row in zip(names, pairwise["judges"].values(), strict=True):
+                shares = ", ".join(
+                    f"{label} {_share(row[part])}" for part, label in PAIRWISE_LABELS.items()
+                )
+                print_line(console, f"{judge}: {row['pairs']:,} pairs, {shares}")
 
             console.print()
         if split["metrics"]:
-            table = _metrics(split["metrics"], {} if split["win_rate"] else systems)
+            table = _metric_table(split["metrics"], {} if split["win_rate"] else systems)
             show_table(console, f"{name}: what people complain about", table)
-    if lines := found.get("trust"):  # files of before have none
-        _say_trust(console, lines)
-    if told := found.get("applicability"):  # files of before have none
-        say(console, f"which metrics fit a sample: {FITS_FROM[told]}", "dim")
-    say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
-    say(console, f"results: {path}")
+    if lines := results.get("trust"):  # files of before have none
+        _print_trust_lines(console, lines)
+    if source := results.get("applicability"):  # files of before have none
+        print_line(console, f"which metrics fit a sample: {APPLICABILITY_SOURCES[source]}", "dim")
+    print_line(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
+    print_line(console, f"results: {path}")
 
 
-def _say_trust(console: Console, lines: Sequence[Part]) -> None:
+def _print_trust_lines(console: Console, lines: Sequence[FigurePart]) -> None:
     """A line for each measure that has something to say; which have not, and why, in one more."""
-    say(console, "how far to trust this", "bold")
-    for measure, every in groupby(lines, key=itemgetter("measure")):
-        said = [one for one in every if one["reason"] is None]
-        if said:
-            say(console, f"{measure}: {said[0]['meaning']}", "dim")
-        for one in said:
-            place = f"{plain(one['split'])}: " if one["split"] else ""
-            say(console, f"  {place}{plain(one['said'], LONGEST_LINE)}")
+    print_line(console, "how far to trust this", "bold")
+    for measure, measure_lines in groupby(lines, key=itemgetter("measure")):
+        stated = [line for line in measure_lines if line["reason"] is None]
+        if stated:
+            print_line(console, f"{measure}: {stated[0]['meaning']}", "dim")
+        for line in stated:
+            prefix = f"{clean_text(line['split'])}: " if line["split"] else ""
+            print_line(console, f"  {prefix}{clean_text(line['said'], MAX_LINE)}")
     silent = dict[tuple[str, str], list[str]]()
-    for one in lines:
-        if one["reason"]:
-            silent.setdefault((one["measure"], one["reason"]), []).append(plain(one["split"]))
+    for line in lines:
+        if line["reason"]:
+            silent.setdefault((line["measure"], line["reason"]), []).append(
+                clean_text(line["split"])
+            )
     for (measure, reason), splits in silent.items():
-        of = f" of {' and '.join(splits)}" if all(splits) else ""
-        say(console, f"no {measure}{of}: {MEANINGS[reason]}", "dim")
+        suffix = f" of {' and '.join(splits)}" if all(splits) else ""
+        print_line(console, f"no {measure}{suffix}: {MEANINGS[reason]}", "dim")
     console.print()
 
 
@@ -305,211 +326,233 @@ def show_left_out(console: Console, counts: Iterable[tuple[str, Mapping[Any, int
     for name, by_reason in counts:
         for reason, count in by_reason.items():
             line = f"{count:,} rows of {name} do not count, {reason}: {MEANINGS[str(reason)]}"
-            say(console, line, "yellow")
+            print_line(console, line, "yellow")
 
 
-def _share(share: Part) -> str:
+def _share(share: FigurePart) -> str:
     if share["value"] is None:
         return f"- ({share['reason']})"
     if share["interval"] is None:
         return f"{share['value']:.2f}"
-    return f"{share['value']:.2f} ({rounded_interval(share['interval'], 2)})"
+    return f"{share['value']:.2f} ({format_interval(share['interval'], 2)})"
 
 
-def _shown(system: str, systems: Named) -> str:
+def _format_system(system: str, systems: ModelsByName) -> str:
     place = systems[system].in_place_of if system in systems else None
-    return in_place(plain(system, LONGEST), place and plain(place, LONGEST))
+    return name_stand_in(clean_text(system, MAX_NAME), place and clean_text(place, MAX_NAME))
 
 
-def _by_system(values: Part, systems: Named, columns: Mapping[str, Mapping[str, str]]) -> Table:
+def _system_table(
+    values: FigurePart, systems: ModelsByName, columns: Mapping[str, Mapping[str, str]]
+) -> Table:
     """A row for each system, the best first, and in it what each column says of it."""
-    table = plain_table("system", *columns, left=("anchor",))
+    table = make_table("system", *columns, left=("anchor",))
     # As `scores.win_rate.ranked` does, without what `echo_hf.scores` loads.
-    for name, _ in sorted(values.items(), key=lambda one: (one[1] is None, -(one[1] or 0.0))):
-        cells = (one.get(name, NOTHING) for one in columns.values())
-        table.add_row(Text(_shown(name, systems), "bold"), *cells)
+    for name, _ in sorted(values.items(), key=lambda pair: (pair[1] is None, -(pair[1] or 0.0))):
+        cells = (column.get(name, EMPTY_CELL) for column in columns.values())
+        table.add_row(Text(_format_system(name, systems), "bold"), *cells)
     return table
 
 
-def _numbers(values: Part) -> dict[str, str]:
-    return {name: rounded(value) for name, value in values.items()}
+def _numbers(values: FigurePart) -> dict[str, str]:
+    return {name: format_rounded(value) for name, value in values.items()}
 
 
-def _ends(intervals: Part) -> dict[str, str]:
-    return {name: rounded_interval(ends) for name, ends in intervals.items()}
+def _ends(intervals: FigurePart) -> dict[str, str]:
+    return {name: format_interval(interval) for name, interval in intervals.items()}
 
 
-def _win_rates(
-    rates: Part, tiers: Sequence[Sequence[str]], uneven: Collection[str], systems: Named
+def _split_table(
+    rates: FigurePart,
+    tiers: Sequence[Sequence[str]],
+    uneven: Collection[str],
+    systems: ModelsByName,
 ) -> Table:
     # Where nothing says how far others may differ, one tier for all would read as no difference.
-    known = any(rates["interval"].values())
+    has_ends = any(rates["interval"].values())
     columns = {
         "win rate": _numbers(rates["win_rate"]),
         "95 %": _ends(rates["interval"]),
-        "tier": {name: str(at) for at, names in enumerate(tiers, 1) for name in names if known},
+        "tier": {
+            name: str(number) for number, names in enumerate(tiers, 1) for name in names if has_ends
+        },
         "coverage": {
-            name: f"uneven {percent(value)}" if name in uneven else percent(value)
+            name: f"uneven {format_percent(value)}" if name in uneven else format_percent(value)
             for name, value in rates["coverage"].items()
         },
     }
-    return _by_system(rates["win_rate"], systems, columns)
+    return _system_table(rates["win_rate"], systems, columns)
 
 
-def _people(found: Part) -> dict[str, dict[str, str]]:
-    ends = {"95 %": _ends(found["interval"])}
-    beside = {name: _numbers(found[name.replace(" ", "_")]) for name in PEOPLE}
-    return {"corrected": _numbers(found["win_rate"]), **ends, **beside}
+def _people_columns(human: FigurePart) -> dict[str, dict[str, str]]:
+    ends = {"95 %": _ends(human["interval"])}
+    alone = {name: _numbers(human[name.replace(" ", "_")]) for name in PEOPLE_COLUMNS}
+    return {"corrected": _numbers(human["win_rate"]), **ends, **alone}
 
 
-def _strengths(found: Part, anchors: Part, systems: Named) -> Table:
-    said = dict.fromkeys(found["strength"], "joins")
-    for name, one in anchors.items():
-        said[name] = plain(f"{one['release']}, judged by {', '.join(one['judges'])}")
+def _strength_table(strengths: FigurePart, anchors: FigurePart, systems: ModelsByName) -> Table:
+    anchor_texts = dict.fromkeys(strengths["strength"], "joins")
+    for name, anchor in anchors.items():
+        anchor_texts[name] = clean_text(
+            f"{anchor['release']}, judged by {', '.join(anchor['judges'])}"
+        )
     columns = {
-        "strength": _numbers(found["strength"]),
-        "95 %": _ends(found["interval"]),
-        "anchor": said,
+        "strength": _numbers(strengths["strength"]),
+        "95 %": _ends(strengths["interval"]),
+        "anchor": anchor_texts,
     }
-    return _by_system(found["strength"], systems, columns)
+    return _system_table(strengths["strength"], systems, columns)
 
 
-def voted_on(definition: Part) -> Iterator[str]:
+def describe_voted_samples(definition: FigurePart) -> Iterator[str]:
     """What win rates rest on where a judge was spared samples."""
     if estimate := definition.get("estimate"):
-        rho2, judges = rounded(estimate["rho2"], 2), ", ".join(map(plain, estimate["weights"]))
+        rho2, judges = (
+            format_rounded(estimate["rho2"], 2),
+            ", ".join(map(clean_text, estimate["weights"])),
+        )
         yield (
             f"all judges voted on {definition['voted']:,} of {definition['samples']:,} samples; "
             f"their vote on all is estimated from {judges}, which explains {rho2} of its variance; "
             "pairs, and what each judge alone says, are counted on those"
         )
-    elif every := definition.get("of_samples"):
-        on = f"{definition['samples']:,} of {every:,} samples"
-        yield f"win rates are of the {on} of which every rating was asked for"
+    elif total := definition.get("of_samples"):
+        share_text = f"{definition['samples']:,} of {total:,} samples"
+        yield f"win rates are of the {share_text} of which every rating was asked for"
 
 
-def _meanings(rates: Part) -> Iterator[str]:
+def _describe_reasons(rates: FigurePart) -> Iterator[str]:
     """Why systems have no figure; each reason once where it is that of all."""
     reasons = set(rates["reasons"].values())
     if len(reasons) == 1 and len(rates["reasons"]) == len(rates["win_rate"]):
         yield MEANINGS[reasons.pop()]
     else:
-        yield from _why_not(rates)
+        yield from _list_reasons(rates)
 
 
-def _why_not(rates: Part) -> Iterator[str]:
+def _list_reasons(rates: FigurePart) -> Iterator[str]:
     for reason in dict.fromkeys(rates["reasons"].values()):
-        named = [plain(name, LONGEST) for name, why in rates["reasons"].items() if why == reason]
-        every = len(named) == len(rates["win_rate"])
-        yield f"{'all systems' if every else ', '.join(named)}: {reason}: {MEANINGS[reason]}"
+        names = [
+            clean_text(name, MAX_NAME) for name, why in rates["reasons"].items() if why == reason
+        ]
+        is_all = len(names) == len(rates["win_rate"])
+        yield f"{'all systems' if is_all else ', '.join(names)}: {reason}: {MEANINGS[reason]}"
 
 
-def _decisions(found: Part) -> Table:
+def _decision_table(decisions: FigurePart) -> Table:
     """Each pair, the better one first, on all samples that both were rated on."""
-    words = ("better", "worse")
-    table = plain_table(*words, "wins", "+-", "samples", "decided", left=words)
-    for is_decided, pairs in (("yes", found["decided"]), ("no", found["undecided"])):
-        for one, other in pairs:
-            ends = (rounded(found[name][one][other]) for name in ("matrix", "half_width"))
-            names = Text(plain(one, LONGEST), "bold"), plain(other, LONGEST)
-            table.add_row(*names, *ends, f"{found['pairs'][one][other]:,}", is_decided)
+    headings = ("better", "worse")
+    table = make_table(*headings, "wins", "+-", "samples", "decided", left=headings)
+    for is_decided, pairs in (("yes", decisions["decided"]), ("no", decisions["undecided"])):
+        for better, worse in pairs:
+            figures = (
+                format_rounded(decisions[name][better][worse]) for name in ("matrix", "half_width")
+            )
+            names = Text(clean_text(better, MAX_NAME), "bold"), clean_text(worse, MAX_NAME)
+            table.add_row(*names, *figures, f"{decisions['pairs'][better][worse]:,}", is_decided)
     return table
 
 
-def _metrics(metrics: Sequence[Part], systems: Named) -> Table:
+def _metric_table(metrics: Sequence[FigurePart], systems: ModelsByName) -> Table:
     table = Table("metric", box=None, pad_edge=False)
     for heading in ("value", "95 %", "samples"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("beside it")
-    for metric, every in groupby(metrics, key=itemgetter("metric")):
-        rows, title = list(every), Text(f"{metric} {BETTER[metric]}", "bold")
-        missing = {one["missing"] for one in rows}
+    for metric, metric_rows in groupby(metrics, key=itemgetter("metric")):
+        rows, title = list(metric_rows), Text(f"{metric} {BETTER[metric]}", "bold")
+        missing = {row["missing"] for row in rows}
         if None not in missing and len(missing) == 1:  # no system could be measured
             table.add_row(title, *_cells(rows[0]))
             continue
         failed: dict[str, Sequence[str]] = {}
-        for one in rows:
-            failed |= one["result"]["definition"].get(FAILED_AUDIT, {}) if one["result"] else {}
+        for row in rows:
+            failed |= row["result"]["definition"].get(FAILED_AUDIT, {}) if row["result"] else {}
         table.add_row(title, "", "", "", Text(", ".join(judge_names(failed, failed)), "yellow"))
-        for one in rows:
-            table.add_row(Text(f"  {_shown(one['system'], systems)}"), *_cells(one))
+        for row in rows:
+            table.add_row(Text(f"  {_format_system(row['system'], systems)}"), *_cells(row))
     return table
 
 
-def _cells(one: Part) -> tuple[Text | str, ...]:
-    result, counts = one["result"] or {}, one["counts"]
+def _cells(figure: FigurePart) -> tuple[Text | str, ...]:
+    result, counts = figure["result"] or {}, figure["counts"]
     tint = result.get("tint", {}).get("yellower", {}).get("value")
-    beside = "" if tint is None else f"{abs(tint):.1f} {'yellower' if tint >= 0 else 'bluer'}"
+    tint_text = "" if tint is None else f"{abs(tint):.1f} {'yellower' if tint >= 0 else 'bluer'}"
     reasons = ", ".join(f"{count} {reason}" for reason, count in counts.items())
-    said = "; ".join(filter(None, (one["missing"], beside, reasons)))
-    covered = "{} of {}".format(*_covered(one))
-    value, interval = rounded(result.get("value")), rounded_interval(result.get("interval"))
-    return value, interval, covered, Text(said, "yellow" if one["missing"] else "")
+    remarks = "; ".join(filter(None, (figure["missing"], tint_text, reasons)))
+    covered = "{} of {}".format(*_count_covered(figure))
+    value, interval = format_rounded(result.get("value")), format_interval(result.get("interval"))
+    return value, interval, covered, Text(remarks, "yellow" if figure["missing"] else "")
 
 
 def show_agreement(console: Console, agreement: RunAgreement) -> None:
     from echo_hf.scores.agreement import PROCEDURES
     from echo_hf.scores.rating_table import RUBRIC
 
-    left_out = {name: dict(sorted(one.items())) for name, one in agreement.left_out.items()}
+    left_out = {name: dict(sorted(lost.items())) for name, lost in agreement.left_out.items()}
     show_left_out(console, ((name, left_out[name]) for name in sorted(left_out)))
-    merged, how = agreement.merged, PROCEDURES[agreement.merged.protocol]
+    merged, procedure = agreement.merged, PROCEDURES[agreement.merged.protocol]
     counts, people, raters = merged.counts, merged.people, merged.people.mean_rank_by_rater
     refused = f", {counts.refused} times impossible" if counts.refused else ""
     incomplete = f", {counts.partial} of them incomplete" if counts.partial else ""
-    said = "1 person" if len(raters) == 1 else f"{len(raters)} people"
-    ranked = f"{counted(counts.samples, 'sample')}: {counted(counts.rankings, 'ranking')}"
-    said = f"{said} ranked {ranked}"
-    say(console, f"{said}{incomplete}{refused} ({merged.protocol})")
-    table = plain_table("system", "consensus", "95 %", *raters)
+    raters_text = "1 person" if len(raters) == 1 else f"{len(raters)} people"
+    ranked = f"{format_count(counts.samples, 'sample')}: {format_count(counts.rankings, 'ranking')}"
+    raters_text = f"{raters_text} ranked {ranked}"
+    print_line(console, f"{raters_text}{incomplete}{refused} ({merged.protocol})")
+    table = make_table("system", "consensus", "95 %", *raters)
     for system in people.consensus.ranking:  # over all samples
         mean = people.mean_rank[system]
-        by_rater = (rounded(ranks[system].value, 2) for ranks in raters.values())
-        ends = rounded_interval(mean.interval, 2)
-        table.add_row(Text(plain(system), "bold"), rounded(mean.value, 2), ends, *by_rater)
+        by_rater = (format_rounded(ranks[system].value, 2) for ranks in raters.values())
+        ends = format_interval(mean.interval, 2)
+        table.add_row(
+            Text(clean_text(system), "bold"), format_rounded(mean.value, 2), ends, *by_rater
+        )
     show_table(console, "mean rank by people, 1 is best", table)
-    test, tests = people.friedman, people.tests[how.test]
-    differ = sum(getattr(one, how.adjusted) < ALPHA for one in tests)
+    test, tests = people.friedman, people.tests[procedure.test]
+    differ = sum(getattr(pair_test, procedure.adjusted) < SIGNIFICANCE_LEVEL for pair_test in tests)
     if test.p_value is None:
-        say(console, "Friedman's test: nothing to test, as no block is in an order")
+        print_line(console, "Friedman's test: nothing to test, as no block is in an order")
     else:
-        say(
+        print_line(
             console,
-            f"Friedman's test: chi-square {rounded(test.statistic, 1)}, "
-            f"{counted(test.degrees, 'degree')} of freedom, p {_p_value(test.p_value)}, "
+            f"Friedman's test: chi-square {format_rounded(test.statistic, 1)}, "
+            f"{format_count(test.degrees, 'degree')} of freedom, p {_p_value(test.p_value)}, "
             f"{test.blocks} blocks",
         )
-        say(
+        print_line(
             console,
-            f"{differ} of {counted(len(tests), 'pair')} {'differs' if differ == 1 else 'differ'}; "
+            f"{differ} of {format_count(len(tests), 'pair')} {'differs' if differ == 1 else 'differ'}; "
             "Kendall's W within samples "
-            f"{rounded(people.kendalls_w.value)}",
+            f"{format_rounded(people.kendalls_w.value)}",
         )
     rated = merged.judges.with_consensus
     if not rated:
-        said = f"no rating by the rubric {RUBRIC!r}: people are compared with each other alone"
-        say(console, said, "yellow")
-    show_table(console, "agreement with people, Kendall's tau-b", _taus(merged))
+        message = f"no rating by the rubric {RUBRIC!r}: people are compared with each other alone"
+        print_line(console, message, "yellow")
+    show_table(console, "agreement with people, Kendall's tau-b", _tau_table(merged))
     for name in judge_names(sorted(agreement.failed.keys() & rated), agreement.failed):
-        say(console, name, "yellow")
-    say(console, f"agreement: {agreement.path}")
+        print_line(console, name, "yellow")
+    print_line(console, f"agreement: {agreement.path}")
 
 
-def _taus(agreement: Agreement) -> Table:
+def _tau_table(agreement: Agreement) -> Table:
     """Agreement of each judge with the consensus and with each person, and of people with it."""
     judges, raters = agreement.judges, agreement.people.mean_rank_by_rater
-    table = plain_table("", "consensus", "95 %", "p", "of people's", *raters)
+    table = make_table("", "consensus", "95 %", "p", "of people's", *raters)
     for judge, tau in judges.with_consensus.items():
-        share = percent(judges.share_of_ceiling[judge].share)
-        by_rater = (rounded(one.tau) for one in judges.with_raters[judge].values())
-        cells = rounded(tau.tau), rounded_interval(tau.interval), _p_value(tau.p_value), share
-        table.add_row(Text(plain(judge), "bold"), *cells, *by_rater)
+        share = format_percent(judges.share_of_ceiling[judge].share)
+        by_rater = (
+            format_rounded(with_rater.tau) for with_rater in judges.with_raters[judge].values()
+        )
+        cells = format_rounded(tau.tau), format_interval(tau.interval), _p_value(tau.p_value), share
+        table.add_row(Text(clean_text(judge), "bold"), *cells, *by_rater)
     people = judges.people_with_others
-    table.add_row(Text("people", "bold"), rounded(people.value), rounded_interval(people.interval))
+    table.add_row(
+        Text("people", "bold"), format_rounded(people.value), format_interval(people.interval)
+    )
     return table
 
 
 def _p_value(value: float | None) -> str:
     if value is None:
-        return NOTHING
+        return EMPTY_CELL
     return "< 0.001" if value < 0.001 else f"{value:.3f}"

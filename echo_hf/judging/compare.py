@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, create_model
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Request, Text
 from echo_hf.judging import rate
-from echo_hf.judging.rate import Explanation, JudgingStage, Row, ToRate
+from echo_hf.judging.rate import Explanation, JudgingStage, OutputsToRate, Row
 from echo_hf.judging.verdicts import read_choice
-from echo_hf.prompts import Prompt, as_data, filled_prompt
+from echo_hf.prompts import Prompt, fill_prompt, quote_as_data
 from echo_hf.reasons import Outcome, Unrated
 from echo_hf.tables import COMPARISONS, INTEGER, STRING, Column, Table
 
@@ -44,37 +44,37 @@ class ChoiceAnswer(BaseModel):
     """A judge's reasons, and which of two outputs it prefers after them."""
 
     model_config = ConfigDict(extra="ignore")
-    keyed_lengths: ClassVar[Mapping[str, int]] = {"explanation": rate.LONGEST_EXPLANATION}
+    keyed_lengths: ClassVar[Mapping[str, int]] = {"explanation": rate.MAX_EXPLANATION}
 
     explanation: Explanation
     choice: Literal["first", "second", "tie"]
 
 
 @lru_cache(maxsize=64)
-def choice_answer(max_tokens: int) -> type[ChoiceAnswer]:
-    explanation: Any = rate.fitting_explanation(max_tokens)
+def create_choice_schema(max_tokens: int) -> type[ChoiceAnswer]:
+    explanation: Any = rate.limit_explanation(max_tokens)
     fields: dict[str, Any] = {"explanation": (explanation, ...)}
     return create_model(
         "ChoiceAnswer", __base__=ChoiceAnswer, __doc__=ChoiceAnswer.__doc__, **fields
     )
 
 
-def to_compare(judge: JudgeConfig, outputs: ToRate) -> Dataset:
+def build_pairs(judge: JudgeConfig, outputs: OutputsToRate) -> Dataset:
     """Rows of `TO_COMPARE`: the pairs that a judge is asked about, in both orders."""
 
-    def rows() -> Iterator[Row]:
+    def iterate_rows() -> Iterator[Row]:
         for task in outputs.tasks:
-            there = outputs.outputs.get(task.sample_id, ())
-            for a, b in combinations(sorted(there, key=lambda row: str(row["system"])), 2):
+            rows = outputs.outputs.get(task.sample_id, ())
+            for a, b in combinations(sorted(rows, key=lambda row: str(row["system"])), 2):
                 names = {"system_a": a["system"], "system_b": b["system"]}
-                place = rate.place_of(judge.pairwise.seed, task.sample_id, *names.values())
-                if int.from_bytes(place[:8], "big") < judge.pairwise.share * 2**64:
+                key = rate.random_key(judge.pairwise.seed, task.sample_id, *names.values())
+                if int.from_bytes(key[:8], "big") < judge.pairwise.share * 2**64:
                     images = {"output_a": a["image"], "output_b": b["image"]}
                     pair = {**rate.task_row(task), **names, **images}
                     for order, repeat in product(ORDERS, range(judge.repeats)):
                         yield {**pair, "order": order, "repeat": repeat}
 
-    return rate.rows_of(TO_COMPARE, rows())
+    return rate.to_dataset(TO_COMPARE, iterate_rows())
 
 
 @dataclass(frozen=True)
@@ -91,24 +91,24 @@ class Compare(JudgingStage):
     @property
     def prompt(self) -> Prompt:
         """The instructions for choosing; a judge's own file plays no part."""
-        form = filled_prompt(f"judging/choice_{self.judge.mode}", {}).text
-        return Prompt(PAIRWISE, filled_prompt(f"judging/{PAIRWISE}", {"form": form}).text)
+        form = fill_prompt(f"judging/choice_{self.judge.mode}", {}).text
+        return Prompt(PAIRWISE, fill_prompt(f"judging/{PAIRWISE}", {"form": form}).text)
 
-    def _shape(self) -> type[BaseModel]:
-        return choice_answer(self.judge.max_tokens)
+    def _get_answer_schema(self) -> type[BaseModel]:
+        return create_choice_schema(self.judge.max_tokens)
 
-    def _question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
+    def _build_question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
         outputs = [row["output_a"], row["output_b"]]
         if row["order"] == "ba":
             outputs.reverse()
         first, second = outputs
         task = {"prompt": row["prompt"], "inputs": len(row["inputs"])}
-        parts: list[Text | str] = [Text(as_data("task", task)), *row["inputs"]]
+        parts: list[Text | str] = [Text(quote_as_data("task", task)), *row["inputs"]]
         parts += [Text("<first>"), first, Text("</first>")]
         parts += [Text("<second>"), second, Text("</second>")]
         return parts, {**task, "outputs": outputs}
 
-    def _known(self, row: Row) -> dict[str, Any]:
+    def _values(self, row: Row) -> dict[str, Any]:
         names = ("sample_id", "system_a", "system_b", "order", "repeat", "sample_digest")
         outputs = {"output_a_sha256": row["output_a"], "output_b_sha256": row["output_b"]}
         return {**{name: row[name] for name in names}, **outputs}
@@ -119,11 +119,11 @@ class Compare(JudgingStage):
             return super().wanted_form(request)
         return "[[first]], [[second]] or [[tie]] at the end"
 
-    def _verdict(self, given: BaseModel) -> tuple[str | Unrated, str]:
-        return rate.said_in(given, self.field, read_choice)
+    def _read_verdict(self, answer: BaseModel) -> tuple[str | Unrated, str]:
+        return rate.read_verdict(answer, self.field, read_choice)
 
-    def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
-        choice, text = self._verdict(given)
+    def _convert_answer(self, answer: BaseModel, row: Row) -> dict[str, Any]:
+        choice, text = self._read_verdict(answer)
         if isinstance(choice, Unrated):
             return {"explanation": text, "outcome": choice.value}
         if choice != "tie":

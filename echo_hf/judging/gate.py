@@ -10,28 +10,28 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf.config.evaluation import Evaluated
+from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import ConfigError, RunError, ScoreError, unknown
-from echo_hf.judging.audit import Failures, read_failures
-from echo_hf.judging.run_tables import RunTables, models_of, read_run
-from echo_hf.judging.score import FITS_NONE, Run, image_metrics
+from echo_hf.errors import ConfigError, RunError, ScoreError, describe_unknown
+from echo_hf.judging.audit import FailedAudits, read_failures
+from echo_hf.judging.run_tables import RunTables, read_models, read_run
+from echo_hf.judging.score import NO_FITTING_SAMPLE, ScoredRun, image_metrics
 from echo_hf.metrics import BETTER, LOWER, METRICS, TEXT_RENDERING
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import MetricReason, Reason
 from echo_hf.scores import NonInferiority, non_inferiority
 from echo_hf.scores.non_inferiority import Verdict, paired_non_inferiority
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.win_rate import METRIC as WIN_RATE
-from echo_hf.systems.benchmark import benchmark_of, load_evaluation
+from echo_hf.systems.benchmark import get_benchmark, load_evaluation
 
 MARGIN = 0.05  # of win rates
 GATES = (WIN_RATE, *METRICS)
 EXIT_CODES: Mapping[Verdict, int] = {"non_inferior": 0, "worse": 1, "undecided": 3}
 # As `judge` writes it into a provenance: the digest of all that decides a rating.
-MADE_BY = r'^\{"judge": \{.*?"digest": "(?P<digest>[0-9a-f]{64})"'
-NOT_OF_THE_OUTPUT = frozenset(  # a sample without a number that no output could have
+JUDGE_DIGEST_PATTERN = r'^\{"judge": \{.*?"digest": "(?P<digest>[0-9a-f]{64})"'
+REASONS_OF_INPUTS = frozenset(  # a sample without a number that no output could have
     {
         MetricReason.NO_INPUT,
         MetricReason.BAD_INPUT,
@@ -41,14 +41,14 @@ NOT_OF_THE_OUTPUT = frozenset(  # a sample without a number that no output could
         MetricReason.SPARED,
     }
 )
-SAME = {"prompt_digest": "other instructions", "made_by": "another model or other settings"}
+COMPARED = {"prompt_digest": "other instructions", "made_by": "another model or other settings"}
 
 
 @dataclass(frozen=True)
-class Side:
+class GateSide:
     """One system of one run, and what it is called beside the other one."""
 
-    config: Evaluated
+    config: EvaluationBase
     folder: RunFolder
     tables: RunTables
     systems: frozenset[str]
@@ -56,57 +56,59 @@ class Side:
     label: str = ""
 
     @classmethod
-    def opened(cls, place: Path | str, runs: Path | str | None) -> Self:
+    def open_run(cls, path: Path | str, runs: Path | str | None) -> Self:
         """A run by its config or its folder; which system is yet to be said."""
-        config = load_evaluation(place)
-        folder = run_folder(config, None if Path(place).is_dir() else runs)  # of two places
-        tables = read_run(benchmark_of(config, folder), folder)
-        return cls(config, folder, tables, frozenset(models_of(config, tables).systems))
+        config = load_evaluation(path)
+        folder = open_run_folder(config, None if Path(path).is_dir() else runs)  # of two places
+        tables = read_run(get_benchmark(config, folder), folder)
+        return cls(config, folder, tables, frozenset(read_models(config, tables).systems))
 
-    def of(self, system: str, label: str) -> Side:
+    def select(self, system: str, label: str) -> GateSide:
         if system not in self.systems:
-            raise ConfigError(unknown("system", system, self.systems, str(self.folder.root)))
+            raise ConfigError(
+                describe_unknown("system", system, self.systems, str(self.folder.root))
+            )
         return replace(self, system=system, label=label)
 
-    def rows(self, table: pa.Table | None, splits: Sequence[str]) -> pa.Table | None:
+    def select_rows(self, table: pa.Table | None, splits: Sequence[str]) -> pa.Table | None:
         """The rows of this system in some splits, under its label."""
         if table is None:
             return None
         own = table.filter(pc.equal(table["system"], self.system))
-        own = pa.concat_tables([self.tables.of_split(own, split) for split in splits])
+        own = pa.concat_tables([self.tables.select_split(own, split) for split in splits])
         label = pa.repeat(pa.scalar(self.label, pa.string()), own.num_rows)
         return own.set_column(own.column_names.index("system"), "system", label)
 
 
 @dataclass(frozen=True)
-class Compared:
+class GateResult:
     """The verdict on a new system, and of what it is."""
 
     metric: str
     base: str
     new: str
     prompts: int  # of the release
-    found: NonInferiority
+    test: NonInferiority
     judges: tuple[str, ...]
-    failed: Failures
+    failed: FailedAudits
     left_out: Mapping[str, Mapping[Reason, int]]
 
 
-def sides(
+def open_sides(
     config: Path | str,
     base: Path | str,
     new: str | None = None,
     *,
     system: str | None = None,
     runs: Path | str | None = None,
-) -> tuple[Side, Side]:
+) -> tuple[GateSide, GateSide]:
     """Two systems of one run; or, without `new`, the system that two runs share."""
-    first = Side.opened(config, runs)
+    first = GateSide.open_run(config, runs)
     if new is not None:
         if system or base == new:
             raise ConfigError(f"BASE is {base!r}, NEW {new!r}: expected two, without --system")
-        return first.of(str(base), str(base)), first.of(new, new)
-    second = Side.opened(base, runs)
+        return first.select(str(base), str(base)), first.select(new, new)
+    second = GateSide.open_run(base, runs)
     if first.folder.root.resolve() == second.folder.root.resolve():
         raise ConfigError(f"{str(config)!r} and {str(base)!r} are one run: expected two, or a NEW")
     shared = [system] if system else sorted(first.systems & second.systems)
@@ -116,28 +118,28 @@ def sides(
             f"{sorted(second.systems)}: expected one, or its name with --system"
         )
     (name,) = shared
-    return first.of(name, f"{name} in {config}"), second.of(name, f"{name} in {base}")
+    return first.select(name, f"{name} in {config}"), second.select(name, f"{name} in {base}")
 
 
-def compare(
-    base: Side,
-    new: Side,
+def compare_systems(
+    base: GateSide,
+    new: GateSide,
     *,
     metric: str = WIN_RATE,
     margin: float | None = None,
     confidence: float = 0.95,
     split: str | None = None,
-) -> Compared:
+) -> GateResult:
     """Compares two systems on the prompts of one release."""
     if metric not in GATES:
-        raise ConfigError(unknown("metric", metric, GATES))
+        raise ConfigError(describe_unknown("metric", metric, GATES))
     if margin is None and metric != WIN_RATE:
         raise ConfigError(
             f"--metric {metric} has no usual margin: say how much worse NEW may be, in the "
             "metric's own unit, such as --margin 0.02"
         )
     if split and split not in BENCHMARKS:
-        raise ConfigError(unknown("split", split, BENCHMARKS))
+        raise ConfigError(describe_unknown("split", split, BENCHMARKS))
     protocol, other = base.config.protocol, new.config.protocol
     if protocol != other:
         raise ConfigError(
@@ -145,99 +147,99 @@ def compare(
             "same in both configs"
         )
     _check_release(base, new)
-    both, splits, ratings = (base, new), (split,) if split else BENCHMARKS, None
+    sides, splits, ratings = (base, new), (split,) if split else BENCHMARKS, None
     margin = MARGIN if margin is None else margin
     limits: dict[str, Any] = {"margin": margin, "confidence": confidence}
     if metric in (WIN_RATE, TEXT_RENDERING):
-        ratings = _ratings(both, splits, RUBRIC if metric == WIN_RATE else metric)
+        ratings = _read_shared_ratings(sides, splits, RUBRIC if metric == WIN_RATE else metric)
     if metric == WIN_RATE:
-        parts = [side.rows(side.tables.outputs, splits) for side in both]
+        parts = [side.select_rows(side.tables.outputs, splits) for side in sides]
         limits["outputs"] = None if None in parts else pa.concat_tables(parts)
-        found = non_inferiority(ratings, base.label, new.label, protocol=protocol, **limits)
+        test = non_inferiority(ratings, base.label, new.label, protocol=protocol, **limits)
     else:
-        before, after = (_values(side, metric, base.config, splits) for side in both)
-        ids = sorted({*before, *after})
-        values = ([one.get(name) for name in ids] for one in (before, after))
+        first, second = (_measure_samples(side, metric, base.config, splits) for side in sides)
+        ids = sorted({*first, *second})
+        values = ([by_sample.get(name) for name in ids] for by_sample in (first, second))
         higher = BETTER.get(metric) != LOWER
-        found = paired_non_inferiority(*values, higher_is_better=higher, **limits)
-    return Compared(
+        test = paired_non_inferiority(*values, higher_is_better=higher, **limits)
+    return GateResult(
         metric=metric,
         base=base.label,
         new=new.label,
         prompts=sum(len(base.tables.tasks[split]) for split in splits),
-        found=found,
+        test=test,
         judges=() if ratings is None else tuple(sorted({*ratings["judge"].to_pylist()})),
         failed={**read_failures(base.folder.root), **read_failures(new.folder.root)},
         left_out={
             f"{table} in {side.folder.root}": counts
-            for side in both
+            for side in sides
             for table, counts in side.tables.left_out.items()
         },
     )
 
 
-def _check_release(base: Side, new: Side) -> None:
-    was, now = (
+def _check_release(base: GateSide, new: GateSide) -> None:
+    first, second = (
         {task.sample_id: task.sample_digest for part in side.tables.tasks.values() for task in part}
         for side in (base, new)
     )
-    if was != now:
-        other = sum(was[one] != now[one] for one in was.keys() & now.keys())
+    if first != second:
+        changed = sum(first[name] != second[name] for name in first.keys() & second.keys())
         raise RunError(
-            f"the prompts of {base.label} and {new.label} differ: {len(was.keys() - now.keys())} "
-            f"are in the first run alone, {len(now.keys() - was.keys())} in the second, {other} "
+            f"the prompts of {base.label} and {new.label} differ: {len(first.keys() - second.keys())} "
+            f"are in the first run alone, {len(second.keys() - first.keys())} in the second, {changed} "
             "have another digest: expected one release; run both on the same"
         )
 
 
-def _ratings(sides: Sequence[Side], splits: Sequence[str], rubric: str) -> pa.Table:
+def _read_shared_ratings(sides: Sequence[GateSide], splits: Sequence[str], rubric: str) -> pa.Table:
     """What the judges said of both sides, who have to be the same, and asked the same."""
-    both = [side.rows(side.tables.ratings, splits) for side in sides]
-    both = [rows and rows.filter(pc.equal(rows["rubric"], rubric)) for rows in both]
-    first, second = (sorted({*rows["judge"].to_pylist()}) if rows else [] for rows in both)
+    side_rows = [side.select_rows(side.tables.ratings, splits) for side in sides]
+    side_rows = [rows and rows.filter(pc.equal(rows["rubric"], rubric)) for rows in side_rows]
+    first, second = (sorted({*rows["judge"].to_pylist()}) if rows else [] for rows in side_rows)
     if not first or first != second:
         raise RunError(
             f"by the rubric {rubric!r} {sides[0].label} was rated by {first}, {sides[1].label} by "
             f"{second}: expected the same judges; run `echo-hf judge` on both"
         )
-    rows = pa.concat_tables(both)
+    rows = pa.concat_tables(side_rows)
     if rows["rating"].null_count == rows.num_rows:
         raise ScoreError(
             f"nothing was rated: of {rows.num_rows:,} outputs of {sides[0].label} and "
             f"{sides[1].label} none has a rating by {', '.join(first)}: mend the judge, then run "
             "`echo-hf judge` with --again"
         )
-    made_by = pc.struct_field(pc.extract_regex(rows["provenance"], MADE_BY), "digest")
+    made_by = pc.struct_field(pc.extract_regex(rows["provenance"], JUDGE_DIGEST_PATTERN), "digest")
     rows = rows.append_column("made_by", made_by)
-    for column, said in SAME.items():
+    for column, difference in COMPARED.items():
         distinct = (column, "count_distinct", pc.CountOptions(mode="all"))
-        asked = rows.group_by(["sample_id", "judge"]).aggregate([distinct])
-        several = asked.filter(pc.greater(asked[f"{column}_count_distinct"], 1))
+        grouped = rows.group_by(["sample_id", "judge"]).aggregate([distinct])
+        several = grouped.filter(pc.greater(grouped[f"{column}_count_distinct"], 1))
         if judges := sorted({*several["judge"].to_pylist()}):
             raise RunError(
-                f"judges {judges} rated {sides[0].label} and {sides[1].label} by {said}, on "
+                f"judges {judges} rated {sides[0].label} and {sides[1].label} by {difference}, on "
                 f"{several.num_rows:,} prompts: expected the same; have both rated again"
             )
     return rows
 
 
-def _values(
-    side: Side, metric: str, config: Evaluated, splits: Sequence[str]
+def _measure_samples(
+    side: GateSide, metric: str, config: EvaluationBase, splits: Sequence[str]
 ) -> dict[str, float | None]:
     """The number of each prompt that the metric fits, null where the output has none."""
-    made_by = {name: make for name, make in image_metrics(config).items() if name == metric}
-    run, values = Run(config, side.folder, side.tables), dict[str, float | None]()
+    measures = {name: measure for name, measure in image_metrics(config).items() if name == metric}
+    run, values = ScoredRun(config, side.folder, side.tables), dict[str, float | None]()
     for split in splits:
-        for one in run.measured(split, made_by, [side.system]):
-            if one.metric != metric or one.missing == FITS_NONE:
+        for figure in run.measure(split, measures, [side.system]):
+            if figure.metric != metric or figure.missing == NO_FITTING_SAMPLE:
                 continue
-            if one.result is None:
-                raise ScoreError(f"{metric} of {side.label}: {one.missing}")
-            rows = zip(one.fitting, one.result.per_sample, one.result.reasons, strict=True)
+            if figure.result is None:
+                raise ScoreError(f"{metric} of {side.label}: {figure.missing}")
+            rows = zip(figure.fitting, figure.result.per_sample, figure.result.reasons, strict=True)
             values |= {
                 task.sample_id: value
-                for task, value, why in rows
-                if why is None or why.reason not in NOT_OF_THE_OUTPUT
+                for task, value, reason in rows
+                if reason is None or reason.reason not in REASONS_OF_INPUTS
             }
     if all(value is None for value in values.values()):
         raise ScoreError(

@@ -21,31 +21,31 @@ import pyarrow as pa
 from datasets import Dataset
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES
+from echo_hf._infra.bootstrap import MIN_SAMPLES
 from echo_hf.config.checks import ANSWERED_BY
 from echo_hf.config.evaluation import ImageSize, JudgeConfig
 from echo_hf.engines.base import ImageRef, Message, Request, Text
 from echo_hf.errors import ConfigError, ImageError
-from echo_hf.hub.run_tables import left_out_reasons
+from echo_hf.hub.run_tables import find_left_out_reasons
 from echo_hf.images.loader import BadImageError, open_image
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.verdicts import read_rating
 from echo_hf.metrics import TEXT_RENDERING as TEXT
-from echo_hf.pipeline.answer_store import request_keys
+from echo_hf.pipeline.answer_store import compute_request_keys
 from echo_hf.pipeline.answers import Failure, RawText, StoredAnswers
-from echo_hf.pipeline.stage import ModelStage, StageRows, keys_of, of_row
-from echo_hf.prompts import Prompt, as_data, filled_prompt
+from echo_hf.pipeline.stage import ModelStage, StageRows, assign_to_row, row_keys
+from echo_hf.prompts import Prompt, fill_prompt, quote_as_data
 from echo_hf.reasons import BadImage, NotJudged, Outcome, Reason, Unrated
 from echo_hf.scores.votes import ProtocolName
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import Tasks
+from echo_hf.systems.benchmark import BenchmarkTasks
 from echo_hf.tables import BOOLEAN, INTEGER, RATINGS, STRING, STRINGS, Column, Table
 
 Row = Mapping[str, Any]
-Value = TypeVar("Value")
+ValueT = TypeVar("ValueT")
 
 OVERALL = "overall"
-WORDS_ALONE = "text_to_image"
+TEXT_TO_IMAGE = "text_to_image"
 
 SAMPLE_COLUMNS = {
     "sample_digest": Column(STRING, "`sample_digest` of the sample"),
@@ -67,43 +67,45 @@ TO_RATE = Table(
         "spared": Column(BOOLEAN, "true where the judge is not asked: its sample was not drawn"),
     },
 )
-SEED = 0  # of the draw of samples that judges with a share rate
+SHARE_SEED = 0  # of the draw of samples that judges with a share rate
 
 
 @dataclass(frozen=True)
-class ToRate:
+class OutputsToRate:
     """The outputs that judges are asked about, by sample, and how many they are not."""
 
     outputs: Mapping[str, Sequence[Row]]
     tasks: tuple[Task, ...]
     left_out: Mapping[Reason, int]
 
-    def rows(self, judge: JudgeConfig, fits: Callable[[Task], bool]) -> Dataset:
+    def build_rows(self, judge: JudgeConfig, fits: Callable[[Task], bool]) -> Dataset:
         """Rows of `TO_RATE`: the samples that fit, as often as the judge repeats."""
         tasks = [task for task in self.tasks if fits(task) and self.outputs.get(task.sample_id)]
-        asked = drawn_part(tasks, judge.share)
+        drawn_samples = draw_share(tasks, judge.share)
         rows = (
             {
                 **task_row(task),
-                "system": one["system"],
-                "output": one["image"],
+                "system": output["system"],
+                "output": output["image"],
                 "repeat": repeat,
-                "spared": task.sample_id not in asked,
+                "spared": task.sample_id not in drawn_samples,
             }
             for task in tasks
             for repeat in range(judge.repeats)
-            for one in self.outputs[task.sample_id]
+            for output in self.outputs[task.sample_id]
         )
-        return rows_of(TO_RATE, rows)
+        return to_dataset(TO_RATE, rows)
 
 
-def outputs_to_rate(outputs: pa.Table, benchmark: Tasks, limit: int | None = None) -> ToRate:
+def select_outputs(
+    outputs: pa.Table, benchmark: BenchmarkTasks, limit: int | None = None
+) -> OutputsToRate:
     """Sorts outputs by whether there is something to rate; the limit is of each split."""
     digests = {task.sample_id: task.sample_digest for task in benchmark.tasks}
     left_out: Counter[Reason] = Counter(dict(benchmark.left_out.items()))
     by_sample: dict[str, list[Row]] = {}
     rows = sorted(outputs.to_pylist(), key=lambda row: (row["sample_id"], row["system"]))
-    reasons = left_out_reasons(pa.Table.from_pylist(rows, outputs.schema), digests)
+    reasons = find_left_out_reasons(pa.Table.from_pylist(rows, outputs.schema), digests)
     for row, reason in zip(rows, reasons, strict=True):
         if reason is not None:
             left_out[reason] += 1
@@ -114,12 +116,12 @@ def outputs_to_rate(outputs: pa.Table, benchmark: Tasks, limit: int | None = Non
     by_split: dict[str, list[Task]] = {}
     for task in benchmark.tasks:
         by_split.setdefault(task.split, []).append(task)
-    first = {task.sample_id for some in by_split.values() for task in some[:limit]}
-    tasks = tuple(task for task in benchmark.tasks if task.sample_id in first)
-    return ToRate(by_sample, tasks, left_out)
+    limited = {task.sample_id for split_tasks in by_split.values() for task in split_tasks[:limit]}
+    tasks = tuple(task for task in benchmark.tasks if task.sample_id in limited)
+    return OutputsToRate(by_sample, tasks, left_out)
 
 
-def rows_of(table: Table, rows: Iterable[Row]) -> Dataset:
+def to_dataset(table: Table, rows: Iterable[Row]) -> Dataset:
     return Dataset(pa.Table.from_pylist(list(rows), schema=table.features.arrow_schema))
 
 
@@ -134,24 +136,26 @@ def task_row(task: Task) -> dict[str, Any]:
     }
 
 
-def place_of(seed: int, *names: str) -> bytes:
+def random_key(seed: int, *names: str) -> bytes:
     """Where chance puts something: decided by its names, whatever else there is."""
-    named = "\x1f".join((str(seed), *names))
-    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).digest()
+    joined = "\x1f".join((str(seed), *names))
+    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).digest()
 
 
-def drawn_part(tasks: Iterable[Task], share: float) -> set[str]:
+def draw_share(tasks: Iterable[Task], share: float) -> set[str]:
     """The samples that a judge with this share rates: of each split, enough to learn from."""
-    drawn, by_split = set[str](), dict[str, list[str]]()
+    drawn_samples, by_split = set[str](), dict[str, list[str]]()
     for task in tasks:
         by_split.setdefault(task.split, []).append(task.sample_id)
     for names in by_split.values():
-        most = max(round(share * len(names)), FEWEST_SAMPLES)
-        drawn.update(sorted(names, key=lambda name: place_of(SEED, "share", name))[:most])
-    return drawn
+        size = max(round(share * len(names)), MIN_SAMPLES)
+        drawn_samples.update(
+            sorted(names, key=lambda name: random_key(SHARE_SEED, "share", name))[:size]
+        )
+    return drawn_samples
 
 
-def flags_of(applicability: pa.Table | None, metric: str) -> dict[str, bool | None]:
+def read_flags(applicability: pa.Table | None, metric: str) -> dict[str, bool | None]:
     if applicability is None:
         return {}
     columns = (applicability[name].to_pylist() for name in ("sample_id", metric))
@@ -163,63 +167,65 @@ def sees_inputs(rubric: str) -> bool:
     return rubric != TEXT
 
 
-def fitting(
+def make_task_filter(
     judge: JudgeConfig, rubric: str, applicability: pa.Table | None
 ) -> Callable[[Task], bool]:
     if rubric != TEXT or judge.text_samples == "all":
         return lambda _: True
-    flags = flags_of(applicability, TEXT) if judge.text_samples == "applicable" else {}
+    flags = read_flags(applicability, TEXT) if judge.text_samples == "applicable" else {}
     if any(flag is not None for flag in flags.values()):
         return lambda task: bool(flags.get(task.sample_id))
-    return lambda task: task.split == WORDS_ALONE
+    return lambda task: task.split == TEXT_TO_IMAGE
 
 
-SHORT_SIDE = 512
-LONGEST_SIDE = 65_500  # of a JPEG
+SHORT_SIDE_PIXELS = 512
+MAX_SIDE_PIXELS = 65_500  # of a JPEG
 THREADS = 4
 # A color for each two by two pixels, which is what OpenCV writes; Pillow would copy the original's
 # comment, which is a stranger's text.
-JPEG: Mapping[str, Any] = {"quality": 85, "subsampling": "4:2:0", "comment": b""}
+JPEG_OPTIONS: Mapping[str, Any] = {"quality": 85, "subsampling": "4:2:0", "comment": b""}
 
 
-def shown_images(images: ImageStore, digests: Iterable[str], how: ImageSize) -> dict[str, ImageRef]:
+def load_judge_images(
+    images: ImageStore, digests: Iterable[str], size: ImageSize
+) -> dict[str, ImageRef]:
     """By digest what a judge is sent of the images that can be shown."""
-    wanted = dict.fromkeys(digests)
+    distinct_digests = dict.fromkeys(digests)
 
-    def shown(digest: str) -> ImageRef | None:
+    def load_image(digest: str) -> ImageRef | None:
         file = images.path(digest)
-        if how == "model_budget":
+        if size == "model_budget":
             return ImageRef(digest, file) if file.is_file() else None
         try:
-            small = images.put(as_published(file))
+            small_digest = images.put(resize_as_published(file))
         except ImageError:
             return None
-        return ImageRef(small, images.path(small))
+        return ImageRef(small_digest, images.path(small_digest))
 
     with ThreadPoolExecutor(THREADS) as threads:
-        made = zip(wanted, threads.map(shown, wanted), strict=True)
-        return {digest: reference for digest, reference in made if reference is not None}
+        references = zip(distinct_digests, threads.map(load_image, distinct_digests), strict=True)
+        return {digest: reference for digest, reference in references if reference is not None}
 
 
-def as_published(image: bytes | Path) -> bytes:
+def resize_as_published(image: bytes | Path) -> bytes:
     """An image as the released code sends it to a judge."""
-    with open_image(image) as opened:
-        factor = SHORT_SIDE / min(opened.size)
-        size = int(opened.size[0] * factor), int(opened.size[1] * factor)
-        if max(size) > LONGEST_SIDE:
+    with open_image(image) as original:
+        factor = SHORT_SIDE_PIXELS / min(original.size)
+        size = int(original.size[0] * factor), int(original.size[1] * factor)
+        if max(size) > MAX_SIDE_PIXELS:
             raise BadImageError(
                 BadImage.TOO_MANY_PIXELS, f"{size[0]} x {size[1]} with a short side of 512"
             )
-        small, sink = opened.resize(size).convert("RGB"), io.BytesIO()
-    small.save(sink, "JPEG", **JPEG)
+        small, sink = original.resize(size).convert("RGB"), io.BytesIO()
+    small.save(sink, "JPEG", **JPEG_OPTIONS)
     return sink.getvalue()
 
 
-FORM = "$form"
-LONGEST_PROMPT = 100_000
+FORM_PLACEHOLDER = "$form"
+MAX_PROMPT_CHARACTERS = 100_000
 
 
-def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
+def fill_rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
     """The instructions for rating one output, of the judge's own file if it has one."""
     lowest, highest = judge.scale
     fields = {
@@ -228,25 +234,25 @@ def rubric_prompt(judge: JudgeConfig, rubric: str) -> Prompt:
         "highest": f"{highest:g}",
         "example": f"{math.floor((lowest + highest) / 2):g}",
     }
-    form = filled_prompt(f"judging/rating_{judge.mode}", fields).text
+    form = fill_prompt(f"judging/rating_{judge.mode}", fields).text
     if judge.prompt_file is None or rubric != OVERALL:
-        return Prompt(rubric, filled_prompt(f"judging/{rubric}", {"form": form}).text)
+        return Prompt(rubric, fill_prompt(f"judging/{rubric}", {"form": form}).text)
     try:
         text = judge.prompt_file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         text = ""
-    if not text or len(text) > LONGEST_PROMPT:
+    if not text or len(text) > MAX_PROMPT_CHARACTERS:
         raise ConfigError(
             f"judge {judge.name!r}: prompt_file {str(judge.prompt_file)!r} cannot be used: "
-            f"expected a text file of 1 to {LONGEST_PROMPT:,} characters in UTF-8"
+            f"expected a text file of 1 to {MAX_PROMPT_CHARACTERS:,} characters in UTF-8"
         )
-    return Prompt(rubric, text.replace(FORM, form))
+    return Prompt(rubric, text.replace(FORM_PLACEHOLDER, form))
 
 
-STAGE = "judge"  # in the provenance
-LONGEST_EXPLANATION = 20_000
-CHARACTERS_A_TOKEN, FRAME_TOKENS = 3, 32  # of an explanation; of what stands around it
-Explanation = Annotated[str, Field(max_length=LONGEST_EXPLANATION)]
+PROVENANCE_STAGE = "judge"  # in the provenance
+MAX_EXPLANATION = 20_000
+CHARACTERS_PER_TOKEN, RESERVED_TOKENS = 3, 32  # of an explanation; of what stands around it
+Explanation = Annotated[str, Field(max_length=MAX_EXPLANATION)]
 
 
 @dataclass(frozen=True)
@@ -257,117 +263,117 @@ class JudgingStage(ModelStage):
 
     judge: JudgeConfig = dataclasses.field(metadata={"digest": False})
     how: ImageSize
-    shown: Mapping[str, ImageRef] = dataclasses.field(metadata={"digest": False}, repr=False)
+    images: Mapping[str, ImageRef] = dataclasses.field(metadata={"digest": False}, repr=False)
 
     @abstractmethod
-    def _question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
+    def _build_question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
         """What a judge is shown, images by their digests, and the same as structured fields."""
 
-    def _shape(self) -> type[BaseModel]:
+    def _get_answer_schema(self) -> type[BaseModel]:
         return self.answer
 
     @abstractmethod
-    def _known(self, row: Row) -> dict[str, Any]:
+    def _values(self, row: Row) -> dict[str, Any]:
         """What is known of a row before anybody has answered."""
 
     @abstractmethod
-    def _verdict(self, given: BaseModel) -> tuple[Any, str]:
+    def _read_verdict(self, answer: BaseModel) -> tuple[Any, str]:
         """The verdict of an answer, or why it has none, and its reasons."""
 
     @abstractmethod
-    def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
+    def _convert_answer(self, answer: BaseModel, row: Row) -> dict[str, Any]:
         """What an answer comes to."""
 
     def unusable(self, answer: BaseModel) -> Reason | None:
         """Why an answer holds no verdict; null where it does."""
-        verdict, _ = self._verdict(answer)
+        verdict, _ = self._read_verdict(answer)
         return verdict if isinstance(verdict, Unrated) else None
 
     def reading(self, answer: BaseModel) -> Mapping[str, Any]:
         """The verdict of an answer."""
-        return {self.field: self._verdict(answer)[0]}
+        return {self.field: self._read_verdict(answer)[0]}
 
-    def _provenance(self, row: Row) -> dict[str, Any]:
+    def _build_provenance(self, row: Row) -> dict[str, Any]:
         """What an answer is about, beside the columns of its row."""
         del row
         return {"shown": {"as": self.how}}
 
     def describe(self) -> dict[str, Any]:
         """What decides an answer; what a config says of the judge beside that does not."""
-        asked = {"mode": self.judge.mode, "max_tokens": self.judge.max_tokens}
-        return {**super().describe(), "judge": self.judge.name, "asked": asked}
+        judge_options = {"mode": self.judge.mode, "max_tokens": self.judge.max_tokens}
+        return {**super().describe(), "judge": self.judge.name, "asked": judge_options}
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
         system = Message("system", (Text(self.prompt.text),))
-        shape = self._shape() if self.judge.mode == "structured" else None
-        found, keys = [], keys_of(table, self.inputs).to_pylist()
+        schema = self._get_answer_schema() if self.judge.mode == "structured" else None
+        found_requests, keys = [], row_keys(table, self.inputs).to_pylist()
         for key, row in zip(keys, self.input_rows(table), strict=True):
             if row.get("spared"):
-                found.append(of_row(key, []))
+                found_requests.append(assign_to_row(key, []))
                 continue
-            parts, inputs = self._question(row)
-            shown = [self.shown.get(one) if isinstance(one, str) else one for one in parts]
+            parts, inputs = self._build_question(row)
+            content = [self.images.get(part) if isinstance(part, str) else part for part in parts]
             request = Request(
                 self.name,
-                (system, Message("user", tuple(one for one in shown if one is not None))),
-                shape,
+                (system, Message("user", tuple(part for part in content if part is not None))),
+                schema,
                 self.judge.max_tokens,
                 inputs,
                 tuple(row["post_urls"]),
                 repeat=row["repeat"],
             )
-            found.append(of_row(key, [] if None in shown else [request]))
-        return found
+            found_requests.append(assign_to_row(key, [] if None in content else [request]))
+        return found_requests
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
         """A row for each answer, with what it cost and what it was made of."""
-        calls, rows = iter(self._calls(table)), StageRows(self.outputs)
+        calls, rows = iter(self._iterate_costs(table)), StageRows(self.outputs)
         prompt_digest = hashlib.sha256(self.prompt.text.encode()).hexdigest()
-        made_by = {
+        made_with = {
             "digest": self.digest(),
             "mode": self.judge.mode,
             ANSWERED_BY: self.judge.answered_by.model_dump(),
             "engine": dict(self.answers.signature) if self.answers else None,
         }
-        keys = keys_of(table, self.inputs).to_pylist()
+        keys = row_keys(table, self.inputs).to_pylist()
         for number, (key, row) in enumerate(zip(keys, self.input_rows(table), strict=True)):
-            values = {"judge": self.judge.name, "prompt_digest": prompt_digest, **self._known(row)}
-            provenance = {STAGE: made_by | self._provenance(row)}
+            values = {"judge": self.judge.name, "prompt_digest": prompt_digest, **self._values(row)}
+            provenance = {PROVENANCE_STAGE: made_with | self._build_provenance(row)}
             values["provenance"] = json.dumps(provenance, sort_keys=True, default=str)
             unasked = Unrated.NOT_NEEDED if row.get("spared") else Unrated.UNSHOWABLE
             values["outcome"] = unasked.value
-            for given in answers[number]:
+            for answer in answers[number]:
                 values |= next(calls)
-                if isinstance(given, Failure):
-                    rows.failed(number, key, given)
-                    values["outcome"] = given.reason.value
+                if isinstance(answer, Failure):
+                    rows.quarantine(number, key, answer)
+                    values["outcome"] = answer.reason.value
                 else:
-                    values |= self._said(given, row)
+                    values |= self._convert_answer(answer, row)
             rows.keep(number, key, values)
-        return rows.table()
+        return rows.to_table()
 
-    def _calls(self, table: pa.Table) -> Iterator[dict[str, Any]]:
+    def _iterate_costs(self, table: pa.Table) -> Iterator[dict[str, Any]]:
         """What each answer cost, as far as it is known."""
         if not isinstance(self.answers, StoredAnswers):
             yield from repeat({})
             return
-        requests = [one for asked in self.requests(table) for one in asked]
-        keys = request_keys(self.answers.signature, requests)
-        records = self.answers.store.records(list(dict.fromkeys(keys)))
+        requests = [request for row_requests in self.requests(table) for request in row_requests]
+        keys = compute_request_keys(self.answers.signature, requests)
+        records = self.answers.store.read_records(list(dict.fromkeys(keys)))
         for record in map(records.get, keys):
             usage = dataclasses.asdict(record.usage) if record else {}
-            known = {f"{kind}_tokens": count for kind, count in usage.items()}
-            yield {"usage": known, "cost_usd": record.cost_usd} if record else {}
+            token_counts = {f"{kind}_tokens": count for kind, count in usage.items()}
+            yield {"usage": token_counts, "cost_usd": record.cost_usd} if record else {}
 
 
-def said_in(
-    given: BaseModel, field: str, read: Callable[[str], Value | Unrated]
-) -> tuple[Value | Unrated, str]:
+def read_verdict(
+    answer: BaseModel, field: str, parse: Callable[[str], ValueT | Unrated]
+) -> tuple[ValueT | Unrated, str]:
     """The verdict of an answer, of its field or as its text ends, and the text."""
-    if isinstance(given, RawText):
-        return read(given.text), given.text
-    answer = given.model_dump()
-    return answer[field], answer["explanation"]
+    if isinstance(answer, RawText):
+        return parse(answer.text), answer.text
+    fields = answer.model_dump()
+    return fields[field], fields["explanation"]
 
 
 PUBLISHED_SCALE = (1.0, 10.0)
@@ -377,28 +383,28 @@ class RatingAnswer(BaseModel):
     """A judge's reasons, and its rating after them, so that it reasons first."""
 
     model_config = ConfigDict(extra="ignore")
-    keyed_lengths: ClassVar[Mapping[str, int]] = {"explanation": LONGEST_EXPLANATION}
+    keyed_lengths: ClassVar[Mapping[str, int]] = {"explanation": MAX_EXPLANATION}
 
     explanation: Explanation
     rating: float
 
 
 @lru_cache(maxsize=64)
-def rating_answer(
+def create_rating_schema(
     lowest: float, highest: float, decimals: bool, max_tokens: int
 ) -> type[RatingAnswer]:
     number: Any = float if decimals else int
     rating = Annotated[number, Field(ge=number(lowest), le=number(highest))]
-    explanation: Any = fitting_explanation(max_tokens)
-    shape: dict[str, Any] = {"explanation": (explanation, ...), "rating": (rating, ...)}
-    return create_model("RatingAnswer", __base__=RatingAnswer, **shape)
+    explanation: Any = limit_explanation(max_tokens)
+    fields: dict[str, Any] = {"explanation": (explanation, ...), "rating": (rating, ...)}
+    return create_model("RatingAnswer", __base__=RatingAnswer, **fields)
 
 
-def fitting_explanation(max_tokens: int) -> Any:
+def limit_explanation(max_tokens: int) -> Any:
     """An explanation that leaves room for the verdict; a longer one is still read."""
-    longest = min(LONGEST_EXPLANATION, max(1, CHARACTERS_A_TOKEN * (max_tokens - FRAME_TOKENS)))
-    told: dict[str, Any] = {"maxLength": longest}
-    return Annotated[str, Field(max_length=LONGEST_EXPLANATION, json_schema_extra=told)]
+    longest = min(MAX_EXPLANATION, max(1, CHARACTERS_PER_TOKEN * (max_tokens - RESERVED_TOKENS)))
+    schema_extra: dict[str, Any] = {"maxLength": longest}
+    return Annotated[str, Field(max_length=MAX_EXPLANATION, json_schema_extra=schema_extra)]
 
 
 @dataclass(frozen=True)
@@ -426,30 +432,30 @@ class Rate(JudgingStage):
         scale = [*self.judge.scale, self.judge.decimals]
         return {**described, "asked": {**described["asked"], "scale": scale}}
 
-    def _question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
+    def _build_question(self, row: Row) -> tuple[list[Text | str], dict[str, Any]]:
         task, inputs = {"prompt": row["prompt"]}, list[str]()
         if sees_inputs(self.rubric):
             inputs = row["inputs"]
             task["inputs"] = len(inputs)
         # What all outputs of a sample share comes first, and is computed once.
-        shared = [Text(as_data("task", task)), *inputs]
+        shared = [Text(quote_as_data("task", task)), *inputs]
         parts = [*shared, Text("<output>"), row["output"], Text("</output>")]
         return parts, {**task, "rubric": self.rubric, "output": row["output"]}
 
-    def _shape(self) -> type[BaseModel]:
-        return rating_answer(*self.judge.scale, self.judge.decimals, self.judge.max_tokens)
+    def _get_answer_schema(self) -> type[BaseModel]:
+        return create_rating_schema(*self.judge.scale, self.judge.decimals, self.judge.max_tokens)
 
-    def _provenance(self, row: Row) -> dict[str, Any]:
-        parts, _ = self._question(row)
-        images = (self.shown.get(one) for one in parts if isinstance(one, str))
+    def _build_provenance(self, row: Row) -> dict[str, Any]:
+        parts, _ = self._build_question(row)
+        images = (self.images.get(part) for part in parts if isinstance(part, str))
         *inputs, output = [image and image.sha256 for image in images]
-        shown = {"as": self.how, "inputs": inputs, "output": output}
-        return {"protocol": self.protocol, "scale": list(self.judge.scale), "shown": shown}
+        sent = {"as": self.how, "inputs": inputs, "output": output}
+        return {"protocol": self.protocol, "scale": list(self.judge.scale), "shown": sent}
 
-    def _known(self, row: Row) -> dict[str, Any]:
+    def _values(self, row: Row) -> dict[str, Any]:
         names = ("sample_id", "system", "repeat", "sample_digest", "split")
-        same = {name: row[name] for name in names}
-        return {**same, "rubric": self.rubric, "output_sha256": row["output"]}
+        columns = {name: row[name] for name in names}
+        return {**columns, "rubric": self.rubric, "output_sha256": row["output"]}
 
     def wanted_form(self, request: Request) -> str:
         """The form in which a rating is wanted."""
@@ -460,13 +466,13 @@ class Rate(JudgingStage):
             return f"{super().wanted_form(request)} ({scale})"
         return f"{scale} as [[rating]] at the end"
 
-    def _verdict(self, given: BaseModel) -> tuple[float | Unrated, str]:
+    def _read_verdict(self, answer: BaseModel) -> tuple[float | Unrated, str]:
         read = partial(read_rating, judge=self.judge, protocol=self.protocol)
-        return said_in(given, self.field, read)
+        return read_verdict(answer, self.field, read)
 
-    def _said(self, given: BaseModel, row: Row) -> dict[str, Any]:
+    def _convert_answer(self, answer: BaseModel, row: Row) -> dict[str, Any]:
         del row  # a rating reads the same whatever it is about
-        rating, text = self._verdict(given)
+        rating, text = self._read_verdict(answer)
         if isinstance(rating, Unrated):
             return {"explanation": text, "outcome": rating.value}
         return {"rating": float(rating), "explanation": text, "outcome": Outcome.OK.value}

@@ -16,36 +16,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, ValidationError
 
-from echo_hf._infra.parquet import opened_parquet, read_parquet
+from echo_hf._infra.parquet import open_parquet, read_parquet
 from echo_hf._infra.regular_file import open_regular
 from echo_hf._infra.text import one_line
-from echo_hf.config.checks import ANSWERED_BY, AnsweredBy, Section, Words, first_error
-from echo_hf.config.evaluation import Evaluated, JudgeConfig, Rubric
+from echo_hf.config.checks import ANSWERED_BY, ModelIdentity, Section, Words, describe_first_error
+from echo_hf.config.evaluation import EvaluationBase, JudgeConfig, Rubric
 from echo_hf.config.systems import SystemConfig
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.errors import RunError, ScoreError, TableError, unknown
-from echo_hf.hub.manifest import UNREADABLE
-from echo_hf.hub.run_tables import DIGEST, SAMPLE, left_out_reasons
+from echo_hf.errors import RunError, ScoreError, TableError, describe_unknown
+from echo_hf.hub.manifest import READ_ERRORS
+from echo_hf.hub.run_tables import DIGEST_COLUMN, SAMPLE_COLUMN, find_left_out_reasons
 from echo_hf.metrics import METRICS
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import IgnoredRating, LeftOut, Outcome, Reason
 from echo_hf.scores.rating_table import read_outputs
 from echo_hf.scores.votes import PROTOCOLS
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import Benchmark, benchmark_of, load_evaluation
+from echo_hf.systems.benchmark import Benchmark, get_benchmark, load_evaluation
 from echo_hf.tables import APPLICABILITY, COMPARISONS, HUMAN, OUTPUTS, RATINGS, Table
 
 # Without these a table says nothing; what else is missing is null, or the usual.
-NEEDED: Mapping[str, tuple[str, ...]] = {
+REQUIRED: Mapping[str, tuple[str, ...]] = {
     "outputs": ("sample_id", "system", "outcome"),
     "ratings": ("sample_id", "system", "judge", "rating"),
     "comparisons": ("sample_id", "system_a", "system_b", "judge", "order", "winner"),
     "applicability": ("sample_id",),
     "human": ("sample_id", "rater", "system", "rank"),
 }
-MORE = "(too many fields)"
-USUAL: Mapping[str, Any] = {"rubric": "overall", "repeat": 0}
+EXTRA = "(too many fields)"
+DEFAULTS: Mapping[str, Any] = {"rubric": "overall", "repeat": 0}
 PAGE = "https://echo-hf.github.io/echo-hf/reference/tables/ lists them"
 
 
@@ -57,42 +57,46 @@ def read_table(root: Path, table: Table) -> pa.Table | None:
     try:
         rows = read_parquet(path)
     except (OSError, pa.ArrowException) as error:
-        said = one_line(error)
+        reason = one_line(error)
         raise RunError(
-            f"{str(path)!r} is not a table of {table.name} ({said}): make it again, or move it away"
+            f"{str(path)!r} is not a table of {table.name} ({reason}): make it again, or move it away"
         ) from None
-    return _with_columns(rows, table, path)
+    return _convert_columns(rows, table, path)
 
 
-def _with_columns(rows: pa.Table, table: Table, path: Path | str) -> pa.Table:
-    missing = [name for name in NEEDED.get(table.name, table.key) if name not in rows.column_names]
+def _convert_columns(rows: pa.Table, table: Table, path: Path | str) -> pa.Table:
+    missing = [
+        name for name in REQUIRED.get(table.name, table.key) if name not in rows.column_names
+    ]
     if missing:
         raise RunError(f"{str(path)!r} has no column {', '.join(map(repr, missing))}: {PAGE}")
     columns = []
     for field in table.schema:
         if field.name not in rows.column_names:
-            columns.append(pa.repeat(pa.scalar(USUAL.get(field.name), field.type), rows.num_rows))
+            columns.append(
+                pa.repeat(pa.scalar(DEFAULTS.get(field.name), field.type), rows.num_rows)
+            )
             continue
-        found = rows[field.name].type
-        is_other = pa.types.is_string(found) != pa.types.is_string(field.type)
+        actual_type = rows[field.name].type
+        is_other = pa.types.is_string(actual_type) != pa.types.is_string(field.type)
         try:
-            if is_other and not pa.types.is_null(found):  # Arrow would read numbers in text
+            if is_other and not pa.types.is_null(actual_type):  # Arrow would read numbers in text
                 raise ValueError
             columns.append(rows[field.name].cast(field.type))
         except (pa.ArrowException, ValueError):
             raise RunError(
-                f"{str(path)!r}: column {field.name!r} is of type {str(found)[:80]!r}, "
+                f"{str(path)!r}: column {field.name!r} is of type {str(actual_type)[:80]!r}, "
                 f"expected {str(field.type)[:80]!r}: {PAGE}"
             ) from None
     return pa.table(columns, schema=table.schema)
 
 
-FitsFrom = Literal["run", "release"]
+ApplicabilitySource = Literal["run", "release"]
 
 
 def read_applicability(
     benchmark: Benchmark, folder: RunFolder
-) -> tuple[pa.Table | None, FitsFrom | None]:
+) -> tuple[pa.Table | None, ApplicabilitySource | None]:
     """Which metrics fit which sample, as the run was told, else as its benchmark says; and which.
 
     Answers of the run count once there are any: one question has one answerer.
@@ -100,22 +104,22 @@ def read_applicability(
     own = read_table(folder.root, APPLICABILITY)
     if own is not None and any(own[metric].null_count < own.num_rows for metric in METRICS):
         return own, "run"
-    carried = benchmark.table(APPLICABILITY.name)
-    if carried is None:
+    released = benchmark.table(APPLICABILITY.name)
+    if released is None:
         return own, None
-    return _with_columns(carried, APPLICABILITY, benchmark.reference), "release"
+    return _convert_columns(released, APPLICABILITY, benchmark.reference), "release"
 
 
 # Outputs first: the others are of them.
-SCORED = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS, HUMAN)
+SCORED_TABLES = (OUTPUTS, RATINGS, APPLICABILITY, COMPARISONS, HUMAN)
 SCORED_RUBRICS = (*get_args(Rubric), "reference")
 # Of tables of judgements: where the verdict stands, and for each system which image it is about.
-VERDICTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+VERDICT_COLUMNS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "ratings": ("rating", {"system": "output_sha256"}),
     "comparisons": ("winner", {"system_a": "output_a_sha256", "system_b": "output_b_sha256"}),
 }
 Row = Mapping[str, Any]
-Made = Mapping[tuple[str, str], Row]  # outputs by sample and system
+OutputsByTask = Mapping[tuple[str, str], Row]  # outputs by sample and system
 
 
 @dataclass(frozen=True)
@@ -129,142 +133,152 @@ class RunTables:
     comparisons: pa.Table | None
     human: pa.Table | None
     left_out: Mapping[str, Mapping[Reason, int]]
-    fits_from: FitsFrom | None = None  # who says which metrics fit
+    fits_from: ApplicabilitySource | None = None  # who says which metrics fit
 
-    def of_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
+    def select_split(self, table: pa.Table | None, split: str) -> pa.Table | None:
         if table is None:
             return None
         ids = pa.array([task.sample_id for task in self.tasks[split]], pa.string())
         return table.filter(pc.is_in(table["sample_id"], ids))
 
 
-def opened(
-    config: Evaluated | Path | str, runs: Path | str | None, protocol: str | None = None
-) -> tuple[Evaluated, RunFolder, Benchmark]:
+def open_scored_run(
+    config: EvaluationBase | Path | str, runs: Path | str | None, protocol: str | None = None
+) -> tuple[EvaluationBase, RunFolder, Benchmark]:
     """A run to be scored, perhaps by another protocol than its config's."""
     config = load_evaluation(config)
     if protocol is not None:
         if protocol not in PROTOCOLS:
-            raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
+            raise ScoreError(describe_unknown("protocol", protocol, PROTOCOLS))
         config = config.model_copy(update={"protocol": protocol})
-    folder = run_folder(config, runs)
-    return config, folder, benchmark_of(config, folder)
+    folder = open_run_folder(config, runs)
+    return config, folder, get_benchmark(config, folder)
 
 
 def read_run(benchmark: Benchmark, folder: RunFolder, human: pa.Table | None = None) -> RunTables:
     """The tables of a run, with other ranks by people where they are given."""
-    tables = {table.name: read_table(folder.root, table) for table in SCORED}
+    tables = {table.name: read_table(folder.root, table) for table in SCORED_TABLES}
     tables[APPLICABILITY.name], fits_from = read_applicability(benchmark, folder)
     if human is not None:
         tables[HUMAN.name] = human
     if tables["outputs"] is not None:
-        read_outputs(tables["outputs"].select(list(NEEDED["outputs"])))
+        read_outputs(tables["outputs"].select(list(REQUIRED["outputs"])))
     elif tables["ratings"] is None and tables["comparisons"] is None:
         raise RunError(
             f"there is nothing to score in {str(folder.root)!r}: run `echo-hf generate`, or put "
             "outputs.parquet and ratings.parquet there"
         )
-    every = benchmark.tasks(folder.images).tasks
-    digests = {task.sample_id: task.sample_digest for task in every}
+    all_tasks = benchmark.tasks(folder.images).tasks
+    digests = {task.sample_id: task.sample_digest for task in all_tasks}
     left_out: dict[str, Mapping[Reason, int]] = {}
-    made: Made | None = None
+    outputs: OutputsByTask | None = None
     for name, rows in tables.items():
         if rows is None:
             continue
-        about = rows
-        if DIGEST in rows.column_names:  # null is about the sample as it is now
-            keys = rows.select([SAMPLE, DIGEST]).to_pylist()
-            known = [one[DIGEST] or digests.get(one[SAMPLE]) for one in keys]
-            at = rows.column_names.index(DIGEST)
-            about = rows.set_column(at, DIGEST, pa.array(known, pa.string()))
-        reasons: list[Reason | None] = list(left_out_reasons(about, digests))
-        if name in VERDICTS:
-            verdict, shown = VERDICTS[name]
-            for at, row in enumerate(rows.to_pylist()):
-                if reasons[at] is None and row[verdict] is not None:
-                    reasons[at] = _unscored(row, shown, made)
-        tables[name] = kept = rows.filter(pa.array([one is None for one in reasons], pa.bool_()))
+        dated_rows = rows
+        if DIGEST_COLUMN in rows.column_names:  # null is about the sample as it is now
+            keys = rows.select([SAMPLE_COLUMN, DIGEST_COLUMN]).to_pylist()
+            sample_digests = [key[DIGEST_COLUMN] or digests.get(key[SAMPLE_COLUMN]) for key in keys]
+            index = rows.column_names.index(DIGEST_COLUMN)
+            dated_rows = rows.set_column(
+                index, DIGEST_COLUMN, pa.array(sample_digests, pa.string())
+            )
+        reasons: list[Reason | None] = list(find_left_out_reasons(dated_rows, digests))
+        if name in VERDICT_COLUMNS:
+            verdict, image_columns = VERDICT_COLUMNS[name]
+            for index, row in enumerate(rows.to_pylist()):
+                if reasons[index] is None and row[verdict] is not None:
+                    reasons[index] = _find_reason(row, image_columns, outputs)
+        tables[name] = kept = rows.filter(pa.array([why is None for why in reasons], pa.bool_()))
         if name == OUTPUTS.name:
-            made = {(row["sample_id"], row["system"]): row for row in kept.to_pylist()}
+            outputs = {(row["sample_id"], row["system"]): row for row in kept.to_pylist()}
         if counts := Counter(filter(None, reasons)):
             left_out[name] = counts
-    tasks = {name: tuple(task for task in every if task.split == name) for name in BENCHMARKS}
+    tasks = {name: tuple(task for task in all_tasks if task.split == name) for name in BENCHMARKS}
     return RunTables(tasks, **tables, left_out=left_out, fits_from=fits_from)
 
 
-def _unscored(row: Row, systems: Mapping[str, str], made: Made | None) -> Reason | None:
+def _find_reason(
+    row: Row, systems: Mapping[str, str], outputs: OutputsByTask | None
+) -> Reason | None:
     """Why a judgement does not count: its rubric, or an output that is not what was judged."""
     if row.get("rubric", SCORED_RUBRICS[0]) not in SCORED_RUBRICS:
         return IgnoredRating.OTHER_RUBRIC
-    if made is None:
+    if outputs is None:
         return None
-    for system, shown in systems.items():
-        output = made.get((row["sample_id"], row[system]))
+    for system, column in systems.items():
+        output = outputs.get((row["sample_id"], row[system]))
         if output is None:
             return IgnoredRating.NO_OUTPUT
         if output["outcome"] != Outcome.OK:
             return IgnoredRating.NO_IMAGE
-        if None not in (row[shown], output["image"]) and row[shown] != output["image"]:
+        if None not in (row[column], output["image"]) and row[column] != output["image"]:
             return LeftOut.OTHER_OUTPUT
     return None
 
 
 # As it stands in a provenance, wherever that is: an object of texts and nulls.
-WRITTEN = rf'"{ANSWERED_BY}": (?P<known>\{{(?:[^"{{}}]|"(?:[^"\\]|\\.)*")*\}})'
+IDENTITY = rf'"{ANSWERED_BY}": (?P<known>\{{(?:[^"{{}}]|"(?:[^"\\]|\\.)*")*\}})'
 
 
 class Models(NamedTuple):
     """Which model answered to the name of each system and each judge."""
 
-    systems: Mapping[str, AnsweredBy]
-    judges: Mapping[str, AnsweredBy]
+    systems: Mapping[str, ModelIdentity]
+    judges: Mapping[str, ModelIdentity]
 
 
 UNKNOWN = Models({}, {})
 
 
-def models_of(config: Evaluated, tables: RunTables) -> Models:
+def read_models(config: EvaluationBase, tables: RunTables) -> Models:
     """Who answered to the names of a run; of a name that nobody explains all is null."""
-    systems = answered_by(config.systems, tables.outputs, "system")
+    systems = read_model_identities(config.systems, tables.outputs, "system")
     if tables.ratings is not None:
-        rated = dict.fromkeys(tables.ratings["system"].to_pylist(), AnsweredBy())
+        rated = dict.fromkeys(tables.ratings["system"].to_pylist(), ModelIdentity())
         systems = dict(sorted({**rated, **systems}.items()))
-    return Models(systems, answered_by(config.judges, tables.ratings, "judge"))
+    return Models(systems, read_model_identities(config.judges, tables.ratings, "judge"))
 
 
-def answered_by(
-    named: Iterable[SystemConfig | JudgeConfig], rows: pa.Table | None, kind: str
-) -> dict[str, AnsweredBy]:
+def read_model_identities(
+    configs: Iterable[SystemConfig | JudgeConfig], rows: pa.Table | None, kind: str
+) -> dict[str, ModelIdentity]:
     """Which model answered to each name: as its rows say, else as the config says."""
-    configured = {one.name: one.answered_by for one in named}
-    told, names = dict[str, AnsweredBy](), {*configured}
+    configured = {config.name: config.answered_by for config in configs}
+    stated, names = dict[str, ModelIdentity](), {*configured}
     if rows is not None:
-        known = pc.struct_field(pc.extract_regex(rows["provenance"], WRITTEN), "known")
-        pairs = pa.table({"name": rows[kind], "known": known}).group_by(["name", "known"])
+        identities = pc.struct_field(pc.extract_regex(rows["provenance"], IDENTITY), "known")
+        pairs = pa.table({"name": rows[kind], "known": identities}).group_by(["name", "known"])
         for row in pairs.aggregate([]).to_pylist():
             names.add(row["name"])
             try:
-                one = AnsweredBy.model_validate_json(row["known"] or "{}")
+                model = ModelIdentity.model_validate_json(row["known"] or "{}")
             except ValidationError as error:
-                said = first_error(error, f"provenance of {kind} {row['name']!r}", AnsweredBy)
-                raise RunError(f"{said}: make its rows again") from None
-            if one == AnsweredBy():
+                message = describe_first_error(
+                    error, f"provenance of {kind} {row['name']!r}", ModelIdentity
+                )
+                raise RunError(f"{message}: make its rows again") from None
+            if model == ModelIdentity():
                 continue
-            other = told.setdefault(row["name"], one)
-            both = sorted({f"{each.model} ({each.status})" for each in (one, other)})
-            if len(both) > 1:
+            earlier = stated.setdefault(row["name"], model)
+            descriptions = sorted(
+                {f"{named_model.model} ({named_model.status})" for named_model in (model, earlier)}
+            )
+            if len(descriptions) > 1:
                 raise RunError(
                     f"{kind} {row['name']!r} names two models in the rows of this run, "
-                    f"{' and '.join(both)}: expected one; give each a name of its own, or make its "
+                    f"{' and '.join(descriptions)}: expected one; give each a name of its own, or make its "
                     "rows again"
                 )
-    return {name: told.get(name) or configured.get(name, AnsweredBy()) for name in sorted(names)}
+    return {
+        name: stated.get(name) or configured.get(name, ModelIdentity()) for name in sorted(names)
+    }
 
 
-LARGEST_COUNT = 2**31 - 1
+MAX_COUNT = 2**31 - 1
 # On whatever scale: sums and squares of them stay finite.
-LARGEST_FIGURE = 1e9
-Figure = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST_FIGURE, le=LARGEST_FIGURE)]
+MAX_FIGURE = 1e9
+BoundedFloat = Annotated[float, Field(allow_inf_nan=False, ge=-MAX_FIGURE, le=MAX_FIGURE)]
 
 
 class HumanRow(Section):
@@ -273,9 +287,9 @@ class HumanRow(Section):
     sample_id: Words
     rater: Words
     system: Words
-    rank: Annotated[int, Field(ge=1, le=LARGEST_COUNT)] | None = None
+    rank: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     cannot_rank: bool | None = None
-    score: Figure | None = None
+    score: BoundedFloat | None = None
 
 
 def read_human_file(path: Path) -> pa.Table:
@@ -283,43 +297,45 @@ def read_human_file(path: Path) -> pa.Table:
     kind, rows = path.suffix.lower(), []
     if kind not in (".jsonl", ".csv"):
         raise TableError(f"{str(path)!r} holds no ranks: expected a file named .jsonl or .csv")
-    for number, record in enumerate(records(path), 1):
+    for number, record in enumerate(read_records(path), 1):
         try:  # in JSON a rank is a number; CSV has nothing but text
             row = HumanRow.model_validate(record, strict=kind == ".jsonl")
         except ValidationError as error:
-            raise TableError(first_error(error, f"{path}, row {number}", HumanRow)) from None
+            raise TableError(
+                describe_first_error(error, f"{path}, row {number}", HumanRow)
+            ) from None
         rows.append(row.model_dump())
     return pa.Table.from_pylist(rows, HUMAN.schema)
 
 
-MOST_BYTES = 1 << 30  # of a file of lines
-MOST_DOCUMENT_BYTES = 1 << 27  # of one that is read whole
+MAX_FILE_BYTES = 1 << 30  # of a file of lines
+MAX_DOCUMENT_BYTES = 1 << 27  # of one that is read whole
 
 
-def records(path: Path, folder: Path | None = None) -> Iterator[Any]:
+def read_records(path: Path, folder: Path | None = None) -> Iterator[Any]:
     """The records of a file: a JSON list, JSON lines, CSV, TSV or Parquet."""
     kind = path.suffix.lower()
     try:
         if kind == ".parquet":
-            with opened_parquet(path, folder) as file:
-                for batch in file.batches(rows=100):
+            with open_parquet(path, folder) as file:
+                for batch in file.iterate_batches(rows=100):
                     yield from batch.to_pylist()
             return
         with (
-            open_regular(path, folder, most_bytes=MOST_BYTES) as data,
-            TextIOWrapper(data, "utf-8-sig", newline="") as lines,
+            open_regular(path, folder, max_bytes=MAX_FILE_BYTES) as binary_file,
+            TextIOWrapper(binary_file, "utf-8-sig", newline="") as lines,
         ):
             if kind == ".jsonl":
                 yield from (json.loads(line) for line in lines if line.strip())
             elif kind in (".csv", ".tsv"):
                 delimiter = "\t" if kind == ".tsv" else ","
-                rows = csv.DictReader(lines, restkey=MORE, delimiter=delimiter, strict=True)
+                rows = csv.DictReader(lines, restkey=EXTRA, delimiter=delimiter, strict=True)
                 yield from ({name: cell or None for name, cell in row.items()} for row in rows)
             else:
-                if os.fstat(data.fileno()).st_size > MOST_DOCUMENT_BYTES:
-                    raise ValueError(f"it has more than {MOST_DOCUMENT_BYTES:,} bytes")
-                found = json.load(lines)
-                yield from found if isinstance(found, list) else [found]
-    except (*UNREADABLE, csv.Error) as error:
-        said = one_line(error)[:200]
-        raise RunError(f"{str(path)!r} cannot be read ({said}): fix it, or leave it out") from None
+                if os.fstat(binary_file.fileno()).st_size > MAX_DOCUMENT_BYTES:
+                    raise ValueError(f"it has more than {MAX_DOCUMENT_BYTES:,} bytes")
+                document = json.load(lines)
+                yield from document if isinstance(document, list) else [document]
+    except (*READ_ERRORS, csv.Error) as error:
+        text = one_line(error)[:200]
+        raise RunError(f"{str(path)!r} cannot be read ({text}): fix it, or leave it out") from None

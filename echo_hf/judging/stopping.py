@@ -12,16 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf._infra.text import plain
-from echo_hf.config.evaluation import Evaluated
-from echo_hf.engines.memory import check_fit
+from echo_hf._infra.text import clean_text
+from echo_hf.config.evaluation import EvaluationBase
+from echo_hf.engines.memory import check_gpu_memory
 from echo_hf.errors import JudgeError
 from echo_hf.judging import judge as judging
 from echo_hf.judging import session
-from echo_hf.judging.rate import OVERALL, ToRate, place_of
-from echo_hf.judging.session import Answered, Asking, JudgeTask, JudgingResult, Planned
+from echo_hf.judging.rate import OVERALL, OutputsToRate, random_key
+from echo_hf.judging.session import AskPlan, JudgeRows, JudgeTask, JudgingResult, JudgingSession
 from echo_hf.pipeline.batch_inference import FillStats
-from echo_hf.pipeline.progress import TOLD
+from echo_hf.pipeline.progress import ALREADY_REPORTED
 from echo_hf.reasons import Failed, Outcome, Unrated
 from echo_hf.scores.sequential import (
     ALPHA,
@@ -32,81 +32,87 @@ from echo_hf.scores.sequential import (
     get_pair_level,
 )
 from echo_hf.scores.votes import ProtocolName, count_votes, list_pairs
-from echo_hf.systems.benchmark import evaluation_folder, load_evaluation
+from echo_hf.systems.benchmark import find_evaluation_folder, load_evaluation
 from echo_hf.tables import arrow_rows
 
 logger = logging.getLogger(__name__)
-SEED = 0
-BATCH = 50
-Keys = set[tuple[str, str]]  # of outputs: sample and system
+ORDER_SEED = 0
+BATCH_SAMPLES = 50
+OutputKeys = set[tuple[str, str]]  # of outputs: sample and system
 
 
-class Race:
+class SplitProgress:
     """A split: its samples in a drawn order, and which systems judges are still asked about."""
 
-    def __init__(self, split: str, about: ToRate, alpha: float, family: Family) -> None:
-        samples = [task.sample_id for task in about.tasks if task.split == split]
-        samples.sort(key=lambda name: place_of(SEED, name))
-        made = [(name, one["system"]) for name in samples for one in about.outputs.get(name, ())]
-        known, systems = set(made), sorted({system for _, system in made})
-        there = np.array([[(name, one) in known for name in samples] for one in systems], bool)
+    def __init__(self, split: str, to_rate: OutputsToRate, alpha: float, family: Family) -> None:
+        samples = [task.sample_id for task in to_rate.tasks if task.split == split]
+        samples.sort(key=lambda name: random_key(ORDER_SEED, name))
+        keys = [
+            (name, output["system"]) for name in samples for output in to_rate.outputs.get(name, ())
+        ]
+        key_set, systems = set(keys), sorted({system for _, system in keys})
+        has_output = np.array(
+            [[(name, system) in key_set for name in samples] for system in systems], bool
+        )
         first, second = list_pairs(len(systems))
-        pairs = int((there[first] & there[second]).any(axis=1).sum()) if systems else 0
+        pairs = int((has_output[first] & has_output[second]).any(axis=1).sum()) if systems else 0
         names = ("sample_id", "system", "outcome")
-        rows = [dict(zip(names, (*key, Outcome.OK.value), strict=True)) for key in made]
-        self.split, self.samples, self.there, self.done = split, samples, there, 0
+        rows = [dict(zip(names, (*key, Outcome.OK.value), strict=True)) for key in keys]
+        self.split, self.samples, self.has_output, self.done = split, samples, has_output, 0
         self.outputs, self.level = pa.Table.from_pylist(rows), get_pair_level(alpha, family, pairs)
         self.undecided = np.ones(len(first), dtype=bool)
-        self.until = dict.fromkeys(systems, len(samples))  # nobody is asked about later ones
-        self._leave()
+        self.stop_at = dict.fromkeys(systems, len(samples))  # nobody is asked about later ones
+        self._update_stops()
 
     @property
     def systems(self) -> list[str]:
         """Those that judges are asked about in the next batch."""
-        return [name for name, end in self.until.items() if end > self.done]
+        return [name for name, end in self.stop_at.items() if end > self.done]
 
-    def next(self, batch: int) -> Keys:
-        some = self.samples[self.done : self.done + batch]
-        return {(sample, system) for sample in some for system in self.systems}
+    def select_batch(self, batch: int) -> OutputKeys:
+        samples = self.samples[self.done : self.done + batch]
+        return {(sample, system) for sample in samples for system in self.systems}
 
     @property
-    def skipped(self) -> Keys:
+    def skipped_outputs(self) -> OutputKeys:
         """What nobody has to be asked about."""
-        ends = self.until.items()
+        ends = self.stop_at.items()
         return {(sample, system) for system, end in ends for sample in self.samples[end:]}
 
-    def look(self, rated: pa.Table, batch: int, protocol: ProtocolName) -> None:
+    def update(self, ratings: pa.Table, batch: int, protocol: ProtocolName) -> None:
         """Decides from all ratings so far who is asked no more."""
         self.done = min(self.done + batch, len(self.samples))
-        voted = count_votes(self.own(rated), self.outputs, protocol=protocol).verdicts
-        self.undecided = compute_p_values(voted / 2) > self.level
-        self._leave()
+        verdicts = count_votes(self.select_rows(ratings), self.outputs, protocol=protocol).verdicts
+        self.undecided = compute_p_values(verdicts / 2) > self.level
+        self._update_stops()
 
-    def own(self, rated: pa.Table) -> pa.Table:
-        return rated.filter(pc.is_in(rated["sample_id"], pa.array(self.samples, pa.string())))
+    def select_rows(self, ratings: pa.Table) -> pa.Table:
+        return ratings.filter(pc.is_in(ratings["sample_id"], pa.array(self.samples, pa.string())))
 
-    def _leave(self) -> None:
-        stay = find_needed_systems(self.undecided, self.there[:, self.done :])
-        for name, is_needed in zip(self.until, stay, strict=True):
+    def _update_stops(self) -> None:
+        still_needed = find_needed_systems(self.undecided, self.has_output[:, self.done :])
+        for name, is_needed in zip(self.stop_at, still_needed, strict=True):
             if not is_needed:
-                self.until[name] = min(self.until[name], self.done)
+                self.stop_at[name] = min(self.stop_at[name], self.done)
 
     def __str__(self) -> str:
         decided = f"{(~self.undecided).sum()} of {len(self.undecided)} pairs decided"
-        left = f"going on with {', '.join(map(plain, self.systems))}" if self.systems else "done"
-        return f"{self.split}: {self.done:,} samples, {decided}; {left}"
+        outlook = (
+            f"going on with {', '.join(map(clean_text, self.systems))}" if self.systems else "done"
+        )
+        return f"{self.split}: {self.done:,} samples, {decided}; {outlook}"
 
 
 def judge_until_decided(
-    config: Evaluated | Path | str,
+    config: EvaluationBase | Path | str,
     *,
     runs: Path | str | None = None,
     judges: Sequence[str] | None = None,
     limit: int | None = None,
     alpha: float = ALPHA,
     family: Family = "bonferroni",
-    batch: int = BATCH,
-    **limits: Unpack[judging.Asked],
+    batch: int = BATCH_SAMPLES,
+    **limits: Unpack[judging.AskOptions],
 ) -> JudgingResult:
     """Has judges rate outputs until each two systems are told apart, or no sample is left.
 
@@ -117,9 +123,9 @@ def judge_until_decided(
     config = load_evaluation(config)
     get_pair_level(alpha, family, 1)
     if batch < 1:
-        raise JudgeError(f"batch is {batch!r}: expected at least 1 sample, such as {BATCH}")
-    chosen = [one for one in judging.chosen_judges(config, judges) if OVERALL in one.rubrics]
-    if sharing := [one.name for one in chosen if one.share < 1]:
+        raise JudgeError(f"batch is {batch!r}: expected at least 1 sample, such as {BATCH_SAMPLES}")
+    chosen = [judge for judge in judging.choose_judges(config, judges) if OVERALL in judge.rubrics]
+    if sharing := [judge.name for judge in chosen if judge.share < 1]:
         raise JudgeError(
             f"judge {sharing[0]!r} rates a part of the samples, and --until decided asks all "
             "judges about each: leave out its share, or --until"
@@ -130,80 +136,91 @@ def judge_until_decided(
         )
     if not chosen:
         raise JudgeError(f"none of the judges rates by {OVERALL!r}, by which systems are compared")
-    folder, engines = evaluation_folder(config, runs), judging.engines_of(chosen)
-    about, protocol = judging.rated_outputs(config, folder, limit), config.protocol
-    splits = dict.fromkeys(task.split for task in about.tasks)
-    races = [Race(split, about, alpha, family) for split in splits]
-    if not any(race.systems for race in races):
+    folder, engines = find_evaluation_folder(config, runs), judging.engines_of(chosen)
+    to_rate, protocol = judging.read_outputs_to_rate(config, folder, limit), config.protocol
+    splits = dict.fromkeys(task.split for task in to_rate.tasks)
+    progress_list = [SplitProgress(split, to_rate, alpha, family) for split in splits]
+    if not any(progress.systems for progress in progress_list):
         raise JudgeError(
             f"no two systems have outputs for the same sample in {str(folder.root)!r}: expected "
             "two or more to tell apart; leave out --until to rate what is there"
         )
     if config.runner.kind == "local":
-        check_fit(engines, estimates=False)
+        check_gpu_memory(engines, estimates=False)
     budget, watch = limits.get("budget_usd"), limits.get("watch")
-    how: Any = {name: limits.get(name, False) for name in ("again", "keep_going")}
-    with session.asking_in(folder, engines, budget, watch, config.runner, **how) as asking:
-        shown = judging.SentImages(folder.images)
-        questions = [*judging.rating_questions(config, chosen, [OVERALL], about, None, shown)]
-        asking.begin(engines)
-        parts = _rounds(asking, questions, races, batch, protocol)
-        skipped = Keys().union(*(race.skipped for race in races))
-        answered, saved, path = list[Answered](), list[Planned](), None
-        for one in questions:
-            answered.append(_answered(asking, one, skipped, parts.get(one.who, ())))
-            saved.append(asking.plan(_only(one, skipped)))
-            samples = {task.sample_id for task in about.tasks}
-            path = session.write_ratings(folder.root, answered[-1], samples)
-        rated = pa.concat_tables([one.rows for one in answered])
-        how = {"alpha": alpha, "family": family, "protocol": protocol}
-        told = [race for race in races if len(race.undecided)]
-        found = {race.split: decisions(race.own(rated), race.outputs, **how) for race in told}
-        more = {"saved": tuple(saved), "decisions": found}
-        return session.result_of(asking, path, answered, about.left_out, **more)
+    options: Any = {name: limits.get(name, False) for name in ("again", "keep_going")}
+    with session.open_session(folder, engines, budget, watch, config.runner, **options) as asking:
+        sent_images = judging.SentImages(folder.images)
+        questions = [
+            *judging.rating_questions(config, chosen, [OVERALL], to_rate, None, sent_images)
+        ]
+        asking.prepare_judges(engines)
+        parts = _ask_in_rounds(asking, questions, progress_list, batch, protocol)
+        skipped = OutputKeys().union(*(progress.skipped_outputs for progress in progress_list))
+        judged, saved_plans, path = list[JudgeRows](), list[AskPlan](), None
+        for question in questions:
+            judged.append(
+                _build_final_table(asking, question, skipped, parts.get(question.judge, ()))
+            )
+            saved_plans.append(asking.plan(_restrict(question, skipped)))
+            samples = {task.sample_id for task in to_rate.tasks}
+            path = session.write_ratings(folder.root, judged[-1], samples)
+        ratings = pa.concat_tables([table.rows for table in judged])
+        options = {"alpha": alpha, "family": family, "protocol": protocol}
+        compared = [progress for progress in progress_list if len(progress.undecided)]
+        decided = {
+            progress.split: decisions(progress.select_rows(ratings), progress.outputs, **options)
+            for progress in compared
+        }
+        fields = {"saved": tuple(saved_plans), "decisions": decided}
+        return session.build_result(asking, path, judged, to_rate.left_out, **fields)
 
 
-def _rounds(
-    asking: Asking,
+def _ask_in_rounds(
+    asking: JudgingSession,
     questions: Iterable[JudgeTask],
-    races: Sequence[Race],
+    progress_list: Sequence[SplitProgress],
     batch: int,
     protocol: ProtocolName,
-) -> dict[str, list[Answered]]:
+) -> dict[str, list[JudgeRows]]:
     """Asks all judges about a batch, and decides, until all is decided, spent or broken."""
-    order, parts = [*questions], dict[str, list[Answered]]()
-    while on := [race for race in races if race.systems]:
-        keys = Keys().union(*(race.next(batch) for race in on))
-        for one in order:
-            said = asking.ask(_only(one, keys, f"from sample {on[0].done + 1:,}"))
-            parts.setdefault(one.who, []).append(said)
-            if said.stopped or (asking.is_spent and said.outcomes.get(Failed.NOT_ANSWERED)):
+    order, parts = [*questions], dict[str, list[JudgeRows]]()
+    while open_splits := [progress for progress in progress_list if progress.systems]:
+        keys = OutputKeys().union(*(progress.select_batch(batch) for progress in open_splits))
+        for question in order:
+            judged = asking.ask(
+                _restrict(question, keys, f"from sample {open_splits[0].done + 1:,}")
+            )
+            parts.setdefault(question.judge, []).append(judged)
+            if judged.stopped or (asking.is_spent and judged.outcomes.get(Failed.NOT_ANSWERED)):
                 return parts  # nothing is decided from a batch that not all have rated
-        rated = pa.concat_tables([one.rows for every in parts.values() for one in every])
-        for race in on:
-            race.look(rated, batch, protocol)
-            logger.info("judge %s", race, extra=TOLD)
-            asking.watch.finished(str(race))
+        ratings = pa.concat_tables([table.rows for tables in parts.values() for table in tables])
+        for progress in open_splits:
+            progress.update(ratings, batch, protocol)
+            logger.info("judge %s", progress, extra=ALREADY_REPORTED)
+            asking.watch.report_result(str(progress))
         order.reverse()  # the judge whose model is in memory begins
     return parts
 
 
-def _only(question: JudgeTask, keys: Keys, part: str = "") -> JudgeTask:
+def _restrict(question: JudgeTask, keys: OutputKeys, part: str = "") -> JudgeTask:
     columns = arrow_rows(question.rows, ["sample_id", "system"]).to_pydict().values()
-    at = [number for number, key in enumerate(zip(*columns, strict=True)) if key in keys]
-    return replace(question, rows=question.rows.select(at), part=part, whole=question.rows)
+    indices = [number for number, key in enumerate(zip(*columns, strict=True)) if key in keys]
+    return replace(question, rows=question.rows.select(indices), part=part, whole=question.rows)
 
 
-def _answered(
-    asking: Asking, question: JudgeTask, skipped: Keys, parts: Sequence[Answered]
-) -> Answered:
+def _build_final_table(
+    asking: JudgingSession, question: JudgeTask, skipped: OutputKeys, parts: Sequence[JudgeRows]
+) -> JudgeRows:
     """All that a judge has ever answered, and what nobody needs to ask it."""
-    found = arrow_rows(asking.stored(question).dataset)
-    keys = zip(found["sample_id"].to_pylist(), found["system"].to_pylist(), strict=True)
-    absent = pc.equal(found["outcome"], Failed.NOT_ANSWERED.value)
+    rows = arrow_rows(asking.read_stored(question).dataset)
+    keys = zip(rows["sample_id"].to_pylist(), rows["system"].to_pylist(), strict=True)
+    absent = pc.equal(rows["outcome"], Failed.NOT_ANSWERED.value)
     needless = pc.and_(absent, pa.array([key in skipped for key in keys], pa.bool_()))
-    outcomes = pc.if_else(needless, Unrated.NOT_NEEDED.value, found["outcome"])
-    at = found.column_names.index("outcome")
-    found = found.set_column(at, found.schema.field(at), outcomes)
-    stopped = next((one.stopped for one in parts if one.stopped), None)
-    return asking.answered(question, found, sum((one.fill for one in parts), FillStats()), stopped)
+    outcomes = pc.if_else(needless, Unrated.NOT_NEEDED.value, rows["outcome"])
+    index = rows.column_names.index("outcome")
+    rows = rows.set_column(index, rows.schema.field(index), outcomes)
+    stopped = next((part.stopped for part in parts if part.stopped), None)
+    return asking.build_judged_table(
+        question, rows, sum((part.fill for part in parts), FillStats()), stopped
+    )

@@ -9,20 +9,20 @@ from itertools import pairwise
 from typing import Any
 
 from echo_hf import scores
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval
-from echo_hf._infra.text import percent, rounded
-from echo_hf.config.checks import AnsweredBy
+from echo_hf._infra.bootstrap import MIN_SAMPLES, Interval
+from echo_hf._infra.text import format_percent, format_rounded
+from echo_hf.config.checks import ModelIdentity
 from echo_hf.curate.splits import BENCHMARKS
-from echo_hf.judging.anchors import Anchors, fit
+from echo_hf.judging.anchors import Anchors, fit_strengths
 from echo_hf.judging.run_tables import Models
 from echo_hf.reasons import Unscored
 from echo_hf.scores.pairwise_agreement import PairwiseAgreement, Way
 from echo_hf.scores.rating_table import RatingTable
 from echo_hf.scores.votes import ProtocolName
 
-SHOWN = 3
-UNEVEN = 0.05  # a share of comparisons
-SAME = 1e-9
+MAX_LISTED = 3
+UNEVEN_COVERAGE_GAP = 0.05  # a share of comparisons
+TOLERANCE = 1e-9
 MEANINGS: Mapping[str, str] = {
     "self_preference": "the share of points that a judge gives its own developer's systems, less "
     "what others' judges give them: above 0 it favors them, or sees what the others do not",
@@ -40,8 +40,8 @@ MEANINGS: Mapping[str, str] = {
     "judge_drift": "what a judge says of the same images later, less what it said first: beyond 0, "
     "its older and newer ratings do not compare",
 }
-WAYS: Mapping[Way, str] = {"pointwise": "ratings", "pairwise": "choices"}
-Said = tuple[str, Unscored | None]
+WAY_NAMES: Mapping[Way, str] = {"pointwise": "ratings", "pairwise": "choices"}
+SentenceAndReason = tuple[str, Unscored | None]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Trust:
     uneven_coverage: tuple[UnevenCoverage, ...]
 
     @classmethod
-    def of(
+    def from_ratings(
         cls,
         table: RatingTable,
         protocol: ProtocolName,
@@ -88,168 +88,188 @@ class Trust:
         anchors: Anchors | None = None,
     ) -> Trust:
         judges, systems = (
-            {name: known.get(name, AnsweredBy()).maker for name in names}
-            for known, names in ((models.judges, table.judges), (models.systems, table.systems))
+            {name: models.get(name, ModelIdentity()).maker for name in names}
+            for models, names in ((models.judges, table.judges), (models.systems, table.systems))
         )
         left_out = scores.leave_one_judge_out(table, protocol=protocol)
         return cls(
             scores.self_preference(table, judges, systems, n_boot=n_boot),
             left_out,
             scores.samples_needed(table, protocol=protocol),
-            fit(table, protocol, n_boot, anchors),
+            fit_strengths(table, protocol, n_boot, anchors),
             scores.relative_gap(left_out.win_rate),
-            tuple(uneven_coverage(left_out.win_rate, coverage)),
+            tuple(find_uneven_coverage(left_out.win_rate, coverage)),
         )
 
-    def lines(self, split: str) -> Iterator[TrustLine]:
-        yield TrustLine("self_preference", split, *self._favors())
-        yield TrustLine("leave_one_judge_out", split, *self._turns())
-        yield TrustLine("samples_needed", split, *self._needs())
+    def build_lines(self, split: str) -> Iterator[TrustLine]:
+        yield TrustLine("self_preference", split, *self._describe_self_preference())
+        yield TrustLine("leave_one_judge_out", split, *self._describe_order_changes())
+        yield TrustLine("samples_needed", split, *self._describe_needed_samples())
         if len(self.order) > 2:  # of two, win rates alone decide
-            yield TrustLine("bradley_terry", split, *self._explains())
+            yield TrustLine("bradley_terry", split, *self._describe_strengths())
         if self.uneven_coverage:
-            beside = (
-                f"{one.system} {percent(one.coverage)} beside {one.neighbor} "
-                f"{percent(one.of_neighbor)}"
-                for one in self.uneven_coverage
+            shares = (
+                f"{uneven.system} {format_percent(uneven.coverage)} beside {uneven.neighbor} "
+                f"{format_percent(uneven.of_neighbor)}"
+                for uneven in self.uneven_coverage
             )
-            yield TrustLine("coverage", split, "; ".join(beside))
+            yield TrustLine("coverage", split, "; ".join(shares))
         if len(self.order) > 2:
-            yield TrustLine("gap", split, *self._leads())
+            yield TrustLine("gap", split, *self._describe_gap())
 
     @property
     def order(self) -> list[str]:
         rates = self.leave_one_judge_out.win_rate
         return [name for name, rate in rates.items() if rate is not None]
 
-    def _favors(self) -> Said:
-        found, definition = self.self_preference.judges, self.self_preference.definition
-        said = [
-            f"{judge} {one.preference:+.3f}{_ends(one.interval)} for {_listed(one.own)}"
-            for judge, one in found.items()
-            if one.preference is not None
+    def _describe_self_preference(self) -> SentenceAndReason:
+        judges, definition = self.self_preference.judges, self.self_preference.definition
+        preferences = [
+            f"{judge} {figure.preference:+.3f}{_interval(figure.interval)} for {_list_names(figure.own)}"
+            for judge, figure in judges.items()
+            if figure.preference is not None
         ]
-        why = next((one.reason for one in found.values() if one.own), Unscored.NO_OWN_SYSTEM)
-        text, reason = ("; ".join(said), None) if said else _nothing(why)
+        cause = next(
+            (figure.reason for figure in judges.values() if figure.own), Unscored.NO_OWN_SYSTEM
+        )
+        text, reason = ("; ".join(preferences), None) if preferences else _no_figure(cause)
         makers = {**definition["judge_developers"], **definition["system_developers"]}
-        nobody = [name for name, maker in makers.items() if maker is None]
-        return text + (f"; developer unknown of {_listed(nobody)}" if nobody else ""), reason
+        unknown = [name for name, maker in makers.items() if maker is None]
+        return text + (f"; developer unknown of {_list_names(unknown)}" if unknown else ""), reason
 
-    def _turns(self) -> Said:
+    def _describe_order_changes(self) -> SentenceAndReason:
         if len(self.leave_one_judge_out.without) < 2:
-            return _nothing(Unscored.ONE_JUDGE)
-        turned = [
-            f"without {judge}: {_listed(map(' and '.join, pairs))} change places"
+            return _no_figure(Unscored.ONE_JUDGE)
+        swaps = [
+            f"without {judge}: {_list_names(map(' and '.join, pairs))} change places"
             for judge, pairs in self.leave_one_judge_out.flips.items()
             if pairs
         ]
-        return "; ".join(turned) or "no two systems change places without any one judge", None
+        return "; ".join(swaps) or "no two systems change places without any one judge", None
 
-    def _needs(self) -> Said:
-        pairs, there = self.samples_needed.pairs, self.samples_needed.definition["samples"]
-        found = [(one, other, pairs[one][other]) for one, other in pairwise(self.order)]
-        counts = [(at.needed, f"{one} and {other}") for one, other, at in found if at.needed]
+    def _describe_needed_samples(self) -> SentenceAndReason:
+        pairs, sample_count = self.samples_needed.pairs, self.samples_needed.definition["samples"]
+        neighbors = [
+            (first, second, pairs[first][second]) for first, second in pairwise(self.order)
+        ]
+        counts = [
+            (need.needed, f"{first} and {second}")
+            for first, second, need in neighbors
+            if need.needed
+        ]
         if not counts:
-            return _nothing(next((at.reason for *_, at in found), Unscored.ONE_SYSTEM))
-        short = sorted((one for one in counts if one[0] > there), reverse=True)
-        said = [f"{count:,} for {names}" for count, names in short or [max(counts)]]
-        lacking = len(found) - len(counts)
-        said += [f"no number for {lacking} more"] if lacking else []
-        return f"{_listed(said)}; there are {there:,}", None
+            return _no_figure(next((need.reason for *_, need in neighbors), Unscored.ONE_SYSTEM))
+        above = sorted((count for count in counts if count[0] > sample_count), reverse=True)
+        phrases = [f"{count:,} for {names}" for count, names in above or [max(counts)]]
+        lacking = len(neighbors) - len(counts)
+        phrases += [f"no number for {lacking} more"] if lacking else []
+        return f"{_list_names(phrases)}; there are {sample_count:,}", None
 
-    def _leads(self) -> Said:
+    def _describe_gap(self) -> SentenceAndReason:
         gap, rates = self.gap, self.leave_one_judge_out.win_rate
         if gap.first is None or gap.second is None or gap.gap is None:
-            return _nothing(gap.reason)
+            return _no_figure(gap.reason)
         if gap.gap <= 1:
-            return f"{gap.first} is {percent(gap.gap)} ahead of {gap.second}", None
-        shown = (f"{rounded(rates[name])} of {name}" for name in (gap.first, gap.second))
-        return f"more than twice: {' beside '.join(shown)}", None
+            return f"{gap.first} is {format_percent(gap.gap)} ahead of {gap.second}", None
+        shares = (f"{format_rounded(rates[name])} of {name}" for name in (gap.first, gap.second))
+        return f"more than twice: {' beside '.join(shares)}", None
 
-    def _explains(self) -> Said:
+    def _describe_strengths(self) -> SentenceAndReason:
         strength, reasons = self.bradley_terry.strength, self.bradley_terry.reasons
-        known = {name: value for name, value in strength.items() if value is not None}
-        if len(known) < 2:
-            return _nothing(next(iter(reasons.values()), Unscored.ONE_SYSTEM))
-        turned = [
-            f"{one} above {other}"
-            for one, other in pairwise(name for name in self.order if name in known)
-            if known[one] < known[other] - SAME
+        known_strengths = {name: value for name, value in strength.items() if value is not None}
+        if len(known_strengths) < 2:
+            return _no_figure(next(iter(reasons.values()), Unscored.ONE_SYSTEM))
+        swaps = [
+            f"{upper} above {lower}"
+            for upper, lower in pairwise(name for name in self.order if name in known_strengths)
+            if known_strengths[upper] < known_strengths[lower] - TOLERANCE
         ]
-        first, second = list(known)[:2]
-        chance = percent(1 / (1 + math.exp(known[second] - known[first])))
-        said = f"win rates put {_listed(turned)}, strengths below" if turned else "the same order"
-        return f"{said}; {first} wins {chance} of comparisons with {second}", None
+        first, second = list(known_strengths)[:2]
+        chance = format_percent(
+            1 / (1 + math.exp(known_strengths[second] - known_strengths[first]))
+        )
+        text = f"win rates put {_list_names(swaps)}, strengths below" if swaps else "the same order"
+        return f"{text}; {first} wins {chance} of comparisons with {second}", None
 
 
-def uneven_coverage(
+def find_uneven_coverage(
     board: Iterable[str], coverage: Mapping[str, float | None]
 ) -> Iterator[UnevenCoverage]:
     """Neighbors on a board, best first, of which one left out more than the other."""
     shares = {name: coverage[name] or 0.0 for name in board}
     for neighbors in pairwise(shares):
         system, neighbor = sorted(neighbors, key=shares.__getitem__)
-        if shares[neighbor] - shares[system] > UNEVEN + SAME:
+        if shares[neighbor] - shares[system] > UNEVEN_COVERAGE_GAP + TOLERANCE:
             yield UnevenCoverage(system, shares[system], neighbor, shares[neighbor])
 
 
-def _nothing(reason: Unscored | None) -> Said:
-    why = reason or Unscored.NOTHING_IN_COMMON
-    return why.meaning, why
+def _no_figure(reason: Unscored | None) -> SentenceAndReason:
+    known_reason = reason or Unscored.NOTHING_IN_COMMON
+    return known_reason.meaning, known_reason
 
 
-def _ends(interval: Interval | None) -> str:
+def _interval(interval: Interval | None) -> str:
     return "" if interval is None else f" ({interval[0]:+.3f} to {interval[1]:+.3f})"
 
 
-def _listed(names: Iterable[str]) -> str:
-    every = list(names)
-    return ", ".join([*every[:SHOWN], *([f"{len(every) - SHOWN} more"] * (len(every) > SHOWN))])
+def _list_names(names: Iterable[str]) -> str:
+    listed = list(names)
+    return ", ".join(
+        [*listed[:MAX_LISTED], *([f"{len(listed) - MAX_LISTED} more"] * (len(listed) > MAX_LISTED))]
+    )
 
 
-def drift_said(drift: Mapping[str, Any]) -> str:
+def describe_drift(drift: Mapping[str, Any]) -> str:
     """How far a judge moved between two audits, on its own scale."""
     days = f"from {drift['first']} to {drift['newest']}"
     if drift["difference"] is None:
         return f"rated no image both times, {days}"
     changed = f"another rating for {drift['changed']} of {drift['images']} images"
-    return f"{drift['difference']:+.3f} points{_ends(drift['interval'])} {days}, {changed}"
+    return f"{drift['difference']:+.3f} points{_interval(drift['interval'])} {days}, {changed}"
 
 
-def _which(found: PairwiseAgreement) -> Said:
+def _pick_way(agreement: PairwiseAgreement) -> SentenceAndReason:
     """Which of two ways of judging to trust; only people say it."""
-    sides = found.sides
+    sides = agreement.sides
     if sides is None:
-        return _nothing(next((one.agreement.reason for one in found.judges.values()), None))
+        return _no_figure(
+            next((judge.agreement.reason for judge in agreement.judges.values()), None)
+        )
     gap, alike = sides.difference, sides.spearman
-    if gap.samples < FEWEST_SAMPLES:
+    if gap.samples < MIN_SAMPLES:
         other = "have no order" if alike is None else f"agree by a Spearman of {alike:.2f}"
         return (
-            f"nothing decides it without people, who have to rank {FEWEST_SAMPLES} samples or more "
+            f"nothing decides it without people, who have to rank {MIN_SAMPLES} samples or more "
             f"(echo-hf rank); the two {other}"
         ), None
-    apart = f"{gap.value or 0.0:+.3f}{_ends(gap.interval)} on {gap.samples} samples"
-    said = f"tau of choices less that of ratings {apart}"
+    difference = f"{gap.value or 0.0:+.3f}{_interval(gap.interval)} on {gap.samples} samples"
+    sentence = f"tau of choices less that of ratings {difference}"
     if sides.nearer is None:
-        return f"nothing decides it, as the difference may be none: {said}", None
-    return f"{WAYS[sides.nearer]}, which are nearer to people: {said}", None
+        return f"nothing decides it, as the difference may be none: {sentence}", None
+    return f"{WAY_NAMES[sides.nearer]}, which are nearer to people: {sentence}", None
 
 
-def trust_lines(
-    found: Mapping[str, Trust],
+def collect_trust_lines(
+    trust_by_split: Mapping[str, Trust],
     drifts: Mapping[str, Mapping[str, Any]],
     compared: Mapping[str, PairwiseAgreement],
 ) -> list[TrustLine]:
     """All there is to say: of each split, of one split beside the other, of judges asked again."""
-    said = [one for split, trust in found.items() for one in trust.lines(split)]
-    said += [TrustLine("pairwise", name, *_which(one)) for name, one in compared.items()]
-    if len(found) == len(BENCHMARKS):
-        gaps = [found[name].gap.gap for name in BENCHMARKS if len(found[name].order) > 2]
+    lines = [line for split, trust in trust_by_split.items() for line in trust.build_lines(split)]
+    lines += [
+        TrustLine("pairwise", name, *_pick_way(agreement)) for name, agreement in compared.items()
+    ]
+    if len(trust_by_split) == len(BENCHMARKS):
+        gaps = [
+            trust_by_split[name].gap.gap
+            for name in BENCHMARKS
+            if len(trust_by_split[name].order) > 2
+        ]
         if len(gaps) == len(BENCHMARKS) and all(gap is not None and gap <= 1 for gap in gaps):
-            shares = zip(map(percent, gaps), BENCHMARKS, strict=True)
-            beside = " beside ".join(f"{share} in {name}" for share, name in shares)
-            said.append(TrustLine("gap", None, beside))
-    for judge, one in drifts.items():
-        why = Unscored.NOTHING_IN_COMMON if one["difference"] is None else None
-        said.append(TrustLine("judge_drift", None, f"{judge} {drift_said(one)}", why))
-    return sorted(said, key=lambda one: list(MEANINGS).index(one.measure))
+            shares = zip(map(format_percent, gaps), BENCHMARKS, strict=True)
+            sentence = " beside ".join(f"{share} in {name}" for share, name in shares)
+            lines.append(TrustLine("gap", None, sentence))
+    for judge, drift in drifts.items():
+        reason = Unscored.NOTHING_IN_COMMON if drift["difference"] is None else None
+        lines.append(TrustLine("judge_drift", None, f"{judge} {describe_drift(drift)}", reason))
+    return sorted(lines, key=lambda line: list(MEANINGS).index(line.measure))

@@ -8,18 +8,18 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from echo_hf.config.evaluation import JudgeConfig
-from echo_hf.pipeline.answer_text import RepeatedKeyError, last_value, without_thoughts
+from echo_hf.pipeline.answer_text import RepeatedKeyError, find_last_value, remove_thoughts
 from echo_hf.reasons import Unrated
 from echo_hf.scores.votes import ProtocolName
 
 # Whole numbers from 1 to 10 and nothing else: the first of them counts.
-PUBLISHED = re.compile(r"\[\[\s*(10|[1-9])\s*\]\]")
+PUBLISHED_RATING = re.compile(r"\[\[\s*(10|[1-9])\s*\]\]")
 
 NUMBER = (
     r"(?P<value>[+-]?[0-9]+(?:\.[0-9]+)?)(?:\s*(?:/|out of)\s*(?P<highest>[0-9]+(?:\.[0-9]+)?))?"
 )
 ALONE = r"(?!\w|[./]\d|\s*%|\s*(?:/|out of|-|–|to|or)\s*\d)"  # no part of a longer number or range
-ASKED = re.compile(rf"\[\[\s*{NUMBER}\s*\]\]")
+REQUESTED_RATING = re.compile(rf"\[\[\s*{NUMBER}\s*\]\]")
 LABELLED = re.compile(
     rf"^[^\w\n]*(?P<label>(?:(?:my|the|final|overall|total)[^\S\n]+)*"
     rf"(?:rating|score|grade|verdict|answer|overall))(?:\s*\([^()\n]*\))?"
@@ -28,17 +28,17 @@ LABELLED = re.compile(
 )
 BOXED = re.compile(rf"\\boxed\{{\s*{NUMBER}\s*\}}")
 BRACKETED = re.compile(rf"(?:^|(?<=[.!?:])\s)[^\S\n]*\[\s*{NUMBER}\s*\]\W*\Z", re.MULTILINE)
-KEYS = ("rating", "score")
+RATING_KEYS = ("rating", "score")
 
-DECISIVE = frozenset({"final", "overall", "total", "verdict", "conclusion"})
-OF_A_RATING = "rating score grade answer result so thus therefore hence and but"
-OF_THE_WHOLE = "my the it is this that i say think image output picture"
-NEUTRAL = frozenset(f"{OF_A_RATING} {OF_THE_WHOLE}".split())
-WORDS = r"((?:[^\W\d_][\w'/&]*+\s*+){1,4}+)"  # possessive: a run of letters is one word
-LABEL = re.compile(rf"(?:^|[\n.,;(|])\W*?{WORDS}[^\w\[]*[:=|–—-][^\w\[]*\Z")
-SUBJECT = re.compile(rf"(?:^|[\n.,;(|])\W*?{WORDS}(?<=\bis )[^\w\[]*\Z")
-HEADING = re.compile(rf"(?:^|\n)(?:#+|\*\*)\W*{WORDS}\W*\Z")
-LONGEST_LABEL = 100
+DECISIVE_WORDS = frozenset({"final", "overall", "total", "verdict", "conclusion"})
+RATING_WORDS = "rating score grade answer result so thus therefore hence and but"
+WHOLE_IMAGE_WORDS = "my the it is this that i say think image output picture"
+NEUTRAL_WORDS = frozenset(f"{RATING_WORDS} {WHOLE_IMAGE_WORDS}".split())
+LABEL_WORDS = r"((?:[^\W\d_][\w'/&]*+\s*+){1,4}+)"  # possessive: a run of letters is one word
+LABEL = re.compile(rf"(?:^|[\n.,;(|])\W*?{LABEL_WORDS}[^\w\[]*[:=|–—-][^\w\[]*\Z")
+SUBJECT = re.compile(rf"(?:^|[\n.,;(|])\W*?{LABEL_WORDS}(?<=\bis )[^\w\[]*\Z")
+HEADING = re.compile(rf"(?:^|\n)(?:#+|\*\*)\W*{LABEL_WORDS}\W*\Z")
+MAX_LABEL_CHARACTERS = 100
 BEFORE_EXAMPLE = re.compile(
     r"\b(?:e\.?\s?g\.?|example|instance|such as|like|where|if|of|not|than|to|from|between|and)"
     r"[^\w\]]*\Z",
@@ -53,14 +53,14 @@ AFTER_EXAMPLE = re.compile(
 CHOICE = re.compile(r"\[\[\s*(first|second|tie)\s*\]\]", re.ASCII | re.IGNORECASE)
 
 
-class WrittenNumber(NamedTuple):
+class ParsedNumber(NamedTuple):
     value: float
     highest: float | None = None  # of `8/10`
     is_final: bool = False  # its label says so
 
 
 def read_choice(text: str) -> str | Unrated:
-    choices = {choice.lower() for choice in CHOICE.findall(without_thoughts(text))}
+    choices = {choice.lower() for choice in CHOICE.findall(remove_thoughts(text))}
     if len(choices) > 1:
         return Unrated.TWO_CHOICES
     return choices.pop() if choices else Unrated.NO_CHOICE
@@ -74,12 +74,12 @@ def read_rating(text: str, judge: JudgeConfig, protocol: ProtocolName) -> float 
     another form that is plain; numbers that contradict each other are no rating.
     """
     if protocol == "published":
-        match = PUBLISHED.search(text)
+        match = PUBLISHED_RATING.search(text)
         return float(match[1]) if match else Unrated.NO_RATING
-    text = without_thoughts(text)
-    asked = list(ASKED.finditer(text))
-    verdicts = [_asked_verdict(text, asked)] if asked else []
-    verdicts += _other_verdicts(ASKED.sub(" ", text), beside=bool(asked))
+    text = remove_thoughts(text)
+    requested = list(REQUESTED_RATING.finditer(text))
+    verdicts = [_read_requested_form(text, requested)] if requested else []
+    verdicts += _read_other_forms(REQUESTED_RATING.sub(" ", text), has_requested=bool(requested))
     if not verdicts:
         return Unrated.NO_RATING
     first, *others = verdicts
@@ -91,48 +91,48 @@ def read_rating(text: str, judge: JudgeConfig, protocol: ProtocolName) -> float 
     return first.value if on_scale and is_whole else Unrated.BEYOND_SCALE
 
 
-def _asked_verdict(text: str, asked: Sequence[re.Match[str]]) -> WrittenNumber | None:
+def _read_requested_form(text: str, matches: Sequence[re.Match[str]]) -> ParsedNumber | None:
     """The last number in the form that was asked for; null where it belongs to something else."""
-    numbers = [_number(match) for match in asked]
+    numbers = [_parse_number(match) for match in matches]
     if len({number.value for number in numbers}) == 1:
         return numbers[-1]
-    last, before = asked[-1], text[asked[-2].end() : asked[-1].start()]
-    nearest = before[-LONGEST_LABEL:]
-    label = LABEL.search(nearest) or HEADING.search(nearest) or SUBJECT.search(nearest)
+    last_match, text_between = matches[-1], text[matches[-2].end() : matches[-1].start()]
+    context = text_between[-MAX_LABEL_CHARACTERS:]
+    label = LABEL.search(context) or HEADING.search(context) or SUBJECT.search(context)
     if label:
         words = set(label[1].casefold().split())
-        return numbers[-1] if words & DECISIVE or words <= NEUTRAL else None
-    is_aside = before.count("(") > before.count(")")
-    is_example = BEFORE_EXAMPLE.search(nearest) or AFTER_EXAMPLE.match(
-        text, last.end(), last.end() + LONGEST_LABEL
+        return numbers[-1] if words & DECISIVE_WORDS or words <= NEUTRAL_WORDS else None
+    is_aside = text_between.count("(") > text_between.count(")")
+    is_example = BEFORE_EXAMPLE.search(context) or AFTER_EXAMPLE.match(
+        text, last_match.end(), last_match.end() + MAX_LABEL_CHARACTERS
     )
     return None if is_aside or is_example else numbers[-1]
 
 
-def _other_verdicts(text: str, *, beside: bool) -> Iterator[WrittenNumber | None]:
+def _read_other_forms(text: str, *, has_requested: bool) -> Iterator[ParsedNumber | None]:
     """The verdict in each other form; null where one form holds several.
 
     Beside the form that was asked for, several are sub-scores that a judge has summed up.
     """
-    for form in (BOXED, LABELLED, *([] if beside else [BRACKETED])):
-        numbers = [_number(match) for match in form.finditer(text)]
+    for form in (BOXED, LABELLED, *([] if has_requested else [BRACKETED])):
+        numbers = [_parse_number(match) for match in form.finditer(text)]
         if len({number.value for number in numbers}) == 1 or (numbers and numbers[-1].is_final):
             yield numbers[-1]
-        elif numbers and not beside:
+        elif numbers and not has_requested:
             yield None
     try:
-        value = json.loads(last_value(text) or "null", parse_int=float)
+        value = json.loads(find_last_value(text) or "null", parse_int=float)
     except RepeatedKeyError:
         yield None
         return
-    named = [value.get(key) for key in KEYS] if isinstance(value, dict) else []
-    yield from (WrittenNumber(number) for number in named if isinstance(number, float))
+    candidates = [value.get(key) for key in RATING_KEYS] if isinstance(value, dict) else []
+    yield from (ParsedNumber(number) for number in candidates if isinstance(number, float))
 
 
-def _number(match: re.Match[str]) -> WrittenNumber:
-    parts = match.groupdict()
-    is_final = bool(DECISIVE & set((parts.get("label") or "").casefold().split()))
-    highest = parts["highest"]
-    return WrittenNumber(
-        float(parts["value"]), None if highest is None else float(highest), is_final
+def _parse_number(match: re.Match[str]) -> ParsedNumber:
+    groups = match.groupdict()
+    is_final = bool(DECISIVE_WORDS & set((groups.get("label") or "").casefold().split()))
+    highest = groups["highest"]
+    return ParsedNumber(
+        float(groups["value"]), None if highest is None else float(highest), is_final
     )

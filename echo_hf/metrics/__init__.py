@@ -39,7 +39,7 @@ TEXT_RENDERING = "text_rendering"
 
 
 class Named(NamedTuple):
-    """A metric as pages show it, in the order in which a run is asked about them."""
+    """A metric with its title and direction, in the order in which judges are asked about them."""
 
     name: str
     title: str

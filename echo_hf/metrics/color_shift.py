@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
-from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
+from echo_hf._infra.bootstrap import Interval, compute_interval, draw_weights
 from echo_hf.errors import ScoreError
 from echo_hf.metrics.image_features import (
     ProtocolName,
@@ -39,7 +39,7 @@ NOTHING: Integers = np.zeros((CHANNELS, LEVELS), np.int64)
 
 @dataclass(frozen=True)
 class ByChannel:
-    """One estimate for each channel."""
+    """An estimate for each channel."""
 
     red: Estimate
     green: Estimate
@@ -48,7 +48,7 @@ class ByChannel:
 
 @dataclass(frozen=True)
 class Tint:
-    """How the mean color of outputs differs from that of inputs, as the mean over samples."""
+    """The difference of the mean color of outputs from that of inputs, as a mean over samples."""
 
     lighter: Estimate
     redder: Estimate
@@ -58,7 +58,7 @@ class Tint:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ColorShiftResult(MetricResult):
-    """The color shift of one system, and beside it what it does not tell.
+    """The color shift of one system, with the tint and distances that it does not show.
 
     `value` pools all images; `per_sample` is the same formula for each sample alone, 10 to 50
     times as large, whose mean is another number. A sample in which a channel has no level from
@@ -75,7 +75,7 @@ class ColorShiftResult(MetricResult):
 
 
 class ColorShift:
-    """The color shift of images that come in batches, or are counted in several processes.
+    """An accumulator of the color shift, for images in batches or in several processes.
 
     It keeps histograms, 12 KB a sample, and no image: results of several parts merge to the
     result of the whole, to the last bit.
@@ -106,11 +106,11 @@ class ColorShift:
         self._samples: list[SampleFeatures[Integers]] = []
 
     def __len__(self) -> int:
-        """How many samples are counted."""
+        """Return how many samples are counted."""
         return len(self._samples)
 
     def add(self, inputs: Iterable[Any], outputs: Iterable[Any]) -> None:
-        """Counts the levels of some more samples, as `color_shift` takes them: all or none."""
+        """Count the levels of more samples, as `color_shift` takes them: all or none."""
         published = self._protocol == "published"
         samples = pair_images(inputs, outputs)
         if published:
@@ -122,7 +122,7 @@ class ColorShift:
         ]
 
     def merge(self, other: ColorShift) -> None:
-        """Adds the samples of another accumulator after its own.
+        """Add the samples of another accumulator after its own.
 
         Raises:
             ScoreError: It follows the other protocol.
@@ -135,7 +135,7 @@ class ColorShift:
         self._samples += other._samples
 
     def compute(self, *, n_boot: int = 1000, seed: int = 0) -> ColorShiftResult:
-        """The color shift of all samples; the whole depends on no order and no batches."""
+        """Return the color shift of all samples; it depends on no order and no batches."""
         reasons = reasons_of(self._samples)
         pairs, numbers = list[Integers](), list[list[float | None]]()
         for sample, reason in zip(self._samples, reasons, strict=True):
@@ -182,7 +182,7 @@ def color_shift(
     seed: int = 0,
     threads: int | None = None,
 ) -> ColorShiftResult:
-    """How far the mean color of a system's outputs is from that of its inputs (ECHO section 5.2).
+    """Measure how far the mean color of outputs is from that of inputs (ECHO section 5.2).
 
     The pixels of all inputs are taken together, and those of all outputs, without levels below 5
     and above 250; the color shift is the Euclidean distance of the mean red, green and blue of
@@ -227,18 +227,18 @@ def color_shift(
 
 
 def compute_histograms(image: Image.Image) -> Integers:
-    """How many pixels have each level."""
+    """Count the pixels of each level."""
     return np.array(image.histogram(), np.int64).reshape(CHANNELS, LEVELS)
 
 
 def select_pixels(counts: Integers, first: int = FIRST_LEVEL, last: int = LAST_LEVEL) -> Integers:
-    """Of the pixels within a range of levels: how many, and the sum of their levels."""
+    """Return the number of pixels within a range of levels, and the sum of their levels."""
     selected = counts[..., first : last + 1]
     return np.stack([selected.sum(-1), selected @ _EVERY_LEVEL[first : last + 1]], axis=-1)
 
 
 def compute_mean_levels(pixels: ArrayLike) -> Floats:
-    """The mean level of some pixels, NaN where there are none."""
+    """Return the mean level of some pixels, NaN where there are none."""
     numbers, sums = np.moveaxis(np.asarray(pixels, np.float64), -1, 0)
     means: Floats = np.full(numbers.shape, np.nan)
     np.divide(sums, numbers, out=means, where=numbers > 0)
@@ -246,13 +246,13 @@ def compute_mean_levels(pixels: ArrayLike) -> Floats:
 
 
 def measure_color_distance(first: ArrayLike, second: ArrayLike) -> Floats:
-    """How far apart two mean colors are: the Euclidean distance of their levels."""
+    """Return the Euclidean distance of the levels of two mean colors."""
     gaps: Floats = np.linalg.norm(np.asarray(second, float) - np.asarray(first, float), axis=-1)
     return gaps
 
 
 def measure_wasserstein(first: Integers, second: Integers) -> Floats:
-    """How far the levels of one image's pixels have to be moved to become the other's."""
+    """Return how far the levels of one image's pixels must move to become the other's."""
     first_cdf, second_cdf = (np.cumsum(counts, axis=-1) for counts in (first, second))
     gaps: Floats = np.abs(first_cdf / first_cdf[..., -1:] - second_cdf / second_cdf[..., -1:]).sum(
         -1
@@ -261,13 +261,13 @@ def measure_wasserstein(first: Integers, second: Integers) -> Floats:
 
 
 def compute_tints(inputs: ArrayLike, outputs: ArrayLike) -> Floats:
-    """The tint of each pair of mean colors: lighter, redder, yellower, and their CIEDE2000."""
+    """Return the tint of each pair of mean colors: lighter, redder, yellower, and CIEDE2000."""
     source, target = convert_to_lab(inputs), convert_to_lab(outputs)
     return np.concatenate([target - source, ciede2000(source, target)[..., None]], axis=-1)
 
 
 def measure_shift_and_tint(pair: Integers) -> list[float]:
-    """The 1-Wasserstein distance of a pair by channel, and the tint of its mean colors."""
+    """Return the 1-Wasserstein distance of a pair by channel, and the tint of its mean colors."""
     tint = compute_tints(*compute_mean_levels(select_pixels(pair, 0, LEVELS - 1)))
     return [*measure_wasserstein(pair[0], pair[1]).tolist(), *tint.tolist()]
 
@@ -275,7 +275,7 @@ def measure_shift_and_tint(pair: Integers) -> list[float]:
 def pool_shifts(
     pairs: Sequence[Integers], *, n_boot: int, seed: int
 ) -> tuple[float | None, Interval | None, tuple[float | None, ...]]:
-    """The shift of all samples pooled, its interval, and the shift of each sample alone."""
+    """Return the shift of all samples pooled, its interval, and the shift of each sample alone."""
     pixels = np.zeros((len(pairs), 2, CHANNELS, 2), np.int64)
     for index, pair in enumerate(pairs):
         pixels[index] = select_pixels(pair)
@@ -285,17 +285,17 @@ def pool_shifts(
     ordered = with_pixels[np.lexsort(with_pixels.T)]
     draws = [
         _compute_shifts((weights @ ordered).reshape(-1, *pixels.shape[1:]))
-        for weights in drawn_weights(len(ordered), n_boot, seed)
+        for weights in draw_weights(len(ordered), n_boot, seed)
     ]
     complete = (pixels[..., 0].sum(axis=2) > 0).all(axis=1).sum()
-    interval, _ = percentiles(np.concatenate([np.empty(0), *draws]), int(complete))
+    interval, _ = compute_interval(np.concatenate([np.empty(0), *draws]), int(complete))
     shifts = [_compute_shifts(pixels.sum(axis=0)), *_compute_shifts(pixels)]
     pooled, *per_sample = (None if np.isnan(shift) else float(shift) for shift in shifts)
     return pooled, interval, tuple(per_sample)
 
 
 def _compute_shifts(pixels: NDArray[Any]) -> Floats:
-    """Distances, NaN where a channel of either side has no pixel."""
+    """Return distances, NaN where a channel of either side has no pixel."""
     input_means, output_means = np.moveaxis(compute_mean_levels(pixels), -2, 0)
     return measure_color_distance(input_means, output_means)
 
@@ -306,7 +306,7 @@ _OF_WHITE = _XYZ / _XYZ.sum(axis=1, keepdims=True)
 
 
 def convert_to_lab(levels: ArrayLike) -> Floats:
-    """Levels of sRGB (IEC 61966-2-1) as CIELAB."""
+    """Convert levels of sRGB (IEC 61966-2-1) to CIELAB."""
     share = np.asarray(levels, np.float64) / 255
     light = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
     ratio = light @ _OF_WHITE.T
@@ -316,7 +316,7 @@ def convert_to_lab(levels: ArrayLike) -> Floats:
 
 
 def ciede2000(first: ArrayLike, second: ArrayLike) -> Floats:
-    """How different two colors look: CIEDE2000 (CIE 142-2001), with all weights 1."""
+    """Return the difference of two colors by CIEDE2000 (CIE 142-2001), with all weights 1."""
     (l_1, a_1, b_1), (l_2, a_2, b_2) = (
         np.moveaxis(np.asarray(lab, np.float64), -1, 0) for lab in (first, second)
     )

@@ -1,4 +1,4 @@
-"""Face identity: whether a face of a system's input is still that person's in its output."""
+"""Face identity: whether a face in a system's output is still the person of its input."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Faces:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays and, at four a letter, of the text."""
+        """The bytes of the arrays and, at four a letter, of the text."""
         return self.boxes.nbytes + self.embeddings.nbytes + 4 * len(self.failed)
 
 
@@ -95,7 +95,7 @@ MatchOrReason = FaceMatch | Unmeasured
 
 
 def best_match(inputs: Sequence[Faces], output: Faces) -> MatchOrReason:
-    """The pair of a face in any input and a face in the output with the highest cosine."""
+    """Return the face in any input and the face in the output with the highest cosine."""
     names = [*(f"input {number}" for number in range(1, len(inputs) + 1)), "output"]
     for name, faces in zip(names, [*inputs, output], strict=True):
         why = faces.failed
@@ -125,13 +125,13 @@ def best_match(inputs: Sequence[Faces], output: Faces) -> MatchOrReason:
 
 
 def _units(embeddings: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Embeddings of length 1, NaN where one has no direction."""
+    """Scale embeddings to length 1, NaN where one has no direction."""
     lengths = np.linalg.norm(embeddings.astype(np.float64), axis=1, keepdims=True)
     return np.where(lengths > 0, embeddings, np.nan) / np.where(lengths > 0, lengths, 1)
 
 
 def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> tuple[Path, str | None]:
-    """The folder of a pack and its commit; downloads what is missing of one on the Hub."""
+    """Return the folder of a pack and its commit; download missing files of one on the Hub."""
     from huggingface_hub import snapshot_download
 
     folder, name = Path(pack).expanduser(), os.fspath(pack)
@@ -151,7 +151,7 @@ def find_pack(pack: str | os.PathLike[str], revision: str | None = None) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class FaceReaderOptions:
-    """Which networks look for faces, and how, as `face_identity` describes it."""
+    """The networks and thresholds of `face_identity`."""
 
     pack: str | os.PathLike[str]
     revision: str | None
@@ -160,7 +160,7 @@ class FaceReaderOptions:
     providers: tuple[str, ...] | None
 
     def __post_init__(self) -> None:
-        """Refuses what no network can work with."""
+        """Refuse options that no network can work with."""
         size, threshold, stride = self.det_size, self.det_thresh, MAX_STRIDE_PIXELS
         if not isinstance(size, int) or size < stride or size % stride:
             raise ScoreError(f"det_size is {size!r}: expected a multiple of {stride}, such as 640")
@@ -169,7 +169,7 @@ class FaceReaderOptions:
 
 
 class FaceReader:
-    """A detector and a recognizer, ready to run; threads that share them take turns."""
+    """A detector and a recognizer of faces; threads that share them take turns."""
 
     def __init__(self, options: FaceReaderOptions) -> None:
         check_extra("face_identity", EXTRA, PACKAGES)
@@ -194,13 +194,13 @@ class FaceReader:
             raise
         except Exception as error:  # assertions, onnxruntime's own errors, a missing libGL
             raise ScoreError(
-                f"pack {name!r} cannot be used ({describe_error(error)}): expected a detector and a "
-                "recognizer of faces, in ONNX files that insightface 2 can run"
+                f"pack {name!r} cannot be used ({describe_error(error)}): expected a detector and "
+                "a recognizer of faces, in ONNX files that insightface 2 can run"
             ) from error
         self.key = json.dumps(self.definition, sort_keys=True)
 
     def find_faces(self, levels: NDArray[np.uint8]) -> Faces:
-        """Finds the faces of an image."""
+        """Find the faces of an image."""
         detected, failed = [], ""
         try:
             with self._turn, decoding:  # without the warning that aligning a face gives for each
@@ -229,8 +229,8 @@ def _start_networks(folder: Path, name: str, options: FaceReaderOptions) -> Any:
         # What onnxruntime has, it may still be unable to start, and then takes the processor.
         if requested and running[0] != requested[0]:
             raise ScoreError(
-                f"provider {requested[0]!r} does not start, and {running[0]!r} took its place: check "
-                "its driver and libraries, or leave `providers` out"
+                f"provider {requested[0]!r} does not start, and {running[0]!r} took its place: "
+                "check its driver and libraries, or leave `providers` out"
             )
     on_cpu = app.det_model.session.get_providers()[0] == CPU
     app.prepare(-1 if on_cpu else 0, det_thresh=options.det_thresh, det_size=(size, size))
@@ -260,21 +260,21 @@ class FaceIdentityResult(MetricResult):
 
 
 class PixelLevels(NamedTuple):
-    """An image as it is fed to the networks."""
+    """An image as the networks take it."""
 
     levels: NDArray[np.uint8]
     digest: bytes
 
 
 def get_levels(image: Image.Image, protocol: ProtocolName) -> PixelLevels:
-    """An image's levels in the order of channels of the protocol."""
+    """Return an image's levels in the order of channels of the protocol."""
     levels = np.asarray(image)
     ordered = np.ascontiguousarray(levels if protocol == "published" else levels[..., ::-1])
     return PixelLevels(ordered, xxh3_128(f"{ordered.shape}".encode() + ordered.tobytes()).digest())
 
 
 def _explain_drop(sample: SampleFeatures[PixelLevels]) -> Unmeasured | None:
-    """Why the released code makes no number of a sample that has all its images."""
+    """Return why the released code drops a sample that has all its images, or null."""
     if len(sample.inputs) > 1:
         return Unmeasured(MetricReason.SEVERAL_INPUTS, detail=f"{len(sample.inputs)} inputs")
     min_side, max_side = PUBLISHED_SIDES
@@ -319,7 +319,7 @@ def face_identity(
     seed: int = 0,
     threads: int | None = None,
 ) -> FaceIdentityResult:
-    """How much the faces in a system's outputs are those of its inputs (ECHO section 5.2).
+    """Measure how far faces in outputs are those of the inputs (ECHO section 5.2).
 
     A sample's number is the highest cosine of a face in any input and a face in the output.
     Higher is better. `published`: as the released code computes it, with red and blue swapped on

@@ -1,4 +1,4 @@
-"""The images of samples: how users give them, how metrics look at them, and what is kept of it."""
+"""The images of samples: accepted forms, loading, features, and a cache of inputs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from PIL import Image, features
 from xxhash import xxh3_128
 
-from echo_hf.errors import ScoreError, unknown
-from echo_hf.images.embedded import embedded_bytes
+from echo_hf.errors import ScoreError, describe_unknown
+from echo_hf.images.embedded import read_embedded
 from echo_hf.images.loader import (
     BadImageError,
     ImageSource,
@@ -77,7 +77,7 @@ def pair_prompts(
 
 
 def _check_columns(**columns: Iterable[Any]) -> None:
-    """Refuses what is not one entry for each sample."""
+    """Refuse columns that do not have one entry for each sample."""
     for name, column in columns.items():
         if isinstance(column, IMAGE_TYPES) or not isinstance(column, Iterable):
             fault = f"{name}: {type(column).__name__!r} is not one entry for each sample"
@@ -103,13 +103,13 @@ def _pair_columns(inputs: Iterable[Any], outputs: Iterable[Any]) -> Iterator[Met
 
 
 def _as_source(value: Any, place: str) -> ImageSource | None:
-    """An image as the loader takes it, null where there is none."""
+    """Return an image as the loader takes it, or null for none."""
     if isinstance(value, Mapping):
         if "bytes" not in value and "path" not in value:  # a whole row is no missing image
             keys = reprlib.repr(list(value))
             raise ScoreError(
-                f"{place}: a dict with the keys {keys} is not an image: expected {IMAGE_FORMS}; of a "
-                "row, give the column that holds the image"
+                f"{place}: a dict with the keys {keys} is not an image: expected {IMAGE_FORMS}; of "
+                "a row, give the column that holds the image"
             )
         data = value.get("bytes")
         value = value.get("path") if data is None else data
@@ -123,7 +123,7 @@ def _as_source(value: Any, place: str) -> ImageSource | None:
 
 
 def _read_stored(values: Iterable[Any]) -> Iterable[Any]:
-    """A column of a Dataset with its images as files; whatever else is given, as it is."""
+    """Return a dataset's column with its images as files, and any other column as it is."""
     if type(values).__module__ != "datasets.arrow_dataset":  # which takes long to import
         return values
     from datasets import Dataset
@@ -137,17 +137,17 @@ def _read_stored(values: Iterable[Any]) -> Iterable[Any]:
 
 
 def _read_embedded(rows: Iterable[Any]) -> Iterator[Any]:
-    """The images of a column, each its bytes: a table may be a stranger's, and name any file."""
+    """Yield the bytes of a column's images; a path in a stranger's table could name any file."""
     for number, value in enumerate(rows):
         images = value if isinstance(value, list) else [value]
-        image_bytes = [image and embedded_bytes(image, number) for image in images]
+        image_bytes = [image and read_embedded(image, number) for image in images]
         yield image_bytes if isinstance(value, list) else image_bytes[0]
 
 
 def map_in_order(
     work: Callable[[ItemT], ResultT], items: Iterable[ItemT], *, threads: int | None = None
 ) -> Iterator[ResultT]:
-    """Does a piece of work on each item, a few items ahead of what is asked for."""
+    """Apply a function to items in threads, a few items ahead, in order."""
     if threads is not None and (not isinstance(threads, int) or threads < 1):
         raise ScoreError(f"threads is {threads!r}: expected a whole number from 1, or null")
     threads = threads or os.cpu_count() or 1
@@ -166,7 +166,7 @@ def map_in_order(
 
 
 def load_plain_rgb(source: ImageSource) -> LoadedImage:
-    """An image's numbers as red, green and blue, as Pillow converts them and nothing more."""
+    """Convert an image to RGB with Pillow, without color management."""
     with open_image(source) as image:
         return LoadedImage(image.convert("RGB"), frozenset())
 
@@ -176,7 +176,7 @@ LOADERS: Mapping[ProtocolName, ImageLoader] = {"published": load_plain_rgb, "cor
 
 def check_protocol(protocol: ProtocolName) -> None:
     if protocol not in LOADERS:
-        raise ScoreError(unknown("protocol", protocol, LOADERS))
+        raise ScoreError(describe_unknown("protocol", protocol, LOADERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def extract(
     threads: int | None = None,
     lone_inputs: bool = False,
 ) -> Iterator[SampleFeatures[ValueT]]:
-    """Looks at the images of samples, a few samples ahead of what is asked for."""
+    """Extract a feature from each image of samples, a few samples ahead."""
 
     def read_side(name: str, sources: Sequence[ImageSource | None]) -> _ImageColumn[ValueT]:
         values, digests, notices = list[ValueT](), list[str](), list[ImageNotice]()
@@ -257,7 +257,7 @@ def extract(
 
 
 def _take_turns(source: ImageSource) -> Lock | nullcontext[None]:
-    """Threads take turns with an image of Pillow's, which is decoded at its first use."""
+    """Return a lock for an image of Pillow's, which is decoded at its first use."""
     if isinstance(source, Image.Image):
         return IMAGE_LOCKS[id(source) // 16 % len(IMAGE_LOCKS)]
     return nullcontext()
@@ -271,14 +271,14 @@ def _compute_digest(source: ImageSource, image: Image.Image) -> str:
 
 
 def is_flat(image: Image.Image) -> bool:
-    """Whether an image is a sheet of one color, up to what people cannot see."""
+    """Return whether an image is of one color, up to differences that people cannot see."""
     coarse = image.resize(LATTICE_PIXELS, Image.Resampling.NEAREST)
     bands = (band.getextrema() for version in (coarse, image) for band in version.split())
     return all(int(high) - int(low) <= FLAT_LEVELS for low, high in bands)  # type: ignore[arg-type]
 
 
 def reasons_of(samples: Sequence[SampleFeatures[Any]]) -> list[Unmeasured | None]:
-    """Why samples have no number; so for outputs of several tasks, such as a card of refusal."""
+    """Return why samples have no number; an output of several tasks is a placeholder."""
     tasks: Mapping[str, set[str]] = defaultdict(set)
     for sample in samples:
         task, output = sample.digests
@@ -297,7 +297,7 @@ def common_fields(
     n_boot: int,
     seed: int,
 ) -> dict[str, Any]:
-    """What every result of images holds: what was noticed, and all that decides the numbers."""
+    """Return the fields of every image metric: notices, and all that decides the numbers."""
     notices = Counter(chain.from_iterable(sample.notices for sample in samples))
     versions = {
         **get_versions("echo-hf", "numpy"),
@@ -316,7 +316,7 @@ ENTRY_BYTES = 640
 
 
 class InputCache:
-    """The networks of `face_identity` and `structure_distance`, and what they saw in inputs.
+    """The networks of `face_identity` and `structure_distance`, and their features of inputs.
 
     Given to one of them for one system after the other, so that its networks are loaded once, and
     look at each input once. Of an input no pixel is kept, but 2 KB for each face, or a
@@ -342,7 +342,7 @@ class InputCache:
         return len(self._values)
 
     def load_network(self, options: Hashable, load: Callable[[], ValueT]) -> ValueT:
-        """Loads a network when it is first asked for; it, or the error, is given from then on."""
+        """Load a network at its first use, and return it, or raise its error, from then on."""
         with self._lock:
             if options not in self._networks:
                 try:
@@ -355,11 +355,11 @@ class InputCache:
         return network
 
     def find(self, key: tuple[str, bytes]) -> Any:
-        """What was kept of an input; null where nothing was."""
+        """Return the cached value of an input, or null."""
         return self._values.get(key)
 
     def keep(self, key: tuple[str, bytes], value: Any) -> None:
-        """Keeps a copy, if there is room."""
+        """Cache a copy of a value, if there is room."""
         size = ENTRY_BYTES + value.nbytes
         with self._lock:
             if key not in self._values and self.kept_bytes + size <= self._most_bytes:

@@ -1,4 +1,4 @@
-"""OCR accuracy: a check of text rendering by reading the text, without a judge."""
+"""OCR accuracy: a check of text rendering that reads the text without a judge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from echo_hf.errors import ScoreError, install_command
+from echo_hf.errors import ScoreError, describe_install
 from echo_hf.metrics.image_features import (
     SampleFeatures,
     common_fields,
@@ -78,7 +78,7 @@ OcrRule = Literal["quoted", "vocabulary"]
 
 
 def normalize_text(text: str) -> str:
-    """A text without what does not tell whether it is written right."""
+    """Fold case, width, spaces and kinds of marks, which do not tell whether a text is right."""
     folded = text.translate(FOLDING)
     # As Unicode defines caseless matching of compatible characters (3.13, D146).
     casefolded = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", folded).casefold())
@@ -88,7 +88,7 @@ def normalize_text(text: str) -> str:
 
 
 def list_signs(text: str) -> frozenset[str]:
-    """The letters and signs of a text, in the case in which they are written."""
+    """Return the letters and signs of a text, in the case in which they are written."""
     plain = unicodedata.normalize("NFKC", text.translate(FOLDING)).translate(FOLDING)
     return frozenset(_strip_spaces(plain))
 
@@ -100,20 +100,20 @@ def _strip_spaces(text: str) -> str:
 
 
 def list_words(text: str) -> list[str]:
-    """The words of a text that have three letters or more, in small letters."""
+    """Return the words of a text that have three letters or more, in lower case."""
     plain = unicodedata.normalize("NFKC", text).translate(APOSTROPHES).casefold()
     words = WORD.findall(plain)
     return [word for word in words if len(word) - word.count("'") >= MIN_WORD_LETTERS]
 
 
 def is_mostly_latin(text: str) -> bool:
-    """Whether at least half of a text's letters are Latin."""
+    """Return whether at least half of a text's letters are Latin."""
     names = [unicodedata.name(letter, "") for letter in text if letter.isalpha()]
     return 2 * sum(name.startswith(("LATIN", "FULLWIDTH LATIN")) for name in names) >= len(names)
 
 
 def find_quoted_text(prompt: str) -> tuple[str, ...]:
-    """The strings in quotation marks, each once."""
+    """Return the strings in quotation marks, each once."""
     quotes: dict[str, str] = {}
     for text in map(str.strip, _find_between_marks(prompt)):
         if any(letter.isalnum() for letter in text):
@@ -122,7 +122,7 @@ def find_quoted_text(prompt: str) -> tuple[str, ...]:
 
 
 def _find_between_marks(prompt: str) -> Iterator[str]:
-    """What stands between marks of one kind, without an empty line in it."""
+    """Yield texts between quotation marks of one kind, without an empty line."""
 
     @cache  # so that a prompt of nothing but marks is searched once for each kind
     def find_starts(pattern: re.Pattern[str]) -> list[int]:
@@ -149,7 +149,7 @@ class TextWindow(NamedTuple):
 
 
 def find_best_window(target: str, text: str) -> TextWindow:
-    """The window of a text with the smallest edit distance to a string."""
+    """Return the window of a text with the smallest edit distance to a string."""
     string, letters = (
         np.frombuffer(characters.encode("utf-32-le", "surrogatepass"), np.uint32)
         for characters in (target, text)
@@ -164,7 +164,7 @@ def find_best_window(target: str, text: str) -> TextWindow:
 def _compute_distances(
     target: NDArray[np.uint32], text: NDArray[np.uint32], *, anywhere: bool
 ) -> NDArray[np.int64]:
-    """Distance of a string to the windows that end after each number of letters, 0 first."""
+    """Return the distance of a string to the windows that end at each position of a text."""
     positions = np.arange(len(text) + 1)
     row = np.zeros_like(positions) if anywhere else positions
     for count, letter in enumerate(target, 1):
@@ -177,7 +177,7 @@ def _compute_distances(
 
 @dataclass(frozen=True, slots=True)
 class QuoteMatch:
-    """A quoted string, and the part of what was read that is most similar."""
+    """A quoted string, and the most similar part of the text that was read."""
 
     wanted: str
     found: str
@@ -189,7 +189,7 @@ class QuoteMatch:
 def match_quotes(
     prompt: str, lines: Sequence[str], signs: AbstractSet[str] | None = None
 ) -> tuple[QuoteMatch, ...]:
-    """Looks for the strings that a prompt quotes in what was read."""
+    """Match the strings that a prompt quotes with the text that was read."""
     text, matches = "".join(map(normalize_text, lines)), []
     for quote in find_quoted_text(prompt):
         plain = normalize_text(quote)
@@ -203,19 +203,19 @@ def match_quotes(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """The words that there are."""
+    """A set of known words."""
 
     words: frozenset[str]
     latin: bool
     definition: Mapping[str, Any]
 
     def knows(self, word: str) -> bool:
-        """Whether it is one of them, or its genitive."""
+        """Return whether a word, or the noun of a genitive, is known."""
         return word in self.words or word.removesuffix("'s") in self.words
 
 
 def load_english() -> Vocabulary:
-    """The English words that pyspellchecker lists."""
+    """Load the English words of pyspellchecker."""
     check_extra("ocr_accuracy", EXTRA, ["spellchecker"])
     from spellchecker import SpellChecker
 
@@ -225,7 +225,7 @@ def load_english() -> Vocabulary:
 
 
 def make_vocabulary(words: Collection[str]) -> Vocabulary:
-    """The words that are given."""
+    """Make a vocabulary of the given words."""
     if isinstance(words, str) or not all(isinstance(word, str) for word in words):
         raise ScoreError("vocabulary holds something else than words: expected a list of strings")
     listed = frozenset(word.translate(APOSTROPHES).casefold() for word in words)
@@ -243,7 +243,7 @@ class TextLine(NamedTuple):
 
 
 class TextLines(NamedTuple):
-    """The lines of an image, or why none could be read."""
+    """The lines of an image, or the reason why none could be read."""
 
     lines: tuple[TextLine, ...]
     failed: str = ""
@@ -270,7 +270,7 @@ class TextReader:
         except Exception as error:  # a missing file or libGL, onnxruntime's own errors
             raise ScoreError(
                 f"the text reader cannot be used ({describe_error(error)}): expected rapidocr 3.10 "
-                f"with its networks, as `{install_command('ocr')}` installs it"
+                f"with its networks, as `{describe_install('ocr')}` installs it"
             ) from error
         files = {name: (folder / name).read_bytes() for name in NETWORKS.values()}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
@@ -279,7 +279,7 @@ class TextReader:
         self.definition: Mapping[str, Any] = {"networks": digests, "versions": versions}
 
     def read(self, levels: NDArray[np.uint8]) -> TextLines:
-        """Reads an image, blue first."""
+        """Read the text of an image, blue first."""
         height, width = levels.shape[:2]
         if max(height, width) > MAX_ASPECT * min(height, width):
             return TextLines((), f"{width} x {height} pixels, expected at most 1 to {MAX_ASPECT}")
@@ -294,13 +294,13 @@ class TextReader:
 
 
 def order_blue_first(image: Image.Image) -> NDArray[np.uint8]:
-    """An image as the networks take it."""
+    """Return an image as an array with blue first, as the networks take it."""
     return np.ascontiguousarray(np.asarray(image)[..., ::-1])
 
 
 @dataclass(frozen=True, slots=True)
 class TextReading:
-    """What was read in an output, and what of it counts."""
+    """The text that was read in an output, and the parts that count."""
 
     lines: tuple[str, ...] = ()
     unsure: tuple[str, ...] = ()
@@ -311,7 +311,7 @@ class TextReading:
 
 @dataclass(frozen=True, slots=True)
 class OcrScore:
-    """What a reading says of one sample, or why it says nothing."""
+    """The score of one sample, or the reason why there is none."""
 
     reading: TextReading | None
     unmeasured: Unmeasured | None = None
@@ -321,7 +321,7 @@ class OcrScore:
 
 
 class Thresholds(NamedTuple):
-    """How many words make a share, and how sure the reader has to be of a line."""
+    """The fewest words that make a share, and the least confidence of a line."""
 
     words: int
     confidence: float
@@ -334,7 +334,7 @@ def score_text(
     thresholds: Thresholds,
     signs: AbstractSet[str] | None = None,
 ) -> OcrScore:
-    """Scores one output by the strings that its prompt quotes, else by its words."""
+    """Score one output by the strings that its prompt quotes, else by its words."""
 
     def refuse(reason: MetricReason, detail: str) -> OcrScore:
         return OcrScore(reading, Unmeasured(reason, detail=detail))
@@ -397,7 +397,7 @@ def ocr_accuracy(
     seed: int = 0,
     threads: int | None = None,
 ) -> OcrAccuracyResult:
-    """How much of the text in a system's outputs is written right, as a program reads it.
+    """Measure how much of the text in outputs is written right, with an OCR program.
 
     A check of `text_rendering` that needs no judge, and no measure in its place. Where the prompt
     quotes strings, each is looked for in what was read: 1 minus the edit distance of the most

@@ -1,4 +1,4 @@
-"""What a metric gives: a number, how far to trust it, and why samples have none."""
+"""The result of a metric: a number, its interval, and the reasons of samples without one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import KIND, LEVEL, Interval, drawn_weights, percentiles
-from echo_hf._infra.plots import BAR, LIGHT, axes_of, label, mark
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.bootstrap import LEVEL, METHOD, Interval, compute_interval, draw_weights
+from echo_hf._infra.plots import BAR_LABEL, LIGHT_COLOR, draw_interval, get_axes, set_label
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import MissingExtraError
 from echo_hf.reasons import BadImage, ImageNotice, MetricReason
 
@@ -29,7 +29,7 @@ MAX_ERROR_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class Unmeasured:
-    """Why a sample has no number.
+    """The reason why a sample has no number.
 
     Attributes:
         reason: The kind of reason.
@@ -43,7 +43,7 @@ class Unmeasured:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Estimate(Summarized):
+class Estimate(SummaryMixin):
     """The mean of a number that each sample has.
 
     Attributes:
@@ -59,7 +59,7 @@ class Estimate(Summarized):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class MetricResult(Summarized):
+class MetricResult(SummaryMixin):
     """One system's result by one metric.
 
     Attributes:
@@ -97,15 +97,15 @@ class MetricResult(Summarized):
 
     @property
     def counts(self) -> dict[MetricReason, int]:
-        """How many samples have no number, by reason."""
+        """The number of samples without a value, by reason."""
         return dict(sorted(Counter(missing.reason for missing in self.reasons if missing).items()))
 
     def as_json(self) -> dict[str, Any]:
-        """The result as a dict that JSON can hold."""
+        """Return the result as a dict that JSON can hold."""
         return asdict(self)
 
     def to_pandas(self) -> DataFrame:
-        """One row for each sample: `value` or NaN, and `reason`, `cause` and `detail` say why."""
+        """Return a row for each sample: `value` or NaN, and `reason`, `cause` and `detail`."""
         from pandas import DataFrame, Series
 
         frame = DataFrame({"value": Series(self.per_sample, dtype=float)})
@@ -115,7 +115,7 @@ class MetricResult(Summarized):
         return frame
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draws how many samples have which number, and above them the value with its interval.
+        """Draw a histogram of the samples' numbers, and above it the value with its interval.
 
         Args:
             ax: Where to draw; null for a new figure.
@@ -128,46 +128,48 @@ class MetricResult(Summarized):
         """
         from pandas import DataFrame
 
-        ax = axes_of(ax)
-        counts, *_ = ax.hist(self.to_pandas()["value"].dropna(), bins=HISTOGRAM_BINS, color=LIGHT)
+        ax = get_axes(ax)
+        counts, *_ = ax.hist(
+            self.to_pandas()["value"].dropna(), bins=HISTOGRAM_BINS, color=LIGHT_COLOR
+        )
         top, (low, high) = max(*counts, 1), self.interval or (None, None)
         row = {"value": self.value, "low": low, "high": high}
-        barred = mark(ax, DataFrame(row, index=[1.1 * top], dtype=float), "value")
+        barred = draw_interval(ax, DataFrame(row, index=[1.1 * top], dtype=float), "value")
         ax.set_ylim(0, 1.2 * top)
         ax.set_ylabel("samples")
         ax.locator_params("y", integer=True)
         name = f"{self.definition.get('metric', 'number')} of a sample"
         way = self.definition.get("direction")
-        whole = f"point: value of {self.n} samples; {BAR if barred else 'no interval'}"
+        whole = f"point: value of {self.n} samples; {BAR_LABEL if barred else 'no interval'}"
         none = [f"{reason.replace('_', ' ')}: {count}" for reason, count in self.counts.items()]
         text = "no value" if self.value is None else whole
-        label(ax, [f"{name}, {way}" if way else name, text, *none])
+        set_label(ax, [f"{name}, {way}" if way else name, text, *none])
         return ax
 
 
 def coverage_of(counted: int, samples: int) -> float | None:
-    """Share of the samples that have a number."""
+    """Return the share of the samples that have a number."""
     return counted / samples if samples else None
 
 
 def get_versions(*packages: str) -> dict[str, str]:
-    """Versions of installed packages, for the definition of a result."""
+    """Return the versions of installed packages, for the definition of a result."""
     return {package: version(package) for package in packages}
 
 
 def module_versions(*names: str) -> dict[str, str]:
-    """Versions by module, where several packages install the same one."""
+    """Return versions by module, where several packages install the same one."""
     return {name: str(import_module(name).__version__) for name in names}
 
 
 def estimate_mean(values: Sequence[float | None], *, n_boot: int, seed: int) -> Estimate:
-    """The mean of the samples' numbers, with its bootstrap interval."""
+    """Return the mean of the samples' numbers, with its bootstrap interval."""
     numbers = np.sort(np.array([value for value in values if value is not None], np.float64))
     draws = [
-        weights @ numbers / len(numbers) for weights in drawn_weights(len(numbers), n_boot, seed)
+        weights @ numbers / len(numbers) for weights in draw_weights(len(numbers), n_boot, seed)
     ]
     mean = float(numbers.mean()) if len(numbers) else None
-    interval, _ = percentiles(np.concatenate([np.empty(0), *draws]), len(numbers))
+    interval, _ = compute_interval(np.concatenate([np.empty(0), *draws]), len(numbers))
     return Estimate(mean, interval, tuple(values))
 
 
@@ -179,7 +181,7 @@ def make_mean_fields(
     n_boot: int,
     seed: int,
 ) -> dict[str, Any]:
-    """What a `MetricResult` holds whose value is the mean of the samples' numbers."""
+    """Return the fields of a `MetricResult` whose value is the mean of the samples' numbers."""
     n = len(values) - values.count(None)
     return {
         **asdict(estimate_mean(values, n_boot=n_boot, seed=seed)),
@@ -192,16 +194,16 @@ def make_mean_fields(
 
 def describe_bootstrap(n_boot: int, seed: int) -> dict[str, Any]:
     """How intervals are made, for the definition of a result."""
-    return {"kind": KIND, "level": LEVEL, "draws": n_boot, "seed": seed}
+    return {"kind": METHOD, "level": LEVEL, "draws": n_boot, "seed": seed}
 
 
 def check_extra(metric: str, extra: str, packages: Iterable[str]) -> None:
-    """Says what to install where a package is missing; imports none."""
+    """Raise an error that says what to install where a package is missing; import none."""
     if any(find_spec(name) is None for name in packages):
         raise MissingExtraError(metric, extra)
 
 
 def describe_error(error: Exception) -> str:
-    """What went wrong in somebody else's code, in one line."""
+    """Describe an error of another library in one line."""
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {words}"[:MAX_ERROR_CHARACTERS].rstrip(": ")

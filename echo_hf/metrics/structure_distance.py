@@ -18,7 +18,7 @@ from PIL import Image
 
 from echo_hf.config.evaluation import Reduction
 from echo_hf.engines.checkpoint import find_checkpoint
-from echo_hf.errors import EngineError, ScoreError, WeightsError, unknown
+from echo_hf.errors import EngineError, ScoreError, WeightsError, describe_unknown
 from echo_hf.images.loader import ProcessGuard
 from echo_hf.metrics.image_features import (
     InputCache,
@@ -69,7 +69,7 @@ RULES: Mapping[ProtocolName, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class VitOptions:
-    """Which ViT looks at images, and how, as `structure_distance` describes it."""
+    """The ViT of `structure_distance`, and its layer and size."""
 
     model: str
     revision: str | None
@@ -90,7 +90,7 @@ class LoadedVit:
 
 
 def get_patch_grid(config: Any, options: VitOptions) -> dict[str, Any]:
-    """How a ViT divides images of a size into patches, as the definition of a result states it."""
+    """Describe how a ViT divides images into patches, for the definition of a result."""
     patch, trained = config.patch_size, config.image_size
     squares = isinstance(patch, int) and isinstance(trained, int)
     if config.model_type != "vit" or config.num_channels != CHANNELS or not squares:
@@ -112,7 +112,7 @@ def get_patch_grid(config: Any, options: VitOptions) -> dict[str, Any]:
 
 
 def load_vit(options: VitOptions) -> LoadedVit:
-    """Loads a ViT whose weights are known to the commit."""
+    """Load a ViT, and identify its weights by their commit."""
     check_extra("structure_distance", EXTRA, PACKAGES)
     import torch
 
@@ -142,8 +142,8 @@ def load_vit(options: VitOptions) -> LoadedVit:
         raise
     except Exception as error:  # whatever the files, the memory or the driver are short of
         raise ScoreError(
-            f"cannot load {options.model!r} on {device!r} ({describe_error(error)}): expected a ViT in "
-            "the files of transformers, and a device that torch has here"
+            f"cannot load {options.model!r} on {device!r} ({describe_error(error)}): expected a "
+            "ViT in the files of transformers, and a device that torch has here"
         ) from error
     definition = {
         **identity,
@@ -163,7 +163,7 @@ def load_vit(options: VitOptions) -> LoadedVit:
 
 
 def _find_files(options: VitOptions) -> tuple[str, dict[str, Any]]:
-    """The folder of a ViT's files, downloaded first where they are not, and what it is."""
+    """Return the folder of a ViT's files and its identity; download files that are missing."""
     from huggingface_hub import snapshot_download
 
     try:
@@ -185,7 +185,7 @@ def _find_files(options: VitOptions) -> tuple[str, dict[str, Any]]:
 
 @contextmanager
 def _silence_transformers() -> Iterator[None]:
-    """Without the bars and reports of transformers, which belong to no result."""
+    """Hide the progress bars and reports of transformers."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -212,20 +212,20 @@ without_cudnn = ProcessGuard(_disable_cudnn)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResizedImage:
-    """An image as a ViT is given it."""
+    """An image as the ViT takes it."""
 
     pixels: NDArray[np.uint8]
     digest: bytes
 
 
 def resize(image: Image.Image, size: int) -> ResizedImage:
-    """Makes an image a square, whatever its shape was, in 8 bits."""
+    """Resize an image to a square, whatever its shape, in 8 bits."""
     pixels = np.asarray(image.resize((size, size), RESAMPLING))
     return ResizedImage(pixels, sha256(pixels.tobytes()).digest())
 
 
 def self_similarities(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> Similarity:
-    """Cosines of the keys of every two places of each image."""
+    """Return the cosines of the keys of every two places of each image."""
     import torch
 
     # No short cuts of GPUs, which round to 10 bits where nobody has asked for it: neither those of
@@ -241,7 +241,7 @@ def self_similarities(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> 
 
 
 def _keys(vit: LoadedVit, layer: int, images: NDArray[np.uint8]) -> torch.Tensor:
-    """Array [image, token, width] of the keys of all heads side by side."""
+    """Return the keys [image, token, width] of all heads side by side."""
     import torch
 
     levels = torch.tensor(images, device=vit.device).permute(0, 3, 1, 2)
@@ -275,7 +275,7 @@ class StructureDistanceResult(MetricResult):
 
 
 def squared_difference(one: Similarity, other: Similarity) -> float:
-    """The mean squared difference of two self-similarities."""
+    """Return the mean squared difference of two self-similarities."""
     return float(np.square(one - other).mean(dtype=np.float64))
 
 
@@ -286,7 +286,7 @@ def _measure_distances(
     layer: int,
     batch_size: int,
 ) -> Iterator[SampleFeatures[float]]:
-    """A batch with distances in place of images; equal images are looked at once."""
+    """Replace the images of a batch by distances; equal images are computed once."""
     measured = [features for features in batch if features.unmeasured is None]
     inputs = {image.digest: image for features in measured for image in features.inputs}
     images = inputs | {
@@ -333,7 +333,7 @@ def structure_distance(
     threads: int | None = None,
     cache: InputCache | None = None,
 ) -> StructureDistanceResult:
-    """How far the layout of a system's outputs is from that of its inputs (ECHO section 5.2).
+    """Measure how far the layout of outputs is from that of inputs (ECHO section 5.2).
 
     A ViT makes a key of every place of an image; the cosines of every two keys say which places
     look alike. The distance of two images is the mean squared difference of these cosines, the
@@ -378,7 +378,7 @@ def structure_distance(
     """
     check_protocol(protocol)
     if reduction is not None and reduction not in REDUCTIONS:
-        raise ScoreError(unknown("reduction", reduction, REDUCTIONS))
+        raise ScoreError(describe_unknown("reduction", reduction, REDUCTIONS))
     for name, number in {"layer": layer, "size": size, "batch_size": batch_size}.items():
         minimum = 0 if name == "layer" else 1
         if not isinstance(number, int) or number < minimum:

@@ -1,4 +1,4 @@
-"""Text rendering: how well the text in a system's outputs is written, as judges rate it."""
+"""Text rendering: the mean rating of the text in a system's outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf.errors import ScoreError, unknown
+from echo_hf.errors import ScoreError, describe_unknown
 from echo_hf.metrics.image_features import ProtocolName, check_protocol
 from echo_hf.metrics.result import MetricResult, Unmeasured, get_versions, make_mean_fields
 from echo_hf.reasons import MetricReason
@@ -40,7 +40,7 @@ class TextRenderingResult(MetricResult):
     off_scale: int
 
     def to_pandas(self) -> DataFrame:
-        """One row for each sample, as for other metrics, with its `sample_id` first."""
+        """Return a row for each sample, as for other metrics, with its `sample_id` first."""
         frame = super().to_pandas()
         frame.insert(0, "sample_id", list(self.sample_ids))
         return frame
@@ -54,7 +54,7 @@ def text_rendering(
     n_boot: int = 1000,
     seed: int = 0,
 ) -> TextRenderingResult:
-    """The mean rating of the text in one system's outputs, divided by 10 (ECHO section 5.2).
+    """Return the mean rating of the text in one system's outputs, divided by 10 (section 5.2).
 
     A judge's repeats are averaged first, then the judges of a sample, then the samples; higher is
     better. `published` takes whole ratings from 1 to 10, which are all that the released code
@@ -133,12 +133,12 @@ def _of_system(rows: pa.Table, system: str | None) -> pa.Table:
         fault = f"ratings of {len(systems)} systems: expected system= to name one of {names}"
         raise ScoreError(fault)
     if system is not None and systems and system not in systems:
-        raise ScoreError(f"ratings: {unknown('system', system, systems)}")
+        raise ScoreError(f"ratings: {describe_unknown('system', system, systems)}")
     return rows if system is None else rows.filter(pc.equal(rows["system"], system))
 
 
 def _on_scale(rows: pa.Table, protocol: ProtocolName) -> tuple[pa.Table, Mapping[str, list[float]]]:
-    """The rows with null for ratings off the scale, and those ratings by sample."""
+    """Return the rows with null for ratings off the scale, and those ratings by sample."""
     import pyarrow as pa
 
     ratings = rows["rating"].to_numpy()

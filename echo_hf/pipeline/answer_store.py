@@ -13,46 +13,46 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from echo_hf._infra.sqlite import Database, rows_of
+from echo_hf._infra.sqlite import Database, select_by_keys
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Usage
 from echo_hf.reasons import Failed
 
-PAID = """prompt_tokens integer not null, completion_tokens integer not null,
+COST_COLUMNS = """prompt_tokens integer not null, completion_tokens integer not null,
     cached_tokens integer not null, cost_usd real"""
 
 
-class _Answers(Database):
+class _AnswerDatabase(Database):
     name = "store of answers"
     remedy = "ask the model again"
     schema = f"""
 create table if not exists answers (
     key blob primary key, task text not null, model text not null, text text not null,
-    finish_reason text not null, {PAID}, readable integer not null, tries integer not null,
+    finish_reason text not null, {COST_COLUMNS}, readable integer not null, tries integer not null,
     digest blob
 ) without rowid;
 create table if not exists failures (
-    key blob primary key, error text, finish_reason text not null, {PAID}
+    key blob primary key, error text, finish_reason text not null, {COST_COLUMNS}
 ) without rowid;
 create table if not exists models (digest text primary key, signature text not null) without rowid;
 create table if not exists sources (
     url text not null, key blob not null, primary key (url, key)
 ) without rowid"""
     pragmas = "pragma synchronous = normal; pragma wal_autocheckpoint = 16384"
-    digest = "digest"  # as queries name it
+    digest_column = "digest"  # as queries name it
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.text_factory = _decoded
-        connection.create_function("text_digest", 1, text_digest, deterministic=True)
+        connection.text_factory = _decode_or_bytes
+        connection.create_function("text_digest", 1, answer_checksum, deterministic=True)
         super()._prepare(connection)
         if not self._has_digests(connection):
-            self._fill_in(connection)
-        self.digest = "digest" if self._has_digests(connection) else "null"
+            self._add_digests(connection)
+        self.digest_column = "digest" if self._has_digests(connection) else "null"
 
     def _has_digests(self, connection: sqlite3.Connection) -> bool:
         columns = connection.execute("select name from pragma_table_info('answers')")
         return ("digest",) in columns.fetchall()
 
-    def _fill_in(self, connection: sqlite3.Connection) -> None:
+    def _add_digests(self, connection: sqlite3.Connection) -> None:
         """Gives a store of an earlier version its digests, where it may be written."""
         if self.frozen:
             return
@@ -60,7 +60,7 @@ create table if not exists sources (
         try:
             if not self._has_digests(connection):  # nor did another process add them meanwhile
                 connection.execute("alter table answers add column digest blob")
-                connection.execute(f"update answers set digest = {TEXT_DIGEST}")  # noqa: S608
+                connection.execute(f"update answers set digest = {DIGEST_SQL}")  # noqa: S608
             connection.execute("commit")
         except sqlite3.OperationalError as error:
             if connection.in_transaction:
@@ -70,51 +70,51 @@ create table if not exists sources (
 
 
 DIGEST_BYTES = 8  # against damage: who writes the text can write its digest as well
-TEXT_DIGEST = "text_digest(cast(answers.text as blob))"
+DIGEST_SQL = "text_digest(cast(answers.text as blob))"
 DAMAGED = Completion(None, error=Failed.DAMAGED_ANSWER.value, finish_reason="error")
 
 
-def text_digest(text: str | bytes) -> bytes:
+def answer_checksum(text: str | bytes) -> bytes:
     """What is kept beside the text of an answer, to tell when it was damaged."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 
-CALLS = """
+SELECT_CALLS = """
     select key, text, null, finish_reason, prompt_tokens, completion_tokens, cached_tokens,
         cost_usd, readable, tries, %s from answers where key in ({0})
     union all
     select key, null, error, finish_reason, prompt_tokens, completion_tokens, cached_tokens,
         cost_usd, 0, 0, null from failures where key in ({0})"""
 # Tokens and prices add up over the calls of a request; a price that is null adds nothing.
-ADDED = """prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+ADD_COSTS = """prompt_tokens = prompt_tokens + excluded.prompt_tokens,
     completion_tokens = completion_tokens + excluded.completion_tokens,
     cached_tokens = cached_tokens + excluded.cached_tokens,
     cost_usd = coalesce(cost_usd + excluded.cost_usd, cost_usd, excluded.cost_usd)"""
-COLUMNS = """key, task, model, text, finish_reason, prompt_tokens, completion_tokens,
+ANSWER_COLUMNS = """key, task, model, text, finish_reason, prompt_tokens, completion_tokens,
     cached_tokens, cost_usd, readable, tries"""
-TEXT = 3  # its place among them
-ANSWER = f"""insert into answers ({COLUMNS}, digest)
+TEXT_COLUMN = 3  # its place among them
+UPSERT_ANSWER = f"""insert into answers ({ANSWER_COLUMNS}, digest)
     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (key) do update set
     task = excluded.task, model = excluded.model, text = excluded.text, digest = excluded.digest,
     finish_reason = excluded.finish_reason, readable = excluded.readable, tries = excluded.tries"""  # noqa: S608
-INSERT_ANSWER = f"{ANSWER}, {ADDED}"
+INSERT_ANSWER = f"{UPSERT_ANSWER}, {ADD_COSTS}"
 INSERT_FAILURE = f"""insert into failures values (?, ?, ?, ?, ?, ?, ?) on conflict (key)
-    do update set error = excluded.error, finish_reason = excluded.finish_reason, {ADDED}"""  # noqa: S608
+    do update set error = excluded.error, finish_reason = excluded.finish_reason, {ADD_COSTS}"""  # noqa: S608
 INSERT_SOURCE = "insert or ignore into sources values (?, ?)"
-TAKEN = {
+TAKE_ROWS = {
     # Of two answers a readable one, then the one with more tries; of equal ones the one here.
-    "answers": f"""{ANSWER},
+    "answers": f"""{UPSERT_ANSWER},
         prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens,
         cached_tokens = excluded.cached_tokens, cost_usd = excluded.cost_usd
         where (excluded.readable, excluded.tries) > (answers.readable, answers.tries)
-        or answers.digest != {TEXT_DIGEST}""",
+        or answers.digest != {DIGEST_SQL}""",
     "failures": "insert or ignore into failures values (?, ?, ?, ?, ?, ?, ?)",
     "models": "insert or ignore into models values (?, ?)",
 }
 
 
-def request_keys(signature: Mapping[str, Any], requests: Sequence[Request]) -> list[bytes]:
+def compute_request_keys(signature: Mapping[str, Any], requests: Sequence[Request]) -> list[bytes]:
     """Keys under which answers are kept."""
     base = hashlib.sha256(signature_digest(signature))
     # Instructions are the same object in thousands of requests, all alive: hashed once.
@@ -122,7 +122,7 @@ def request_keys(signature: Mapping[str, Any], requests: Sequence[Request]) -> l
     keys = []
     for request in requests:
         key = base.copy()
-        key.update(_schema_digest(request.answer))
+        key.update(_hash_schema(request.answer))
         key.update(b"%d" % request.max_tokens)
         if request.regex is not None:
             key.update(b"r" + hashlib.sha256(request.regex.encode()).digest())
@@ -130,10 +130,10 @@ def request_keys(signature: Mapping[str, Any], requests: Sequence[Request]) -> l
             key.update(b"n%d" % request.repeat)
         for message in request.messages:
             if message.role != "system":
-                key.update(_digest(message))
+                key.update(_hash_message(message))
             else:
                 if id(message) not in shared:
-                    shared[id(message)] = _digest(message)
+                    shared[id(message)] = _hash_message(message)
                 key.update(shared[id(message)])
         keys.append(key.digest())
     return keys
@@ -145,7 +145,7 @@ def signature_digest(signature: Mapping[str, Any]) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _digest(message: Message) -> bytes:
+def _hash_message(message: Message) -> bytes:
     digest = hashlib.sha256(message.role.encode())
     for part in message.parts:
         kind, content = (b"i", part.sha256) if isinstance(part, ImageRef) else (b"t", part.text)
@@ -156,7 +156,7 @@ def _digest(message: Message) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _schema_digest(answer: type[BaseModel] | None) -> bytes:
+def _hash_schema(answer: type[BaseModel] | None) -> bytes:
     schema: Any = None if answer is None else answer.model_json_schema()
     # A bound that was another when answers were stored under it: they still count.
     for name, length in getattr(answer, "keyed_lengths", {}).items():
@@ -167,13 +167,13 @@ def _schema_digest(answer: type[BaseModel] | None) -> bytes:
     return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).digest()
 
 
-MOST_TRIES = 2
-CUT, REFUSED = "length", "refusal"  # how completions end that are no answers
-LONGEST_CAUSE = 300
+MAX_TRIES = 2
+CUT_FINISH, REFUSED_FINISH = "length", "refusal"  # how completions end that are no answers
+MAX_CAUSE_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RequestRecord:
     """What is known of a request beside its answer; one that was damaged is no answer."""
 
     tries: int = 0
@@ -184,9 +184,9 @@ class Record:
     refused: bool = False
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Whether nothing is left to ask: it was readable, had its two tries, or was refused."""
-        return self.readable or self.refused or self.tries >= MOST_TRIES
+        return self.readable or self.refused or self.tries >= MAX_TRIES
 
 
 class Store:
@@ -201,7 +201,7 @@ class Store:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._file = _Answers(self.path)
+        self._file = _AnswerDatabase(self.path)
         self._last_model: tuple[Mapping[str, Any], str] | None = None
         self.proven: set[str] = set()  # signatures of engines with an answer that can be used
 
@@ -211,33 +211,33 @@ class Store:
         Each comes with the tokens and the price of all calls that ended so. An answer whose text
         was damaged is a failure.
         """
-        known: dict[bytes, Completion] = {}
-        for key, text, error, finish, *paid, readable, _, digest in self._calls(keys):
+        stored: dict[bytes, Completion] = {}
+        for key, text, error, finish, *costs, readable, _, digest in self._read_calls(keys):
             if text is not None and is_damaged(text, digest):
-                known[key] = DAMAGED
-            elif text is not None and finish == CUT and not readable:
-                usage, cost = Usage(*paid[:3]), paid[3]
-                known[key] = Completion(None, _whole(text) or None, finish, usage, cost)
-            elif text is not None or known.get(key, DAMAGED) is DAMAGED:
-                usage, cost = Usage(*paid[:3]), paid[3]
-                known[key] = Completion(_whole(text), _whole(error), finish, usage, cost)
-        return known
+                stored[key] = DAMAGED
+            elif text is not None and finish == CUT_FINISH and not readable:
+                usage, cost = Usage(*costs[:3]), costs[3]
+                stored[key] = Completion(None, _decode(text) or None, finish, usage, cost)
+            elif text is not None or stored.get(key, DAMAGED) is DAMAGED:
+                usage, cost = Usage(*costs[:3]), costs[3]
+                stored[key] = Completion(_decode(text), _decode(error), finish, usage, cost)
+        return stored
 
-    def records(self, keys: Sequence[bytes]) -> dict[bytes, Record]:
+    def read_records(self, keys: Sequence[bytes]) -> dict[bytes, RequestRecord]:
         """What is known of each request that was ever answered or failed, without its text."""
-        known: dict[bytes, Record] = {}
-        for key, text, _, finish, *paid, readable, tries, digest in self._calls(keys):
-            record, cost = known.get(key, Record()), paid[3]
-            damaged = text is not None and is_damaged(text, digest)
-            known[key] = Record(
-                record.tries if damaged else max(record.tries, tries),
-                bool(record.readable or (readable and not damaged)),
-                record.usage + Usage(*paid[:3]),
+        records: dict[bytes, RequestRecord] = {}
+        for key, text, _, finish, *costs, readable, tries, digest in self._read_calls(keys):
+            record, cost = records.get(key, RequestRecord()), costs[3]
+            is_bad = text is not None and is_damaged(text, digest)
+            records[key] = RequestRecord(
+                record.tries if is_bad else max(record.tries, tries),
+                bool(record.readable or (readable and not is_bad)),
+                record.usage + Usage(*costs[:3]),
                 record.cost_usd if cost is None else (record.cost_usd or 0.0) + cost,
-                record.damaged or damaged,
-                record.refused or finish == REFUSED,
+                record.damaged or is_bad,
+                record.refused or finish == REFUSED_FINISH,
             )
-        return known
+        return records
 
     def put(
         self,
@@ -261,25 +261,25 @@ class Store:
                 default each that is whole has it.
             tries: Which try of the request this is, from 1.
         """
-        usage, ended = completion.usage, completion.finish_reason
-        paid = (usage.prompt, usage.completion, usage.cached, completion.cost_usd)
+        usage, finish_reason = completion.usage, completion.finish_reason
+        costs = (usage.prompt, usage.completion, usage.cached, completion.cost_usd)
         if readable is None:
             readable = completion.is_answer
-        if completion.is_answer or readable or ended == CUT:
-            said = completion.text or ""
-            if ended == CUT and not readable:  # its beginning tells what went wrong
-                said = (completion.error or said)[:LONGEST_CAUSE]
-            model, text = self._model(signature), _storable(said)
-            digest = text_digest(text or b"")
-            row = (key, request.task, model, text, ended, *paid, readable, tries, digest)
+        if completion.is_answer or readable or finish_reason == CUT_FINISH:
+            answer = completion.text or ""
+            if finish_reason == CUT_FINISH and not readable:  # its beginning tells what went wrong
+                answer = (completion.error or answer)[:MAX_CAUSE_CHARACTERS]
+            model, text = self._add_model(signature), _to_storable(answer)
+            digest = answer_checksum(text or b"")
+            row = (key, request.task, model, text, finish_reason, *costs, readable, tries, digest)
             self._file.execute(INSERT_ANSWER, *row)
         else:
-            why = completion.error or (completion.text or "")[:LONGEST_CAUSE] or None
-            self._file.execute(INSERT_FAILURE, key, _storable(why), ended, *paid)
+            cause = completion.error or (completion.text or "")[:MAX_CAUSE_CHARACTERS] or None
+            self._file.execute(INSERT_FAILURE, key, _to_storable(cause), finish_reason, *costs)
 
     def add_sources(self, sources: Iterable[tuple[str, bytes]]) -> None:
         """Notes posts, each with the key of a request that it goes into; known ones stay."""
-        with self._file.transaction() as connection:
+        with self._file.write() as connection:
             connection.executemany(INSERT_SOURCE, sources)
 
     def take(self, path: Path, posts: Collection[str]) -> int:
@@ -294,27 +294,27 @@ class Store:
         """
         damaged = 0
 
-        def intact(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        def skip_damaged(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
             nonlocal damaged
             for *row, digest in rows:
-                if is_damaged(row[TEXT], digest):
+                if is_damaged(row[TEXT_COLUMN], digest):
                     damaged += 1
                 else:
-                    yield (*row, text_digest(row[TEXT]))
+                    yield (*row, answer_checksum(row[TEXT_COLUMN]))
 
-        with _Answers(path, frozen=True) as other:
-            every = other.rows("select url, key from sources")
-            left = {key for url, key in every if url not in posts}
-            with self._file.transaction() as connection:
-                for table, insert in TAKEN.items():
+        with _AnswerDatabase(path, frozen=True) as other:
+            sources = other.iterate_rows("select url, key from sources")
+            left_keys = {key for url, key in sources if url not in posts}
+            with self._file.write() as connection:
+                for table, insert in TAKE_ROWS.items():
                     is_answers = table == "answers"
-                    columns = f"{COLUMNS}, {other.digest}" if is_answers else "*"
-                    rows = other.rows(f"select {columns} from {table}")  # noqa: S608 - own names
-                    rows = (row for row in rows if row[0] not in left)
-                    connection.executemany(insert, intact(rows) if is_answers else rows)
-                pairs = other.rows("select url, key from sources")
+                    columns = f"{ANSWER_COLUMNS}, {other.digest_column}" if is_answers else "*"
+                    rows = other.iterate_rows(f"select {columns} from {table}")  # noqa: S608 - own names
+                    rows = (row for row in rows if row[0] not in left_keys)
+                    connection.executemany(insert, skip_damaged(rows) if is_answers else rows)
+                pairs = other.iterate_rows("select url, key from sources")
                 connection.executemany(
-                    INSERT_SOURCE, (pair for pair in pairs if pair[1] not in left)
+                    INSERT_SOURCE, (pair for pair in pairs if pair[1] not in left_keys)
                 )
         return damaged
 
@@ -328,7 +328,7 @@ class Store:
             How many answers were deleted.
         """
         deleted = {}
-        with self._file.erasing() as connection:
+        with self._file.erase() as connection:
             connection.execute("create temp table forgotten (key blob primary key) without rowid")
             connection.executemany(
                 "insert or ignore into forgotten select key from sources where url = ?",
@@ -342,7 +342,7 @@ class Store:
 
     def __len__(self) -> int:
         query = "select count(*) from answers where readable or finish_reason != ?"
-        return int(self._file.execute(query, CUT)[0][0])
+        return int(self._file.execute(query, CUT_FINISH)[0][0])
 
     def close(self) -> None:
         """Closes the file; it opens again when used."""
@@ -351,21 +351,21 @@ class Store:
     def __reduce__(self) -> tuple[type[Store], tuple[Path]]:
         return Store, (self.path,)
 
-    def _calls(self, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
-        with self._file.opened() as connection:
-            yield from rows_of(connection, CALLS % self._file.digest, keys)
+    def _read_calls(self, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+        with self._file.open() as connection:
+            yield from select_by_keys(connection, SELECT_CALLS % self._file.digest_column, keys)
 
-    def _model(self, signature: Mapping[str, Any]) -> str:
+    def _add_model(self, signature: Mapping[str, Any]) -> str:
         if self._last_model is None or self._last_model[0] is not signature:
             model = signature_digest(signature).hex()[:16]
             text = json.dumps(signature, sort_keys=True, default=str)
-            with self._file.transaction() as connection:
+            with self._file.write() as connection:
                 connection.execute("insert or ignore into models values (?, ?)", (model, text))
             self._last_model = signature, model
         return self._last_model[1]
 
 
-def _storable(text: str | None) -> str | bytes | None:
+def _to_storable(text: str | None) -> str | bytes | None:
     # An answer cut inside a character may end in half of it, which SQLite takes as bytes only.
     try:
         text is None or text.encode()
@@ -374,14 +374,14 @@ def _storable(text: str | None) -> str | bytes | None:
     return text
 
 
-def _decoded(data: bytes) -> str | bytes:
+def _decode_or_bytes(data: bytes) -> str | bytes:
     try:
         return data.decode()
     except UnicodeDecodeError:
         return data
 
 
-def _whole(stored: str | bytes | None) -> str | None:
+def _decode(stored: str | bytes | None) -> str | None:
     if not isinstance(stored, bytes):
         return stored
     try:
@@ -394,5 +394,7 @@ def is_damaged(text: Any, digest: bytes | None) -> bool:
     """Whether the text of an answer is not what was stored."""
     if not isinstance(text, str | bytes):
         return True
-    is_text = isinstance(text, str) or text == (_whole(text) or "").encode("utf-8", "surrogatepass")
-    return not is_text or digest not in (None, text_digest(text))
+    is_text = isinstance(text, str) or text == (_decode(text) or "").encode(
+        "utf-8", "surrogatepass"
+    )
+    return not is_text or digest not in (None, answer_checksum(text))

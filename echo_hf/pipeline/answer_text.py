@@ -8,23 +8,23 @@ from contextlib import suppress
 from typing import Any
 
 # Kimi writes its thoughts between triangles.
-THOUGHT = re.compile(r"[<◁](/?)(?:think|thinking|reasoning)[>▷]", re.IGNORECASE)
-MOST_BROKEN = 1000  # beginnings of a value without its end: each may reach far
-VALUE = re.compile(r"""\{(?=\s*["}])|\[(?=\s*\{\s*["}])""")
+THOUGHT_TAG = re.compile(r"[<◁](/?)(?:think|thinking|reasoning)[>▷]", re.IGNORECASE)
+MAX_BROKEN_VALUES = 1000  # beginnings of a value without its end: each may reach far
+VALUE_START = re.compile(r"""\{(?=\s*["}])|\[(?=\s*\{\s*["}])""")
 
 
 class RepeatedKeyError(ValueError):
     """A key of a JSON object occurs twice with two values."""
 
 
-def without_thoughts(text: str) -> str:
+def remove_thoughts(text: str) -> str:
     """The text of an answer outside its thoughts.
 
     A thought without a beginning, which many chat templates write into the question, starts with
     the text; one without an end takes the rest of it.
     """
     kept, start, depth, is_end = list[str](), 0, 0, True
-    for tag in THOUGHT.finditer(text):
+    for tag in THOUGHT_TAG.finditer(text):
         is_end = bool(tag[1])
         if not is_end:
             if depth == 0:
@@ -38,21 +38,21 @@ def without_thoughts(text: str) -> str:
     return "".join([*kept, text[start:]] if is_end else kept)
 
 
-def answer_value(text: str) -> str | None:
+def find_answer_value(text: str) -> str | None:
     """The JSON value that an answer comes to, null where it has none.
 
     Raises:
         RepeatedKeyError: A key in it occurs twice with two values.
     """
-    if THOUGHT.search(text):
+    if THOUGHT_TAG.search(text):
         with suppress(RepeatedKeyError):
-            if (value := last_value(text)) == text.strip():
+            if (value := find_last_value(text)) == text.strip():
                 return value  # its texts may speak of thoughts
-        text = without_thoughts(text)
-    return last_value(text)
+        text = remove_thoughts(text)
+    return find_last_value(text)
 
 
-def last_value(text: str) -> str | None:
+def find_last_value(text: str) -> str | None:
     """The last JSON object, or array of objects, that stands whole in a text.
 
     Of a text with too many broken ones nothing is read.
@@ -60,18 +60,18 @@ def last_value(text: str) -> str | None:
     Raises:
         RepeatedKeyError: A key in it occurs twice with two values.
     """
-    found: str | None = None
+    last: str | None = None
     repeated: RepeatedKeyError | None = None
     start = broken = 0
-    while candidate := VALUE.search(text, start):
+    while candidate := VALUE_START.search(text, start):
         start = candidate.start()
         try:
-            end, repeated = _end_of_value(text, start)
-            found = found if repeated else text[start:end]
+            end, repeated = _find_value_end(text, start)
+            last = last if repeated else text[start:end]
         except json.JSONDecodeError as error:
             if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
                 break  # what follows is a part of this value, which never ends
-            if (broken := broken + 1) > MOST_BROKEN:
+            if (broken := broken + 1) > MAX_BROKEN_VALUES:
                 return None
             end = start + 1
         except RecursionError:
@@ -79,10 +79,10 @@ def last_value(text: str) -> str | None:
         start = end
     if repeated:
         raise repeated
-    return found
+    return last
 
 
-def _end_of_value(text: str, start: int) -> tuple[int, RepeatedKeyError | None]:
+def _find_value_end(text: str, start: int) -> tuple[int, RepeatedKeyError | None]:
     """Where the value that begins here ends, and the key in it that has two values."""
     try:
         return DECODER.raw_decode(text, start)[1], None
@@ -90,25 +90,25 @@ def _end_of_value(text: str, start: int) -> tuple[int, RepeatedKeyError | None]:
         return LENIENT.raw_decode(text, start)[1], error
 
 
-def without_cut(text: str, field: str) -> str | None:
+def remove_cut_field(text: str, field: str) -> str | None:
     """An object that ends inside the text of a field, without that field; null for any other."""
     start = text.find("{")
     if start < 0:
         return None
-    cut = rf',\s*"{re.escape(field)}"\s*:\s*"(?:[^"\\]|\\.)*\\?\Z'
-    ending = re.compile(cut, re.DOTALL).search(text, start)
+    pattern = rf',\s*"{re.escape(field)}"\s*:\s*"(?:[^"\\]|\\.)*\\?\Z'
+    ending = re.compile(pattern, re.DOTALL).search(text, start)
     return None if ending is None else text[start : ending.start()] + "}"
 
 
-def _checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _check_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
-        known = values.setdefault(key, value)
-        if known is not value and known != value:  # NaN is not equal to itself
+        first = values.setdefault(key, value)
+        if first is not value and first != value:  # NaN is not equal to itself
             raise RepeatedKeyError(f"{key!r} occurs twice, with two values")
     return values
 
 
 # Numbers of any length, as floats: they are only compared.
 LENIENT = json.JSONDecoder(parse_int=float)
-DECODER = json.JSONDecoder(parse_int=float, object_pairs_hook=_checked)
+DECODER = json.JSONDecoder(parse_int=float, object_pairs_hook=_check_pairs)

@@ -11,16 +11,16 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from echo_hf.engines.base import Completion, Engine, Request
-from echo_hf.pipeline.answer_store import Store, request_keys
+from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.answer_text import (
     RepeatedKeyError,
-    answer_value,
-    without_cut,
-    without_thoughts,
+    find_answer_value,
+    remove_cut_field,
+    remove_thoughts,
 )
 from echo_hf.reasons import Failed
 
-LONGEST_DETAIL = 300
+MAX_DETAIL = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class NotedAnswer(BaseModel):
         return self._note_is_cut
 
 
-class Answers(Protocol):
+class AnswerSource(Protocol):
     @property
     def signature(self) -> Mapping[str, Any]: ...
 
@@ -67,9 +67,12 @@ class StoredAnswers:
     signature: Mapping[str, Any]
 
     def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]:
-        keys = request_keys(self.signature, requests)
-        known = self.store.get(keys)
-        return [parse(one, known.get(key), key) for one, key in zip(requests, keys, strict=True)]
+        keys = compute_request_keys(self.signature, requests)
+        stored = self.store.get(keys)
+        return [
+            parse(request, stored.get(key), key)
+            for request, key in zip(requests, keys, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,9 @@ class DirectAnswers:
 
     def read(self, requests: Sequence[Request]) -> list[BaseModel | Failure]:
         completions = dict(self.engine.stream(requests))
-        return [parse(one, completions.get(number), b"") for number, one in enumerate(requests)]
+        return [
+            parse(request, completions.get(number), b"") for number, request in enumerate(requests)
+        ]
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class NoAnswers:
         return [parse(request, None, b"") for request in requests]
 
 
-def answers_of(engine: Engine, store: Store | None) -> Answers:
+def make_answer_source(engine: Engine, store: Store | None) -> AnswerSource:
     """Where the answers of an engine are read from: a store, in memory where none is given."""
     if not engine.stored:
         return DirectAnswers(engine, engine.signature())
@@ -102,44 +107,44 @@ def answers_of(engine: Engine, store: Store | None) -> Answers:
 
 
 def parse(request: Request, completion: Completion | None, key: bytes) -> BaseModel | Failure:
-    def failed(reason: Failed, detail: str) -> Failure:
+    def make_failure(reason: Failed, detail: str) -> Failure:
         # Half of a surrogate pair is no text that a file could hold.
-        shown = detail[:LONGEST_DETAIL].encode("utf-8", "backslashreplace").decode()
-        return Failure(reason, shown, key.hex())
+        text = detail[:MAX_DETAIL].encode("utf-8", "backslashreplace").decode()
+        return Failure(reason, text, key.hex())
 
     if completion is None:
-        return failed(Failed.NOT_ANSWERED, "no stored answer")
+        return make_failure(Failed.NOT_ANSWERED, "no stored answer")
     text, finish = completion.text, completion.finish_reason
     if text is None or not completion.is_answer:
         for reason in (Failed.NEEDS_MODEL, Failed.NOT_ANSWERED, Failed.DAMAGED_ANSWER):
             if completion.error == reason:
-                return failed(reason, reason.meaning)
+                return make_failure(reason, reason.meaning)
         reason = {"length": Failed.CUT, "refusal": Failed.REFUSED}.get(finish, Failed.ENGINE_ERROR)
-        cut = _read_without_note(request, text or "") if reason is Failed.CUT else None
-        return cut or failed(reason, completion.error or text or finish)
+        cut_answer = _read_without_note(request, text or "") if reason is Failed.CUT else None
+        return cut_answer or make_failure(reason, completion.error or text or finish)
     if request.answer is None:
         if not text.strip() or text != text.encode("utf-8", "replace").decode():
-            return failed(
-                Failed.UNREADABLE, f"blank, or no whole characters: {text[:LONGEST_DETAIL]!r}"
+            return make_failure(
+                Failed.UNREADABLE, f"blank, or no whole characters: {text[:MAX_DETAIL]!r}"
             )
         if request.accepts is None and request.regex is None:
             return RawText(text)
-        verdict = without_thoughts(text)
+        verdict = remove_thoughts(text)
         if request.accepts is not None and not request.accepts(verdict):
-            said = f"none of the answers that may be given: {verdict[:80]!r}"
-            return failed(Failed.UNREADABLE, said)
+            detail = f"none of the answers that may be given: {verdict[:80]!r}"
+            return make_failure(Failed.UNREADABLE, detail)
         if request.regex is None:
             return RawText(verdict)
         if re.fullmatch(request.regex, verdict.strip()):
             return RawText(verdict.strip())
-        form = f"expected text of the form {request.regex}, got {verdict[:80]!r}"
-        return failed(Failed.OFF_SCHEMA, form)
+        problem = f"expected text of the form {request.regex}, got {verdict[:80]!r}"
+        return make_failure(Failed.OFF_SCHEMA, problem)
     try:
-        value = answer_value(text)
+        value = find_answer_value(text)
     except RepeatedKeyError as error:
-        return failed(Failed.OFF_SCHEMA, str(error))
+        return make_failure(Failed.OFF_SCHEMA, str(error))
     if value is None:
-        return failed(Failed.UNREADABLE, f"no JSON object in {text[:LONGEST_DETAIL]!r}")
+        return make_failure(Failed.UNREADABLE, f"no JSON object in {text[:MAX_DETAIL]!r}")
     try:
         return request.answer.model_validate_json(value)
     except ValidationError as error:
@@ -149,14 +154,14 @@ def parse(request: Request, completion: Completion | None, key: bytes) -> BaseMo
         first = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(map(str, first["loc"])) or "answer"
         reason = Failed.UNREADABLE if first["type"] == "json_invalid" else Failed.OFF_SCHEMA
-        return failed(reason, f"{place}: {first['msg']}, got {str(first['input'])[:80]!r}")
+        return make_failure(reason, f"{place}: {first['msg']}, got {str(first['input'])[:80]!r}")
 
 
 def _read_without_note(request: Request, text: str) -> BaseModel | None:
     """An answer that was cut inside its note; null where anything else may be missing."""
     if request.answer is None or not issubclass(request.answer, NotedAnswer):
         return None
-    value = without_cut(without_thoughts(text), "note")
+    value = remove_cut_field(remove_thoughts(text), "note")
     try:
         answer = None if value is None else request.answer.model_validate_json(value)
     except ValidationError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from datasets import Dataset
 from pydantic import BaseModel
 
-from echo_hf._infra.text import counted, pace
+from echo_hf._infra.text import format_count, format_rate
 from echo_hf.engines.base import (
     Completion,
     Engine,
@@ -23,10 +23,10 @@ from echo_hf.engines.base import (
     Usage,
     check_sees_images,
 )
-from echo_hf.engines.planner import RequestPlan, extended, plan_order
+from echo_hf.engines.planner import RequestPlan, extend_plan, plan_order
 from echo_hf.errors import EngineError
-from echo_hf.pipeline.answer_store import MOST_TRIES, Store, request_keys
-from echo_hf.pipeline.answers import Failure, StoredAnswers, answers_of, parse
+from echo_hf.pipeline.answer_store import MAX_TRIES, Store, compute_request_keys
+from echo_hf.pipeline.answers import Failure, StoredAnswers, make_answer_source, parse
 from echo_hf.pipeline.usable_answers import UsableAnswers
 from echo_hf.reasons import Failed, Reason
 from echo_hf.tables import arrow_batches
@@ -35,31 +35,31 @@ if TYPE_CHECKING:
     from echo_hf.pipeline.stage import ModelStage
 
 logger = logging.getLogger(__name__)
-LONGEST_SHOWN = 4000
-FEW = 5  # failures that the log repeats
-SEGMENT = 8192
-MOST_ERRORS = 50
-LONGEST_ERROR = 300
-NOT_AGAIN = frozenset({Failed.REFUSED, Failed.NEEDS_MODEL})
-NOT_USABLE = frozenset({Failed.UNREADABLE, Failed.OFF_SCHEMA})
-SAID = (
+MAX_REPEATED_CHARACTERS = 4000
+LOGGED_FAILURES = 5  # failures that the log repeats
+SEGMENT_ROWS = 8192
+MAX_EQUAL_ERRORS = 50
+MAX_ERROR_CHARACTERS = 300
+FINAL_REASONS = frozenset({Failed.REFUSED, Failed.NEEDS_MODEL})
+CORRECTABLE_REASONS = frozenset({Failed.UNREADABLE, Failed.OFF_SCHEMA})
+RETRY_INSTRUCTION = (
     "That answer cannot be used: {error}. Answer the same question again, whole, in the form that "
     "was described, and say nothing else."
 )
 
 
-def second_request(request: Request, completion: Completion | None, failure: Failure) -> Request:
+def build_retry(request: Request, completion: Completion | None, failure: Failure) -> Request:
     """The request to make after one that failed."""
     if failure.reason is Failed.CUT:
         return replace(request, max_tokens=2 * request.max_tokens)
     has_form = request.answer is not None or request.regex is not None
-    if failure.reason not in NOT_USABLE or not has_form:
+    if failure.reason not in CORRECTABLE_REASONS or not has_form:
         return request
-    said = (completion.text or "").strip()[:LONGEST_SHOWN] if completion else ""
-    if not said:  # two turns of the user in a row are refused by some chat templates
+    answer = (completion.text or "").strip()[:MAX_REPEATED_CHARACTERS] if completion else ""
+    if not answer:  # two turns of the user in a row are refused by some chat templates
         return request
-    correction = SAID.format(error=failure.detail.rstrip("."))
-    turns = (Message("assistant", (Text(said),)), Message("user", (Text(correction),)))
+    correction = RETRY_INSTRUCTION.format(error=failure.detail.rstrip("."))
+    turns = (Message("assistant", (Text(answer),)), Message("user", (Text(correction),)))
     return replace(request, messages=(*request.messages, *turns))
 
 
@@ -82,7 +82,7 @@ class FillStats:
     def __str__(self) -> str:
         usage = self.usage
         tokens = usage.prompt + usage.completion
-        parts = [f"{counted(self.calls, 'call')}{pace(self.calls, self.seconds)}"]
+        parts = [f"{format_count(self.calls, 'call')}{format_rate(self.calls, self.seconds)}"]
         parts += [f"{self.store_hits:,} answered before"] if self.store_hits else []
         parts += [f"{self.damaged:,} damaged since and asked again"] if self.damaged else []
         parts += [f"{tokens:,} tokens"] if tokens else []
@@ -99,35 +99,35 @@ class FillStats:
         failures = Counter(self.failures) + Counter(other.failures)
         return FillStats(
             **{
-                each.name: getattr(self, each.name) + getattr(other, each.name)
-                for each in fields(self)
-                if each.name not in ("failures", "cost_usd", "stage_cost_usd")
+                column.name: getattr(self, column.name) + getattr(other, column.name)
+                for column in fields(self)
+                if column.name not in ("failures", "cost_usd", "stage_cost_usd")
             },
             failures=dict(sorted(failures.items())),
-            cost_usd=_sum(self.cost_usd, other.cost_usd),
-            stage_cost_usd=_sum(self.stage_cost_usd, other.stage_cost_usd),
+            cost_usd=_add_costs(self.cost_usd, other.cost_usd),
+            stage_cost_usd=_add_costs(self.stage_cost_usd, other.stage_cost_usd),
         )
 
-    def called(self, completion: Completion) -> None:
+    def add_call(self, completion: Completion) -> None:
         """Adds a call of this run."""
         self.calls += 1
         self.usage = self.usage + completion.usage
-        self.cost_usd = _sum(self.cost_usd, completion.cost_usd)
-        self.paid(completion.usage, completion.cost_usd)
+        self.cost_usd = _add_costs(self.cost_usd, completion.cost_usd)
+        self.add_cost(completion.usage, completion.cost_usd)
 
-    def paid(self, usage: Usage, cost_usd: float | None) -> None:
+    def add_cost(self, usage: Usage, cost_usd: float | None) -> None:
         """Adds what a call of this run or an earlier one took."""
         self.stage_usage = self.stage_usage + usage
-        self.stage_cost_usd = _sum(self.stage_cost_usd, cost_usd)
+        self.stage_cost_usd = _add_costs(self.stage_cost_usd, cost_usd)
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
-    return one if other is None else (one or 0.0) + other
+def _add_costs(first: float | None, second: float | None) -> float | None:
+    return first if second is None else (first or 0.0) + second
 
 
-Progress = Callable[[FillStats], None]
-Enough = Callable[[FillStats], bool]
-Unusable = Callable[[BaseModel], Reason | None]
+OnProgress = Callable[[FillStats], None]
+StopTest = Callable[[FillStats], bool]
+UnusableTest = Callable[[BaseModel], Reason | None]
 
 
 def fill(
@@ -139,8 +139,8 @@ def fill(
     again: bool = False,
     keep_going: bool = True,
     whole: Dataset | None = None,
-    progress: Progress | None = None,
-    enough: Enough | None = None,
+    progress: OnProgress | None = None,
+    should_stop: StopTest | None = None,
 ) -> FillStats:
     """Asks an engine whatever the stage needs for these rows and the store does not hold.
 
@@ -176,54 +176,56 @@ def fill(
         check_sees_images(engine, f"stage {stage.name!r}")
     if engine.stored:
         # What a stage asks may depend on who answers.
-        asking = stage.answered_by(answers_of(engine, store))
-        usable = UsableAnswers(asking, dataset if whole is None else whole, store)
+        answering = stage.answered_by(make_answer_source(engine, store))
+        usable = UsableAnswers(answering, dataset if whole is None else whole, store)
         guard = None if keep_going else usable
-        window = _Window(engine, store, stats, progress, enough, asking.unusable, guard)
+        window = _Window(engine, store, stats, progress, should_stop, answering.unusable, guard)
         for _ in range(stage.rounds):
-            window.ask(request_segments(asking, dataset), again=again)
+            window.ask(iterate_segments(answering, dataset), again=again)
         if guard is not None:
             guard.check()
     stats.seconds = time.perf_counter() - started
     return stats
 
 
-def plan(
+def plan_requests(
     stage: ModelStage, dataset: Dataset, engine: Engine, store: Store, *, again: bool = False
 ) -> RequestPlan:
     """What `fill` would ask: a pass over the rows that calls no model."""
     price = getattr(engine, "usd_per_million_prompt_tokens", None)
     planned, signature = RequestPlan(usd_per_million_prompt_tokens=price), engine.signature()
-    seen: set[bytes] = set()
-    for requests in request_segments(stage.answered_by(answers_of(engine, store)), dataset):
-        keys = request_keys(signature, requests)
-        first = {k: r for r, k in zip(requests, keys, strict=True) if k not in seen}
-        seen.update(first)
+    handled: set[bytes] = set()
+    for requests in iterate_segments(stage.answered_by(make_answer_source(engine, store)), dataset):
+        keys = compute_request_keys(signature, requests)
+        fresh = {k: r for r, k in zip(requests, keys, strict=True) if k not in handled}
+        handled.update(fresh)
         new: list[Request] = []
         if engine.stored:
-            settled = settled_keys(store, signature, first, stage.unusable if again else None)
-            new = [request for key, request in first.items() if key not in settled]
-        planned = extended(planned, new, len(first) - len(new), len(requests) - len(first))
+            settled = find_settled(store, signature, fresh, stage.unusable if again else None)
+            new = [request for key, request in fresh.items() if key not in settled]
+        planned = extend_plan(planned, new, len(fresh) - len(new), len(requests) - len(fresh))
     return planned
 
 
-def settled_keys(
+def find_settled(
     store: Store,
     signature: Mapping[str, Any],
     requests: Mapping[bytes, Request],
-    unusable: Unusable | None = None,
+    unusable: UnusableTest | None = None,
 ) -> set[bytes]:
     """The keys of requests that need not be asked; given what is unusable, of usable answers."""
     if unusable is None:
-        records = store.records(list(requests))
-        return {key for key, record in records.items() if record.settled}
+        records = store.read_records(list(requests))
+        return {key for key, record in records.items() if record.is_settled}
     answers = StoredAnswers(store, signature).read(list(requests.values()))
     pairs = zip(requests, answers, strict=True)
-    return {key for key, one in pairs if not isinstance(one, Failure) and unusable(one) is None}
+    return {
+        key for key, answer in pairs if not isinstance(answer, Failure) and unusable(answer) is None
+    }
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _SentRequest:
     request: Request
     key: bytes
     tries: int = 1
@@ -237,132 +239,134 @@ class _Window:
         engine: Engine,
         store: Store,
         stats: FillStats,
-        progress: Progress | None = None,
-        enough: Enough | None = None,
-        unusable: Unusable = lambda _: None,
+        progress: OnProgress | None = None,
+        should_stop: StopTest | None = None,
+        unusable: UnusableTest = lambda _: None,
         guard: UsableAnswers | None = None,
     ) -> None:
         self.engine, self.store, self.stats = engine, store, stats
-        self.progress, self.enough = progress, enough
+        self.progress, self.should_stop = progress, should_stop
         self.unusable, self.guard = unusable, guard
         self.signature, self.started = engine.signature(), time.perf_counter()
-        self.again: deque[_Asked] = deque()
-        self.seen: set[bytes] = set()
+        self.retries: deque[_SentRequest] = deque()
+        self.handled: set[bytes] = set()
         self.failures: Counter[str] = Counter()
-        self.errors_in_a_row, self.last_error, self.logged = 0, "", 0
+        self.errors_in_a_row, self.last_error, self.logged_failures = 0, "", 0
 
     def ask(self, segments: Iterable[Sequence[Request]], *, again: bool = False) -> None:
         """Streams what the store lacks through the engine, until nothing is left.
 
         What a call before this one streamed is not looked at again.
         """
-        wanted = self._missing(segments, again)
-        while (first := self._next(wanted)) is not None:
-            in_flight: dict[int, _Asked] = {}
-            for number, completion in self.engine.stream(self._given(first, wanted, in_flight)):
-                asked = in_flight.pop(number, None)
-                if asked is None:
+        missing = self._find_missing(segments, again)
+        while (first := self._take_next(missing)) is not None:
+            in_flight: dict[int, _SentRequest] = {}
+            for number, completion in self.engine.stream(self._send(first, missing, in_flight)):
+                sent = in_flight.pop(number, None)
+                if sent is None:
                     raise EngineError(
                         f"engine {type(self.engine).__name__!r} answered request {number!r}, "
                         "which it was not given or had answered: each number may be reported once"
                     )
-                self._keep(asked, completion)
-            for asked in in_flight.values():
-                nothing = Failure(Failed.NOT_ANSWERED, "no answer", asked.key.hex())
-                self._failed(asked, None, nothing)
+                self._keep(sent, completion)
+            for sent in in_flight.values():
+                failure = Failure(Failed.NOT_ANSWERED, "no answer", sent.key.hex())
+                self._handle_failure(sent, None, failure)
         self.stats.failures = dict(sorted(self.failures.items()))
 
-    def _missing(self, segments: Iterable[Sequence[Request]], again: bool) -> Iterator[_Asked]:
-        store, stats, seen = self.store, self.stats, self.seen
-        earlier = frozenset(seen)
+    def _find_missing(
+        self, segments: Iterable[Sequence[Request]], again: bool
+    ) -> Iterator[_SentRequest]:
+        store, stats, handled = self.store, self.stats, self.handled
+        earlier = frozenset(handled)
         for segment in segments:
-            requests, keys = unseen(segment, self.signature, earlier)
-            new = {k: r for k, r in zip(keys, requests, strict=True) if k not in seen}
-            records = store.records(list(new))
-            known = settled_keys(store, self.signature, new, self.unusable if again else None)
+            requests, keys = select_new_requests(segment, self.signature, earlier)
+            fresh = {k: r for k, r in zip(keys, requests, strict=True) if k not in handled}
+            records = store.read_records(list(fresh))
+            settled = find_settled(store, self.signature, fresh, self.unusable if again else None)
             stats.requests += len(requests)
-            for record in records.values():
-                stats.damaged += record.damaged
-                stats.paid(record.usage, record.cost_usd)
-            store.add_sources(source_pairs(requests, keys))
+            for stored in records.values():
+                stats.damaged += stored.damaged
+                stats.add_cost(stored.usage, stored.cost_usd)
+            store.add_sources(list_sources(requests, keys))
             for number in plan_order(requests):
                 key = keys[number]
-                if key in seen:
+                if key in handled:
                     stats.repeated += 1
-                elif key in known:
+                elif key in settled:
                     stats.store_hits += 1
                 else:
                     # A killed run may not have come to the second try of an unreadable answer.
-                    said = records.get(key)
-                    tries = 0 if said is None or said.settled else said.tries
-                    yield _Asked(requests[number], key, tries + 1)
-                seen.add(key)
+                    record = records.get(key)
+                    tries = 0 if record is None or record.is_settled else record.tries
+                    yield _SentRequest(requests[number], key, tries + 1)
+                handled.add(key)
 
-    def _given(
-        self, first: _Asked, wanted: Iterator[_Asked], in_flight: dict[int, _Asked]
+    def _send(
+        self,
+        first: _SentRequest,
+        missing: Iterator[_SentRequest],
+        in_flight: dict[int, _SentRequest],
     ) -> Iterator[Request]:
-        asked: _Asked | None = first
+        sent: _SentRequest | None = first
         for number in count():
-            if asked is None:
+            if sent is None:
                 return
-            in_flight[number] = asked
-            yield asked.request
-            asked = self._next(wanted)
+            in_flight[number] = sent
+            yield sent.request
+            sent = self._take_next(missing)
 
-    def _next(self, wanted: Iterator[_Asked]) -> _Asked | None:
+    def _take_next(self, missing: Iterator[_SentRequest]) -> _SentRequest | None:
         if self.guard is not None and self.guard.is_hopeless():
             return None  # what is under way may still prove the contrary
-        if self.enough is not None and self.enough(self.stats):
+        if self.should_stop is not None and self.should_stop(self.stats):
             return None
-        return self.again.popleft() if self.again else next(wanted, None)
+        return self.retries.popleft() if self.retries else next(missing, None)
 
-    def _keep(self, asked: _Asked, completion: Completion) -> None:
-        answer = parse(asked.request, completion, asked.key)
+    def _keep(self, sent: _SentRequest, completion: Completion) -> None:
+        answer = parse(sent.request, completion, sent.key)
         readable = not isinstance(answer, Failure)
         self.store.put(
-            asked.key,
-            asked.request,
-            completion,
-            self.signature,
-            readable=readable,
-            tries=asked.tries,
+            sent.key, sent.request, completion, self.signature, readable=readable, tries=sent.tries
         )
-        self.stats.called(completion)
+        self.stats.add_call(completion)
         self.stats.seconds = time.perf_counter() - self.started
         if self.progress is not None:
             self.progress(self.stats)
         if self.guard is not None:
-            last = isinstance(answer, Failure) and self._is_final(asked, answer)
-            self.guard.add(asked.request, completion, answer, last=last)
+            last = isinstance(answer, Failure) and self._is_final(sent, answer)
+            self.guard.add(sent.request, completion, answer, last=last)
         if isinstance(answer, Failure):
-            self._failed(asked, completion, answer)
+            self._handle_failure(sent, completion, answer)
         # Errors of single requests differ in what they say; a dead server repeats itself.
-        said = ""
+        error = ""
         if isinstance(answer, Failure) and answer.reason is Failed.ENGINE_ERROR:
-            said = "" if completion.text else completion.error or completion.finish_reason
-        is_same = said and said == self.last_error
-        self.errors_in_a_row = self.errors_in_a_row + 1 if is_same else int(bool(said))
-        self.last_error = said
-        if self.errors_in_a_row >= MOST_ERRORS:
+            error = "" if completion.text else completion.error or completion.finish_reason
+        is_same = error and error == self.last_error
+        self.errors_in_a_row = self.errors_in_a_row + 1 if is_same else int(bool(error))
+        self.last_error = error
+        if self.errors_in_a_row >= MAX_EQUAL_ERRORS:
             raise EngineError(
-                f"engine {type(self.engine).__name__!r} gave {MOST_ERRORS} equal errors in a row "
-                f"and no answer, {said[:LONGEST_ERROR]!r}: fix that, the same command resumes from "
+                f"engine {type(self.engine).__name__!r} gave {MAX_EQUAL_ERRORS} equal errors in a row "
+                f"and no answer, {error[:MAX_ERROR_CHARACTERS]!r}: fix that, the same command resumes from "
                 "here"
             )
 
-    def _is_final(self, asked: _Asked, failure: Failure) -> bool:
-        return failure.reason in NOT_AGAIN or asked.tries >= MOST_TRIES
+    def _is_final(self, sent: _SentRequest, failure: Failure) -> bool:
+        return failure.reason in FINAL_REASONS or sent.tries >= MAX_TRIES
 
-    def _failed(self, asked: _Asked, completion: Completion | None, failure: Failure) -> None:
-        if failure.reason != Failed.NEEDS_MODEL and self.logged < FEW:
-            self.logged += 1
-            who = f"{asked.request.task}, {self.signature.get('kind')}"
-            logger.info("%s: %s: %s", who, failure.reason, failure.detail)
-        if self._is_final(asked, failure):
+    def _handle_failure(
+        self, sent: _SentRequest, completion: Completion | None, failure: Failure
+    ) -> None:
+        if failure.reason != Failed.NEEDS_MODEL and self.logged_failures < LOGGED_FAILURES:
+            self.logged_failures += 1
+            asker = f"{sent.request.task}, {self.signature.get('kind')}"
+            logger.info("%s: %s: %s", asker, failure.reason, failure.detail)
+        if self._is_final(sent, failure):
             self.failures[str(failure.reason)] += 1
         else:
-            request = second_request(asked.request, completion, failure)
-            self.again.append(_Asked(request, asked.key, asked.tries + 1))
+            request = build_retry(sent.request, completion, failure)
+            self.retries.append(_SentRequest(request, sent.key, sent.tries + 1))
 
 
 @dataclass(frozen=True)
@@ -385,23 +389,23 @@ class AskedAnswers(StoredAnswers):
         return {**self.__dict__, "engine": None}
 
 
-def unseen(
+def select_new_requests(
     requests: Sequence[Request], signature: Mapping[str, Any], earlier: Collection[bytes]
 ) -> tuple[list[Request], list[bytes]]:
     """The requests whose keys are none of an earlier round, and their keys."""
-    pairs = zip(requests, request_keys(signature, requests), strict=True)
-    new = [(request, key) for request, key in pairs if key not in earlier]
-    return [request for request, _ in new], [key for _, key in new]
+    pairs = zip(requests, compute_request_keys(signature, requests), strict=True)
+    open = [(request, key) for request, key in pairs if key not in earlier]
+    return [request for request, _ in open], [key for _, key in open]
 
 
-def source_pairs(requests: Sequence[Request], keys: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+def list_sources(requests: Sequence[Request], keys: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
     """The posts that go into requests, each with the key of the request."""
     for request, key in zip(requests, keys, strict=True):
         for url in request.sources:
             yield url, key
 
 
-def request_segments(stage: ModelStage, dataset: Dataset) -> Iterator[list[Request]]:
+def iterate_segments(stage: ModelStage, dataset: Dataset) -> Iterator[list[Request]]:
     """What a stage asks for these rows, some thousand rows at a time."""
-    for batch in arrow_batches(dataset, SEGMENT):
+    for batch in arrow_batches(dataset, SEGMENT_ROWS):
         yield [request for row in stage.requests(batch) for request in row]

@@ -20,8 +20,14 @@ from typing import Any, Self
 import pyarrow as pa
 from datasets import Dataset
 
-from echo_hf._infra.ray_pool import RayNodes, alive_nodes, connected, on_node, sees
-from echo_hf._infra.worker_pool import Place
+from echo_hf._infra.ray_pool import (
+    RayNodes,
+    alive_nodes,
+    can_read_folder,
+    connect_cluster,
+    pin_to_node,
+)
+from echo_hf._infra.worker_pool import WorkerFactory
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import Completion, Engine, make_engine
@@ -34,13 +40,13 @@ from echo_hf.pipeline.answers import StoredAnswers
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.progress import ProgressListener
 from echo_hf.pipeline.runner import (
-    LEAST_ROWS,
     LOCAL,
+    MIN_PARALLEL_ROWS,
     Runner,
-    batches_of,
-    kept_in,
     reads_memory,
-    rows_of,
+    select_rows,
+    split_batches,
+    store_result,
 )
 from echo_hf.pipeline.stage import ModelStage, Stage
 
@@ -60,136 +66,148 @@ class RayRunner(Runner):
         options: RunnerOptions,
         folder: Path,
         watch: ProgressListener,
-        least_rows: int = LEAST_ROWS,
+        least_rows: int = MIN_PARALLEL_ROWS,
     ) -> None:
         self.options, self.folder, self.watch = options, folder, watch
         self.least_rows = least_rows
-        self._entered = ExitStack()
-        self._asked: PooledEngine | None = None
-        self._seen = dict[str, bool]()
+        self._cluster = ExitStack()
+        self._pooled: PooledEngine | None = None
+        self._can_read = dict[str, bool]()
 
     def __enter__(self) -> Self:
         share = (self.options.gpus_per_actor, self.options.cpus_per_actor, self.options.micro_batch)
-        with ExitStack() as entered:
-            self._is_ours = entered.enter_context(connected(self.options.address))
-            if self._is_ours and self.options.address != "local":
-                self.watch.noticed("no Ray cluster runs here: one was started on this machine")
+        with ExitStack() as stack:
+            self._is_own_cluster = stack.enter_context(connect_cluster(self.options.address))
+            if self._is_own_cluster and self.options.address != "local":
+                self.watch.report_notice(
+                    "no Ray cluster runs here: one was started on this machine"
+                )
             self.folder.mkdir(parents=True, exist_ok=True)
             self._nodes = RayNodes(*share, self.folder, self.options.shared)
-            self._nodes.notice = self.watch.noticed
-            entered.callback(self._nodes.close)
-            self._entered = entered.pop_all()
+            self._nodes.notice = self.watch.report_notice
+            stack.callback(self._nodes.close)
+            self._cluster = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._entered.close()
+        self._cluster.close()
 
-    def engine(self, engine: Engine, choice: EngineChoice) -> Engine:
+    def place_engine(self, place_engine: Engine, choice: EngineChoice) -> Engine:
         """The engine, asked on the nodes if it computes; what somebody hosts is asked from here."""
-        self._asked = None
-        if not engine.stored or getattr(engine, "hosted", False):
-            return engine
+        self._pooled = None
+        if not place_engine.stored or getattr(place_engine, "hosted", False):
+            return place_engine
         devices = choice.options.get("devices")
         if devices is not None:
             raise EngineError(
                 f"engine {choice.kind!r}: devices is {devices!r}, which are of this machine, and "
                 "the runner is 'ray': leave it out, and say `actors` of the runner"
             )
-        again = partial(make_engine, choice.kind, **choice.options)
-        make = engine.again() if isinstance(engine, CheckpointEngine) else again
-        self._asked = PooledEngine(engine, make, self.places)
-        return self._asked
+        make_again = partial(make_engine, choice.kind, **choice.options)
+        make = (
+            place_engine.make_factory()
+            if isinstance(place_engine, CheckpointEngine)
+            else make_again
+        )
+        self._pooled = PooledEngine(place_engine, make, self.make_workers)
+        return self._pooled
 
-    def places(self) -> Sequence[Place]:
+    def make_workers(self) -> Sequence[WorkerFactory]:
         gpus = self.options.gpus_per_actor
-        has = sum(node["Resources"].get("GPU", 0) for node in alive_nodes().values())
-        if self._is_ours and has < gpus:  # nothing can join it
+        gpus_shown = sum(node["Resources"].get("GPU", 0) for node in alive_nodes().values())
+        if self._is_own_cluster and gpus_shown < gpus:  # nothing can join it
             raise RunError(
-                f"runner.gpus_per_actor is {gpus:g}, and this machine shows Ray {has:g} GPUs: "
+                f"runner.gpus_per_actor is {gpus:g}, and this machine shows Ray {gpus_shown:g} GPUs: "
                 "expected 0, for models on the processor, or the address of a cluster with GPUs"
             )
         return [self._nodes] * self.options.actors
 
-    def told(self, stats: object) -> object:
-        if not isinstance(stats, FillStats) or self._asked is None:
+    def describe_stats(self, stats: object) -> object:
+        if not isinstance(stats, FillStats) or self._pooled is None:
             return stats
         tokens = stats.usage.prompt + stats.usage.completion
         rate = tokens / stats.seconds if stats.seconds else 0.0
-        workers = f"{self._asked.alive} of {self.options.actors} workers"
+        workers = f"{self._pooled.alive} of {self.options.actors} workers"
         return f"{stats}, {rate:,.0f} tokens/s, {workers}"
 
-    def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
-        is_there = file is not None and file.exists() and not anew
-        is_here = is_there or stage.stays or len(dataset) < self.least_rows or reads_memory(stage)
-        batches = None if is_here else batches_of(stage, dataset)
-        if batches is None or not self._sees(stage):
-            return LOCAL.mapped(stage, dataset, file, anew=anew)
-        return kept_in(file, stage, dataset, self._results(stage, dataset, batches), anew)
+    def map_rows(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
+        is_stored = file is not None and file.exists() and not anew
+        is_local = is_stored or stage.stays or len(dataset) < self.least_rows or reads_memory(stage)
+        batches = None if is_local else split_batches(stage, dataset)
+        if batches is None or not self._can_all_read(stage):
+            return LOCAL.map_rows(stage, dataset, file, anew=anew)
+        return store_result(
+            file, stage, dataset, self._iterate_results(stage, dataset, batches), anew
+        )
 
-    def _sees(self, stage: Stage) -> bool:
+    def _can_all_read(self, stage: Stage) -> bool:
         """Whether every node sees the images that a stage reads or makes."""
-        if not _images(stage):
+        if not _find_stores(stage):
             return True
         if isinstance(token := self._nodes.token, bool):
             return token
         import ray
 
         nodes = alive_nodes()
-        for node in nodes.keys() - self._seen.keys():
+        for node in nodes.keys() - self._can_read.keys():
             with suppress(ray.exceptions.RayError):  # it was lost meanwhile
-                self._seen[node] = ray.get(on_node(sees, node).remote(token))
-        return all(self._seen.get(node, True) for node in nodes)
+                self._can_read[node] = ray.get(pin_to_node(can_read_folder, node).remote(token))
+        return all(self._can_read.get(node, True) for node in nodes)
 
-    def _results(
+    def _iterate_results(
         self, stage: Stage, dataset: Dataset, batches: Iterator[Sequence[int]]
     ) -> Iterator[pa.Table]:
         """What a stage makes of each table, in order; a lost node's are computed once more."""
         import ray
 
-        token, here = self._nodes.token, ray.get_runtime_context().get_node_id()
-        images = {name: ImageStore(one.root.absolute()) for name, one in _images(stage).items()}
+        token, node = self._nodes.token, ray.get_runtime_context().get_node_id()
+        images = {
+            name: ImageStore(store.root.absolute()) for name, store in _find_stores(stage).items()
+        }
         if images:
             stage = replace(stage, **images)
         if isinstance(stage, ModelStage) and isinstance(stage.answers, StoredAnswers):
-            lasting = {"max_restarts": -1, "max_task_retries": -1}
-            reader = on_node(_Reader, here, **lasting).remote(stage.answers.store.path.absolute())
-            answers = StoredAnswers(_ReadStore(reader), stage.answers.signature)
+            restarts = {"max_restarts": -1, "max_task_retries": -1}
+            reader = pin_to_node(_AnswerReader, node, **restarts).remote(
+                stage.answers.store.path.absolute()
+            )
+            answers = StoredAnswers(_ReadOnlyStore(reader), stage.answers.signature)
             stage = stage.answered_by(answers)
         # Without CPUs, all of which workers that wait for requests may hold: Ray Data's own tasks
         # ask for one each, and would wait for ever.
-        call = ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(_called)
+        call = ray.remote(num_cpus=0, scheduling_strategy="SPREAD")(_call_stage)
         sent = ray.put(stage)
         cpus = sum(node["Resources"].get("CPU", 0) for node in alive_nodes().values())
-        most, done, started = max(2, int(cpus)), 0, time.perf_counter()
+        max_waiting, done, started = max(2, int(cpus)), 0, time.perf_counter()
         waiting = deque[tuple[int, Any]]()
         while True:
-            while len(waiting) < most and (numbers := next(batches, None)) is not None:
-                table = rows_of(dataset, numbers)
+            while len(waiting) < max_waiting and (numbers := next(batches, None)) is not None:
+                table = select_rows(dataset, numbers)
                 waiting.append((len(numbers), call.remote(sent, not images or token, table)))
             if not waiting:
                 return
-            count, made = waiting.popleft()
+            count, pending = waiting.popleft()
             try:
-                result: pa.Table = ray.get(made)
+                result: pa.Table = ray.get(pending)
             except ray.exceptions.RayTaskError as error:
                 if isinstance(error.cause, EchoError):
                     raise error.cause from None
                 raise
             done += count
             rate = done / (time.perf_counter() - started)
-            said = f"{rate:,.0f} rows/s on {len(alive_nodes())} nodes"
-            self.watch.advanced(stage.name, done, said, len(dataset))
+            rate_text = f"{rate:,.0f} rows/s on {len(alive_nodes())} nodes"
+            self.watch.report_progress(stage.name, done, rate_text, len(dataset))
             yield result
 
 
-def _images(stage: Stage) -> dict[str, ImageStore]:
-    every = ((field.name, getattr(stage, field.name)) for field in fields(stage))
-    return {name: value for name, value in every if isinstance(value, ImageStore)}
+def _find_stores(stage: Stage) -> dict[str, ImageStore]:
+    values = ((field.name, getattr(stage, field.name)) for field in fields(stage))
+    return {name: value for name, value in values if isinstance(value, ImageStore)}
 
 
-def _called(stage: Stage, token: str | bool, table: pa.Table) -> pa.Table:
+def _call_stage(stage: Stage, token: str | bool, table: pa.Table) -> pa.Table:
     """What a node does with rows; one that came later may not see the images."""
-    if not sees(token):
+    if not can_read_folder(token):
         folder = str(Path(str(token)).parent)
         raise RunError(
             f"a node that joined the cluster does not see {folder!r}: let all nodes see it, or say "
@@ -198,7 +216,7 @@ def _called(stage: Stage, token: str | bool, table: pa.Table) -> pa.Table:
     return stage(table)
 
 
-class _Reader:
+class _AnswerReader:
     def __init__(self, path: Path) -> None:
         self._store = Store(path)
 
@@ -206,7 +224,7 @@ class _Reader:
         return self._store.get(keys)
 
 
-class _ReadStore(Store):
+class _ReadOnlyStore(Store):
     """A store as other machines read it."""
 
     def __init__(self, reader: Any) -> None:
@@ -215,8 +233,8 @@ class _ReadStore(Store):
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
         import ray
 
-        known: dict[bytes, Completion] = ray.get(self._reader.get.remote(keys))
-        return known
+        completions: dict[bytes, Completion] = ray.get(self._reader.get.remote(keys))
+        return completions
 
     def __reduce__(self) -> Any:
-        return _ReadStore, (self._reader,)
+        return _ReadOnlyStore, (self._reader,)

@@ -14,21 +14,21 @@ import pyarrow.compute as pc
 from datasets import Dataset, Features
 from datasets.table import InMemoryTable
 
-from echo_hf._infra.atomic import stored_rows
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.atomic import store_rows
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.stage import (
     CONTROL,
-    ROWS_AT_ONCE,
+    ROWS_PER_READ,
     Stage,
-    combined_fingerprint,
-    keys_of,
+    combine_fingerprints,
+    row_keys,
     table_bytes,
 )
 from echo_hf.reasons import Status
-from echo_hf.tables import arrow_batches, arrow_rows, rows_at
+from echo_hf.tables import arrow_batches, arrow_rows, get_rows
 
-SAID = ("_reason", "_detail", "_request")
+ISSUE_COLUMNS = ("_reason", "_detail", "_request")
 
 
 @dataclass
@@ -48,15 +48,15 @@ class StageStats:
     makes: str = "rows"
 
     def __str__(self) -> str:
-        aside = {**self.rejected, **self.quarantined, **self.noted}
-        counts = "".join(f", {count:,} {reason}" for reason, count in aside.items())
+        left_out = {**self.rejected, **self.quarantined, **self.noted}
+        counts = "".join(f", {count:,} {reason}" for reason, count in left_out.items())
         kept = f"{self.stage}: {self.kept:,} {self.makes} of {self.rows_in:,} {self.reads}"
-        asked = f"; {self.fill}" if self.fill.requests else ""
-        return f"{kept}{counts}{asked}; {self.seconds:.1f} s"
+        fill = f"; {self.fill}" if self.fill.requests else ""
+        return f"{kept}{counts}{fill}; {self.seconds:.1f} s"
 
 
 @dataclass(frozen=True, repr=False)
-class StageResult(Summarized):
+class StageResult(SummaryMixin):
     """What a stage made of a dataset.
 
     Attributes:
@@ -79,10 +79,10 @@ def sort_rows(
 ) -> StageResult:
     """Sorts the rows that a stage gave by what became of them; those aside lie beside a file."""
     control = arrow_rows(mapped, list(CONTROL))
-    kept = pc.equal(control["_status"], Status.KEPT.value)
-    rest = control.filter(pc.invert(kept))
+    is_kept = pc.equal(control["_status"], Status.KEPT.value)
+    issues = control.filter(pc.invert(is_kept))
     rejected, quarantined, noted = (
-        rest.filter(pc.equal(rest["_status"], status.value)).drop_columns(["_status"])
+        issues.filter(pc.equal(issues["_status"], status.value)).drop_columns(["_status"])
         for status in (Status.REJECTED, Status.QUARANTINED, Status.NOTED)
     )
     noted = noted.drop_columns(["_request"])
@@ -92,24 +92,24 @@ def sort_rows(
         fingerprint=mapped._fingerprint,
         indices_table=mapped._indices,
     )
-    if rest.num_rows:
-        at = np.flatnonzero(kept.to_numpy(zero_copy_only=False))
-        rows = rows.select(at, new_fingerprint=mapped._fingerprint)
-    rows._fingerprint = combined_fingerprint(mapped._fingerprint, "kept")
-    rejects = _with_rows(stage, dataset, rejected, _beside(file, "rejects"))
-    quarantine = _with_rows(stage, dataset, quarantined, _beside(file, "quarantine"))
+    if issues.num_rows:
+        positions = np.flatnonzero(is_kept.to_numpy(zero_copy_only=False))
+        rows = rows.select(positions, new_fingerprint=mapped._fingerprint)
+    rows._fingerprint = combine_fingerprints(mapped._fingerprint, "kept")
+    rejects = _join_rows(stage, dataset, rejected, _sibling_file(file, "rejects"))
+    quarantine = _join_rows(stage, dataset, quarantined, _sibling_file(file, "quarantine"))
     # With its features in the schema, and not beside it, datasets copies them once.
     features = Features.from_arrow_schema(noted.schema).arrow_schema
     noted = noted.replace_schema_metadata(features.metadata)
-    notices = Dataset(noted, fingerprint=_aside(mapped, noted))
+    notices = Dataset(noted, fingerprint=_make_fingerprint(mapped, noted))
     rejections, failures, remarks = (
-        dict(sorted(Counter(one.data.table["_reason"].to_pylist()).items()))
-        for one in (rejects, quarantine, notices)
+        dict(sorted(Counter(dataset.data.table["_reason"].to_pylist()).items()))
+        for dataset in (rejects, quarantine, notices)
     )
     tally: Counter[str] = Counter()
     if type(stage).tally is not Stage.tally:
-        for some in arrow_batches(rows, ROWS_AT_ONCE):
-            tally.update(stage.tally(some))
+        for batch in arrow_batches(rows, ROWS_PER_READ):
+            tally.update(stage.tally(batch))
     stats = StageStats(
         stage=stage.name,
         rows_in=len(dataset),
@@ -124,49 +124,57 @@ def sort_rows(
     return StageResult(rows, rejects, quarantine, notices, stats)
 
 
-def _beside(file: Path | None, part: str) -> Path | None:
+def _sibling_file(file: Path | None, part: str) -> Path | None:
     return file and file.with_name(f"{file.stem}-{part}{file.suffix}")
 
 
-def keys_in(stage: Stage, dataset: Dataset) -> pa.Array:
+def read_keys(stage: Stage, dataset: Dataset) -> pa.Array:
     """The key of each of a stage's input rows, as `_parent` holds it."""
-    return keys_of(arrow_rows(dataset, stage.inputs.key), stage.inputs)
+    return row_keys(arrow_rows(dataset, stage.inputs.key), stage.inputs)
 
 
-def _with_rows(stage: Stage, dataset: Dataset, said: pa.Table, file: Path | None) -> Dataset:
+def _join_rows(stage: Stage, dataset: Dataset, issues: pa.Table, file: Path | None) -> Dataset:
     """The input rows that issues are about, with what is said of them."""
     # An earlier quarantine may be what is run again: what is said now replaces what was said then.
-    given = dataset.features  # datasets copies it at each access
+    known_features = dataset.features  # datasets copies it at each access
     features = Features(
-        {name: given[name] for name in given if name not in SAID}
-        | {name: CONTROL[name] for name in SAID}
+        {name: known_features[name] for name in known_features if name not in ISSUE_COLUMNS}
+        | {name: CONTROL[name] for name in ISSUE_COLUMNS}
     )
-    parents = pc.list_flatten(said["_parent"]).combine_chunks()
-    told = said.select(SAID).take(pc.list_parent_indices(said["_parent"]).combine_chunks())
-    at = pa.array([], pa.int64())
+    parents = pc.list_flatten(issues["_parent"]).combine_chunks()
+    details = issues.select(ISSUE_COLUMNS).take(
+        pc.list_parent_indices(issues["_parent"]).combine_chunks()
+    )
+    positions = pa.array([], pa.int64())
     if len(parents):
-        keys = keys_in(stage, dataset)
-        at = pc.index_in(parents, value_set=keys)
+        keys = read_keys(stage, dataset)
+        positions = pc.index_in(parents, value_set=keys)
         if len(pc.unique(keys)) < len(keys):  # rows with one key, one after the other
             places: dict[str | None, list[int]] = {}
             for row, key in enumerate(keys.to_pylist()):
                 places.setdefault(key, []).append(row)
-            some = (places[key] for key in parents.to_pylist())
-            at = pa.array([one.pop(0) if len(one) > 1 else one[0] for one in some])
-    columns = [name for name in features if name not in SAID]
+            queues = (places[key] for key in parents.to_pylist())
+            positions = pa.array([queue.pop(0) if len(queue) > 1 else queue[0] for queue in queues])
+    columns = [name for name in features if name not in ISSUE_COLUMNS]
 
-    def rows() -> Iterator[pa.Table]:
-        for start in range(0, len(at), ROWS_AT_ONCE):
-            some = rows_at(dataset, at[start : start + ROWS_AT_ONCE].to_numpy(), columns)
-            for name in SAID:
-                some = some.append_column(name, told[name].slice(start, ROWS_AT_ONCE))
-            yield some
+    def make_rows() -> Iterator[pa.Table]:
+        for start in range(0, len(positions), ROWS_PER_READ):
+            batch = get_rows(dataset, positions[start : start + ROWS_PER_READ].to_numpy(), columns)
+            for name in ISSUE_COLUMNS:
+                batch = batch.append_column(name, details[name].slice(start, ROWS_PER_READ))
+            yield batch
 
     schema = features.arrow_schema
-    table = stored_rows(rows(), schema, file) if len(at) else InMemoryTable(schema.empty_table())
-    return Dataset(table, fingerprint=_aside(dataset, said))
+    table = (
+        store_rows(make_rows(), schema, file)
+        if len(positions)
+        else InMemoryTable(schema.empty_table())
+    )
+    return Dataset(table, fingerprint=_make_fingerprint(dataset, issues))
 
 
-def _aside(beside: Dataset, said: pa.Table) -> str:
+def _make_fingerprint(dataset: Dataset, issues: pa.Table) -> str:
     # datasets would pickle the whole table to make a fingerprint of its own.
-    return combined_fingerprint(beside._fingerprint, hashlib.sha256(table_bytes(said)).hexdigest())
+    return combine_fingerprints(
+        dataset._fingerprint, hashlib.sha256(table_bytes(issues)).hexdigest()
+    )

@@ -18,24 +18,24 @@ import pyarrow.parquet as pq
 import yaml
 from datasets import Dataset
 
-from echo_hf._infra.atomic import held, replaced_whole, restore, write_json
+from echo_hf._infra.atomic import lock_file, replace_folder, restore_folder, write_json
 from echo_hf._infra.regular_file import read_regular
-from echo_hf.config.evaluation import Evaluated
-from echo_hf.config.runs import CONFIG, ORIGIN, is_run
+from echo_hf.config.evaluation import EvaluationBase
+from echo_hf.config.runs import CONFIG_FILE, ORIGIN_FILE, is_run
 from echo_hf.config.systems import shipped_configs
 from echo_hf.errors import RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.progress import RUN_FOLDER
+from echo_hf.pipeline.progress import RUN_FOLDER_FIELD
 from echo_hf.pipeline.result import StageResult
-from echo_hf.pipeline.stage import ROWS_AT_ONCE
+from echo_hf.pipeline.stage import ROWS_PER_READ
 from echo_hf.tables import arrow_batches
 
 logger = logging.getLogger(__name__)
 PARTS = ("kept", "rejects", "quarantine", "notices")
-UNFINISHED = ("tmp*", ".*.partial")  # as datasets calls them, and as we do
-MOST_RECORD_BYTES = 1 << 24
-FILES = (*(f"{part}.parquet" for part in PARTS), "stats.json", "digest.json")
+UNFINISHED_PATTERNS = ("tmp*", ".*.partial")  # as datasets calls them, and as we do
+MAX_RECORD_BYTES = 1 << 24
+STAGE_FILES = (*(f"{part}.parquet" for part in PARTS), "stats.json", "digest.json")
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class StageRecord:
     @property
     def digest(self) -> str:
         # Whoever knows a few names could test them against a digest of all authors.
-        told = {name: value for name, value in self.describe.items() if name != "authors"}
-        text = json.dumps(told, sort_keys=True, ensure_ascii=False)
+        published = {name: value for name, value in self.describe.items() if name != "authors"}
+        text = json.dumps(published, sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -66,17 +66,17 @@ class RunFolder:
         self.responses = root / "responses.parquet"  # the answers that the release carries
         self.answers = root / "answers.sqlite"
 
-    def store(self) -> Store:
+    def open_store(self) -> Store:
         return Store(self.answers)
 
-    def stage(self, name: str) -> Path:
+    def stage_folder(self, name: str) -> Path:
         return self.root / "stages" / name
 
-    def enter(self) -> None:
-        logger.info("run %s", self.root.name, extra={RUN_FOLDER: self.root})
+    def log_entry(self) -> None:
+        logger.info("run %s", self.root.name, extra={RUN_FOLDER_FIELD: self.root})
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Keeps other processes out while a run writes."""
         busy = RunError(
             f"another process is working in {str(self.root)!r}: wait for it, or choose another "
@@ -88,30 +88,32 @@ class RunFolder:
             raise RunError(
                 f"cannot write in {str(self.root)!r} ({error}): choose another folder with --runs"
             ) from error
-        with held(self.root / ".lock", busy):
-            self.enter()
+        with lock_file(self.root / ".lock", busy):
+            self.log_entry()
             # What a killed run left half written.
             for folder in (self.root / "stages").glob(".*.previous"):
-                restore(folder.with_name(folder.name[1:].removesuffix(".previous")))
+                restore_folder(folder.with_name(folder.name[1:].removesuffix(".previous")))
             pictures = self.root / "pictures"
-            for stray in chain(*map(self.cache.glob, UNFINISHED), pictures.glob("*/.*")):
+            for stray in chain(*map(self.cache.glob, UNFINISHED_PATTERNS), pictures.glob("*/.*")):
                 stray.unlink(missing_ok=True)
             yield
 
-    def save_config(self, config: Evaluated) -> None:
+    def save_config(self, config: EvaluationBase) -> None:
         text = yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
         origin = config.file
-        if origin and origin.name == CONFIG and is_run(origin.parent):
+        if origin and origin.name == CONFIG_FILE and is_run(origin.parent):
             origin = RunFolder(origin.parent).made_from
-        (self.root / CONFIG).write_text(text, "utf-8")
-        if origin or not (self.root / ORIGIN).exists():
-            write_json(self.root / ORIGIN, {"config": origin and self._named(origin)})
+        (self.root / CONFIG_FILE).write_text(text, "utf-8")
+        if origin or not (self.root / ORIGIN_FILE).exists():
+            write_json(
+                self.root / ORIGIN_FILE, {"config": origin and self._relative_origin(origin)}
+            )
 
-    def _named(self, origin: Path) -> str:
+    def _relative_origin(self, origin: Path) -> str:
         """A config's file as it is found again after it was moved together with its runs."""
-        root, brought = self.root.resolve(), shipped_configs().resolve()
-        if origin.is_relative_to(brought):
-            return str(origin.relative_to(brought.parent))
+        root, shipped = self.root.resolve(), shipped_configs().resolve()
+        if origin.is_relative_to(shipped):
+            return str(origin.relative_to(shipped.parent))
         try:
             return os.path.relpath(origin, root)
         except ValueError:  # on another drive
@@ -121,32 +123,32 @@ class RunFolder:
     def made_from(self) -> Path | None:
         """The file whose config this run has; null where nobody knows."""
         try:
-            named = json.loads(read_regular(self.root / ORIGIN, most_bytes=MOST_RECORD_BYTES))
-            place = Path(named["config"])
+            record = json.loads(read_regular(self.root / ORIGIN_FILE, max_bytes=MAX_RECORD_BYTES))
+            place = Path(record["config"])
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
             return None
-        brought = shipped_configs()
-        start = brought.parent if place.parts[:1] == (brought.name,) else self.root
+        shipped = shipped_configs()
+        start = shipped.parent if place.parts[:1] == (shipped.name,) else self.root
         return (start / place).resolve()
 
-    def record(self, name: str) -> StageRecord | None:
+    def read_record(self, name: str) -> StageRecord | None:
         try:
-            path = self.stage(name) / "digest.json"
-            return StageRecord(**json.loads(read_regular(path, most_bytes=MOST_RECORD_BYTES)))
+            path = self.stage_folder(name) / "digest.json"
+            return StageRecord(**json.loads(read_regular(path, max_bytes=MAX_RECORD_BYTES)))
         except (OSError, ValueError, TypeError, RecursionError):
             return None  # it has not run, or the file is damaged
 
-    def save(self, result: StageResult, record: StageRecord) -> None:
+    def save_result(self, result: StageResult, record: StageRecord) -> None:
         """Writes a stage's result, whole or not at all; an unchanged one is left as it is."""
-        folder = self.stage(record.stage)
-        is_whole = all((folder / name).exists() for name in FILES)
+        folder = self.stage_folder(record.stage)
+        is_whole = all((folder / name).exists() for name in STAGE_FILES)
         # A call that failed again leaves the same rows, but may tell another reason.
-        if is_whole and self.record(record.stage) == record and not result.stats.fill.calls:
+        if is_whole and self.read_record(record.stage) == record and not result.stats.fill.calls:
             return
         stats = json.dumps(dataclasses.asdict(result.stats), indent=1, sort_keys=True)
         text = json.dumps(dataclasses.asdict(record), indent=1, sort_keys=True, default=str)
         parts = (result.dataset, result.rejects, result.quarantine, result.notices)
-        with replaced_whole(folder) as folder:
+        with replace_folder(folder) as folder:
             for part, dataset in zip(PARTS, parts, strict=True):
                 _write(dataset, folder / f"{part}.parquet")
             (folder / "stats.json").write_text(stats + "\n", "utf-8")
@@ -157,7 +159,7 @@ def _write(dataset: Dataset, path: Path) -> None:
     # Unlike `to_parquet` of datasets, without its copies of the features, and with as many rows
     # to a group as a stage reads at once.
     with pq.ParquetWriter(path, dataset.data.table.schema) as writer:
-        for rows in arrow_batches(dataset, ROWS_AT_ONCE):
+        for rows in arrow_batches(dataset, ROWS_PER_READ):
             writer.write_table(rows)
         if not len(dataset):
             writer.write_table(dataset.data.table)

@@ -24,8 +24,8 @@ import pyarrow as pa
 from datasets import Dataset
 from datasets.table import MemoryMappedTable, Table
 
-from echo_hf._infra.atomic import OBJECTS_AT_ONCE, stored_rows
-from echo_hf._infra.worker_pool import Place
+from echo_hf._infra.atomic import GC_THRESHOLD, store_rows
+from echo_hf._infra.worker_pool import WorkerFactory
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.sections import RunnerOptions
 from echo_hf.engines.base import Engine
@@ -33,14 +33,14 @@ from echo_hf.errors import RunError
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import StoredAnswers
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
-from echo_hf.pipeline.stage import BATCH, ModelStage, Stage, combined_fingerprint, table_bytes
-from echo_hf.tables import rows_at
+from echo_hf.pipeline.stage import BATCH_ROWS, ModelStage, Stage, combine_fingerprints, table_bytes
+from echo_hf.tables import get_rows
 
-Task = TypeVar("Task")
-Made = TypeVar("Made")
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 # Stages take 10 to 500 microseconds a row, a process or a node some time to begin.
-LEAST_ROWS = 20_000
-MOST_PROCESSES = 16
+MIN_PARALLEL_ROWS = 20_000
+MAX_PROCESSES = 16
 
 
 class Runner(ABC):
@@ -51,21 +51,21 @@ class Runner(ABC):
 
     processes = 1  # of this machine
 
-    def engine(self, engine: Engine, choice: EngineChoice) -> Engine:
+    def place_engine(self, place_engine: Engine, choice: EngineChoice) -> Engine:
         """The engine that a config's choice made, asked where this runner works."""
         del choice
-        return engine
+        return place_engine
 
-    def places(self) -> Sequence[Place] | None:
+    def make_workers(self) -> Sequence[WorkerFactory] | None:
         """Where workers of a model run; null for where the model's own options say."""
         return None
 
-    def told(self, stats: object) -> object:
+    def describe_stats(self, stats: object) -> object:
         """The stats of asking as they are told, with what this runner has to say beside them."""
         return stats
 
     @abstractmethod
-    def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
+    def map_rows(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
         """What a stage makes of rows, control columns included; kept in `file` where it is given.
 
         Equal rows in equal order whatever the runner; there is at least one row. What the file
@@ -91,78 +91,83 @@ class LocalRunner(Runner):
 
     processes: int = 1
     watch: ProgressListener = field(default_factory=NullProgress, repr=False)
-    least_rows: int = LEAST_ROWS
+    least_rows: int = MIN_PARALLEL_ROWS
 
-    def mapped(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
+    def map_rows(self, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool) -> Dataset:
         """What a stage makes of rows, a batch or a part after the other."""
-        return kept_in(file, stage, dataset, self._made(stage, dataset), anew)
+        return store_result(file, stage, dataset, self._iterate_tables(stage, dataset), anew)
 
-    def _made(self, stage: Stage, dataset: Dataset) -> Iterator[pa.Table]:
+    def _iterate_tables(self, stage: Stage, dataset: Dataset) -> Iterator[pa.Table]:
         is_small = self.processes == 1 or len(dataset) < self.least_rows
-        batches = batches_of(stage, dataset)
+        batches = split_batches(stage, dataset)
         if batches is None or is_small or reads_memory(stage):
             for numbers in batches or [range(len(dataset))]:
-                yield stage(rows_of(dataset, numbers))
+                yield stage(select_rows(dataset, numbers))
             return
         done, started = 0, time.perf_counter()
 
-        def begin() -> Callable[[Sequence[int]], pa.Buffer]:
-            own = _with_own_store(stage)
+        def start_worker() -> Callable[[Sequence[int]], pa.Buffer]:
+            own_stage = _open_own_store(stage)
             # A table as it is would be sent with all that it is a slice of.
-            return lambda numbers: table_bytes(own(rows_of(dataset, numbers)))
+            return lambda numbers: table_bytes(own_stage(select_rows(dataset, numbers)))
 
-        for some, made in forked(begin, batches, self.processes, f"stage {stage.name!r}"):
-            yield pa.ipc.open_stream(made).read_all()
-            done += len(some)
+        for chunk, buffer in run_in_forks(
+            start_worker, batches, self.processes, f"stage {stage.name!r}"
+        ):
+            yield pa.ipc.open_stream(buffer).read_all()
+            done += len(chunk)
             rate = done / (time.perf_counter() - started)
-            said = f"{rate:,.0f} rows/s in {self.processes} processes"
-            self.watch.advanced(stage.name, done, said, len(dataset))
+            rate_text = f"{rate:,.0f} rows/s in {self.processes} processes"
+            self.watch.report_progress(stage.name, done, rate_text, len(dataset))
 
 
-def forked(
-    begin: Callable[[], Callable[[Task], Made]], tasks: Iterable[Task], processes: int, who: str
-) -> Iterator[tuple[Task, Made]]:
+def run_in_forks(
+    begin: Callable[[], Callable[[ItemT], ResultT]],
+    items: Iterable[ItemT],
+    processes: int,
+    place: str,
+) -> Iterator[tuple[ItemT, ResultT]]:
     """What forks of this process, or it alone, make of each task, in the order of the tasks."""
     if processes == 1:
-        work = begin()
-        yield from ((task, work(task)) for task in tasks)
+        process_item = begin()
+        yield from ((item, process_item(item)) for item in items)
         return
-    left, waiting = iter(tasks), deque[tuple[Task, Future[Made]]]()
+    remaining, waiting = iter(items), deque[tuple[ItemT, Future[ResultT]]]()
     context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(processes, context, _begin, (begin,)) as pool:
+    with ProcessPoolExecutor(processes, context, _start_fork, (begin,)) as pool:
         try:
             while True:
-                for task in islice(left, 2 * processes - len(waiting)):
-                    waiting.append((task, pool.submit(_called, task)))
+                for item in islice(remaining, 2 * processes - len(waiting)):
+                    waiting.append((item, pool.submit(_call_worker, item)))
                 if not waiting:
                     return
-                task, made = waiting.popleft()
-                yield task, made.result()
+                item, future = waiting.popleft()
+                yield item, future.result()
         except BrokenProcessPool:
             raise RunError(
-                f"{who}: a process was killed at its work, for want of memory perhaps: the same "
+                f"{place}: a process was killed at its work, for want of memory perhaps: the same "
                 "command goes on; `processes: 1` of the runner takes least"
             ) from None
 
 
-_work: Callable[[Any], Any]  # of a process that was forked for it
+_process_item: Callable[[Any], Any]  # of a process that was forked for it
 
 
-def _begin(begin: Callable[[], Callable[[Any], Any]]) -> None:
+def _start_fork(begin: Callable[[], Callable[[Any], Any]]) -> None:
     """What a fork does first; it ends with the run."""
-    global _work
+    global _process_item
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which ends its processes
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     Thread(target=_end_with_parent, daemon=True).start()
     gc.freeze()  # what is there stays
-    gc.set_threshold(OBJECTS_AT_ONCE)
-    _work = begin()
+    gc.set_threshold(GC_THRESHOLD)
+    _process_item = begin()
 
 
-def _with_own_store(stage: Stage) -> Stage:
+def _open_own_store(stage: Stage) -> Stage:
     if isinstance(stage, ModelStage) and isinstance(stage.answers, StoredAnswers):
-        own = Store(stage.answers.store.path)
-        return stage.answered_by(StoredAnswers(own, stage.answers.signature))
+        store = Store(stage.answers.store.path)
+        return stage.answered_by(StoredAnswers(store, stage.answers.signature))
     return stage
 
 
@@ -172,28 +177,28 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _called(task: Any) -> Any:
-    return _work(task)
+def _call_worker(item: Any) -> Any:
+    return _process_item(item)
 
 
-def cores() -> int:
+def count_cores() -> int:
     """How many processes work at once; elsewhere than on Linux a fork may break libraries."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
-    return min(cores, MOST_PROCESSES)
+    return min(cores, MAX_PROCESSES)
 
 
-def batches_of(stage: Stage, dataset: Dataset) -> Iterator[Sequence[int]] | None:
+def split_batches(stage: Stage, dataset: Dataset) -> Iterator[Sequence[int]] | None:
     """The rows of each call of a stage; null where it sees all of them at once."""
     if stage.whole:
         return stage.parts(dataset)
     count = len(dataset)
-    return (range(at, min(at + BATCH, count)) for at in range(0, count, BATCH))
+    return (range(start, min(start + BATCH_ROWS, count)) for start in range(0, count, BATCH_ROWS))
 
 
-def rows_of(dataset: Dataset, numbers: Sequence[int]) -> pa.Table:
+def select_rows(dataset: Dataset, numbers: Sequence[int]) -> pa.Table:
     if isinstance(numbers, range):
-        return rows_at(dataset, slice(numbers.start, numbers.stop))
-    return rows_at(dataset, np.asarray(numbers))
+        return get_rows(dataset, slice(numbers.start, numbers.stop))
+    return get_rows(dataset, np.asarray(numbers))
 
 
 def reads_memory(stage: Stage) -> bool:
@@ -202,25 +207,25 @@ def reads_memory(stage: Stage) -> bool:
     return isinstance(answers, StoredAnswers) and not answers.store.path.exists()
 
 
-def kept_in(
-    file: Path | None, stage: Stage, dataset: Dataset, made: Iterable[pa.Table], anew: bool
+def store_result(
+    file: Path | None, stage: Stage, dataset: Dataset, tables: Iterable[pa.Table], anew: bool
 ) -> Dataset:
     """What a stage made, as `Dataset.map` keeps it; read back from a file that is there."""
     if file is not None and file.exists() and not anew:
         table: Table = MemoryMappedTable.from_file(str(file))
     else:
-        table = stored_rows(made, stage.features.arrow_schema, file)
-    return Dataset(table, fingerprint=combined_fingerprint(dataset._fingerprint, stage.digest()))
+        table = store_rows(tables, stage.features.arrow_schema, file)
+    return Dataset(table, fingerprint=combine_fingerprints(dataset._fingerprint, stage.digest()))
 
 
 LOCAL = LocalRunner()
 
 
-def runner_of(options: RunnerOptions, folder: Path, watch: ProgressListener) -> Runner:
+def make_runner(options: RunnerOptions, folder: Path, watch: ProgressListener) -> Runner:
     if options.kind == "local":
         if sys.platform != "linux":
             return LOCAL
-        return LocalRunner(options.processes or cores(), watch)
+        return LocalRunner(options.processes or count_cores(), watch)
     from echo_hf.pipeline.ray_runner import RayRunner
 
     return RayRunner(options, folder, watch)

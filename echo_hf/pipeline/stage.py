@@ -22,7 +22,13 @@ from pydantic import BaseModel
 from echo_hf.engines.base import Engine, Request, check_sees_images
 from echo_hf.errors import TableError
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import Answers, Failure, NoAnswers, StoredAnswers, answers_of
+from echo_hf.pipeline.answers import (
+    AnswerSource,
+    Failure,
+    NoAnswers,
+    StoredAnswers,
+    make_answer_source,
+)
 from echo_hf.pipeline.batch_inference import AskedAnswers
 from echo_hf.prompts import Prompt
 from echo_hf.reasons import Reason, Status
@@ -35,8 +41,8 @@ if TYPE_CHECKING:
     from echo_hf.pipeline.result import StageStats
 
 
-BATCH = 1000  # rows that a stage is called on
-ROWS_AT_ONCE = 10_000
+BATCH_ROWS = 1000  # rows that a stage is called on
+ROWS_PER_READ = 10_000
 CONTROL = Features(
     {
         "_parent": List(Value("string")),
@@ -50,7 +56,7 @@ CONTROL_SCHEMA = CONTROL.arrow_schema.remove_metadata()
 KEY_SEPARATOR = "\x1f"
 
 
-def combined_fingerprint(*parts: str) -> str:
+def combine_fingerprints(*parts: str) -> str:
     """A dataset fingerprint that depends on all parts and on nothing else."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
 
@@ -64,10 +70,10 @@ def table_bytes(table: pa.Table) -> pa.Buffer:
     return sink.getvalue()
 
 
-def content_fingerprint(dataset: Dataset) -> str:
+def compute_fingerprint(dataset: Dataset) -> str:
     """A fingerprint of the rows themselves, whatever they were made from."""
     digest = hashlib.sha256()
-    for rows in arrow_batches(dataset, ROWS_AT_ONCE):
+    for rows in arrow_batches(dataset, ROWS_PER_READ):
         digest.update(table_bytes(rows))
     return digest.hexdigest()[:32]
 
@@ -141,7 +147,7 @@ class Stage(ABC):
     def describe(self) -> dict[str, Any]:
         """Everything that decides the result: what `digest` hashes and `why` compares."""
         parameters = {
-            field.name: _plain(getattr(self, field.name))
+            field.name: _to_plain_value(getattr(self, field.name))
             for field in dataclasses.fields(self)
             if field.metadata.get("digest", True)
         }
@@ -165,10 +171,10 @@ class Stage(ABC):
         """
         return {
             "batched": True,
-            "batch_size": max(len(dataset), 1) if self.whole else BATCH,
+            "batch_size": max(len(dataset), 1) if self.whole else BATCH_ROWS,
             "features": self.features,
             "remove_columns": dataset.column_names,
-            "new_fingerprint": combined_fingerprint(dataset._fingerprint, self.digest()),
+            "new_fingerprint": combine_fingerprints(dataset._fingerprint, self.digest()),
             "desc": self.name,
         }
 
@@ -206,7 +212,7 @@ class ModelStage(Stage):
     answer: ClassVar[type[BaseModel]]
     rounds: ClassVar[int] = 1
     sends_images: ClassVar[bool] = False
-    answers: Answers | None = dataclasses.field(
+    answers: AnswerSource | None = dataclasses.field(
         default=None, kw_only=True, compare=False, metadata={"digest": False}
     )
     engine: dataclasses.InitVar[Engine | None] = dataclasses.field(default=None, kw_only=True)
@@ -216,7 +222,7 @@ class ModelStage(Stage):
         if engine is not None:
             if self.sends_images:
                 check_sees_images(engine, f"stage {self.name!r}")
-            answers = answers_of(engine, store)
+            answers = make_answer_source(engine, store)
             if isinstance(answers, StoredAnswers):
                 answers = AskedAnswers(answers.store, answers.signature, engine)
             object.__setattr__(self, "answers", answers)
@@ -255,21 +261,23 @@ class ModelStage(Stage):
                 f"stage {self.name!r} was given a {type(table).__name__!r}: expected Arrow, "
                 'write dataset.with_format("arrow").map(stage, **stage.map_arguments(dataset))'
             )
-        return self._made(table)
+        return self._make_output(table)
 
-    def _made(self, table: pa.Table) -> pa.Table:
-        return self.finish(table, self._answered(self.requests(table)))
+    def _make_output(self, table: pa.Table) -> pa.Table:
+        return self.finish(table, self._read_answers(self.requests(table)))
 
-    def _answered(self, asked: Sequence[Sequence[Request]]) -> list[list[BaseModel | Failure]]:
+    def _read_answers(
+        self, requests: Sequence[Sequence[Request]]
+    ) -> list[list[BaseModel | Failure]]:
         source = self.answers or NoAnswers()
-        given = iter(source.read([request for row in asked for request in row]))
-        return [[next(given) for _ in row] for row in asked]
+        answers = iter(source.read([request for row in requests for request in row]))
+        return [[next(answers) for _ in row] for row in requests]
 
     def map_arguments(self, dataset: Dataset) -> dict[str, Any]:
         """As for any stage, but never from datasets' cache: no digest tells what a store holds."""
         return {**super().map_arguments(dataset), "load_from_cache_file": False}
 
-    def answered_by(self, answers: Answers) -> Self:
+    def answered_by(self, answers: AnswerSource) -> Self:
         """The same stage, reading its answers from there."""
         return dataclasses.replace(self, answers=answers)
 
@@ -283,18 +291,20 @@ class ModelStage(Stage):
         }
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_value(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):  # their order differs from process to process
         return sorted(map(str, value))
     return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
 
 
-def of_row(key: str, requests: Iterable[Request]) -> list[Request]:
+def assign_to_row(key: str, requests: Iterable[Request]) -> list[Request]:
     """The requests about the row with this key, which are told its name and their number."""
-    return [dataclasses.replace(one, row=key, part=part) for part, one in enumerate(requests)]
+    return [
+        dataclasses.replace(request, row=key, part=part) for part, request in enumerate(requests)
+    ]
 
 
-def keys_of(table: pa.Table, declared: Table) -> pa.Array:
+def row_keys(table: pa.Table, declared: Table) -> pa.Array:
     """The key of each row as one string, as `_parent` holds it."""
     columns = [table[name].combine_chunks().cast(pa.string()) for name in declared.key]
     if len(columns) == 1:
@@ -302,19 +312,19 @@ def keys_of(table: pa.Table, declared: Table) -> pa.Array:
     return pc.binary_join_element_wise(*columns, KEY_SEPARATOR, null_handling="replace")
 
 
-def parents_of(keys: pa.Array) -> pa.ListArray:
+def parent_lists(keys: pa.Array) -> pa.ListArray:
     """A list of one key a row."""
     if isinstance(keys, pa.ChunkedArray):
         keys = keys.combine_chunks()
     return pa.ListArray.from_arrays(pa.array(range(len(keys) + 1), pa.int32()), keys)
 
 
-def kept_rows(columns: pa.Table, parents: pa.Array) -> pa.Table:
+def keep_rows(columns: pa.Table, parents: pa.Array) -> pa.Table:
     """Rows of a stage's own columns that go on, each with the input keys that it came from."""
     absent = pa.nulls(columns.num_rows, pa.string())
     status = pa.repeat(pa.scalar(Status.KEPT.value), columns.num_rows)
     values = [*columns.columns, parents, status, absent, absent, absent]
-    return pa.table(values, schema=_with_control(columns.schema))
+    return pa.table(values, schema=_add_control(columns.schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,28 +346,34 @@ class RowIssue:
     request: str | None = None
 
 
-def row_issues(outputs: Table, issues: Iterable[RowIssue]) -> pa.Table:
+def issue_rows(outputs: Table, issues: Iterable[RowIssue]) -> pa.Table:
     """Output rows that carry only control columns."""
-    return pa.Table.from_pylist(list(map(_control_of, issues)), _with_control(outputs.schema))
+    return pa.Table.from_pylist(list(map(_control_values, issues)), _add_control(outputs.schema))
 
 
-def _control_of(issue: RowIssue) -> dict[str, Any]:
-    said = (list(issue.parents), issue.status.value, str(issue.reason), issue.detail, issue.request)
-    return dict(zip(CONTROL, said, strict=True))
+def _control_values(issue: RowIssue) -> dict[str, Any]:
+    cells = (
+        list(issue.parents),
+        issue.status.value,
+        str(issue.reason),
+        issue.detail,
+        issue.request,
+    )
+    return dict(zip(CONTROL, cells, strict=True))
 
 
-def _with_control(schema: pa.Schema) -> pa.Schema:
+def _add_control(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*schema.remove_metadata(), *CONTROL_SCHEMA])
 
 
-def ordered(pieces: Sequence[tuple[Sequence[int], pa.Table]]) -> pa.Table:
+def order_rows(pieces: Sequence[tuple[Sequence[int], pa.Table]]) -> pa.Table:
     """Output rows of several kinds, each with its input row's number, in the order of the input.
 
     Rows of one input row keep the order of the pieces.
     """
     table = pa.concat_tables([piece for _, piece in pieces])
     numbers = [number for rows, _ in pieces for number in rows]
-    if all(a <= b for a, b in pairwise(numbers)):
+    if all(previous <= following for previous, following in pairwise(numbers)):
         return table
     order = sorted(range(len(numbers)), key=numbers.__getitem__)
     return table.take(pa.array(order, pa.int64()))
@@ -379,7 +395,7 @@ class StageRows:
         control = {"_parent": [key], "_status": Status.KEPT.value}
         self._rows.append((row, False, {**values, **control}))
 
-    def say(
+    def add_issue(
         self,
         row: int,
         key: str,
@@ -390,15 +406,15 @@ class StageRows:
     ) -> None:
         """Adds an issue of an input row, by its number and key."""
         issue = RowIssue(status, [key], reason, detail, request)
-        self._rows.append((row, True, _control_of(issue)))
+        self._rows.append((row, True, _control_values(issue)))
 
-    def failed(self, row: int, key: str, failure: Failure) -> None:
+    def quarantine(self, row: int, key: str, failure: Failure) -> None:
         """Puts an input row into quarantine, for a call that gave no answer."""
-        why = (failure.reason, failure.detail, failure.request)
-        self.say(row, key, Status.QUARANTINED, *why)
+        issue = (failure.reason, failure.detail, failure.request)
+        self.add_issue(row, key, Status.QUARANTINED, *issue)
 
-    def table(self) -> pa.Table:
+    def to_table(self) -> pa.Table:
         """The output rows with their control columns; of one input row, those kept come first."""
-        self._rows.sort(key=lambda one: one[:2])
+        self._rows.sort(key=lambda row: row[:2])
         rows = [values for *_, values in self._rows]
-        return pa.Table.from_pylist(rows, _with_control(self._outputs.schema))
+        return pa.Table.from_pylist(rows, _add_control(self._outputs.schema))

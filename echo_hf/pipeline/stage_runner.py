@@ -14,18 +14,18 @@ from datasets import Dataset
 
 from echo_hf.engines.base import Engine, Request
 from echo_hf.errors import TableError, UnusableAnswersError
-from echo_hf.pipeline.answer_store import Store, request_keys
-from echo_hf.pipeline.answers import answers_of
+from echo_hf.pipeline.answer_store import Store, compute_request_keys
+from echo_hf.pipeline.answers import make_answer_source
 from echo_hf.pipeline.batch_inference import (
     AskedAnswers,
     FillStats,
-    Progress,
+    OnProgress,
     fill,
-    request_segments,
+    iterate_segments,
 )
-from echo_hf.pipeline.result import StageResult, keys_in, sort_rows
+from echo_hf.pipeline.result import StageResult, read_keys, sort_rows
 from echo_hf.pipeline.runner import LOCAL, Runner
-from echo_hf.pipeline.stage import ModelStage, Stage, combined_fingerprint, content_fingerprint
+from echo_hf.pipeline.stage import ModelStage, Stage, combine_fingerprints, compute_fingerprint
 from echo_hf.pipeline.usable_answers import UsableAnswers, signature_of
 from echo_hf.reasons import UNUSABLE, Failed, Reason, Status
 from echo_hf.tables import Table, arrow_rows
@@ -42,7 +42,7 @@ def run_stage(
     anew: bool = False,
     again: bool = False,
     keep_going: bool = True,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     runner: Runner = LOCAL,
 ) -> StageResult:
     """Runs a stage: asks the model what is missing, then maps without asking anything.
@@ -80,32 +80,36 @@ def run_stage(
             engine, store = stage.answers.engine, stage.answers.store
         if engine is not None:
             store = Store(":memory:") if store is None else store
-            stage = stage.answered_by(answers_of(engine, store))
+            stage = stage.answered_by(make_answer_source(engine, store))
     file = None
     if cache_dir is not None:
         cache_dir.mkdir(parents=True, exist_ok=True)
         # With its columns, of which another version may have had others.
-        made = str(stage.outputs.schema)
-        fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest(), made)
+        schema = str(stage.outputs.schema)
+        fingerprint = combine_fingerprints(dataset._fingerprint, stage.digest(), schema)
         file = cache_dir / f"{stage.name}-{fingerprint}.arrow"
-    mapped = None if anew else _cached(runner, stage, dataset, file)
-    failed = dataset if mapped is None else _failed_rows(stage, dataset, mapped)
-    wanted = failed if mapped is None or again else _failed_rows(stage, dataset, mapped, UNUSABLE)
-    asked = len(wanted) > 0 and not offline
+    mapped = None if anew else _read_cached(runner, stage, dataset, file)
+    failed = dataset if mapped is None else _select_failed(stage, dataset, mapped)
+    to_ask = failed if mapped is None or again else _select_failed(stage, dataset, mapped, UNUSABLE)
+    is_asked = len(to_ask) > 0 and not offline
     if isinstance(stage, ModelStage) and engine is not None and store is not None:
         if mapped is not None and not keep_going and signature_of(stage) not in store.proven:
             UsableAnswers(stage, dataset, store).find_stored()
         try:
-            if asked:
-                how: dict[str, Any] = {"again": again, "keep_going": keep_going, "whole": dataset}
-                filled = fill(stage, wanted, engine, store, progress=progress, **how)
+            if is_asked:
+                options: dict[str, Any] = {
+                    "again": again,
+                    "keep_going": keep_going,
+                    "whole": dataset,
+                }
+                filled = fill(stage, to_ask, engine, store, progress=progress, **options)
             elif not keep_going and engine.stored and len(failed):
                 UsableAnswers(stage, dataset, store).check()
         except UnusableAnswersError as error:
             raise UnusableAnswersError(f"stage {stage.name!r}: {error}") from None
     if mapped is None or len(failed):
         # No digest tells which answers a store holds, so what was read from one is read again.
-        mapped = _map(runner, stage, dataset, file, anew=anew or isinstance(stage, ModelStage))
+        mapped = _map_rows(runner, stage, dataset, file, anew=anew or isinstance(stage, ModelStage))
     result = sort_rows(stage, dataset, mapped, file)
     result.stats.fill, result.stats.seconds = filled, time.perf_counter() - started
     return result
@@ -113,50 +117,54 @@ def run_stage(
 
 def check_columns(table: Table, dataset: Dataset, reader: str) -> None:
     """Refuses a dataset that lacks a declared column or has it with another type."""
-    given = dataset.data.schema
+    schema = dataset.data.schema
     for field_ in table.schema:
-        at = given.get_field_index(field_.name)
-        if at < 0:
+        position = schema.get_field_index(field_.name)
+        if position < 0:
             raise TableError(
                 f"{reader!r} reads column {field_.name!r} of table {table.name!r}, the dataset "
                 f"has {dataset.column_names!r}: add it, or run the stage before"
             )
-        if given.field(at).type != field_.type:
+        if schema.field(position).type != field_.type:
             raise TableError(
-                f"column {field_.name!r} has type {str(given.field(at).type)!r}, {reader!r} "
+                f"column {field_.name!r} has type {str(schema.field(position).type)!r}, {reader!r} "
                 f"expects {str(field_.type)!r}: cast it to echo_hf.tables' features"
             )
 
 
-def keyed_requests(
+def iterate_keyed_requests(
     stages: Iterable[tuple[Stage, Engine | None]], inputs: Iterable[Dataset], store: Store
 ) -> Iterator[tuple[bytes, Request]]:
     """What stages ask of engines whose answers are kept; nothing is asked now."""
     for (stage, engine), dataset in zip(stages, inputs, strict=False):
         if isinstance(stage, ModelStage) and engine is not None and engine.stored:
-            asking = stage.answered_by(answers_of(engine, store))
-            for requests in request_segments(asking, dataset):
-                yield from zip(request_keys(engine.signature(), requests), requests, strict=True)
+            answering = stage.answered_by(make_answer_source(engine, store))
+            for requests in iterate_segments(answering, dataset):
+                yield from zip(
+                    compute_request_keys(engine.signature(), requests), requests, strict=True
+                )
 
 
-def _cached(runner: Runner, stage: Stage, dataset: Dataset, file: Path | None) -> Dataset | None:
+def _read_cached(
+    runner: Runner, stage: Stage, dataset: Dataset, file: Path | None
+) -> Dataset | None:
     if file is None or not file.exists():
         return None
     try:
-        return _map(runner, stage, dataset, file)
+        return _map_rows(runner, stage, dataset, file)
     except (OSError, pa.ArrowException):
         file.unlink()  # cut short: computed again
         return None
 
 
-def _map(
+def _map_rows(
     runner: Runner, stage: Stage, dataset: Dataset, file: Path | None, *, anew: bool = False
 ) -> Dataset:
     if not len(dataset):
-        fingerprint = combined_fingerprint(dataset._fingerprint, stage.digest())
+        fingerprint = combine_fingerprints(dataset._fingerprint, stage.digest())
         return Dataset(stage.features.arrow_schema.empty_table(), fingerprint=fingerprint)
     computed = anew or file is None or not file.exists()
-    mapped = runner.mapped(stage, dataset, file, anew=anew)
+    mapped = runner.map_rows(stage, dataset, file, anew=anew)
     if computed:
         try:
             _check_rows(stage, dataset, mapped)
@@ -166,27 +174,29 @@ def _map(
             raise
     if isinstance(stage, ModelStage):
         # The same request may be answered otherwise another time: what follows must notice.
-        note = file.with_suffix(".content") if file else None
-        is_noted = note is not None and note.exists() and not computed
-        content = note.read_text() if note and is_noted else content_fingerprint(mapped)
-        if note is not None and not is_noted:
-            note.write_text(content)
-        mapped._fingerprint = combined_fingerprint(mapped._fingerprint, content)
+        content_file = file.with_suffix(".content") if file else None
+        is_current = content_file is not None and content_file.exists() and not computed
+        content = (
+            content_file.read_text() if content_file and is_current else compute_fingerprint(mapped)
+        )
+        if content_file is not None and not is_current:
+            content_file.write_text(content)
+        mapped._fingerprint = combine_fingerprints(mapped._fingerprint, content)
     return mapped
 
 
-def _failed_rows(
+def _select_failed(
     stage: Stage, dataset: Dataset, mapped: Dataset, settled: Collection[Reason] = ()
 ) -> Dataset:
     """The rows whose model call failed, for another reason than those that are settled."""
     table = arrow_rows(mapped, ["_parent", "_status", "_reason"])
     failed = table.filter(pc.equal(table["_status"], Status.QUARANTINED.value))
-    known = pa.array([Failed.NEEDS_MODEL, *settled], pa.string())
-    hopeful = failed.filter(pc.invert(pc.is_in(failed["_reason"], known)))
-    wanted = pc.unique(pc.list_flatten(hopeful["_parent"]).combine_chunks())
-    if not len(wanted):
+    final_reasons = pa.array([Failed.NEEDS_MODEL, *settled], pa.string())
+    repeatable = failed.filter(pc.invert(pc.is_in(failed["_reason"], final_reasons)))
+    keys = pc.unique(pc.list_flatten(repeatable["_parent"]).combine_chunks())
+    if not len(keys):
         return dataset.select([])
-    mask = pc.is_in(keys_in(stage, dataset), wanted)
+    mask = pc.is_in(read_keys(stage, dataset), keys)
     return dataset.select(np.flatnonzero(mask.to_numpy(zero_copy_only=False)))
 
 
@@ -194,19 +204,22 @@ def _check_rows(stage: Stage, dataset: Dataset, mapped: Dataset) -> None:
     """Refuses a result that lost a row, or has one that no file of a run's folder takes."""
     control = arrow_rows(mapped, ["_parent", "_status"])
     parents = pc.unique(pc.list_flatten(control["_parent"]).combine_chunks())
-    keys = keys_in(stage, dataset)
-    lost = keys.filter(pc.invert(pc.is_in(keys, parents)))
-    if len(lost):
+    keys = read_keys(stage, dataset)
+    lost_keys = keys.filter(pc.invert(pc.is_in(keys, parents)))
+    if len(lost_keys):
         raise TableError(
-            f"stage {stage.name!r} lost {len(lost)} rows, the first is {lost[0].as_py()!r}: "
+            f"stage {stage.name!r} lost {len(lost_keys)} rows, the first is {lost_keys[0].as_py()!r}: "
             "every input row must be the _parent of an output row"
         )
-    named, known = set(parents.to_pylist()), set(keys.to_pylist())
-    told, statuses = set(pc.unique(control["_status"]).to_pylist()), {one.value for one in Status}
+    parent_keys, known_keys = set(parents.to_pylist()), set(keys.to_pylist())
+    actual, statuses = (
+        set(pc.unique(control["_status"]).to_pylist()),
+        {status.value for status in Status},
+    )
     has_orphan = pc.min(pc.list_value_length(control["_parent"])).as_py() == 0
-    if has_orphan or not named <= known or not told <= statuses:
+    if has_orphan or not parent_keys <= known_keys or not actual <= statuses:
         raise TableError(
-            f"stage {stage.name!r} made a row with _parent {sorted(named - known, key=str)[:1]} or "
-            f"_status {sorted(told - statuses, key=str)}: expected keys of input rows, and one of "
+            f"stage {stage.name!r} made a row with _parent {sorted(parent_keys - known_keys, key=str)[:1]} or "
+            f"_status {sorted(actual - statuses, key=str)}: expected keys of input rows, and one of "
             f"{sorted(statuses)}"
         )

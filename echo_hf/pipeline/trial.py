@@ -14,11 +14,11 @@ from datasets import Dataset
 from echo_hf.engines.base import Completion, Engine, ImageRef, Request, Text
 from echo_hf.images.loader import open_image
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import Failure, answers_of, parse
+from echo_hf.pipeline.answers import Failure, make_answer_source, parse
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.tables import arrow_batches
 
-ROWS = 100
+ROWS_PER_BATCH = 100
 NO_ANSWER = Completion(None, error="the engine gave no answer", finish_reason="error")
 
 
@@ -46,43 +46,43 @@ class Trial:
     problem: str | None
     seconds: float
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """All of it as plain values; an image is its size, its bytes and its digest."""
-        asked, came = self.request, self.completion
+        request, completion = self.request, self.completion
         return {
             "who": self.who,
             "engine": dict(self.engine),
             "messages": [
-                {"role": message.role, "parts": list(map(_part, message.parts))}
-                for message in asked.messages
+                {"role": message.role, "parts": list(map(_render_part, message.parts))}
+                for message in request.messages
             ],
-            "schema": None if asked.answer is None else asked.answer.model_json_schema(),
-            "regex": asked.regex,
+            "schema": None if request.answer is None else request.answer.model_json_schema(),
+            "regex": request.regex,
             "wanted": self.wanted,
-            "max_tokens": asked.max_tokens,
-            "answer": came.text,
-            "error": came.error,
-            "finish_reason": came.finish_reason,
+            "max_tokens": request.max_tokens,
+            "answer": completion.text,
+            "error": completion.error,
+            "finish_reason": completion.finish_reason,
             "parsed": self.parsed,
             "problem": self.problem,
-            "usage": asdict(came.usage),
+            "usage": asdict(completion.usage),
             "seconds": self.seconds,
-            "cost_usd": came.cost_usd,
+            "cost_usd": completion.cost_usd,
         }
 
 
-def first_requests(
-    stage: ModelStage, dataset: Dataset, engine: Engine, count: int
-) -> list[Request]:
+def take_requests(stage: ModelStage, dataset: Dataset, engine: Engine, count: int) -> list[Request]:
     """The first requests of a stage about these rows, answered before or not."""
 
-    def requests(asking: ModelStage) -> Iterator[Request]:
-        for rows in arrow_batches(dataset, ROWS):
-            for of_row in asking.requests(rows):
-                yield from of_row
+    def list_requests(answering: ModelStage) -> Iterator[Request]:
+        for rows in arrow_batches(dataset, ROWS_PER_BATCH):
+            for row_requests in answering.requests(rows):
+                yield from row_requests
 
     with closing(Store(":memory:")) as store:
-        return list(islice(requests(stage.answered_by(answers_of(engine, store))), count))
+        return list(
+            islice(list_requests(stage.answered_by(make_answer_source(engine, store))), count)
+        )
 
 
 def send_trial(stage: ModelStage, request: Request, engine: Engine, who: str) -> Trial:
@@ -97,11 +97,11 @@ def send_trial(stage: ModelStage, request: Request, engine: Engine, who: str) ->
         problem = f"{reason}: {reason.meaning}"
     else:
         parsed = stage.reading(answer)
-    asked = who, engine.signature(), request, stage.wanted_form(request)
-    return Trial(*asked, completion, parsed, problem, seconds)
+    trial = who, engine.signature(), request, stage.wanted_form(request)
+    return Trial(*trial, completion, parsed, problem, seconds)
 
 
-def _part(part: Text | ImageRef) -> dict[str, Any]:
+def _render_part(part: Text | ImageRef) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"text": part.text}
     values: dict[str, Any] = {"image": part.sha256}

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from datasets import Dataset
 from pydantic import BaseModel
 
-from echo_hf._infra.text import plain
+from echo_hf._infra.text import clean_text
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import UnusableAnswersError
-from echo_hf.pipeline.answer_store import MOST_TRIES, Store, request_keys
+from echo_hf.pipeline.answer_store import MAX_TRIES, Store, compute_request_keys
 from echo_hf.pipeline.answers import Failure, NoAnswers, parse
 from echo_hf.reasons import Failed, Reason
 from echo_hf.tables import arrow_batches
@@ -20,10 +20,10 @@ from echo_hf.tables import arrow_batches
 if TYPE_CHECKING:
     from echo_hf.pipeline.stage import ModelStage
 
-ENOUGH = 10  # answers, none of which can be used, after which a question is asked no more
-ROWS = 100  # whose stored answers are read at once, until one can be used
-LONGEST_QUOTED = 160
-NOT_GIVEN = frozenset({Failed.NEEDS_MODEL, Failed.NOT_ANSWERED, Failed.DAMAGED_ANSWER})
+MAX_UNUSABLE = 10  # answers, none of which can be used, after which a question is asked no more
+ROWS_PER_BATCH = 100  # whose stored answers are read at once, until one can be used
+MAX_QUOTED_CHARACTERS = 160
+IGNORED_REASONS = frozenset({Failed.NEEDS_MODEL, Failed.NOT_ANSWERED, Failed.DAMAGED_ANSWER})
 
 
 def signature_of(stage: ModelStage) -> str:
@@ -63,7 +63,7 @@ class UsableAnswers:
         failure = answer if isinstance(answer, Failure) else None
         reason: Reason | None
         reason = answer.reason if isinstance(answer, Failure) else self.stage.unusable(answer)
-        if reason in NOT_GIVEN:
+        if reason in IGNORED_REASONS:
             return
         self.is_usable = reason is None
         if self.is_usable:
@@ -72,13 +72,13 @@ class UsableAnswers:
             self.has_answered = self.has_answered or reason != Failed.ENGINE_ERROR
             self.unusable += 1
             self.given_up += last or failure is None
-            self.first = self.first or self._described(request, completion, reason, failure)
+            self.first = self.first or self._describe(request, completion, reason, failure)
 
     def is_hopeless(self) -> bool:
         """Whether enough has arrived to be asked no more, and nothing stored speaks against it."""
         # Of calls that are under way together, the second tries have yet to come.
-        enough = self.unusable >= ENOUGH and self.given_up >= ENOUGH // MOST_TRIES
-        return enough and not self.find_stored()
+        is_enough = self.unusable >= MAX_UNUSABLE and self.given_up >= MAX_UNUSABLE // MAX_TRIES
+        return is_enough and not self.find_stored()
 
     def check(self) -> None:
         """Refuses to go on where there are answers, and none that can be used.
@@ -89,44 +89,44 @@ class UsableAnswers:
         if self.is_usable or self.find_stored() or not self.unusable:
             return
         # Few may be refused or cut by chance, of an engine that answers other questions.
-        if self.unusable < ENOUGH and signature_of(self.stage) in self.store.proven:
+        if self.unusable < MAX_UNUSABLE and signature_of(self.stage) in self.store.proven:
             return
-        counted = f"none of {self.unusable:,} answers can be used"
+        summary = f"none of {self.unusable:,} answers can be used"
         if self.unusable == 1:
-            counted = "the only answer cannot be used"
-        mend = "mend the model, the prompt or the config, and add --again to ask these anew"
+            summary = "the only answer cannot be used"
+        advice = "mend the model, the prompt or the config, and add --again to ask these anew"
         if not self.has_answered:
-            mend = "mend the server or its base_url in the config: the same command asks again"
-        raise UnusableAnswersError(f"{counted}, {self.first}: {mend}; or go on with --keep-going")
+            advice = "mend the server or its base_url in the config: the same command asks again"
+        raise UnusableAnswersError(f"{summary}, {self.first}: {advice}; or go on with --keep-going")
 
     def find_stored(self) -> bool:
         """Whether an answer of an earlier run can be used; this one adds its own as they come."""
         if self.is_searched:
             return self.is_usable
         self.is_searched = True
-        counted = UsableAnswers(self.stage, self.dataset, self.store)
+        summary = UsableAnswers(self.stage, self.dataset, self.store)
         answers = self.stage.answers or NoAnswers()
-        for rows in arrow_batches(self.dataset, ROWS):
+        for rows in arrow_batches(self.dataset, ROWS_PER_BATCH):
             requests = [request for row in self.stage.requests(rows) for request in row]
-            keys = request_keys(answers.signature, requests)
-            known = self.store.get(keys)
+            keys = compute_request_keys(answers.signature, requests)
+            completions = self.store.get(keys)
             for key, request in dict(zip(keys, requests, strict=True)).items():
-                if (completion := known.get(key)) is not None:
+                if (completion := completions.get(key)) is not None:
                     answer = parse(request, completion, key)
-                    counted.add(request, completion, answer, last=True)
-            if counted.is_usable:
+                    summary.add(request, completion, answer, last=True)
+            if summary.is_usable:
                 self.is_usable = True
                 return True
-        self.unusable = max(self.unusable, counted.unusable)
-        self.first = self.first or counted.first
-        self.has_answered = self.has_answered or counted.has_answered
+        self.unusable = max(self.unusable, summary.unusable)
+        self.first = self.first or summary.first
+        self.has_answered = self.has_answered or summary.has_answered
         return False
 
-    def _described(
+    def _describe(
         self, request: Request, completion: Completion, reason: Reason, failure: Failure | None
     ) -> str:
         text = completion.text or completion.error or completion.finish_reason
-        why = failure.detail if failure and reason == Failed.OFF_SCHEMA else reason.meaning
+        cause = failure.detail if failure and reason == Failed.OFF_SCHEMA else reason.meaning
         form = self.stage.wanted_form(request)
-        quoted = plain(text, LONGEST_QUOTED)
-        return f"such as {quoted!r} ({reason}: {plain(why)}), where {form} is wanted"
+        quoted = clean_text(text, MAX_QUOTED_CHARACTERS)
+        return f"such as {quoted!r} ({reason}: {clean_text(cause)}), where {form} is wanted"

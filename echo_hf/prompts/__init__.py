@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pydantic_core import to_json
 
 
-class Described(Protocol):
+class PromptTarget(Protocol):
     """The model that people talk about, as far as a prompt needs to know it."""
 
     @property
@@ -28,20 +28,20 @@ class Prompt:
 
 
 @lru_cache(maxsize=64)
-def _template(name: str) -> string.Template:
+def _read_template(name: str) -> string.Template:
     return string.Template(files(__package__).joinpath(f"{name}.md").read_text("utf-8"))
 
 
-def load_prompt(name: str, target: Described) -> Prompt:
+def load_prompt(name: str, target: PromptTarget) -> Prompt:
     """Reads a prompt file and fills in the target."""
-    return filled_prompt(name, target.prompt_fields)
+    return fill_prompt(name, target.prompt_fields)
 
 
-def filled_prompt(name: str, fields: Mapping[str, str]) -> Prompt:
-    return Prompt(name, _template(name).substitute(fields).strip())
+def fill_prompt(name: str, fields: Mapping[str, str]) -> Prompt:
+    return Prompt(name, _read_template(name).substitute(fields).strip())
 
 
-def as_data(tag: str, value: Any) -> str:
+def quote_as_data(tag: str, value: Any) -> str:
     """What people wrote, as JSON between delimiters that it cannot imitate."""
     text = to_json(value).decode().replace("<", "\\u003c")
     return f"<{tag}>\n{text}\n</{tag}>"

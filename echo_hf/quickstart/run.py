@@ -22,18 +22,18 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from echo_hf._infra.console import MORE, say
-from echo_hf._infra.text import plain
+from echo_hf._infra.console import MORE_OPTION, print_line
+from echo_hf._infra.text import clean_text
 from echo_hf.builder.steps import STAGES
-from echo_hf.config.runs import runs_folder, shown
+from echo_hf.config.runs import find_runs_folder, relative_to_cwd
 from echo_hf.config.systems import shipped_config
 from echo_hf.judging.board import show_scores, show_win_rates
-from echo_hf.pipeline.progress import LOG, ProgressListener
+from echo_hf.pipeline.progress import LOG_FILE, ProgressListener
 
 RECORD_FILE = "quickstart.json"
 # What reading alone changes.
 VOLATILE_NAMES = {"__pycache__", "cache", ".lock", "answers.sqlite", "fetched.sqlite", RECORD_FILE}
-VOLATILE_NAMES |= {LOG, f"{LOG}.1"}
+VOLATILE_NAMES |= {LOG_FILE, f"{LOG_FILE}.1"}
 JUDGE = "drawn_truth"
 UNRATED = {"unsupported": "no image was drawn for the task"}
 ANSWERS_NOTE = "no model was asked: a person wrote the answers down with the posts (answers.jsonl)"
@@ -64,7 +64,7 @@ class ConsoleProgress(Protocol):
 
 def show_quickstart(screen: ConsoleProgress, runs: Path | None = None) -> None:
     """Builds the bundled benchmark and shows what happened; an unchanged run from its files."""
-    runs_root = runs_folder(None, runs)
+    runs_root = find_runs_folder(None, runs)
     console, run = screen.console, runs_root / shipped_config().stem
     record = _read_unchanged_record(run)
     if record is None:
@@ -88,17 +88,19 @@ def show_quickstart(screen: ConsoleProgress, runs: Path | None = None) -> None:
     show_scores(console, run / "results.json")
     console.print(describe_unrated(pq.ParquetFile(run / "ratings.parquet").read()), soft_wrap=True)
     console.print(f"report: {run / 'report' / 'index.html'} ({record['report']})", soft_wrap=True)
-    why = ["echo-hf", "why", str(shown(shipped_config()))]
+    why = ["echo-hf", "why", str(relative_to_cwd(shipped_config()))]
     why += [] if runs is None else ["--runs", str(runs)]
-    next_steps = NEXT_STEPS.format(release=shown(run.resolve() / "release"), why=shlex.join(why))
+    next_steps = NEXT_STEPS.format(
+        release=relative_to_cwd(run.resolve() / "release"), why=shlex.join(why)
+    )
     console.print(next_steps, soft_wrap=True)
 
 
 def _show_summary(console: Console, run: Path, record: Mapping[str, Any]) -> None:
-    """Posts and what became of them, one task beside the posts it is made of, boards, what next."""
+    """Print the funnel, one task beside its posts, the boards, and what to do next."""
     counts = {name: _read_stats(run, name)["kept"] for name in ("collect", "threads", "splits")}
     tasks = " and ".join(f"{rows} {config}" for config, rows in record["loaded"].items())
-    say(
+    print_line(
         console,
         f"{counts['collect']} invented posts → {counts['threads']} threads → "
         f"{counts['splits']} samples → {tasks} tasks",
@@ -110,24 +112,28 @@ def _show_summary(console: Console, run: Path, record: Mapping[str, Any]) -> Non
     posts = [post for post in thread["posts"] if post["url"] in sample["post_urls"]]
     posts = sorted(posts, key=lambda post: post["depth"])
     parts = {("reply" if post["depth"] else "post"): _render_post(post) for post in posts}
-    parts |= {"prompt": Text(plain(sample["prompt"], 400), "bold")}
+    parts |= {"prompt": Text(clean_text(sample["prompt"], 400), "bold")}
     for name, text in parts.items():
         line = Text.assemble((f"{name:<8}", "dim"), text)
         line.truncate(console.width, overflow="ellipsis")
         console.print(line)
     console.print()
     lacks = show_win_rates(console, run / "results.json")
-    say(
+    print_line(
         console,
         f"the systems are drawings with known faults; {JUDGE} rates by what is known",
         "dim",
     )
     console.print()
-    say(console, f"open    {run / 'report' / 'index.html'}")
-    say(console, "next    echo-hf init benchmark mine     a config for your own posts and engine")
-    say(console, "        echo-hf init comparison mine    a config that compares your own images")
+    print_line(console, f"open    {run / 'report' / 'index.html'}")
+    print_line(
+        console, "next    echo-hf init benchmark mine     a config for your own posts and engine"
+    )
+    print_line(
+        console, "        echo-hf init comparison mine    a config that compares your own images"
+    )
     if lacks:
-        say(console, f"{lacks}: {MORE}", "dim")
+        print_line(console, f"{lacks}: {MORE_OPTION}", "dim")
 
 
 def _read_stats(run: Path, stage: str) -> dict[str, Any]:
@@ -173,7 +179,7 @@ def _read_unchanged_record(run: Path) -> dict[str, Any] | None:
 
 
 def _compute_state(run: Path) -> str:
-    """Of what a run is made and what it holds: code, corpus, packages, settings, its files."""
+    """Return a digest of all that a run depends on: code, corpus, packages, settings, files."""
     facts: list[object] = [sys.version]
     for folder in (Path(__file__).parents[1], shipped_config().parent, run):
         for path in sorted(folder.rglob("*")):
@@ -195,7 +201,7 @@ def _show_stages(screen: ConsoleProgress, run: Path) -> None:
 
 
 def describe_unrated(ratings: pa.Table) -> str:
-    """Why outputs have no rating, and what the judge knows."""
+    """Say why outputs have no rating, and what the judge knows."""
     outcomes = ratings.filter(pc.is_null(ratings["rating"]))["outcome"].unique().to_pylist()
     reasons = [
         f"{outcome} ({UNRATED[outcome]})" if outcome in UNRATED else outcome
@@ -206,7 +212,7 @@ def describe_unrated(ratings: pa.Table) -> str:
 
 
 def choose_thread(run: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
-    """The thread that shows most of what happens: prompt, images and feedback across posts."""
+    """Choose the thread with the most content: prompt, images and feedback across posts."""
     threads = pq.ParquetFile(run / "stages" / "threads" / "kept.parquet").read().to_pylist()
     samples = pq.ParquetFile(run / "stages" / "privacy" / "kept.parquet").read().to_pylist()
     root_of = {post["url"]: thread["root_url"] for thread in threads for post in thread["posts"]}
@@ -228,7 +234,7 @@ def choose_thread(run: Path) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]
 def render_thread_and_samples(
     thread: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], width: int
 ) -> RenderableType:
-    """One thread as a tree, and the samples it became."""
+    """Render one thread as a tree, beside the samples that it became."""
     half = width // 2 - 1 if width >= 100 else width
     panel = Panel(_render_tree(thread), title="one thread", width=half, border_style="dim")
     became = Panel(
@@ -250,20 +256,20 @@ def _render_post(post: Mapping[str, Any]) -> Text:
         return Text(f"({post['missing'].replace('_', ' ')})", "dim italic")
     images = len(post["pictures"])
     image_count = f" [{images} image{'s' if images > 1 else ''}]" if images else ""
-    author = Text(plain(post["author"], 24) + ": ", "bold")
-    return author.append(plain(post["text"]), "not bold").append(image_count, "cyan not bold")
+    author = Text(clean_text(post["author"], 24) + ": ", "bold")
+    return author.append(clean_text(post["text"]), "not bold").append(image_count, "cyan not bold")
 
 
 def _render_sample(sample: Mapping[str, Any]) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
-    table.add_row("prompt", Text(plain(sample["prompt"], 400), "bold"))
+    table.add_row("prompt", Text(clean_text(sample["prompt"], 400), "bold"))
     table.add_row("quality", sample["quality"])
     table.add_row("modified", "yes" if sample["prompt_modified"] else "no")
     table.add_row("inputs", str(len(sample["input_images"])))
     table.add_row("outputs", str(len(sample["output_images"])))
     for comment in sample["community_feedback"]:
-        table.add_row("feedback", Text(plain(comment["feedback"]), "italic"))
+        table.add_row("feedback", Text(clean_text(comment["feedback"]), "italic"))
     table.add_row("id", Text(sample["id"], "dim"))
     return table

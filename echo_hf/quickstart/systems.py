@@ -1,4 +1,4 @@
-"""Four stand-ins for image systems, rated once by `scripts/rate_stand_ins.py`."""
+"""Four drawn stand-ins for image systems; `scripts/rate_stand_ins.py` rated them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RUBRIC = "overall"
 
 def write_stand_in_outputs(folder: RunFolder) -> None:
     """Keeps the stand-ins' outputs, their ratings and which metrics fit them in a run's folder."""
-    samples = pq.read_table(folder.stage("splits") / "kept.parquet")
+    samples = pq.read_table(folder.stage_folder("splits") / "kept.parquet")
     is_benchmark = [bool(set(BENCHMARKS) & set(splits)) for splits in samples["splits"].to_pylist()]
     benchmark = samples.filter(pa.array(is_benchmark))
     outputs, ratings = make_outputs_and_ratings(benchmark, folder.images)
@@ -38,7 +38,7 @@ def write_stand_in_outputs(folder: RunFolder) -> None:
 
 
 def make_outputs_and_ratings(samples: pa.Table, images: ImageStore) -> tuple[pa.Table, pa.Table]:
-    """What the stand-ins make of samples, and how close it is to the images that are meant."""
+    """Make the outputs of the stand-ins, rated by their similarity to the intended images."""
     folder, truths = corpus_folder() / "systems", read_truths()
     files_of = {row["truth"]: row for row in read_json_lines(folder / "pictures.jsonl")}
     rated = {

@@ -1,4 +1,4 @@
-"""Which image is meant by a task of the bundled posts, and which metrics fit it."""
+"""The intended image of each task of the bundled posts, and the metrics that fit it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ NO_TRUTH = "no_truth"  # a reason: no image is drawn for what a sample asks
 
 @dataclass(frozen=True)
 class TruthImages:
-    """The meant images of the bundled posts."""
+    """The intended images of the bundled posts, by post and prompt."""
 
     images: Mapping[tuple[str, str], str]
 
     def find_image(self, sample: Mapping[str, Any]) -> str | None:
-        """The image that a sample asks for."""
+        """Return the intended image of a sample, or null."""
         prompt = strip_spaces(sample["prompt"])
         paths = (self.images.get((url, prompt)) for url in sample["post_urls"] or [])
         return next((path for path in paths if path), None)
 
 
 def corpus_folder() -> Path:
-    """The folder of the bundled posts."""
+    """Return the folder of the bundled posts."""
     return Path(str(files("echo_hf.quickstart")))
 
 
@@ -46,7 +46,7 @@ def strip_spaces(prompt: str) -> str:
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects of a bundled file, one a line."""
+    """Read the objects of a bundled JSON Lines file."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
@@ -55,7 +55,7 @@ IMAGE_METRICS = ("face_identity", "color_shift", "structure_distance")
 
 
 def read_bundled_applicability(samples: pa.Table) -> pa.Table:
-    """Which metrics fit the samples of the bundled posts that start from an image."""
+    """Read which metrics fit the samples of the bundled posts that have an input image."""
     by_url = {row["post_url"]: row for row in read_json_lines(corpus_folder() / FILE)}
     rows = []
     for sample in samples.select(["id", "post_urls"]).to_pylist():

@@ -9,25 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from echo_hf.report.export import FORMATS, ExportedRun
-from echo_hf.report.markup import printable
+from echo_hf.report.markup import make_printable
 
-Row = tuple[str | float | None, ...]
+CsvRow = tuple[str | float | None, ...]
 # A spreadsheet takes a text that begins with one of these as a formula, and runs it.
-FORMULA = ("=", "+", "-", "@", "\t", "＝", "＋", "－", "＠")
-BOARD = "split system in_place_of protocol win_rate low high tier coverage".split()  # noqa: SIM905
-METRICS = "split metric system protocol value low high n coverage".split()  # noqa: SIM905
-RATINGS = "split sample_id system judge rubric repeat rating outcome explanation".split()  # noqa: SIM905
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "＝", "＋", "－", "＠")
+BOARD_COLUMNS = "split system in_place_of protocol win_rate low high tier coverage".split()  # noqa: SIM905
+METRIC_COLUMNS = "split metric system protocol value low high n coverage".split()  # noqa: SIM905
+RATING_COLUMNS = "split sample_id system judge rubric repeat rating outcome explanation".split()  # noqa: SIM905
 
 
 @FORMATS.register("csv")
-def csv_tables(run: ExportedRun, folder: Path) -> None:
+def write_csv(run: ExportedRun, folder: Path) -> None:
     """`board.csv`, `metrics.csv` and `ratings.csv`."""
-    _write(folder / "board.csv", BOARD, board_rows(run))
-    _write(folder / "metrics.csv", METRICS, metric_rows(run))
-    _write(folder / "ratings.csv", RATINGS, rating_rows(run))
+    _write(folder / "board.csv", BOARD_COLUMNS, board_rows(run))
+    _write(folder / "metrics.csv", METRIC_COLUMNS, metric_rows(run))
+    _write(folder / "ratings.csv", RATING_COLUMNS, rating_rows(run))
 
 
-def board_rows(run: ExportedRun) -> Iterator[Row]:
+def board_rows(run: ExportedRun) -> Iterator[CsvRow]:
     results = run.data.results
     for split in run.data.splits:
         for row in results.board(split):
@@ -36,29 +36,29 @@ def board_rows(run: ExportedRun) -> Iterator[Row]:
             yield *first, row.value, *ends, row.tier, row.coverage
 
 
-def metric_rows(run: ExportedRun) -> Iterator[Row]:
+def metric_rows(run: ExportedRun) -> Iterator[CsvRow]:
     for row in run.data.results.results:
         first = (row.split, row.metric, row.system, row.protocol)
         yield *first, row.value, row.low, row.high, row.n, row.coverage
 
 
-def rating_rows(run: ExportedRun) -> Iterator[Row]:
+def rating_rows(run: ExportedRun) -> Iterator[CsvRow]:
     for sample in run.data.samples:
         for row in run.data.ratings.get(sample.id, ()):
             first = (sample.split, sample.id, row.system, row.judge, row.rubric, row.repeat)
             yield *first, row.value, row.outcome, row.explanation
 
 
-def _write(path: Path, columns: list[str], rows: Iterable[Row]) -> None:
+def _write(path: Path, columns: list[str], rows: Iterable[CsvRow]) -> None:
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(map(_cell, row) for row in rows)
+    writer.writerows(map(_convert_cell, row) for row in rows)
     path.write_text(sink.getvalue(), "utf-8", newline="")
 
 
-def _cell(value: Any) -> Any:
+def _convert_cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    text = printable(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    text = make_printable(value)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text

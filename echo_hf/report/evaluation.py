@@ -12,37 +12,42 @@ from typing import Any, get_args
 import pyarrow as pa
 from datasets import Dataset
 
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.config.checks import EngineChoice
-from echo_hf.config.evaluation import Evaluated, ImageSize, JudgeConfig
-from echo_hf.engines.base import ImageRef, check_installed
-from echo_hf.engines.memory import check_fit
-from echo_hf.engines.planner import Expected
+from echo_hf.config.evaluation import EvaluationBase, ImageSize, JudgeConfig
+from echo_hf.engines.base import ImageRef, check_engine_installed
+from echo_hf.engines.memory import check_gpu_memory
+from echo_hf.engines.planner import ExpectedCost
 from echo_hf.errors import GenerationError, JudgeError
 from echo_hf.judging import session
 from echo_hf.judging.judge import APPLICABILITY as FITTING
 from echo_hf.judging.judge import (
     RUBRICS,
     SentImages,
-    chosen_judges,
-    fitting_question,
-    rated_outputs,
+    applicability_question,
+    choose_judges,
     rating_questions,
+    read_outputs_to_rate,
 )
-from echo_hf.judging.rate import ToRate, outputs_to_rate
+from echo_hf.judging.rate import OutputsToRate, select_outputs
 from echo_hf.judging.run_tables import read_applicability, read_table
 from echo_hf.judging.score import Scores, score
-from echo_hf.judging.session import Asking, JudgeTask, JudgingResult
+from echo_hf.judging.session import JudgeTask, JudgingResult, JudgingSession
 from echo_hf.metrics import METRICS
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import run_folder
-from echo_hf.reasons import Outcome, unusable_in
+from echo_hf.pipeline.runs import open_run_folder
+from echo_hf.reasons import Outcome, count_unusable
 from echo_hf.report.report import report
 from echo_hf.scores.win_rate import make_board
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import Tasks, benchmark_of, evaluation_folder, load_evaluation
-from echo_hf.systems.generate import Generated, drawn_outputs
+from echo_hf.systems.benchmark import (
+    BenchmarkTasks,
+    find_evaluation_folder,
+    get_benchmark,
+    load_evaluation,
+)
+from echo_hf.systems.generate import GenerationSummary, generate_outputs
 from echo_hf.tables import OUTPUTS
 
 NUMBERS = ("win_rate", "low", "high", "coverage", *METRICS)
@@ -69,7 +74,7 @@ class PlannedWork:
     about: str
     todo: int
     stored: int
-    expected: Expected
+    expected: ExpectedCost
     in_place_of: str | None = None
     at_most: bool = False
 
@@ -80,7 +85,7 @@ class PlannedWork:
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation(Summarized):
+class Evaluation(SummaryMixin):
     """What an evaluation came to.
 
     Attributes:
@@ -108,7 +113,7 @@ class Evaluation(Summarized):
 
 
 def evaluate_systems(
-    config: Evaluated | Path | str,
+    config: EvaluationBase | Path | str,
     *,
     runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
@@ -154,71 +159,79 @@ def evaluate_systems(
         MissingExtraError: Packages of a judge are missing.
     """
     config = load_evaluation(config)
-    chosen = chosen_judges(config, judges) if config.judges or judges else []
-    watch, engines = watch or NullProgress(), _engines(config, chosen)
-    check_fit(engines, estimates=dry_run)
+    chosen = choose_judges(config, judges) if config.judges or judges else []
+    watch, engines = watch or NullProgress(), _choose_engines(config, chosen)
+    check_gpu_memory(engines, estimates=dry_run)
     drawing: Any = {"budget_usd": budget_usd, "again": again}
-    made = drawn_outputs(config, runs, systems, limit, dry_run=True, **drawing)
-    root, limits = run_folder(config, runs).root, (limit, budget_usd)
-    plan = _planned(config, root, made, chosen, *limits, watch, again=again)
-    for said in made.stopped:
-        watch.noticed(said)
+    summary = generate_outputs(config, runs, systems, limit, dry_run=True, **drawing)
+    root, limits = open_run_folder(config, runs).root, (limit, budget_usd)
+    plan = _plan_work(config, root, summary, chosen, *limits, watch, again=again)
+    for reason in summary.stopped:
+        watch.report_notice(reason)
     if not chosen:
-        watch.noticed("no judge is named: metrics alone; win rates need one under `judges`")
-    about = sum(one.cost_usd or 0.0 for one in plan)
-    if budget_usd is not None and about > budget_usd:
-        watch.noticed(
-            f"all of it costs about ${about:.2f}, the budget of ${budget_usd:.2f} ends it before: "
+        watch.report_notice("no judge is named: metrics alone; win rates need one under `judges`")
+    estimate = sum(work.cost_usd or 0.0 for work in plan)
+    if budget_usd is not None and estimate > budget_usd:
+        watch.report_notice(
+            f"all of it costs about ${estimate:.2f}, the budget of ${budget_usd:.2f} ends it before: "
             "a limit asks for fewer samples of everybody"
         )
     if before is not None:
         before(plan)
     if dry_run:
-        return Evaluation(Dataset(BOARD.empty_table()), None, None, plan, stopped=made.stopped)
-    for who, engine in engines.items() if config.runner.kind == "local" else ():
-        check_installed(engine.kind, f"judge {who!r}")  # before anything is spent
-    made = drawn_outputs(config, runs, systems, limit, **drawing, watch=watch)
-    if made.stopped and not any(counts.get(Outcome.OK) for counts in made.outcomes.values()):
-        raise GenerationError("; ".join(made.stopped))
-    for name, counts in made.outcomes.items():
+        return Evaluation(Dataset(BOARD.empty_table()), None, None, plan, stopped=summary.stopped)
+    for judge, engine in engines.items() if config.runner.kind == "local" else ():
+        check_engine_installed(engine.kind, f"judge {judge!r}")  # before anything is spent
+    summary = generate_outputs(config, runs, systems, limit, **drawing, watch=watch)
+    if summary.stopped and not any(counts.get(Outcome.OK) for counts in summary.outcomes.values()):
+        raise GenerationError("; ".join(summary.stopped))
+    for name, counts in summary.outcomes.items():
         if empty := counts.get(Outcome.NO_IMAGE, 0):
-            watch.noticed(f"{name}: {empty:,} no_image; --again asks anew")
-    cost_usd, spent, stopped = made.cost_usd or 0.0, made.spent, [*made.stopped]
+            watch.report_notice(f"{name}: {empty:,} no_image; --again asks anew")
+    cost_usd, spent, stopped = summary.cost_usd or 0.0, summary.spent, [*summary.stopped]
     if engines:
-        left = None if budget_usd is None else max(budget_usd - cost_usd, 0.0)
-        folder = evaluation_folder(config, runs)
-        how: Any = {"again": again, "keep_going": keep_going}
-        with session.asking_in(folder, engines, left, watch, config.runner, **how) as asking:
-            for done in _judged(asking, config, chosen, limit):
-                if isinstance(done, JudgeError):
-                    stopped.append(str(done))
+        budget = None if budget_usd is None else max(budget_usd - cost_usd, 0.0)
+        folder = find_evaluation_folder(config, runs)
+        options: Any = {"again": again, "keep_going": keep_going}
+        with session.open_session(
+            folder, engines, budget, watch, config.runner, **options
+        ) as asking:
+            for judged in _run_judges(asking, config, chosen, limit):
+                if isinstance(judged, JudgeError):
+                    stopped.append(str(judged))
                     continue
-                spent |= done.spent
-                for one in done.answered:
-                    others = {name: n for name, n in one.outcomes.items() if name != Outcome.OK}
+                spent |= judged.spent
+                for table in judged.answered:
+                    others = {
+                        name: count for name, count in table.outcomes.items() if name != Outcome.OK
+                    }
                     if others:
-                        told = ", ".join(f"{n:,} {name}" for name, n in sorted(others.items()))
-                        asked = sum(one.outcomes.values())
-                        told = f"{one.who}, {one.rubric}: {told}, of {asked:,}"
-                        if anew := unusable_in(one.outcomes):
-                            told += f"; --again asks for {anew:,} of them anew"
-                        watch.noticed(told)
+                        message = ", ".join(
+                            f"{count:,} {name}" for name, count in sorted(others.items())
+                        )
+                        total = sum(table.outcomes.values())
+                        message = f"{table.judge}, {table.rubric}: {message}, of {total:,}"
+                        if retried := count_unusable(table.outcomes):
+                            message += f"; --again asks for {retried:,} of them anew"
+                        watch.report_notice(message)
         cost_usd += asking.spent_usd
     scores = score(config, runs=runs)
-    page, board = report(config, runs=runs).path, _board(scores)
+    page, board = report(config, runs=runs).path, _build_board(scores)
     return Evaluation(board, scores, page, plan, cost_usd, spent, tuple(stopped))
 
 
-def _engines(config: Evaluated, judges: Sequence[JudgeConfig]) -> dict[str, EngineChoice]:
+def _choose_engines(
+    config: EvaluationBase, judges: Sequence[JudgeConfig]
+) -> dict[str, EngineChoice]:
     """Who answers for each judge, and for what is asked of which metrics fit."""
-    asked = {FITTING: config.applicability.engine} if config.applicability else {}
-    return {**asked, **{one.name: one.engine for one in judges}}
+    engines = {FITTING: config.applicability.engine} if config.applicability else {}
+    return {**engines, **{judge.name: judge.engine for judge in judges}}
 
 
-def _planned(
-    config: Evaluated,
+def _plan_work(
+    config: EvaluationBase,
     root: Path,
-    made: Generated,
+    summary: GenerationSummary,
     judges: Sequence[JudgeConfig],
     limit: int | None,
     budget_usd: float | None,
@@ -226,74 +239,84 @@ def _planned(
     *,
     again: bool,
 ) -> tuple[PlannedWork, ...]:
-    places = {one.name: one.answered_by.in_place_of for one in config.systems}
+    stand_ins = {system.name: system.answered_by.in_place_of for system in config.systems}
     planned = [
         PlannedWork(
-            one.system, "images", len(one.todo), one.stored, one.expected, places.get(one.system)
+            plan.system,
+            "images",
+            len(plan.todo),
+            plan.stored,
+            plan.expected,
+            stand_ins.get(plan.system),
         )
-        for one in made.plans
+        for plan in summary.plans
     ]
-    if not (engines := _engines(config, judges)):
+    if not (engines := _choose_engines(config, judges)):
         return tuple(planned)
-    places = {one.name: one.answered_by.in_place_of for one in judges}
+    stand_ins = {judge.name: judge.answered_by.in_place_of for judge in judges}
     with TemporaryDirectory() as aside:
-        benchmark = benchmark_of(config, RunFolder(root))
+        benchmark = get_benchmark(config, RunFolder(root))
         folder = RunFolder(root if root.exists() else Path(aside))  # a plan leaves nothing there
         tasks = replace(benchmark, cache=folder.cache).tasks(folder.images)
-        to_rate = _with_pending(folder, tasks, made, limit)
-        pending = {one.system: ImageRef(one.system) for one in made.plans}
-        shown = SentImages(folder.images, {how: dict(pending) for how in get_args(ImageSize)})
-        fits, _ = read_applicability(benchmark, folder)
-        with session.asking_in(folder, engines, budget_usd, watch, again=again) as asking:
+        to_rate = _add_pending(folder, tasks, summary, limit)
+        pending = {plan.system: ImageRef(plan.system) for plan in summary.plans}
+        sent = SentImages(folder.images, {size: dict(pending) for size in get_args(ImageSize)})
+        applicability, _ = read_applicability(benchmark, folder)
+        with session.open_session(folder, engines, budget_usd, watch, again=again) as asking:
             for question in (
-                *_fitting(config, to_rate.tasks, shown),
-                *rating_questions(config, judges, RUBRICS, to_rate, fits, shown),
+                *_ask_fit(config, to_rate.tasks, sent),
+                *rating_questions(config, judges, RUBRICS, to_rate, applicability, sent),
             ):
-                one = asking.plan(question)
-                calls, place = one.plan, places.get(one.who)
+                ask_plan = asking.plan(question)
+                calls, stand_in = ask_plan.plan, stand_ins.get(ask_plan.judge)
                 is_open = (
                     bool(calls.calls)
-                    and one.who != FITTING
-                    and any(system.todo for system in made.plans)
+                    and ask_plan.judge != FITTING
+                    and any(system.todo for system in summary.plans)
                 )
-                counts = calls.calls, calls.stored, one.expected, place, is_open
-                planned.append(PlannedWork(one.who, one.rubric, *counts))
+                counts = calls.calls, calls.stored, ask_plan.expected, stand_in, is_open
+                planned.append(PlannedWork(ask_plan.judge, ask_plan.rubric, *counts))
     return tuple(planned)
 
 
-def _with_pending(folder: RunFolder, tasks: Tasks, made: Generated, limit: int | None) -> ToRate:
+def _add_pending(
+    folder: RunFolder, tasks: BenchmarkTasks, summary: GenerationSummary, limit: int | None
+) -> OutputsToRate:
     """The outputs to rate once all is drawn: those yet to come are named by their systems."""
-    todo = {(task.sample_id, one.system) for one in made.plans for task in one.todo}
+    todo = {(task.sample_id, plan.system) for plan in summary.plans for task in plan.todo}
     table = read_table(folder.root, OUTPUTS)
-    there = (OUTPUTS.empty() if table is None else table).to_pylist()
-    kept = [row for row in there if (row["sample_id"], row["system"]) not in todo]
-    to_rate = outputs_to_rate(pa.Table.from_pylist(kept, OUTPUTS.schema), tasks, limit)
+    existing = (OUTPUTS.make_empty() if table is None else table).to_pylist()
+    kept = [row for row in existing if (row["sample_id"], row["system"]) not in todo]
+    to_rate = select_outputs(pa.Table.from_pylist(kept, OUTPUTS.schema), tasks, limit)
     outputs = {name: list(rows) for name, rows in to_rate.outputs.items()}
     for sample_id, system in sorted(todo):
         outputs.setdefault(sample_id, []).append({"system": system, "image": system})
     return replace(to_rate, outputs=outputs)
 
 
-def _fitting(config: Evaluated, tasks: Sequence[Task], shown: SentImages) -> list[JudgeTask]:
-    asked = config.applicability
-    return [fitting_question(asked, tasks, shown)] if asked else []
+def _ask_fit(config: EvaluationBase, tasks: Sequence[Task], sent: SentImages) -> list[JudgeTask]:
+    options = config.applicability
+    return [applicability_question(options, tasks, sent)] if options else []
 
 
-def _judged(
-    asking: Asking, config: Evaluated, judges: Sequence[JudgeConfig], limit: int | None
+def _run_judges(
+    asking: JudgingSession, config: EvaluationBase, judges: Sequence[JudgeConfig], limit: int | None
 ) -> Iterator[JudgingResult | JudgeError]:
     """Asks which metrics fit, then has judges rate: what has text to render is known only then."""
     root = asking.folder.root
-    to_rate, shown = rated_outputs(config, asking.folder, limit), SentImages(asking.folder.images)
+    to_rate, sent = (
+        read_outputs_to_rate(config, asking.folder, limit),
+        SentImages(asking.folder.images),
+    )
     samples = {task.sample_id for task in to_rate.tasks}
 
-    def ratings() -> Iterator[JudgeTask]:
-        fits, _ = read_applicability(benchmark_of(config, asking.folder), asking.folder)
-        return rating_questions(config, judges, RUBRICS, to_rate, fits, shown)
+    def build_ratings() -> Iterator[JudgeTask]:
+        applicability, _ = read_applicability(get_benchmark(config, asking.folder), asking.folder)
+        return rating_questions(config, judges, RUBRICS, to_rate, applicability, sent)
 
     for questions, write in (
-        (partial(_fitting, config, to_rate.tasks, shown), session.write_applicability),
-        (ratings, session.write_ratings),
+        (partial(_ask_fit, config, to_rate.tasks, sent), session.write_applicability),
+        (build_ratings, session.write_ratings),
     ):
         try:
             yield session.ask_judges(asking, [*questions()], {}, partial(write, root), samples)
@@ -301,21 +324,23 @@ def _judged(
             yield error
 
 
-def _board(scores: Scores) -> Dataset:
+def _build_board(scores: Scores) -> Dataset:
     """A row for each split and system, the best first."""
-    every: list[dict[str, Any]] = []
-    places = {name: one.in_place_of for name, one in scores.models.systems.items()}
+    board_rows: list[dict[str, Any]] = []
+    stand_ins = {name: model.in_place_of for name, model in scores.models.systems.items()}
     for split in scores.splits:
-        found = split.win_rates
+        rates = split.win_rates
         rows: dict[str, dict[str, Any]] = {}
-        for row in make_board(found.rates, found.tiers) if found else ():
+        for row in make_board(rates.rates, rates.tiers) if rates else ():
             low, high = row.interval or (None, None)
-            known = {"win_rate": row.value, "low": low, "high": high, "coverage": row.coverage}
-            rows[row.system] = {**known, "tier": row.tier}
-        for one in split.metrics:
-            rows.setdefault(one.system, {})[one.metric] = one.result.value if one.result else None
-        every += [
-            {"split": split.split, "system": name, "in_place_of": places.get(name), **row}
+            figures = {"win_rate": row.value, "low": low, "high": high, "coverage": row.coverage}
+            rows[row.system] = {**figures, "tier": row.tier}
+        for metric in split.metrics:
+            rows.setdefault(metric.system, {})[metric.metric] = (
+                metric.result.value if metric.result else None
+            )
+        board_rows += [
+            {"split": split.split, "system": name, "in_place_of": stand_ins.get(name), **row}
             for name, row in rows.items()
         ]
-    return Dataset(pa.Table.from_pylist(every, BOARD))
+    return Dataset(pa.Table.from_pylist(board_rows, BOARD))

@@ -11,10 +11,10 @@ from typing import Any
 from uuid import uuid4
 
 from echo_hf._infra.atomic import write_json
-from echo_hf.config.checks import AnsweredBy
-from echo_hf.hub.manifest import SPLIT, toolkit_version
-from echo_hf.hub.run_tables import Result
-from echo_hf.judging.rate import rubric_prompt
+from echo_hf.config.checks import ModelIdentity
+from echo_hf.hub.manifest import SPLIT, get_version
+from echo_hf.hub.run_tables import ResultRow
+from echo_hf.judging.rate import fill_rubric_prompt
 from echo_hf.judging.run_tables import read_table
 from echo_hf.metrics import BETTER, HIGHER, TEXT_RENDERING, TITLES
 from echo_hf.report.export import FORMATS, ExportedRun, slug
@@ -23,42 +23,45 @@ from echo_hf.scores.votes import count_votes
 from echo_hf.scores.win_rate import METRIC
 from echo_hf.tables import RATINGS
 
-Json = dict[str, Any]
+JsonObject = dict[str, Any]
 VERSION = "0.3.0"
 PROPORTION = {"score_type": "continuous", "min_score": 0, "max_score": 1}
-RUBRICS = {METRIC: RUBRIC, TEXT_RENDERING: TEXT_RENDERING}
+METRIC_RUBRICS = {METRIC: RUBRIC, TEXT_RENDERING: TEXT_RENDERING}
 
 
 @FORMATS.register("every-eval-ever")
-def every_eval_ever(run: ExportedRun, folder: Path) -> None:
+def write_records(run: ExportedRun, folder: Path) -> None:
     """`data/BENCHMARK/DEVELOPER/MODEL/UUID.json`, and the samples in `UUID_samples.jsonl`."""
-    moment, results = str(int(time.time())), run.data.results
-    prompts, shares = _prompts(run), _shares(run)
+    timestamp, results = str(int(time.time())), run.data.results
+    prompts, shares = _read_prompts(run), _compute_shares(run)
     for system in run.data.systems:
-        rows = [one for one in results.results if one.system == system and one.value is not None]
+        rows = [row for row in results.results if row.system == system and row.value is not None]
         if not rows:
             continue
-        model = _model(system, results.system_models)
-        key = f"{slug(run.name)}/{model['id']}/{slug(system)}/{moment}"
+        model = _describe_model(system, results.system_models)
+        key = f"{slug(run.name)}/{model['id']}/{slug(system)}/{timestamp}"
         record = {
             "schema_version": VERSION,
             "evaluation_id": key,
-            "retrieved_timestamp": moment,
+            "retrieved_timestamp": timestamp,
             "source_metadata": {
                 "source_name": "echo-hf",
                 "source_type": "evaluation_run",
                 "source_organization_name": run.organization or "unknown",
                 "evaluator_relationship": "other",
             },
-            "eval_library": {"name": "echo-hf", "version": toolkit_version()},
+            "eval_library": {"name": "echo-hf", "version": get_version()},
             "model_info": model,
-            "evaluation_results": [_result(run, row, prompts) for row in rows],
+            "evaluation_results": [_describe_result(run, row, prompts) for row in rows],
         }
-        place = Path("data", slug(run.name), *map(slug, model["id"].rsplit("/", 1)))
-        stem = place / str(uuid4())
-        (folder / place).mkdir(parents=True, exist_ok=True)
-        about = {"schema_version": VERSION, "evaluation_id": key, "model_id": model["id"]}
-        lines = [json.dumps({**about, **one}) + "\n" for one in _instances(run, system, shares)]
+        subfolder = Path("data", slug(run.name), *map(slug, model["id"].rsplit("/", 1)))
+        stem = subfolder / str(uuid4())
+        (folder / subfolder).mkdir(parents=True, exist_ok=True)
+        identity = {"schema_version": VERSION, "evaluation_id": key, "model_id": model["id"]}
+        lines = [
+            json.dumps({**identity, **instance}) + "\n"
+            for instance in _instances(run, system, shares)
+        ]
         if lines:
             text = "".join(lines)
             (folder / f"{stem}_samples.jsonl").write_text(text, "utf-8")
@@ -72,28 +75,28 @@ def every_eval_ever(run: ExportedRun, folder: Path) -> None:
         write_json(folder / f"{stem}.json", record)
 
 
-def _model(name: str, known: Mapping[str, AnsweredBy]) -> Json:
-    model = known.get(name, AnsweredBy())
-    called = model.model or name
-    told = {"name_in_run": name, "status": model.status, "paper": model.stands_for}
+def _describe_model(name: str, models: Mapping[str, ModelIdentity]) -> JsonObject:
+    model = models.get(name, ModelIdentity())
+    model_name = model.model or name
+    details = {"name_in_run": name, "status": model.status, "paper": model.stands_for}
     return {
         "name": name,
-        "id": called if "/" in called else f"{slug(model.developer)}/{called}",
+        "id": model_name if "/" in model_name else f"{slug(model.developer)}/{model_name}",
         **({"developer": model.developer} if model.developer else {}),
         "additional_details": {
             "deployment_type": "unknown",
             "model_availability": "unknown",
-            **{key: value for key, value in told.items() if value},
+            **{key: value for key, value in details.items() if value},
         },
     }
 
 
-def _prompts(run: ExportedRun) -> dict[tuple[str, str], str]:
+def _read_prompts(run: ExportedRun) -> dict[tuple[str, str], str]:
     """By judge and rubric the instructions of its ratings; of others than the config's a digest."""
-    asked = [(judge, rubric) for judge in run.config.judges for rubric in judge.rubrics]
-    every = (rubric_prompt(*one).text for one in asked)
-    texts = {hashlib.sha256(text.encode()).hexdigest(): text for text in every}
-    table = read_table(run.data.images.root.parent, RATINGS) or RATINGS.empty()
+    pairs = [(judge, rubric) for judge in run.config.judges for rubric in judge.rubrics]
+    instructions = (fill_rubric_prompt(*pair).text for pair in pairs)
+    texts = {hashlib.sha256(text.encode()).hexdigest(): text for text in instructions}
+    table = read_table(run.data.images.root.parent, RATINGS) or RATINGS.make_empty()
     return {
         (row["judge"], row["rubric"]): texts.get(digest, f"sha256:{digest}") if digest else ""
         for row in table.select(["judge", "rubric", "prompt_digest"]).to_pylist()
@@ -101,36 +104,41 @@ def _prompts(run: ExportedRun) -> dict[tuple[str, str], str]:
     }
 
 
-def _result(run: ExportedRun, row: Result, prompts: Mapping[tuple[str, str], str]) -> Json:
+def _describe_result(
+    run: ExportedRun, row: ResultRow, prompts: Mapping[tuple[str, str], str]
+) -> JsonObject:
     samples = run.data.results.details[row.split].samples
     repo, revision = run.on_hub or (None, None)
     digest = (run.data.results.benchmark.digests or {}).get(row.split)
-    told = {"config": row.split, "revision": revision, "content_sha256": digest}
-    measured: Json = {
+    details = {"config": row.split, "revision": revision, "content_sha256": digest}
+    metric_config: JsonObject = {
         "metric_id": f"echo.{row.metric}",
         "metric_name": f"{TITLES.get(row.metric, 'Win rate')} ({row.protocol})",
         "metric_kind": row.metric,
         "metric_parameters": {"protocol": row.protocol},
         "lower_is_better": BETTER.get(row.metric, HIGHER) != HIGHER,
-        **(PROPORTION if row.metric in RUBRICS else {}),
+        **(PROPORTION if row.metric in METRIC_RUBRICS else {}),
     }
     definition = row.definition if isinstance(row.definition, dict) else {}
     voters = definition.get("judges")
-    said = {
+    judge_prompts = {
         judge: text
         for (judge, rubric), text in prompts.items()
-        if rubric == RUBRICS.get(row.metric) and (not isinstance(voters, list) or judge in voters)
+        if rubric == METRIC_RUBRICS.get(row.metric)
+        and (not isinstance(voters, list) or judge in voters)
     }
-    if said:
-        voted = "majority_vote" if row.metric == METRIC else "average"
+    if judge_prompts:
+        aggregation = "majority_vote" if row.metric == METRIC else "average"
         models = run.data.results.judge_models
-        measured["llm_scoring"] = {
-            "judges": [{"model_info": _model(judge, models)} for judge in sorted(said)],
-            "input_prompt": "\n\n".join(sorted({*said.values()})),
+        metric_config["llm_scoring"] = {
+            "judges": [
+                {"model_info": _describe_model(judge, models)} for judge in sorted(judge_prompts)
+            ],
+            "input_prompt": "\n\n".join(sorted({*judge_prompts.values()})),
             # The published protocol asks one judge after the other, which has no name here.
-            **({"aggregation_method": voted} if row.protocol == "corrected" else {}),
+            **({"aggregation_method": aggregation} if row.protocol == "corrected" else {}),
         }
-    uncertainty: Json = {"num_samples": samples if row.metric == METRIC else row.n or 0}
+    uncertainty: JsonObject = {"num_samples": samples if row.metric == METRIC else row.n or 0}
     if row.low is not None and row.high is not None:
         ends = {"lower": row.low, "upper": row.high, "confidence_level": 0.95}
         uncertainty["confidence_interval"] = ends
@@ -141,9 +149,9 @@ def _result(run: ExportedRun, row: Result, prompts: Mapping[tuple[str, str], str
             "dataset_name": run.name,
             "source_type": "hf_dataset" if repo else "other",
             **({"hf_repo": repo, "hf_split": SPLIT, "samples_number": samples} if repo else {}),
-            "additional_details": {key: value for key, value in told.items() if value},
+            "additional_details": {key: value for key, value in details.items() if value},
         },
-        "metric_config": measured,
+        "metric_config": metric_config,
         "score_details": {
             "score": row.value,
             "details": {"definition": json.dumps(definition, sort_keys=True)},
@@ -152,29 +160,29 @@ def _result(run: ExportedRun, row: Result, prompts: Mapping[tuple[str, str], str
     }
 
 
-def _shares(run: ExportedRun) -> dict[tuple[str, str], float]:
+def _compute_shares(run: ExportedRun) -> dict[tuple[str, str], float]:
     """By sample and system the share of the points that it wins there from the others."""
-    found = dict[tuple[str, str], float]()
+    shares = dict[tuple[str, str], float]()
     for split in run.data.splits:
         rows = [
-            {**vars(each), "sample_id": one.id, "rating": each.value}
-            for one in run.data.of_split(split)
-            for each in run.data.ratings.get(one.id, ())
-            if each.rubric == RUBRIC
+            {**vars(rating), "sample_id": sample.id, "rating": rating.value}
+            for sample in run.data.select_split(split)
+            for rating in run.data.ratings.get(sample.id, ())
+            if rating.rubric == RUBRIC
         ]
         if rows:
             compared = count_votes(rows, protocol=run.data.results.protocol)
-            for system, of in zip(
+            for system, system_shares in zip(
                 compared.table.systems, compared.compute_shares(compared.verdicts), strict=True
             ):
-                every = zip(compared.table.samples, of, strict=True)
-                found.update({(one, system): float(won) for one, won in every if won == won})
-    return found
+                pairs = zip(compared.table.samples, system_shares, strict=True)
+                shares.update({(sample, system): float(won) for sample, won in pairs if won == won})
+    return shares
 
 
 def _instances(
     run: ExportedRun, system: str, shares: Mapping[tuple[str, str], float]
-) -> Iterator[Json]:
+) -> Iterator[JsonObject]:
     for sample in run.data.samples:
         if (share := shares.get((sample.id, system))) is None:
             continue
@@ -200,8 +208,8 @@ def _instances(
             # More than half of the points that the outputs of a sample win from each other.
             "evaluation": {"score": share, "is_correct": share > 0.5},
             "metadata": {
-                f"rating by {one.judge}, {one.repeat}": f"{one.value:g}"
-                for one in run.data.ratings[sample.id]
-                if (one.system, one.rubric) == (system, RUBRIC) and one.value is not None
+                f"rating by {rating.judge}, {rating.repeat}": f"{rating.value:g}"
+                for rating in run.data.ratings[sample.id]
+                if (rating.system, rating.rubric) == (system, RUBRIC) and rating.value is not None
             },
         }

@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from echo_hf._infra.atomic import replaced_whole
-from echo_hf._infra.registry import Needs, Registry
-from echo_hf._infra.text import escaped
-from echo_hf.config.evaluation import Evaluated
+from echo_hf._infra.atomic import replace_folder
+from echo_hf._infra.registry import Registry, Requirements
+from echo_hf._infra.text import escape_markdown
+from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.config.loading import Config
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, ImageError, ReleaseError, RunError
-from echo_hf.hub.card import eval_file
-from echo_hf.hub.manifest import BENCHMARK, SPLIT, Manifest, toolkit_version
-from echo_hf.hub.redistribution import restricted_posts
-from echo_hf.images.loader import format_of
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.hub.card import render_eval_file
+from echo_hf.hub.manifest import EVAL_FILE, SPLIT, Manifest, get_version
+from echo_hf.hub.redistribution import find_restricted
+from echo_hf.images.loader import detect_format
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import Review
-from echo_hf.report.report import eval_entries
-from echo_hf.report.run_data import Output, ReportSample, RunData, manifest_of, read_run_data
-from echo_hf.systems.benchmark import benchmark_of, load_evaluation
+from echo_hf.report.report import build_eval_entries
+from echo_hf.report.run_data import ReportSample, RunData, SavedOutput, read_manifest, read_run_data
+from echo_hf.systems.benchmark import get_benchmark, load_evaluation
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample, EvalScore
@@ -52,7 +52,7 @@ class ExportedRun:
     """
 
     data: RunData
-    config: Evaluated
+    config: EvaluationBase
     reference: str
     manifest: Manifest | None
     organization: str | None
@@ -70,7 +70,7 @@ class ExportedRun:
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     format: str
     path: Path
     files: tuple[str, ...]
@@ -78,27 +78,29 @@ class Exported:
 
 
 # Takes a run and an empty folder, and fills that.
-Writer = Callable[[ExportedRun, Path], None]
-OURS = {
+ExportWriter = Callable[[ExportedRun, Path], None]
+BUILT_IN = {
     "csv": "csv_tables",
     "every-eval-ever": "every_eval_ever",
     "hub-eval": "export",
     "inspect": "export",
     "lmms-eval": "export",
 }
-FORMATS: Registry[Writer, Needs] = Registry(
-    "format", "echo_hf.exports", {name: f"{__package__}.{one}" for name, one in OURS.items()}
+FORMATS: Registry[ExportWriter, Requirements] = Registry(
+    "format",
+    "echo_hf.exports",
+    {name: f"{__package__}.{module}" for name, module in BUILT_IN.items()},
 )
 
 
 def export(
-    config: Evaluated | Path | str,
+    config: EvaluationBase | Path | str,
     folder: Path,
     *,
     to: str,
     runs: Path | str | None = None,
     organization: str | None = None,
-) -> Exported:
+) -> ExportResult:
     """Writes a run into a new folder, whole or not at all."""
     if to == "croissant":
         raise ConfigError(
@@ -106,7 +108,7 @@ def export(
             "https://huggingface.co/api/datasets/ORGANIZATION/NAME/croissant"
         )
     write = FORMATS.find(to, "--to")
-    (FORMATS.facts(to) or Needs()).check_installed(f"format {to!r}")
+    (FORMATS.facts(to) or Requirements()).check_installed(f"format {to!r}")
     config = load_evaluation(config)
     data = read_run_data(config, runs)
     if data.stale:
@@ -114,43 +116,47 @@ def export(
             f"the figures of {config.name!r} are of other samples than its benchmark has now: run "
             "`echo-hf score` with this config first"
         )
-    reference = benchmark_of(config, run_folder(config, runs)).reference
+    reference = get_benchmark(config, open_run_folder(config, runs)).reference
     try:
-        manifest = manifest_of(reference)
+        manifest = read_manifest(reference)
     except ReleaseError:
         manifest = None
     rights = manifest.statements.rights if manifest else {}
     rights = config.rights if isinstance(config, Config) else rights
     # Also what a person has to look at first, as `publish` does.
     waits = {"nsfw", *map(str, Review)}
-    held = {
-        one.id: one
-        for one in data.samples
-        if restricted_posts(one.urls, rights) or waits.intersection(one.flags)
+    restricted = {
+        sample.id: sample
+        for sample in data.samples
+        if find_restricted(sample.urls, rights) or waits.intersection(sample.flags)
     }
-    run = ExportedRun(passed_on(data, held), config, reference, manifest, organization)
-    with replaced_whole(folder.resolve(), ()) as partial:
+    run = ExportedRun(
+        remove_restricted(data, restricted), config, reference, manifest, organization
+    )
+    with replace_folder(folder.resolve(), ()) as partial:
         write(run, partial)
         files = sorted(
-            one.relative_to(partial).as_posix() for one in partial.rglob("*") if one.is_file()
+            path.relative_to(partial).as_posix() for path in partial.rglob("*") if path.is_file()
         )
-    return Exported(to, folder, tuple(files), len(held))
+    return ExportResult(to, folder, tuple(files), len(restricted))
 
 
-def passed_on(data: RunData, held: Mapping[str, ReportSample]) -> RunData:
+def remove_restricted(data: RunData, restricted: Mapping[str, ReportSample]) -> RunData:
     """The run without what a release leaves out of samples that may not be passed on."""
-    posted = {digest for one in held.values() for digest in (*one.posted, *one.inputs)}
+    posted = {
+        digest for sample in restricted.values() for digest in (*sample.posted, *sample.inputs)
+    }
     samples, outputs, ratings = list(data.samples), dict(data.outputs), dict(data.ratings)
-    for at, one in enumerate(samples):
-        if one.id in held:
-            samples[at] = ReportSample(one.id, one.split, prompt="")
+    for index, candidate in enumerate(samples):
+        if candidate.id in restricted:
+            samples[index] = ReportSample(candidate.id, candidate.split, prompt="")
     for key, output in outputs.items():
-        if sample := held.get(key[0]):
+        if sample := restricted.get(key[0]):
             # An edit of a posted image shows it, too.
             is_shown = not sample.inputs and output.image not in posted
-            outputs[key] = Output(output.image if is_shown else None, output.outcome)
-    for name in held.keys() & ratings.keys():
-        ratings[name] = tuple(replace(one, explanation=None) for one in ratings[name])
+            outputs[key] = SavedOutput(output.image if is_shown else None, output.outcome)
+    for name in restricted.keys() & ratings.keys():
+        ratings[name] = tuple(replace(rating, explanation=None) for rating in ratings[name])
     return replace(data, samples=tuple(samples), outputs=outputs, ratings=ratings)
 
 
@@ -160,17 +166,17 @@ def slug(name: str | None) -> str:
     return plain.strip("-")[:60] or "unknown"
 
 
-def file_names(names: Iterable[str]) -> dict[str, str]:
+def make_file_names(names: Iterable[str]) -> dict[str, str]:
     """A name of a file for each name of something, no two of them alike."""
-    found = dict[str, str]()
+    stems = dict[str, str]()
     for name in names:
         digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()
         stem = slug(name)
-        found[name] = f"{stem}-{digest[:8]}" if stem in found.values() else stem
-    return found
+        stems[name] = f"{stem}-{digest[:8]}" if stem in stems.values() else stem
+    return stems
 
 
-REQUEST = """# Add echo-hf to the frameworks of the Hub
+PULL_REQUEST_TEXT = """# Add echo-hf to the frameworks of the Hub
 
 Until both are granted, the Hub keeps the files and shows nothing.
 
@@ -192,7 +198,7 @@ Then a pull request to each model's repository adds its file:
 
 {files}
 """
-TASK = """dataset_path: {place}
+TASK_TEMPLATE = """dataset_path: {place}
 dataset_name: {split}
 {revision}task: {task}
 test_split: {part}
@@ -209,14 +215,14 @@ metric_list:
   - version: 1.0
     benchmark: {name}
 """
-COLOR_SHIFT = """  - metric: color_shift
+COLOR_SHIFT_METRIC = """  - metric: color_shift
     aggregation: !function utils.color_shift
     higher_is_better: false
 """
 
 
 @FORMATS.register("hub-eval")
-def hub_eval(run: ExportedRun, folder: Path) -> None:
+def write_hub_eval(run: ExportedRun, folder: Path) -> None:
     """`SYSTEM/.eval_results/echo.yaml`, `eval.yaml` and the text of the requests."""
     if run.on_hub is None:
         raise ConfigError(
@@ -224,39 +230,41 @@ def hub_eval(run: ExportedRun, folder: Path) -> None:
             "that is published: score with a config that has benchmark: ORGANIZATION/NAME@TAG"
         )
     repo, _ = run.on_hub
-    found = eval_entries(run.data)
-    text = eval_file(run.manifest) if run.manifest else None
-    if not found or text is None:
+    by_system = build_eval_entries(run.data)
+    text = render_eval_file(run.manifest) if run.manifest else None
+    if not by_system or text is None:
         raise ConfigError(
             f"no system of {run.config.name!r} has a win rate on {repo}: have judges rate outputs, "
             "and run `echo-hf score`"
         )
-    (folder / BENCHMARK).write_text(text, "utf-8")
+    (folder / EVAL_FILE).write_text(text, "utf-8")
     lines, models = [], run.data.results.system_models
-    for system, name in file_names(found).items():
-        place = folder / name / ".eval_results" / "echo.yaml"
-        place.parent.mkdir(parents=True)
-        entries = yaml.safe_dump(found[system], sort_keys=False, allow_unicode=True, width=10_000)
-        place.write_text(entries, "utf-8")
+    for system, name in make_file_names(by_system).items():
+        path = folder / name / ".eval_results" / "echo.yaml"
+        path.parent.mkdir(parents=True)
+        entries = yaml.safe_dump(
+            by_system[system], sort_keys=False, allow_unicode=True, width=10_000
+        )
+        path.write_text(entries, "utf-8")
         model = (system in models and models[system].model) or system
-        lines.append(f"- {escaped(model)}: `{place.relative_to(folder)}`")
-    request = REQUEST.format(repo=escaped(repo), files="\n".join(lines))
+        lines.append(f"- {escape_markdown(model)}: `{path.relative_to(folder)}`")
+    request = PULL_REQUEST_TEXT.format(repo=escape_markdown(repo), files="\n".join(lines))
     (folder / "pull_request.md").write_text(request, "utf-8")
 
 
 @FORMATS.register("lmms-eval")
-def lmms_eval(run: ExportedRun, folder: Path) -> None:
+def write_lmms_eval(run: ExportedRun, folder: Path) -> None:
     """`echo_NAME_SPLIT.yaml` and `utils.py`: `--include_path FOLDER` finds them."""
-    place, revision = run.on_hub or (str(Path(run.reference).resolve()), None)
+    dataset_path, revision = run.on_hub or (str(Path(run.reference).resolve()), None)
     stem = slug(run.name).replace("-", "_")
     for split in run.data.splits:
-        text = TASK.format(
-            place=json.dumps(place),
+        text = TASK_TEMPLATE.format(
+            place=json.dumps(dataset_path),
             split=split,
             revision=f"dataset_kwargs: {{revision: {json.dumps(revision)}}}\n" if revision else "",
             task=f"echo_{stem}_{split}",
             part=SPLIT,
-            metrics=COLOR_SHIFT if split == BENCHMARKS[0] else "",
+            metrics=COLOR_SHIFT_METRIC if split == BENCHMARKS[0] else "",
             name=json.dumps(run.name),
         )
         (folder / f"echo_{stem}_{split}.yaml").write_text(text, "utf-8")
@@ -264,16 +272,16 @@ def lmms_eval(run: ExportedRun, folder: Path) -> None:
     (folder / "utils.py").write_text(shared, "utf-8")
 
 
-@FORMATS.register("inspect", Needs(extra="inspect", packages=("inspect_ai",)))
-def inspect_log(run: ExportedRun, folder: Path) -> None:
+@FORMATS.register("inspect", Requirements(extra="inspect", packages=("inspect_ai",)))
+def write_inspect_log(run: ExportedRun, folder: Path) -> None:
     """`SYSTEM_SPLIT.eval`: samples with their images, ratings as scores, figures as metrics."""
     from inspect_ai import log
 
     created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     results = run.data.results
-    for system, name in file_names(run.data.systems).items():
+    for system, name in make_file_names(run.data.systems).items():
         for split in run.data.splits:
-            samples = list(_samples(run, system, split))
+            samples = list(_build_samples(run, system, split))
             if not samples:
                 continue
             count, model = len(samples), results.system_models.get(system)
@@ -285,75 +293,81 @@ def inspect_log(run: ExportedRun, folder: Path) -> None:
                 dataset=log.EvalDataset(
                     name=results.benchmark.on_hub or run.name,
                     samples=count,
-                    sample_ids=[one.id for one in samples],
+                    sample_ids=[sample.id for sample in samples],
                 ),
                 model=(model and model.model) or system,
                 config=log.EvalConfig(),
-                packages={"echo-hf": toolkit_version()},
+                packages={"echo-hf": get_version()},
                 metadata={"system": system, "protocol": results.protocol},
             )
-            found = log.EvalResults(
+            eval_results = log.EvalResults(
                 total_samples=count,
                 completed_samples=count,
-                scores=list(_figures(run, system, split)),
+                scores=list(_build_scores(run, system, split)),
             )
-            told = log.EvalLog(status="success", eval=spec, results=found, samples=samples)
-            log.write_eval_log(told, str(folder / f"{name}_{split}.eval"))
+            eval_log = log.EvalLog(
+                status="success", eval=spec, results=eval_results, samples=samples
+            )
+            log.write_eval_log(eval_log, str(folder / f"{name}_{split}.eval"))
 
 
-def _samples(run: ExportedRun, system: str, split: str) -> Iterator[EvalSample]:
+def _build_samples(run: ExportedRun, system: str, split: str) -> Iterator[EvalSample]:
     from inspect_ai import log, model, scorer
 
-    def images(digests: Iterable[str | None]) -> list[Any]:
+    def load_images(digests: Iterable[str | None]) -> list[Any]:
         """Those that are there, as a log holds them."""
-        found = []
+        images = []
         for digest in filter(None, digests):
             with suppress(ImageError):
-                data = run.data.images.open(digest)
-                address = f"data:image/{str(format_of(data)).lower()};base64,"
-                found.append(model.ContentImage(image=address + base64.b64encode(data).decode()))
-        return found
+                encoded = run.data.images.open(digest)
+                address = f"data:image/{str(detect_format(encoded)).lower()};base64,"
+                images.append(
+                    model.ContentImage(image=address + base64.b64encode(encoded).decode())
+                )
+        return images
 
-    for sample in run.data.of_split(split):
+    for sample in run.data.select_split(split):
         output = run.data.outputs.get((sample.id, system))
-        rated = [one for one in run.data.ratings.get(sample.id, ()) if one.system == system]
-        if output is None and not rated:
+        ratings = [
+            rating for rating in run.data.ratings.get(sample.id, ()) if rating.system == system
+        ]
+        if output is None and not ratings:
             continue
         words = model.ContentText(text=sample.prompt)
-        asked = model.ChatMessageUser(content=[words, *images(sample.inputs)])
-        drawn = images([output.image]) if output else []
-        said = " ".join(filter(None, (output.outcome, output.reason))) if output else ""
-        content = drawn or [model.ContentText(text=said)]
+        question = model.ChatMessageUser(content=[words, *load_images(sample.inputs)])
+        images = load_images([output.image]) if output else []
+        text = " ".join(filter(None, (output.outcome, output.reason))) if output else ""
+        content = images or [model.ContentText(text=text)]
         scores = {
-            f"{one.judge} {one.rubric} {one.repeat}": scorer.Score(
-                value=one.value,
-                explanation=one.explanation,
-                metadata={"judge": one.judge, "rubric": one.rubric, "repeat": one.repeat},
+            f"{rating.judge} {rating.rubric} {rating.repeat}": scorer.Score(
+                value=rating.value,
+                explanation=rating.explanation,
+                metadata={"judge": rating.judge, "rubric": rating.rubric, "repeat": rating.repeat},
             )
-            for one in rated
-            if one.value is not None
+            for rating in ratings
+            if rating.value is not None
         }
         yield log.EvalSample(
             id=sample.id,
             epoch=1,
-            input=[asked],
+            input=[question],
             target="",
-            messages=[asked, model.ChatMessageAssistant(content=content, model=system)],
-            output=model.ModelOutput(model=system, completion="" if drawn else said),
+            messages=[question, model.ChatMessageAssistant(content=content, model=system)],
+            output=model.ModelOutput(model=system, completion="" if images else text),
             scores=scores,
             metadata={"task": sample.task, "outcome": output.outcome if output else None},
         )
 
 
-def _figures(run: ExportedRun, system: str, split: str) -> Iterator[EvalScore]:
+def _build_scores(run: ExportedRun, system: str, split: str) -> Iterator[EvalScore]:
     from inspect_ai import log
 
     for row in run.data.results.results:
         if (row.system, row.split) == (system, split) and row.value is not None:
-            every = ((row.metric, row.value), ("low", row.low), ("high", row.high))
+            figures = ((row.metric, row.value), ("low", row.low), ("high", row.high))
             metrics = {
                 name: log.EvalMetric(name=name, value=value)
-                for name, value in every
+                for name, value in figures
                 if value is not None
             }
             name = f"{row.metric} ({row.protocol})"

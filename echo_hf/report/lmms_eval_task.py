@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 # No separator, no dot at the beginning: it stays in its folder.
-NAME = re.compile(r"[^/\\:\0.][^/\\:\0]{0,199}")
+FILE_NAME = re.compile(r"[^/\\:\0.][^/\\:\0]{0,199}")
 
 
 def doc_to_visual(doc: Mapping[str, Any]) -> list[Any]:
@@ -30,21 +30,23 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str], **_: Any) ->
     answers = Path(os.environ.get("ECHO_HF_ANSWERS") or Path.cwd())
     try:
         first = answers / json.loads(results[0])["images"][0]
-        image, drawn = read_image(first, answers), str(first)
+        image, path = read_image(first, answers), str(first)
     except (ValueError, TypeError, KeyError, IndexError, RecursionError, ImageError):
-        image, drawn = b"", None
-    if drawn and (folder := os.environ.get("ECHO_HF_OUTPUTS")):
+        image, path = b"", None
+    if path and (folder := os.environ.get("ECHO_HF_OUTPUTS")):
         name = str(doc["id"])
-        if not NAME.fullmatch(name):
+        if not FILE_NAME.fullmatch(name):
             raise ValueError(f"id {name[:80]!r} is no name of a file: expected a release of ECHO")
         Path(folder).mkdir(parents=True, exist_ok=True)
         (Path(folder) / f"{name}{first.suffix}").write_bytes(image)
-    return {"drawn": float(bool(drawn)), "color_shift": (doc["input_images"] or [], drawn)}
+    return {"drawn": float(bool(path)), "color_shift": (doc["input_images"] or [], path)}
 
 
 def color_shift(pairs: Sequence[tuple[list[Any], str | None]]) -> float:
     """Distance of the mean colors of inputs and outputs, in levels; NaN where nothing counts."""
-    from echo_hf.metrics import color_shift as measured
+    from echo_hf.metrics import color_shift as measure
 
-    found = measured([one for one, _ in pairs], [other for _, other in pairs], n_boot=0).value
-    return float("nan") if found is None else found
+    shift = measure(
+        [inputs for inputs, _ in pairs], [output for _, output in pairs], n_boot=0
+    ).value
+    return float("nan") if shift is None else shift

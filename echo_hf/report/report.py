@@ -18,45 +18,45 @@ from typing import Any
 import yaml
 from markupsafe import Markup
 
-from echo_hf._infra.atomic import held, replaced_whole
-from echo_hf._infra.text import escaped, in_place, table_row
-from echo_hf.config.evaluation import Evaluated
+from echo_hf._infra.atomic import lock_file, replace_folder
+from echo_hf._infra.text import escape_markdown, format_table_row, name_stand_in
+from echo_hf.config.evaluation import EvaluationBase
 from echo_hf.errors import RunError
 from echo_hf.judging.board import judge_names
 from echo_hf.metrics import BETTER, HIGHER
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.report.markup import (
-    NOTHING,
+    NO_VALUE,
     count,
+    draw_bars,
+    draw_boxes,
     interval,
     is_web,
+    make_printable,
     number,
-    printable,
-    printed_bars,
-    printed_boxes,
-    rendered,
+    render,
     share,
     titled,
 )
-from echo_hf.report.run_data import FOLDER as THUMBNAILS
+from echo_hf.report.run_data import THUMBNAIL_FOLDER as THUMBNAILS
 from echo_hf.report.run_data import (
     MeanColors,
-    Output,
     RunData,
+    SavedOutput,
     Thumbnails,
-    judges_of,
-    looked_at,
+    collect_judges,
+    make_thumbnails,
     read_run_data,
 )
-from echo_hf.report.sections import INPUTS, sections
+from echo_hf.report.sections import INPUTS_KEY, build_sections
 
 FOLDER, PAGE, BOARD, FIGURES = "report", "index.html", "board.md", "figures"
-HUB = "eval.yaml"
+EVAL_FILE = "eval.yaml"
 # Who opens the folder in a window may leave a note there without knowing.
-WINDOWS = (".DS_Store", "Thumbs.db", "desktop.ini")
-NAMES = (PAGE, BOARD, FIGURES, HUB, THUMBNAILS, *WINDOWS)
-LOCK = ".report.lock"
-MOST_IN_ONE_FILE = 200
+STRAY_FILES = (".DS_Store", "Thumbs.db", "desktop.ini")
+OWN_FILES = (PAGE, BOARD, FIGURES, EVAL_FILE, THUMBNAILS, *STRAY_FILES)
+LOCK_FILE = ".report.lock"
+MAX_IN_ONE_FILE = 200
 ASSETS = Path(__file__).parent / "assets"
 # Images lie beside the page, which a browser may read from a disk or a server.
 POLICY = (
@@ -65,7 +65,7 @@ POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 # What would end the script element that holds the data, or a line of a script.
-UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+SCRIPT_ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"}
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -78,7 +78,10 @@ class Report:
 
 
 def report(
-    config: Evaluated | Path | str, *, runs: Path | str | None = None, single_file: bool = False
+    config: EvaluationBase | Path | str,
+    *,
+    runs: Path | str | None = None,
+    single_file: bool = False,
 ) -> Report:
     """Writes the report of a run: `report/` in its folder, in place of the one before."""
     data = read_run_data(config, runs)
@@ -87,57 +90,57 @@ def report(
         f"another process writes the report of {str(root)!r}: wait for it, and run `echo-hf "
         "report` again"
     )
-    with held(root / LOCK, busy):
-        RunFolder(root).enter()
+    with lock_file(root / LOCK_FILE, busy):
+        RunFolder(root).log_entry()
         return write_report(data, root / FOLDER, single_file=single_file)
 
 
 def write_report(data: RunData, folder: Path, *, single_file: bool = False) -> Report:
-    if single_file and len(data.samples) > MOST_IN_ONE_FILE:
+    if single_file and len(data.samples) > MAX_IN_ONE_FILE:
         raise RunError(
             f"{count(len(data.samples))} samples in a single file: expected at most "
-            f"{MOST_IN_ONE_FILE}; leave out --single-file, and pass on the folder"
+            f"{MAX_IN_ONE_FILE}; leave out --single-file, and pass on the folder"
         )
-    with replaced_whole(folder, NAMES) as partial:
-        wanted, colors = _colored(data), defaultdict[tuple[str, str], MeanColors](MeanColors)
+    with replace_folder(folder, OWN_FILES) as partial:
+        color_keys, colors = _color_keys(data), defaultdict[tuple[str, str], MeanColors](MeanColors)
         thumbnails, problems = {}, {}
         images = None if single_file else partial
-        for digest, found in looked_at(data.digests, data.images, images, wanted):
-            if isinstance(found, str):
-                problems[digest] = found
+        for digest, thumb in make_thumbnails(data.digests, data.images, images, color_keys):
+            if isinstance(thumb, str):
+                problems[digest] = thumb
                 continue
-            thumbnails[digest], counts = found
+            thumbnails[digest], counts = thumb
             if counts is not None:
-                for key in wanted[digest]:
+                for key in color_keys[digest]:
                     colors[key].add(counts)
         # A single file is passed on alone: nothing lies beside it.
         originals = None if single_file else relpath(data.images.root, folder)
-        text = page(data, thumbnails, problems, colors, originals)
+        text = render_page(data, thumbnails, problems, colors, originals)
         (partial / PAGE).write_text(text, "utf-8")
-        (partial / BOARD).write_text(board_markdown(data), "utf-8")
-        if told := eval_entries(data):
-            text = yaml.safe_dump(told, sort_keys=False, allow_unicode=True, width=10_000)
-            (partial / HUB).write_text(text, "utf-8")
+        (partial / BOARD).write_text(format_board(data), "utf-8")
+        if entries := build_eval_entries(data):
+            text = yaml.safe_dump(entries, sort_keys=False, allow_unicode=True, width=10_000)
+            (partial / EVAL_FILE).write_text(text, "utf-8")
         (partial / FIGURES).mkdir()
-        for name, drawing in figures(data).items():
+        for name, drawing in draw_figures(data).items():
             (partial / FIGURES / f"{name}.svg").write_text(drawing, "utf-8")
     return Report(folder / PAGE, len(data.samples), len(thumbnails), problems)
 
 
-def _colored(data: RunData) -> dict[str, list[tuple[str, str]]]:
+def _color_keys(data: RunData) -> dict[str, list[tuple[str, str]]]:
     """Which mean colors an image counts in: those of samples with inputs."""
-    wanted: dict[str, list[tuple[str, str]]] = {}
+    color_keys: dict[str, list[tuple[str, str]]] = {}
     for sample in data.samples:
         if sample.inputs:
             outputs = ((name, data.outputs.get((sample.id, name))) for name in data.systems)
-            shown = [(digest, INPUTS) for digest in sample.inputs]
-            shown += [(one.image, name) for name, one in outputs if one and one.image]
-            for digest, who in shown:
-                wanted.setdefault(digest, []).append((sample.split, who))
-    return wanted
+            images = [(digest, INPUTS_KEY) for digest in sample.inputs]
+            images += [(output.image, name) for name, output in outputs if output and output.image]
+            for digest, name in images:
+                color_keys.setdefault(digest, []).append((sample.split, name))
+    return color_keys
 
 
-def page(
+def render_page(
     data: RunData,
     thumbnails: Thumbnails,
     problems: Mapping[str, str],
@@ -146,25 +149,25 @@ def page(
 ) -> str:
     """The page as a whole: a strict policy, its sections, its data and its script."""
     # They are our own, and the data cannot end its element.
-    own = {
+    assets = {
         "style": (ASSETS / "report.css").read_text("utf-8"),
         "script": (ASSETS / "report.js").read_text("utf-8"),
     }
     digests = {
         name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for name, text in own.items()
+        for name, text in assets.items()
     }
-    own["gallery"] = gallery_data(data, thumbnails, problems, originals)
-    return rendered(
+    assets["gallery"] = build_gallery(data, thumbnails, problems, originals)
+    return render(
         "page.html.jinja",
         data=data,
-        sections=sections(data, thumbnails, colors),
+        sections=build_sections(data, thumbnails, colors),
         policy=POLICY.format(**digests),
-        **{name: Markup(text) for name, text in own.items()},  # noqa: S704
+        **{name: Markup(text) for name, text in assets.items()},  # noqa: S704
     )
 
 
-def gallery_data(
+def build_gallery(
     data: RunData, thumbnails: Thumbnails, problems: Mapping[str, str], originals: str | None = None
 ) -> str:
     """Every sample as JSON that a script element can hold; images stand once.
@@ -172,21 +175,21 @@ def gallery_data(
     `originals` is where the page finds the run's images: they are larger than its copies.
     """
     images = dict[str, int]()
-    systems = {system: at for at, system in enumerate(data.systems)}
+    systems = {system: index for index, system in enumerate(data.systems)}
 
-    def numbered(digests: Iterable[str]) -> list[int]:
+    def number_images(digests: Iterable[str]) -> list[int]:
         return [images.setdefault(digest, len(images)) for digest in digests]
 
-    def shown(output: Output | None) -> dict[str, Any] | None:
+    def describe(output: SavedOutput | None) -> dict[str, Any] | None:
         if output is None:
             return None
-        (image,) = numbered([output.image]) if output.image else [None]
-        known = {"outcome": output.outcome, "reason": output.reason, "text": output.text}
+        (image,) = number_images([output.image]) if output.image else [None]
+        fields = {"outcome": output.outcome, "reason": output.reason, "text": output.text}
         if output.image and output.image in problems:
-            known |= {"outcome": "cannot be shown", "reason": problems[output.image]}
-        return {"image": image, **known}
+            fields |= {"outcome": "cannot be shown", "reason": problems[output.image]}
+        return {"image": image, **fields}
 
-    def pictured(digest: str) -> dict[str, Any] | None:
+    def describe_image(digest: str) -> dict[str, Any] | None:
         if (thumbnail := thumbnails.get(digest)) is None:
             return None
         original = {"original": f"{digest[:2]}/{digest}"} if originals else {}
@@ -198,107 +201,109 @@ def gallery_data(
             "split": sample.split,
             "prompt": sample.prompt,
             "task": sample.task,
-            "inputs": numbered(sample.inputs),
-            "posted": numbered(sample.posted),
+            "inputs": number_images(sample.inputs),
+            "posted": number_images(sample.posted),
             "urls": [url for url in sample.urls if is_web(url)],
             "feedback": sample.feedback,
             "flags": sample.flags,
-            "outputs": [shown(data.outputs.get((sample.id, system))) for system in data.systems],
+            "outputs": [describe(data.outputs.get((sample.id, system))) for system in data.systems],
             "ratings": [
-                {**vars(one), "system": systems.get(one.system)}
-                for one in data.ratings.get(sample.id, ())
+                {**vars(rating), "system": systems.get(rating.system)}
+                for rating in data.ratings.get(sample.id, ())
             ],
         }
         for sample in data.samples
     ]
-    names = {name for one in data.samples for name in (one.split, one.task) if name}
-    found = {
+    names = {name for sample in data.samples for name in (sample.split, sample.task) if name}
+    payload = {
         "systems": data.systems,
         "failed": data.failures,
         "names": {name: titled(name) for name in sorted(names)},
         "samples": samples,
         "originals": originals,
-        "pictures": [pictured(digest) for digest in images],
+        "pictures": [describe_image(digest) for digest in images],
     }
-    text = json.dumps(_shown(found), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.translate(UNSAFE)
+    text = json.dumps(_clean(payload), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.translate(SCRIPT_ESCAPES)
 
 
-def _shown(value: Any) -> Any:
+def _clean(value: Any) -> Any:
     """The same data with every text as a page can show it."""
     if isinstance(value, str):
-        return printable(value)
+        return make_printable(value)
     if isinstance(value, Mapping):
-        return {printable(name): _shown(one) for name, one in value.items()}
-    return [_shown(one) for one in value] if isinstance(value, list | tuple) else value
+        return {make_printable(name): _clean(inner) for name, inner in value.items()}
+    return [_clean(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def figures(data: RunData) -> dict[str, str]:
-    found: dict[str, str] = {}
+def draw_figures(data: RunData) -> dict[str, str]:
+    drawings: dict[str, str] = {}
     for split in data.splits:
         rates = data.results.rates(split)
         if rates is not None:
             board = data.results.board(split)
             bars = [(row.system, row.value, row.interval) for row in board if row.value is not None]
             title = f"{titled(split)}: win rate"
-            found[f"win_rate_{split}"] = printed_bars(title, bars, _judged(data, rates.per_judge))
-        for metric, some in groupby(data.results.details[split].metrics, attrgetter("metric")):
-            rows = list(some)
-            values = {one.system: one.values for one in rows if one.values}
+            drawings[f"win_rate_{split}"] = draw_bars(
+                title, bars, _list_failed(data, rates.per_judge)
+            )
+        for metric, group in groupby(data.results.details[split].metrics, attrgetter("metric")):
+            rows = list(group)
+            values = {row.system: row.values for row in rows if row.values}
             if boxes := [(name, values[name]) for name in data.systems if name in values]:
                 better = "higher" if BETTER.get(metric, HIGHER) == HIGHER else "lower"
                 title = f"{titled(split)}: {titled(metric).lower()}, {better} is better"
-                warned = _judged(data, judges_of(rows))
-                found[f"{metric}_{split}"] = printed_boxes(title, boxes, warned)
-    return found
+                warning = _list_failed(data, collect_judges(rows))
+                drawings[f"{metric}_{split}"] = draw_boxes(title, boxes, warning)
+    return drawings
 
 
-def _judged(data: RunData, judges: Iterable[str]) -> str:
-    named = ", ".join(judge_names(filter(data.failures.get, judges), data.failures))
-    return f"judged by {named}" if named else ""
+def _list_failed(data: RunData, judges: Iterable[str]) -> str:
+    names = ", ".join(judge_names(filter(data.failures.get, judges), data.failures))
+    return f"judged by {names}" if names else ""
 
 
-def eval_entries(data: RunData) -> dict[str, list[dict[str, Any]]]:
+def build_eval_entries(data: RunData) -> dict[str, list[dict[str, Any]]]:
     """The win rates of each system, for whoever publishes it; none of a benchmark elsewhere."""
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     dataset, at, revision = (data.results.benchmark.on_hub or "").rpartition("@")
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_system: dict[str, list[dict[str, Any]]] = {}
     for system in data.systems if at else ():
         entries = []
         for split in data.splits:
             rows = data.results.board(split)
-            row = next((one for one in rows if one.system == system), None)
+            row = next((candidate for candidate in rows if candidate.system == system), None)
             if row is None or row.value is None:
                 continue
             rates = data.results.rates(split)
             models = data.results.judge_models
             judges = judge_names(rates.per_judge if rates else (), data.failures, models)
-            place = [f"in place of {row.in_place_of}"] if row.in_place_of else []
+            stand_in = [f"in place of {row.in_place_of}"] if row.in_place_of else []
             ends = " to ".join(number(end) for end in row.interval or ())
-            others = ", ".join(one.system for one in rows if one != row)
+            others = ", ".join(other.system for other in rows if other != row)
             notes = (
                 f"win rate from 0 to 1 against {others}",
                 f"judged by {', '.join(judges)}",
                 f"protocol {data.results.protocol}",
                 f"95 % interval {ends}" if ends else "no interval",
                 f"revision {revision}",
-                *place,
+                *stand_in,
             )
             entry = EvalResultEntry(
                 dataset_id=dataset,
                 task_id=split,
                 value=round(row.value, 4),
                 dataset_revision=revision if COMMIT.fullmatch(revision) else None,
-                notes=printable("; ".join(notes)),
+                notes=make_printable("; ".join(notes)),
             )
             entries.append(entry)
         if entries:
-            found[printable(system)] = eval_result_entries_to_yaml(entries)
-    return found
+            by_system[make_printable(system)] = eval_result_entries_to_yaml(entries)
+    return by_system
 
 
-def board_markdown(data: RunData) -> str:
+def format_board(data: RunData) -> str:
     lines = []
     for split in data.splits:
         rates = data.results.rates(split)
@@ -308,14 +313,16 @@ def board_markdown(data: RunData) -> str:
             continue
         lines.append("| system | win rate | 95 % | tier | coverage |\n|---|---:|---:|---:|---:|")
         for row in data.results.board(split):
-            tier = NOTHING if row.tier is None else str(row.tier)
+            tier = NO_VALUE if row.tier is None else str(row.tier)
             cells = (number(row.value), interval(row.interval), tier, share(row.coverage))
-            lines.append(table_row(_cell(in_place(row.system, row.in_place_of)), *cells))
-        named = judge_names(rates.per_judge, data.failures, data.results.judge_models)
-        judges = ", ".join(map(_cell, named))
+            lines.append(
+                format_table_row(_escape_cell(name_stand_in(row.system, row.in_place_of)), *cells)
+            )
+        names = judge_names(rates.per_judge, data.failures, data.results.judge_models)
+        judges = ", ".join(map(_escape_cell, names))
         lines.append(f"\nProtocol {data.results.protocol}, judged by {judges}.\n")
     return "\n".join(lines) + "\n"
 
 
-def _cell(text: str) -> str:
-    return escaped(printable(text))
+def _escape_cell(text: str) -> str:
+    return escape_markdown(make_printable(text))

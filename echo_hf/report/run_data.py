@@ -18,17 +18,17 @@ import pyarrow as pa
 from PIL import Image
 from pydantic import Field
 
-from echo_hf.config.checks import AnsweredBy
-from echo_hf.config.evaluation import Evaluated, Evaluation
+from echo_hf.config.checks import ModelIdentity
+from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
 from echo_hf.config.loading import Config
-from echo_hf.config.paper import Difference, differences
+from echo_hf.config.paper import PaperDifference, find_differences
 from echo_hf.config.sections import Target
 from echo_hf.errors import ImageError, ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
 from echo_hf.hub.manifest import Manifest
-from echo_hf.hub.release import rows_in
-from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Anchor, Result
-from echo_hf.images.embedded import embedded_bytes
+from echo_hf.hub.release import iterate_rows
+from echo_hf.hub.run_tables import RESULTS_FILE, STRENGTH, Anchor, ResultRow
+from echo_hf.images.embedded import read_embedded
 from echo_hf.images.loader import BadImageError, load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.audit import read_audits
@@ -38,10 +38,10 @@ from echo_hf.metrics.color_shift import CHANNELS, LEVELS, Floats, Integers, comp
 from echo_hf.metrics.image_features import map_in_order
 from echo_hf.metrics.result import MetricResult
 from echo_hf.metrics.text_rendering import TextRenderingResult
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import Unrated
-from echo_hf.report.analysis.result import FILE as ANALYSIS_FILE
-from echo_hf.report.analysis.result import Analysis, Figures, read_analysis, read_figures
+from echo_hf.report.analysis.result import ANALYSIS_FILE as ANALYSIS_FILE
+from echo_hf.report.analysis.result import Analysis, FigureModel, read_analysis, read_figures
 from echo_hf.scores.agreement import Agreement
 from echo_hf.scores.bradley_terry import BradleyTerry
 from echo_hf.scores.human_corrected import HumanCorrected
@@ -51,14 +51,14 @@ from echo_hf.scores.sequential import Decisions
 from echo_hf.scores.tiers import SamplesNeeded, Tiers
 from echo_hf.scores.win_rate import BoardRow, WinRate, make_board
 from echo_hf.systems.base import Task
-from echo_hf.systems.benchmark import Benchmark, benchmark_of, load_evaluation
+from echo_hf.systems.benchmark import Benchmark, get_benchmark, load_evaluation
 
-Counts = Mapping[str, int]
-Failed = Mapping[str, tuple[str, ...]]
-NAME = r"^\w{1,80}$"  # of a metric: it becomes the name of a file
+ReasonCounts = Mapping[str, int]
+FailedAudits = Mapping[str, tuple[str, ...]]
+METRIC_NAME = r"^\w{1,80}$"  # of a metric: it becomes the name of a file
 
 
-class WinRates(Figures):
+class SavedWinRates(FigureModel):
     published: WinRate
     corrected: WinRate
     tiers: Tiers
@@ -72,92 +72,94 @@ class WinRates(Figures):
     anchors: Mapping[str, Anchor] = {}
 
 
-class TrustLine(Figures):
+class SavedTrustLine(FigureModel):
     measure: str
     split: str | None = None
     said: str
     meaning: str
 
 
-class Metric(Figures):
-    metric: Annotated[str, Field(pattern=NAME)]
+class SavedMetric(FigureModel):
+    metric: Annotated[str, Field(pattern=METRIC_NAME)]
     system: str
     samples: tuple[str, ...] = ()
-    counts: Counts = Field({})
+    counts: ReasonCounts = Field({})
     missing: str | None = None
     result: MetricResult | TextRenderingResult | None = None
 
     @property
     def values(self) -> list[float]:
-        every = self.result.per_sample if self.result else ()
-        return [value for value in every if value is not None]
+        per_sample = self.result.per_sample if self.result else ()
+        return [value for value in per_sample if value is not None]
 
 
-def judges_of(rows: Iterable[Metric]) -> list[str]:
-    return sorted({judge for one in rows for judge in getattr(one.result, "per_judge", ())})
+def collect_judges(rows: Iterable[SavedMetric]) -> list[str]:
+    return sorted({judge for row in rows for judge in getattr(row.result, "per_judge", ())})
 
 
-class ByPeople(Figures):
+class SavedHumanCorrected(FigureModel):
     said: str
     result: HumanCorrected | None = None
 
 
-class Split(Figures):
+class SavedSplit(FigureModel):
     samples: int
-    win_rate: WinRates | None = None
-    metrics: tuple[Metric, ...] = ()
+    win_rate: SavedWinRates | None = None
+    metrics: tuple[SavedMetric, ...] = ()
     pairwise: PairwiseAgreement | None = None
-    by_people: ByPeople | None = None
+    by_people: SavedHumanCorrected | None = None
 
 
-class Identity(Figures):
+class SavedIdentity(FigureModel):
     name: str | None = None
     on_hub: str | None = None
     digests: Mapping[str, str] | None = None
 
 
-class Results(Figures):
+class SavedResults(FigureModel):
     """The figures of a run, the very objects that `echo_hf.scores` and `echo_hf.metrics` return.
 
     `left_out` counts rows about other samples or older ones, by table and reason; `failed_audit`
     has the honeypots that each judge failed on.
     """
 
-    benchmark: Identity
+    benchmark: SavedIdentity
     protocol: Literal["published", "corrected"]
-    left_out: Mapping[str, Counts] = {}
-    failed_audit: Failed = Field({})
-    system_models: Mapping[str, AnsweredBy] = Field({}, alias="systems")
-    judge_models: Mapping[str, AnsweredBy] = Field({}, alias="judges")
-    trust: tuple[TrustLine, ...] = ()
-    results: tuple[Result, ...] = ()
-    details: Mapping[str, Split]
+    left_out: Mapping[str, ReasonCounts] = {}
+    failed_audit: FailedAudits = Field({})
+    system_models: Mapping[str, ModelIdentity] = Field({}, alias="systems")
+    judge_models: Mapping[str, ModelIdentity] = Field({}, alias="judges")
+    trust: tuple[SavedTrustLine, ...] = ()
+    results: tuple[ResultRow, ...] = ()
+    details: Mapping[str, SavedSplit]
 
     def rates(self, split: str) -> WinRate | None:
         """The win rates of a split under the run's protocol; null where nothing was rated."""
-        found = self.details[split].win_rate
-        if found is None:
+        rates = self.details[split].win_rate
+        if rates is None:
             return None
-        return found.published if self.protocol == "published" else found.corrected
+        return rates.published if self.protocol == "published" else rates.corrected
 
     def board(self, split: str) -> tuple[BoardRow, ...]:
         """The same as a board, with tiers."""
-        found, rates = self.details[split].win_rate, self.rates(split)
-        return make_board(rates, found.tiers.tiers, self.system_models) if found and rates else ()
+        details, rates = self.details[split].win_rate, self.rates(split)
+        return (
+            make_board(rates, details.tiers.tiers, self.system_models) if details and rates else ()
+        )
 
     @property
     def judges(self) -> set[str]:
         """Every judge whose ratings count."""
-        known = (self.rates(split) for split in self.details)
-        return {judge for rates in known if rates for judge in rates.per_judge}
+        boards = (self.rates(split) for split in self.details)
+        return {judge for rates in boards if rates for judge in rates.per_judge}
 
 
-class AgreementFile(Figures):
+class AgreementFile(FigureModel):
     merged: Agreement
-    failed_audit: Failed = Field({})
+    failed_audit: FailedAudits = Field({})
 
 
-SHOWN = ("id", "task", "review", "doubts", "has_nsfw", "community_feedback", "output_images")
+COLUMNS = ("id", "task", "review", "doubts", "has_nsfw", "community_feedback", "output_images")
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ class ReportSample:
 
 
 @dataclass(frozen=True)
-class Output:
+class SavedOutput:
     image: str | None
     outcome: str
     reason: str | None = None
@@ -182,7 +184,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Rating:
+class SavedRating:
     system: str
     judge: str
     rubric: str
@@ -197,63 +199,63 @@ class RunData:
     name: str
     title: str
     target: Target | None
-    results: Results
+    results: SavedResults
     stale: bool
     agreement: AgreementFile | None
-    failures: Failed
+    failures: FailedAudits
     analysis: Analysis | None
     samples: tuple[ReportSample, ...]
-    outputs: Mapping[tuple[str, str], Output]
-    ratings: Mapping[str, tuple[Rating, ...]]
+    outputs: Mapping[tuple[str, str], SavedOutput]
+    ratings: Mapping[str, tuple[SavedRating, ...]]
     systems: tuple[str, ...]
     images: ImageStore
     settings: Mapping[str, Any]
-    unlike_paper: tuple[Difference, ...] = ()
+    unlike_paper: tuple[PaperDifference, ...] = ()
 
     @property
     def splits(self) -> tuple[str, ...]:
-        held = {sample.split for sample in self.samples}
-        return tuple(name for name in self.results.details if name in held)
+        present = {sample.split for sample in self.samples}
+        return tuple(name for name in self.results.details if name in present)
 
-    def of_split(self, split: str) -> Iterator[ReportSample]:
+    def select_split(self, split: str) -> Iterator[ReportSample]:
         return (sample for sample in self.samples if sample.split == split)
 
     @property
     def digests(self) -> tuple[str, ...]:
-        shown = [digest for one in self.samples for digest in (*one.inputs, *one.posted)]
-        shown += [one.image for one in self.outputs.values() if one.image]
-        return tuple(dict.fromkeys(shown))
+        digests = [digest for sample in self.samples for digest in (*sample.inputs, *sample.posted)]
+        digests += [output.image for output in self.outputs.values() if output.image]
+        return tuple(dict.fromkeys(digests))
 
 
-def read_run_data(config: Evaluated | Path | str, runs: Path | str | None) -> RunData:
+def read_run_data(config: EvaluationBase | Path | str, runs: Path | str | None) -> RunData:
     config = load_evaluation(config)
-    folder = run_folder(config, runs)
-    results = read_figures(folder.root / RESULTS_FILE, Results, "score")
+    folder = open_run_folder(config, runs)
+    results = read_figures(folder.root / RESULTS_FILE, SavedResults, "score")
     if results is None:
         raise RunError(
             f"there are no figures in {str(folder.root)!r}: run `echo-hf score` with this config "
             "first"
         )
-    benchmark = benchmark_of(config, folder)
+    benchmark = get_benchmark(config, folder)
     tables = read_run(benchmark, folder)
-    outputs = outputs_of(tables.outputs)
+    outputs = read_outputs(tables.outputs)
     agreement = read_figures(folder.root / AGREEMENT_FILE, AgreementFile, "agree")
-    identity = Identity.model_validate(benchmark.identity())
-    samples = samples_of(benchmark, tables.tasks, folder.images)
+    identity = SavedIdentity.model_validate(benchmark.identity())
+    samples = select_usable_samples(benchmark, tables.tasks, folder.images)
     unscored = {sample.split for sample in samples} - results.details.keys()
     target = None
     if isinstance(config, Config):
         target = config.target
-    elif isinstance(config, Evaluation):  # the dataset of ECHO's authors has no manifest
+    elif isinstance(config, EvaluationConfig):  # the dataset of ECHO's authors has no manifest
         with suppress(ReleaseError):
-            target = manifest_of(benchmark.reference).target
+            target = read_manifest(benchmark.reference).target
     # The last word on a judge counts: it may have been audited again since it was scored.
-    audited = {judge: tuple(one["failed"]) for judge, one in read_audits(folder.root).items()}
+    audited = {judge: tuple(audit["failed"]) for judge, audit in read_audits(folder.root).items()}
     failed = {**(agreement.failed_audit if agreement else {}), **results.failed_audit, **audited}
-    known = results.benchmark.on_hub or results.benchmark.name or config.name
+    benchmark_name = results.benchmark.on_hub or results.benchmark.name or config.name
     return RunData(
         name=config.name,
-        title=config.target.name if isinstance(config, Config) else known,
+        title=config.target.name if isinstance(config, Config) else benchmark_name,
         target=target,
         results=results,
         stale=bool(unscored) or identity.digests != results.benchmark.digests,
@@ -262,24 +264,24 @@ def read_run_data(config: Evaluated | Path | str, runs: Path | str | None) -> Ru
         analysis=read_analysis(folder.root / ANALYSIS_FILE),
         samples=samples,
         outputs=outputs,
-        ratings=ratings_of(tables.ratings),
-        systems=systems_of(results, outputs),
+        ratings=read_ratings(tables.ratings),
+        systems=list_systems(results, outputs),
         images=folder.images,
         settings=config.model_dump(mode="json", include={"systems", "judges", "applicability"}),
-        unlike_paper=differences(config) if isinstance(config, Config) else (),
+        unlike_paper=find_differences(config) if isinstance(config, Config) else (),
     )
 
 
-def manifest_of(reference: str) -> Manifest:
+def read_manifest(reference: str) -> Manifest:
     """The manifest of a benchmark: a folder, or a repository at a revision."""
     repo, at, revision = reference.rpartition("@")
     on_hub = at and not Path(reference).exists()
     return load_manifest(repo, revision=revision) if on_hub else load_manifest(reference)
 
 
-def outputs_of(rows: pa.Table | None) -> dict[tuple[str, str], Output]:
+def read_outputs(rows: pa.Table | None) -> dict[tuple[str, str], SavedOutput]:
     return {
-        (row["sample_id"], row["system"]): Output(
+        (row["sample_id"], row["system"]): SavedOutput(
             row["image"],
             row["outcome"],
             ", ".join(filter(None, (row["stage"], row["code"]))) or None,
@@ -289,68 +291,73 @@ def outputs_of(rows: pa.Table | None) -> dict[tuple[str, str], Output]:
     }
 
 
-def ratings_of(rows: pa.Table | None) -> dict[str, tuple[Rating, ...]]:
-    found: dict[str, list[Rating]] = {}
+def read_ratings(rows: pa.Table | None) -> dict[str, tuple[SavedRating, ...]]:
+    by_sample: dict[str, list[SavedRating]] = {}
     for row in rows.to_pylist() if rows else ():
         if row["outcome"] == Unrated.NOT_NEEDED:
             continue
         # As for `win_rate`, what is no number is no rating.
         value = row["rating"]
         value = value if value is not None and math.isfinite(value) else None
-        known = {one.name: row[one.name] for one in fields(Rating) if one.name != "value"}
-        found.setdefault(row["sample_id"], []).append(Rating(**known, value=value))
+        values = {
+            field.name: row[field.name] for field in fields(SavedRating) if field.name != "value"
+        }
+        by_sample.setdefault(row["sample_id"], []).append(SavedRating(**values, value=value))
     order = attrgetter("rubric", "system", "judge", "repeat")
-    return {sample: tuple(sorted(some, key=order)) for sample, some in found.items()}
+    return {sample: tuple(sorted(ratings, key=order)) for sample, ratings in by_sample.items()}
 
 
-def samples_of(
+def select_usable_samples(
     benchmark: Benchmark, tasks: Mapping[str, Sequence[Task]], images: ImageStore
 ) -> tuple[ReportSample, ...]:
     """The samples that can be given to a system: those with words, and all their inputs."""
-    found = []
-    for split, some in tasks.items():
-        if not some:
+    samples = []
+    for split, split_tasks in tasks.items():
+        if not split_tasks:
             continue
-        known = {task.sample_id: task for task in some}
+        by_id = {task.sample_id: task for task in split_tasks}
         dataset = benchmark.load(split)
-        columns = [name for name in SHOWN if name in dataset.column_names]
-        for row in rows_in(dataset, 1, columns):
-            if (task := known.get(row["id"])) is None:
+        columns = [name for name in COLUMNS if name in dataset.column_names]
+        for row in iterate_rows(dataset, 1, columns):
+            if (task := by_id.get(row["id"])) is None:
                 continue
             feedback = (
-                {"text": one["feedback"]} | {name: one.get(name) for name in ("verdict", "keyword")}
-                for one in row.get("community_feedback") or ()
-                if one["feedback"]
+                {"text": comment["feedback"]}
+                | {name: comment.get(name) for name in ("verdict", "keyword")}
+                for comment in row.get("community_feedback") or ()
+                if comment["feedback"]
             )
             flags = [*(row.get("review") or ()), *(row.get("doubts") or ())]
-            found.append(
+            samples.append(
                 ReportSample(
                     id=task.sample_id,
                     split=task.split,
                     prompt=task.prompt,
                     task=row.get("task"),
-                    inputs=tuple(one.sha256 for one in task.inputs),
-                    posted=tuple(_posted(row["id"], row.get("output_images") or (), images)),
+                    inputs=tuple(image.sha256 for image in task.inputs),
+                    posted=tuple(_store_posted(row["id"], row.get("output_images") or (), images)),
                     urls=task.sources,
                     feedback=tuple(feedback),
                     flags=(*flags, *(["nsfw"] if row.get("has_nsfw") else [])),
                 )
             )
-    return tuple(found)
+    return tuple(samples)
 
 
-def _posted(
+def _store_posted(
     row: str, images: Iterable[Mapping[str, Any] | None], store: ImageStore
 ) -> Iterator[str]:
     for image in filter(None, images):
-        data = embedded_bytes(image, row)
+        encoded = read_embedded(image, row)
         try:
-            yield store.put(data)
+            yield store.put(encoded)
         except ImageError:
-            yield hashlib.sha256(data).hexdigest()  # shown as one that cannot be
+            yield hashlib.sha256(encoded).hexdigest()  # shown as one that cannot be
 
 
-def systems_of(results: Results, outputs: Mapping[tuple[str, str], Output]) -> tuple[str, ...]:
+def list_systems(
+    results: SavedResults, outputs: Mapping[tuple[str, str], SavedOutput]
+) -> tuple[str, ...]:
     """Every system: in the order of the boards, then those that no judge has rated."""
     ranked = [row.system for split in results.details for row in results.board(split)]
     measured = {row.system for row in results.results if row.metric != STRENGTH}
@@ -358,9 +365,9 @@ def systems_of(results: Results, outputs: Mapping[tuple[str, str], Output]) -> t
     return tuple(dict.fromkeys([*ranked, *sorted(others)]))
 
 
-LONGEST_SIDE = 384
-QUALITY = 80
-FOLDER = "thumbs"
+THUMBNAIL_SIDE = 384
+JPEG_QUALITY = 80
+THUMBNAIL_FOLDER = "thumbs"
 NAME_LENGTH = 20  # 80 bits of the digest
 
 
@@ -372,42 +379,42 @@ class Thumbnail:
 
 
 Thumbnails = Mapping[str, Thumbnail]
-Looked = tuple[Thumbnail, Integers | None]
+ThumbnailAndHistogram = tuple[Thumbnail, Integers | None]
 
 
-def looked_at(
+def make_thumbnails(
     digests: Iterable[str], images: ImageStore, folder: Path | None, counted: Container[str]
-) -> Iterator[tuple[str, Looked | str]]:
+) -> Iterator[tuple[str, ThumbnailAndHistogram | str]]:
     """A small copy of each image, and its histograms where they count; or why there is none.
 
     Images are decoded in several threads; only a few of them are held at a time.
     """
     if folder is not None:
-        (folder / FOLDER).mkdir(parents=True, exist_ok=True)
+        (folder / THUMBNAIL_FOLDER).mkdir(parents=True, exist_ok=True)
 
-    def look(digest: str) -> tuple[str, Looked | str]:
+    def make_thumbnail(digest: str) -> tuple[str, ThumbnailAndHistogram | str]:
         try:
             image = load_rgb(images.open(digest))
         except BadImageError as error:
             return digest, str(error.reason)
         except ImageError:
             return digest, "the run does not hold it"
-        sink, small = io.BytesIO(), reduced(image)
-        small.save(sink, "JPEG", quality=QUALITY)
+        sink, small = io.BytesIO(), shrink_image(image)
+        small.save(sink, "JPEG", quality=JPEG_QUALITY)
         if folder is None:
             source = "data:image/jpeg;base64," + base64.b64encode(sink.getvalue()).decode()
         else:
-            source = f"{FOLDER}/{digest[:NAME_LENGTH]}.jpg"
+            source = f"{THUMBNAIL_FOLDER}/{digest[:NAME_LENGTH]}.jpg"
             (folder / source).write_bytes(sink.getvalue())
         counts = compute_histograms(image) if digest in counted else None
         return digest, (Thumbnail(source, *small.size), counts)
 
-    yield from map_in_order(look, digests)
+    yield from map_in_order(make_thumbnail, digests)
 
 
-def reduced(image: Image.Image, longest: int = LONGEST_SIDE) -> Image.Image:
+def shrink_image(image: Image.Image, max_side: int = THUMBNAIL_SIDE) -> Image.Image:
     """An image no larger than asked, in its own shape: whole blocks of pixels are averaged."""
-    return image.reduce(math.ceil(max(image.size) / longest))
+    return image.reduce(math.ceil(max(image.size) / max_side))
 
 
 @dataclass

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from PIL import Image, ImageOps
 
-from echo_hf.engines.base import abstains
-from echo_hf.engines.checkpoint import family_of
-from echo_hf.engines.pixels import FAMILIES, budget_of, fitted
+from echo_hf.engines.base import is_abstaining
+from echo_hf.engines.checkpoint import model_family
+from echo_hf.engines.pixels import FAMILY_BUDGETS, fit_size, pixel_budget
 from echo_hf.errors import ImageError
 from echo_hf.images.loader import open_image
 from echo_hf.reasons import Notice
@@ -139,18 +139,18 @@ class EngineFrames:
         """Return how places are named in an image of this size."""
         if self.convention is not Convention.ABS_RESIZED:
             return Frame(self.convention, size, size)
-        budget = budget_of(self.family, self.min_pixels, self.max_pixels)
-        return Frame(self.convention, size, fitted(size, budget))
+        budget = pixel_budget(self.family, self.min_pixels, self.max_pixels)
+        return Frame(self.convention, size, fit_size(size, budget))
 
 
 def choose_engine_frames(
     signature: Mapping[str, Any], convention: str = AUTO, family: str | None = None
 ) -> EngineFrames:
     """Return how the engine with this signature sends images and names places in them."""
-    if abstains(signature):  # it gets no image: places are pixels of the file
+    if is_abstaining(signature):  # it gets no image: places are pixels of the file
         return EngineFrames(Convention.ABS_RESIZED)
     model = str(signature.get("model") or "")
-    family = family or family_of(model)
+    family = family or model_family(model)
     by_name = (way for pattern, way in CONVENTION_BY_NAME.items() if pattern.search(model.lower()))
     chosen = CONVENTION_BY_FAMILY.get(family or "") or next(by_name, None)
     chosen = chosen if convention == AUTO else Convention(convention)
@@ -162,7 +162,7 @@ def choose_engine_frames(
         return EngineFrames(chosen or ASSUMED, is_assumed=chosen is None, is_blind=blind)
     factor, low, high = rule
     # With a given pixel budget, families with the same factor resize alike.
-    alike = next((name for name, own in FAMILIES.items() if own.factor == factor), None)
+    alike = next((name for name, own in FAMILY_BUDGETS.items() if own.factor == factor), None)
     return EngineFrames(chosen or ASSUMED, alike, low, high, chosen is None)
 
 

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, Field
 from pydantic_core import to_json
 
-from echo_hf._infra.text import MARK, share
+from echo_hf._infra.text import MARK, format_share
 from echo_hf.collect.urls import post_id_of
 from echo_hf.engines.base import Text
-from echo_hf.engines.rules import without_notes
+from echo_hf.engines.rules import remove_notes
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
-from echo_hf.prompts import as_data
+from echo_hf.prompts import quote_as_data
 from echo_hf.reasons import Notice, Reject
 from echo_hf.samples.sample import Finding, context_of, sample_digest, sample_ids, texts_of
 from echo_hf.samples.spans import SpanIndex, find_span_start, squeeze
@@ -198,10 +198,10 @@ class ThreadDrafts:
         """Add the answer about one part of the thread."""
         shown_numbers = frozenset(shown_numbers)
         earlier = list(self._drafts)
-        prompts = {squeeze(without_notes(sample.prompt.strip())) for sample in answer.samples}
+        prompts = {squeeze(remove_notes(sample.prompt.strip())) for sample in answer.samples}
         for sample in answer.samples:
             numbers = self._check_numbers(sample.posts, shown_numbers)
-            prompt = without_notes(whole_prompt := sample.prompt.strip())
+            prompt = remove_notes(whole_prompt := sample.prompt.strip())
             if prompt != whole_prompt:
                 self._note(Notice.NOTES_LEFT_OUT, whole_prompt[len(prompt) :].strip()[:80])
             if not prompt or not numbers:
@@ -328,14 +328,16 @@ class Extract(SampleStage):
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """Say the share of each quality (section 4: 20 % and 66 %)."""
         counts = stats["extract"]
-        shares = [f"{share(counts.tally.get(name, 0), counts.kept)} {name}" for name in BEST_FIRST]
+        shares = [
+            f"{format_share(counts.tally.get(name, 0), counts.kept)} {name}" for name in BEST_FIRST
+        ]
         return f"{counts.kept:,} samples extracted: {', '.join(shares)}"
 
     def build_questions(self, row: Row) -> Iterator[RequestContent]:
         """Yield the thread, whole or in parts."""
         for numbers, shown_posts in self._split(row["posts"]):
             urls = [row["posts"][number]["url"] for number in numbers]
-            yield [Text(as_data("thread", shown_posts))], {"posts": shown_posts}, urls
+            yield [Text(quote_as_data("thread", shown_posts))], {"posts": shown_posts}, urls
 
     def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]

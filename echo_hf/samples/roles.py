@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from echo_hf._infra.text import MARK
-from echo_hf.engines.base import ImageRef, Message, Request, Text, abstains
+from echo_hf.engines.base import ImageRef, Message, Request, Text, is_abstaining
 from echo_hf.engines.reference_images import mentions_image
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
-from echo_hf.prompts import Prompt, as_data, load_prompt
+from echo_hf.prompts import Prompt, load_prompt, quote_as_data
 from echo_hf.reasons import Doubt, Failed, Notice
 from echo_hf.samples.blanks import find_placeholders
 from echo_hf.samples.sample import Finding, add_provenance
@@ -104,7 +104,7 @@ class Roles(SampleStage):
 
     def _question(self, row: Row, part: RequestPart) -> RequestContent:
         fields = part.as_data(row, find_placeholders(row["prompt"]))
-        parts, pictures = list[Text | ImageRef]([Text(as_data("sample", fields))]), []
+        parts, pictures = list[Text | ImageRef]([Text(quote_as_data("sample", fields))]), []
         for image, picture in zip(part.images, fields["pictures"], strict=True):
             file = self.images.path(image.sha256)
             parts += [Text(f"Picture {picture['number']}:"), ImageRef(image.sha256, file)]
@@ -155,7 +155,7 @@ class Roles(SampleStage):
 
     def _read_assignment(self, row: Row, answers: Sequence[Answer]) -> AssignedTasks:
         digests = [image.sha256 for image in own_images(row)]
-        assignment = AssignedTasks(row["prompt"], digests, abstains(self._signature))
+        assignment = AssignedTasks(row["prompt"], digests, is_abstaining(self._signature))
         for part, answer in zip(self._split(row), answers, strict=False):
             if isinstance(answer, RolesAnswer):
                 assignment.add(answer, part)

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from echo_hf._infra.text import MARK, share, shortened
+from echo_hf._infra.text import MARK, format_share, shorten_texts
 from echo_hf.config.loading import Config
 from echo_hf.engines.base import ImageRef, Text
-from echo_hf.engines.checkpoint import family_of
+from echo_hf.engines.checkpoint import model_family
 from echo_hf.errors import ImageError
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
-from echo_hf.prompts import as_data
+from echo_hf.prompts import quote_as_data
 from echo_hf.reasons import Doubt, Notice
 from echo_hf.samples.boxes import (
     AUTO,
@@ -141,7 +141,7 @@ class Screenshots(SampleStage):
         """Return the stage for the config's target, with the family of its engine's model."""
         engine = config.engines[config.stages.screenshots.engine]
         model = engine.options.get("model")
-        family = engine.options.get("family") or (family_of(str(model)) if model else None)
+        family = engine.options.get("family") or (model_family(str(model)) if model else None)
         stage = super().from_config(config, images)
         convention = engine.coordinates or AUTO if stage.convention == AUTO else stage.convention
         return replace(stage, family=family, convention=convention)
@@ -150,9 +150,9 @@ class Screenshots(SampleStage):
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """Say how many screenshots were cut, and into how many images."""
         tally = stats["screenshots"].tally
-        cut_count, total = tally.get("cut", 0), tally.get("screenshots", 0)
+        count, total = tally.get("cut", 0), tally.get("screenshots", 0)
         return (
-            f"{cut_count:,} of {total:,} screenshots were cut ({share(cut_count, total)}) into "
+            f"{count:,} of {total:,} screenshots were cut ({format_share(count, total)}) into "
             f"{tally.get('pictures', 0):,} images"
         )
 
@@ -168,7 +168,7 @@ class Screenshots(SampleStage):
         if isinstance(frame := self._choose_frame(row), Frame):
             shown_texts, file = collect_relevant_text(row), self.images.path(row["screenshot"])
             sheet_note = f"{SUSPECTED_SHEET_NOTE}\n" if is_suspected(row) else ""
-            data = as_data("relevant_text", shown_texts)
+            data = quote_as_data("relevant_text", shown_texts)
             words = f"{frame.instructions}\n{sheet_note}The screenshot:"
             yield (
                 (Text(data), Text(words), ImageRef(row["screenshot"], file)),
@@ -313,5 +313,5 @@ def collect_relevant_text(sample: Sample) -> dict[str, Any]:
         if image["sha256"] == sample["screenshot"] and image["alt_text"]
     )
     texts = [context[place]["text"] for place in sorted(shown_places) if context[place]["text"]]
-    *texts, description = shortened([*texts, next(described, None)], MAX_TEXT, MAX_TEXTS)
+    *texts, description = shorten_texts([*texts, next(described, None)], MAX_TEXT, MAX_TEXTS)
     return {"posts": texts, "description": description}

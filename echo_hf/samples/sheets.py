@@ -7,9 +7,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from echo_hf.engines.base import abstains
+from echo_hf.engines.base import is_abstaining
 from echo_hf.errors import ImageError
-from echo_hf.images.panes import Layout, layout_of
+from echo_hf.images.panes import Layout, detect_layout
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Doubt, Notice
 from echo_hf.samples.sample import Finding, Sample, add_provenance, read_provenance
@@ -30,7 +30,7 @@ def move_sheet(
     if not sheets:
         return row
     findings += [(Notice.SEVERAL_IMAGES, f"{layout}: {image}") for image, layout in sheets.items()]
-    if row["screenshot"] is None and not abstains(made_by["engine"]):
+    if row["screenshot"] is None and not is_abstaining(made_by["engine"]):
         sheet = next(iter(sheets))
         del sheets[sheet]
         outputs = [image for image in row["output_images"] if image != sheet]
@@ -53,7 +53,7 @@ def restore_output(sample: Sample) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)  # the samples of a thread share images
 def _read_layout(file: Path) -> Layout | None:
-    return layout_of(file)
+    return detect_layout(file)
 
 
 def _find_layout(images: ImageStore, digest: str) -> Layout | None:

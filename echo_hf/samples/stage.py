@@ -75,9 +75,9 @@ class SampleStage(ModelStage):
         """Return the rows that go on; one with a failed call is quarantined, beside or instead."""
         return self._finish_rows(self.input_rows(table), answers)
 
-    def _made(self, table: pa.Table) -> pa.Table:
+    def _make_output(self, table: pa.Table) -> pa.Table:
         rows = self.input_rows(table)  # read once: it is slow
-        return self._finish_rows(rows, self._answered(self._build_requests(rows)))
+        return self._finish_rows(rows, self._read_answers(self._build_requests(rows)))
 
     def _build_requests(self, rows: Sequence[Row]) -> list[list[Request]]:
         text, target = self.prompt.text, self.target.model_dump(mode="json")
@@ -109,16 +109,16 @@ class SampleStage(ModelStage):
             key = self._key(row)
             failure = next((answer for answer in own if isinstance(answer, Failure)), None)
             if failure:
-                rows.failed(number, key, failure)
+                rows.quarantine(number, key, failure)
             if self.is_lost(row, own):
                 continue
             new_rows, findings = self.finish_row(row, own, made_by)
             for reason, detail in findings:
                 status = Status.REJECTED if isinstance(reason, Reject) else Status.NOTED
-                rows.say(number, key, status, reason, detail)
+                rows.add_issue(number, key, status, reason, detail)
             for values in new_rows:
                 rows.keep(number, key, values)
-        return rows.table()
+        return rows.to_table()
 
     @property
     def _signature(self) -> dict[str, Any]:

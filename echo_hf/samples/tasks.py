@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from echo_hf._infra.text import MARK, shortened
+from echo_hf._infra.text import MARK, shorten_texts
 from echo_hf.engines.reference_images import asks_for_image, needs_image
 from echo_hf.reasons import Doubt, Notice, Review
 from echo_hf.samples.blanks import MAX_PLACEHOLDER_CHARACTERS, complete_template, find_placeholders
@@ -105,7 +105,7 @@ class RequestPart:
         context = sample["context"]
         raw_texts = [context[place]["text"] for place in self.posts]
         raw_texts += [image.alt_text for image in self.images]
-        texts = iter(shortened(raw_texts, MAX_TEXT, MAX_TEXTS))
+        texts = iter(shorten_texts(raw_texts, MAX_TEXT, MAX_TEXTS))
         authors: dict[str, str] = {}
         places = {place: number for number, place in enumerate(self.posts)}
         numbers = {image.sha256: number for number, image in enumerate(self.images, 1)}

@@ -16,7 +16,7 @@ from datasets import Dataset
 from echo_hf.collect.collect import ORDER, merge_posts
 from echo_hf.config.loading import Config
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, row_issues
+from echo_hf.pipeline.stage import RowIssue, Stage, issue_rows, keep_rows
 from echo_hf.reasons import Missing, Notice, Reject, Status
 from echo_hf.tables import POSTS, THREADS, Table, arrow_rows
 
@@ -192,8 +192,8 @@ class Threads(Stage):
             posts, forest, [span for span, keep in zip(spans, is_relevant, strict=True) if keep]
         )
         parents = [urls for urls, keep in zip(members, is_relevant, strict=True) if keep]
-        rows = kept_rows(kept, pa.array(parents, pa.list_(pa.string())))
-        return pa.concat_tables([rows, row_issues(THREADS, issues)])
+        rows = keep_rows(kept, pa.array(parents, pa.list_(pa.string())))
+        return pa.concat_tables([rows, issue_rows(THREADS, issues)])
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:

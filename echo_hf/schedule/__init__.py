@@ -1,1 +1,1 @@
-"""The loop that keeps a benchmark current: one turn of it, its state between turns, who runs it."""
+"""The loop that keeps a benchmark current: a turn, its state between turns, workflow files."""

@@ -1,4 +1,4 @@
-"""A lease on a kept run: of several turns on one state, on any machines, one works at a time."""
+"""A lease on a kept run, so that of several turns on one state a single one works."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from echo_hf._infra.atomic import write_json
 from echo_hf._infra.regular_file import read_regular
 from echo_hf._infra.text import one_line
 from echo_hf.errors import RunError
-from echo_hf.hub.facts import problem
+from echo_hf.hub.facts import describe_problem
 
 logger = logging.getLogger(__name__)
 LEASE_SECONDS = 300.0
@@ -32,7 +32,7 @@ MAX_PROCESS_ID = 1 << 22
 
 
 class LeaseHolder(BaseModel):
-    """Who works on a run, as the file of its lease says it."""
+    """The process that holds a lease, as the file of the lease names it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -44,7 +44,7 @@ class LeaseHolder(BaseModel):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the lease ended, or its process is one of this machine's and did."""
+        """Whether the lease has ended, or its process was on this machine and has ended."""
         if self.until <= datetime.now(UTC):
             return True
         if self.processes is None or self.processes != get_process_namespace():
@@ -62,9 +62,9 @@ class LeaseHolder(BaseModel):
 
 
 def get_process_namespace() -> str | None:
-    """Names the list of processes of this machine or container; null where it has no name."""
+    """Return a name of the process namespace of this machine or container, or null."""
     try:
-        boot = read_regular(Path("/proc/sys/kernel/random/boot_id"), most_bytes=MAX_LEASE_BYTES)
+        boot = read_regular(Path("/proc/sys/kernel/random/boot_id"), max_bytes=MAX_LEASE_BYTES)
         return f"{boot.decode('ascii').strip()} {Path('/proc/self/ns/pid').readlink()}"
     except OSError:
         return None
@@ -84,7 +84,7 @@ class RunLease:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Works while the lease is held; refused where another process has it."""
+        """Hold the lease while the body runs; refused where another process holds it."""
         holder = self._read_holder()
         if holder is None or holder.is_gone:
             self._write()
@@ -109,7 +109,7 @@ class RunLease:
         return holder is not None and holder.token == self.token
 
     def check(self) -> None:
-        """Refuses to go on where another turn has taken the lease meanwhile."""
+        """Raise an error if another turn has taken the lease meanwhile."""
         if not self.is_own:
             raise self._refusal(self._read_holder())
 
@@ -143,12 +143,12 @@ class RunLease:
 
     def _read_holder(self) -> LeaseHolder | None:
         try:
-            data = read_regular(self.path, self.path.parent, most_bytes=MAX_LEASE_BYTES)
+            data = read_regular(self.path, self.path.parent, max_bytes=MAX_LEASE_BYTES)
             return LeaseHolder.model_validate_json(data)
         except FileNotFoundError:
             return None
         except ValidationError as error:
-            reason = problem(error)
+            reason = describe_problem(error)
         except OSError as error:
             reason = error.strerror or one_line(error)
         raise RunError(

@@ -1,4 +1,4 @@
-"""One turn of the loop, from collecting to proposing a release; its run is kept in between."""
+"""One turn of the loop, from collecting to proposing a release, and its run between turns."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 
 from huggingface_hub import HfApi
 
-from echo_hf._infra.atomic import replaced_file, write_json
+from echo_hf._infra.atomic import replace_file, write_json
 from echo_hf._infra.regular_file import read_regular
-from echo_hf._infra.text import escaped, one_line
+from echo_hf._infra.text import escape_markdown, one_line
 from echo_hf.apps.takedown import forget
 from echo_hf.builder import build, update
 from echo_hf.builder.refresh import refresh
@@ -31,10 +31,10 @@ from echo_hf.config.sections import ScheduleOptions
 from echo_hf.errors import ConfigError, EchoError, RunError
 from echo_hf.hub.publish import publish
 from echo_hf.hub.release import read_release
-from echo_hf.hub.remote import Remote, Request
-from echo_hf.pipeline.progress import LOG, NullProgress, ProgressListener
+from echo_hf.hub.remote import PullRequest, Remote
+from echo_hf.pipeline.progress import LOG_FILE, NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import CrawlEnd, Failed
 from echo_hf.report.evaluation import evaluate_systems
 from echo_hf.schedule.lease import RunLease
@@ -54,7 +54,7 @@ STEPS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Turn:
-    """What each step of a turn did, and why nothing was proposed."""
+    """The outcome of each step of a turn, and the reasons why nothing was proposed."""
 
     steps: dict[str, str]
     held: tuple[str, ...] = ()  # empty too where nothing changed
@@ -80,7 +80,7 @@ def turn(
     on_step: Callable[[str, str], None] | None = None,
     api: HfApi | None = None,
 ) -> Turn:
-    """Takes one turn; ended at any moment, the next one goes on with the answers that were kept.
+    """Take one turn; if it is stopped at any moment, the next one resumes from the kept answers.
 
     A run is kept in `state` between turns, such as a mount of a bucket; null where this machine
     keeps it. Of several turns on one state, one works, and the others are refused. Each step is
@@ -88,7 +88,7 @@ def turn(
     """
     config = load_config(config)
     options = get_schedule(config)
-    run = run_folder(config, runs)
+    run = open_run_folder(config, runs)
     synced_run = SyncedRun(run.root, Path(state) / config.name if state else None)
     watch = SyncProgress(synced_run, watch or NullProgress())
     loop = ScheduleLoop(
@@ -115,7 +115,7 @@ def turn(
 
 @dataclass
 class ScheduleLoop:
-    """The steps of a turn, each of which goes on where an earlier turn was ended."""
+    """The steps of a turn; each resumes where an earlier turn was stopped."""
 
     config: Config
     options: ScheduleOptions
@@ -129,21 +129,21 @@ class ScheduleLoop:
     stopped: bool = False
 
     def parse_number(self, tag: str) -> int | None:
-        """Which release of this benchmark a tag names, from 0; null where it is another's."""
+        """Return the number, from 0, of the release that a tag names; null for other tags."""
         match = re.fullmatch(rf"{re.escape(self.config.name)}(?:\.([1-9][0-9]{{0,5}}))?", tag)
         return int(match[1] or 0) if match else None
 
     def list_tags(self) -> dict[int, str]:
-        state = self.remote.state()
+        state = self.remote.read_state()
         tags = () if state is None else state.tags
         return {number: tag for tag in tags if (number := self.parse_number(tag)) is not None}
 
-    def list_requests(self) -> dict[Request, str | None]:
+    def list_requests(self) -> dict[PullRequest, str | None]:
         """Requests that turns have made, with the tags they are for; null: not ready for any."""
-        if self.remote.state() is None:
+        if self.remote.read_state() is None:
             return {}
-        requests: dict[Request, str | None] = {}
-        for request in self.remote.requests():
+        requests: dict[PullRequest, str | None] = {}
+        for request in self.remote.list_requests():
             word, _, tag = request.title.partition(" ")
             if request.title == self.not_ready:
                 requests[request] = None
@@ -160,7 +160,7 @@ class ScheduleLoop:
         for request, tag in self.list_requests().items():
             if tag is None or tag in tags or request.status != "merged":
                 continue
-            if commit := self.remote.merged_as(request):
+            if commit := self.remote.find_merge_commit(request):
                 self.remote.tag(tag, commit)
                 self.tagged.append(tag)
         return f"tagged {', '.join(self.tagged)}" if self.tagged else "nothing was merged since"
@@ -253,10 +253,14 @@ class ScheduleLoop:
 
     def _comment_reasons(self) -> str:
         """Says on the Hub why nothing is proposed, once for the same reasons."""
-        if self.remote.state() is None:
+        if self.remote.read_state() is None:
             return "held, and there is no dataset yet to say so"
         text = "\n".join(
-            ["Nothing new is proposed:", "", *(f"- {escaped(reason)}" for reason in self.held)]
+            [
+                "Nothing new is proposed:",
+                "",
+                *(f"- {escape_markdown(reason)}" for reason in self.held),
+            ]
         )
         pending = [
             request
@@ -265,7 +269,7 @@ class ScheduleLoop:
         ]
         if pending:
             self.remote.comment(pending[0], text)
-        self.request = pending[0].url if pending else self.remote.ask(self.not_ready, text)
+        self.request = pending[0].url if pending else self.remote.open_request(self.not_ready, text)
         return f"held; {self.request} says why"
 
 
@@ -274,14 +278,14 @@ COUNT_FILE = "schedule.json"  # how often the run was kept: of two copies the ne
 UNFINISHED_FILE = ".unfinished"
 DATABASE_SUFFIX = ".sqlite"
 REBUILT_FOLDERS = ("stages", "release", "previous")  # from stored answers, at no cost
-LOCAL_NAMES = ("cache", LOG, UNFINISHED_FILE)
+LOCAL_NAMES = ("cache", LOG_FILE, UNFINISHED_FILE)
 TEMPORARY = (f"{DATABASE_SUFFIX}-wal", f"{DATABASE_SUFFIX}-shm", ".partial", ".lock")
 SECONDS_BETWEEN_SYNCS = 600.0  # between two keepings while one stage goes on
 
 
 @dataclass
 class SyncedRun:
-    """A run's folder, and where it is kept; null where it stays on this machine."""
+    """A run's folder and the place that keeps it between turns; null if this machine keeps it."""
 
     folder: Path
     place: Path | None
@@ -289,7 +293,7 @@ class SyncedRun:
 
     @contextmanager
     def hold_lease(self) -> Iterator[None]:
-        """Keeps turns of other machines out of where it is kept."""
+        """Keep turns of other machines out while the body runs."""
         if self.place is None:
             yield
             return
@@ -303,7 +307,7 @@ class SyncedRun:
             raise RunError(f"--state is {str(state)!r}: expected a folder; mount it, or make it")
 
     def fetch(self) -> str:
-        """Brings the run here, unless what is here is newer, as after a killed turn."""
+        """Copy the kept run here, unless the copy here is newer, as after a killed turn."""
         if self.place is None:
             return "it is on this machine"
         self._check_mounted(self.place.parent)
@@ -341,7 +345,7 @@ class SyncedRun:
         return f"{fetched:,} files fetched"
 
     def push(self) -> None:
-        """Writes what changed to where it is kept; one that is killed there is made up for."""
+        """Copy what changed to the place that keeps the run; a later turn repairs a killed copy."""
         if not self.folder.is_dir():
             return
         if self.lease is not None:
@@ -357,10 +361,10 @@ class SyncedRun:
 
 
 def _read_count(folder: Path) -> int:
-    """How often a run was kept, 0 where it never was."""
+    """Read how often a run was kept, 0 if never."""
     path = folder / COUNT_FILE
     try:
-        count = json.loads(read_regular(path, folder, most_bytes=MAX_COUNT_BYTES))["kept"]
+        count = json.loads(read_regular(path, folder, max_bytes=MAX_COUNT_BYTES))["kept"]
         if isinstance(count, int) and 0 <= count <= MAX_COUNT:
             return int(count)
         problem = f"kept is {reprlib.repr(count)}, expected a whole number"
@@ -369,15 +373,15 @@ def _read_count(folder: Path) -> int:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         problem = one_line(error) or type(error).__name__
     raise RunError(
-        f"{str(path)!r} does not say how often the run was kept ({problem[:200]}), and which copy is "
-        "the newest: bring the file back from a copy of that folder"
+        f"{str(path)!r} does not say how often the run was kept ({problem[:200]}), and which copy "
+        "is the newest: bring the file back from a copy of that folder"
     )
 
 
 def _mirror(
     source: Path, target: Path, skipped: tuple[str, ...] = (), *, snapshots: bool = False
 ) -> int:
-    """Makes a folder like another one; a database that is in use is copied as it is at a moment."""
+    """Make a folder equal to another one; a database in use is copied by SQLite's backup."""
     copied, names = 0, set(_list_names(source, skipped))
     # The count comes last: whoever finds it new finds all else.
     for name in sorted(names, key=lambda name: (name == COUNT_FILE, name)):
@@ -387,7 +391,7 @@ def _mirror(
             if copy.exists() and _get_modified_ns(copy) == modified_ns:
                 continue
             copy.parent.mkdir(parents=True, exist_ok=True)
-            with replaced_file(copy) as partial:
+            with replace_file(copy) as partial:
                 if snapshots and path.suffix == DATABASE_SUFFIX:
                     _copy_database(path, partial)
                 else:
@@ -406,7 +410,7 @@ def _mirror(
 
 
 def check_regular_files(folder: Path) -> None:
-    """Refuses links and pipes in what is kept: they would lead a turn to files elsewhere."""
+    """Refuse links and pipes in what is kept: they would lead a turn to other files."""
     for root, folders, files in os.walk(folder):
         for path in (Path(root) / name for name in (*folders, *files)):
             mode = path.lstat().st_mode
@@ -429,7 +433,7 @@ def _list_names(folder: Path, skipped: tuple[str, ...]) -> Iterator[str]:
 
 
 def _get_modified_ns(path: Path) -> int:
-    """When a file changed last, of a database also what its log says."""
+    """Return when a file was last modified; for a database, its write-ahead log counts too."""
     log = path.with_name(f"{path.name}-wal")
     return max(file.stat().st_mtime_ns for file in (path, log) if file == path or file.exists())
 
@@ -445,28 +449,30 @@ def _copy_database(path: Path, copy: Path) -> None:
 
 @dataclass
 class SyncProgress(ProgressListener):
-    """Keeps a run when a stage has its result, and now and then while one goes on."""
+    """Keeps a run after each stage, and every ten minutes during one."""
 
     run: SyncedRun
     watch: ProgressListener
     _last: float = field(default_factory=time.monotonic)
 
-    def started(self, what: str, total: int, plan: object) -> None:
-        self.watch.started(what, total, plan)
+    def report_start(self, part: str, total: int, plan: object) -> None:
+        self.watch.report_start(part, total, plan)
 
-    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
-        self.watch.advanced(what, done, stats, total)
+    def report_progress(
+        self, part: str, done: int, stats: object, total: int | None = None
+    ) -> None:
+        self.watch.report_progress(part, done, stats, total)
         if time.monotonic() - self._last > SECONDS_BETWEEN_SYNCS:
             self._push()
 
-    def waits(self, who: str, seconds: float) -> None:
-        self.watch.waits(who, seconds)
+    def report_wait(self, host: str, seconds: float) -> None:
+        self.watch.report_wait(host, seconds)
 
-    def noticed(self, remark: str) -> None:
-        self.watch.noticed(remark)
+    def report_notice(self, notice: str) -> None:
+        self.watch.report_notice(notice)
 
-    def finished(self, result: object) -> None:
-        self.watch.finished(result)
+    def report_result(self, result: object) -> None:
+        self.watch.report_result(result)
         self._push()
 
     def _push(self) -> None:

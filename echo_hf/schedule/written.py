@@ -1,4 +1,4 @@
-"""The file that has GitHub or the Hub take turns of the loop, and what to do with it once."""
+"""The workflow file that has GitHub or the Hub take turns, and the steps to set it up once."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from string import Template
 from typing import Literal, get_args
 
 import echo_hf
-from echo_hf._infra.atomic import replaced_file
+from echo_hf._infra.atomic import replace_file
 from echo_hf.config.loading import load_config
-from echo_hf.config.runs import keeper, runs_folder
-from echo_hf.errors import ConfigError, unknown
+from echo_hf.config.runs import find_run_of_config, find_runs_folder
+from echo_hf.errors import ConfigError, describe_unknown
 from echo_hf.schedule.turn import get_schedule
 
 ScheduleHost = Literal["github", "hf"]
@@ -23,15 +23,15 @@ FILE_MARK = "echo-hf schedule"
 
 
 def write_workflow(config: Path, on: str, to: Path | None = None) -> tuple[Path, list[str]]:
-    """Writes what takes turns, and says what a person does once, a line each.
+    """Write the workflow file, and return the steps that a person takes once.
 
     A file of somebody else's is not written over.
     """
     if on not in get_args(ScheduleHost):
-        raise ConfigError(unknown("place", on, get_args(ScheduleHost), "--on"))
+        raise ConfigError(describe_unknown("place", on, get_args(ScheduleHost), "--on"))
     loaded = load_config(config)
     options = get_schedule(loaded)
-    if keeper(loaded):
+    if find_run_of_config(loaded):
         raise ConfigError(
             f"{str(config)!r} is what a run keeps, and no turn finds a run there: expected the "
             "file that it was read from"
@@ -85,7 +85,7 @@ def write_workflow(config: Path, on: str, to: Path | None = None) -> tuple[Path,
     else:
         path = to or Path(f"echo_hf_{re.sub('[-.]', '_', loaded.name)}.py")
         bucket, folder = f"hf://buckets/{options.state}", config.resolve().parent
-        run = os.path.relpath((runs_folder(loaded) / loaded.name).resolve(), folder)
+        run = os.path.relpath((find_runs_folder(loaded) / loaded.name).resolve(), folder)
         run_exclusion = [] if Path(run).parts[0] in ("runs", "..") else ["--exclude", f"{run}/*"]
         # Neither runs nor files such as .env.
         exclusions = ["--exclude", "runs/*", *run_exclusion, "--exclude", ".*"]
@@ -106,6 +106,6 @@ def write_workflow(config: Path, on: str, to: Path | None = None) -> tuple[Path,
     if path.exists() and FILE_MARK not in path.read_text("utf-8", errors="replace"):
         raise ConfigError(f"{str(path)!r} is there, and no file of ours: name another with --to")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replaced_file(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(text.substitute(fields), "utf-8")
     return path, todo

@@ -1,4 +1,4 @@
-"""What people say of systems, and how far judges agree with them (ECHO appendix C)."""
+"""How people rank systems, and how far judges agree with them (ECHO appendix C)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from echo_hf._infra.bootstrap import Interval, generator
-from echo_hf._infra.summary import Summarized
-from echo_hf.errors import ScoreError, TableError, unknown
+from echo_hf._infra.summary import SummaryMixin
+from echo_hf.errors import ScoreError, TableError, describe_unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores import kemeny, rating_table
 from echo_hf.scores.kemeny import Consensus
@@ -45,7 +45,7 @@ DECIMALS = 9
 
 @dataclass(frozen=True)
 class Procedure:
-    """What a protocol does."""
+    """The statistical choices of a protocol."""
 
     judges_ties: Ties
     blocks: Blocks
@@ -62,7 +62,7 @@ Taus = Mapping[str, Mapping[str, TauB]]
 
 
 @dataclass(frozen=True, repr=False)
-class HumanRanking(Summarized):
+class HumanRanking(SummaryMixin):
     """What people say of the systems.
 
     Attributes:
@@ -83,7 +83,7 @@ class HumanRanking(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class CeilingShare(Summarized):
+class CeilingShare(SummaryMixin):
     """A judge's agreement with people beside theirs.
 
     Attributes:
@@ -104,7 +104,7 @@ class CeilingShare(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class PearsonR(Summarized):
+class PearsonR(SummaryMixin):
     """How far two judges' ratings rise and fall together.
 
     Attributes:
@@ -119,7 +119,7 @@ class PearsonR(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class RankingAgreement(Summarized):
+class RankingAgreement(SummaryMixin):
     """How far rankings agree.
 
     Attributes:
@@ -142,7 +142,7 @@ class RankingAgreement(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class Counts(Summarized):
+class Counts(SummaryMixin):
     """What there is to compare: of rankings also those without a system, and those refused."""
 
     samples: int
@@ -153,7 +153,7 @@ class Counts(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement(Summarized):
+class Agreement(SummaryMixin):
     """What people say of systems, and how far judges agree with them.
 
     Attributes:
@@ -171,7 +171,7 @@ class Agreement(Summarized):
     definition: Mapping[str, Any]
 
     def as_json(self) -> dict[str, Any]:
-        """The result as a dict that JSON can hold."""
+        """Return the result as a dict that JSON can hold."""
         return asdict(self)
 
 
@@ -186,7 +186,7 @@ def agreement(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> Agreement:
-    """Compares people with each other, and judges with people (ECHO appendix C).
+    """Compare people with each other, and judges with people (ECHO appendix C).
 
     The people of each sample are brought to one order of systems by the method of Kemeny and Young;
     tau-b says how far a judge's ratings of that sample agree. `published`: equal ratings are put
@@ -225,7 +225,7 @@ def agreement(
         0.333
     """
     if protocol not in PROCEDURES:
-        raise ScoreError(unknown("protocol", protocol, PROCEDURES))
+        raise ScoreError(describe_unknown("protocol", protocol, PROCEDURES))
     procedure, draws = PROCEDURES[protocol], Resampling(n_boot, n_resamples, seed)
     people = read_human(human)
     names: tuple[str, ...] = ()
@@ -258,7 +258,7 @@ def agreement(
 
 
 @dataclass(frozen=True, repr=False)
-class HumanRanks(Summarized):
+class HumanRanks(SummaryMixin):
     """Every person's ranks [rater, system, sample], and what nobody could rank [rater, sample]."""
 
     samples: tuple[str, ...]
@@ -268,12 +268,12 @@ class HumanRanks(Summarized):
     refused: Bools
 
     def select(self, systems: Sequence[str], samples: Sequence[str]) -> Floats:
-        """Ranks of these systems and samples, NaN where there are none."""
+        """Return the ranks of these systems and samples, NaN where there are none."""
         return rating_table.align_outputs(self.ranks, self.systems, self.samples, systems, samples)
 
 
 def read_human(human: Any) -> HumanRanks:
-    """Reads ranks, or scores as ranks; what cannot be ranked is told from what was not ranked."""
+    """Read ranks, or scores as ranks; an output that cannot be ranked is not one left unranked."""
     optional = ("rank", "score", "cannot_rank")
     rows = rating_table.read_columns(human, HUMAN, ("sample_id", "rater", "system"), optional)
     if not {"rank", "score"} & {*rows.column_names}:
@@ -305,10 +305,11 @@ def read_human(human: Any) -> HumanRanks:
     for values, column in ((ranks, rank), (scores, score)):
         values[rater, system, sample] = column.cast(pa.float64()).fill_null(np.nan).to_numpy()
     scored = ~np.isnan(scores)
-    for rater_at, sample_at in np.argwhere(scored.any(axis=1) & (~np.isnan(ranks)).any(axis=1))[:1]:
+    gives_both = scored.any(axis=1) & (~np.isnan(ranks)).any(axis=1)
+    for first_rater, first_sample in np.argwhere(gives_both)[:1]:
         raise ScoreError(
-            f"human: {raters[rater_at]!r} gives ranks and scores to sample {samples[sample_at]!r}: expected "
-            "one of them"
+            f"human: {raters[first_rater]!r} gives ranks and scores to sample "
+            f"{samples[first_sample]!r}: expected one of them"
         )
     above = (scores[:, None] > scores[:, :, None]).sum(axis=2)
     was_shown = np.zeros((len(raters), len(samples)), dtype=bool)
@@ -318,7 +319,7 @@ def read_human(human: Any) -> HumanRanks:
 
 
 def _align_ratings(table: RatingTable, human: HumanRanks) -> tuple[Floats, int]:
-    """The ratings of what people ranked, and how many there are of anything else."""
+    """Return the ratings of the outputs that people ranked, and the number of other ratings."""
     rounded = np.round(table.ratings, DECIMALS)
     names = table.systems, table.samples, human.systems, human.samples
     ratings = rating_table.align_outputs(rounded, *names)
@@ -401,7 +402,7 @@ def _compare_rankings(
 
 
 def break_ties(values: Floats, seed: int) -> Floats:
-    """Places along the last axis, where chance puts equal values in an order."""
+    """Rank values along the last axis; chance orders equal ones."""
     chance = generator(seed).random(values.shape)
     places = np.lexsort((chance, values), axis=-1).argsort(axis=-1) + 1.0
     return np.asarray(np.where(np.isnan(values), np.nan, places))
@@ -410,7 +411,7 @@ def break_ties(values: Floats, seed: int) -> Floats:
 def _measure_ceiling(
     people: Floats, judges: Floats, draws: Resampling
 ) -> tuple[Mean, list[CeilingShare]]:
-    """How far a person agrees with the consensus of the others, and each judge's share of that."""
+    """Measure how far each person agrees with the others, and each judge as a share of that."""
     others = [
         kemeny.sample_consensus(np.delete(people, rater, axis=0)) for rater in range(len(people))
     ]
@@ -439,7 +440,7 @@ def _measure_ceiling(
 
 
 def correlate(first: Floats, second: Floats) -> PearsonR:
-    """Pearson's correlation of two judges' ratings."""
+    """Compute Pearson's correlation of two judges' ratings."""
     from scipy.stats import pearsonr
 
     common = ~np.isnan(first) & ~np.isnan(second)

@@ -9,9 +9,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval, drawn_weights, percentiles
-from echo_hf._infra.plots import SystemValues, ends_of
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.bootstrap import MIN_SAMPLES, Interval, compute_interval, draw_weights
+from echo_hf._infra.plots import SystemValuesPlot, split_bounds
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats
@@ -29,7 +29,7 @@ MOST_ROUNDS, PRECISION = 100_000, 1e-12
 
 
 @dataclass(frozen=True, repr=False)
-class BradleyTerry(SystemValues):
+class BradleyTerry(SystemValuesPlot):
     """Strengths of systems.
 
     Attributes:
@@ -49,7 +49,7 @@ class BradleyTerry(SystemValues):
     _even = 0.0
 
     def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
-        ends = ends_of(self.interval)
+        ends = split_bounds(self.interval)
         return {"strength": self.strength, **ends, "reason": self.reasons}
 
 
@@ -62,7 +62,7 @@ def bradley_terry(
     seed: int = 0,
     **choices: Unpack[Choices],
 ) -> BradleyTerry:
-    """Fits the strengths that best explain the pairwise verdicts (maximum likelihood).
+    """Fit the strengths that best explain the pairwise verdicts (maximum likelihood).
 
     Args:
         ratings: As for `win_rate`.
@@ -98,14 +98,14 @@ def bradley_terry(
         anchored and anchored.keys().isdisjoint(names)
     ):
         raise ScoreError(
-            f"anchors are {anchored!r}, judges rated {list(names)!r}: expected finite strengths, one "
-            "or more of those"
+            f"anchors are {anchored!r}, judges rated {list(names)!r}: expected finite strengths, "
+            "one or more of those"
         )
     fixed = np.array([anchored.get(name, np.nan) for name in names])
     strength = anchored | label(names, fit_strengths(compared.points, fixed))
     draws = np.full((1, len(names)), np.nan)
     if verdicts.shape[-1]:
-        weights = drawn_weights(verdicts.shape[-1], n_boot, seed)
+        weights = draw_weights(verdicts.shape[-1], n_boot, seed)
         fits = (
             fit_strengths(count_points(verdicts, len(names), batch), fixed) for batch in weights
         )
@@ -116,10 +116,10 @@ def bradley_terry(
             cause = compared.why_unrated(name) if rates[name] is None else Unscored.UNBOUNDED
             ends[name] = None, cause
         elif np.isnan(values).any():
-            has_few_samples = samples < FEWEST_SAMPLES
+            has_few_samples = samples < MIN_SAMPLES
             ends[name] = None, Unscored.FEW_SAMPLES if has_few_samples else Unscored.UNBOUNDED
         else:
-            ends[name] = percentiles(values, samples)
+            ends[name] = compute_interval(values, samples)
     ends |= dict.fromkeys(anchored, (None, Unscored.ANCHORED))
     extra = {"anchors": anchored} if anchored else {}
     strength = by_rate(strength)
@@ -132,7 +132,7 @@ def bradley_terry(
 
 
 def fit_strengths(points: Points, fixed: Floats | None = None) -> Floats:
-    """Maximum likelihood strengths of each draw of points; NaN where they are not bounded.
+    """Fit strengths to each draw of points by maximum likelihood; NaN where they are unbounded.
 
     What is not NaN in `fixed` stays as it is.
     """
@@ -162,7 +162,7 @@ def fit_strengths(points: Points, fixed: Floats | None = None) -> Floats:
 
 
 def _fit_bounded(won: Floats, fixed: Floats) -> Floats:
-    """Fits all draws at once, one system after the other (Newman 2023)."""
+    """Fit all draws at once, one system after the other (Newman 2023)."""
     free = np.flatnonzero(np.isnan(fixed))
     strength = np.tile(np.exp(np.nan_to_num(fixed)), (len(won), 1))
     lost = won.swapaxes(-2, -1)
@@ -183,7 +183,7 @@ def _fit_bounded(won: Floats, fixed: Floats) -> Floats:
 
 
 @dataclass(frozen=True, repr=False)
-class Gap(Summarized):
+class Gap(SummaryMixin):
     """The relative gap between the best two systems of a benchmark.
 
     Attributes:
@@ -200,7 +200,7 @@ class Gap(Summarized):
 
 
 def relative_gap(values: Mapping[str, float | None]) -> Gap:
-    """The gap between the best two systems, as a share of the second's value.
+    """Return the gap between the best two systems, as a share of the second's value.
 
     The paper's 3.2 (figure 1) is the gap of image-to-image over that of another benchmark.
 

@@ -1,4 +1,4 @@
-"""What is known of some samples, estimated on all of them by what judges say of all."""
+"""Rates on all samples, estimated from verdicts on some of them and ratings of all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, Interval
+from echo_hf._infra.bootstrap import MIN_SAMPLES, Interval
 from echo_hf.scores.rating_table import Floats, divide
 
 RIDGE_BELOW_SAMPLES = 30  # known samples: a penalty keeps fewer from deciding the weights by chance
@@ -16,7 +16,7 @@ Method = Literal["regression", "ppi"]
 
 @dataclass(frozen=True)
 class RateEstimate:
-    """The mean of each system on all samples, NaN where fewer than 10 are known.
+    """The estimated mean of each system, NaN where fewer than 10 samples have a target.
 
     `shares` are those of judges [sample, system, judge], `known` is what they explain [sample,
     system], NaN where nobody knows; `spread` is the standard deviation of what they do not.
@@ -37,25 +37,25 @@ class RateEstimate:
 
     @property
     def effective_n(self) -> Floats:
-        """How many known samples would tell as much without judges."""
+        """How many samples with a target would tell as much without judges."""
         return self.counts * divide(nan_variance(self.targets), self.spread**2)
 
     @property
     def sample_values(self) -> Floats:
-        """Values of each system [system, sample] whose mean is its rate."""
+        """Values [system, sample] whose mean over samples is the rate."""
         explained = self.shares @ self.beta
         correction = divide(len(self.targets), self.counts) * (self.targets - explained)
         return (explained + np.where(np.isnan(correction), 0.0, correction)).T
 
     def standard_errors(self, *, others: bool) -> Floats:
-        """Standard errors of the means on these samples, or on others that are like them."""
+        """Return standard errors of the rates on these samples, or on `others` like them."""
         counts, total = np.maximum(self.counts, 1), len(self.targets)
         variance = self.spread**2 * (1 / counts - 1 / total)
         variance += nan_variance(self.targets) / total if others else 0.0
         return np.where(np.isnan(self.rates), np.nan, np.sqrt(variance))
 
     def compute_intervals(self, confidence: float, *, others: bool) -> list[Interval | None]:
-        """Student's t around the means."""
+        """Return Student's t intervals around the rates."""
         half = compute_t_quantile(self.counts - 1, confidence) * self.standard_errors(others=others)
         bounds = zip(self.rates - half, self.rates + half, strict=True)
         return [None if np.isnan(low) else (float(low), float(high)) for low, high in bounds]
@@ -64,7 +64,7 @@ class RateEstimate:
 def estimate_rates(
     by_judge: Floats, targets: Floats, method: Method = "regression"
 ) -> RateEstimate:
-    """From shares of judges [judge, system, sample] and what is known of some [sample, system]."""
+    """Estimate rates from shares of judges [judge, system, sample] and targets [sample, system]."""
     # A judge who never compared a system says nothing of it.
     means = np.nan_to_num(nan_mean(by_judge, axis=2), nan=0.5)
     shares = np.where(np.isnan(by_judge), means[:, :, None], by_judge).transpose(2, 1, 0)
@@ -75,7 +75,7 @@ def estimate_rates(
     rates = shares.mean(axis=0) @ weights.beta + nan_mean(
         (targets - shares @ weights.beta)[is_known]
     )
-    rates = np.where((~np.isnan(targets)).sum(axis=0) >= FEWEST_SAMPLES, rates, np.nan)
+    rates = np.where((~np.isnan(targets)).sum(axis=0) >= MIN_SAMPLES, rates, np.nan)
     spread = np.sqrt(nan_variance(weights.residuals))
     return RateEstimate(shares, targets, rates, spread, weights.beta, weights.rho2, weights.ridge)
 
@@ -140,7 +140,7 @@ def _choose_ridge(x: Floats, y: Floats, gram: Floats, moment: Floats, free: int)
 
 
 def _tune_power(moment: Floats, known_count: int, all_shares: Floats) -> Floats:
-    """The weight of PPI++, for a mean over all samples in place of those that are not known."""
+    """Return the weight of PPI++, for a mean over all samples instead of those without a target."""
     unranked = max(len(all_shares) - known_count, 0)
     variance = float(all_shares[:, :, 0].var(axis=0, ddof=1).sum())
     if not unranked or not variance:

@@ -1,4 +1,4 @@
-"""Win rates of judges on all samples, corrected by what people say of some of them."""
+"""Win rates by judges on all samples, corrected by the ranks of people on some of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, LEVEL, Interval
-from echo_hf._infra.plots import SystemValues, ends_of
-from echo_hf.errors import ScoreError, unknown
+from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES, Interval
+from echo_hf._infra.plots import SystemValuesPlot, split_bounds
+from echo_hf.errors import ScoreError, describe_unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
 from echo_hf.scores.estimate import Method, compute_t_quantile, estimate_rates, nan_mean
@@ -25,7 +25,7 @@ EXPECTED_SPREAD = 0.21
 
 
 @dataclass(frozen=True, repr=False)
-class HumanCorrected(SystemValues):
+class HumanCorrected(SystemValuesPlot):
     """Win rates as people would see them on all samples.
 
     Attributes:
@@ -62,12 +62,12 @@ class HumanCorrected(SystemValues):
     _even = 0.5
 
     def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
-        ends = {**ends_of(self.interval), "standard_error": self.standard_error}
+        ends = {**split_bounds(self.interval), "standard_error": self.standard_error}
         other_rates = {"judges_alone": self.judges_alone, "people_alone": self.people_alone}
         return {"win_rate": self.win_rate, **ends, **other_rates, "reason": self.reasons}
 
     def n_for(self, width: float) -> int | None:
-        """How many samples people have to rank, those ranked included, for narrow intervals.
+        """Return how many samples people have to rank, the ranked ones included, for an interval.
 
         Args:
             width: Half of an interval that no system's should be wider than, such as 0.03.
@@ -82,19 +82,19 @@ class HumanCorrected(SystemValues):
         return None if np.isnan(self._spread) else needed
 
     def as_json(self) -> dict[str, Any]:
-        """The result as a dict that JSON can hold."""
+        """Return the result as a dict that JSON can hold."""
         return {name: value for name, value in vars(self).items() if name[0] != "_"}
 
 
 def ranked_needed(
     width: float, samples: int, spread: float = EXPECTED_SPREAD, confidence: float = LEVEL
 ) -> int:
-    """How many samples people have to rank for intervals of ±`width`, with people's own spread."""
+    """Return how many samples people have to rank for intervals of ±`width`."""
     if not 0 < width < np.inf:
         raise ScoreError(f"width is {width!r}: expected half an interval, such as 0.03")
-    if samples <= FEWEST_SAMPLES:
+    if samples <= MIN_SAMPLES:
         return samples
-    counts = np.arange(FEWEST_SAMPLES, samples)
+    counts = np.arange(MIN_SAMPLES, samples)
     half = compute_t_quantile(counts - 1, confidence) * spread * np.sqrt(1 / counts - 1 / samples)
     return int(next(iter(counts[half <= width]), samples))
 
@@ -109,7 +109,7 @@ def human_corrected(
     judges: Sequence[str] | None = None,
     confidence: float = LEVEL,
 ) -> HumanCorrected:
-    """Estimates the win rates that people would give on all samples, from those they ranked.
+    """Estimate the win rates that people would give on all samples, from those they ranked.
 
     Judges rate every sample, people rank some, drawn without looking at them. A system's share in a
     sample is the mean over its opponents of 1 for a win, 0.5 for a tie, 0 for a loss: `h` by
@@ -152,7 +152,7 @@ def human_corrected(
     if protocol != "corrected":
         raise ScoreError(f"protocol is {protocol!r}: expected 'corrected', which alone has people")
     if method not in get_args(Method):
-        raise ScoreError(unknown("method", method, get_args(Method)))
+        raise ScoreError(describe_unknown("method", method, get_args(Method)))
     check_probabilities(confidence=confidence)
     is_read = isinstance(ratings, RatingTable)
     table = ratings if is_read else read_ratings(ratings, rubric=rubric, judges=judges)
@@ -169,10 +169,10 @@ def human_corrected(
         points.sum(axis=0) for points in _count_points(-people.select(systems, table.samples))
     )
     targets = np.ascontiguousarray(divide(won_points, possible).T)
-    if (count := int((~np.isnan(targets)).any(axis=1).sum())) < FEWEST_SAMPLES:
+    if (count := int((~np.isnan(targets)).any(axis=1).sum())) < MIN_SAMPLES:
         raise ScoreError(
-            f"people ranked {count} of {len(targets)} rated samples: expected {FEWEST_SAMPLES} or "
-            f"more, so rank {FEWEST_SAMPLES - count} more"
+            f"people ranked {count} of {len(targets)} rated samples: expected {MIN_SAMPLES} or "
+            f"more, so rank {MIN_SAMPLES - count} more"
         )
     estimate = estimate_rates(divide(*_count_points(rated)), targets, method)
     rate, has_rate = label(systems, estimate.rates), ~np.isnan(estimate.rates)
@@ -218,6 +218,6 @@ def human_corrected(
 
 
 def _count_points(values: Floats) -> Points:
-    """Of values [who, system, sample], higher is better."""
+    """Count points from values [rater or judge, system, sample], where higher is better."""
     first, second = list_pairs(values.shape[1])
     return sample_points(to_verdicts(values[:, first] - values[:, second]), values.shape[1])

@@ -1,4 +1,4 @@
-"""The Kemeny-Young consensus: the order that contradicts people's rankings least."""
+"""The Kemeny-Young consensus: the order that contradicts the fewest pairs of rankings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.scores.rating_table import Bools, Floats, Integers
 
@@ -17,7 +17,7 @@ MAX_CELLS_PER_BATCH = 2_000_000
 
 
 class OptimalOrders(NamedTuple):
-    """The best orders of each of many profiles."""
+    """The cheapest orders of each of many profiles of rankings."""
 
     order: Integers
     cost: Floats
@@ -26,7 +26,7 @@ class OptimalOrders(NamedTuple):
 
 
 def optimal_orders(costs: Floats) -> OptimalOrders:
-    """Finds the orders of systems that cost least."""
+    """Find the orders of systems that cost least."""
     profiles, systems, _ = costs.shape
     if systems > MAX_SYSTEMS:
         raise ScoreError(
@@ -54,7 +54,7 @@ def _solve_batch(costs: Floats) -> OptimalOrders:
 
 
 def _compute_least_costs(behind: Floats, member: Bools) -> tuple[Floats, Integers]:
-    """Least cost of an order of each set alone, and how many orders have it."""
+    """Return the least cost of an order of each set of systems, and how many orders have it."""
     least = np.zeros(behind.shape[:2])
     count = np.ones(behind.shape[:2], dtype=np.int64)
     sizes = member.sum(axis=-1)
@@ -70,7 +70,7 @@ def _compute_least_costs(behind: Floats, member: Bools) -> tuple[Floats, Integer
 
 
 def _pick_first_order(behind: Floats, least: Floats, on_path: Bools, member: Bools) -> Integers:
-    """The best order that takes, at each place, the first system that any of them can take."""
+    """Pick the optimal order that comes first when compared place by place."""
     profiles, _, systems = behind.shape
     row, placed = np.arange(profiles)[:, None], np.zeros((profiles, 1), dtype=np.int64)
     order = np.empty((profiles, systems), dtype=np.int64)
@@ -87,7 +87,7 @@ Ranking = Sequence[str | Sequence[str]]
 
 
 @dataclass(frozen=True, repr=False)
-class Consensus(Summarized):
+class Consensus(SummaryMixin):
     """The consensus of some rankings.
 
     Attributes:
@@ -105,7 +105,7 @@ class Consensus(Summarized):
 
 
 def kemeny_consensus(rankings: Sequence[Ranking]) -> Consensus:
-    """Finds the order that is nearest to some rankings, and says how many others are as near.
+    """Find the order that is nearest to some rankings, and count the others that are as near.
 
     Args:
         rankings: A list for each person, the best first; names in an inner list are tied. Names
@@ -132,7 +132,7 @@ def kemeny_consensus(rankings: Sequence[Ranking]) -> Consensus:
 
 
 def make_consensus(names: Sequence[str], orders: OptimalOrders) -> Consensus:
-    """The consensus of a single profile, by name."""
+    """Name the systems of the consensus of a single profile."""
     return Consensus(
         tuple(names[at] for at in orders.order[0]),
         float(orders.cost[0]),
@@ -142,13 +142,13 @@ def make_consensus(names: Sequence[str], orders: OptimalOrders) -> Consensus:
 
 
 def pair_costs(ranks: Floats) -> Floats:
-    """What it costs to put one system before another."""
+    """Count the contradicted rankings for each pair, ties as a half."""
     first, second = ranks[..., :, None], ranks[..., None, :]
     return np.asarray(((first > second) + (first == second) / 2).sum(axis=-3))
 
 
 def sample_consensus(ranks: Floats) -> Floats:
-    """The consensus of people on each sample alone."""
+    """Find the consensus of people on each sample alone."""
     ranked = ~np.isnan(ranks).all(axis=0)
     places = np.full(ranked.shape, np.nan)
     # Samples on which the same systems are ranked are solved together.

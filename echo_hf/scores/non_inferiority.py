@@ -1,4 +1,4 @@
-"""Whether a system is at most a margin worse than another one, on the same samples."""
+"""A test whether a system is at most a margin worse than another one, on the same samples."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, SAME, Interval, widened
-from echo_hf._infra.summary import Summarized
-from echo_hf.errors import ScoreError, unknown
+from echo_hf._infra.bootstrap import MIN_SAMPLES, MIN_SPREAD, Interval, tail_share
+from echo_hf._infra.summary import SummaryMixin
+from echo_hf.errors import ScoreError, describe_unknown
 from echo_hf.reasons import Outcome, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Floats, read_outputs
@@ -31,7 +31,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, repr=False)
-class NonInferiority(Summarized):
+class NonInferiority(SummaryMixin):
     """How a new system compares with a base on the same samples, and the verdict.
 
     Attributes:
@@ -83,7 +83,7 @@ def non_inferiority(
     confidence: float = 0.95,
     **choices: Unpack[Choices],
 ) -> NonInferiority:
-    """Tests whether judges prefer a base to a new system by less than a margin.
+    """Test whether judges prefer a base to a new system by less than a margin.
 
     The difference is the new system's share of the points won from the base, 1 for a win and 0.5
     for a tie by the protocol's vote, minus 0.5: from -0.5 to 0.5. Its interval is the score
@@ -126,7 +126,7 @@ def non_inferiority(
     table = compared.table
     for name in (base, new):
         if name not in table.systems:
-            raise ScoreError(unknown("system", name, table.systems))
+            raise ScoreError(describe_unknown("system", name, table.systems))
     if base == new:
         raise ScoreError(f"base and new are both {base!r}: expected two systems")
     old, other = table.systems.index(base), table.systems.index(new)
@@ -148,12 +148,12 @@ def non_inferiority(
     interval: Interval | None = None
     reason: Unscored | None = Unscored.FEW_SAMPLES
     spreads = WIDEST, WIDEST
-    if n >= FEWEST_SAMPLES:
+    if n >= MIN_SAMPLES:
         interval, reason = score_interval(wins, losses, n, confidence), None
         at_margin = _compute_score(wins, losses, n, -2 * margin)[1]
         spreads = math.sqrt(at_margin) / 2, math.sqrt((wins + losses) / n) / 2
     verdict = _decide(interval, margin)
-    needed = _estimate_needed(verdict, n, FEWEST_SAMPLES, limits, spreads)
+    needed = _estimate_needed(verdict, n, MIN_SAMPLES, limits, spreads)
     coverage = _divide_or_none(both_rated, int(was_asked.any(axis=0).sum()))
     if _is_open(verdict, coverage):
         verdict, needed, reason = "undecided", None, Unscored.LOW_COVERAGE
@@ -173,7 +173,7 @@ def paired_non_inferiority(
     higher_is_better: bool,
     confidence: float = 0.95,
 ) -> NonInferiority:
-    """The same for a metric, from the number of each sample that it fits, null where it has none.
+    """Test the same for a metric, from a number a sample; null where it has none.
 
     The interval is scipy's accelerated bootstrap (BCa).
     Where all samples differ by one number, it is both ends from so many samples on that others
@@ -186,15 +186,15 @@ def paired_non_inferiority(
     gaps = new_values - base_values if higher_is_better else base_values - new_values
     counts = _count_outcomes(gaps, ~np.isnan(base_values), ~np.isnan(new_values))
     gaps = np.sort(gaps[~np.isnan(gaps)])  # the draws depend on no order
-    n, least, ends = len(gaps), FEWEST_SAMPLES, None
+    n, least, ends = len(gaps), MIN_SAMPLES, None
     reason: Unscored | None = Unscored.FEW_SAMPLES
     difference = float(gaps.mean()) if n else None
-    if n >= FEWEST_SAMPLES and np.ptp(gaps) > SAME * (1 + np.abs(gaps).max()):
-        level, rng = 1 - 2 * widened(1 - confidence, n), np.random.default_rng(0)
+    if n >= MIN_SAMPLES and np.ptp(gaps) > MIN_SPREAD * (1 + np.abs(gaps).max()):
+        level, rng = 1 - 2 * tail_share(1 - confidence, n), np.random.default_rng(0)
         options = {"confidence_level": level, "n_resamples": DRAWS, "batch": AT_ONCE, "rng": rng}
         low, high = bootstrap((gaps,), np.mean, **options).confidence_interval
         ends, reason = (float(low), float(high)), None
-    elif difference is not None and n >= FEWEST_SAMPLES:
+    elif difference is not None and n >= MIN_SAMPLES:
         least, reason = math.ceil(math.log(1 - confidence) / math.log(1 - RARE)), Unscored.NO_SPREAD
         ends = (difference, difference) if n >= least else None
     verdict = _decide(ends, margin)
@@ -218,7 +218,7 @@ def paired_non_inferiority(
 def _read_outcomes(
     outputs: Any, systems: Sequence[str], samples: Sequence[str]
 ) -> tuple[Flags, Flags]:
-    """Of each system and sample whether there is an image, and whether one was asked for.
+    """Return [system, sample] whether there is an image, and whether one was asked for.
 
     Nothing was asked for that neither system takes.
     """
@@ -242,18 +242,18 @@ def _divide_or_none(part: int, whole: int) -> float | None:
 
 
 def _is_open(verdict: Verdict, coverage: float | None) -> bool:
-    """Whether too little counts for a verdict; what is worse without the rest, stays so."""
+    """Whether too few samples count for a verdict; `worse` stays, whatever the others show."""
     return verdict != "worse" and coverage is not None and coverage < FEWEST_RATED
 
 
 def _count_outcomes(gaps: Floats, base: Flags, new: Flags) -> tuple[int, int, int, int, int, int]:
-    """Samples compared, wins, ties, losses, and those of each system."""
+    """Count samples compared, wins, ties, losses, and those of each system."""
     wins, ties, losses = (int((np.sign(gaps) == sign).sum()) for sign in (1, 0, -1))
     return wins + ties + losses, wins, ties, losses, int(base.sum()), int(new.sum())
 
 
 def score_interval(wins: int, losses: int, n: int, confidence: float) -> Interval:
-    """Half the difference of two paired shares, by Tango's score; each end at the confidence."""
+    """Return half the difference of two paired shares, by Tango's score, at the confidence."""
     from scipy.optimize import brentq
     from scipy.special import ndtri
 
@@ -270,7 +270,7 @@ def score_interval(wins: int, losses: int, n: int, confidence: float) -> Interva
 
 
 def _compute_score(wins: int, losses: int, n: int, difference: float) -> tuple[float, float]:
-    """By how many standard errors shares differ from a difference, and the variance under it."""
+    """Return the standardized distance from a difference, and the variance under it."""
     linear = (2 * n - wins + losses) * difference - wins - losses
     spread = difference * (1 - difference)
     # The likeliest share of losses under that difference.
@@ -296,7 +296,7 @@ def _decide(interval: Interval | None, margin: float) -> Verdict:
 def _estimate_needed(
     verdict: Verdict, n: int, least: int, limits: Mapping[str, float], spreads: tuple[float, float]
 ) -> int | None:
-    """More samples for the power, from the spread of one: at the margin, and at no difference."""
+    """Estimate the samples missing for the power, from the spread at the margin and at 0."""
     from scipy.special import ndtri
 
     if verdict != "undecided" or math.isnan(sum(spreads)):

@@ -1,4 +1,4 @@
-"""Whether judges who see two outputs side by side say what their ratings say (ECHO section 5)."""
+"""Agreement of judges' side-by-side choices with their own ratings (ECHO section 5)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from echo_hf._infra.bootstrap import Interval
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.agreement import read_human
@@ -30,7 +30,7 @@ WAYS: tuple[Way, Way] = ("pointwise", "pairwise")
 
 
 @dataclass(frozen=True, repr=False)
-class Share(Summarized):
+class Share(SummaryMixin):
     """A share from 0 to 1.
 
     Attributes:
@@ -47,7 +47,7 @@ class Share(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class JudgeAgreement(Summarized):
+class JudgeAgreement(SummaryMixin):
     """How one judge's comparisons hold together, and agree with its ratings.
 
     Attributes:
@@ -64,7 +64,7 @@ class JudgeAgreement(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class WithPeople(Summarized):
+class WithPeople(SummaryMixin):
     """How near a way of judging comes to people, on the pairs that they ranked.
 
     Attributes:
@@ -77,7 +77,7 @@ class WithPeople(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class SideBySide(Summarized):
+class SideBySide(SummaryMixin):
     """Ratings of one output at a time beside choices between two, on the very same pairs.
 
     Attributes:
@@ -96,7 +96,7 @@ class SideBySide(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class PairwiseAgreement(Summarized):
+class PairwiseAgreement(SummaryMixin):
     """How comparisons of judges hold together, and agree with their ratings.
 
     Attributes:
@@ -119,7 +119,7 @@ def pairwise_agreement(
     seed: int = 0,
     rubric: str = RUBRIC,
 ) -> PairwiseAgreement:
-    """Compares what judges say of two outputs side by side with their ratings of each alone.
+    """Compare judges' side-by-side choices with their ratings of each output alone.
 
     The verdict of a true comparison is the system that wins in both orders, and a tie otherwise.
     That of ratings is the higher one, and a tie where they differ by 1e-6 or less. Of several
@@ -212,7 +212,7 @@ def _compare_ways(ways: pd.DataFrame, human: Any, draws: Resampling) -> SideBySi
 
 
 def _compute_taus(way: Floats, people: Floats) -> Floats:
-    """Tau-b of each sample, from verdicts on its pairs."""
+    """Compute tau-b of each sample, from verdicts on its pairs."""
     agreements, own, others = (
         np.nansum(products, axis=0) for products in (way * people, way**2, people**2)
     )
@@ -220,7 +220,7 @@ def _compute_taus(way: Floats, people: Floats) -> Floats:
 
 
 def _correlate_rates(verdicts: Iterable[Floats], systems: int) -> float | None:
-    """Correlates the win rates that follow from two ways of judging the same pairs."""
+    """Correlate the win rates of two ways of judging the same pairs."""
     from scipy.stats import spearmanr
 
     rates = (rates_of(count_points(way, systems), "opponents") for way in verdicts)
@@ -230,7 +230,7 @@ def _correlate_rates(verdicts: Iterable[Floats], systems: int) -> float | None:
 
 
 def _read(comparisons: Any) -> pd.DataFrame:
-    """A row for each judge and repeat of a pair: what was said in each order, 1, 0, -1 or NaN."""
+    """Read a row for each judge, pair and repeat, with a verdict for each order: 1, 0, -1, NaN."""
     rows = read_columns(comparisons, COMPARISONS, REQUIRED, ("repeat",)).to_pandas()
     rows["repeat"] = rows["repeat"].fillna(0) if "repeat" in rows else 0
     key = [*PAIR, "judge", "repeat"]
@@ -249,7 +249,7 @@ def _read(comparisons: Any) -> pd.DataFrame:
 
 
 def _rated_verdicts(ratings: Any, rubric: str) -> pd.DataFrame:
-    """What each judge's ratings say of each pair."""
+    """Return the verdicts on each pair that follow from each judge's ratings."""
     compared = count_votes(ratings, rubric=rubric)
     table, systems = compared.table, np.array(compared.table.systems, dtype=object)
     judge, pair, sample = np.nonzero(~np.isnan(compared.judge_verdicts))
@@ -263,7 +263,7 @@ def _rated_verdicts(ratings: Any, rubric: str) -> pd.DataFrame:
 def _share(
     cases: pd.DataFrame, flags: pd.Series[bool], missing: Unscored, draws: Resampling
 ) -> Share:
-    """How many of some pairs are so."""
+    """Return the share of pairs that are flagged, with its interval."""
     if cases.empty:
         return Share(None, None, 0, missing)
     _, sample_position = np.unique(cases["sample_id"], return_inverse=True)

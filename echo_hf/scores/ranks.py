@@ -1,4 +1,4 @@
-"""What ranks say: which systems differ, and how far two rankings agree, sample by sample."""
+"""Tests on ranks: which systems differ, and how far two rankings agree, sample by sample."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.bootstrap import Interval, compute_interval, draw_weights
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import Floats, divide
@@ -21,14 +21,14 @@ STARS = {0.001: "***", 0.01: "**", 0.05: "*"}
 
 
 def mid_ranks(values: Floats) -> Floats:
-    """Places along the last axis, 1 for the smallest value; ties share the mean of theirs."""
+    """Rank values along the last axis, 1 for the smallest; ties share the mean of their ranks."""
     first, second = values[..., :, None], values[..., None, :]
     below, equal = (first > second).sum(axis=-1), (first == second).sum(axis=-1)
     return np.asarray(np.where(np.isnan(values), np.nan, below + (equal + 1) / 2))
 
 
 def as_block_array(values: ArrayLike, systems: Sequence[str] | None = None) -> Floats:
-    """Values in blocks, as an array that is one."""
+    """Return values as an array of blocks and systems, and refuse any other shape."""
     array = np.asarray(values, dtype=float)
     columns = array.shape[1] if array.ndim == 2 else 0
     if columns < 2 or (systems is not None and columns != len(systems)):
@@ -41,7 +41,7 @@ def as_block_array(values: ArrayLike, systems: Sequence[str] | None = None) -> F
 
 
 @dataclass(frozen=True, repr=False)
-class Friedman(Summarized):
+class Friedman(SummaryMixin):
     """Friedman's test.
 
     Attributes:
@@ -64,7 +64,7 @@ class Friedman(Summarized):
 
 
 def friedman(values: ArrayLike) -> Friedman:
-    """Tests whether systems differ, by their ranks within blocks.
+    """Test whether systems differ, by their ranks within blocks.
 
     Args:
         values: Array [block, system] of ranks, or of any values that are ranked within a block,
@@ -118,7 +118,7 @@ def kendalls_w(values: ArrayLike) -> float | None:
 
 
 def concordances(ranks: Floats) -> Floats:
-    """Kendall's W of the people who ranked every system of a sample, for each sample."""
+    """Compute Kendall's W of each sample, over the people who ranked every system of it."""
     coefficients = np.full(ranks.shape[-1], np.nan)
     for at, people in enumerate(np.asarray(~np.isnan(ranks).any(axis=1)).T):
         if people.sum() > 1:
@@ -127,7 +127,7 @@ def concordances(ranks: Floats) -> Floats:
 
 
 def compute_concordance(values: Floats) -> Floats:
-    """Kendall's W of complete blocks."""
+    """Compute Kendall's W of complete blocks."""
     ranks = mid_ranks(values)
     blocks, systems = ranks.shape
     spread = ((ranks.sum(axis=0) - blocks * (systems + 1) / 2) ** 2).sum()
@@ -138,7 +138,7 @@ def compute_concordance(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, repr=False)
-class PairTest(Summarized):
+class PairTest(SummaryMixin):
     """A test of two systems.
 
     Attributes:
@@ -161,7 +161,7 @@ class PairTest(Summarized):
 
 
 def dunn(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
-    """Dunn's test (1964), with his correction for ties, for each two systems, the largest z first.
+    """Run Dunn's test (1964), corrected for ties, on each pair of systems, largest z first.
 
     It takes all values for independent, which those ranked within a block are not.
 
@@ -194,7 +194,7 @@ def dunn(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
 
 
 def siegel_castellan(values: ArrayLike, systems: Sequence[str]) -> tuple[PairTest, ...]:
-    """Siegel and Castellan's test (1988) of each two systems after Friedman's, the largest z first.
+    """Run Siegel and Castellan's test (1988) on each pair of systems after Friedman's.
 
     Args:
         values: Array [block, system] of values that are ranked within a block, smaller first. A
@@ -242,7 +242,7 @@ def _test_pairs(systems: Sequence[str], means: Floats, errors: Floats) -> tuple[
 
 @dataclass(frozen=True)
 class Resampling:
-    """How often chance is asked."""
+    """How many bootstrap and permutation draws are made, and their seed."""
 
     n_boot: int = 1000
     n_resamples: int = 10_000
@@ -260,22 +260,22 @@ class Mean:
 
 
 def means(values: Floats, draws: Resampling) -> list[Mean]:
-    """Means over samples."""
+    """Return means over samples."""
     return ratios(values, (~np.isnan(values)).astype(float), draws)
 
 
 def ratios(parts: Floats, wholes: Floats, draws: Resampling) -> list[Mean]:
-    """Ratios of two sums over the same samples."""
+    """Return ratios of two sums over the same samples."""
     valid = ~np.isnan(parts)
     numerators, denominators = np.where(valid, parts, 0.0), np.where(valid, wholes, 0.0)
     values = divide(numerators.sum(axis=1), denominators.sum(axis=1)).tolist()
     draws_of_ratios = (
         divide(weights @ numerators.T, weights @ denominators.T)
-        for weights in drawn_weights(numerators.shape[1], draws.n_boot, draws.seed)
+        for weights in draw_weights(numerators.shape[1], draws.n_boot, draws.seed)
     )
     columns, mean_list = np.concatenate([np.empty((0, len(numerators))), *draws_of_ratios]).T, []
     for value, column, samples in zip(values, columns, valid.sum(axis=1).tolist(), strict=True):
-        interval, reason = percentiles(column, samples)
+        interval, reason = compute_interval(column, samples)
         mean_value = to_number(value)
         if mean_value is None:
             interval, reason = None, Unscored.NO_ORDER
@@ -284,7 +284,7 @@ def ratios(parts: Floats, wholes: Floats, draws: Resampling) -> list[Mean]:
 
 
 @dataclass(frozen=True, repr=False)
-class TauB(Summarized):
+class TauB(SummaryMixin):
     """How far two rank the same systems alike: 1 the same order, -1 the opposite, 0 neither.
 
     Attributes:
@@ -314,7 +314,7 @@ def tau_b(
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> TauB:
-    """Compares two rankings of the same systems on the same samples.
+    """Compare two rankings of the same systems on the same samples.
 
     Args:
         one: Array [sample, system] of values that are ranked within a sample; NaN for none.
@@ -343,7 +343,7 @@ def tau_b(
 
 
 def tau_table(first: Floats, second: Floats, draws: Resampling) -> list[list[TauB]]:
-    """Compares everybody with everybody."""
+    """Compare each ranking of one group with each of another."""
     taus = sample_taus(first, second)
     flat = taus.reshape(-1, taus.shape[-1])
     p_values = sign_flip_test(np.nan_to_num(flat), n_resamples=draws.n_resamples, seed=draws.seed)
@@ -360,7 +360,7 @@ def tau_table(first: Floats, second: Floats, draws: Resampling) -> list[list[Tau
 
 
 def sample_taus(first: Floats, second: Floats) -> Floats:
-    """Tau-b of each two rankings within each sample, over the systems that both rank."""
+    """Compute tau-b of each pair of rankings within each sample, over the systems both rank."""
     first_signs, second_signs = _compute_signs(first), _compute_signs(second)
     over_pairs = partial(np.einsum, "aps,bps->abs")
     concordant = over_pairs(np.nan_to_num(first_signs), np.nan_to_num(second_signs))
@@ -370,7 +370,7 @@ def sample_taus(first: Floats, second: Floats) -> Floats:
 
 
 def _compute_signs(ranks: Floats) -> Floats:
-    """Whether the second of two systems is ranked lower (1), higher (-1) or equal (0)."""
+    """Return whether the second system of each pair is ranked lower (1), higher (-1), equal (0)."""
     first, second = list_pairs(ranks.shape[-2])
     return np.asarray(np.sign(ranks[..., second, :] - ranks[..., first, :]))
 

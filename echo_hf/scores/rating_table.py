@@ -1,4 +1,4 @@
-"""Ratings as one array, with what is missing marked, and what does not count named."""
+"""Ratings as one array [judge, system, sample], and the rows that do not count with reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from datasets import Dataset
 from numpy.typing import ArrayLike, NDArray
 
-from echo_hf.errors import ScoreError, TableError, unknown
+from echo_hf.errors import ScoreError, TableError, describe_unknown
 from echo_hf.reasons import IgnoredRating, Outcome, Unrated
 from echo_hf.tables import OUTPUTS, RATINGS, Table, arrow_rows
 
@@ -36,7 +36,7 @@ ACCEPTED_TYPES = {
 
 
 def divide(numerator: ArrayLike, denominator: ArrayLike) -> Floats:
-    """One array by another, and NaN where there is nothing to divide by."""
+    """Divide arrays, with NaN where the denominator is 0."""
     numerators, denominators = np.broadcast_arrays(numerator, denominator)
     quotients: Floats = np.full(numerators.shape, np.nan)
     np.divide(numerators, denominators, out=quotients, where=denominators > 0)
@@ -46,7 +46,7 @@ def divide(numerator: ArrayLike, denominator: ArrayLike) -> Floats:
 def read_columns(
     source: Any, table: Table, required: Sequence[str], optional: Sequence[str] = ()
 ) -> pa.Table:
-    """The columns of a table that a measure reads, cast to their declared types."""
+    """Read the columns of a table that a measure needs, cast to their declared types."""
     try:
         arrow_table = _as_arrow(source, table.name, required, (*required, *optional))
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
@@ -96,7 +96,7 @@ def _as_arrow(source: Any, table: str, required: Sequence[str], columns: Sequenc
 
 
 def encode(*columns: pa.ChunkedArray) -> tuple[tuple[str, ...], list[Integers]]:
-    """Distinct values of text columns, and each column as positions among them; null is -1."""
+    """Return distinct names of text columns, and each column as positions in them, -1 for null."""
     chunks = [column.unique() for column in columns]
     values = sorted(pa.chunked_array(chunks, pa.string()).unique().drop_null().to_pylist())
     name_array = pa.array(values, pa.string())
@@ -111,7 +111,7 @@ def align_outputs(
     wanted_systems: Sequence[str],
     wanted_samples: Sequence[str],
 ) -> Floats:
-    """Values [..., system, sample] of other systems and samples, NaN where there are none."""
+    """Rearrange values [..., system, sample] to other systems and samples, NaN where absent."""
     # One more at -1, of what nobody has.
     padding = [(0, 0)] * (values.ndim - 2) + [(0, 1), (0, 1)]
     values = np.pad(values, padding, constant_values=np.nan)
@@ -184,7 +184,7 @@ class RatingTable:
         return self.not_asked is not None and bool(self.not_asked.all(axis=0).any())
 
     def of_samples(self, samples: Any) -> RatingTable:
-        """The ratings of some samples."""
+        """Return the ratings of some samples."""
         names = tuple(np.array(self.samples, dtype=object)[samples])
         lost = None if self.lost is None else self.lost[:, samples]
         skipped = None if self.not_asked is None else _none_if_empty(self.not_asked[..., samples])
@@ -192,7 +192,7 @@ class RatingTable:
         return replace(self, samples=names, ratings=ratings, lost=lost, not_asked=skipped)
 
     def of_judges(self, judges: Any) -> RatingTable:
-        """The ratings of some judges."""
+        """Return the ratings of some judges."""
         chosen = np.flatnonzero(judges)
         names = tuple(self.judges[at] for at in chosen)
         skipped = None if self.not_asked is None else _none_if_empty(self.not_asked[chosen])
@@ -206,7 +206,7 @@ def _none_if_empty(not_asked: Bools) -> Bools | None:
 def read_ratings(
     ratings: Any, outputs: Any = None, *, rubric: str = RUBRIC, judges: Sequence[str] | None = None
 ) -> RatingTable:
-    """Reads ratings; with outputs given, those of other outputs are left out and named."""
+    """Read ratings; with outputs, ratings of other outputs are left out and named."""
     ignored: IgnoredRows = {}
     rows = select_rubric_rows(ratings, rubric, ignored)
     judge_names = sorted(rows["judge"].unique().to_pylist())
@@ -256,7 +256,7 @@ def read_ratings(
 
 
 def select_rubric_rows(ratings: Any, rubric: str, ignored: IgnoredRows) -> pa.Table:
-    """The ratings by one rubric, one row each, with the columns that scores are made of."""
+    """Select the ratings by one rubric, with the columns that scores are made of."""
     rows = read_columns(ratings, RATINGS, REQUIRED, OPTIONAL)
     infinite = np.isinf(rows["rating"].to_numpy())
     if infinite.any():
@@ -270,30 +270,30 @@ def select_rubric_rows(ratings: Any, rubric: str, ignored: IgnoredRows) -> pa.Ta
     has_rubric = pc.equal(rows["rubric"], rubric)
     if not pc.any(has_rubric).as_py():
         raise ScoreError(
-            f"ratings: {unknown('rubric', rubric, rows['rubric'].unique().to_pylist())}"
+            f"ratings: {describe_unknown('rubric', rubric, rows['rubric'].unique().to_pylist())}"
         )
     ignored[IgnoredRating.OTHER_RUBRIC] = rows.filter(pc.invert(has_rubric))
     return rows.filter(has_rubric)
 
 
 def read_outputs(outputs: Any) -> pa.Table:
-    """What systems made: one row for each system and sample."""
+    """Read the outcome of each system on each sample."""
     rows = read_columns(outputs, OUTPUTS, ("sample_id", "system", "outcome"), (DIGEST,))
     outcome_names = [outcome.value for outcome in Outcome]
     for outcome in rows["outcome"].unique().to_pylist():
         if outcome not in outcome_names:
-            raise ScoreError(f"outputs: {unknown('outcome', outcome, outcome_names)}")
+            raise ScoreError(f"outputs: {describe_unknown('outcome', outcome, outcome_names)}")
     keys = rows.group_by(["sample_id", "system"], use_threads=False).aggregate([([], "count_all")])
     for duplicate in keys.filter(pc.greater(keys["count_all"], 1)).to_pylist():
         raise ScoreError(
-            f"outputs: system {duplicate['system']!r} has {duplicate['count_all']} outputs for sample "
-            f"{duplicate['sample_id']!r}: expected one"
+            f"outputs: system {duplicate['system']!r} has {duplicate['count_all']} outputs for "
+            f"sample {duplicate['sample_id']!r}: expected one"
         )
     return rows
 
 
 def _select_rated_outputs(ratings: pa.Table, outputs: pa.Table, ignored: IgnoredRows) -> pa.Table:
-    """The ratings of images that are there, and as they were rated."""
+    """Select the ratings of images that exist, in the version that was rated."""
     samples, (rated_sample, output_sample) = encode(ratings["sample_id"], outputs["sample_id"])
     systems, (rated_system, output_system) = encode(ratings["system"], outputs["system"])
     position = np.full((len(systems), len(samples)), -1)

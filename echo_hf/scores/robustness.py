@@ -1,4 +1,4 @@
-"""How much a board hangs on its rule, on what is missing, on one judge, and on who made it."""
+"""How far a board depends on its rule, on missing ratings, on one judge, and on developers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any, Unpack, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import Interval, drawn_weights, percentiles
-from echo_hf._infra.plots import SystemValues, ends_of
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.bootstrap import Interval, compute_interval, draw_weights
+from echo_hf._infra.plots import SystemValuesPlot, split_bounds
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
@@ -27,7 +27,7 @@ Rates = Mapping[str, float | None]
 
 
 @dataclass(frozen=True, repr=False)
-class Board(Summarized):
+class Board(SummaryMixin):
     """Win rates under one rule.
 
     Attributes:
@@ -48,7 +48,7 @@ class Board(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class Sensitivity(SystemValues):
+class Sensitivity(SystemValuesPlot):
     """How much the order of systems hangs on the rule.
 
     Attributes:
@@ -69,11 +69,11 @@ class Sensitivity(SystemValues):
     def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
         usual = next(board for board in self.boards if board.protocol == "corrected")
         ranks = {system: usual.ranks[system] for system in self.rank_range}
-        return {"rank": ranks, **ends_of(self.rank_range)}
+        return {"rank": ranks, **split_bounds(self.rank_range)}
 
 
 def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection]) -> Sensitivity:
-    """Computes win rates under every vote, treatment of ties and average.
+    """Compute win rates under every vote, treatment of ties and average.
 
     Args:
         ratings: As for `win_rate`.
@@ -122,18 +122,18 @@ def sensitivity(ratings: Any, outputs: Any = None, **selection: Unpack[Selection
 
 
 def _is_above(rates: Rates, order: list[str]) -> NDArray[np.bool_]:
-    """Which systems have a higher rate than which others."""
+    """Return which systems have a higher rate than which others."""
     values = np.array([rates[system] for system in order], dtype=float)
     return np.asarray(values[:, None] > values + SAME_RATE)
 
 
 def _pairs(order: list[str], chosen: NDArray[np.bool_]) -> Pairs:
-    """The chosen pairs of two names, of which the first comes first in the order."""
+    """Name the chosen pairs, in the given order of systems."""
     return tuple((order[first], order[second]) for first, second in np.argwhere(np.triu(chosen, 1)))
 
 
 @dataclass(frozen=True, repr=False)
-class Bounds(Summarized):
+class Bounds(SummaryMixin):
     """What win rates could be, had every judge rated every output.
 
     Attributes:
@@ -151,7 +151,7 @@ class Bounds(Summarized):
 
 
 def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bounds:
-    """Lets every judge's missing verdict go against a system, and then for it.
+    """Let each judge's missing verdict go against a system, and then for it.
 
     Nothing is assumed about why a rating is missing. The bounds hold for one system at a time: two
     systems cannot both have won their missing comparison. They say nothing of samples that nobody
@@ -194,7 +194,7 @@ def bounds(ratings: Any, outputs: Any = None, **choices: Unpack[Choices]) -> Bou
 
 
 @dataclass(frozen=True, repr=False)
-class LeaveOneJudgeOut(Summarized):
+class LeaveOneJudgeOut(SummaryMixin):
     """Win rates with every judge, and without each.
 
     Attributes:
@@ -213,7 +213,7 @@ class LeaveOneJudgeOut(Summarized):
 def leave_one_judge_out(
     ratings: Any, outputs: Any = None, **choices: Unpack[Choices]
 ) -> LeaveOneJudgeOut:
-    """Computes the win rates anew without each judge.
+    """Compute the win rates without each judge in turn.
 
     Args:
         ratings: As for `win_rate`.
@@ -244,7 +244,7 @@ Developers = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, repr=False)
-class Preference(Summarized):
+class Preference(SummaryMixin):
     """What one judge gives to the systems of its developer, beyond what the others give them.
 
     Attributes:
@@ -265,7 +265,7 @@ class Preference(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class SelfPreference(Summarized):
+class SelfPreference(SummaryMixin):
     """What judges give to systems of their own developers.
 
     Attributes:
@@ -287,7 +287,7 @@ def self_preference(
     seed: int = 0,
     **selection: Unpack[Selection],
 ) -> SelfPreference:
-    """Compares how a judge and judges of other developers see the systems of its developer.
+    """Compare how a judge and judges of other developers rate systems of its developer.
 
     Both are asked about the same comparisons: of a system of the judge's developer with another's,
     on samples where the judge and at least one judge of another developer rated both. A judge may
@@ -354,7 +354,7 @@ def self_preference(
 def _measure_preference(
     own: tuple[str, ...], by_judge: Floats, by_others: Floats, n_boot: int, seed: int
 ) -> Preference:
-    """From points [pair, sample] of own systems against the others'."""
+    """Measure a preference from points [pair, sample] of own systems against others."""
     shared = ~np.isnan(by_judge + by_others)
     if not shared.any():
         is_unrated = np.isnan(by_judge).all()
@@ -365,14 +365,16 @@ def _measure_preference(
     )
     draws = [
         _pair_means(by_judge - by_others, weights)
-        for weights in drawn_weights(shared.shape[-1], n_boot, seed)
+        for weights in draw_weights(shared.shape[-1], n_boot, seed)
     ]
-    interval, cause = percentiles(np.concatenate(draws or [np.empty(0)]), int(shared.any(0).sum()))
+    interval, cause = compute_interval(
+        np.concatenate(draws or [np.empty(0)]), int(shared.any(0).sum())
+    )
     return Preference(own, float(judged), float(others), float(judged - others), interval, cause)
 
 
 def _pair_means(values: Floats, weights: Weights | None = None) -> Floats:
-    """Mean over pairs of the mean over samples; of draws, one mean a draw."""
+    """Return the mean over pairs of the mean over samples, for each draw of weights."""
     if weights is None:
         return nan_mean(nan_mean(values, axis=-1), axis=-1)
     valid = ~np.isnan(values)

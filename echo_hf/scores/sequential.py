@@ -1,4 +1,4 @@
-"""Which pairs of systems are told apart, looked at as often as one likes while ratings come in."""
+"""Which pairs of systems are decided, at any time while ratings come in."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from echo_hf._infra.summary import Summarized
-from echo_hf.errors import ScoreError, unknown
+from echo_hf._infra.summary import SummaryMixin
+from echo_hf.errors import ScoreError, describe_unknown
 from echo_hf.scores import votes
 from echo_hf.scores.rating_table import Bools, Floats, divide
 from echo_hf.scores.votes import Choices
@@ -30,14 +30,14 @@ def check_probabilities(**values: float) -> None:
 
 
 def confidence_half_width(squares: ArrayLike, count: ArrayLike, alpha: float) -> Floats:
-    """Half of the confidence sequence for a mean of outcomes, from the sum of their squares."""
+    """Return half the confidence sequence for a mean of outcomes, from their sum of squares."""
     # Squares are taken around 0, which no small number of equal outcomes makes narrow.
     process = 1 + MIXTURE * np.asarray(squares, dtype=float)
     return divide(np.sqrt(2 * process / MIXTURE * np.log(np.sqrt(process) / alpha)), count)
 
 
 def compute_p_values(outcomes: ArrayLike) -> Floats:
-    """The alpha at which `half_width` first leaves 0 out, of outcomes [pair, sample] with NaN."""
+    """Return the alpha at which `half_width` first excludes 0, from outcomes [pair, sample]."""
     values = np.nan_to_num(np.asarray(outcomes, dtype=float))
     total, process = values.sum(axis=-1), 1 + MIXTURE * np.square(values).sum(axis=-1)
     levels: Floats = np.sqrt(process) * np.exp(-MIXTURE * total**2 / (2 * process))
@@ -45,22 +45,22 @@ def compute_p_values(outcomes: ArrayLike) -> Floats:
 
 
 def find_needed_systems(undecided: Bools, upcoming: Bools) -> Bools:
-    """Which systems are of an undecided pair, of which both have outputs ahead [system, sample]."""
+    """Find the systems of undecided pairs, of which both have upcoming outputs [system, sample]."""
     first, second = votes.list_pairs(len(upcoming))
     is_open = undecided & (upcoming[first] & upcoming[second]).any(axis=-1)
     return np.isin(np.arange(len(upcoming)), [first[is_open], second[is_open]])
 
 
 def get_pair_level(alpha: float, family: Family, pairs: int) -> float:
-    """How often one pair may be decided wrongly."""
+    """Return the error probability of one pair."""
     if family not in get_args(Family):
-        raise ScoreError(unknown("family", family, get_args(Family)))
+        raise ScoreError(describe_unknown("family", family, get_args(Family)))
     check_probabilities(alpha=alpha)
     return alpha / max(pairs, 1) if family == "bonferroni" else alpha
 
 
 @dataclass(frozen=True, repr=False)
-class Decisions(Summarized):
+class Decisions(SummaryMixin):
     """What each pair of systems comes to, on all samples that both were rated on.
 
     Attributes:
@@ -86,7 +86,7 @@ class Decisions(Summarized):
 
     @property
     def summary(self) -> str:
-        """All in a sentence."""
+        """The ratings asked for and the pairs decided, in one sentence."""
         asked_ratings = f"{self.ratings - self.not_needed:,} of {self.ratings:,} ratings"
         pairs = len(self.decided) + len(self.undecided)
         return f"asked until decided: {asked_ratings}, {len(self.decided)} of {pairs} pairs decided"
@@ -100,7 +100,7 @@ def decisions(
     family: Family = "bonferroni",
     **choices: Unpack[Choices],
 ) -> Decisions:
-    """Says of each pair of systems whether one is better, at any time and as often as one likes.
+    """Decide for each pair of systems which one is better, at any time and as often as needed.
 
     Who looks at a usual test while ratings come in, and stops when it says so, is wrong far more
     often than it says. Here a pair is decided when a confidence sequence of its outcome (the

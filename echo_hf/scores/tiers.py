@@ -1,4 +1,4 @@
-"""Which systems the ratings tell apart, and how many samples it takes to tell them apart."""
+"""Tiers of systems that ratings tell apart, and the samples needed to tell others apart."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import AT_ONCE, FEWEST_SAMPLES, SAME, generator
-from echo_hf._infra.plots import SystemValues
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.bootstrap import CELLS_PER_BATCH, MIN_SAMPLES, MIN_SPREAD, generator
+from echo_hf._infra.plots import SystemValuesPlot
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError
 from echo_hf.reasons import Unscored
 from echo_hf.scores import votes
@@ -24,7 +24,7 @@ SEQUENTIAL = "confidence sequence of each pair's outcome, on all samples that bo
 
 
 @dataclass(frozen=True, repr=False)
-class Tiers(SystemValues):
+class Tiers(SystemValuesPlot):
     """Systems in tiers.
 
     Attributes:
@@ -59,7 +59,7 @@ def tiers(
     seed: int = 0,
     **choices: Unpack[Choices],
 ) -> Tiers:
-    """Sorts systems by win rate; a tier ends before the first that its top differs from.
+    """Sort systems by win rate; a tier ends before the first that its top differs from.
 
     Two systems differ when exchanging their outputs, on samples drawn by chance, seldom makes as
     large a difference of win rates as there is, after Holm's correction over all pairs. Where
@@ -91,7 +91,7 @@ def tiers(
     systems, rates = compared.table.systems, votes.by_rate(compared.rates())
     first, second = votes.list_pairs(len(systems))
     counts = np.array(compared.sample_counts)
-    tested = np.flatnonzero(np.minimum(counts[first], counts[second]) >= FEWEST_SAMPLES)
+    tested = np.flatnonzero(np.minimum(counts[first], counts[second]) >= MIN_SAMPLES)
     first, second = first[tested], second[tested]
     if compute_smallest_p(n_resamples) * len(tested) > alpha:
         # Holm multiplies the smallest p value, the first that has to reach alpha, by all pairs.
@@ -124,7 +124,7 @@ def tiers(
 
 
 def _excess_points(compared: JudgeVotes, expected: Floats | float, scale: float) -> Floats:
-    """Points of each sample beyond the expected share, as they add to a win rate, times a scale.
+    """Return points of each sample above the expected share, as they add to a win rate, scaled.
 
     Array [system, sample], of the share that each system is expected to win from each other one.
     """
@@ -143,19 +143,19 @@ def _excess_points(compared: JudgeVotes, expected: Floats | float, scale: float)
 
 
 def sign_flip_test(differences: Floats, *, n_resamples: int, seed: int) -> Floats:
-    """Two-sided p values of sums of differences; the exchanges are the same for all rows."""
+    """Return two-sided p values of sums of differences; all rows share the sign flips."""
     smallest, samples = compute_smallest_p(n_resamples), differences.shape[1]
     observed, reached = np.abs(differences.sum(axis=1)), np.zeros(len(differences))
-    rng, batch = generator(seed), max(1, AT_ONCE // max(samples, 1))
+    rng, batch = generator(seed), max(1, CELLS_PER_BATCH // max(samples, 1))
     for start in range(0, n_resamples, batch):
         shape = min(batch, n_resamples - start), samples
         signs = np.asarray(2 * rng.integers(0, 2, shape, dtype=np.int8) - 1, dtype=np.float64)
-        reached += (np.abs(signs @ differences.T) >= observed - SAME).sum(axis=0)
+        reached += (np.abs(signs @ differences.T) >= observed - MIN_SPREAD).sum(axis=0)
     return np.asarray((1 + reached) * smallest)
 
 
 def compute_smallest_p(n_resamples: int) -> float:
-    """The p value of a difference that no drawn exchange reaches."""
+    """Return the p value of a difference that no drawn sign flip reaches."""
     if not isinstance(n_resamples, int) or n_resamples < 1:
         raise ScoreError(
             f"n_resamples is {n_resamples!r}: expected a whole number of draws, such as 10000"
@@ -164,7 +164,7 @@ def compute_smallest_p(n_resamples: int) -> float:
 
 
 def adjust_holm(p_values: Floats) -> Floats:
-    """Holm's adjusted p values: they may be compared with alpha whatever their number."""
+    """Adjust p values by Holm's method, so that alpha holds over all of them."""
     order = np.argsort(p_values)
     multiplied = p_values[order] * np.arange(len(p_values), 0, -1)
     adjusted = np.empty(len(p_values))
@@ -173,7 +173,7 @@ def adjust_holm(p_values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, repr=False)
-class Separation(Summarized):
+class Separation(SummaryMixin):
     """How far apart two systems are, and how many samples show it.
 
     Attributes:
@@ -190,7 +190,7 @@ class Separation(Summarized):
 
 
 @dataclass(frozen=True, repr=False)
-class SamplesNeeded(Summarized):
+class SamplesNeeded(SummaryMixin):
     """What separates each two systems.
 
     Attributes:
@@ -210,7 +210,7 @@ def samples_needed(
     alpha: float = 0.05,
     **choices: Unpack[Choices],
 ) -> SamplesNeeded:
-    """Samples of the same kind that would separate two systems, if they differ as observed.
+    """Estimate how many samples would separate two systems, if they differ as observed.
 
     It is the usual number for a paired two-sided z test of the difference of win rates, sample by
     sample. Seen in few samples a difference is often too large by luck, and the number too small.
@@ -254,7 +254,7 @@ def samples_needed(
 
 
 def _compute_sample_values(compared: JudgeVotes) -> Floats:
-    """A value for each system and sample; their mean over samples is the win rate."""
+    """Return a value for each system and sample, whose mean over samples is the win rate."""
     if compared.estimate:
         return compared.estimate.sample_values
     points = compared.points
@@ -268,12 +268,12 @@ def _separate(differences: Floats, samples: int, factor: float) -> Separation:
     if np.isnan(differences).any() or not samples:
         return Separation(None, None, None, Unscored.NOTHING_IN_COMMON)
     difference = float(differences.mean())
-    if samples < FEWEST_SAMPLES:
+    if samples < MIN_SAMPLES:
         return Separation(None, difference, None, Unscored.FEW_SAMPLES)
     deviation = float(differences.std(ddof=1))
-    if abs(difference) < SAME:
+    if abs(difference) < MIN_SPREAD:
         return Separation(None, difference, deviation, Unscored.NO_DIFFERENCE)
-    if deviation < SAME:
+    if deviation < MIN_SPREAD:
         return Separation(None, difference, deviation, Unscored.NO_SPREAD)
     # The small number keeps what is whole but for its last digit from being rounded up.
     needed = ceil((factor * deviation / difference) ** 2 - 1e-9)

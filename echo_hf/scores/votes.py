@@ -1,4 +1,4 @@
-"""From ratings to a winner of every pair: what judges say, how they vote, and points from it."""
+"""From ratings to the winner of each pair: judges' verdicts, their vote, and points."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, TypedDict, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES, KIND
-from echo_hf.errors import ScoreError, unknown
+from echo_hf._infra.bootstrap import METHOD, MIN_SAMPLES
+from echo_hf.errors import ScoreError, describe_unknown
 from echo_hf.reasons import Unscored
 from echo_hf.scores.estimate import RateEstimate, estimate_rates
 from echo_hf.scores.rating_table import RUBRIC, Floats, RatingTable, Weights, divide, read_ratings
@@ -24,7 +24,7 @@ ValueT = TypeVar("ValueT")
 
 
 def list_pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Positions of the first and the second system of every pair."""
+    """Return the positions of the first and the second system of every pair."""
     first, second = np.triu_indices(count, 1)
     return first, second
 
@@ -42,7 +42,7 @@ def margins(table: RatingTable, *, count_lost: bool = False) -> Floats:
 
 
 def to_verdicts(margin: Floats) -> Floats:
-    """The verdict that a margin is: a difference of 1e-6 or less is a tie."""
+    """Turn margins into verdicts; a difference of 1e-6 or less is a tie."""
     return np.sign(np.where(np.abs(margin) <= TIE_WIDTH, 0.0, margin))
 
 
@@ -107,7 +107,7 @@ PROTOCOLS: Mapping[ProtocolName, CountingRule] = {
     "published": CountingRule(
         "first_judge", "comparisons", "1.96 standard errors of all comparisons"
     ),
-    "corrected": CountingRule("plurality", "opponents", KIND),
+    "corrected": CountingRule("plurality", "opponents", METHOD),
 }
 
 
@@ -128,7 +128,7 @@ def count_points(verdicts: Floats, systems: int, weights: Weights | None = None)
 
 
 def sample_points(verdicts: Floats, systems: int) -> Points:
-    """Of verdicts [..., pair, sample] what each system wins, of how many [..., system, sample]."""
+    """Count points from verdicts [..., pair, sample] for each system and sample."""
     is_first, is_second = (np.arange(systems)[:, None] == at for at in list_pairs(systems))
     valid = ~np.isnan(verdicts)
     won = np.where(valid, (verdicts + 1) / 2, 0.0)
@@ -138,13 +138,13 @@ def sample_points(verdicts: Floats, systems: int) -> Points:
 
 
 def count_ties(verdicts: Floats, systems: int) -> Floats:
-    """On how many samples each two systems tie."""
+    """Count the samples on which each two systems tie."""
     tied = (verdicts == 0).sum(axis=-1)
     return square(tied, tied, systems)
 
 
 def square(first: NDArray[Any], second: NDArray[Any], systems: int) -> Floats:
-    """Values of pairs as an array of systems and opponents, with 0 on the diagonal."""
+    """Arrange values of pairs as a matrix of systems and opponents, with 0 on the diagonal."""
     matrix = np.zeros((*first.shape[:-1], systems, systems))
     row, column = list_pairs(systems)
     matrix[..., row, column], matrix[..., column, row] = first, second
@@ -152,7 +152,7 @@ def square(first: NDArray[Any], second: NDArray[Any], systems: int) -> Floats:
 
 
 def rates_of(points: Points, average: Average) -> Floats:
-    """Win rates, from 0 to 1: higher is better, and 0.5 is as good as the others."""
+    """Compute win rates from 0 to 1, where 0.5 is as good as the others."""
     if average == "comparisons":
         return divide(points.won.sum(axis=-1), points.compared.sum(axis=-1))
     pair_rates = divide(points.won, points.compared)
@@ -162,7 +162,7 @@ def rates_of(points: Points, average: Average) -> Floats:
 
 
 def to_number(value: float) -> float | None:
-    """A plain number, null for NaN."""
+    """Return a plain number, or null for NaN."""
     return None if math.isnan(value) else float(value)
 
 
@@ -180,7 +180,7 @@ def map_pairs(
 
 
 def best_first(rates: Mapping[str, Any]) -> list[str]:
-    """Names from the highest rate to the lowest, those without one last; equals by name."""
+    """Sort names from the highest rate to the lowest, null last, equal ones by name."""
     return sorted(
         rates, key=lambda name: (rates[name] is None, -round(rates[name] or 0.0, 12), name)
     )
@@ -191,7 +191,7 @@ def by_rate(rates: Mapping[str, ValueT]) -> dict[str, ValueT]:
 
 
 class Selection(TypedDict, total=False):
-    """Which ratings a measure reads, as for `win_rate`."""
+    """The ratings that a measure reads, as for `win_rate`."""
 
     missing: MissingRule
     rubric: str
@@ -199,14 +199,14 @@ class Selection(TypedDict, total=False):
 
 
 class Choices(Selection, total=False):
-    """Which ratings a measure reads, and how it counts them, as for `win_rate`."""
+    """The ratings that a measure reads, and the rule that counts them, as for `win_rate`."""
 
     protocol: ProtocolName
 
 
 @dataclass(frozen=True)
 class JudgeVotes:
-    """Ratings with the verdicts that follow from them under a protocol, where all judges vote."""
+    """A rating table with the verdicts that follow from it under a protocol."""
 
     full: RatingTable
     protocol: ProtocolName
@@ -218,7 +218,7 @@ class JudgeVotes:
         return self.full.part
 
     def _remember(self, name: str, make: Callable[[], ValueT]) -> ValueT:
-        """Makes something of the ratings once, for every figure that is made of this table."""
+        """Compute something from the ratings once, for every figure of this table."""
         cache: dict[Any, ValueT] = self.table.cache
         key = name, self.missing
         if key not in cache:
@@ -237,11 +237,11 @@ class JudgeVotes:
 
     @property
     def judge_verdicts(self) -> Floats:
-        """What each judge says [judge, pair, sample]: 1, 0, -1, NaN."""
+        """The verdict of each judge [judge, pair, sample]: 1, 0, -1, NaN."""
         return self._remember("said", lambda: to_verdicts(self.margins))
 
     def vote(self, vote: str) -> Floats:
-        """What the judges vote [pair, sample]: 1, 0, -1, NaN."""
+        """Return the vote of the judges [pair, sample]: 1, 0, -1, NaN."""
         return self._remember(vote, lambda: VOTES[vote](self.margins))
 
     @property
@@ -250,7 +250,7 @@ class JudgeVotes:
 
     @property
     def pair_verdicts(self) -> Floats:
-        """The same on all samples for which all judges were asked about both systems."""
+        """The vote on all samples for which all judges were asked about both systems."""
         if self.full.not_asked is None:
             return self.verdicts
         first, second = list_pairs(len(self.full.systems))
@@ -260,7 +260,7 @@ class JudgeVotes:
 
     @property
     def estimate(self) -> RateEstimate | None:
-        """The vote on all samples, by the judges who rated them all; null where all or none did."""
+        """The vote on all samples, estimated by judges who rated all; null if all or none did."""
         if self.protocol == "published" or self.full.not_asked is None:
             return None
         if len(self.full.systems) < 2 or not self.full.complete.judges:
@@ -269,10 +269,10 @@ class JudgeVotes:
 
     def _estimate_from_judges(self) -> RateEstimate:
         asked_samples = len(self.table.samples)
-        if asked_samples < FEWEST_SAMPLES:
+        if asked_samples < MIN_SAMPLES:
             raise ScoreError(
                 f"all judges were asked about {asked_samples} of {len(self.full.samples)} samples: "
-                f"expected {FEWEST_SAMPLES} or more, so ask about {FEWEST_SAMPLES - asked_samples} more"
+                f"expected {MIN_SAMPLES} or more, so ask about {MIN_SAMPLES - asked_samples} more"
             )
         voted = np.full((len(self.full.samples), len(self.table.systems)), np.nan)
         is_asked = np.isin(self.full.samples, self.table.samples)
@@ -281,7 +281,7 @@ class JudgeVotes:
         return estimate_rates(judges.compute_shares(judges.judge_verdicts), voted)
 
     def compute_shares(self, verdicts: Floats) -> Floats:
-        """Of the points of each sample what each system wins [..., system, sample]."""
+        """Return each system's share of the points of each sample [..., system, sample]."""
         return divide(*sample_points(verdicts, len(self.table.systems)))
 
     @property
@@ -292,7 +292,7 @@ class JudgeVotes:
         )
 
     def rates(self, verdicts: Floats | None = None) -> dict[str, float | None]:
-        """Win rates by system, null for a system that was never compared."""
+        """Return win rates by system, null for a system that was never compared."""
         systems = self.table.systems
         if verdicts is None and self.estimate:
             return label(systems, self.estimate.rates)
@@ -301,7 +301,7 @@ class JudgeVotes:
 
     @property
     def sample_counts(self) -> list[int]:
-        """On how many samples each system is compared with any other one."""
+        """How many samples compare each system with another one."""
         first, second = list_pairs(len(self.table.systems))
         valid = ~np.isnan(self.verdicts)
         positions = range(len(self.table.systems))
@@ -349,11 +349,11 @@ def count_votes(
     rubric: str = RUBRIC,
     judges: Sequence[str] | None = None,
 ) -> JudgeVotes:
-    """Reads ratings, unless that was done before, and lets the judges vote on every pair."""
+    """Read ratings, unless they are read already, and let the judges vote on every pair."""
     if protocol not in PROTOCOLS:
-        raise ScoreError(unknown("protocol", protocol, PROTOCOLS))
+        raise ScoreError(describe_unknown("protocol", protocol, PROTOCOLS))
     if missing not in get_args(MissingRule):
-        raise ScoreError(unknown("missing", missing, get_args(MissingRule)))
+        raise ScoreError(describe_unknown("missing", missing, get_args(MissingRule)))
     is_read = isinstance(ratings, RatingTable)
     if missing == "loss" and (ratings.lost if is_read else outputs) is None:
         raise ScoreError(

@@ -1,4 +1,4 @@
-"""The win rate: how often a system's outputs are rated above those of the others (section 5)."""
+"""The win rate: how often a system's outputs are rated above those of others (ECHO section 5)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from echo_hf._infra.bootstrap import LEVEL, Interval, drawn_weights, percentiles
-from echo_hf._infra.plots import SystemValues, ends_of
-from echo_hf.config.checks import AnsweredBy
+from echo_hf._infra.bootstrap import LEVEL, Interval, compute_interval, draw_weights
+from echo_hf._infra.plots import SystemValuesPlot, split_bounds
+from echo_hf.config.checks import ModelIdentity
 from echo_hf.reasons import IgnoredRating, Unscored
 from echo_hf.scores import votes
 from echo_hf.scores.estimate import RateEstimate
@@ -23,11 +23,11 @@ ERRORS_A_SIDE = 1.96
 
 
 class MixedSplitsWarning(UserWarning):
-    """Ratings of several splits are counted together: figures that no board shows."""
+    """Warns that ratings of several splits are pooled, which no board shows."""
 
 
 @dataclass(frozen=True, repr=False)
-class WinRate(SystemValues):
+class WinRate(SystemValuesPlot):
     """Win rates: shares of points from 0 to 1, of which a win gives 1 and a tie 0.5.
 
     Attributes:
@@ -66,12 +66,12 @@ class WinRate(SystemValues):
     _even = 0.5
 
     def _table_columns(self) -> Mapping[str, Mapping[str, Any]]:
-        ends = {**ends_of(self.interval), "standard_error": self.standard_error}
+        ends = {**split_bounds(self.interval), "standard_error": self.standard_error}
         beside = {"coverage": self.coverage, "reason": self.reasons}
         return {"win_rate": self.win_rate, **ends, **beside}
 
     def as_json(self) -> dict[str, Any]:
-        """The result as a dict that JSON can hold."""
+        """Return the result as a dict that JSON can hold."""
         return dict(vars(self))
 
 
@@ -86,7 +86,7 @@ def win_rate(
     rubric: str = RUBRIC,
     judges: Sequence[str] | None = None,
 ) -> WinRate:
-    """Compares every two systems on every sample by the judges' ratings (ECHO section 5).
+    """Compare every two systems on every sample by the judges' ratings (ECHO section 5).
 
     Of two outputs of a sample a judge prefers the one that it rates higher; the judges vote; a win
     is 1 point, a tie 0.5. `corrected`: the system that more judges prefer wins, judges who see a
@@ -195,22 +195,22 @@ def _spread_from_estimate(estimate: RateEstimate) -> list[Spread]:
 
 
 def _spread_from_draws(compared: JudgeVotes, n_boot: int, seed: int) -> list[Spread]:
-    """From draws over samples, which are the same for all systems."""
+    """Compute intervals from bootstrap draws over samples, the same for all systems."""
     systems, verdicts = len(compared.table.systems), compared.verdicts
     draws = [
         votes.rates_of(votes.count_points(verdicts, systems, weights), compared.rule.average)
-        for weights in drawn_weights(verdicts.shape[-1], n_boot, seed)
+        for weights in draw_weights(verdicts.shape[-1], n_boot, seed)
     ]
     all_draws = np.concatenate([np.empty((0, systems)), *draws])
     spreads: list[Spread] = []
     for rates, samples in zip(all_draws.T, compared.sample_counts, strict=True):
-        interval, reason = percentiles(rates, samples)
+        interval, reason = compute_interval(rates, samples)
         spreads.append((interval, float(np.nanstd(rates, ddof=1)) if interval else None, reason))
     return spreads
 
 
 def _spread_from_comparisons(compared: JudgeVotes) -> list[Spread]:
-    """From all comparisons, taken as independent."""
+    """Compute intervals from all comparisons, taken as independent."""
     points, systems = compared.points, len(compared.table.systems)
     spreads: list[Spread] = []
     for won, count, tied in zip(
@@ -236,7 +236,7 @@ METRIC = "win_rate"
 
 @dataclass(frozen=True)
 class BoardRow:
-    """One system on a board, with its win rate or its value by a metric."""
+    """A system on a board, with its win rate or its value by a metric."""
 
     system: str
     value: float | None
@@ -252,7 +252,7 @@ class BoardRow:
 def rank_rows(
     rows: Iterable[BoardRow], tiers: Sequence[Sequence[str]] = ()
 ) -> tuple[BoardRow, ...]:
-    """The best first, those without a value last, equal ones by name.
+    """Rank rows by value, those without one last, equal ones by name.
 
     Where no row has an interval there are no tiers: one for all would read as no difference.
     """
@@ -271,9 +271,9 @@ def rank_rows(
 def make_board(
     rates: WinRate,
     tiers: Sequence[Sequence[str]] = (),
-    models: Mapping[str, AnsweredBy] | None = None,
+    models: Mapping[str, ModelIdentity] | None = None,
 ) -> tuple[BoardRow, ...]:
-    """The board of win rates, and of the tiers that `tiers` found."""
+    """Make the board of win rates, with the tiers that `tiers` found."""
     models_by_name = models or {}
     rows = (
         BoardRow(

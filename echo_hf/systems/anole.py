@@ -21,21 +21,21 @@ from echo_hf.engines.checkpoint import CONFIG
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task, unsupported_task
-from echo_hf.systems.images import as_png
+from echo_hf.systems.images import encode_png
 from echo_hf.systems.local_models import LocalModel, LocalOptions, LocalSystem
-from echo_hf.systems.registry import options_of, register
+from echo_hf.systems.registry import parse_options, register
 
 SAFETENSORS = "model.safetensors"
-PART = re.compile(r"(?:model\.|vqmodel\.)*((?:decoder|post_quant_conv|quantize)\..+)")
-LEVEL = re.compile(r"decoder\.up\.(\d+)\.(.+)")
+WEIGHT_NAME = re.compile(r"(?:model\.|vqmodel\.)*((?:decoder|post_quant_conv|quantize)\..+)")
+LEVEL_NAME = re.compile(r"decoder\.up\.(\d+)\.(.+)")
 CHANNELS = 3
 # Three images of 1024 tokens and the one to be drawn are more than its context of 4096.
-MOST_INPUTS = 2
+MAX_INPUTS = 2
 # Chameleon was trained with this rounded 2/255, so that white is a little less than 1.
-STEP = 0.0078
+PIXEL_SCALE = 0.0078
 
 
-Scale = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+GuidanceScale = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 
 
 class AnoleOptions(LocalOptions):
@@ -51,15 +51,15 @@ class AnoleOptions(LocalOptions):
         decoder_revision: Branch, tag or commit of the decoder on the Hub.
     """
 
-    text_guidance: Scale = 3.0
-    image_guidance: Scale = 1.2
+    text_guidance: GuidanceScale = 3.0
+    image_guidance: GuidanceScale = 1.2
     temperature: Annotated[float, Field(gt=0, le=100, allow_inf_nan=False)] = 0.7
     top_p: Annotated[float, Field(gt=0, le=1)] = 0.9
     decoder: Words = "leloy/Anole-7b-v0.1-vqvae-hf"
     decoder_revision: Words | None = None
 
 
-class AnoleWords(NamedTuple):
+class AnoleTokens(NamedTuple):
     """The tokens that frame prompts and images."""
 
     start: int
@@ -69,7 +69,7 @@ class AnoleWords(NamedTuple):
     pad: int
 
     @classmethod
-    def of(cls, vocabulary: Mapping[str, int] | None, place: str) -> Self:
+    def from_vocabulary(cls, vocabulary: Mapping[str, int] | None, place: str) -> Self:
         names = ("<s>", "<racm3:break>", "<eoss>", "<reserved08706>", "<pad>")
         try:
             return cls(*((vocabulary or {})[name] for name in names))
@@ -80,43 +80,45 @@ class AnoleWords(NamedTuple):
             ) from None
 
 
-def branches(
-    text: Sequence[int], inputs: Sequence[Sequence[int]], words: AnoleWords
+def build_branches(
+    text: Sequence[int], inputs: Sequence[Sequence[int]], special: AnoleTokens
 ) -> tuple[list[int], list[int], list[int]]:
     """What the model reads in each branch, up to where its image starts."""
-    images = [token for image in inputs for token in (words.image_starts, *image, words.image_ends)]
+    images = [
+        token for image in inputs for token in (special.image_starts, *image, special.image_ends)
+    ]
     return (
-        [words.start, *images, *text, words.end_of_turn, words.image_starts],
-        [words.start, *images, words.image_starts],
-        [words.start, words.image_starts],
+        [special.start, *images, *text, special.end_of_turn, special.image_starts],
+        [special.start, *images, special.image_starts],
+        [special.start, special.image_starts],
     )
 
 
-def guided(logits: Any, options: AnoleOptions) -> Any:
+def apply_guidance(logits: Any, options: AnoleOptions) -> Any:
     """Logits of the three branches, under the guidance of the prompt and of the inputs."""
-    everything, inputs, nothing = logits
+    full, inputs, nothing = logits
     by_inputs = options.image_guidance * (inputs - nothing)
-    return nothing + by_inputs + options.text_guidance * (everything - inputs)
+    return nothing + by_inputs + options.text_guidance * (full - inputs)
 
 
 def draw_token(logits: Any, temperature: float, top_p: float, generator: Any) -> int:
     import torch
 
     values, order = (logits / temperature).softmax(-1).sort(descending=True, stable=True)
-    before = values.cumsum(-1) - values
-    weights = torch.where(before < top_p, values, 0.0).cpu()
-    drawn = torch.multinomial(weights, 1, generator=generator)
-    return int(order.cpu()[drawn])
+    mass_before = values.cumsum(-1) - values
+    weights = torch.where(mass_before < top_p, values, 0.0).cpu()
+    choice = torch.multinomial(weights, 1, generator=generator)
+    return int(order.cpu()[choice])
 
 
-def pixels(image: Image.Image, side: int) -> NDArray[np.float32]:
+def crop_square(image: Image.Image, side: int) -> NDArray[np.float32]:
     """Scales an image to its shorter side, and cuts the square in its middle out."""
     short = min(image.size)
     width, height = (side * length // short for length in image.size)
     scaled = image.resize((width, height), Image.Resampling.LANCZOS)
-    left, top = (width - side) // 2, (height - side) // 2
-    square = np.asarray(scaled.crop((left, top, left + side, top + side)), dtype=np.float32)
-    return (square * np.float32(STEP) - np.float32(1)).transpose(2, 0, 1)
+    x, y = (width - side) // 2, (height - side) // 2
+    square = np.asarray(scaled.crop((x, y, x + side, y + side)), dtype=np.float32)
+    return (square * np.float32(PIXEL_SCALE) - np.float32(1)).transpose(2, 0, 1)
 
 
 def make_decoder(config: Any, weights: Mapping[str, Any], place: str) -> Any:
@@ -137,7 +139,7 @@ def make_decoder(config: Any, weights: Mapping[str, Any], place: str) -> Any:
     }
     network = nn.ModuleDict(parts)
     try:
-        network.load_state_dict(in_order(weights))
+        network.load_state_dict(rename_decoder_weights(weights))
     except RuntimeError as error:
         missing = " ".join(str(error).split("\n")[1:2]).strip()[:200]
         raise GenerationError(
@@ -147,27 +149,27 @@ def make_decoder(config: Any, weights: Mapping[str, Any], place: str) -> Any:
     return network.float().eval()
 
 
-def decoded(network: Any, codes: Sequence[int]) -> Image.Image:
+def decode_image(network: Any, codes: Sequence[int]) -> Image.Image:
     """The image of codes, which stand row by row in a square."""
     import torch
 
     side, codebook = isqrt(len(codes)), network["quantize"]["embedding"]
     with torch.inference_mode():
-        found = codebook(torch.tensor(codes, device=codebook.weight.device))
-        square = found.view(1, side, side, -1).permute(0, 3, 1, 2)
+        embeddings = codebook(torch.tensor(codes, device=codebook.weight.device))
+        square = embeddings.view(1, side, side, -1).permute(0, 3, 1, 2)
         values = network["decoder"](network["post_quant_conv"](square))[0]
         levels = ((values.clamp(-1, 1) + 1) * 127.5).round().to(torch.uint8)
     return Image.fromarray(levels.permute(1, 2, 0).cpu().numpy())
 
 
-def in_order(weights: Mapping[str, Any]) -> dict[str, Any]:
+def rename_decoder_weights(weights: Mapping[str, Any]) -> dict[str, Any]:
     """The weights of a decoder by the names that transformers gives them."""
-    found = ((PART.fullmatch(name), value) for name, value in weights.items())
-    parts = {match[1]: value for match, value in found if match}
+    matches = ((WEIGHT_NAME.fullmatch(name), value) for name, value in weights.items())
+    parts = {match[1]: value for match, value in matches if match}
     if any(name.startswith("decoder.up.0.upsample") for name in parts):
         return parts
     # In the original code the first level is the last one to be computed.
-    levels = {name: LEVEL.fullmatch(name) for name in parts}
+    levels = {name: LEVEL_NAME.fullmatch(name) for name in parts}
     last = max((int(match[1]) for match in levels.values() if match), default=0)
     return {
         f"decoder.up.{last - int(match[1])}.{match[2]}" if match else name: parts[name]
@@ -182,25 +184,25 @@ class LoadedAnole:
     model: Any
     tokenizer: Any
     decoder: Any
-    words: AnoleWords
+    words: AnoleTokens
     codes: Mapping[int, int]
     side: int
     count: int
     context: int
     details: Mapping[str, Any]
 
-    def text_tokens(self, text: str) -> list[int]:
+    def tokenize_text(self, text: str) -> list[int]:
         """Tokens of a text; whatever a prompt says, none of them begins or ends an image."""
-        read = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
-        return list(read["input_ids"])
+        encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
+        return list(encoded["input_ids"])
 
-    def image_tokens(self, image: Image.Image) -> list[int]:
+    def tokenize_image(self, image: Image.Image) -> list[int]:
         import torch
 
-        values = torch.from_numpy(pixels(image, self.side))[None]
+        values = torch.from_numpy(crop_square(image, self.side))[None]
         with torch.inference_mode():
-            found = self.model.get_image_tokens(values.to(self.model.device, self.model.dtype))
-        return [int(token) for token in found[0]]
+            tokens = self.model.get_image_tokens(values.to(self.model.device, self.model.dtype))
+        return [int(token) for token in tokens[0]]
 
 
 def draw_tokens(
@@ -215,29 +217,29 @@ def draw_tokens(
     allowed = torch.tensor(sorted(loaded.codes), device=model.device)
     gaps = [max(map(len, rows)) - len(row) for row in rows]
     filled = [[pad] * gap + list(row) for gap, row in zip(gaps, rows, strict=True)]
-    seen = [[0] * gap + [1] * len(row) for gap, row in zip(gaps, rows, strict=True)]
-    ids, mask = (torch.tensor(one, device=model.device) for one in (filled, seen))
-    drawn = list[int]()
+    masks = [[0] * gap + [1] * len(row) for gap, row in zip(gaps, rows, strict=True)]
+    ids, mask = (torch.tensor(values, device=model.device) for values in (filled, masks))
+    tokens = list[int]()
     # transformers 5.24 has renamed the argument.
     renamed = "cache" in signature(model.model.forward).parameters
     cache_argument = {
         "cache" if renamed else "past_key_values": DynamicCache(config=model.model.config)
     }
     with torch.inference_mode():
-        while len(drawn) < loaded.count:
+        while len(tokens) < loaded.count:
             # Not through the model's own forward, which forbids the tokens of images. Places are
             # counted without what fills a row up: only their differences count, but sums are
             # rounded.
             places = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-            given = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
-            read = model.model(**given, **cache_argument, use_cache=True)
-            logits = model.lm_head(read.last_hidden_state[:, -1])
-            mixed = guided(logits[:, allowed].float(), options)
+            inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
+            output = model.model(**inputs, **cache_argument, use_cache=True)
+            logits = model.lm_head(output.last_hidden_state[:, -1])
+            mixed = apply_guidance(logits[:, allowed].float(), options)
             place = draw_token(mixed, options.temperature, options.top_p, generator)
-            drawn.append(int(allowed[place]))
+            tokens.append(int(allowed[place]))
             ids = allowed[place].repeat(len(rows), 1)
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
-    return drawn
+    return tokens
 
 
 @register(
@@ -259,7 +261,7 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
     smaller = "a smaller dtype"
 
     def __init__(self, config: SystemConfig) -> None:
-        super().__init__(config, options_of(config, AnoleOptions), CONFIG)
+        super().__init__(config, parse_options(config, AnoleOptions), CONFIG)
         if config.size != "auto":
             raise GenerationError(
                 f"{self.place}: size is {config.size!r}: expected 'auto', as Anole draws squares "
@@ -275,7 +277,7 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
     def preflight(self) -> None:
         """Looks for the model and its decoder; nothing is downloaded, and nothing retires."""
         super().preflight()
-        self.decoder.index_at_hand()
+        self.decoder.find_index()
 
     def load(self, device: str) -> LoadedAnole:
         import torch
@@ -284,45 +286,45 @@ class AnoleSystem(LocalSystem[AnoleOptions, LoadedAnole]):
 
         self.preflight()
         source, dtype = self.model.source, getattr(torch, self.options.dtype)
-        given = {"revision": self.model.pinned, "trust_remote_code": False}
+        load_options = {"revision": self.model.load_revision, "trust_remote_code": False}
         model: Any = transformers.ChameleonForConditionalGeneration.from_pretrained(
-            source, dtype=dtype, use_safetensors=True, **given
+            source, dtype=dtype, use_safetensors=True, **load_options
         )
-        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **given)
-        weights = load_file(self.decoder.fetched_index())
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **load_options)
+        weights = load_file(self.decoder.fetch_index())
         config, vq = model.config, model.config.vq_config
-        told = self.details(device, torch, transformers)
+        machine = self.describe(device, torch, transformers)
         return LoadedAnole(
             model=model.eval().to(device),
             tokenizer=tokenizer,
             decoder=make_decoder(vq, weights, self.place).to(device),
-            words=AnoleWords.of(config.vocabulary_map, self.place),
+            words=AnoleTokens.from_vocabulary(config.vocabulary_map, self.place),
             codes=dict(model.model.vocabulary_mapping.bpe2img),
             side=vq.resolution,
             # Every level of the VQGAN but the first halves the sides.
             count=(vq.resolution // 2 ** (len(vq.channel_multiplier) - 1)) ** 2,
             context=config.max_position_embeddings,
-            details={"decoder_commit": self.decoder.commit, **told},
+            details={"decoder_commit": self.decoder.commit, **machine},
         )
 
-    def unfit(self, _: LoadedAnole, task: Task) -> GenerationResult | None:
-        return unsupported_task(task, 0, MOST_INPUTS, "Anole")
+    def check_task(self, _: LoadedAnole, task: Task) -> GenerationResult | None:
+        return unsupported_task(task, 0, MAX_INPUTS, "Anole")
 
     def draw_with(
         self, loaded: LoadedAnole, task: Task, inputs: tuple[Image.Image, ...]
     ) -> GenerationResult:
-        seen = [loaded.image_tokens(image) for image in inputs]
-        rows = branches(loaded.text_tokens(task.prompt), seen, loaded.words)
+        input_tokens = [loaded.tokenize_image(image) for image in inputs]
+        rows = build_branches(loaded.tokenize_text(task.prompt), input_tokens, loaded.words)
         room, seed = loaded.context - loaded.count, self.config.seed
         if len(rows[0]) > room:
             text = f"prompt and inputs are {len(rows[0])} tokens, and the model has room for {room}"
             why: dict[str, Any] = {"stage": OutcomeStage.INPUT, "code": "too_long", "text": text}
             return GenerationResult(Outcome.UNSUPPORTED, **why)
         tokens = draw_tokens(loaded, rows, self.options, seed)
-        image = decoded(loaded.decoder, [loaded.codes[token] for token in tokens])
+        image = decode_image(loaded.decoder, [loaded.codes[token] for token in tokens])
         details = {
             **loaded.details,
             "inputs": {"given": len(inputs), "used": len(inputs)},
             "size": {"asked": None, "came": list(image.size)},
         }
-        return GenerationResult(Outcome.OK, as_png(image), seed=seed, details=details)
+        return GenerationResult(Outcome.OK, encode_png(image), seed=seed, details=details)

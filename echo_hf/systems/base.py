@@ -71,15 +71,15 @@ class GenerationResult:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _as_json(given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_json(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        json.dumps(given, allow_nan=False).encode()
+        json.dumps(mapping, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"expected what JSON can hold ({error})") from None
-    return given
+    return mapping
 
 
-JsonMapping = Annotated[Mapping[str, Any], AfterValidator(_as_json)]
+JsonMapping = Annotated[Mapping[str, Any], AfterValidator(_check_json)]
 # The texts of a result, which somebody else has written.
 TEXTS = ("code", "text", "revised_prompt", "model_reported")
 
@@ -200,29 +200,29 @@ def unsupported_task(
         stage=OutcomeStage.TASK,
         code=code,
         text=f"the task has {number} input images, and {taker} takes {takes}",
-        details={} if config is None else {LIMITS: _input_numbers(config)},
+        details={} if config is None else {LIMITS: _read_input_numbers(config)},
     )
 
 
-def may_fit_now(details: Mapping[str, Any], config: SystemConfig) -> bool:
+def may_be_supported(details: Mapping[str, Any], config: SystemConfig) -> bool:
     """Whether a task was turned away for limits of a config that now says something else."""
-    return LIMITS in details and details[LIMITS] != _input_numbers(config)
+    return LIMITS in details and details[LIMITS] != _read_input_numbers(config)
 
 
-def _input_numbers(config: SystemConfig) -> dict[str, Any]:
+def _read_input_numbers(config: SystemConfig) -> dict[str, Any]:
     return {name: config.parameters[name] for name in NUMBERS if name in config.parameters}
 
 
-def failed(
-    text: str, code: str | None = None, stage: OutcomeStage = OutcomeStage.REQUEST, **told: Any
+def failure_result(
+    text: str, code: str | None = None, stage: OutcomeStage = OutcomeStage.REQUEST, **fields: Any
 ) -> GenerationResult:
     """The outcome `failed`."""
-    return GenerationResult(Outcome.FAILED, stage=stage, code=code, text=text, **told)
+    return GenerationResult(Outcome.FAILED, stage=stage, code=code, text=text, **fields)
 
 
 # Shorter values would hide words that mean something else.
-SHORTEST = 6
-SECRET = re.compile(
+MIN_SECRET_CHARACTERS = 6
+SECRET_NAME = re.compile(
     r"(?:^|_)(?:(?:API)?KEYS?|TOKEN|SECRETS?|PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?|BEARER"
     r"|AUTHORIZATION|COOKIE)\d*(?:_|$)|(?:^|_)AUTH$"
 )
@@ -237,10 +237,10 @@ def is_secret(variable: str) -> bool:
         >>> is_secret("SHOP_KEY"), is_secret("TOKENIZERS_PARALLELISM")
         (True, False)
     """
-    return SECRET.search(variable.upper()) is not None
+    return SECRET_NAME.search(variable.upper()) is not None
 
 
-def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> str:
+def remove_secrets(text: str, environment: Mapping[str, str] = os.environ) -> str:
     """A text without the values of secret variables, passwords in addresses, and keys in queries.
 
     Examples:
@@ -249,10 +249,10 @@ def without_secrets(text: str, environment: Mapping[str, str] = os.environ) -> s
         >>> without_secrets("bad key sk-123456", {"OPENAI_API_KEY": "sk-123456"})
         'bad key [hidden]'
     """
-    named = (value.strip() for name, value in environment.items() if is_secret(name))
+    secrets = (value.strip() for name, value in environment.items() if is_secret(name))
     # The longest first: one may begin with another.
-    for value in sorted(named, key=len, reverse=True):
-        if len(value) >= SHORTEST:
+    for value in sorted(secrets, key=len, reverse=True):
+        if len(value) >= MIN_SECRET_CHARACTERS:
             text = text.replace(value, HIDDEN)
     text = CREDENTIALS.sub(f"://{HIDDEN}@", text)
     return IN_QUERY.sub(rf"\1{HIDDEN}", text)

@@ -15,34 +15,34 @@ import pyarrow as pa
 from datasets import Dataset
 from pydantic import ValidationError
 
-from echo_hf.config.checks import first_error, read_yaml, secrets_in, shown_value
-from echo_hf.config.evaluation import Evaluated, Evaluation, with_files
-from echo_hf.config.loading import located, parse_config
-from echo_hf.config.runs import EXAMPLE, config_file, is_run
-from echo_hf.config.systems import config_place
+from echo_hf.config.checks import describe_first_error, find_secrets, format_value, read_yaml
+from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig, load_named_files
+from echo_hf.config.loading import parse_config, resolve_paths
+from echo_hf.config.runs import EXAMPLE_CONFIG, find_config_file, is_run
+from echo_hf.config.systems import find_config
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import ConfigError, HubError, ImageError, ReleaseError, RunError
 from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.manifest import NoManifestError
-from echo_hf.hub.release import rows_in
-from echo_hf.images.embedded import embedded_bytes
+from echo_hf.hub.release import iterate_rows
+from echo_hf.images.embedded import read_embedded
 from echo_hf.images.store import ImageStore, check_image
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import NoTask
 from echo_hf.samples.sample import sample_digest
 from echo_hf.systems.base import Task
 from echo_hf.tables import arrow_rows
 
-COLUMNS = (
+TASK_COLUMNS = (
     *("id", "prompt", "sample_digest", "input_images"),
     *("post_urls", "dehydrated", "missing_images"),
 )
 
 
 @dataclass(frozen=True)
-class Tasks:
+class BenchmarkTasks:
     """The tasks of a benchmark, and how many samples give none."""
 
     tasks: tuple[Task, ...]
@@ -68,49 +68,49 @@ class Benchmark:
         digests = {name: entry.digest for name, entry in parts if entry}
         return {"on_hub": on_hub, "name": manifest.name, "digests": digests}
 
-    def tasks(self, images: ImageStore | None, limit: int | None = None) -> Tasks:
+    def tasks(self, images: ImageStore | None, limit: int | None = None) -> BenchmarkTasks:
         """Reads the tasks, and puts their input images where adapters find them."""
         tasks: list[Task] = []
         left_out: Counter[NoTask] = Counter()
         ids: set[str] = set()
         for split in BENCHMARKS:
             dataset = self.load(split)
-            columns = [name for name in COLUMNS if name in dataset.column_names]
-            for row in islice(rows_in(dataset, 1, columns), limit):
+            columns = [name for name in TASK_COLUMNS if name in dataset.column_names]
+            for row in islice(iterate_rows(dataset, 1, columns), limit):
                 if row["id"] in ids:
                     raise ReleaseError(
                         f"benchmark {self.reference!r} has several samples of the id "
                         f"{row['id']!r}: expected one of each; download it again"
                     )
                 ids.add(row["id"])
-                task = _task(row, split, images)
+                task = _build_task(row, split, images)
                 if isinstance(task, Task):
                     tasks.append(task)
                 else:
                     left_out[task] += 1
-        return Tasks(tuple(tasks), left_out)
+        return BenchmarkTasks(tuple(tasks), left_out)
 
     def table(self, name: str) -> pa.Table | None:
         """What the benchmark carries beside its samples under this name; null where it does not."""
         repo, revision = self._place
         try:
-            known = load_manifest(repo, revision=revision).configs
+            configs = load_manifest(repo, revision=revision).configs
         except NoManifestError:
             return None
-        return arrow_rows(self.load(name)) if name in known else None
+        return arrow_rows(self.load(name)) if name in configs else None
 
     def load(self, split: str) -> Dataset:
         repo, revision = self._place
         try:
             if revision == "":
-                said = f"{self.reference!r} names no revision: expected a tag after the @"
-                raise HubError(said)
+                message = f"{self.reference!r} names no revision: expected a tag after the @"
+                raise HubError(message)
             return load_benchmark(repo, split, revision=revision, rows_cache=self.cache)
         except HubError as error:
             if Path(self.reference).exists():
                 raise
-            said = f"{error}; nor is there such a folder next to the config"
-            raise HubError(said) from error.__cause__
+            message = f"{error}; nor is there such a folder next to the config"
+            raise HubError(message) from error.__cause__
 
     @property
     def _place(self) -> tuple[str, str | None]:
@@ -120,23 +120,25 @@ class Benchmark:
         return (self.reference, None) if is_whole else (repo, revision)
 
 
-def _task(row: Mapping[str, Any], split: str, images: ImageStore | None) -> Task | NoTask:
+def _build_task(row: Mapping[str, Any], split: str, images: ImageStore | None) -> Task | NoTask:
     if row["prompt"] is None or row.get("dehydrated"):
         return NoTask.DEHYDRATED
-    given = row["input_images"] or ()
-    gone = any(one["column"] == "input_images" for one in row.get("missing_images") or ())
-    if gone or None in given:
+    given_images = row["input_images"] or ()
+    gone = any(missing["column"] == "input_images" for missing in row.get("missing_images") or ())
+    if gone or None in given_images:
         return NoTask.MISSING_INPUT
     inputs = list[ImageRef]()
-    for image in given:
-        data = embedded_bytes(image, row["id"])
-        digest = hashlib.sha256(data).hexdigest()
+    for image in given_images:
+        encoded = read_embedded(image, row["id"])
+        digest = hashlib.sha256(encoded).hexdigest()
         try:
-            (check_image if images is None else images.put)(data)
+            (check_image if images is None else images.put)(encoded)
         except ImageError:
             return NoTask.UNREADABLE_INPUT
         inputs.append(ImageRef(digest, None if images is None else images.path(digest)))
-    digest = row["sample_digest"] or sample_digest(row["prompt"], [one.sha256 for one in inputs])
+    digest = row["sample_digest"] or sample_digest(
+        row["prompt"], [image.sha256 for image in inputs]
+    )
     sources = tuple(row.get("post_urls") or ())
     return Task(row["id"], digest, split, row["prompt"], tuple(inputs), sources)
 
@@ -145,57 +147,60 @@ BENCHMARK, POSTS = "benchmark", "posts"
 ON_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(@[\w./-]*)?")
 
 
-def load_evaluation(config: Evaluated | Path | str) -> Evaluated:
+def load_evaluation(config: EvaluationBase | Path | str) -> EvaluationBase:
     """Reads a config of a benchmark that is there already, or of one to build, if it is a path."""
-    if isinstance(config, Evaluated):
+    if isinstance(config, EvaluationBase):
         return config
-    path = config_file(config)
+    path = find_config_file(config)
     folder = path.resolve().parent
-    data = with_files(read_yaml(path, "config", EXAMPLE), folder)
-    if isinstance(data, dict) and (BENCHMARK in data) == (POSTS in data):
-        has = "both benchmark and" if BENCHMARK in data else "neither benchmark nor"
+    settings = load_named_files(read_yaml(path, "config", EXAMPLE_CONFIG), folder)
+    if isinstance(settings, dict) and (BENCHMARK in settings) == (POSTS in settings):
+        has = "both benchmark and" if BENCHMARK in settings else "neither benchmark nor"
         raise ConfigError(
             f"{path}: has {has} posts: expected one that is there already "
             "(benchmark: ORGANISATION/NAME@TAG), or posts to build one from"
         )
-    if not isinstance(data, dict) or BENCHMARK not in data:
-        built = located(parse_config(data, str(path)), folder)
-        placed = {"anchors": _placed(built, "anchors", folder)}
-        return built.model_copy(update=placed).read_from(path)
+    if not isinstance(settings, dict) or BENCHMARK not in settings:
+        build_config = resolve_paths(parse_config(settings, str(path)), folder)
+        placed = {"anchors": _resolve_reference(build_config, "anchors", folder)}
+        return build_config.model_copy(update=placed).read_from(path)
     try:
-        read = Evaluation.model_validate(data)
+        read = EvaluationConfig.model_validate(settings)
     except ValidationError as error:
-        raise ConfigError(first_error(error, str(path), Evaluation)) from None
-    here = {"metrics": read.metrics.located(folder), "analysis": read.analysis.located(folder)}
-    places = {key: _placed(read, key, folder) for key in (BENCHMARK, "anchors")}
-    return read.model_copy(update={**here, **places}).read_from(path)
+        raise ConfigError(describe_first_error(error, str(path), EvaluationConfig)) from None
+    options = {
+        "metrics": read.metrics.resolve_paths(folder),
+        "analysis": read.analysis.resolve_paths(folder),
+    }
+    places = {key: _resolve_reference(read, key, folder) for key in (BENCHMARK, "anchors")}
+    return read.model_copy(update={**options, **places}).read_from(path)
 
 
-def release_of(place: Path | str) -> Path:
+def find_release_folder(place: Path | str) -> Path:
     """The folder of a release: itself, or that of a run, by its folder or by its config."""
-    path = config_place(Path(place))
+    path = find_config(Path(place))
     if is_run(path) or (path.suffix in (".yaml", ".yml") and path.is_file()):
-        return run_folder(load_evaluation(path)).release
+        return open_run_folder(load_evaluation(path)).release
     return Path(place)
 
 
-def _placed(config: Evaluated, key: str, folder: Path) -> str | None:
+def _resolve_reference(config: EvaluationBase, key: str, folder: Path) -> str | None:
     """What a config names there: a file or folder beside it, else a name on the Hub."""
-    named: str | None = getattr(config, key)
-    if named is None or (folder / named).exists():
-        return named and str(folder / named)
-    if not ON_HUB.fullmatch(named):
-        given = next(secrets_in({key: named}), None) or f"{key} is {shown_value(named)}"
+    reference: str | None = getattr(config, key)
+    if reference is None or (folder / reference).exists():
+        return reference and str(folder / reference)
+    if not ON_HUB.fullmatch(reference):
+        reason = next(find_secrets({key: reference}), None) or f"{key} is {format_value(reference)}"
         raise ConfigError(
-            f"{given}: there is no such folder next to the config, and it is not a name on the "
+            f"{reason}: there is no such folder next to the config, and it is not a name on the "
             f"Hub: expected {'' if key == BENCHMARK else 'a results.json, '}the folder of a "
             "release, or ORGANISATION/NAME@TAG"
         )
-    return named
+    return reference
 
 
-def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
-    if isinstance(config, Evaluation):
+def get_benchmark(config: EvaluationBase, folder: RunFolder) -> Benchmark:
+    if isinstance(config, EvaluationConfig):
         if (folder.root / "stages").exists():
             raise RunError(
                 f"{str(folder.root)!r} holds a benchmark that was built under the same name: give "
@@ -210,10 +215,10 @@ def benchmark_of(config: Evaluated, folder: RunFolder) -> Benchmark:
     return Benchmark(str(folder.release), cache=folder.cache)
 
 
-def evaluation_folder(config: Evaluated, runs: Path | str | None) -> RunFolder:
-    folder = run_folder(config, runs)
-    if isinstance(config, Evaluation):
+def find_evaluation_folder(config: EvaluationBase, runs: Path | str | None) -> RunFolder:
+    folder = open_run_folder(config, runs)
+    if isinstance(config, EvaluationConfig):
         folder.root.mkdir(parents=True, exist_ok=True)
-        benchmark_of(config, folder)
+        get_benchmark(config, folder)
         folder.save_config(config)
     return folder

@@ -23,54 +23,54 @@ from typing import IO, Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from echo_hf._infra.text import without_folders
-from echo_hf._infra.worker_pool import VISIBLE, process_count
-from echo_hf.config.checks import File, Section, Statement, Whole, Words, secrets_in
+from echo_hf._infra.text import remove_folders
+from echo_hf._infra.worker_pool import VISIBLE_DEVICES, count_processes
+from echo_hf.config.checks import ReadablePath, Section, Statement, StrictInt, Words, find_secrets
 from echo_hf.config.systems import SystemConfig
-from echo_hf.errors import GenerationError, ImageError, unknown
-from echo_hf.images.loader import format_of
+from echo_hf.errors import GenerationError, ImageError, describe_unknown
+from echo_hf.images.loader import detect_format
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
-    SHORTEST,
+    MIN_SECRET_CHARACTERS,
     GenerationResult,
     JsonMapping,
     Task,
     TransientError,
-    failed,
+    failure_result,
     is_secret,
     unsupported_task,
 )
-from echo_hf.systems.files import BadFileError, ExternalResult, read_image, read_told
-from echo_hf.systems.registry import devices_of, options_of, register
+from echo_hf.systems.files import BadFileError, ExternalResult, parse_result, read_image
+from echo_hf.systems.registry import assign_devices, parse_options, register
 
-SHIPPED = "worker:"
-WORKERS = Path(__file__).resolve().parent / "workers"
-LARGEST_SCRIPT = 1024 * 1024
+SHIPPED_PREFIX = "worker:"
+WORKERS_FOLDER = Path(__file__).resolve().parent / "workers"
+MAX_SCRIPT_BYTES = 1024 * 1024
 PYTHON = re.compile(r"^(?:python|pypy)[\d.]*$")
 OUTPUT, SUFFIXES = "output.png", {"jpeg": "jpg"}
 
 
-def _argument(given: str) -> str:
-    if not given or not given.isprintable():
+def _check_argument(argument: str) -> str:
+    if not argument or not argument.isprintable():
         raise ValueError("expected an argument without control characters")
-    name = given.lstrip("-").partition("=")[0]
-    if next(secrets_in({name: given}), None) is not None:
+    name = argument.lstrip("-").partition("=")[0]
+    if next(find_secrets({name: argument}), None) is not None:
         raise ValueError(
             "expected no secret in a command, which a config keeps: put it into an environment "
             "variable and name that in pass_environment"
         )
-    return given
+    return argument
 
 
-def _public(given: Mapping[str, str]) -> Mapping[str, str]:
-    if (secret := next(filter(is_secret, given), None)) is not None:
+def _check_public(variables: Mapping[str, str]) -> Mapping[str, str]:
+    if (secret := next(filter(is_secret, variables), None)) is not None:
         raise ValueError(f"expected no secret, and {secret!r} is one: name it in pass_environment")
-    return given
+    return variables
 
 
-Argument = Annotated[str, Field(max_length=4096), AfterValidator(_argument)]
+Argument = Annotated[str, Field(max_length=4096), AfterValidator(_check_argument)]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
-Value = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
+VariableValue = Annotated[str, StringConstraints(max_length=4096, pattern=r"^[^\x00]*$")]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 
 
@@ -92,18 +92,18 @@ class CommandOptions(Section):
     """
 
     command: Annotated[tuple[Argument, ...], Field(min_length=1, max_length=256)]
-    folder: File | None = None
-    environment: Annotated[Mapping[Variable, Value], AfterValidator(_public)] = {}
+    folder: ReadablePath | None = None
+    environment: Annotated[Mapping[Variable, VariableValue], AfterValidator(_check_public)] = {}
     pass_environment: tuple[Variable, ...] = ()
-    most_inputs: Annotated[Whole, Field(ge=0)] | None = None
+    most_inputs: Annotated[StrictInt, Field(ge=0)] | None = None
     start_timeout_s: Seconds = 1800.0
-    most_restarts: Annotated[Whole, Field(ge=0, le=1000)] = 20
-    workers: Annotated[Whole, Field(ge=1, le=64)] = 1
+    most_restarts: Annotated[StrictInt, Field(ge=0, le=1000)] = 20
+    workers: Annotated[StrictInt, Field(ge=1, le=64)] = 1
     parameters: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
 
 
 # What a worker gets of the environment of echo-hf, beside what a config passes on.
-KEPT = (
+INHERITED_VARIABLES = (
     *("PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH"),
     *("OMP_NUM_THREADS", "CUDA_HOME", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"),
     *("NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
@@ -114,42 +114,42 @@ KEPT = (
 PYTHON_SETTINGS = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
 
 
-def hidden(output: bytes, passed: Sequence[str], parent: Mapping[str, str]) -> bytes:
+def hide_secrets(output: bytes, passed: Sequence[str], parent: Mapping[str, str]) -> bytes:
     """What a worker wrote, without the secrets that were passed on to it."""
     secrets = [(parent.get(name, ""), name) for name in passed if is_secret(name)]
     # The longest first: one may be a part of another.
-    for value, name in sorted(secrets, key=lambda one: -len(one[0])):
-        if len(value) >= SHORTEST:
+    for value, name in sorted(secrets, key=lambda secret: -len(secret[0])):
+        if len(value) >= MIN_SECRET_CHARACTERS:
             # As it is, and as it stands in a line of JSON.
             in_json = (json.dumps(value, ensure_ascii=plain)[1:-1] for plain in (True, False))
-            for said in (value, *in_json):
-                output = output.replace(os.fsencode(said), f"${name}".encode())
+            for spelling in (value, *in_json):
+                output = output.replace(os.fsencode(spelling), f"${name}".encode())
     return output
 
 
-def portable(value: Any) -> Any:
+def hide_local_paths(value: Any) -> Any:
     """What a config says, without the folders of one machine."""
     if isinstance(value, Mapping):
-        return {name: portable(one) for name, one in value.items()}
+        return {name: hide_local_paths(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [portable(one) for one in value]
-    return without_folders(value) if isinstance(value, str) else value
+        return [hide_local_paths(inner) for inner in value]
+    return remove_folders(value) if isinstance(value, str) else value
 
 
-LONGEST_LINE = 1024 * 1024
-AT_A_TIME, KEPT_LOG, SHOWN_LINES = 65_536, 8192, 3
-LOOK_EVERY_S, GRACE_S = 0.1, 2.0
-VERSION = 1
+MAX_LINE_BYTES = 1024 * 1024
+READ_BYTES, MAX_LOG_BYTES, LAST_LINES = 65_536, 8192, 3
+POLL_SECONDS, GRACE_SECONDS = 0.1, 2.0
+PROTOCOL_VERSION = 1
 
 
-class Hello(Section):
+class Greeting(Section):
     """The first line of a worker, when it is ready."""
 
     echo_hf_worker: Literal[1] = 1
     name: Words
     version: Words | None = None
     determinism: Statement | None = None
-    most_inputs: Annotated[Whole, Field(ge=0)] | None = None
+    most_inputs: Annotated[StrictInt, Field(ge=0)] | None = None
 
 
 class WorkerError(Exception):
@@ -170,9 +170,9 @@ class WorkerProcess:
         environment: Mapping[str, str],
         hide: Callable[[bytes], bytes],
     ) -> None:
-        self.hello: Hello | None = None
+        self.greeting: Greeting | None = None
         self.has_ended = False
-        self._hide, self._log, self._rest = hide, b"", b""
+        self._hide, self._log, self._unread = hide, b"", b""
         self._process = subprocess.Popen(  # noqa: S603 - no shell, and the config's own command
             command,
             cwd=folder,
@@ -186,21 +186,21 @@ class WorkerProcess:
         pipes = (self._process.stdin, self._process.stdout, self._process.stderr)
         self._stdin, self._stdout, self._stderr = cast("tuple[IO[bytes], ...]", pipes)
         os.set_blocking(self._stdin.fileno(), False)
-        self._said = selectors.DefaultSelector()
-        self._said.register(self._stdout, selectors.EVENT_READ)
-        self._said.register(self._stderr, selectors.EVENT_READ)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._stdout, selectors.EVENT_READ)
+        self._selector.register(self._stderr, selectors.EVENT_READ)
 
     def ask(self, request: bytes, timeout_s: float, key: str = "id") -> bytes:
         """Sends a line, and waits for one with a key; without an answer, the worker is ended."""
         try:
-            if self.hello is not None:  # else it may have said its first line already
-                for line in self._lines(self._said.select(0)):  # after the last answer
+            if self.greeting is not None:  # else it may have said its first line already
+                for line in self._read_lines(self._selector.select(0)):  # after the last answer
                     self._note(line)
             return self._hide(self._answer(request, timeout_s, key))
         except BaseException as error:
-            self.end()
+            self.stop()
             if isinstance(error, WorkerError):
-                raise WorkerError(error.code, f"{error}{self._last_words()}") from None
+                raise WorkerError(error.code, f"{error}{self._read_last_words()}") from None
             raise
 
     def kill(self) -> None:
@@ -209,7 +209,7 @@ class WorkerProcess:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    def end(self, grace_s: float = 0.0) -> None:
+    def stop(self, grace_s: float = 0.0) -> None:
         """Closes its input, waits for it to end by itself, and kills what is left."""
         if self.has_ended:
             return
@@ -219,77 +219,77 @@ class WorkerProcess:
         self.kill()
         self.has_ended = True
         self._process.wait()
-        self._said.close()
+        self._selector.close()
         self._stdout.close()
         self._stderr.close()
 
     def _answer(self, unsent: bytes, timeout_s: float, key: str) -> bytes:
-        until = time.monotonic() + timeout_s
-        while (left := until - time.monotonic()) > 0:
+        deadline = time.monotonic() + timeout_s
+        while (seconds := deadline - time.monotonic()) > 0:
             with suppress(OSError):  # its input is full, or closed: then it ends without an answer
                 while unsent:
                     unsent = unsent[os.write(self._stdin.fileno(), unsent) :]
             is_gone = self._process.poll() is not None
             if is_gone:  # what it wrote last is still read; its children do not hold that up
                 self.kill()
-            ready = self._said.select(0 if is_gone else min(left, LOOK_EVERY_S))
+            ready = self._selector.select(0 if is_gone else min(seconds, POLL_SECONDS))
             answer = None
-            for line in self._lines(ready):
-                if answer is None and key in object_in(line):
+            for line in self._read_lines(ready):
+                if answer is None and key in parse_object(line):
                     answer = line
                 else:
                     self._note(line)
             if answer is not None:
                 return answer
-            if not ready and (is_gone or self._stdout not in self._said.get_map()):
-                self._note(self._rest)
-                raise WorkerError("worker_ended", f"it ended{self._how()}")
+            if not ready and (is_gone or self._stdout not in self._selector.get_map()):
+                self._note(self._unread)
+                raise WorkerError("worker_ended", f"it ended{self._describe_end()}")
         raise WorkerError("timeout", f"it gave no answer in {timeout_s:g} s")
 
-    def _lines(self, ready: Sequence[tuple[selectors.SelectorKey, int]]) -> Iterator[bytes]:
+    def _read_lines(self, ready: Sequence[tuple[selectors.SelectorKey, int]]) -> Iterator[bytes]:
         """The lines that stand in its output; what else it says is noted."""
         for key, _ in ready:
-            data = os.read(key.fd, AT_A_TIME)
-            if not data:
-                self._said.unregister(key.fileobj)
+            chunk = os.read(key.fd, READ_BYTES)
+            if not chunk:
+                self._selector.unregister(key.fileobj)
             elif key.fileobj is self._stderr:
-                self._note(data)
+                self._note(chunk)
             else:
-                *lines, self._rest = (self._rest + data).split(b"\n")
+                *lines, self._unread = (self._unread + chunk).split(b"\n")
                 yield from (line + b"\n" for line in lines)
-                if len(self._rest) > LONGEST_LINE:
-                    said = f"it wrote {len(self._rest)} bytes without ending the line"
-                    raise WorkerError("line_too_long", said)
+                if len(self._unread) > MAX_LINE_BYTES:
+                    message = f"it wrote {len(self._unread)} bytes without ending the line"
+                    raise WorkerError("line_too_long", message)
 
-    def _note(self, data: bytes) -> None:
-        self._log = (self._log + data)[-KEPT_LOG:]
+    def _note(self, chunk: bytes) -> None:
+        self._log = (self._log + chunk)[-MAX_LOG_BYTES:]
 
-    def _how(self) -> str:
+    def _describe_end(self) -> str:
         # A process that ends closes its output a little before its status is known.
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(GRACE_S)
+            self._process.wait(GRACE_SECONDS)
         status = self._process.poll()
         if status is None:
             return " its output"
         return f" with status {status}" if status >= 0 else f" by signal {-status}"
 
-    def _last_words(self) -> str:
+    def _read_last_words(self) -> str:
         text = self._hide(self._log).decode("utf-8", "replace").replace("\r", "\n")
         lines = ["".join(filter(str.isprintable, line)).strip() for line in text.split("\n")]
-        last = [line[:200] for line in lines if line][-SHOWN_LINES:]
+        last = [line[:200] for line in lines if line][-LAST_LINES:]
         return f"; its last words: {' | '.join(last)}" if last else ", without a word"
 
 
-def object_in(line: bytes) -> Mapping[str, Any]:
+def parse_object(line: bytes) -> Mapping[str, Any]:
     """The JSON object that a line holds; an empty one where it holds none."""
     try:
-        found = json.loads(line) if line.lstrip().startswith(b"{") else {}
+        record = json.loads(line) if line.lstrip().startswith(b"{") else {}
     except (ValueError, RecursionError):
         return {}
-    return cast("Mapping[str, Any]", found)
+    return cast("Mapping[str, Any]", record)
 
 
-class WorkerPool:
+class CommandWorkers:
     """The workers of a system, each on one task at a time; one that is lost is started again."""
 
     def __init__(
@@ -310,19 +310,19 @@ class WorkerPool:
         self._busy, self._lost = set[WorkerProcess](), set[str]()
 
     @contextmanager
-    def borrowed(self, task: str) -> Iterator[tuple[WorkerProcess, Hello]]:
+    def borrow_worker(self, task: str) -> Iterator[tuple[WorkerProcess, Greeting]]:
         """Waits for a worker that is ready, which is started where there is none."""
         device, worker = self._idle.get()
         try:
             with self._changing:
                 if self.is_closed:
-                    said = f"{self._name}: its workers have been ended: enter it again"
-                    raise GenerationError(said)
+                    message = f"{self._name}: its workers have been ended: enter it again"
+                    raise GenerationError(message)
                 if worker is None or worker.has_ended:
                     worker = self._start(device)
                 self._busy.add(worker)
-            worker.hello = worker.hello or self._greeted(worker, task)
-            yield worker, worker.hello
+            worker.greeting = worker.greeting or self._greet(worker, task)
+            yield worker, worker.greeting
         finally:
             with self._changing:
                 self._busy.difference_update([worker] if worker else [])
@@ -333,13 +333,13 @@ class WorkerPool:
         try:
             line = worker.ask(request, timeout_s)
         except WorkerError as error:
-            raise self._loss(task, error) from None
+            raise self._count_loss(task, error) from None
         with self._changing:
             self._lost.clear()
-        if object_in(line).get("id") != task:
-            worker.end()
-            said = f"it answered {line[:80]!r} to another request"
-            raise self._loss(task, WorkerError("wrong_id", said))
+        if parse_object(line).get("id") != task:
+            worker.stop()
+            message = f"it answered {line[:80]!r} to another request"
+            raise self._count_loss(task, WorkerError("wrong_id", message))
         return line
 
     def close(self) -> None:
@@ -348,28 +348,28 @@ class WorkerPool:
             self.is_closed = True
             for worker in self._busy:
                 worker.kill()
-        every = [self._idle.get() for _ in range(self._size)]
-        for device, resting in every:
-            if resting is not None:
-                resting.end(GRACE_S)
-            self._idle.put((device, resting))
+        workers = [self._idle.get() for _ in range(self._size)]
+        for device, idle in workers:
+            if idle is not None:
+                idle.stop(GRACE_SECONDS)
+            self._idle.put((device, idle))
 
-    def _greeted(self, worker: WorkerProcess, task: str) -> Hello:
+    def _greet(self, worker: WorkerProcess, task: str) -> Greeting:
         try:
             line = worker.ask(b"", self._start_timeout_s, "echo_hf_worker")
-            hello = read_told(line, Hello, f"{self._name}: the worker's first line")
+            greeting = parse_result(line, Greeting, f"{self._name}: the worker's first line")
         except WorkerError as error:
             if self._was_greeted:  # what could be started once may be started again
-                raise self._loss(task, error) from None
-            said = f"{self._name}: the worker could not be started: {error}"
-            raise GenerationError(said) from None
+                raise self._count_loss(task, error) from None
+            message = f"{self._name}: the worker could not be started: {error}"
+            raise GenerationError(message) from None
         except ValueError as error:
-            worker.end()
+            worker.stop()
             raise GenerationError(str(error)) from None
         self._was_greeted = True
-        return hello
+        return greeting
 
-    def _loss(self, task: str, error: WorkerError) -> Exception:
+    def _count_loss(self, task: str, error: WorkerError) -> Exception:
         # A task that kills its workers does so at every attempt, and says nothing about the others.
         with self._changing:
             self._lost.add(task)
@@ -390,52 +390,57 @@ class WorkerAnswer(ExternalResult):
 @register("command", "a model in an environment of its own, behind a worker process", devices=True)
 class CommandSystem:
     def __init__(self, config: SystemConfig) -> None:
-        self._config, self._options = config, options_of(config, CommandOptions)
+        self._config, self._options = config, parse_options(config, CommandOptions)
         self._place, options = f"system {config.name!r}", self._options
-        known = {f"{SHIPPED}{path.stem}": str(path) for path in WORKERS.glob("[a-z]*.py")}
+        shipped = {
+            f"{SHIPPED_PREFIX}{path.stem}": str(path) for path in WORKERS_FOLDER.glob("[a-z]*.py")
+        }
         for argument in options.command:
-            if argument.startswith(SHIPPED) and argument not in known:
+            if argument.startswith(SHIPPED_PREFIX) and argument not in shipped:
                 place = f"{self._place}: parameters.command"
-                raise GenerationError(unknown("worker", argument, known, place))
-        self._command = [known.get(argument, argument) for argument in options.command]
+                raise GenerationError(describe_unknown("worker", argument, shipped, place))
+        self._command = [shipped.get(argument, argument) for argument in options.command]
         self._folder = options.folder or Path(tempfile.gettempdir())
         devices = config.limits.devices
-        if devices is not None and (options.workers > 1 or VISIBLE in options.environment):
+        if devices is not None and (options.workers > 1 or VISIBLE_DEVICES in options.environment):
             raise GenerationError(
                 f"{self._place}: limits.devices says how many workers run where: leave it out, or "
-                f"parameters.workers and {VISIBLE!r} in parameters.environment"
+                f"parameters.workers and {VISIBLE_DEVICES!r} in parameters.environment"
             )
-        self.concurrency = process_count(devices or options.workers)
+        self.concurrency = count_processes(devices or options.workers)
         self.determinism = "the worker does not say"
-        self._pool: WorkerPool | None = None
+        self._pool: CommandWorkers | None = None
 
     def signature(self) -> Mapping[str, Any]:
         """The command with a digest of its scripts, the model, the parameters, size and seed."""
         options = self._options
-        given = {"parameters": options.parameters, "environment": options.environment}
+        settings = {"parameters": options.parameters, "environment": options.environment}
         return {
             "adapter": "command",
-            "protocol": VERSION,
-            "command": self._signed,
-            **{name: portable(value) for name, value in given.items() if value},
+            "protocol": PROTOCOL_VERSION,
+            "command": self._signed_command,
+            **{name: hide_local_paths(value) for name, value in settings.items() if value},
             **self._config.model_dump(mode="json", include={"model", "size", "seed"}),
         }
 
     def preflight(self) -> None:
         """Makes sure that the worker can be started; it is not started yet."""
-        devices_of(self._config)
+        assign_devices(self._config)
         folder, (program, *arguments) = self._folder, self._command
         # A name with a slash is looked for from the folder on; others are looked for in the path.
         path = self._environment.get("PATH")
-        found = shutil.which(folder / program if os.sep in program else program, path=path)
-        scripts = [one for one in arguments if one.endswith(".py") and one[0] != "-"]
-        wanted = {
+        program_file = shutil.which(folder / program if os.sep in program else program, path=path)
+        scripts = [arg for arg in arguments if arg.endswith(".py") and arg[0] != "-"]
+        checks = {
             "folder": folder.is_dir(),
-            f"program {program!r}": found is not None,
-            **{f"script {one!r}": (folder / one).is_file() for one in scripts},
-            **{f"variable {one!r}": one in os.environ for one in self._options.pass_environment},
+            f"program {program!r}": program_file is not None,
+            **{f"script {script!r}": (folder / script).is_file() for script in scripts},
+            **{
+                f"variable {variable!r}": variable in os.environ
+                for variable in self._options.pass_environment
+            },
         }
-        for name, is_there in wanted.items():
+        for name, is_there in checks.items():
             if not is_there:
                 raise GenerationError(
                     f"{self._place}: no {name}, as seen from {str(folder)!r}: make it, or set "
@@ -447,23 +452,23 @@ class CommandSystem:
         if pool is None:
             raise GenerationError(f"{self._place} is at work only inside of its context: enter it")
         with (
-            pool.borrowed(task.sample_id) as (worker, hello),
+            pool.borrow_worker(task.sample_id) as (worker, greeting),
             TemporaryDirectory(prefix="echo-hf-task-", ignore_cleanup_errors=True) as folder,
         ):
-            self.determinism = hello.determinism or self.determinism
-            most = hello.most_inputs if own is None else own
-            if unfit := unsupported_task(task, 0, most, "the worker", self._config):
+            self.determinism = greeting.determinism or self.determinism
+            max_inputs = greeting.most_inputs if own is None else own
+            if unfit := unsupported_task(task, 0, max_inputs, "the worker", self._config):
                 return unfit
-            place = Path(folder).resolve()
+            path = Path(folder).resolve()
             try:
-                inputs = list(_copied(task, place))
+                inputs = list(_copy_inputs(task, path))
             except ImageError as error:
-                return failed(str(error), "no_input")
+                return failure_result(str(error), "no_input")
             request = {
                 "id": task.sample_id,
                 "prompt": task.prompt,
                 "inputs": inputs,
-                "output": str(place / OUTPUT),
+                "output": str(path / OUTPUT),
                 **self._config.model_dump(mode="json", include={"seed", "size"}),
                 "parameters": dict(self._options.parameters),
             }
@@ -471,34 +476,34 @@ class CommandSystem:
             line = json.dumps(request, allow_nan=False).encode("ascii") + b"\n"
             line = pool.ask(worker, task.sample_id, line, self._config.limits.timeout_s)
             try:
-                answer = read_told(line, WorkerAnswer, "the worker's answer")
+                answer = parse_result(line, WorkerAnswer, "the worker's answer")
                 is_ok = answer.outcome is Outcome.OK
-                image = read_image(place / (answer.output or OUTPUT), place) if is_ok else None
+                image = read_image(path / (answer.output or OUTPUT), path) if is_ok else None
             except BadFileError as error:
-                return error.drawn()
+                return error.to_result()
             except ValueError as error:
-                return failed(str(error), "bad_answer", OutcomeStage.ANSWER)
-        who = hello.model_dump(include={"name", "version", "determinism"})
-        return answer.result(image, {"worker": who, "worker_says": dict(answer.details)})
+                return failure_result(str(error), "bad_answer", OutcomeStage.ANSWER)
+        about = greeting.model_dump(include={"name", "version", "determinism"})
+        return answer.build_result(image, {"worker": about, "worker_says": dict(answer.details)})
 
     def __enter__(self) -> Self:
         if self._pool is None or self._pool.is_closed:
             options = self._options
             limits = options.start_timeout_s, options.most_restarts
-            devices = devices_of(self._config) or [None] * options.workers
-            self._pool = WorkerPool(self._place, self._started, devices, *limits)
+            devices = assign_devices(self._config) or [None] * options.workers
+            self._pool = CommandWorkers(self._place, self._start_worker, devices, *limits)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.close()
 
-    def _started(self, device: str | None) -> WorkerProcess:
-        own = {} if device is None else {VISIBLE: device}
-        hide = partial(hidden, passed=self._options.pass_environment, parent=os.environ)
+    def _start_worker(self, device: str | None) -> WorkerProcess:
+        own = {} if device is None else {VISIBLE_DEVICES: device}
+        hide = partial(hide_secrets, passed=self._options.pass_environment, parent=os.environ)
         try:
-            world = {**self._environment, **own}
-            return WorkerProcess(self._command, self._folder, world, hide)
+            environment = {**self._environment, **own}
+            return WorkerProcess(self._command, self._folder, environment, hide)
         except OSError as error:
             raise GenerationError(
                 f"{self._place}: cannot start {self._command[0]!r} in {str(self._folder)!r} "
@@ -507,37 +512,37 @@ class CommandSystem:
 
     @property
     def _environment(self) -> dict[str, str]:
-        names = (*KEPT, *self._options.pass_environment)
+        names = (*INHERITED_VARIABLES, *self._options.pass_environment)
         passed = {name: os.environ[name] for name in names if name in os.environ}
         return {**PYTHON_SETTINGS, **passed, **self._options.environment}
 
     @cached_property
-    def _signed(self) -> list[Any]:
+    def _signed_command(self) -> list[Any]:
         """What of the command decides an image: scripts count by what is in them."""
         program, *arguments = self._command
         name = Path(program).name
         signed: list[Any] = ["python" if PYTHON.match(name) else name]
         for argument in arguments:
-            path, known = self._folder / argument, portable(argument)
+            path, signed_argument = self._folder / argument, hide_local_paths(argument)
             # What is no name of a file at all, or cannot be read, is an argument like any other.
             with suppress(OSError, ValueError):
-                if path.is_file() and path.stat().st_size <= LARGEST_SCRIPT:
+                if path.is_file() and path.stat().st_size <= MAX_SCRIPT_BYTES:
                     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-                    known = {"file": path.name, "sha256": digest}
-            signed.append(known)
+                    signed_argument = {"file": path.name, "sha256": digest}
+            signed.append(signed_argument)
         return signed
 
 
-def _copied(task: Task, folder: Path) -> Iterator[str]:
+def _copy_inputs(task: Task, folder: Path) -> Iterator[str]:
     """Copies of the inputs: a worker may do with them what it likes."""
     for number, image in enumerate(task.inputs):
         try:
-            data = b"" if image.file is None else image.file.read_bytes()
+            encoded = b"" if image.file is None else image.file.read_bytes()
         except OSError:
-            data = b""
-        if not data:
+            encoded = b""
+        if not encoded:
             raise ImageError(f"input {number} cannot be read")
-        kind = (format_of(data) or "").lower()
+        kind = (detect_format(encoded) or "").lower()
         copy = folder / f"input_{number}{kind and f'.{SUFFIXES.get(kind, kind)}'}"
-        copy.write_bytes(data)
+        copy.write_bytes(encoded)
         yield str(copy)

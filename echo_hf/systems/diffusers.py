@@ -13,14 +13,21 @@ from typing import Annotated, Any, Literal, Self
 from PIL import Image
 from pydantic import Field
 
-from echo_hf.config.checks import Whole
-from echo_hf.config.systems import FixedSize, Size, SystemConfig
-from echo_hf.errors import GenerationError, unknown
+from echo_hf.config.checks import StrictInt
+from echo_hf.config.systems import FixedSize, OutputSize, SystemConfig
+from echo_hf.errors import GenerationError, describe_unknown
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task, unsupported_task
-from echo_hf.systems.images import Pixels, as_png, chosen_size, nearest, stitched, within
+from echo_hf.systems.images import (
+    PixelSize,
+    choose_size,
+    encode_png,
+    nearest_size,
+    scale_size,
+    stitch,
+)
 from echo_hf.systems.local_models import LocalOptions, LocalSystem
-from echo_hf.systems.registry import options_of, register
+from echo_hf.systems.registry import parse_options, register
 
 INDEX = "model_index.json"
 MEGAPIXEL = 1024 * 1024
@@ -29,7 +36,11 @@ _WIDE = (
     *((1568, 672), (1504, 688), (1456, 720), (1392, 752)),
     *((1328, 800), (1248, 832), (1184, 880), (1104, 944)),
 )
-KONTEXT_SIZES: tuple[Pixels, ...] = ((1024, 1024), *_WIDE, *((high, wide) for wide, high in _WIDE))
+KONTEXT_SIZES: tuple[PixelSize, ...] = (
+    (1024, 1024),
+    *_WIDE,
+    *((high, wide) for wide, high in _WIDE),
+)
 # Without a negative prompt, guidance of these pipelines does nothing.
 TRUE_GUIDANCE = {"negative_prompt": " "}
 
@@ -43,20 +54,20 @@ class PromptReader:
     template: str | None = None
     template_start: str | None = None
 
-    def count(self, pipe: Any, words: str) -> int | None:
+    def count(self, pipe: Any, text: str) -> int | None:
         """The tokens that count towards the limit; null where the pipeline has no such part."""
-        tokenizer, before = getattr(pipe, self.tokenizer, None), 0
+        tokenizer, prefix = getattr(pipe, self.tokenizer, None), 0
         if tokenizer is None:
             return None
         if self.chat is not None:
-            turns = [{"role": "user", "content": words}]
-            words = tokenizer.apply_chat_template(
+            turns = [{"role": "user", "content": text}]
+            text = tokenizer.apply_chat_template(
                 turns, tokenize=False, add_generation_prompt=True, **self.chat
             )
         elif self.template is not None:
-            words = getattr(pipe, self.template).format(words)
-            before = getattr(pipe, self.template_start or "")
-        return len(tokenizer(words).input_ids) - before
+            text = getattr(pipe, self.template).format(text)
+            prefix = getattr(pipe, self.template_start or "")
+        return len(tokenizer(text).input_ids) - prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,7 @@ class PipelineKind:
     takes_list: bool = False
     fewest: int = 0
     multiple: int = 16
-    sizes: tuple[Pixels, ...] = ()
+    sizes: tuple[PixelSize, ...] = ()
     area: str | None = None
     resizes: str | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -79,23 +90,23 @@ class PipelineKind:
         own = filter(None, (self.image, self.area, self.resizes))
         return frozenset({"prompt", "height", "width", *own})
 
-    def like(self, size: Pixels) -> Pixels:
+    def choose_size(self, size: PixelSize) -> PixelSize:
         if self.sizes:
-            return nearest(size, self.sizes)
-        return within(size, MEGAPIXEL, self.multiple)
+            return nearest_size(size, self.sizes)
+        return scale_size(size, MEGAPIXEL, self.multiple)
 
 
-_T5, _LIST = PromptReader("tokenizer_2"), PipelineKind("image", takes_list=True)
+_T5_READER, _LIST_KIND = PromptReader("tokenizer_2"), PipelineKind("image", takes_list=True)
 KINDS: Mapping[str, PipelineKind] = {
-    "Flux2KleinPipeline": replace(_LIST, reader=PromptReader(chat={"enable_thinking": False})),
-    "Flux2Pipeline": _LIST,
+    "Flux2KleinPipeline": replace(_LIST_KIND, reader=PromptReader(chat={"enable_thinking": False})),
+    "Flux2Pipeline": _LIST_KIND,
     "FluxKontextPipeline": PipelineKind(
-        "image", sizes=KONTEXT_SIZES, area="max_area", resizes="_auto_resize", reader=_T5
+        "image", sizes=KONTEXT_SIZES, area="max_area", resizes="_auto_resize", reader=_T5_READER
     ),
-    "FluxPipeline": PipelineKind(reader=_T5),
-    "QwenImage21Pipeline": replace(_LIST, multiple=32),
+    "FluxPipeline": PipelineKind(reader=_T5_READER),
+    "QwenImage21Pipeline": replace(_LIST_KIND, multiple=32),
     "QwenImageEditPipeline": PipelineKind("image", fewest=1, defaults=TRUE_GUIDANCE),
-    "QwenImageEditPlusPipeline": replace(_LIST, fewest=1, defaults=TRUE_GUIDANCE),
+    "QwenImageEditPlusPipeline": replace(_LIST_KIND, fewest=1, defaults=TRUE_GUIDANCE),
     "QwenImagePipeline": PipelineKind(
         defaults=TRUE_GUIDANCE,
         reader=PromptReader(
@@ -108,14 +119,14 @@ KINDS: Mapping[str, PipelineKind] = {
 
 
 # Of every pipeline: one image, of the seed, as Pillow has it.
-OURS = {"generator", "num_images_per_prompt", "output_type", "return_dict", "latents", "self"}
-IMAGES = ("image", "video", "frames")
+RESERVED = {"generator", "num_images_per_prompt", "output_type", "return_dict", "latents", "self"}
+IMAGE_WORDS = ("image", "video", "frames")
 TEXT_TO_IMAGE = frozenset({"prompt", "height", "width"})
-UNSAFE = "nsfw_content_detected"
-LIMIT = "max_sequence_length"
+UNSAFE_FLAG = "nsfw_content_detected"
+LENGTH_ARGUMENT = "max_sequence_length"
 
 
-def class_named(index: Path, place: str) -> str:
+def import_pipeline_class(index: Path, place: str) -> str:
     with suppress(ValueError, KeyError, TypeError):
         name = json.loads(index.read_bytes())["_class_name"]
         if isinstance(name, str):  # else it is code of the model's own
@@ -143,7 +154,7 @@ class DiffusersOptions(LocalOptions):
     call: Mapping[str, Any] = {}
     offload: Literal["none", "model", "sequential"] = "none"
     several_inputs: Literal["auto", "list", "stitch", "first", "refuse"] = "auto"
-    stitched_pixels: Annotated[Whole, Field(ge=4096, le=16 * MEGAPIXEL)] = MEGAPIXEL
+    stitched_pixels: Annotated[StrictInt, Field(ge=4096, le=16 * MEGAPIXEL)] = MEGAPIXEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +167,20 @@ class Pipeline:
     options: DiffusersOptions
 
     @classmethod
-    def named(cls, name: str, options: DiffusersOptions, place: str) -> Self:
+    def from_name(cls, name: str, options: DiffusersOptions, place: str) -> Self:
         """A class of diffusers; outside of the table, one that draws images from text alone."""
         import diffusers
 
-        found = getattr(diffusers, name, None) if name.isidentifier() else None
-        is_pipeline = inspect.isclass(found) and issubclass(found, diffusers.DiffusionPipeline)
-        call = found.__call__ if found is not None and is_pipeline else object
+        candidate = getattr(diffusers, name, None) if name.isidentifier() else None
+        is_pipeline = inspect.isclass(candidate) and issubclass(
+            candidate, diffusers.DiffusionPipeline
+        )
+        call = candidate.__call__ if candidate is not None and is_pipeline else object
         parameters = frozenset(inspect.signature(call).parameters)
         # An adapter's image is a style that may be left out, of pipelines from text too.
         styles = ("ip_adapter", "negative_ip_adapter")
-        own = [one for one in parameters - OURS if not one.startswith(styles)]
-        has_images = any(word in one for one in own for word in IMAGES)
+        own = [arg for arg in parameters - RESERVED if not arg.startswith(styles)]
+        has_images = any(word in arg for arg in own for word in IMAGE_WORDS)
         if not (name in KINDS and is_pipeline) and (has_images or not parameters >= TEXT_TO_IMAGE):
             editing = ", ".join(sorted(name for name, kind in KINDS.items() if kind.image))
             raise GenerationError(
@@ -177,22 +190,24 @@ class Pipeline:
             )
         return cls(name, KINDS.get(name, PipelineKind(multiple=1)), parameters, options)
 
-    def check(self, size: Size, place: str) -> None:
+    def check(self, size: OutputSize, place: str) -> None:
         """Checks that it can be called as a config says, and draws exactly its size."""
-        kind, ours = self.kind, OURS | self.kind.arguments
+        kind, reserved = self.kind, RESERVED | self.kind.arguments
         for name in self.options.call:
-            if name in ours:
+            if name in reserved:
                 raise GenerationError(
                     f"{place}: parameters.call has {name!r}, which follows from the task and from "
                     "`size` and `seed`: leave it out"
                 )
             if name not in self.parameters:
-                what, known = f"argument of {self.name}", self.parameters - ours
-                raise GenerationError(unknown(what, name, known, f"{place}: parameters.call"))
-        given = [size.width, size.height] if isinstance(size, FixedSize) else []
-        if any(side % kind.multiple for side in given):
+                what, allowed = f"argument of {self.name}", self.parameters - reserved
+                raise GenerationError(
+                    describe_unknown(what, name, allowed, f"{place}: parameters.call")
+                )
+        sides = [size.width, size.height] if isinstance(size, FixedSize) else []
+        if any(side % kind.multiple for side in sides):
             raise GenerationError(
-                f"{place}: size is {given[0]} x {given[1]}: expected sides that are multiples of "
+                f"{place}: size is {sides[0]} x {sides[1]}: expected sides that are multiples of "
                 f"{kind.multiple}, which is what its pipeline draws"
             )
         if self.options.several_inputs == "list" and kind.image and not kind.takes_list:
@@ -207,41 +222,47 @@ class Pipeline:
         usual = "list" if self.kind.takes_list else "stitch"
         return usual if self.options.several_inputs == "auto" else self.options.several_inputs
 
-    def unfit(self, task: Task) -> GenerationResult | None:
+    def check_task(self, task: Task) -> GenerationResult | None:
         if self.kind.image is None:
             return unsupported_task(task, 0, 0, self.name)
         is_one = self.way == "refuse"
         taker = f"{self.name} with several_inputs 'refuse'" if is_one else self.name
         return unsupported_task(task, self.kind.fewest, 1 if is_one else None, taker)
 
-    def inputs(self, images: Sequence[Image.Image]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def prepare_inputs(
+        self, images: Sequence[Image.Image]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """The images as it takes them, and what provenance says of them."""
         kind, count = self.kind, len(images)
         if kind.image is None or not images:
             return {}, {"given": 0, "used": 0}
-        way, shown, arguments = self.way if count > 1 else "alone", list(images), dict[str, Any]()
+        way, sent, arguments = self.way if count > 1 else "alone", list(images), dict[str, Any]()
         details: dict[str, Any] = {"given": count, "used": count, "way": way}
         if way == "first":
-            shown, details["used"] = shown[:1], 1
+            sent, details["used"] = sent[:1], 1
         elif way == "stitch":
-            whole = stitched(images, kind.like, self.options.stitched_pixels, kind.multiple)
-            shown, details["stitched"] = [whole], list(whole.size)
+            sheet = stitch(images, kind.choose_size, self.options.stitched_pixels, kind.multiple)
+            sent, details["stitched"] = [sheet], list(sheet.size)
             if kind.resizes is not None:
                 arguments[kind.resizes] = False
-        return {**arguments, kind.image: shown if kind.takes_list else shown[0]}, details
+        return {**arguments, kind.image: sent if kind.takes_list else sent[0]}, details
 
-    def size_arguments(self, size: Size, first_input: Pixels | None) -> dict[str, int]:
+    def choose_size_arguments(
+        self, size: OutputSize, first_input: PixelSize | None
+    ) -> dict[str, int]:
         """The size to draw; nothing where that is left to the pipeline."""
-        asked = chosen_size(size, first_input, self.kind.like)
-        if asked is None:
+        chosen = choose_size(size, first_input, self.kind.choose_size)
+        if chosen is None:
             return {}
-        area = {} if self.kind.area is None else {self.kind.area: asked[0] * asked[1]}
-        return {"width": asked[0], "height": asked[1], **area}
+        area = {} if self.kind.area is None else {self.kind.area: chosen[0] * chosen[1]}
+        return {"width": chosen[0], "height": chosen[1], **area}
 
-    def prompt_length(self, pipe: Any, prompt: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def measure_prompt(
+        self, pipe: Any, prompt: str, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Counts the tokens of a prompt as a pipeline counts them; of some, nothing is known."""
-        declared = inspect.signature(type(pipe).__call__).parameters.get(LIMIT)
-        limit = arguments.get(LIMIT, declared and declared.default)
+        declared = inspect.signature(type(pipe).__call__).parameters.get(LENGTH_ARGUMENT)
+        limit = arguments.get(LENGTH_ARGUMENT, declared and declared.default)
         reader = self.kind.reader
         count = None if reader is None else reader.count(pipe, prompt)
         if count is None or not isinstance(limit, int):
@@ -273,7 +294,7 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
     smaller = "offload 'model' or 'sequential', a smaller dtype or a smaller model"
 
     def __init__(self, config: SystemConfig) -> None:
-        super().__init__(config, options_of(config, DiffusersOptions), INDEX)
+        super().__init__(config, parse_options(config, DiffusersOptions), INDEX)
 
     def signature(self) -> dict[str, Any]:
         """What decides an image; the device and offloading do not."""
@@ -282,8 +303,8 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
     def preflight(self) -> None:
         """Looks for the model on this machine; nothing is downloaded, and nothing retires."""
         super().preflight()
-        if index := self.model.index_at_hand():
-            class_named(index, self.place)
+        if index := self.model.find_index():
+            import_pipeline_class(index, self.place)
 
     def load(self, device: str) -> LoadedPipeline:
         """Loads the pipeline; what a config has wrong is found before the weights are read."""
@@ -297,11 +318,11 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
                 f"{self.place}: offload is {options.offload!r}, and the device is the processor: "
                 "expected none"
             )
-        name = class_named(self.model.fetched_index(), self.place)
-        pipeline = Pipeline.named(name, options, self.place)
+        name = import_pipeline_class(self.model.fetch_index(), self.place)
+        pipeline = Pipeline.from_name(name, options, self.place)
         pipeline.check(self.config.size, self.place)
         safe = {"use_safetensors": True, "trust_remote_code": False}
-        dtype, revision = getattr(torch, options.dtype), self.model.pinned
+        dtype, revision = getattr(torch, options.dtype), self.model.load_revision
         pipe: Any = diffusers.DiffusionPipeline.from_pretrained(
             self.model.source, revision=revision, dtype=dtype, **safe
         )
@@ -312,11 +333,11 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
             pipe.enable_sequential_cpu_offload(device=device)
         else:
             pipe.to(device)
-        details = {"pipeline": name, **self.details(device, torch, diffusers, transformers)}
+        details = {"pipeline": name, **self.describe(device, torch, diffusers, transformers)}
         return pipe, pipeline, details
 
-    def unfit(self, loaded: LoadedPipeline, task: Task) -> GenerationResult | None:
-        return loaded[1].unfit(task)
+    def check_task(self, loaded: LoadedPipeline, task: Task) -> GenerationResult | None:
+        return loaded[1].check_task(task)
 
     def draw_with(
         self, loaded: LoadedPipeline, task: Task, inputs: tuple[Image.Image, ...]
@@ -324,22 +345,22 @@ class DiffusersSystem(LocalSystem[DiffusersOptions, LoadedPipeline]):
         import torch
 
         (pipe, pipeline, details), seed = loaded, self.config.seed
-        given, told = pipeline.inputs(inputs)
-        size = pipeline.size_arguments(self.config.size, inputs[0].size if inputs else None)
-        arguments = {**pipeline.kind.defaults, **self.options.call, **given, **size}
-        length = pipeline.prompt_length(pipe, task.prompt, arguments)
+        image_arguments, input_details = pipeline.prepare_inputs(inputs)
+        size = pipeline.choose_size_arguments(self.config.size, inputs[0].size if inputs else None)
+        arguments = {**pipeline.kind.defaults, **self.options.call, **image_arguments, **size}
+        length = pipeline.measure_prompt(pipe, task.prompt, arguments)
         generator = torch.Generator("cpu").manual_seed(seed)
-        said = pipe(prompt=task.prompt, **arguments, generator=generator)
-        image = said.images[0]
-        came = {"asked": [size["width"], size["height"]] if size else None, "came": [*image.size]}
-        whole = {**details, **length, "inputs": told, "size": came}
-        drawn = GenerationResult(Outcome.OK, as_png(image), seed=seed, details=whole)
-        if not any(getattr(said, UNSAFE, None) or ()):
-            return drawn
+        output = pipe(prompt=task.prompt, **arguments, generator=generator)
+        image = output.images[0]
+        sizes = {"asked": [size["width"], size["height"]] if size else None, "came": [*image.size]}
+        all_details = {**details, **length, "inputs": input_details, "size": sizes}
+        result = GenerationResult(Outcome.OK, encode_png(image), seed=seed, details=all_details)
+        if not any(getattr(output, UNSAFE_FLAG, None) or ()):
+            return result
         text = "the model's own checker held the image back"
         held_back: dict[str, Any] = {
             "outcome": Outcome.REFUSED,
             "stage": OutcomeStage.OUTPUT,
-            "code": UNSAFE,
+            "code": UNSAFE_FLAG,
         }
-        return replace(drawn, **held_back, image=None, text=text)
+        return replace(result, **held_back, image=None, text=text)

@@ -11,30 +11,42 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from echo_hf.config.evaluation import Evaluated, Evaluation
-from echo_hf.config.systems import OWN_FOLDER, SystemConfig, read_system, shipped_systems
-from echo_hf.engines.planner import Expected
-from echo_hf.errors import ConfigError, EchoError, GenerationError, MissingExtraError, unknown
+from echo_hf.config.evaluation import EvaluationBase, EvaluationConfig
+from echo_hf.config.systems import FOLDER_KEY, SystemConfig, list_shipped_systems, read_system
+from echo_hf.engines.planner import ExpectedCost
+from echo_hf.errors import (
+    ConfigError,
+    EchoError,
+    GenerationError,
+    MissingExtraError,
+    describe_unknown,
+)
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
-from echo_hf.pipeline.runner import runner_of
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runner import make_runner
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.reasons import NoTask, NotTabled, Outcome
 from echo_hf.systems.base import System, Task
-from echo_hf.systems.benchmark import benchmark_of, load_evaluation
-from echo_hf.systems.journal import FILE, locked, not_tabled, outputs_table, write_outputs
+from echo_hf.systems.benchmark import get_benchmark, load_evaluation
+from echo_hf.systems.journal import (
+    OUTPUTS_FILE,
+    build_outputs_table,
+    count_untabled,
+    lock_systems,
+    write_outputs,
+)
 from echo_hf.systems.registry import (
-    Needs,
-    adapter_needs,
-    expected_images,
+    AdapterRequirements,
+    adapter_requirements,
+    estimate_cost,
+    get_price,
+    iterate_mappings,
     make_system,
-    mappings,
-    price_of,
 )
 from echo_hf.systems.runner import GenerationPlan, SystemRun
 
 
 @dataclass(frozen=True)
-class Generated:
+class GenerationSummary:
     path: Path | None
     plans: tuple[GenerationPlan, ...]
     outcomes: Mapping[str, Mapping[Outcome, int]]
@@ -46,7 +58,7 @@ class Generated:
 
 
 def generate(
-    config: Evaluated | Path | str,
+    config: EvaluationBase | Path | str,
     *,
     runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
@@ -54,17 +66,17 @@ def generate(
     dry_run: bool = False,
     again: bool = False,
     watch: ProgressListener | None = None,
-) -> Generated:
+) -> GenerationSummary:
     """Has systems draw the tasks of a benchmark; what is drawn already is not drawn again."""
-    how: dict[str, Any] = {"dry_run": dry_run, "again": again, "watch": watch}
-    made = drawn_outputs(config, runs, systems, limit, **how)
-    if made.stopped:
-        raise GenerationError("; ".join(made.stopped))
-    return made
+    options: dict[str, Any] = {"dry_run": dry_run, "again": again, "watch": watch}
+    summary = generate_outputs(config, runs, systems, limit, **options)
+    if summary.stopped:
+        raise GenerationError("; ".join(summary.stopped))
+    return summary
 
 
-def drawn_outputs(
-    config: Evaluated | Path | str,
+def generate_outputs(
+    config: EvaluationBase | Path | str,
     runs: Path | str | None = None,
     systems: Sequence[str] | None = None,
     limit: int | None = None,
@@ -73,38 +85,40 @@ def drawn_outputs(
     budget_usd: float | None = None,
     again: bool = False,
     watch: ProgressListener | None = None,
-) -> Generated:
+) -> GenerationSummary:
     """Has systems draw; what stopped one of them stands beside what the others made."""
     config = load_evaluation(config)
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit!r}: expected 1 or more, or none for all samples")
-    made, missing = _made(config, systems)
-    if not made and not dry_run:
+    chosen, missing = _make_systems(config, systems)
+    if not chosen and not dry_run:
         raise GenerationError("; ".join(missing.values()))
-    watch, folder = watch or NullProgress(), run_folder(config, runs)
-    benchmark = benchmark_of(config, folder)
+    watch, folder = watch or NullProgress(), open_run_folder(config, runs)
+    benchmark = get_benchmark(config, folder)
     with ExitStack() as stack:
         if not dry_run:
-            stack.enter_context(locked(folder.root, [one.name for one, _ in made]))
-            if isinstance(config, Evaluation):
+            stack.enter_context(
+                lock_systems(folder.root, [settings.name for settings, _ in chosen])
+            )
+            if isinstance(config, EvaluationConfig):
                 folder.save_config(config)
-            folder.enter()
-            runner = stack.enter_context(runner_of(config.runner, folder.root, watch))
-            for own in (getattr(system, "work_at", None) for _, system in made):
-                if own is not None and (places := runner.places()) is not None:
-                    own(places)
+            folder.log_entry()
+            runner = stack.enter_context(make_runner(config.runner, folder.root, watch))
+            for work_at in (getattr(system, "work_at", None) for _, system in chosen):
+                if work_at is not None and (places := runner.make_workers()) is not None:
+                    work_at(places)
         elif not folder.root.exists():  # a plan leaves nothing there
-            aside = stack.enter_context(TemporaryDirectory())
-            benchmark = replace(benchmark, cache=Path(aside))
+            temporary = stack.enter_context(TemporaryDirectory())
+            benchmark = replace(benchmark, cache=Path(temporary))
         tasks = benchmark.tasks(None if dry_run else folder.images, limit)
         works = list[SystemRun]()
-        for one, system in made:
+        for settings, system in chosen:
             try:
-                works.append(SystemRun(one, system, folder, tasks.tasks, again=again))
+                works.append(SystemRun(settings, system, folder, tasks.tasks, retry=again))
             except GenerationError as error:  # its files cannot be read: the others go on
-                missing[one.name] = str(error)
+                missing[settings.name] = str(error)
         for work in works:
-            is_unknown = work.plan.cost_usd is None and price_of(work.config) is None
+            is_unknown = work.plan.cost_usd is None and get_price(work.config) is None
             if budget_usd is not None and is_unknown and work.plan.todo:
                 raise GenerationError(
                     f"system {work.config.name!r} has no known price, so that no budget can be "
@@ -112,40 +126,40 @@ def drawn_outputs(
                     "a local model"
                 )
         plans = [work.plan for work in works]
-        for one in config.systems if dry_run else ():
-            if one.name in missing:  # what it would cost, before anything is installed for it
-                expected = expected_images(one, tasks.tasks)
-                plans.append(GenerationPlan(one.name, tasks.tasks, 0, 0, expected))
-        for planned in plans:
-            watch.started(planned.system, len(planned.todo), planned)
+        for settings in config.systems if dry_run else ():
+            if settings.name in missing:  # what it would cost, before anything is installed for it
+                expected = estimate_cost(settings, tasks.tasks)
+                plans.append(GenerationPlan(settings.name, tasks.tasks, 0, 0, expected))
+        for plan in plans:
+            watch.report_start(plan.system, len(plan.todo), plan)
         for reason, count in sorted(tasks.left_out.items()):
-            watch.noticed(f"{count:,} samples left out, {reason}: {reason.meaning}")
+            watch.report_notice(f"{count:,} samples left out, {reason}: {reason.meaning}")
         for name in missing:
-            watch.noticed(f"{name} was stopped")
+            watch.report_notice(f"{name} was stopped")
         if not dry_run:
-            _run_all(works, folder.root, budget_usd, watch)
-    stopped = [f"{said}; its {len(tasks.tasks):,} tasks wait" for said in missing.values()]
+            _run_systems(works, folder.root, budget_usd, watch)
+    stopped = [f"{reason}; its {len(tasks.tasks):,} tasks wait" for reason in missing.values()]
     stopped += [work.stopped for work in works if work.stopped]
     costs = [work.cost_usd for work in works if work.cost_usd is not None]
     outcomes = dict[str, Mapping[Outcome, int]]()
     for work in () if dry_run else works:
         entries = (work.journal.entries.get(task.sample_id) for task in tasks.tasks)
-        ours = [one for one in entries if one and one.signature == work.journal.current]
-        outcomes[work.config.name] = Counter(one.outcome for one in ours)
-    return Generated(
-        path=None if dry_run else folder.root / FILE,
+        current = [entry for entry in entries if entry and entry.signature == work.journal.current]
+        outcomes[work.config.name] = Counter(entry.outcome for entry in current)
+    return GenerationSummary(
+        path=None if dry_run else folder.root / OUTPUTS_FILE,
         plans=tuple(plans),
         outcomes=outcomes,
         cost_usd=sum(costs) if costs else None,
         left_out=tasks.left_out,
-        not_tabled={} if dry_run else not_tabled(folder.root),
+        not_tabled={} if dry_run else count_untabled(folder.root),
         stopped=tuple(stopped),
         spent=any(work.is_short for work in works),
     )
 
 
-def _made(
-    config: Evaluated, names: Sequence[str] | None
+def _make_systems(
+    config: EvaluationBase, names: Sequence[str] | None
 ) -> tuple[list[tuple[SystemConfig, System]], dict[str, str]]:
     """The systems that are chosen, and what to install for those that cannot be made."""
     by_name = {system.name: system for system in config.systems}
@@ -154,37 +168,37 @@ def _made(
             f"config {config.name!r} names no systems: add some, for example "
             "`systems: [systems/flux_kontext.yaml]`; `echo-hf systems` lists those that are there"
         )
-    made, missing = list[tuple[SystemConfig, System]](), dict[str, str]()
-    if strange := next((name for name in names or () if name not in by_name), None):
-        raise ConfigError(unknown("system", strange, by_name, "--systems"))
+    systems, missing = list[tuple[SystemConfig, System]](), dict[str, str]()
+    if unknown_name := next((name for name in names or () if name not in by_name), None):
+        raise ConfigError(describe_unknown("system", unknown_name, by_name, "--systems"))
     for name in dict.fromkeys(names or by_name):
         try:
-            made.append((by_name[name], make_system(by_name[name])))
+            systems.append((by_name[name], make_system(by_name[name])))
         except MissingExtraError as error:  # the other systems go on
             missing[name] = str(error)
-    return made, missing
+    return systems, missing
 
 
-def _run_all(
+def _run_systems(
     works: Sequence[SystemRun], root: Path, budget_usd: float | None, watch: ProgressListener
 ) -> None:
-    outputs_table(root)  # what is damaged is told before anything is spent
-    found = [work.preflight() for work in works]
+    build_outputs_table(root)  # what is damaged is told before anything is spent
+    retirements = [work.preflight() for work in works]
     try:
-        for work, retired in zip(works, found, strict=True):
+        for work, retired in zip(works, retirements, strict=True):
             work.run(retired, budget_usd, watch)
             if budget_usd is not None:
                 budget_usd -= work.cost_usd or 0.0
     finally:
         write_outputs(root)
-        for system, counts in not_tabled(root).items():
+        for system, counts in count_untabled(root).items():
             for reason, count in counts.items():
-                said = f"{count:,} outputs not in the table, {reason}: {reason.meaning}"
-                watch.noticed(f"{system}: {said}")
+                text = f"{count:,} outputs not in the table, {reason}: {reason.meaning}"
+                watch.report_notice(f"{system}: {text}")
 
 
 # What a listing says the price of: a drawing from a few words.
-EXAMPLE = Task("example", "", "text_to_image", "A fox in the snow, drawn with a pencil")
+EXAMPLE_TASK = Task("example", "", "text_to_image", "A fox in the snow, drawn with a pencil")
 
 
 @dataclass(frozen=True)
@@ -193,11 +207,11 @@ class SystemListing:
 
     config: SystemConfig
     file: Path | None
-    known: bool
+    is_known: bool
     extra: str | None
     keys: Mapping[str, bool]
     no_folder: str | None
-    image: Expected
+    image: ExpectedCost
     determinism: str | None = None
 
 
@@ -205,42 +219,42 @@ def list_systems(
     config: Path | str | None = None, environment: Mapping[str, str] = os.environ
 ) -> list[SystemListing]:
     """The systems that a config names, or those that echo-hf brings."""
-    needs = adapter_needs()
+    needs = adapter_requirements()
     if config is None:
-        shipped = ((file, read_system(file)) for file in shipped_systems())
-        return [_listed(one, file, needs, environment) for file, one in shipped]
-    found = list[SystemListing]()
-    for one in load_evaluation(config).systems:
-        listed = _listed(one, None, needs, environment)
+        shipped = ((file, read_system(file)) for file in list_shipped_systems())
+        return [_list_system(settings, file, needs, environment) for file, settings in shipped]
+    listings = list[SystemListing]()
+    for settings in load_evaluation(config).systems:
+        listing = _list_system(settings, None, needs, environment)
         with suppress(EchoError):  # what is missing is told beside it
-            listed = replace(listed, determinism=make_system(one).determinism)
-        found.append(listed)
-    return found
+            listing = replace(listing, determinism=make_system(settings).determinism)
+        listings.append(listing)
+    return listings
 
 
-def _listed(
+def _list_system(
     config: SystemConfig,
     file: Path | None,
-    needs: Mapping[str, Needs],
+    needs: Mapping[str, AdapterRequirements],
     environment: Mapping[str, str],
 ) -> SystemListing:
     """A system with what is missing, whatever of it stands in its parameters."""
     missing, keys = set[str](), dict[str, bool]()
-    for options in mappings({**config.parameters, "adapter": config.adapter}):
-        need = needs.get(str(options.get("adapter")), Needs())
-        if need.extra and need.missing:
-            missing.add(need.extra)
+    for options in iterate_mappings({**config.parameters, "adapter": config.adapter}):
+        requirements = needs.get(str(options.get("adapter")), AdapterRequirements())
+        if requirements.extra and requirements.missing:
+            missing.add(requirements.extra)
         # The variable that is named, else the one that the adapter asks for.
-        if (name := options.get("api_key_env", need.key)) is not None:
+        if (name := options.get("api_key_env", requirements.key)) is not None:
             keys[str(name)] = bool(environment.get(str(name), "").strip())
-    folder = config.parameters.get(OWN_FOLDER)
+    folder = config.parameters.get(FOLDER_KEY)
     is_lost = isinstance(folder, str) and not Path(folder).is_dir()
     return SystemListing(
         config=config,
         file=file,
-        known=config.adapter in needs,
+        is_known=config.adapter in needs,
         extra=",".join(sorted(missing)) or None,
         keys=keys,
         no_folder=Path(str(folder)).name if is_lost else None,
-        image=expected_images(config, [EXAMPLE]),
+        image=estimate_cost(config, [EXAMPLE_TASK]),
     )

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictBool, StringConstraints
 
-from echo_hf._infra.http_errors import ApiError, Reply, api_error
+from echo_hf._infra.http_errors import ApiError, HttpResponse, read_api_error
 from echo_hf.config.checks import Words
-from echo_hf.config.systems import FixedSize, Price, Size, SystemConfig
+from echo_hf.config.systems import FixedSize, OutputPrice, OutputSize, SystemConfig
 from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
@@ -21,31 +21,38 @@ from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.hosted import (
     HostedOptions,
     HostedSystem,
-    Inputs,
+    InputCount,
     UnreadableError,
-    cost_usd,
-    hosted_options,
+    check_options,
+    compute_cost,
     http_library,
-    limited,
+    limit_responses,
 )
-from echo_hf.systems.images import Pixels, SentInput, chosen_size, nearest, unusable, with_image
+from echo_hf.systems.images import (
+    PixelSize,
+    SentInput,
+    add_image,
+    choose_size,
+    nearest_size,
+    unusable_image,
+)
 from echo_hf.systems.registry import register
 
-HELD_BACK = {
+REFUSAL_REASONS = {
     *("BLOCKLIST", "ESCALATION", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_SAFETY"),
     *("MODEL_ARMOR", "PROHIBITED_CONTENT", "RECITATION", "SAFETY", "SPII"),
 }
 # The model came to its end and drew nothing. Whatever else ends an answer, such as IMAGE_OTHER, for
 # which no reason is known, or MALFORMED_RESPONSE, broke it off.
-UNDRAWN = {"NO_IMAGE", "STOP"}
+NO_IMAGE_REASONS = {"NO_IMAGE", "STOP"}
 UNSPECIFIED = "BLOCKED_REASON_UNSPECIFIED"
 ACCOUNT_STOPPED = "PUP_LIMITED_DISABLED"
-IMAGES = "image/"
+IMAGE_TYPE = "image/"
 
-Document = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 
 
-def drawn_from(document: Document, price: Price | None) -> GenerationResult:
+def read_answer(document: JsonObject, price: OutputPrice | None) -> GenerationResult:
     """What an answer makes of a task."""
     first = (document.get("candidates") or [{}])[0]
     parts = (first.get("content") or {}).get("parts") or []
@@ -53,97 +60,97 @@ def drawn_from(document: Document, price: Price | None) -> GenerationResult:
     images = [
         blob["data"]
         for blob in blobs
-        if blob.get("data") and (blob.get("mime_type") or IMAGES).startswith(IMAGES)
+        if blob.get("data") and (blob.get("mime_type") or IMAGE_TYPE).startswith(IMAGE_TYPE)
     ]
-    reason = _named(first.get("finish_reason"))
+    reason = _enum_text(first.get("finish_reason"))
     words = "\n".join(part["text"] for part in parts if part.get("text"))
-    usage, tokens = _counted(document.get("usage_metadata"))
-    known = GenerationResult(
+    usage, tokens = _count_tokens(document.get("usage_metadata"))
+    result = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
         code=reason,
         text=words or first.get("finish_message"),
         model_reported=document.get("model_version"),
         usage=usage,
-        cost_usd=cost_usd(price, len(images), tokens),
+        cost_usd=compute_cost(price, len(images), tokens),
         details={"pictures": len(images), "request_id": document.get("response_id")},
     )
     if images:
-        return with_image(replace(known, code=None), images[0])
+        return add_image(replace(result, code=None), images[0])
     feedback = document.get("prompt_feedback") or {}
-    refused = replace(known, outcome=Outcome.REFUSED)
-    blocked = _named(feedback.get("block_reason"))
+    refused = replace(result, outcome=Outcome.REFUSED)
+    blocked = _enum_text(feedback.get("block_reason"))
     if blocked not in (None, UNSPECIFIED):
-        said = feedback.get("block_reason_message") or known.text
-        return replace(refused, stage=OutcomeStage.INPUT, code=blocked, text=said)
+        message = feedback.get("block_reason_message") or result.text
+        return replace(refused, stage=OutcomeStage.INPUT, code=blocked, text=message)
     if reason == ACCOUNT_STOPPED:
         raise GenerationError(
             f"the account is stopped (the answer ended with {reason!r}): use another account's key"
         )
-    if reason in HELD_BACK:
+    if reason in REFUSAL_REASONS:
         return replace(refused, stage=OutcomeStage.OUTPUT)
-    if reason in UNDRAWN:
-        return replace(known, outcome=Outcome.NO_IMAGE)
+    if reason in NO_IMAGE_REASONS:
+        return replace(result, outcome=Outcome.NO_IMAGE)
     if reason is None:
-        return unusable(known, "the answer has neither an image nor a reason for its end")
-    told = "" if known.text is None else f": {known.text}"
-    return unusable(known, f"the answer holds no image and ended with {reason!r}{told}")
+        return unusable_image(result, "the answer has neither an image nor a reason for its end")
+    detail = "" if result.text is None else f": {result.text}"
+    return unusable_image(result, f"the answer holds no image and ended with {reason!r}{detail}")
 
 
-def _counted(counted: Document | None) -> tuple[Usage | None, Mapping[str, int | None]]:
+def _count_tokens(usage: JsonObject | None) -> tuple[Usage | None, Mapping[str, int | None]]:
     """Tokens in all, and by what is billed; a kind is null where the answer does not tell it."""
-    if counted is None:
+    if usage is None:
         return None, {}
 
-    def of_images(kind: str) -> int | None:
-        details = counted.get(f"{kind}_tokens_details")
-        images = (one for one in details or () if _named(one.get("modality")) == "IMAGE")
-        return sum(int(one.get("token_count") or 0) for one in images) if details else None
+    def count_image_tokens(kind: str) -> int | None:
+        details = usage.get(f"{kind}_tokens_details")
+        images = (row for row in details or () if _enum_text(row.get("modality")) == "IMAGE")
+        return sum(int(image.get("token_count") or 0) for image in images) if details else None
 
     kinds = ("prompt", "candidates", "thoughts", "cached_content")
-    numbers = (int(counted.get(f"{one}_token_count") or 0) for one in kinds)
+    numbers = (int(usage.get(f"{kind}_token_count") or 0) for kind in kinds)
     prompt, answer, thoughts, cached = numbers
-    sent, drawn = of_images("prompt"), of_images("candidates")
-    if drawn is None and counted and not answer:
-        drawn = 0
-    came = answer + thoughts
-    return Usage(prompt, came, cached), {
+    sent, images_out = count_image_tokens("prompt"), count_image_tokens("candidates")
+    if images_out is None and usage and not answer:
+        images_out = 0
+    answered = answer + thoughts
+    return Usage(prompt, answered, cached), {
         "text_in": None if sent is None else prompt - sent,
         "image_in": sent,
-        "text_out": None if drawn is None else came - drawn,
-        "image_out": drawn,
+        "text_out": None if images_out is None else answered - images_out,
+        "image_out": images_out,
     }
 
 
-def _named(value: Any) -> str | None:
-    named = value.value if isinstance(value, Enum) else value
-    return named if isinstance(named, str) else None
+def _enum_text(value: Any) -> str | None:
+    text = value.value if isinstance(value, Enum) else value
+    return text if isinstance(text, str) else None
 
 
-LONGEST_ERROR = 200
+MAX_ERROR_CHARACTERS = 200
 GEMINI = "https://generativelanguage.googleapis.com"
 # The shapes that every image model of the family draws.
-RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "9:16", "16:9", "21:9")
-RATIO = r"^[1-9][0-9]{0,2}:[1-9][0-9]{0,2}$"
+ASPECT_RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "9:16", "16:9", "21:9")
+RATIO_PATTERN = r"^[1-9][0-9]{0,2}:[1-9][0-9]{0,2}$"
 # Of how many inputs the first models make use, and later ones.
 FIRST_MODELS = ("gemini-2.0-flash", "gemini-2.5-flash-image")
-FIRST_MOST_INPUTS, MOST_INPUTS = 3, 14
+FIRST_MAX_INPUTS, MAX_INPUTS = 3, 14
 
 
-def _categories(settings: Mapping[str, Threshold]) -> Mapping[str, Threshold]:
+def _check_categories(settings: Mapping[str, Threshold]) -> Mapping[str, Threshold]:
     if wrong := [name for name in settings if not name.startswith("HARM_CATEGORY_")]:
         raise ValueError(f"{wrong[0]!r} is no category: expected such as HARM_CATEGORY_HARASSMENT")
     return settings
 
 
-def _drawn(modalities: tuple[str, ...]) -> tuple[str, ...]:
+def _check_modalities(modalities: tuple[str, ...]) -> tuple[str, ...]:
     if "IMAGE" not in modalities:
         raise ValueError("expected IMAGE among them")
     return modalities
 
 
-Modalities = Annotated[tuple[Literal["TEXT", "IMAGE"], ...], AfterValidator(_drawn)]
-Ratio = Annotated[str, StringConstraints(pattern=RATIO)]
+Modalities = Annotated[tuple[Literal["TEXT", "IMAGE"], ...], AfterValidator(_check_modalities)]
+Ratio = Annotated[str, StringConstraints(pattern=RATIO_PATTERN)]
 Threshold = Literal[
     "BLOCK_LOW_AND_ABOVE", "BLOCK_MEDIUM_AND_ABOVE", "BLOCK_ONLY_HIGH", "BLOCK_NONE", "OFF"
 ]
@@ -168,27 +175,27 @@ class GoogleOptions(HostedOptions):
     base_url: str = GEMINI
     api_key_env: str | None = "GEMINI_API_KEY"
     api_version: Words = "v1beta"
-    most_inputs: Inputs = MOST_INPUTS
+    most_inputs: InputCount = MAX_INPUTS
     modalities: Modalities = ("TEXT", "IMAGE")
-    aspect_ratios: Annotated[tuple[Ratio, ...], Field(min_length=1)] = RATIOS
+    aspect_ratios: Annotated[tuple[Ratio, ...], Field(min_length=1)] = ASPECT_RATIOS
     image_size: Words | None = None
     send_seed: StrictBool = True
-    safety_settings: Annotated[Mapping[str, Threshold], AfterValidator(_categories)] = {}
+    safety_settings: Annotated[Mapping[str, Threshold], AfterValidator(_check_categories)] = {}
 
     @property
-    def ratios(self) -> dict[Pixels, str]:
+    def ratios(self) -> dict[PixelSize, str]:
         parts = {name: name.split(":") for name in self.aspect_ratios}
         return {(int(width), int(height)): name for name, (width, height) in parts.items()}
 
-    def ratio_of(self, size: Pixels) -> str | None:
+    def find_ratio(self, size: PixelSize) -> str | None:
         """The name of a size's shape, null where the model does not draw it."""
         width, height = size
         return next((name for (w, h), name in self.ratios.items() if width * h == height * w), None)
 
-    def sent(self, size: Size) -> Iterable[str]:
-        likened = ("aspect_ratios",) if size == "match_input" else ()
+    def signed_options(self, size: OutputSize) -> Iterable[str]:
+        match_options = ("aspect_ratios",) if size == "match_input" else ()
         always = ("revision", "api_version", "modalities", "image_size", "safety_settings")
-        return (*always, *likened)
+        return (*always, *match_options)
 
 
 @register(
@@ -203,10 +210,14 @@ class GoogleImages(HostedSystem[GoogleOptions]):
     unseeded = "no seed is sent: two pictures for one task differ"
 
     def __init__(self, config: SystemConfig) -> None:
-        most = FIRST_MOST_INPUTS if (config.model or "").startswith(FIRST_MODELS) else MOST_INPUTS
-        given = config.model_copy(update={"parameters": {"most_inputs": most, **config.parameters}})
-        options, size = hosted_options(given, GoogleOptions), config.size
-        if isinstance(size, FixedSize) and options.ratio_of((size.width, size.height)) is None:
+        max_inputs = (
+            FIRST_MAX_INPUTS if (config.model or "").startswith(FIRST_MODELS) else MAX_INPUTS
+        )
+        full = config.model_copy(
+            update={"parameters": {"most_inputs": max_inputs, **config.parameters}}
+        )
+        options, size = check_options(full, GoogleOptions), config.size
+        if isinstance(size, FixedSize) and options.find_ratio((size.width, size.height)) is None:
             raise GenerationError(
                 f"system {config.name!r}: size is {size.width} x {size.height}, and the model is "
                 "asked for a shape: expected auto, match_input, or one of "
@@ -220,7 +231,9 @@ class GoogleImages(HostedSystem[GoogleOptions]):
         from google.genai.types import HttpOptions
 
         # A redirect would take prompts and images to a server that nobody named.
-        with limited(http_library().Client, timeout_s)(follow_redirects=False) as http_client:
+        with limit_responses(http_library().Client, timeout_s)(
+            follow_redirects=False
+        ) as http_client:
             options = HttpOptions(
                 base_url=self.options.base_url,
                 api_version=self.options.api_version,
@@ -231,14 +244,14 @@ class GoogleImages(HostedSystem[GoogleOptions]):
                 yield client
 
     def look(self) -> ApiError | None:
-        found = self._answer(self.client.models.get, model=self.model)
-        return api_error(found) if isinstance(found, Reply) else None
+        answer = self._send(self.client.models.get, model=self.model)
+        return read_api_error(answer) if isinstance(answer, HttpResponse) else None
 
-    def form(self, first_input: Pixels | None) -> dict[str, Any]:
+    def form(self, first_input: PixelSize | None) -> dict[str, Any]:
         options = self.options
-        like = partial(nearest, choices=list(options.ratios))
-        size = chosen_size(self.config.size, first_input, like)
-        ratio = None if size is None else options.ratio_of(size)
+        like = partial(nearest_size, choices=list(options.ratios))
+        size = choose_size(self.config.size, first_input, like)
+        ratio = None if size is None else options.find_ratio(size)
         return {"aspect_ratio": ratio, "image_size": options.image_size}
 
     def ask(
@@ -246,8 +259,8 @@ class GoogleImages(HostedSystem[GoogleOptions]):
     ) -> GenerationResult:
         from google.genai import types
 
-        given = {name: value for name, value in form.items() if value is not None}
-        parts = [types.Part.from_bytes(data=one.data, mime_type=one.mime_type) for one in inputs]
+        image_options = {name: value for name, value in form.items() if value is not None}
+        parts = [types.Part.from_bytes(data=sent.data, mime_type=sent.mime_type) for sent in inputs]
         parts.append(types.Part.from_text(text=task.prompt))
         settings = [
             types.SafetySetting(category=category, threshold=threshold)
@@ -255,24 +268,24 @@ class GoogleImages(HostedSystem[GoogleOptions]):
         ]
         config = types.GenerateContentConfig(
             response_modalities=list(self.options.modalities),
-            image_config=types.ImageConfig(**given) if given else None,
+            image_config=types.ImageConfig(**image_options) if image_options else None,
             seed=self.seed,
             safety_settings=settings or None,
         )
-        asked = {"contents": types.Content(role="user", parts=parts), "config": config}
-        answer = self._answer(self.client.models.generate_content, model=self.model, **asked)
-        if isinstance(answer, Reply):
-            return self.fate(api_error(answer))
-        return drawn_from(answer.model_dump(), self.price)
+        content = {"contents": types.Content(role="user", parts=parts), "config": config}
+        answer = self._send(self.client.models.generate_content, model=self.model, **content)
+        if isinstance(answer, HttpResponse):
+            return self.result_of_error(read_api_error(answer))
+        return read_answer(answer.model_dump(), self.price)
 
-    def _answer(self, send: Callable[..., Any], **arguments: Any) -> Any:
+    def _send(self, send: Callable[..., Any], **arguments: Any) -> Any:
         """Sends a request, once; gives what the library read, or the `Reply` that is an error."""
         from google.genai.errors import APIError
 
         try:
             return send(**arguments)
         except (APIError, TimeoutError, http_library().RequestError) as error:
-            return self.reply_in(error)
+            return self.get_response(error)
         except ValueError as error:  # of JSON, or of what should stand in it
-            said = self.one_line(str(error))[:LONGEST_ERROR]
-            raise UnreadableError(f"the answer cannot be read: {said}") from None
+            message = self.one_line(str(error))[:MAX_ERROR_CHARACTERS]
+            raise UnreadableError(f"the answer cannot be read: {message}") from None

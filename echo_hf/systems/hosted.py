@@ -18,14 +18,14 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
 
-from echo_hf._infra.http_errors import ApiError, Meaning, Reply, mapping, reply_in
+from echo_hf._infra.http_errors import ApiError, ErrorKind, HttpResponse, as_mapping, get_response
 from echo_hf._infra.retry import RequestError
-from echo_hf.config.checks import Section, Whole
-from echo_hf.config.systems import Price, Size, SystemConfig
+from echo_hf.config.checks import Section, StrictInt
+from echo_hf.config.systems import OutputPrice, OutputSize, SystemConfig
 from echo_hf.engines.prices import MILLION
-from echo_hf.engines.server import ApiKey, Server, check_variable
+from echo_hf.engines.server import ApiKey, Server, check_variable_name
 from echo_hf.errors import EngineError, GenerationError, ImageError
-from echo_hf.images.store import MOST_BYTES
+from echo_hf.images.store import MAX_IMAGE_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import (
     TEXTS,
@@ -33,17 +33,17 @@ from echo_hf.systems.base import (
     Retired,
     Task,
     TransientError,
-    failed,
+    failure_result,
     unsupported_task,
 )
-from echo_hf.systems.images import Pixels, SentInput, sent_input
-from echo_hf.systems.registry import model_of, options_of, price_of
+from echo_hf.systems.images import PixelSize, SentInput, prepare_input
+from echo_hf.systems.registry import get_price, parse_options, require_model
 
-LONGEST_CONNECT_S = 10.0
+MAX_CONNECT_SECONDS = 10.0
 NO_KEY = "none"  # what clients are given that want a key even for a server without
 PATH_DIGITS = 16
 
-Inputs = Annotated[Whole, Field(ge=0, le=1000)]
+InputCount = Annotated[StrictInt, Field(ge=0, le=1000)]
 
 
 class HostedOptions(Section):
@@ -59,36 +59,38 @@ class HostedOptions(Section):
 
     base_url: str
     api_key_env: str | None
-    fewest_inputs: Inputs = 0
-    most_inputs: Inputs
+    fewest_inputs: InputCount = 0
+    most_inputs: InputCount
     revision: str | None = None
 
-    def sent(self, size: Size) -> Iterable[str]:
+    def signed_options(self, size: OutputSize) -> Iterable[str]:
         """Names of those that decide an image."""
         del size
         return ("revision",)
 
 
-Checked = TypeVar("Checked", bound=HostedOptions)
+OptionsT = TypeVar("OptionsT", bound=HostedOptions)
 
 
-def hosted_options(config: SystemConfig, options: type[Checked]) -> Checked:
+def check_options(config: SystemConfig, options: type[OptionsT]) -> OptionsT:
     place = f"system {config.name!r}"
     try:
-        check_variable(config.parameters.get("api_key_env"))
-        read = options_of(config, options)
-        Server(read.base_url).check()
+        check_variable_name(config.parameters.get("api_key_env"))
+        checked = parse_options(config, options)
+        Server(checked.base_url).check()
     except EngineError as error:
         raise GenerationError(f"{place}: {error}") from None
-    if read.fewest_inputs > read.most_inputs:
+    if checked.fewest_inputs > checked.most_inputs:
         raise GenerationError(
-            f"{place}: fewest_inputs is {read.fewest_inputs} and most_inputs {read.most_inputs}: "
+            f"{place}: fewest_inputs is {checked.fewest_inputs} and most_inputs {checked.most_inputs}: "
             "expected no more than that"
         )
-    return read
+    return checked
 
 
-def cost_usd(price: Price | None, images: int, tokens: Mapping[str, int | None]) -> float | None:
+def compute_cost(
+    price: OutputPrice | None, images: int, tokens: Mapping[str, int | None]
+) -> float | None:
     """What an answer costs, by the kinds of its tokens; null where a part is not known."""
     if price is None:
         return None
@@ -105,11 +107,11 @@ def cost_usd(price: Price | None, images: int, tokens: Mapping[str, int | None])
 
 
 # Base64 takes four characters for three bytes; the rest is room for texts.
-MOST_ANSWER = 2 * MOST_BYTES
-MOST_OF_AN_ERROR = 1_000_000
-LEAST_ERROR = 300
+MAX_ANSWER = 2 * MAX_IMAGE_BYTES
+MAX_ERROR = 1_000_000
+MIN_ERROR_STATUS = 300
 # The body is handed on as it was read: decoded, and in one piece.
-OF_THE_WAY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+HOP_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
 class UnreadableError(RequestError):
@@ -119,25 +121,25 @@ class UnreadableError(RequestError):
         super().__init__(text, again=False)
 
 
-def limited(client_class: type[Any], timeout_s: float) -> type[Any]:
+def limit_responses(client_class: type[Any], timeout_s: float) -> type[Any]:
     """A client that has read each answer whole, within limits, before it hands it on."""
 
     def send(self: Any, request: Any, **options: Any) -> Any:
-        until, body = time.monotonic() + timeout_s, bytearray()
+        deadline, body = time.monotonic() + timeout_s, bytearray()
         response = client_class.send(self, request, **{**options, "stream": True})
-        most = MOST_OF_AN_ERROR if response.status_code >= LEAST_ERROR else MOST_ANSWER
+        limit = MAX_ERROR if response.status_code >= MIN_ERROR_STATUS else MAX_ANSWER
         with closing(response):
             for chunk in response.iter_bytes():
                 body += chunk
-                if len(body) > most:
-                    if most == MOST_ANSWER:
-                        raise UnreadableError(f"the answer has more than {MOST_ANSWER} bytes")
+                if len(body) > limit:
+                    if limit == MAX_ANSWER:
+                        raise UnreadableError(f"the answer has more than {MAX_ANSWER} bytes")
                     break
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     raise TimeoutError
-        headers = [pair for pair in response.headers.multi_items() if pair[0] not in OF_THE_WAY]
-        whole = {"headers": headers, "content": bytes(body[:most]), "request": request}
-        return type(response)(response.status_code, **whole)
+        headers = [pair for pair in response.headers.multi_items() if pair[0] not in HOP_HEADERS]
+        fields = {"headers": headers, "content": bytes(body[:limit]), "request": request}
+        return type(response)(response.status_code, **fields)
 
     return type("LimitedClient", (client_class,), {"send": send})
 
@@ -150,7 +152,7 @@ def http_library() -> Any:
 SHUT_DOWN = frozenset({"dall-e-3", "gemini-2.0-flash-preview-image-generation", "gpt-image-1"})
 
 
-class HostedSystem(ABC, Generic[Checked]):
+class HostedSystem(ABC, Generic[OptionsT]):
     """Asks a server for each task, over one connection that opens at the first."""
 
     concurrency = 8
@@ -161,9 +163,9 @@ class HostedSystem(ABC, Generic[Checked]):
     seeded: ClassVar[str]
     unseeded: ClassVar[str]
 
-    def __init__(self, config: SystemConfig, options: Checked, sends_seed: bool) -> None:
-        self.config, self.options, self.model = config, options, model_of(config)
-        self.price = price_of(config)
+    def __init__(self, config: SystemConfig, options: OptionsT, sends_seed: bool) -> None:
+        self.config, self.options, self.model = config, options, require_model(config)
+        self.price = get_price(config)
         self.determinism = self.seeded if sends_seed else self.unseeded
         self.seed = config.seed if sends_seed else None
         self.client: Any = None
@@ -179,7 +181,7 @@ class HostedSystem(ABC, Generic[Checked]):
         """Asks for the model, and gives the error that came."""
 
     @abstractmethod
-    def form(self, first_input: Pixels | None) -> dict[str, Any]:
+    def form(self, first_input: PixelSize | None) -> dict[str, Any]:
         """What is asked of the image beside the prompt, as its provenance tells it."""
 
     @abstractmethod
@@ -190,7 +192,7 @@ class HostedSystem(ABC, Generic[Checked]):
 
     def signature(self) -> Mapping[str, Any]:
         """What reaches the server and decides an image; neither its key nor a private address."""
-        given, size = self.options, self.config.size
+        options, size = self.options, self.config.size
         # The path may hold names or keys of a gateway. Ports and numbers of inputs change no image.
         path = urlsplit(self._server.base_url).path.rstrip("/")
         return {
@@ -201,7 +203,9 @@ class HostedSystem(ABC, Generic[Checked]):
             "model": self.model,
             "size": self.config.model_dump(mode="json")["size"],
             "seed": self.seed,
-            **given.model_dump(mode="json", include=set(given.sent(size)), exclude_defaults=True),
+            **options.model_dump(
+                mode="json", include=set(options.signed_options(size)), exclude_defaults=True
+            ),
         }
 
     def preflight(self) -> Retired | None:
@@ -210,37 +214,37 @@ class HostedSystem(ABC, Generic[Checked]):
         if self.model in SHUT_DOWN and self.options.base_url == maker:
             return Retired(f"{self.model} was shut down by its maker", "shut_down")
         self._connect()
-        with self._hidden(), suppress(RequestError):
+        with self._hide_key(), suppress(RequestError):
             error = self.look()
             if error is None:
                 return None
             if self._is_retired(error):
                 return Retired(self.one_line(error.message), error.code)
-            if error.meaning(self.model) is Meaning.BAD_KEY or error.lacks_model(self.model):
+            if error.find_kind(self.model) is ErrorKind.BAD_KEY or error.has_no_model(self.model):
                 self._raise_for_config(error)
         return None
 
     def draw(self, task: Task) -> GenerationResult:
-        given = self.options
-        limits = given.fewest_inputs, given.most_inputs
+        options = self.options
+        limits = options.fewest_inputs, options.most_inputs
         if unfit := unsupported_task(task, *limits, config=self.config):
             return unfit
         try:
-            inputs = [sent_input(one) for one in task.inputs]
+            inputs = [prepare_input(image) for image in task.inputs]
         except ImageError as error:
-            return failed(str(error), "input")
+            return failure_result(str(error), "input")
         self._connect()
-        form, hide = self.form(inputs[0].size if inputs else None), self.key.hidden_in
-        with self._hidden():
+        form, hide = self.form(inputs[0].size if inputs else None), self.key.mask_in
+        with self._hide_key():
             try:
-                drawn = self.ask(task, inputs, form)
+                result = self.ask(task, inputs, form)
             except UnreadableError as error:
-                drawn = failed(error.text, stage=OutcomeStage.ANSWER)
-        told = ((name, getattr(drawn, name)) for name in TEXTS)
-        texts: dict[str, Any] = {name: text and hide(text) for name, text in told}
-        details = {**drawn.details, **form, "inputs": [one.details() for one in inputs]}
-        shown = json.loads(hide(json.dumps(details, ensure_ascii=False)))
-        return replace(drawn, **texts, seed=self.seed, details=shown)
+                result = failure_result(error.text, stage=OutcomeStage.ANSWER)
+        pairs = ((name, getattr(result, name)) for name in TEXTS)
+        texts: dict[str, Any] = {name: text and hide(text) for name, text in pairs}
+        details = {**result.details, **form, "inputs": [sent.details() for sent in inputs]}
+        safe_details = json.loads(hide(json.dumps(details, ensure_ascii=False)))
+        return replace(result, **texts, seed=self.seed, details=safe_details)
 
     def __enter__(self) -> Self:
         return self
@@ -254,14 +258,14 @@ class HostedSystem(ABC, Generic[Checked]):
         with self._connecting:  # whichever thread comes first, while the others wait
             if self.client is None:
                 try:
-                    self.key = self._server.key(self.options.api_key_env, os.environ)
+                    self.key = self._server.read_key(self.options.api_key_env, os.environ)
                 except EngineError as error:
                     raise GenerationError(f"system {self.config.name!r}: {error}") from None
                 opened = self.connect(self.key.secret.get_secret_value() or NO_KEY, limit_s)
                 self.client = self._closing.enter_context(opened)
 
     @contextmanager
-    def _hidden(self) -> Iterator[None]:
+    def _hide_key(self) -> Iterator[None]:
         try:
             yield
         except RequestError as error:
@@ -271,35 +275,35 @@ class HostedSystem(ABC, Generic[Checked]):
             raise GenerationError(self.one_line(str(error))) from None
 
     def one_line(self, text: str) -> str:
-        return " ".join(self.key.hidden_in(text).split())
+        return " ".join(self.key.mask_in(text).split())
 
-    def reply_in(self, error: Exception) -> Reply:
+    def get_response(self, error: Exception) -> HttpResponse:
         """The response that the client raised an error of; raises what `reply_in` does."""
-        return reply_in(error, self._server.base_url, self.config.limits.timeout_s)
+        return get_response(error, self._server.base_url, self.config.limits.timeout_s)
 
-    def fate(self, error: ApiError) -> GenerationResult:
+    def result_of_error(self, error: ApiError) -> GenerationResult:
         """What becomes of a task that was answered with an error."""
-        told, meaning = failed(error.message, error.code), error.meaning(self.model)
-        if meaning is Meaning.REFUSED:
-            details = mapping(error.error.get("moderation_details"))
-            said = details.get("moderation_stage", error.error.get("moderation_stage"))
+        result, meaning = failure_result(error.message, error.code), error.find_kind(self.model)
+        if meaning is ErrorKind.REFUSED:
+            details = as_mapping(error.error.get("moderation_details"))
+            stage_name = details.get("moderation_stage", error.error.get("moderation_stage"))
             # An error in place of an answer is about the request, unless it says otherwise.
-            stage = OutcomeStage.OUTPUT if said == "output" else OutcomeStage.INPUT
-            return replace(told, outcome=Outcome.REFUSED, stage=stage)
+            stage = OutcomeStage.OUTPUT if stage_name == "output" else OutcomeStage.INPUT
+            return replace(result, outcome=Outcome.REFUSED, stage=stage)
         if self._is_retired(error):
-            return replace(told, outcome=Outcome.RETIRED)
+            return replace(result, outcome=Outcome.RETIRED)
         self._raise_for_config(error)
-        if meaning is Meaning.MAY_PASS:
-            raise TransientError(error.said, error.code, error.wait_s)
-        return replace(told, text=error.said)
+        if meaning is ErrorKind.MAY_PASS:
+            raise TransientError(error.summary, error.code, error.wait_s)
+        return replace(result, text=error.summary)
 
     def _is_retired(self, error: ApiError) -> bool:
-        is_gone = self.model in SHUT_DOWN and error.lacks_model(self.model)
-        return is_gone or error.meaning(self.model) is Meaning.RETIRED
+        is_gone = self.model in SHUT_DOWN and error.has_no_model(self.model)
+        return is_gone or error.find_kind(self.model) is ErrorKind.RETIRED
 
     def _raise_for_config(self, error: ApiError) -> None:
-        advice = error.advice(self.model, self._server.base_url, self.options.api_key_env)
+        advice = error.find_advice(self.model, self._server.base_url, self.options.api_key_env)
         if advice is not None:
             raise GenerationError(
-                f"system {self.config.name!r}: {error.answered_by(self._server.host)}: {advice}"
+                f"system {self.config.name!r}: {error.describe_answer(self._server.host)}: {advice}"
             )

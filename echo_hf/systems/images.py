@@ -14,110 +14,118 @@ from typing import Any
 
 from PIL import Image, ImageChops
 
-from echo_hf.config.systems import FixedSize, Size
+from echo_hf.config.systems import FixedSize, OutputSize
 from echo_hf.engines.base import ImageRef
-from echo_hf.engines.pixels import sent_reference
+from echo_hf.engines.pixels import prepare_image_ref
 from echo_hf.errors import ImageError
-from echo_hf.images.loader import ORIENTATION, TURNS, load_image, load_rgb, open_image
+from echo_hf.images.loader import (
+    ORIENTATION_TAG,
+    ORIENTATION_TURNS,
+    load_image,
+    load_rgb,
+    open_image,
+)
 from echo_hf.images.store import check_image
 from echo_hf.reasons import ImageNotice, Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task
 
 
 def open_inputs(task: Task) -> tuple[Image.Image, ...]:
-    return tuple(sent_reference(one) for one in task.inputs)
+    return tuple(prepare_image_ref(reference) for reference in task.inputs)
 
 
-def as_png(image: Image.Image, compress_level: int = -1) -> bytes:
+def encode_png(image: Image.Image, compress_level: int = -1) -> bytes:
     file = io.BytesIO()
     image.save(file, "PNG", compress_level=compress_level)
     return file.getvalue()
 
 
 DATA_URL = re.compile(r"data:[a-z0-9.+/-]*(?:;[a-z0-9=-]+)*;base64,", re.IGNORECASE)
-ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-LONGEST_START = 100
+URL_START = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+MAX_PREFIX = 100
 
 
-def decoded(encoded: str) -> bytes:
+def decode_base64(encoded: str) -> bytes:
     """The bytes of an image that an answer holds as base64, or as a data URL."""
-    if ADDRESS.match(encoded):
+    if URL_START.match(encoded):
         raise ImageError(
             "the answer names an address instead of an image, and addresses are not followed: "
             "ask the server for base64, mostly by `extra: {response_format: b64_json}`"
         )
-    start = DATA_URL.match(encoded[:LONGEST_START])
+    start = DATA_URL.match(encoded[:MAX_PREFIX])
     try:
         return base64.b64decode(encoded[start.end() if start else 0 :], validate=True)
     except (binascii.Error, ValueError):
         raise ImageError("the answer's image is not base64") from None
 
 
-def with_image(result: GenerationResult, image: bytes | str) -> GenerationResult:
+def add_image(result: GenerationResult, image: bytes | str) -> GenerationResult:
     """A result with its image, as bytes or as base64; `failed` where it cannot be kept."""
     try:
-        data = decoded(image) if isinstance(image, str) else image
-        check_image(data)
+        encoded = decode_base64(image) if isinstance(image, str) else image
+        check_image(encoded)
     except ImageError as error:
-        return unusable(result, str(error))
-    return replace(result, outcome=Outcome.OK, image=data, stage=None)
+        return unusable_image(result, str(error))
+    return replace(result, outcome=Outcome.OK, image=encoded, stage=None)
 
 
-def unusable(result: GenerationResult, why: str) -> GenerationResult:
-    return replace(result, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=why)
+def unusable_image(result: GenerationResult, reason: str) -> GenerationResult:
+    return replace(result, outcome=Outcome.FAILED, stage=OutcomeStage.ANSWER, text=reason)
 
 
-Pixels = tuple[int, int]
-WRITTEN = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
+PixelSize = tuple[int, int]
+SIZE_TEXT = re.compile(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})")
 
 
-def chosen_size(
-    size: Size, first_input: Pixels | None, like: Callable[[Pixels], Pixels]
-) -> Pixels | None:
+def choose_size(
+    size: OutputSize, first_input: PixelSize | None, like: Callable[[PixelSize], PixelSize]
+) -> PixelSize | None:
     if isinstance(size, FixedSize):
         return size.width, size.height
     return like(first_input) if size == "match_input" and first_input is not None else None
 
 
-def nearest(size: Pixels, choices: Sequence[Pixels]) -> Pixels:
+def nearest_size(size: PixelSize, choices: Sequence[PixelSize]) -> PixelSize:
     """The choice that is most like a size in shape, then in area."""
     width, height = size
     return min(
         choices,
-        key=lambda one: (
-            abs(math.log(width * one[1] / (height * one[0]))),
-            abs(math.log(width * height / (one[0] * one[1]))),
+        key=lambda choice: (
+            abs(math.log(width * choice[1] / (height * choice[0]))),
+            abs(math.log(width * height / (choice[0] * choice[1]))),
         ),
     )
 
 
-def within(size: Pixels, most_pixels: int, multiple: int = 16, longest: float = math.inf) -> Pixels:
+def scale_size(
+    size: PixelSize, most_pixels: int, multiple: int = 16, longest: float = math.inf
+) -> PixelSize:
     """About the largest size in the shape of an image whose sides are multiples of a number."""
     ratio = min(max(size) / min(size), longest)
     exact = math.sqrt(most_pixels / ratio) / multiple
-    most = most_pixels // multiple**2
-    sizes: list[Pixels] = []
+    max_area = most_pixels // multiple**2
+    sizes: list[PixelSize] = []
     for short in sorted({max(1, math.floor(exact)), math.ceil(exact)}):
-        if short**2 <= most:
+        if short**2 <= max_area:
             # Rounded up, the longer side may be too long, or the pixels too many.
-            limit = math.floor(min(most / short, short * longest))
+            limit = math.floor(min(max_area / short, short * longest))
             sizes.append((max(short, min(round(short * ratio), limit)), short))
-    long, short = min(sizes, key=lambda one: (abs(math.log(one[0] / one[1] / ratio)), -one[1]))
+    long, short = min(sizes, key=lambda pair: (abs(math.log(pair[0] / pair[1] / ratio)), -pair[1]))
     sides = long * multiple, short * multiple
     return sides if size[0] >= size[1] else sides[::-1]
 
 
-def read_size(text: str) -> Pixels:
-    found = WRITTEN.fullmatch(text)
-    if found is None:
+def read_size(text: str) -> PixelSize:
+    match = SIZE_TEXT.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is not a size: expected width and height such as '1536x1024'")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 # What all makers take, by Pillow's name of the format.
-TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
-ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
-NOTICED = {ImageNotice.TRANSPARENT: "transparent", ImageNotice.SIXTEEN_BITS: "depth"}
+MIME_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
+FILE_SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
+NOTICE_NAMES = {ImageNotice.TRANSPARENT: "transparent", ImageNotice.SIXTEEN_BITS: "depth"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,51 +134,56 @@ class SentInput:
 
     data: bytes
     mime_type: str
-    size: Pixels
+    size: PixelSize
     changed: tuple[str, ...] = ()
 
     def details(self) -> dict[str, Any]:
         return {"type": self.mime_type, "size": list(self.size), "changed": list(self.changed)}
 
 
-def sent_input(reference: ImageRef) -> SentInput:
-    seen = sent_reference(reference)
+def prepare_input(reference: ImageRef) -> SentInput:
+    opened = prepare_image_ref(reference)
     data = reference.file.read_bytes() if reference.file is not None else b""
     notices = load_image(data).notices
     with open_image(data) as image:
-        mime_type, mode = TYPES.get(image.format or ""), image.mode
+        mime_type, mode = MIME_TYPES.get(image.format or ""), image.mode
         changes = {
             "format": mime_type is None,
             "animated": getattr(image, "is_animated", False),
-            "turned": image.getexif().get(ORIENTATION, 1) in TURNS,
+            "turned": image.getexif().get(ORIENTATION_TAG, 1) in ORIENTATION_TURNS,
             "inks": mode == "CMYK",
-            "profile": mode != "CMYK" and image.info.get("icc_profile") and _profile_counts(data),
-            **{name: notice in notices for notice, name in NOTICED.items()},
+            "profile": mode != "CMYK" and image.info.get("icc_profile") and _has_profile(data),
+            **{name: notice in notices for notice, name in NOTICE_NAMES.items()},
         }
     changed = tuple(name for name, is_so in changes.items() if is_so)
     if changed or mime_type is None:
-        return SentInput(as_png(seen, 1), TYPES["PNG"], seen.size, changed)  # it travels once
-    return SentInput(data, mime_type, seen.size)
+        return SentInput(
+            encode_png(opened, 1), MIME_TYPES["PNG"], opened.size, changed
+        )  # it travels once
+    return SentInput(data, mime_type, opened.size)
 
 
-def _profile_counts(data: bytes) -> bool:
+def _has_profile(data: bytes) -> bool:
     managed, plain = (load_rgb(data, color_management=on) for on in (True, False))
     return ImageChops.difference(managed, plain).getbbox() is not None
 
 
-def stitched(
-    images: Sequence[Image.Image], like: Callable[[Pixels], Pixels], most_pixels: int, multiple: int
+def stitch(
+    images: Sequence[Image.Image],
+    like: Callable[[PixelSize], PixelSize],
+    most_pixels: int,
+    multiple: int,
 ) -> Image.Image:
     """Images side by side, as high as the first is drawn, or as `most_pixels` allow."""
 
-    def whole(side: float) -> int:
+    def round_side(side: float) -> int:
         return max(multiple, math.floor(side / multiple + 1e-9) * multiple)
 
     first_width, first_height = like(images[0].size)
-    ratios = [first_width / first_height, *(one.width / one.height for one in images[1:])]
-    height = whole(min(first_height, math.sqrt(most_pixels / sum(ratios))))
-    widths = [whole(ratio * height) for ratio in ratios]
+    ratios = [first_width / first_height, *(image.width / image.height for image in images[1:])]
+    height = round_side(min(first_height, math.sqrt(most_pixels / sum(ratios))))
+    widths = [round_side(ratio * height) for ratio in ratios]
     sheet = Image.new("RGB", (sum(widths), height))
-    for left, width, image in zip(accumulate(widths, initial=0), widths, images, strict=False):
-        sheet.paste(image.resize((width, height), Image.Resampling.LANCZOS), (left, 0))
+    for x, width, image in zip(accumulate(widths, initial=0), widths, images, strict=False):
+        sheet.paste(image.resize((width, height), Image.Resampling.LANCZOS), (x, 0))
     return sheet

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from echo_hf._infra.atomic import held, replaced_file
+from echo_hf._infra.atomic import lock_file, replace_file
 from echo_hf._infra.parquet import read_parquet
 from echo_hf.config.checks import ANSWERED_BY
 from echo_hf.engines.base import Usage
@@ -26,8 +26,8 @@ from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
 from echo_hf.tables import OUTPUTS
 
 FOLDER, SUFFIX = "outputs", ".jsonl"
-FILE = "outputs.parquet"
-LONGEST_WAIT_S = 60
+OUTPUTS_FILE = "outputs.parquet"
+MAX_WAIT_SECONDS = 60
 # What asking again would not change: the others are asked again.
 SETTLED = frozenset({Outcome.OK, Outcome.REFUSED, Outcome.NO_IMAGE, Outcome.UNSUPPORTED})
 # An answer came, with no image in it: it is asked again only where that is wanted.
@@ -69,7 +69,7 @@ class SignatureRow:
     answered_by: Mapping[str, str | None] = field(default_factory=dict)
 
 
-ENTRY, SIGNATURE = TypeAdapter(JournalEntry), TypeAdapter(SignatureRow)
+ENTRY_ADAPTER, SIGNATURE_ADAPTER = TypeAdapter(JournalEntry), TypeAdapter(SignatureRow)
 
 
 class Journal:
@@ -81,12 +81,12 @@ class Journal:
         self.current: str | None = None
         self._signatures: dict[str, SignatureRow] = {}
         self._lock = Lock()
-        for _, row in _rows(self.path):
+        for _, row in _read_rows(self.path):
             self._take(row)
 
     @property
     def images(self) -> set[str]:
-        return {one.image for one in self.entries.values() if one.image is not None}
+        return {entry.image for entry in self.entries.values() if entry.image is not None}
 
     def sign(
         self,
@@ -95,10 +95,12 @@ class Journal:
         answered_by: Mapping[str, str | None] | None = None,
     ) -> str:
         """Writes down what decides the images to come, unless the last line says so."""
-        row = SignatureRow(digest_of(signature), dict(signature), determinism, answered_by or {})
+        row = SignatureRow(
+            hash_signature(signature), dict(signature), determinism, answered_by or {}
+        )
         with self._lock:
-            known = self._signatures.get(row.signature)
-            renamed = known is None or known.answered_by != row.answered_by
+            stored = self._signatures.get(row.signature)
+            renamed = stored is None or stored.answered_by != row.answered_by
             if row.signature != self.current or renamed:
                 self._append(row)
         return row.signature
@@ -108,23 +110,23 @@ class Journal:
         try:
             # Not as JSON: that refuses half a character and deep details, which are read back.
             line = json.dumps(asdict(entry), default=lambda number: number.item())  # as NumPy's
-            kept = ENTRY.validate_python(json.loads(line))
+            stored = ENTRY_ADAPTER.validate_python(json.loads(line))
         except (AttributeError, TypeError, ValueError, RecursionError) as error:
             raise RunError(
                 f"{str(self.path)!r}: the output of {entry.sample_id!r} cannot be written down "
                 f"({' '.join(str(error).split())}): fix the adapter of {self.system!r}"
             ) from None
         with self._lock:
-            self._append(kept)
-        return kept
+            self._append(stored)
+        return stored
 
-    def table_rows(self) -> Iterator[dict[str, Any]]:
+    def build_rows(self) -> Iterator[dict[str, Any]]:
         """The outputs that were drawn under the current settings, as the table holds them."""
         for entry in self.entries.values():
             if entry.signature != self.current:
                 continue
             settings = self._signatures.get(entry.signature, SignatureRow(entry.signature, {}))
-            made = {
+            provenance = {
                 "made_by": __name__,
                 "signature": entry.signature,
                 "system": settings.describes,
@@ -133,12 +135,12 @@ class Journal:
                 **{name: getattr(entry, name) for name in ("split", "attempts", "at", "details")},
             }
             own = {name: getattr(entry, name) for name in OUTPUTS.columns if hasattr(entry, name)}
-            used = entry.usage and asdict(entry.usage)
+            usage = entry.usage and asdict(entry.usage)
             yield {
                 **own,
                 "system": self.system,
-                "usage": used and {f"{kind}_tokens": count for kind, count in used.items()},
-                "provenance": json.dumps(made, sort_keys=True),
+                "usage": usage and {f"{kind}_tokens": count for kind, count in usage.items()},
+                "provenance": json.dumps(provenance, sort_keys=True),
             }
 
     def _append(self, row: JournalEntry | SignatureRow) -> None:
@@ -163,56 +165,56 @@ class Journal:
             self._signatures[row.signature] = row
 
 
-def _rows(path: Path) -> Iterator[tuple[bytes, JournalEntry | SignatureRow]]:
+def _read_rows(path: Path) -> Iterator[tuple[bytes, JournalEntry | SignatureRow]]:
     """The whole lines of a journal, and what each of them says."""
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)
             is_signature = isinstance(row, dict) and "describes" in row
-            yield line, (SIGNATURE if is_signature else ENTRY).validate_python(row)
+            yield line, (SIGNATURE_ADAPTER if is_signature else ENTRY_ADAPTER).validate_python(row)
             continue
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            said = ": ".join([*map(str, first["loc"]), first["msg"]])
+            problem = ": ".join([*map(str, first["loc"]), first["msg"]])
         except (ValueError, RecursionError) as error:
-            said = " ".join(str(error).split())
+            problem = " ".join(str(error).split())
         raise RunError(
-            f"{str(path)!r}, line {number}, is not an output that this version wrote ({said}): "
+            f"{str(path)!r}, line {number}, is not an output that this version wrote ({problem}): "
             "remove the line to have it drawn again"
         )
 
 
-def digest_of(signature: Mapping[str, Any]) -> str:
+def hash_signature(signature: Mapping[str, Any]) -> str:
     """Digest of what decides a system's images, as entries name it."""
     return signature_digest(signature).hex()[:16]
 
 
-def journals(root: Path) -> list[Journal]:
-    return [Journal(root, name) for name in _systems(root)]
+def open_journals(root: Path) -> list[Journal]:
+    return [Journal(root, name) for name in _list_systems(root)]
 
 
-def _systems(root: Path) -> list[str]:
+def _list_systems(root: Path) -> list[str]:
     return sorted(path.name.removesuffix(SUFFIX) for path in (root / FOLDER).glob(f"*{SUFFIX}"))
 
 
 def drop_samples(root: Path, samples: Collection[str]) -> None:
     """Removes what became of samples; half a line, which may be about one, goes too."""
-    paths = [root / FOLDER / f"{system}{SUFFIX}" for system in _systems(root)]
+    paths = [root / FOLDER / f"{system}{SUFFIX}" for system in _list_systems(root)]
     # All are read before one is written: a damaged one leaves all as they were.
-    for path, rows in [(path, list(_rows(path))) for path in paths]:
+    for path, rows in [(path, list(_read_rows(path))) for path in paths]:
         kept = b"".join(
             line + b"\n"
             for line, row in rows
             if isinstance(row, SignatureRow) or row.sample_id not in samples
         )
         if kept != path.read_bytes():
-            with replaced_file(path) as partial:
+            with replace_file(path) as partial:
                 partial.write_bytes(kept)
 
 
 @contextmanager
-def locked(root: Path, systems: Iterable[str]) -> Iterator[None]:
+def lock_systems(root: Path, systems: Iterable[str]) -> Iterator[None]:
     """Keeps other processes from drawing with the same systems in the same run."""
     with ExitStack() as stack:
         for system in sorted(systems):
@@ -221,30 +223,30 @@ def locked(root: Path, systems: Iterable[str]) -> Iterator[None]:
                 f"another process is at work on the outputs of {system!r} in {str(root)!r}: wait "
                 "for it, or choose other systems with --systems"
             )
-            stack.enter_context(held(root / FOLDER / f".{system}.lock", busy))
+            stack.enter_context(lock_file(root / FOLDER / f".{system}.lock", busy))
         yield
 
 
-def locked_all(root: Path, systems: Iterable[str] = ()) -> AbstractContextManager[None]:
+def lock_run(root: Path, systems: Iterable[str] = ()) -> AbstractContextManager[None]:
     """Keeps every process from drawing in a run."""
-    return locked(root, {*_systems(root), *systems})
+    return lock_systems(root, {*_list_systems(root), *systems})
 
 
 def write_outputs(root: Path) -> Path:
     """Writes the table of what all systems of a run have drawn."""
-    path = root / FILE
+    path = root / OUTPUTS_FILE
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
     # Whoever writes last has read last: several processes may end at a time.
-    busy = RunError(f"another process has written {str(path)!r} for {LONGEST_WAIT_S} s: end it")
-    lock = held(root / FOLDER / f".{FILE}.lock", busy, LONGEST_WAIT_S)
-    with lock, replaced_file(path) as partial:
-        pq.write_table(outputs_table(root), partial)
+    busy = RunError(f"another process has written {str(path)!r} for {MAX_WAIT_SECONDS} s: end it")
+    lock = lock_file(root / FOLDER / f".{OUTPUTS_FILE}.lock", busy, MAX_WAIT_SECONDS)
+    with lock, replace_file(path) as partial:
+        pq.write_table(build_outputs_table(root), partial)
     return path
 
 
-def outputs_table(root: Path) -> pa.Table:
+def build_outputs_table(root: Path) -> pa.Table:
     """What all systems of a run have drawn; rows of systems without a journal stay."""
-    path, drawn, others = root / FILE, journals(root), OUTPUTS.empty()
+    path, journals, others = root / OUTPUTS_FILE, open_journals(root), OUTPUTS.make_empty()
     if path.exists():
         try:
             others = read_parquet(path).select(list(OUTPUTS.columns)).cast(OUTPUTS.schema)
@@ -254,17 +256,19 @@ def outputs_table(root: Path) -> pa.Table:
                 "it, or move it away to have it written again from what the systems of this run "
                 "have drawn"
             ) from None
-        ours = pa.array([one.system for one in drawn], pa.string())
-        others = others.filter(pc.invert(pc.is_in(others["system"], ours)))
-    rows = [row for journal in drawn for row in journal.table_rows()]
+        own_systems = pa.array([journal.system for journal in journals], pa.string())
+        others = others.filter(pc.invert(pc.is_in(others["system"], own_systems)))
+    rows = [row for journal in journals for row in journal.build_rows()]
     table = pa.concat_tables([others, pa.Table.from_pylist(rows, OUTPUTS.schema)])
     return table.sort_by([(name, "ascending") for name in OUTPUTS.key])
 
 
-def not_tabled(root: Path) -> Mapping[str, Mapping[NotTabled, int]]:
+def count_untabled(root: Path) -> Mapping[str, Mapping[NotTabled, int]]:
     """How many outputs of each system the table leaves out, by reason."""
     counts = {
-        one.system: sum(entry.signature != one.current for entry in one.entries.values())
-        for one in journals(root)
+        journal.system: sum(
+            entry.signature != journal.current for entry in journal.entries.values()
+        )
+        for journal in open_journals(root)
     }
     return {name: {NotTabled.OTHER_SETTINGS: count} for name, count in counts.items() if count}

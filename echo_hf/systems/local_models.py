@@ -15,31 +15,31 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 from PIL import Image
 from pydantic import StringConstraints
 
-from echo_hf._infra.text import without_folders
+from echo_hf._infra.text import remove_folders
 from echo_hf._infra.worker_pool import (
+    ItemStreams,
     LostItemError,
-    Place,
-    Runs,
+    WorkerFactory,
     WorkerPool,
-    process_count,
-    processes,
+    count_processes,
+    make_process_factories,
 )
 from echo_hf.config.checks import Section, Words
 from echo_hf.config.systems import SystemConfig
-from echo_hf.engines.checkpoint import framed, is_hub_name, pieces
-from echo_hf.engines.transformers import free, is_out_of_memory
+from echo_hf.engines.checkpoint import frame_bytes, is_hub_name, sample_weights
+from echo_hf.engines.transformers import free_memory, is_out_of_memory
 from echo_hf.errors import EchoError, GenerationError, ImageError
 from echo_hf.images.loader import BadImageError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, Task, failed
+from echo_hf.systems.base import GenerationResult, Task, failure_result
 from echo_hf.systems.images import open_inputs
-from echo_hf.systems.registry import devices_of, model_of
+from echo_hf.systems.registry import assign_devices, require_model
 
 # What decides an image; a README does not.
-SETTINGS = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})
-WEIGHTS = frozenset({".safetensors", ".ckpt", ".bin", ".pt"})
+SETTINGS_SUFFIXES = frozenset({".json", ".jinja", ".model", ".txt", ".tiktoken"})
+WEIGHTS_SUFFIXES = frozenset({".safetensors", ".ckpt", ".bin", ".pt"})
 MAIN = "main"
-LONGEST_TEXT = 300
+MAX_TEXT = 300
 
 
 @dataclass(frozen=True)
@@ -59,27 +59,27 @@ class LocalModel:
     def identity(self) -> dict[str, str | None]:
         """Which weights it is: `model` without a path, and `revision`; a folder's is a digest."""
         if self.folder is not None:
-            return {"model": self.folder.resolve().name, "revision": folder_digest(self.folder)}
+            return {"model": self.folder.resolve().name, "revision": hash_folder(self.folder)}
         return {"model": self.source, "revision": self.revision or MAIN}
 
     @property
     def commit(self) -> str | None:
         """Commit of the model in the cache; null for a folder, and for what is not there."""
-        found = None if self.folder else self._cached()
-        return found.parent.name if found else None
+        index_path = None if self.folder else self._find_in_cache()
+        return index_path.parent.name if index_path else None
 
     @property
-    def pinned(self) -> str | None:
+    def load_revision(self) -> str | None:
         """What to load: the commit in the cache, so that all files are of one, else `revision`."""
         return self.commit or self.revision
 
-    def index_at_hand(self) -> Path | None:
+    def find_index(self) -> Path | None:
         """Finds the model's index without a download; null where it may be on the Hub."""
         from huggingface_hub import constants
 
-        found = self._cached() if self.folder is None else self.folder / self.index
+        index_path = self._find_in_cache() if self.folder is None else self.folder / self.index
         if self.folder is None:
-            may_be = found or (is_hub_name(self.source) and not constants.HF_HUB_OFFLINE)
+            may_be = index_path or (is_hub_name(self.source) and not constants.HF_HUB_OFFLINE)
         else:
             may_be = self.revision is None and (self.folder / self.index).is_file()
         if not may_be:
@@ -89,43 +89,43 @@ class LocalModel:
                 "has no revision, or a name on the Hub such as ORGANISATION/NAME, which is "
                 "downloaded unless HF_HUB_OFFLINE is set"
             )
-        return found
+        return index_path
 
-    def fetched_index(self) -> Path:
+    def fetch_index(self) -> Path:
         """The model's index, downloaded where it is not at hand."""
         from huggingface_hub import hf_hub_download
 
-        found = self.index_at_hand()
-        return found or Path(hf_hub_download(self.source, self.index, revision=self.revision))
+        index_path = self.find_index()
+        return index_path or Path(hf_hub_download(self.source, self.index, revision=self.revision))
 
-    def _cached(self) -> Path | None:
+    def _find_in_cache(self) -> Path | None:
         from huggingface_hub import try_to_load_from_cache
 
         if not is_hub_name(self.source):
             return None
-        found = try_to_load_from_cache(self.source, self.index, revision=self.revision or MAIN)
-        return Path(found) if isinstance(found, str) else None
+        cached = try_to_load_from_cache(self.source, self.index, revision=self.revision or MAIN)
+        return Path(cached) if isinstance(cached, str) else None
 
 
-def folder_digest(folder: Path) -> str:
+def hash_folder(folder: Path) -> str:
     """A digest of the settings in a folder, and of pieces of its weights."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         name = file.relative_to(folder)
         if any(part.startswith(".") for part in name.parts):
             continue
-        if file.suffix in SETTINGS:
-            digest.update(framed(name.as_posix().encode()) + framed(file.read_bytes()))
-        elif file.suffix in WEIGHTS:
+        if file.suffix in SETTINGS_SUFFIXES:
+            digest.update(frame_bytes(name.as_posix().encode()) + frame_bytes(file.read_bytes()))
+        elif file.suffix in WEIGHTS_SUFFIXES:
             size = file.stat().st_size
-            digest.update(framed(name.as_posix().encode()) + framed(b"%d" % size))
-            for piece in pieces(file):
-                digest.update(piece)
+            digest.update(frame_bytes(name.as_posix().encode()) + frame_bytes(b"%d" % size))
+            for chunk in sample_weights(file):
+                digest.update(chunk)
     return f"sha256:{digest.hexdigest()}"
 
 
 Device = Annotated[str, StringConstraints(pattern=r"^(auto|cpu|mps|xpu|cuda(:\d{1,2})?)$")]
-BY_SPEED = ("cuda", "xpu", "mps")
+DEVICES_BY_SPEED = ("cuda", "xpu", "mps")
 
 
 class LocalOptions(Section):
@@ -142,47 +142,49 @@ class LocalOptions(Section):
     device: Device = "auto"
 
 
-def device_of(options: LocalOptions, place: str) -> str:
+def choose_device(options: LocalOptions, place: str) -> str:
     import torch
 
-    there = [kind for kind in BY_SPEED if getattr(torch, kind).is_available()]
+    available = [kind for kind in DEVICES_BY_SPEED if getattr(torch, kind).is_available()]
     if options.device == "auto":
-        return next(iter(there), "cpu")
+        return next(iter(available), "cpu")
     kind, _, number = options.device.partition(":")
-    count = torch.get_device_module(kind).device_count() if kind in there else 0
+    count = torch.get_device_module(kind).device_count() if kind in available else 0
     if kind != "cpu" and int(number or 0) >= count:
         raise GenerationError(
             f"{place}: device is {options.device!r}, which this machine does not have: expected "
-            f"one of {', '.join([*there, 'cpu'])}"
+            f"one of {', '.join([*available, 'cpu'])}"
         )
     return options.device
 
 
-def one_line(error: BaseException) -> str:
+def describe_model_error(error: BaseException) -> str:
     """The first line of what an error says, without the folders of this machine."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return without_folders((lines or [""])[0])[:LONGEST_TEXT]
+    return remove_folders((lines or [""])[0])[:MAX_TEXT]
 
 
-Options = TypeVar("Options", bound=LocalOptions)
-Loaded = TypeVar("Loaded")
+OptionsT = TypeVar("OptionsT", bound=LocalOptions)
+LoadedT = TypeVar("LoadedT")
 
 
-def _drawing(
-    kind: Callable[[SystemConfig], LocalSystem[Any, Any]], config: SystemConfig, runs: Runs[Task]
+def _draw_runs(
+    kind: Callable[[SystemConfig], LocalSystem[Any, Any]],
+    config: SystemConfig,
+    runs: ItemStreams[Task],
 ) -> Iterator[tuple[int, GenerationResult | EchoError]]:
     """What a worker process draws; an error says that no task could succeed."""
     with kind(config) as system:
         for number, task in chain.from_iterable(runs):
-            drawn: GenerationResult | EchoError
+            result: GenerationResult | EchoError
             try:
-                drawn = system.draw(task)
+                result = system.draw(task)
             except EchoError as error:
-                drawn = error
-            yield number, drawn
+                result = error
+            yield number, result
 
 
-class LocalSystem(ABC, Generic[Options, Loaded]):
+class LocalSystem(ABC, Generic[OptionsT, LoadedT]):
     """A model in this process, or in one a device: loaded for the first task, freed on leaving."""
 
     determinism: str
@@ -194,7 +196,7 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
     expected: ClassVar[str]
     smaller: ClassVar[str]
 
-    def __init__(self, config: SystemConfig, options: Options, index: str) -> None:
+    def __init__(self, config: SystemConfig, options: OptionsT, index: str) -> None:
         self.config, self.options, self.place = config, options, f"system {config.name!r}"
         devices = config.limits.devices
         if devices is not None and options.device not in ("auto", "cpu"):
@@ -202,19 +204,19 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
                 f"{self.place}: parameters.device is {options.device!r}, and limits.devices says "
                 "where it runs: leave one of them out"
             )
-        self.concurrency = process_count(devices or 1)
+        self.concurrency = count_processes(devices or 1)
         if (config.limits.concurrency or self.concurrency) != self.concurrency:
             raise GenerationError(
                 f"{self.place}: limits.concurrency is {config.limits.concurrency}: expected "
                 f"{self.concurrency}, as a model draws one image at a time in each of its processes"
             )
-        self.model = LocalModel(config.name, model_of(config), options.revision, index)
-        self._loaded: Loaded | None = None
+        self.model = LocalModel(config.name, require_model(config), options.revision, index)
+        self._loaded: LoadedT | None = None
         self._pool: WorkerPool[Task, GenerationResult] | None = None
-        self._places: Sequence[Place] | None = None
+        self._places: Sequence[WorkerFactory] | None = None
         self._starting = Lock()
 
-    def work_at(self, places: Sequence[Place]) -> None:
+    def work_at(self, places: Sequence[WorkerFactory]) -> None:
         """Has workers at these places draw, and not this machine."""
         if self.config.limits.devices is not None:
             raise GenerationError(
@@ -235,20 +237,20 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
 
     def preflight(self) -> None:
         """Looks for the devices and the model; nothing is downloaded, and nothing retires."""
-        devices_of(self.config, self.options.device == "cpu")
-        self.model.index_at_hand()
+        assign_devices(self.config, self.options.device == "cpu")
+        self.model.find_index()
 
     @abstractmethod
-    def load(self, device: str) -> Loaded:
+    def load(self, device: str) -> LoadedT:
         """Loads the model; what a config has wrong is found before the weights are read."""
 
     @abstractmethod
-    def unfit(self, loaded: Loaded, task: Task) -> GenerationResult | None:
+    def check_task(self, loaded: LoadedT, task: Task) -> GenerationResult | None:
         """Why the model does not take a task."""
 
     @abstractmethod
     def draw_with(
-        self, loaded: Loaded, task: Task, inputs: tuple[Image.Image, ...]
+        self, loaded: LoadedT, task: Task, inputs: tuple[Image.Image, ...]
     ) -> GenerationResult:
         """Draws a task whose inputs have been opened."""
 
@@ -256,27 +258,27 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
         """Draws the image that a task asks for; a breakdown is a failure of the task alone."""
         if self.config.limits.devices is not None or self._places is not None:
             with self._starting:
-                pool = self._pool = self._pool or self._started()
+                pool = self._pool = self._pool or self._start_pool()
             try:
                 return pool.submit(task)[0].result()
             except LostItemError as error:
-                return failed(str(error), "workers_lost")
+                return failure_result(str(error), "workers_lost")
         loaded = self._loaded = self._loaded or self._load()
-        if (unfit := self.unfit(loaded, task)) is not None:
+        if (unfit := self.check_task(loaded, task)) is not None:
             return unfit
         try:
-            drawn = self.draw_with(loaded, task, open_inputs(task))
+            result = self.draw_with(loaded, task, open_inputs(task))
         except ImageError as error:
             code = str(error.reason) if isinstance(error, BadImageError) else None
-            drawn = failed(one_line(error), code, OutcomeStage.INPUT)
+            result = failure_result(describe_model_error(error), code, OutcomeStage.INPUT)
         except Exception as error:
-            drawn = failed(one_line(error), type(error).__name__)
+            result = failure_result(describe_model_error(error), type(error).__name__)
             if is_out_of_memory(error):
                 advice = "ask for a smaller size, or use a smaller model, dtype or offload"
-                drawn = failed(f"out of memory: {advice}", "out_of_memory")
-        if drawn.outcome is Outcome.FAILED:
-            free()  # when nothing refers any more to what the failed call had computed
-        return drawn
+                result = failure_result(f"out of memory: {advice}", "out_of_memory")
+        if result.outcome is Outcome.FAILED:
+            free_memory()  # when nothing refers any more to what the failed call had computed
+        return result
 
     def __enter__(self) -> Self:
         return self
@@ -287,12 +289,12 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
             self._pool = None
         if self._loaded is not None:
             self._loaded = None
-            free()
+            free_memory()
 
-    def _started(self) -> WorkerPool[Task, GenerationResult]:
+    def _start_pool(self) -> WorkerPool[Task, GenerationResult]:
         config, places = self.config, self._places
         if places is None:
-            devices = devices_of(config, self.options.device == "cpu")
+            devices = assign_devices(config, self.options.device == "cpu")
             # With its name: without a GPU `auto` would be the processor, and nobody would know.
             device = "cpu" if devices[0] is None else "cuda"
             alone = {"devices": None, "concurrency": None}
@@ -300,28 +302,28 @@ class LocalSystem(ABC, Generic[Options, Loaded]):
                 "limits": config.limits.model_copy(update=alone),
                 "parameters": {**config.parameters, "device": device},
             }
-            config, places = config.model_copy(update=changed), processes(devices)
-        service = partial(_drawing, type(self), config)
+            config, places = config.model_copy(update=changed), make_process_factories(devices)
+        service = partial(_draw_runs, type(self), config)
         return WorkerPool(self.place, service, places, GenerationError)
 
-    def details(self, device: str, *libraries: Any) -> dict[str, Any]:
+    def describe(self, device: str, *libraries: Any) -> dict[str, Any]:
         """What of the machine decides an image."""
         return {
             "commit": self.model.commit,
             "dtype": self.options.dtype,
             "device": device,
-            "versions": {one.__name__: str(one.__version__) for one in libraries},
+            "versions": {library.__name__: str(library.__version__) for library in libraries},
         }
 
-    def _load(self) -> Loaded:
-        device = device_of(self.options, self.place)
+    def _load(self) -> LoadedT:
+        device = choose_device(self.options, self.place)
         try:
             return self.load(device)
         except EchoError:
             raise
         except Exception as error:  # whatever the driver, the memory or the files are short of
             kind, source = type(error).__name__, self.model.source
-            said = f"cannot load {source!r} ({kind}: {one_line(error)}): expected {self.expected}"
+            message = f"cannot load {source!r} ({kind}: {describe_model_error(error)}): expected {self.expected}"
             if is_out_of_memory(error):
-                said = f"model {source!r} does not fit into memory: use {self.smaller}"
-            raise GenerationError(f"{self.place}: {said}") from error
+                message = f"model {source!r} does not fit into memory: use {self.smaller}"
+            raise GenerationError(f"{self.place}: {message}") from error

@@ -11,47 +11,54 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StrictBool, field_validator, model_validator
 
-from echo_hf._infra.http_errors import OK, ApiError, Reply, api_error, error_in, mapping
-from echo_hf.config.checks import Whole, Words
-from echo_hf.config.systems import Price, Size, SystemConfig
+from echo_hf._infra.http_errors import (
+    OK,
+    ApiError,
+    HttpResponse,
+    as_mapping,
+    parse_error,
+    read_api_error,
+)
+from echo_hf.config.checks import StrictInt, Words
+from echo_hf.config.systems import OutputPrice, OutputSize, SystemConfig
 from echo_hf.engines.base import Usage
-from echo_hf.engines.prices import cost_of, count, read_usage, usage_of
-from echo_hf.engines.server import OPENAI
+from echo_hf.engines.prices import compute_call_cost, parse_count, parse_usage, read_billed_tokens
+from echo_hf.engines.server import OPENAI_URL
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import GenerationResult, JsonMapping, Task, failed
+from echo_hf.systems.base import GenerationResult, JsonMapping, Task, failure_result
 from echo_hf.systems.hosted import (
-    LONGEST_CONNECT_S,
+    MAX_CONNECT_SECONDS,
     HostedOptions,
     HostedSystem,
-    Inputs,
-    cost_usd,
-    hosted_options,
-    limited,
+    InputCount,
+    check_options,
+    compute_cost,
+    limit_responses,
 )
 from echo_hf.systems.images import (
-    ENDINGS,
-    Pixels,
+    FILE_SUFFIXES,
+    PixelSize,
     SentInput,
-    chosen_size,
-    nearest,
+    add_image,
+    choose_size,
+    nearest_size,
     read_size,
-    unusable,
-    with_image,
-    within,
+    scale_size,
+    unusable_image,
 )
 from echo_hf.systems.registry import register
 
-Document = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 
 STEP = 16
-LONGEST_SHAPE = 3.0
+MAX_SIDE_RATIO = 3.0
 # Keys of a request that the adapter sets itself.
-OURS = {
+RESERVED_KEYS = {
     *("background", "image", "image[]", "input_fidelity", "messages", "modalities", "model"),
     *("moderation", "n", "output_format", "prompt", "quality", "seed", "size", "stream"),
 }
-DRAWING = ("quality", "background", "moderation", "output_format", "input_fidelity")
+IMAGE_OPTIONS = ("quality", "background", "moderation", "output_format", "input_fidelity")
 SizeName = Annotated[str, AfterValidator(lambda size: read_size(size) and size)]
 
 
@@ -75,9 +82,9 @@ class OpenAIImagesOptions(HostedOptions):
         extra: Further keys of the request, as the server documents them.
     """
 
-    base_url: str = OPENAI
+    base_url: str = OPENAI_URL
     api_key_env: str | None = "OPENAI_API_KEY"
-    most_inputs: Inputs = 16
+    most_inputs: InputCount = 16
     mode: Literal["images", "chat"] = "images"
     quality: Words | None = None
     background: Words | None = None
@@ -86,120 +93,127 @@ class OpenAIImagesOptions(HostedOptions):
     input_fidelity: Words | None = None
     send_seed: StrictBool = False
     sizes: Annotated[tuple[SizeName, ...], Field(min_length=1)] | None = None
-    pixels: Annotated[Whole, Field(ge=256 * 256, le=100_000_000)] = 1024 * 1024
+    pixels: Annotated[StrictInt, Field(ge=256 * 256, le=100_000_000)] = 1024 * 1024
     extra: JsonMapping = {}  # noqa: RUF012 - a Section is frozen
 
-    def like(self, size: Pixels) -> Pixels:
+    def choose_size(self, size: PixelSize) -> PixelSize:
         if self.sizes is not None:
-            return nearest(size, [read_size(one) for one in self.sizes])
-        return within(size, self.pixels, STEP, LONGEST_SHAPE)
+            return nearest_size(size, [read_size(name) for name in self.sizes])
+        return scale_size(size, self.pixels, STEP, MAX_SIDE_RATIO)
 
-    def drawing(self) -> dict[str, Any]:
+    def select_image_options(self) -> dict[str, Any]:
         """What is sent beside model, prompt, images and size, where the config says it."""
-        given = {name: getattr(self, name) for name in DRAWING}
-        return {name: value for name, value in given.items() if value is not None}
+        options = {name: getattr(self, name) for name in IMAGE_OPTIONS}
+        return {name: value for name, value in options.items() if value is not None}
 
-    def sent(self, size: Size) -> Iterable[str]:
+    def signed_options(self, size: OutputSize) -> Iterable[str]:
         own = "pixels" if self.sizes is None else "sizes"
         likened = (own,) if size == "match_input" else ()
-        return ("revision", "mode", "extra", *DRAWING, *likened)
+        return ("revision", "mode", "extra", *IMAGE_OPTIONS, *likened)
 
     @field_validator("extra")
     @classmethod
-    def _not_ours(cls, extra: Mapping[str, Any]) -> Mapping[str, Any]:
-        if taken := sorted(OURS & set(extra)):
-            raise ValueError(f"expected no {', '.join(taken)}, which the adapter sets itself")
+    def _check_extra(cls, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+        if reserved := sorted(RESERVED_KEYS & set(extra)):
+            raise ValueError(f"expected no {', '.join(reserved)}, which the adapter sets itself")
         return extra
 
     @model_validator(mode="after")
-    def _of_the_mode(self) -> Self:
-        if self.mode == "chat" and (given := sorted(self.drawing())):
-            raise ValueError(f"mode chat takes no {', '.join(given)}: put it into `extra`")
+    def _check_mode(self) -> Self:
+        if self.mode == "chat" and (names := sorted(self.select_image_options())):
+            raise ValueError(f"mode chat takes no {', '.join(names)}: put it into `extra`")
         return self
 
 
-BEGINNING = 40
-LACK = "the answer holds no image"
+SHOWN_CHARACTERS = 40
+NO_IMAGE = "the answer holds no image"
 
 
-def read_images(document: Document, price: Price | None) -> GenerationResult:
+def read_images(document: JsonObject, price: OutputPrice | None) -> GenerationResult:
     """What an answer of the Images API makes of a task."""
-    counted = mapping(document.get("usage"))
-    entries = [mapping(one) for one in _items(document.get("data"))]
+    counted = as_mapping(document.get("usage"))
+    entries = [as_mapping(entry) for entry in _as_list(document.get("data"))]
     first = entries[0] if entries else {}
-    sent = mapping(counted.get("input_tokens_details"))
-    tokens_in, tokens_out = (count(counted.get(f"{way}_tokens")) for way in ("input", "output"))
+    sent = as_mapping(counted.get("input_tokens_details"))
+    tokens_in, tokens_out = (
+        parse_count(counted.get(f"{way}_tokens")) for way in ("input", "output")
+    )
     # Where the answer does not tell them apart, all that came back is the image.
     whole = {"image_tokens": tokens_out, "text_tokens": 0}
-    drawn = mapping(counted.get("output_tokens_details")) or whole
+    received = as_mapping(counted.get("output_tokens_details")) or whole
     billed = {
-        f"{kind}_{way}": count(told.get(f"{kind}_tokens"))
-        for way, told in (("in", sent), ("out", drawn))
+        f"{kind}_{way}": parse_count(details.get(f"{kind}_tokens"))
+        for way, details in (("in", sent), ("out", received))
         for kind in ("text", "image")
     }
     usage = None
     if tokens_in is not None and tokens_out is not None:
-        usage = Usage(tokens_in, tokens_out, count(sent.get("cached_tokens")) or 0)
-    known = GenerationResult(
+        usage = Usage(tokens_in, tokens_out, parse_count(sent.get("cached_tokens")) or 0)
+    result = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
-        revised_prompt=_text_or_none(first.get("revised_prompt")),
-        model_reported=_text_or_none(document.get("model")),
+        revised_prompt=_as_text(first.get("revised_prompt")),
+        model_reported=_as_text(document.get("model")),
         usage=usage,
-        cost_usd=cost_usd(price, len(entries), billed),
+        cost_usd=compute_cost(price, len(entries), billed),
         details={"pictures": len(entries)},
     )
-    encoded = _text_or_none(first.get("b64_json")) or _text_or_none(first.get("url"))
-    return unusable(known, LACK) if encoded is None else with_image(known, encoded)
+    encoded = _as_text(first.get("b64_json")) or _as_text(first.get("url"))
+    return unusable_image(result, NO_IMAGE) if encoded is None else add_image(result, encoded)
 
 
-def read_chat(document: Document, price: Price | None) -> GenerationResult:
+def read_chat(document: JsonObject, price: OutputPrice | None) -> GenerationResult:
     """What an answer of a chat model makes of a task."""
-    choice = _choice_of(document)
-    message, ended = mapping(choice.get("message")), _text_or_none(choice.get("finish_reason"))
+    choice = _get_choice(document)
+    message, ended = as_mapping(choice.get("message")), _as_text(choice.get("finish_reason"))
     content, beside = message.get("content"), message.get("images")
     parts = content if isinstance(content, list) else [content]
-    texts = (one if isinstance(one, str) else mapping(one).get("text") for one in parts)
-    text = _text_or_none("\n".join(one for one in texts if isinstance(one, str)))
+    texts = (part if isinstance(part, str) else as_mapping(part).get("text") for part in parts)
+    text = _as_text("\n".join(text_part for text_part in texts if isinstance(text_part, str)))
     # Routers put images beside the content, vllm-omni puts them into it, and some do both.
-    shown = [mapping(mapping(one).get("image_url")) for one in (*_items(beside), *parts)]
-    images = list(dict.fromkeys(filter(None, (_text_or_none(one.get("url")) for one in shown))))
-    tokens, cost = read_usage(document), cost_of(document, None)
-    known = GenerationResult(
+    image_urls = [
+        as_mapping(as_mapping(part).get("image_url")) for part in (*_as_list(beside), *parts)
+    ]
+    images = list(dict.fromkeys(filter(None, (_as_text(url.get("url")) for url in image_urls))))
+    tokens, cost = read_billed_tokens(document), compute_call_cost(document, None)
+    result = GenerationResult(
         Outcome.FAILED,
         stage=OutcomeStage.ANSWER,
         text=text,
-        model_reported=_text_or_none(document.get("model")),
-        usage=None if tokens is None else usage_of(tokens),
-        cost_usd=cost_usd(price, len(images), {}) if cost is None else cost,
+        model_reported=_as_text(document.get("model")),
+        usage=None if tokens is None else parse_usage(tokens),
+        cost_usd=compute_cost(price, len(images), {}) if cost is None else cost,
         details={"pictures": len(images)},
     )
     if images:
-        return with_image(known, images[0])
-    refused = replace(known, outcome=Outcome.REFUSED)
-    if refusal := _text_or_none(message.get("refusal")):
+        return add_image(result, images[0])
+    refused = replace(result, outcome=Outcome.REFUSED)
+    if refusal := _as_text(message.get("refusal")):
         return replace(refused, stage=OutcomeStage.INPUT, code="refusal", text=refusal)
     if ended == "content_filter":
         return replace(refused, stage=OutcomeStage.OUTPUT, code=ended, text=text or ended)
     # Nothing may be an image in a form that is not known here.
     words_alone = all(
-        one is None or isinstance(one, str) or mapping(one).get("type") == "text" for one in parts
+        part is None or isinstance(part, str) or as_mapping(part).get("type") == "text"
+        for part in parts
     )
     if ended == "stop" and words_alone and "content" in message and not beside:
-        return replace(known, outcome=Outcome.NO_IMAGE, code=ended)
-    how = "" if ended is None else f" and ended with {ended!r}"
-    return replace(unusable(known, LACK + how + (f": {text}" if text else "")), code=ended)
+        return replace(result, outcome=Outcome.NO_IMAGE, code=ended)
+    end = "" if ended is None else f" and ended with {ended!r}"
+    return replace(
+        unusable_image(result, NO_IMAGE + end + (f": {text}" if text else "")), code=ended
+    )
 
 
-def _choice_of(document: Document) -> Document:
-    return mapping(next(iter(_items(document.get("choices"))), None))
+def _get_choice(document: JsonObject) -> JsonObject:
+    return as_mapping(next(iter(_as_list(document.get("choices"))), None))
 
 
-def _items(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _text_or_none(value: Any) -> str | None:
+def _as_text(value: Any) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
@@ -215,7 +229,7 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
     unseeded = "the server takes no seed: two pictures for one task differ"
 
     def __init__(self, config: SystemConfig) -> None:
-        options = hosted_options(config, OpenAIImagesOptions)
+        options = check_options(config, OpenAIImagesOptions)
         if options.mode == "chat" and config.size != "auto":
             raise GenerationError(
                 f"system {config.name!r}: size is {config.model_dump()['size']!r}, and mode chat "
@@ -230,19 +244,19 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
             api_key=key,
             base_url=self.options.base_url,
             max_retries=0,
-            timeout=Timeout(timeout_s, connect=min(timeout_s, LONGEST_CONNECT_S)),
+            timeout=Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_SECONDS)),
             # A redirect would take prompts and images to a server that nobody named.
-            http_client=limited(DefaultHttpxClient, timeout_s)(follow_redirects=False),
+            http_client=limit_responses(DefaultHttpxClient, timeout_s)(follow_redirects=False),
         )
         return client
 
     def look(self) -> ApiError | None:
         retrieve = self.client.models.with_streaming_response.retrieve
-        reply = self._reply(retrieve, model=self.model)
-        return None if reply.status == OK else api_error(reply)
+        reply = self._send(retrieve, model=self.model)
+        return None if reply.status == OK else read_api_error(reply)
 
-    def form(self, first_input: Pixels | None) -> dict[str, Any]:
-        size = chosen_size(self.config.size, first_input, self.options.like)
+    def form(self, first_input: PixelSize | None) -> dict[str, Any]:
+        size = choose_size(self.config.size, first_input, self.options.choose_size)
         return {"mode": self.options.mode, "size": None if size is None else list(size)}
 
     def ask(
@@ -251,52 +265,54 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
         options, is_chat, size = self.options, self.options.mode == "chat", form["size"]
         # Not every version of the client knows every key: those that may be missing go beside it.
         seed = {} if self.seed is None else {"seed": self.seed}
-        further: dict[str, Any] = {**options.drawing(), **seed, **options.extra}
-        asked: dict[str, Any] = {"model": self.model}
+        further: dict[str, Any] = {**options.select_image_options(), **seed, **options.extra}
+        arguments: dict[str, Any] = {"model": self.model}
         if is_chat:
-            data = [(one.mime_type, base64.b64encode(one.data).decode()) for one in inputs]
+            data = [(image.mime_type, base64.b64encode(image.data).decode()) for image in inputs]
             urls = [f"data:{mime_type};base64,{encoded}" for mime_type, encoded in data]
             images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
             parts = [*images, {"type": "text", "text": task.prompt}]
-            asked["messages"] = [{"role": "user", "content": parts if images else task.prompt}]
+            arguments["messages"] = [{"role": "user", "content": parts if images else task.prompt}]
             further = {"modalities": ["image", "text"], **further}
             send = self.client.chat.completions.with_streaming_response.create
         else:
-            asked |= {"prompt": task.prompt, "n": 1}
+            arguments |= {"prompt": task.prompt, "n": 1}
             if size is not None:
-                asked["size"] = f"{size[0]}x{size[1]}"
+                arguments["size"] = f"{size[0]}x{size[1]}"
             files = [
-                (f"input_{number}.{ENDINGS[one.mime_type]}", one.data, one.mime_type)
-                for number, one in enumerate(inputs, 1)
+                (f"input_{number}.{FILE_SUFFIXES[image.mime_type]}", image.data, image.mime_type)
+                for number, image in enumerate(inputs, 1)
             ]
             if files:
-                asked["image"] = files if len(files) > 1 else files[0]
+                arguments["image"] = files if len(files) > 1 else files[0]
             sending = self.client.images.with_streaming_response
             send = sending.edit if files else sending.generate
-        reply = self._reply(send, **asked, extra_body=further or None)
+        reply = self._send(send, **arguments, extra_body=further or None)
         document = None
         with suppress(ValueError, RecursionError):  # such as a web page
             document = json.loads(reply.text)
         if reply.status != OK:
-            drawn = self.fate(api_error(reply))
+            result = self.result_of_error(read_api_error(reply))
         elif not isinstance(document, dict):
-            beginning = self.key.hidden_in(reply.text)[:BEGINNING]
-            said = f"the answer is not a JSON object: it begins {beginning!r}"
-            drawn = failed(said, stage=OutcomeStage.ANSWER)
-        elif error := document.get("error") or _choice_of(document).get("error"):
-            drawn = self.fate(error_in(reply, error))
+            beginning = self.key.mask_in(reply.text)[:SHOWN_CHARACTERS]
+            message = f"the answer is not a JSON object: it begins {beginning!r}"
+            result = failure_result(message, stage=OutcomeStage.ANSWER)
+        elif error := document.get("error") or _get_choice(document).get("error"):
+            result = self.result_of_error(parse_error(reply, error))
         else:
-            drawn = (read_chat if is_chat else read_images)(document, self.price)
+            result = (read_chat if is_chat else read_images)(document, self.price)
         request_id = reply.headers.get("x-request-id")
-        return replace(drawn, details={**drawn.details, "request_id": request_id})
+        return replace(result, details={**result.details, "request_id": request_id})
 
-    def _reply(self, send: Callable[..., Any], **arguments: Any) -> Reply:
+    def _send(self, send: Callable[..., Any], **arguments: Any) -> HttpResponse:
         """Sends a request, once."""
         from openai import APIConnectionError, APIStatusError, Omit
 
         headers = None if self.key else {"Authorization": Omit()}
         try:
             with send(**arguments, extra_headers=headers) as response:
-                return Reply(OK, response.headers, response.read().decode("utf-8", "replace"))
+                return HttpResponse(
+                    OK, response.headers, response.read().decode("utf-8", "replace")
+                )
         except (APIStatusError, APIConnectionError, TimeoutError) as error:
-            return self.reply_in(error)
+            return self.get_response(error)

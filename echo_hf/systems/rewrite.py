@@ -13,22 +13,28 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from echo_hf._infra.worker_pool import Place
-from echo_hf.config.checks import EngineChoice, Section, Whole, Words
-from echo_hf.config.systems import Price, SystemConfig
+from echo_hf._infra.worker_pool import WorkerFactory
+from echo_hf.config.checks import EngineChoice, Section, StrictInt, Words
+from echo_hf.config.systems import OutputPrice, SystemConfig
 from echo_hf.engines.base import Engine, Message, Request, Text, Usage, make_engine
-from echo_hf.engines.memory import check_fit
-from echo_hf.engines.planner import Expected, RequestPlan, both, expected_calls, extended
+from echo_hf.engines.memory import check_gpu_memory
+from echo_hf.engines.planner import (
+    ExpectedCost,
+    RequestPlan,
+    add_expected,
+    estimate_calls,
+    extend_plan,
+)
 from echo_hf.engines.server import ServerEngine
 from echo_hf.errors import EngineError, GenerationError
 from echo_hf.pipeline.answers import Failure, parse
-from echo_hf.prompts import as_data, load_prompt
+from echo_hf.prompts import load_prompt, quote_as_data
 from echo_hf.reasons import Failed, Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Retired, Task, TransientError
-from echo_hf.systems.registry import expected_images, make_system, options_of, register
-from echo_hf.systems.runner import added, failed_by
+from echo_hf.systems.registry import estimate_cost, make_system, parse_options, register
+from echo_hf.systems.runner import add_costs, result_of_error
 
-PROMPT = "rewrite"
+PROMPT_NAME = "rewrite"
 
 
 class Rewritten(BaseModel):
@@ -38,21 +44,21 @@ class Rewritten(BaseModel):
 
 
 @cache
-def instructions() -> str:
+def load_instructions() -> str:
     no_target: Any = SimpleNamespace(prompt_fields={})  # it speaks of no model in particular
-    return load_prompt(PROMPT, no_target).text
+    return load_prompt(PROMPT_NAME, no_target).text
 
 
-def rewriting(task: Task, max_tokens: int) -> Request:
+def rewrite_request(task: Task, max_tokens: int) -> Request:
     """What the writer is asked for a task."""
-    data = as_data("request", {"prompt": task.prompt, "pictures": len(task.inputs)})
-    told = Message("system", (Text(instructions()),))
-    turns = told, Message("user", (Text(data), *task.inputs))
-    return Request(PROMPT, turns, Rewritten, max_tokens, row=task.sample_id)
+    content = quote_as_data("request", {"prompt": task.prompt, "pictures": len(task.inputs)})
+    system_message = Message("system", (Text(load_instructions()),))
+    turns = system_message, Message("user", (Text(content), *task.inputs))
+    return Request(PROMPT_NAME, turns, Rewritten, max_tokens, row=task.sample_id)
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class RewriteResult:
     """What the writer gave, and for how much: a prompt, or why there is none."""
 
     prompt: str
@@ -60,16 +66,16 @@ class Writing:
     usage: Usage
     cost_usd: float | None
 
-    def paid_with(
+    def add_costs(
         self, artist: GenerationResult | TransientError, is_drawn: bool = False
     ) -> tuple[Usage, float | None]:
         """Tokens and price of both; servers bill no error, and count nothing in it."""
         usage = self.usage + (artist.usage or Usage())
         is_free = not is_drawn and artist.usage is None and artist.cost_usd is None
-        return usage, self.cost_usd if is_free else added(self.cost_usd, artist.cost_usd)
+        return usage, self.cost_usd if is_free else add_costs(self.cost_usd, artist.cost_usd)
 
 
-def written_by(engine: Engine, request: Request) -> Writing:
+def ask_writer(engine: Engine, request: Request) -> RewriteResult:
     try:
         (completion,) = dict(engine.stream([request])).values()
     except EngineError as error:
@@ -84,10 +90,10 @@ def written_by(engine: Engine, request: Request) -> Writing:
     failure = answer if isinstance(answer, Failure) else None
     if not prompt and failure is None:
         failure = Failure(Failed.OFF_SCHEMA, "the prompt is blank", "")
-    return Writing(prompt, failure, completion.usage, completion.cost_usd)
+    return RewriteResult(prompt, failure, completion.usage, completion.cost_usd)
 
 
-class Artist(Section):
+class ArtistConfig(Section):
     """The text-to-image system behind the writer.
 
     Attributes:
@@ -100,7 +106,7 @@ class Artist(Section):
     adapter: Words
     model: Words | None = None
     parameters: Mapping[str, Any] = {}
-    price: Price | None = None
+    price: OutputPrice | None = None
 
 
 class RewriteOptions(Section):
@@ -115,8 +121,8 @@ class RewriteOptions(Section):
     """
 
     writer: EngineChoice
-    artist: Artist
-    most_tokens: Annotated[Whole, Field(ge=50, le=100_000)] = 4000
+    artist: ArtistConfig
+    most_tokens: Annotated[StrictInt, Field(ge=50, le=100_000)] = 4000
 
 
 @register(
@@ -137,60 +143,60 @@ class Rewrite:
                 f"{place}: size is 'match_input', and the artist sees no input: expected auto or "
                 "a width and height"
             )
-        self._options = options = options_of(config, RewriteOptions)
+        self._options = options = parse_options(config, RewriteOptions)
         try:
             self._writer = make_engine(options.writer.kind, **options.writer.options)
         except EngineError as error:
             raise GenerationError(f"{place}: writer: {error}") from None
         # As they are: a dump would make what was checked into plain data.
-        own = {name: getattr(options.artist, name) for name in Artist.model_fields}
-        own |= {"status": "current", "stands_for": None}
-        self._drawing = config.model_copy(update=own)
-        self._artist = make_system(self._drawing)
-        self._written: dict[str, Writing] = {}
+        artist_fields = {name: getattr(options.artist, name) for name in ArtistConfig.model_fields}
+        artist_fields |= {"status": "current", "stands_for": None}
+        self._artist_config = config.model_copy(update=artist_fields)
+        self._artist = make_system(self._artist_config)
+        self._prompts: dict[str, RewriteResult] = {}
         # An engine that asks a server takes many threads, one with a model of its own does not.
         is_server = isinstance(self._writer, ServerEngine)
-        self._turn: Any = nullcontext() if is_server else Lock()
+        self._writer_lock: Any = nullcontext() if is_server else Lock()
         self._opened = ExitStack()
         self.concurrency = self._artist.concurrency
-        said = "the writer may word a prompt in another way each time; of the artist:"
-        self.determinism = f"{said} {self._artist.determinism}"
+        text = "the writer may word a prompt in another way each time; of the artist:"
+        self.determinism = f"{text} {self._artist.determinism}"
 
-    def work_at(self, places: Sequence[Place]) -> None:
+    def work_at(self, places: Sequence[WorkerFactory]) -> None:
         """Has the artist draw there, if it is a model; the writer writes here."""
-        if (own := getattr(self._artist, "work_at", None)) is not None:
-            own(places)
+        if (work_at := getattr(self._artist, "work_at", None)) is not None:
+            work_at(places)
             self.concurrency = self._artist.concurrency
 
     def signature(self) -> Mapping[str, Any]:
         """Everything that decides an image: the writer, what it is told, and the artist."""
         return {
             "adapter": "rewrite",
-            "instructions": hashlib.sha256(instructions().encode()).hexdigest(),
+            "instructions": hashlib.sha256(load_instructions().encode()).hexdigest(),
             "most_tokens": self._options.most_tokens,
             "writer": dict(self._writer.signature()),
             "artist": dict(self._artist.signature()),
         }
 
-    def estimate(self, tasks: Sequence[Task]) -> Expected:
+    def estimate(self, tasks: Sequence[Task]) -> ExpectedCost:
         """What tasks are expected to take: the writer's calls, and the artist's images."""
         if tasks:
-            writer = {f"writer of {self._drawing.name}": self._options.writer}
-            check_fit(writer, estimates=False)
-        asked = [rewriting(task, self._options.most_tokens) for task in tasks]
-        written = expected_calls(self._writer, extended(RequestPlan(), asked, 0))
-        drawn = expected_images(self._drawing, [replace(task, inputs=()) for task in tasks])
-        return both(written, drawn)
+            writer = {f"writer of {self._artist_config.name}": self._options.writer}
+            check_gpu_memory(writer, estimates=False)
+        requests = [rewrite_request(task, self._options.most_tokens) for task in tasks]
+        writer_cost = estimate_calls(self._writer, extend_plan(RequestPlan(), requests, 0))
+        images = estimate_cost(self._artist_config, [replace(task, inputs=()) for task in tasks])
+        return add_expected(writer_cost, images)
 
     def preflight(self) -> Retired | None:
         """Whether the artist's model is still there; the writer's first answer tells of its own."""
         return self._artist.preflight()
 
     def draw(self, task: Task) -> GenerationResult:
-        writing = self._written.pop(task.sample_digest, None)
+        writing = self._prompts.pop(task.sample_digest, None)
         if writing is None:
-            with self._turn:
-                writing = written_by(self._writer, rewriting(task, self._options.most_tokens))
+            with self._writer_lock:
+                writing = ask_writer(self._writer, rewrite_request(task, self._options.most_tokens))
         if writing.failure is not None:
             is_refusal = writing.failure.reason is Failed.REFUSED
             return GenerationResult(
@@ -202,24 +208,27 @@ class Rewrite:
                 cost_usd=writing.cost_usd,
             )
         try:
-            drawn = self._artist.draw(replace(task, prompt=writing.prompt, inputs=()))
-        except TransientError as passing:
+            result = self._artist.draw(replace(task, prompt=writing.prompt, inputs=()))
+        except TransientError as transient:
             # The prompt waits for the next attempt; it is paid with this one.
-            self._written[task.sample_digest] = replace(writing, usage=Usage(), cost_usd=0.0)
-            told = passing.text, passing.code, passing.wait_s
-            raise TransientError(*told, *writing.paid_with(passing)) from None
+            self._prompts[task.sample_digest] = replace(writing, usage=Usage(), cost_usd=0.0)
+            error_fields = transient.text, transient.code, transient.wait_s
+            raise TransientError(*error_fields, *writing.add_costs(transient)) from None
         except (GenerationError, KeyboardInterrupt):
-            self._written[task.sample_digest] = writing
+            self._prompts[task.sample_digest] = writing
             raise
         except BaseException as error:  # as for any system, the writer's tokens included
-            drawn = failed_by(error)
-        usage, cost_usd = writing.paid_with(drawn, is_drawn=drawn.image is not None)
+            result = result_of_error(error)
+        usage, cost_usd = writing.add_costs(result, is_drawn=result.image is not None)
         return replace(
-            drawn,
+            result,
             revised_prompt=writing.prompt,
             usage=usage,
             cost_usd=cost_usd,
-            details={"artist": dict(drawn.details), "artist_revised_prompt": drawn.revised_prompt},
+            details={
+                "artist": dict(result.details),
+                "artist_revised_prompt": result.revised_prompt,
+            },
         )
 
     def __enter__(self) -> Self:

@@ -23,7 +23,7 @@ def board_panel(canvas: Canvas, story: Story, box: Box) -> list[tuple[float, flo
         right,
         box.y + 29,
         size=LABEL - 1,
-        fill=canvas.theme.clean_message,
+        fill=canvas.theme.quiet,
         kind="m",
         anchor="end",
     )
@@ -47,7 +47,7 @@ def _ticks(canvas: Canvas, box: Box) -> None:
             x,
             box.bottom + 16,
             size=LABEL - 1,
-            fill=canvas.theme.clean_message,
+            fill=canvas.theme.quiet,
             anchor="middle",
         )
 
@@ -72,7 +72,7 @@ def _place(canvas: Canvas, place: Place, axis: Box, y: float) -> None:
         max(ends[1], x + 6) + 8 if after else min(ends[0], x - 6) - 8,
         y + 5,
         size=LABEL,
-        fill=theme.clean_message,
+        fill=theme.quiet,
         anchor="start" if after else "end",
     )
 
@@ -92,5 +92,5 @@ def _legend(canvas: Canvas, places: Sequence[Place], x: float, y: float) -> None
         _mark(canvas, place, x, y, (x - 10, x + 10))
         note = "no interval" if place.interval is None else "95 % interval"
         said = f"{place.split}: {place.samples} samples, {note}"
-        canvas.word(said, x + 20, y + 5, size=LABEL - 0.5, fill=canvas.theme.clean_message)
+        canvas.word(said, x + 20, y + 5, size=LABEL - 0.5, fill=canvas.theme.quiet)
         y += 22

@@ -36,7 +36,7 @@ def _head(canvas: Canvas, story: Story, box: Box) -> None:
     task = f"task: {story.row['task']}"
     right = box.right - PAD
     canvas.word(
-        task, right, box.y + 29, size=LABEL - 1, fill=theme.clean_message, kind="m", anchor="end"
+        task, right, box.y + 29, size=LABEL - 1, fill=theme.quiet, kind="m", anchor="end"
     )
     canvas.line(box.x, box.bottom, box.right, box.bottom, theme.edge)
 
@@ -45,7 +45,7 @@ def _foot(canvas: Canvas, story: Story, box: Box) -> None:
     theme, top = canvas.theme, box.bottom - HEAD
     canvas.line(box.x, top, box.right, top, theme.edge)
     said = f"id: {story.row['id']}"
-    canvas.word(said, box.x + PAD, top + 28, size=LABEL - 1, fill=theme.clean_message, kind="m")
+    canvas.word(said, box.x + PAD, top + 28, size=LABEL - 1, fill=theme.quiet, kind="m")
 
 
 def _words(
@@ -80,6 +80,6 @@ def _image(canvas: Canvas, story: Story, column: str, cells: Box, anchors: Ancho
     canvas.image(data, box, color)
     canvas.word(column, box.right + 14, box.middle, size=LABEL, fill=color, kind="m")
     said = f"{wide} × {high}, as posted"
-    canvas.word(said, box.right + 14, box.middle + 20, size=LABEL, fill=canvas.theme.clean_message)
+    canvas.word(said, box.right + 14, box.middle + 20, size=LABEL, fill=canvas.theme.quiet)
     anchors[column, digest_of(data)] = (cells.x - PAD, box.middle)
     return _below(cells, box.bottom + 8)

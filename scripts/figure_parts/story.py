@@ -61,7 +61,7 @@ def read_story(run: Path) -> Story:
 
 
 def _thread(folder: RunFolder) -> list[dict[str, Any]]:
-    threads = pq.read_table(folder.stage("threads") / "kept.parquet").to_pylist()
+    threads = pq.read_table(folder.stage_folder("threads") / "kept.parquet").to_pylist()
     (found,) = (thread["posts"] for thread in threads if thread["root_url"] == ROOT_URL)
     return list(found)
 

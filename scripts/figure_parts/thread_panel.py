@@ -110,10 +110,10 @@ def _post(canvas: Canvas, story: Story, post: Mapping[str, Any], card: Box) -> A
 
 def _names(canvas: Canvas, author: str, mention: str, card: Box) -> None:
     theme, y = canvas.theme, card.y + PAD + 13
-    canvas.word(author, card.x + PAD, y, size=SIZE - 1, fill=theme.clean_message, kind="b")
+    canvas.word(author, card.x + PAD, y, size=SIZE - 1, fill=theme.quiet, kind="b")
     if mention:
         right = card.right - PAD
-        canvas.word(mention, right, y, size=SIZE - 1, fill=theme.clean_message, anchor="end")
+        canvas.word(mention, right, y, size=SIZE - 1, fill=theme.quiet, anchor="end")
 
 
 def _piece(canvas: Canvas, piece: Piece, room: Box) -> None:

@@ -27,11 +27,11 @@ from echo_hf.builder.steps import STAGES
 from echo_hf.config.evaluation import read_judge
 from echo_hf.config.systems import FixedSize, read_system, shipped_config, shipped_configs
 from echo_hf.curate.safety import Safety
-from echo_hf.engines.base import ImageRef, Message, Request, Text, check_installed
-from echo_hf.engines.memory import fit, gib, gpu_memory
-from echo_hf.engines.vllm import VllmEngine, conversation, sampling
+from echo_hf.engines.base import ImageRef, Message, Request, Text, check_engine_installed
+from echo_hf.engines.memory import estimate_memory, gib, measure_gpu_memory
+from echo_hf.engines.vllm import VllmEngine, make_sampling, render_conversation
 from echo_hf.errors import EngineError, GenerationError
-from echo_hf.judging.rate import Rate, outputs_to_rate, rubric_prompt, shown_images
+from echo_hf.judging.rate import Rate, fill_rubric_prompt, load_judge_images, select_outputs
 from echo_hf.metrics import InputCache, color_shift, structure_distance
 from echo_hf.metrics.result import check_extra
 from echo_hf.metrics.structure_distance import (
@@ -46,8 +46,8 @@ from echo_hf.metrics.structure_distance import (
     self_similarities,
 )
 from echo_hf.pipeline.answer_store import Store
-from echo_hf.pipeline.answers import Failure, RawText, answers_of
-from echo_hf.pipeline.batch_inference import fill, request_segments
+from echo_hf.pipeline.answers import Failure, RawText, make_answer_source
+from echo_hf.pipeline.batch_inference import fill, iterate_segments
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.prompts import Prompt
@@ -204,7 +204,7 @@ def questions(run: BuildRun) -> dict[str, Asking]:
             asked[name] = Asking(stage, before.dataset, LETTERS[name])
             continue
         table = before.dataset.with_format("arrow")[:]
-        requests = stage.answered_by(answers_of(engine, None)).requests(table)
+        requests = stage.answered_by(make_answer_source(engine, None)).requests(table)
         said = engine.stream(one for row in requests for one in row)
         lengths = [len(one.text) for _, one in said if one.text]
         asked[name] = Asking(stage, before.dataset, sum(lengths) // len(lengths))
@@ -222,11 +222,11 @@ def _rating(run: BuildRun) -> Asking:
     write_stand_in_outputs(run.folder)
     outputs = pq.read_table(run.folder.root / "outputs.parquet")
     images = run.folder.images
-    given = outputs_to_rate(outputs, Benchmark(str(run.folder.release)).tasks(images))
-    rows = given.rows(judge, lambda _: True)
+    given = select_outputs(outputs, Benchmark(str(run.folder.release)).tasks(images))
+    rows = given.build_rows(judge, lambda _: True)
     digests = {one for row in rows for one in (*row["inputs"], row["output"])}
-    shown = shown_images(images, digests, "model_budget")
-    prompt = rubric_prompt(judge, "overall")
+    shown = load_judge_images(images, digests, "model_budget")
+    prompt = fill_rubric_prompt(judge, "overall")
     stage = Rate(judge, "model_budget", shown, "overall", prompt, "corrected")
     return Asking(stage, rows, LETTERS[RATING])
 
@@ -246,7 +246,7 @@ def copies(asking: Asking, tiny: bool) -> tuple[Copies, Dataset]:
 
 def asked_of(stage: Copies, rows: Dataset) -> Iterator[Request]:
     """What a stage asks; the images are written with it."""
-    return chain.from_iterable(request_segments(stage, rows))
+    return chain.from_iterable(iterate_segments(stage, rows))
 
 
 def reader(given: Given) -> Iterator[Row]:
@@ -258,7 +258,7 @@ def guard(given: Given) -> Iterator[Row]:
 
 
 def _engine(part: str, make: Callable[[Path, bool], models.MadeUp], given: Given) -> Iterator[Row]:
-    check_installed("vllm")
+    check_engine_installed("vllm")
     made = make(given.folder / part, given.tiny)
     yield Row(part, "weights", f"{made.shape.parameters:,}")
     with open_run(shipped_config(), given.folder) as run, VllmEngine(**made.options) as engine:
@@ -290,15 +290,15 @@ def _seconds(started: float) -> str:
 
 
 def _memory(part: str, made: models.MadeUp, engine: VllmEngine) -> Iterator[Row]:
-    sized = fit(engine.options, made.shape, gpu_memory())
+    sized = estimate_memory(engine.checked, made.shape, measure_gpu_memory())
     cache = engine._loaded.llm_engine.vllm_config.cache_config
     room = cache.num_gpu_blocks * cache.block_size * sized.request / sized.tokens
-    if sized.cache is None or sized.available is None:
+    if sized.cache is None or sized.available_memory is None:
         yield Row(part, CACHE, gib(room))
-        yield Row(part, PEAK, "", f"--fit: {gib(sized.needed)} of a GPU, with 1 request")
+        yield Row(part, PEAK, "", f"--fit: {gib(sized.required_memory)} of a GPU, with 1 request")
         return
     yield Row(part, CACHE, gib(room), f"--fit: {gib(sized.cache)}", room / sized.cache)
-    yield Row(part, PEAK, "", f"--fit: {gib(sized.available)}")
+    yield Row(part, PEAK, "", f"--fit: {gib(sized.available_memory)}")
 
 
 def _against_chat(engine: VllmEngine, stage: Copies, rows: Dataset) -> tuple[str, str, float]:
@@ -319,8 +319,10 @@ def _against_chat(engine: VllmEngine, stage: Copies, rows: Dataset) -> tuple[str
         said = f"{stats.calls:,} calls for {stats.requests:,} requests, failed: {stats.failures}"
         raise EngineError(said)
     started = cleared()
-    talks = [conversation(one, engine._read) for one in noted.asked]
-    said = llm.chat(talks, [sampling(one, engine.options) for one in noted.asked], use_tqdm=False)
+    talks = [render_conversation(one, engine._read_image) for one in noted.asked]
+    said = llm.chat(
+        talks, [make_sampling(one, engine.checked) for one in noted.asked], use_tqdm=False
+    )
     tokens = sum(len(one.prompt_token_ids) + len(one.outputs[0].token_ids) for one in said)
     bare = tokens / (time.perf_counter() - started)
     each = f"{stats.usage.prompt / stats.calls:,.0f} + {stats.usage.completion / stats.calls:,.0f}"
@@ -330,7 +332,7 @@ def _against_chat(engine: VllmEngine, stage: Copies, rows: Dataset) -> tuple[str
 
 def kill(given: Given) -> Iterator[Row]:
     """An engine that is at work when it is killed."""
-    check_installed("vllm")
+    check_engine_installed("vllm")
     made = models.reader(given.folder / "kill", given.tiny)
     with (
         open_run(shipped_config(), given.folder) as run,
@@ -353,7 +355,7 @@ def system(given: Given) -> Iterator[Row]:
     import torch
 
     folder.mkdir()
-    size = models.kontext(folder, given.tiny, gpu_memory())
+    size = models.kontext(folder, given.tiny, measure_gpu_memory())
     yield Row("system", "made", _seconds(started), f"FLUX.1 Kontext, {size}")
     with open_run(shipped_config(), given.folder) as run:
         _built(run)
@@ -372,7 +374,7 @@ def system(given: Given) -> Iterator[Row]:
         def bare(task: Task) -> None:
             inputs = open_inputs(task)
             shown, _ = pipeline.inputs(inputs)
-            asked = pipeline.size_arguments(config.size, inputs[0].size if inputs else None)
+            asked = pipeline.choose_size_arguments(config.size, inputs[0].size if inputs else None)
             noise = torch.Generator("cpu").manual_seed(config.seed)
             pipe(prompt=task.prompt, **drawing.options.call, **shown, **asked, generator=noise)
 

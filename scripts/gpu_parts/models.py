@@ -16,7 +16,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
-from echo_hf.engines.memory import GIB, Shape, published_shape
+from echo_hf.engines.memory import GIB, ModelShape, find_shape
 from echo_hf.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,8 +61,8 @@ MOST_OF_ROOM = 0.8  # the rest is for what is drawn
 class MadeUp:
     """The shape of a model, counted and as it is published, and what an engine is told of it."""
 
-    counted: Shape
-    shape: Shape
+    counted: ModelShape
+    shape: ModelShape
     options: Mapping[str, Any]
 
 
@@ -72,7 +72,7 @@ def reader(folder: Path, tiny: bool) -> MadeUp:
 
     from tests.tiny_models import IMAGE, qwen_config, qwen_processor
 
-    shape = None if tiny else published_shape(READER)
+    shape = None if tiny else find_shape(READER)
     words = tokenizer(shape, IMAGE.values())
     config = qwen_config(words, *_sizes(shape, {}, QWEN_VISION))
     counted = _write(Qwen2_5_VLForConditionalGeneration, config, qwen_processor(words), folder)
@@ -85,7 +85,7 @@ def guard(folder: Path, tiny: bool) -> MadeUp:
 
     from tests.tiny_guard import SPECIAL, guard_config, guard_processor
 
-    shape = None if tiny else published_shape(GUARD)
+    shape = None if tiny else find_shape(GUARD)
     words = tokenizer(shape, SPECIAL)
     config = guard_config(words, *_sizes(shape, GUARD_TEXT, GUARD_VISION))
     tiles = () if shape is None else (shape.config["vision_config"]["image_size"], GUARD_TILES)
@@ -96,7 +96,7 @@ def guard(folder: Path, tiny: bool) -> MadeUp:
 
 
 def _made_up(
-    folder: Path, shape: Shape | None, counted: Shape, options: Mapping[str, Any]
+    folder: Path, shape: ModelShape | None, counted: ModelShape, options: Mapping[str, Any]
 ) -> MadeUp:
     dummy = {"model": str(folder), "engine_args": {"load_format": "dummy"}}
     sized = {"dtype": "bfloat16"} if shape else TINY
@@ -104,7 +104,7 @@ def _made_up(
 
 
 def _sizes(
-    shape: Shape | None, text: Mapping[str, Any], vision: Mapping[str, Any]
+    shape: ModelShape | None, text: Mapping[str, Any], vision: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     if shape is None:
         return {}, {}
@@ -113,7 +113,7 @@ def _sizes(
     return {**said, **text}, {**seen, **vision}
 
 
-def tokenizer(shape: Shape | None, special: Sequence[str]) -> Any:
+def tokenizer(shape: ModelShape | None, special: Sequence[str]) -> Any:
     """One with as many tokens as the shape has, of which the first are learned from our words.
 
     A model of random weights says any of them: those that no text needed are made-up words.
@@ -148,7 +148,7 @@ def tokenizer(shape: Shape | None, special: Sequence[str]) -> Any:
     return made
 
 
-def _write(kind: Any, config: Any, processor: Any, folder: Path) -> Shape:
+def _write(kind: Any, config: Any, processor: Any, folder: Path) -> ModelShape:
     """Writes everything but weights, and counts those that there would be."""
     import torch
     from safetensors.torch import save_file
@@ -163,7 +163,7 @@ def _write(kind: Any, config: Any, processor: Any, folder: Path) -> Shape:
     save_file({}, folder / "model.safetensors")  # an engine knows a folder by its weights
     counts = {name: weights.numel() for name, weights in model.named_parameters()}
     seeing = sum(count for name, count in counts.items() if "visual" in name or "vision" in name)
-    return Shape(config.to_dict(), sum(counts.values()), seeing)
+    return ModelShape(config.to_dict(), sum(counts.values()), seeing)
 
 
 def kontext(folder: Path, tiny: bool, gpu_gib: float | None) -> str:

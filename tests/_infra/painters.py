@@ -12,11 +12,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from echo_hf._infra.worker_pool import VISIBLE, Runs
+from echo_hf._infra.worker_pool import VISIBLE_DEVICES, ItemStreams
 from echo_hf.errors import EngineError, GenerationError
 
 
-def work(folder: Path, runs: Runs[str]) -> Iterator[tuple[int, Any]]:
+def work(folder: Path, runs: ItemStreams[str]) -> Iterator[tuple[int, Any]]:
     """Notes each item that it begins; some items say what is to happen."""
     for number, item in chain.from_iterable(runs):
         with (folder / str(os.getpid())).open("a") as notes:
@@ -38,10 +38,10 @@ def work(folder: Path, runs: Runs[str]) -> Iterator[tuple[int, Any]]:
         elif word == "stop":
             raise EngineError(rest)
         else:
-            yield number, (item.upper(), os.environ.get(VISIBLE), os.getpid())
+            yield number, (item.upper(), os.environ.get(VISIBLE_DEVICES), os.getpid())
 
 
-def windows(runs: Runs[str]) -> Iterator[tuple[int, Any]]:
+def windows(runs: ItemStreams[str]) -> Iterator[tuple[int, Any]]:
     """Says of each item how many came in its run."""
     for run in runs:
         window = [(number, item) for number, item in run if time.sleep(0.05) is None]
@@ -49,6 +49,6 @@ def windows(runs: Runs[str]) -> Iterator[tuple[int, Any]]:
             yield number, (item, len(window), os.getpid())
 
 
-def refuses(error: Exception, _: Runs[str]) -> Iterator[tuple[int, Any]]:
+def refuses(error: Exception, _: ItemStreams[str]) -> Iterator[tuple[int, Any]]:
     raise error
     yield

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf._infra.atomic import held, replaced_file, replaced_whole, restore
+from echo_hf._infra.atomic import lock_file, replace_file, replace_folder, restore_folder
 from echo_hf.errors import ReleaseError, ReviewError, RunError
 from tests.stages_for_tests import ROOT
 
@@ -32,12 +32,12 @@ def test_the_new_folder_replaces_the_old_one(old: Path, litter: tuple[str, ...])
     for role in litter:
         (old.parent / f".release.{role}").mkdir()
         (old.parent / f".release.{role}" / "litter").write_text("x")
-    with replaced_whole(old, {"analysis"}) as partial:
+    with replace_folder(old, {"analysis"}) as partial:
         (partial / "card").write_text("new")
         assert contents(old) == {"analysis/rows": "old"}
     assert contents(old.parent) == {"release/card": "new"}
     assert [path.name for path in old.parent.iterdir()] == ["release"]
-    with replaced_whole(old / "a" / "b", set()) as partial:  # parents are made
+    with replace_folder(old / "a" / "b", set()) as partial:  # parents are made
         (partial / "card").write_text("new")
     assert (old / "a" / "b" / "card").read_text() == "new"
 
@@ -45,9 +45,9 @@ def test_the_new_folder_replaces_the_old_one(old: Path, litter: tuple[str, ...])
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_an_error_leaves_what_was_there(old: Path, error: type[BaseException], kind: str) -> None:
-    replaced: AbstractContextManager[Path] = replaced_whole(old, {"analysis"})
+    replaced: AbstractContextManager[Path] = replace_folder(old, {"analysis"})
     if kind == "file":
-        replaced = replaced_file(old / "analysis" / "rows")
+        replaced = replace_file(old / "analysis" / "rows")
     with pytest.raises(error), replaced as partial:  # noqa: PT012
         (partial if kind == "file" else partial / "card").write_text("new")
         raise error
@@ -58,11 +58,11 @@ def test_a_kill_between_or_after_the_renames_is_mended(old: Path) -> None:
     """The old folder was only moved aside; one in place is never replaced by what lies aside."""
     aside = old.parent / ".release.previous"
     old.rename(aside)
-    restore(old)
+    restore_folder(old)
     assert contents(old.parent) == {"release/analysis/rows": "old"}
     aside.mkdir()
     (aside / "rows").write_text("older")
-    restore(old)
+    restore_folder(old)
     assert contents(old) == {"analysis/rows": "old"}
 
 
@@ -70,7 +70,7 @@ def test_what_is_not_ours_is_never_deleted(old: Path) -> None:
     (old / ".git").write_text("ref")
     before = contents(old.parent)
     for place, said in ((old, r"'\.git'"), (old / ".git", "is a file")):
-        with pytest.raises(ReleaseError, match=said), replaced_whole(place, {"analysis"}):
+        with pytest.raises(ReleaseError, match=said), replace_folder(place, {"analysis"}):
             pass
     assert contents(old.parent) == before
 
@@ -78,25 +78,29 @@ def test_what_is_not_ours_is_never_deleted(old: Path) -> None:
 def test_a_file_is_replaced_when_all_of_it_is_written(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("old")
-    with replaced_file(path) as first, replaced_file(path) as second:
+    with replace_file(path) as first, replace_file(path) as second:
         first.write_text("first")
         second.write_text("second")
         assert path.read_text() == "old"
         assert all(one.match(".*.partial") for one in (first, second))
     assert contents(tmp_path) == {"file": "first"}
-    with pytest.raises(IsADirectoryError, match=r"'\.'"), replaced_file(Path()):
+    with pytest.raises(IsADirectoryError, match=r"'\.'"), replace_file(Path()):
         pass
 
 
 def test_one_holds_a_file_at_a_time(tmp_path: Path) -> None:
     place, busy = tmp_path / "lock", ReviewError("somebody decides")
     for _ in range(2):
-        with held(place, busy), pytest.raises(ReviewError, match="decides"), held(place, busy):
+        with (
+            lock_file(place, busy),
+            pytest.raises(ReviewError, match="decides"),
+            lock_file(place, busy),
+        ):
             pass
     (tmp_path / "file").write_text("x")
     place = tmp_path / "file" / "lock"
     said: Any = re.escape(f"cannot lock {str(place)!r} (")
-    with pytest.raises(RunError, match=said), held(place, RunError("busy")):
+    with pytest.raises(RunError, match=said), lock_file(place, RunError("busy")):
         pass
     files = (ROOT / "echo_hf").rglob("*.py")  # else it would be told without the file's name
     taking = [file.name for file in files if "import FileLock" in file.read_text("utf-8")]

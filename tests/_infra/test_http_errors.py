@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf._infra import http_errors
-from echo_hf._infra.http_errors import ApiError, Meaning, NoResponse, Reply
+from echo_hf._infra.http_errors import ApiError, ErrorKind, HttpResponse, NoResponseError
 from echo_hf._infra.retry import RequestError
 
 PAGE = ApiError(403, "<html>blocked", is_structured=False)
@@ -55,7 +55,7 @@ IN_DOUBT = [
 
 @pytest.mark.parametrize("said", [*REFUSED, *IN_DOUBT], ids=named)
 def test_refusals_are_told_by_code_else_by_words_and_not_in_doubt(said: ApiError) -> None:
-    assert (said.meaning("tiny") is Meaning.REFUSED) == (said in REFUSED)
+    assert (said.find_kind("tiny") is ErrorKind.REFUSED) == (said in REFUSED)
 
 
 @pytest.mark.parametrize(
@@ -68,49 +68,52 @@ def test_refusals_are_told_by_code_else_by_words_and_not_in_doubt(said: ApiError
     ],
 )
 def test_quotes_end_at_their_last_mark(text: str, expected: str) -> None:
-    assert http_errors.unquoted(text) == expected
+    assert http_errors.remove_quotations(text) == expected
 
 
 @pytest.mark.parametrize(
     ("given_error", "expected"),
     [
-        *((error(status, "x"), Meaning.MAY_PASS) for status in (408, 409, 425, 429, 500, 503, 529)),
-        *((error(status, "x"), Meaning.FAILED) for status in (400, 405, 413, 415, 422, 431)),
-        (error(429, "slow down", "account_rate_limit"), Meaning.MAY_PASS),
-        (PAGE, Meaning.FAILED),
-        (error(401, "x"), Meaning.BAD_KEY),
-        (error(400, "API key not valid. Pass one."), Meaning.BAD_KEY),
-        (error(400, "Bad prompt 'the api key expired'"), Meaning.FAILED),
-        (error(402, "x"), Meaning.NO_CREDIT),
-        (error(429, "x", "insufficient_quota"), Meaning.NO_CREDIT),
-        (error(400, "x", "account_deactivated"), Meaning.ACCOUNT_STOPPED),
-        (error(403, "Your account was suspended.", "forbidden"), Meaning.ACCOUNT_STOPPED),
-        (error(403, "our content policy 'blocked' is closed"), Meaning.FORBIDDEN),
-        (error(404, "The model `tiny` does not exist"), Meaning.NO_MODEL),
-        (error(404, "models/lumne is not found for API version v1beta"), Meaning.NO_MODEL),
-        (error(400, "tiny is not a valid model ID"), Meaning.NO_MODEL),
-        (error(404, "Not Found"), Meaning.NO_SUCH_ADDRESS),
-        (ApiError(404, "not a model here", is_structured=False), Meaning.NO_SUCH_ADDRESS),
-        (error(404, "Cannot GET /v1/models/lumen: no longer available"), Meaning.NO_SUCH_ADDRESS),
-        (error(301, "nothing"), Meaning.NO_SUCH_ADDRESS),
-        (error(404, "The model `lumen-1` has been deprecated, see the docs"), Meaning.RETIRED),
-        (error(410, "Model lumen was shut down on 2026-10-23."), Meaning.RETIRED),
-        (error(400, "sorry", "model_deprecated"), Meaning.RETIRED),
-        (error(400, "The model lumen: `style` is no longer supported"), Meaning.FAILED),
-        (error(503, "The model is no longer available, try again"), Meaning.MAY_PASS),
+        *(
+            (error(status, "x"), ErrorKind.MAY_PASS)
+            for status in (408, 409, 425, 429, 500, 503, 529)
+        ),
+        *((error(status, "x"), ErrorKind.FAILED) for status in (400, 405, 413, 415, 422, 431)),
+        (error(429, "slow down", "account_rate_limit"), ErrorKind.MAY_PASS),
+        (PAGE, ErrorKind.FAILED),
+        (error(401, "x"), ErrorKind.BAD_KEY),
+        (error(400, "API key not valid. Pass one."), ErrorKind.BAD_KEY),
+        (error(400, "Bad prompt 'the api key expired'"), ErrorKind.FAILED),
+        (error(402, "x"), ErrorKind.NO_CREDIT),
+        (error(429, "x", "insufficient_quota"), ErrorKind.NO_CREDIT),
+        (error(400, "x", "account_deactivated"), ErrorKind.ACCOUNT_STOPPED),
+        (error(403, "Your account was suspended.", "forbidden"), ErrorKind.ACCOUNT_STOPPED),
+        (error(403, "our content policy 'blocked' is closed"), ErrorKind.FORBIDDEN),
+        (error(404, "The model `tiny` does not exist"), ErrorKind.NO_MODEL),
+        (error(404, "models/lumne is not found for API version v1beta"), ErrorKind.NO_MODEL),
+        (error(400, "tiny is not a valid model ID"), ErrorKind.NO_MODEL),
+        (error(404, "Not Found"), ErrorKind.NO_SUCH_ADDRESS),
+        (ApiError(404, "not a model here", is_structured=False), ErrorKind.NO_SUCH_ADDRESS),
+        (error(404, "Cannot GET /v1/models/lumen: no longer available"), ErrorKind.NO_SUCH_ADDRESS),
+        (error(301, "nothing"), ErrorKind.NO_SUCH_ADDRESS),
+        (error(404, "The model `lumen-1` has been deprecated, see the docs"), ErrorKind.RETIRED),
+        (error(410, "Model lumen was shut down on 2026-10-23."), ErrorKind.RETIRED),
+        (error(400, "sorry", "model_deprecated"), ErrorKind.RETIRED),
+        (error(400, "The model lumen: `style` is no longer supported"), ErrorKind.FAILED),
+        (error(503, "The model is no longer available, try again"), ErrorKind.MAY_PASS),
     ],
     ids=named,
 )
-def test_every_error_has_one_meaning(given_error: ApiError, expected: Meaning) -> None:
-    assert given_error.meaning("tiny") is expected
-    is_mended = expected not in (Meaning.MAY_PASS, Meaning.FAILED)
-    assert (given_error.advice("tiny", "https://a.example", None) is not None) is is_mended
+def test_every_error_has_one_meaning(given_error: ApiError, expected: ErrorKind) -> None:
+    assert given_error.find_kind("tiny") is expected
+    is_mended = expected not in (ErrorKind.MAY_PASS, ErrorKind.FAILED)
+    assert (given_error.find_advice("tiny", "https://a.example", None) is not None) is is_mended
 
 
 def test_a_wrong_key_is_told_by_its_variable() -> None:
     said = "environment variable 'MY_KEY'", "a variable that api_key_env names"
     for key, variable in zip(("MY_KEY", None), said, strict=True):
-        advice = error(401, "x").advice("tiny", "https://a.example", key)
+        advice = error(401, "x").find_advice("tiny", "https://a.example", key)
         assert advice == f"put a valid key into {variable}"
 
 
@@ -156,26 +159,32 @@ FORMS: list[tuple[Any, ApiError]] = [
 
 @pytest.mark.parametrize(("document", "expected"), FORMS)
 def test_every_form_is_read(document: Any, expected: ApiError) -> None:
-    assert http_errors.api_error(Reply(400, {}, json.dumps(document))) == expected
+    assert http_errors.read_api_error(HttpResponse(400, {}, json.dumps(document))) == expected
 
 
 def test_what_is_no_json_is_shown_in_one_line() -> None:
     page = "<html>\n <b>Bad  gateway</b>" + "x" * 1000
     shown = "<html> <b>Bad gateway</b>" + "x" * 173
-    assert http_errors.api_error(Reply(502, {}, page)) == ApiError(502, shown, is_structured=False)
-    assert http_errors.api_error(Reply(502, {}, "")).message == "nothing"
+    assert http_errors.read_api_error(HttpResponse(502, {}, page)) == ApiError(
+        502, shown, is_structured=False
+    )
+    assert http_errors.read_api_error(HttpResponse(502, {}, "")).message == "nothing"
 
 
 def test_a_header_tells_the_wait_before_the_details_do() -> None:
     told = {"details": [{"retryDelay": "17s"}]}
     for body in ("busy", '{"error": "busy"}', json.dumps({"error": told})):
-        assert http_errors.api_error(Reply(429, {"Retry-After": "3"}, body)).wait_s == 3.0
+        assert (
+            http_errors.read_api_error(HttpResponse(429, {"Retry-After": "3"}, body)).wait_s == 3.0
+        )
 
 
 def test_a_status_inside_a_response_that_claims_success_counts() -> None:
     for status, code, expected in ((200, 429, 429), (200, 7, 200), (500, 429, 500)):
         assert (
-            http_errors.error_in(Reply(status, {}, ""), {"message": "no", "code": code}).status
+            http_errors.parse_error(
+                HttpResponse(status, {}, ""), {"message": "no", "code": code}
+            ).status
             == expected
         )
 
@@ -191,13 +200,13 @@ def test_a_status_inside_a_response_that_claims_success_counts() -> None:
     ],
 )
 def test_an_error_has_one_code(body: str, expected: str) -> None:
-    assert http_errors.api_error(Reply(418, {}, body)).code == expected
+    assert http_errors.read_api_error(HttpResponse(418, {}, body)).code == expected
 
 
 @given(st.text(), st.integers(300, 599))
 def test_no_body_breaks_it(text: str, status: int) -> None:
     """The message is one line and never empty."""
-    read = http_errors.api_error(Reply(status, {}, text))
+    read = http_errors.read_api_error(HttpResponse(status, {}, text))
     assert read.message
     assert read.message == " ".join(read.message.split())
 
@@ -217,8 +226,8 @@ ConnectTimeout = type("ConnectTimeout", (OSError,), {})
 def test_silence_is_late_or_lost(lost: Exception, code: str, unreached: bool, text: str) -> None:
     wrapped = RuntimeError("Connection error.")
     wrapped.__cause__ = lost
-    with pytest.raises(NoResponse) as caught:
-        http_errors.reply_in(wrapped, "u", 2.5)
+    with pytest.raises(NoResponseError) as caught:
+        http_errors.get_response(wrapped, "u", 2.5)
     assert (caught.value.code, caught.value.unreached, str(caught.value)) == (code, unreached, text)
 
 
@@ -226,4 +235,4 @@ def test_an_error_of_our_own_comes_through_a_client() -> None:
     wrapped = RuntimeError("Connection error.")
     wrapped.__cause__ = RequestError("too long", again=False)
     with pytest.raises(RequestError, match="too long"):
-        http_errors.reply_in(wrapped, "u", 2.5)
+        http_errors.get_response(wrapped, "u", 2.5)

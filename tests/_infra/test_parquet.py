@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from echo_hf._infra import parquet
-from echo_hf._infra.parquet import opened_parquet, read_footer, read_parquet
+from echo_hf._infra.parquet import open_parquet, read_footer, read_parquet
 
 MEGABYTE = 1 << 20
 UTC = datetime.UTC
@@ -78,8 +78,8 @@ def test_a_kilobyte_that_stands_for_gigabytes_takes_little(tmp_path: Path) -> No
     sizes: list[int] = []
 
     def read() -> None:
-        with opened_parquet(path) as file:
-            sizes.extend(batch.nbytes for batch in file.batches())
+        with open_parquet(path) as file:
+            sizes.extend(batch.nbytes for batch in file.iterate_batches())
 
     with memory() as used, pytest.raises(OSError, match="bytes of rows, expected at most 268,435,"):
         read()

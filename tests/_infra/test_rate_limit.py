@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf._infra.rate_limit import RateLimiter, finished
+from echo_hf._infra.rate_limit import RateLimiter, run_concurrently
 
 THREAD = "echo-hf test"
 
@@ -27,7 +27,7 @@ class Clock:
 
 
 def waits(limiter: RateLimiter, *amounts: float) -> list[float]:
-    return [limiter.left_s(limiter.reserve(amount)) for amount in amounts]
+    return [limiter.wait_seconds(limiter.reserve(amount)) for amount in amounts]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_hold_moves_all_places_and_time_saves_none() -> None:
     taken = [limiter.reserve() for _ in range(3)]
     for seconds in (10, 3, -5):
         limiter.hold(seconds)
-    assert [limiter.left_s(place) for place in taken] == [10.0, 11.0, 12.0]
+    assert [limiter.wait_seconds(place) for place in taken] == [10.0, 11.0, 12.0]
     clock.now += 4
     assert waits(limiter, 1) == [9.0]
     clock.now += 3600
@@ -94,13 +94,13 @@ def test_a_hold_moves_all_places_and_time_saves_none() -> None:
 def test_threads_and_tasks_wait_for_their_place() -> None:
     limiter = RateLimiter(6000)
     began = time.monotonic()
-    assert limiter.turn_unless(Event())
-    asyncio.run(limiter.turn())
-    assert limiter.turn_unless(Event())
+    assert limiter.wait_unless(Event())
+    asyncio.run(limiter.wait())
+    assert limiter.wait_unless(Event())
     assert time.monotonic() - began >= 0.019
     limiter, stopped, answers = RateLimiter(1e-12), Event(), list[bool]()
-    assert limiter.turn_unless(stopped)
-    waiting = [Thread(target=lambda: answers.append(limiter.turn_unless(stopped))) for _ in "abc"]
+    assert limiter.wait_unless(stopped)
+    waiting = [Thread(target=lambda: answers.append(limiter.wait_unless(stopped))) for _ in "abc"]
     for thread in waiting:
         thread.start()
     assert answers == []
@@ -147,7 +147,7 @@ def test_as_many_as_allowed_are_under_way() -> None:
             taken.append(threading.current_thread().name)
             yield number
 
-    results = finished(items(), office.opened, 2, THREAD)
+    results = run_concurrently(items(), office.opened, 2, THREAD)
     assert next(results) in (0, 1)
     assert len(taken) <= 3
     assert len(list(results)) == 4
@@ -158,10 +158,10 @@ def test_as_many_as_allowed_are_under_way() -> None:
 def test_an_error_and_leaving_cancel_what_is_under_way() -> None:
     office, done = Office(), list[int]()
     with pytest.raises(ValueError, match="five"):
-        done.extend(finished([8, 7, 5], office.opened, 3, THREAD))
+        done.extend(run_concurrently([8, 7, 5], office.opened, 3, THREAD))
     assert (done, office.log) == ([8], ["opened", "cancelled", "closed"])
     office = Office()
-    results = finished([8, 7, 1], office.opened, 2, THREAD)
+    results = run_concurrently([8, 7, 1], office.opened, 2, THREAD)
     assert next(results) == 8
     results.close()
     assert office.log == ["opened", "cancelled", "closed"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf._infra.ray_pool import RayNodes, connected
+from echo_hf._infra.ray_pool import RayNodes, connect_cluster
 from echo_hf._infra.worker_pool import WorkerPool
 from echo_hf.errors import GenerationError, RunError
 from tests._infra import test_worker_pool as laws
@@ -40,7 +40,7 @@ globals().update({law.__name__: law for law in LAWS})
 
 @pytest.fixture
 def nodes(ray_cluster: Any, tmp_path: Path) -> Iterator[RayNodes]:
-    with connected(ray_cluster.address):
+    with connect_cluster(ray_cluster.address):
         made = RayNodes(gpus=0, cpus=0.3, micro_batch=4, folder=tmp_path)
         yield made
         made.close()
@@ -82,7 +82,7 @@ def test_a_node_that_is_sent_files_keeps_none_of_them(
 ) -> None:
     """Neither at the end, nor when an actor is killed, as all are with the run."""
     (file := tmp_path / "a.png").write_text("a")
-    with connected(ray_cluster.address):
+    with connect_cluster(ray_cluster.address):
         nodes = RayNodes(gpus=0, cpus=0.3, micro_batch=4, folder=tmp_path, shared=shared)
         assert list(tmp_path.iterdir()) == [file]  # nobody has to look
         pool = WorkerPool[Path, Any]("the painters", windows, [nodes], GenerationError)
@@ -106,7 +106,7 @@ def test_a_cluster_of_another_version_is_told_in_one_line(monkeypatch: pytest.Mo
     monkeypatch.setattr("ray.init", other)
     with (
         pytest.raises(RunError, match=r"^runner.address is 'auto', .* Ray: 2.40.0\): install the"),
-        connected("auto"),
+        connect_cluster("auto"),
     ):
         pass
 
@@ -116,7 +116,7 @@ def test_an_address_without_a_cluster_is_told_in_one_line(monkeypatch: pytest.Mo
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:10")
     with (
         pytest.raises(RunError, match=r"^runner.address is '127.0.0.1:9', and no cluster can"),
-        connected("127.0.0.1:9"),
+        connect_cluster("127.0.0.1:9"),
     ):
         pass
 
@@ -125,4 +125,4 @@ def test_the_environment_speaks_where_the_config_says_auto(monkeypatch: pytest.M
     for given in ("head", "ray://head:10001", ":6379", "head:x"):
         monkeypatch.setenv("RAY_ADDRESS", given)
         with pytest.raises(RunError, match=f"^RAY_ADDRESS is '{given}': expected .*HOST:PORT"):
-            connected("auto").__enter__()
+            connect_cluster("auto").__enter__()

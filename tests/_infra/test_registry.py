@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf._infra.registry import Needs, Registry
+from echo_hf._infra.registry import Registry, Requirements
 from echo_hf.collect.platforms.base import PLATFORMS
 from echo_hf.collect.sources.base import SOURCES
 from echo_hf.engines.base import ENGINES
@@ -24,15 +24,15 @@ def registry(request: pytest.FixtureRequest) -> Registry[Any, Any]:
 
 
 def test_our_own_are_loaded_by_their_names(registry: Registry[Any, Any]) -> None:
-    assert all(callable(registry.find(name)) for name in registry.ours)
-    assert registry.names() == sorted(set(registry.names()))
+    assert all(callable(registry.find(name)) for name in registry.built_in)
+    assert registry.list_names() == sorted(set(registry.list_names()))
 
 
 def test_what_is_registered_is_found(registry: Registry[Any, Any]) -> None:
     made = registry.register("ours", "facts")(dict)
     assert made is dict
     assert (registry.find("ours"), registry.facts("ours")) == (dict, "facts")
-    assert "ours" in registry.names()
+    assert "ours" in registry.list_names()
 
 
 def test_an_unknown_name_gets_the_nearest(registry: Registry[Any, Any]) -> None:
@@ -42,7 +42,7 @@ def test_an_unknown_name_gets_the_nearest(registry: Registry[Any, Any]) -> None:
             ask("nortlight", "here")
         assert str(caught.value) == (
             f"here: unknown {registry.kind} 'nortlight'; did you mean 'northlight'? "
-            f"known: {', '.join(registry.names())}"
+            f"known: {', '.join(registry.list_names())}"
         )
 
 
@@ -57,7 +57,7 @@ def test_another_package_brings_a_member(
     monkeypatch.syspath_prepend(tmp_path)
     assert registry.find("theirs").__name__ == "loads"
     assert registry.facts("theirs") is None
-    assert {"theirs", "broken", "absent"} <= set(registry.names())
+    assert {"theirs", "broken", "absent"} <= set(registry.list_names())
     for name in ("broken", "absent"):
         with pytest.raises(registry.error, match=rf"{registry.kind} '{name}' comes from .* fix"):
             registry.find(name)
@@ -65,8 +65,8 @@ def test_another_package_brings_a_member(
 
 @pytest.mark.parametrize("package", ["no_such_package_at_all", "no_such_package_at_all.part"])
 def test_a_missing_package_says_what_to_install(package: str) -> None:
-    lacks = Needs("draws", "diffusers", ("json", package))
+    lacks = Requirements("draws", "diffusers", ("json", package))
     assert lacks.missing == (package,)
     with pytest.raises(MissingExtraError, match=r"^here .*echo-hf\[diffusers\]"):
         lacks.check_installed("here")
-    Needs("draws", "diffusers", ("json",)).check_installed("here")
+    Requirements("draws", "diffusers", ("json",)).check_installed("here")

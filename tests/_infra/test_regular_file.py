@@ -31,8 +31,8 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["file", "inner", "../theirs/file"])
 def test_a_file_is_read_wherever_links_inside_its_folder_lead(folder: Path, name: str) -> None:
-    assert read_regular(folder / name, folder, most_bytes=MOST) == b"words"
-    assert read_regular(folder / name, most_bytes=5) == b"words"
+    assert read_regular(folder / name, folder, max_bytes=MOST) == b"words"
+    assert read_regular(folder / name, max_bytes=5) == b"words"
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_file_is_read_wherever_links_inside_its_folder_lead(folder: Path, name
 def test_what_is_no_file_inside_is_refused_at_once(folder: Path, name: str, code: str) -> None:
     """To open a pipe is to wait for ever, and a device is read for ever."""
     with pytest.raises(RefusedFileError) as raised:
-        read_regular(folder / name, folder, most_bytes=MOST)
+        read_regular(folder / name, folder, max_bytes=MOST)
     assert raised.value.code == code
     assert raised.value.strerror == str(raised.value) != ""
 
@@ -64,12 +64,12 @@ def test_a_file_that_says_it_is_empty_is_not_read_to_its_end() -> None:
     if not place.exists() or place.stat().st_size:
         pytest.skip("this system has no such files")
     with pytest.raises(RefusedFileError, match="more than 10 bytes"):
-        read_regular(place, most_bytes=10)
+        read_regular(place, max_bytes=10)
 
 
 def test_a_missing_file_is_missing(folder: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        read_regular(folder / "none", folder, most_bytes=MOST)
+        read_regular(folder / "none", folder, max_bytes=MOST)
 
 
 def test_a_snapshot_in_the_cache_of_the_hub_has_its_files_beside_it(tmp_path: Path) -> None:
@@ -82,6 +82,6 @@ def test_a_snapshot_in_the_cache_of_the_hub_has_its_files_beside_it(tmp_path: Pa
     (tmp_path / "mine").write_text("a secret")
     (snapshot / "file").symlink_to("../../blobs/f")
     (snapshot / "link").symlink_to(tmp_path / "mine")
-    assert read_regular(snapshot / "file", snapshot, most_bytes=MOST) == b"words"
+    assert read_regular(snapshot / "file", snapshot, max_bytes=MOST) == b"words"
     with pytest.raises(RefusedFileError, match="out of its folder"):
-        read_regular(snapshot / "link", snapshot, most_bytes=MOST)
+        read_regular(snapshot / "link", snapshot, max_bytes=MOST)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf._infra.retry import RequestError, RetryPolicy, retry_after
+from echo_hf._infra.retry import RequestError, RetryPolicy, parse_retry_after
 
 BUSY = RequestError("busy")
 
@@ -97,14 +97,14 @@ DATE, SECONDS = "Wed, 21 Oct 2015 07:28:00 GMT", 1445412480
     ids=str,
 )
 def test_seconds_and_dates_are_read(headers: dict[str, str], expected: float | None) -> None:
-    assert retry_after(headers) == expected
+    assert parse_retry_after(headers) == expected
 
 
 def test_a_date_counts_from_now_where_the_server_has_no_clock() -> None:
-    assert retry_after({"retry-after": DATE}, now=SECONDS - 60) == 60.0
+    assert parse_retry_after({"retry-after": DATE}, clock_time=SECONDS - 60) == 60.0
 
 
 @given(st.text())
 def test_no_header_breaks_it(text: str) -> None:
-    wait = retry_after({"retry-after": text, "date": text})
+    wait = parse_retry_after({"retry-after": text, "date": text})
     assert wait is None or wait >= 0

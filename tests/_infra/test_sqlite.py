@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from echo_hf._infra.sqlite import Database, rows_of, scratch, write_ahead
+from echo_hf._infra.sqlite import Database, open_scratch, select_by_keys, set_write_ahead
 from echo_hf.apps.events import EventLog
 from echo_hf.builder.refresh import RefreshLedger
 from echo_hf.collect.crawl_ledger import CrawlLedger
@@ -108,10 +108,10 @@ def test_a_file_without_a_format_is_ours_by_its_tables(tmp_path: Path) -> None:
 
 def test_what_fails_half_way_is_not_written(tmp_path: Path) -> None:
     with Notes(tmp_path / "notes") as notes:
-        with pytest.raises(KeyboardInterrupt), notes.transaction() as connection:  # noqa: PT012
+        with pytest.raises(KeyboardInterrupt), notes.write() as connection:  # noqa: PT012
             connection.execute("insert into notes values ('lost')")
             raise KeyboardInterrupt
-        with notes.transaction() as connection:
+        with notes.write() as connection:
             connection.execute("insert into notes values ('kept')")
         assert notes.execute("select text from notes") == [("kept",)]
 
@@ -119,7 +119,7 @@ def test_what_fails_half_way_is_not_written(tmp_path: Path) -> None:
 def test_what_is_erased_is_in_no_byte_of_the_folder(tmp_path: Path) -> None:
     with Notes(tmp_path / "notes") as notes:
         notes.execute("insert into notes values ('a secret of some length')")
-        with notes.erasing() as connection:
+        with notes.erase() as connection:
             connection.execute("delete from notes")
         assert not any(b"secret" in file.read_bytes() for file in tmp_path.iterdir())
 
@@ -134,10 +134,10 @@ def test_a_file_opens_again_when_used(tmp_path: Path) -> None:
 
 
 def test_any_number_of_keys_is_asked_for() -> None:
-    with closing(scratch("create table one (number integer)")) as connection:
+    with closing(open_scratch("create table one (number integer)")) as connection:
         connection.executemany("insert into one values (?)", [(n,) for n in range(2000)])
         query = "select number from one where number in ({0}) and number in ({0})"
-        found = list(rows_of(connection, query, range(500, 2500)))
+        found = list(select_by_keys(connection, query, range(500, 2500)))
     assert found == [(number,) for number in range(500, 2000)]
 
 
@@ -151,7 +151,7 @@ def test_a_file_that_another_holds_is_waited_for(tmp_path: Path) -> None:
 
     waiting = sqlite3.connect(path, timeout=0, isolation_level=None)
     released.start()
-    write_ahead(waiting)
+    set_write_ahead(waiting)
     released.join()
     assert waiting.execute("pragma journal_mode").fetchone() == ("wal",)
     waiting.close()
@@ -168,7 +168,7 @@ def test_a_file_that_cannot_be_written_is_not_waited_for(
         closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)) as reading,
         pytest.raises(sqlite3.OperationalError, match="readonly"),
     ):
-        write_ahead(reading)
+        set_write_ahead(reading)
 
 
 def of_a_stranger(path: Path, script: str) -> None:
@@ -207,9 +207,9 @@ def test_a_strangers_file_gives_no_more_than_it_has(
     path = tmp_path / "notes.sqlite"
     of_a_stranger(path, "insert into notes values ('a'), ('b')")
     with Notes(path, frozen=True) as notes:
-        assert list(notes.rows("select text from notes order by text")) == [("a",), ("b",)]
+        assert list(notes.iterate_rows("select text from notes order by text")) == [("a",), ("b",)]
         with pytest.raises(StoreError, match="more rows than bytes"):
-            list(notes.rows(ENDLESS))
+            list(notes.iterate_rows(ENDLESS))
         with pytest.raises(StoreError):
             notes.execute("insert into notes values ('c')")
         with pytest.raises(StoreError, match="too big"):

@@ -13,7 +13,7 @@ import pytest
 
 import echo_hf
 from echo_hf import metrics, scores
-from echo_hf._infra.summary import Summarized, brief
+from echo_hf._infra.summary import SummaryMixin, summarize_value
 from echo_hf.hub.manifest import Manifest
 from echo_hf.hub.release import read_release
 from echo_hf.metrics import MetricResult, Unmeasured
@@ -60,7 +60,7 @@ def test_every_result_that_users_get_is_shown_short() -> None:
     }
     kinds |= {"Manifest": Manifest, "Analysis": Analysis}
     for name, kind in kinds.items():
-        assert issubclass(kind, Summarized), name
+        assert issubclass(kind, SummaryMixin), name
         assert kind.__repr__.__qualname__.split(".")[0] in ("Summarized", "SystemValues"), name
 
 
@@ -128,4 +128,4 @@ def test_a_metric_of_many_samples_is_counted() -> None:
     ],
 )
 def test_values_are_short(value: object, shown: str) -> None:
-    assert brief(value) == shown
+    assert summarize_value(value) == shown

@@ -7,7 +7,13 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf._infra.text import escaped, rounded, rounded_interval, shortened, table
+from echo_hf._infra.text import (
+    escape_markdown,
+    format_interval,
+    format_rounded,
+    format_table,
+    shorten_texts,
+)
 from tests.markdown_for_tests import cells
 
 MARK = re.compile(r"\n\[\.\.\. (\d+) characters left out\]\Z")
@@ -21,7 +27,7 @@ def test_texts_keep_as_much_as_fits(
     lengths = [len(text) for text in texts if text]
     best = max(n for n in range(longest + 1) if sum(min(one, n) for one in lengths) <= together)
 
-    for text, short in zip(texts, shortened(texts, longest, together), strict=True):
+    for text, short in zip(texts, shorten_texts(texts, longest, together), strict=True):
         if text is None or len(text) <= best:
             assert short == text
         else:
@@ -40,10 +46,10 @@ WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
 @given(WORDS)
 def test_escaped_text_is_shown_as_it_is(text: str) -> None:
     line = " ".join(text.split())
-    page = table(["a", "b"], [["x", f"{escaped(text)} y"]], numbers=1)
+    page = format_table(["a", "b"], [["x", f"{escape_markdown(text)} y"]], numbers=1)
     assert cells(page) == [["a", "b"], ["x", f"{line} y"]]
 
 
 def test_no_zero_has_a_minus() -> None:
-    assert (rounded(-0.0004), rounded(-0.0006)) == ("0.000", "-0.001")
-    assert rounded_interval((-0.0004, -0.0001)) == "0.000 to 0.000"
+    assert (format_rounded(-0.0004), format_rounded(-0.0006)) == ("0.000", "-0.001")
+    assert format_interval((-0.0004, -0.0001)) == "0.000 to 0.000"

@@ -21,12 +21,12 @@ import pytest
 
 from echo_hf._infra import worker_pool
 from echo_hf._infra.worker_pool import (
-    VISIBLE,
+    VISIBLE_DEVICES,
     LostItemError,
     ProcessWorker,
     WorkerPool,
-    processes,
-    shared_out,
+    assign_gpus,
+    make_process_factories,
 )
 from echo_hf.errors import EngineError, GenerationError
 from tests._infra.painters import refuses, windows, work
@@ -44,7 +44,9 @@ def pool(tmp_path: Path) -> Iterator[Pools]:
     def make(devices: list[str | None], service: Any = None, **more: Any) -> WorkerPool[str, Any]:
         service = service or partial(work, tmp_path)
         made.append(
-            WorkerPool("the painters", service, processes(devices), GenerationError, **more)
+            WorkerPool(
+                "the painters", service, make_process_factories(devices), GenerationError, **more
+            )
         )
         return made[-1]
 
@@ -186,12 +188,12 @@ def test_a_worker_is_at_most_so_many_results_ahead_of_what_was_taken(tmp_path: P
     heard = 0
     for taken in (3, 5):
         while heard < taken:
-            heard += len(worker.heard(20))
-        assert worker.heard(20) == []
+            heard += len(worker.read_messages(20))
+        assert worker.read_messages(20) == []
         assert len(begun(tmp_path)) == taken + 1
-        worker.taken(2)
+        worker.allow_results(2)
     worker.kill()
-    assert worker.ended() == "was killed by signal 9"
+    assert worker.wait_for_end() == "was killed by signal 9"
 
 
 def child_of(folder: Path) -> int:
@@ -219,7 +221,7 @@ def test_closing_ends_workers_at_work_and_what_they_have_started(
     child = child_of(tmp_path)
     began = time.monotonic()
     painters.close()
-    assert time.monotonic() - began < worker_pool.GRACE_S / 2
+    assert time.monotonic() - began < worker_pool.GRACE_SECONDS / 2
     with pytest.raises(GenerationError, match="its worker processes have been ended"):
         busy.result(LONGEST_S)
     assert ended(number)
@@ -284,7 +286,7 @@ def test_workers_end_with_a_run_that_is_killed_or_forgets_to_close(
     ],
 )
 def test_devices_are_shared_out(devices: Any, gpus: list[str], each: int, seen: list[Any]) -> None:
-    assert shared_out(devices, gpus, each) == seen
+    assert assign_gpus(devices, gpus, each) == seen
 
 
 @pytest.mark.parametrize(
@@ -295,9 +297,9 @@ def test_devices_that_are_not_there_are_refused(devices: Any, gpus: int, each: i
     shown = re.escape(str(list(devices) if isinstance(devices, tuple) else repr(devices)))
     said = f"^{shown}, and this machine shows {gpus or 'no'} GPUs: expected all, at most as many"
     with pytest.raises(ValueError, match=said):
-        shared_out(devices, [str(number) for number in range(gpus)], each)
+        assign_gpus(devices, [str(number) for number in range(gpus)], each)
 
 
 def test_a_run_sees_no_more_gpus_than_it_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VISIBLE, "-1")
+    monkeypatch.setenv(VISIBLE_DEVICES, "-1")
     assert worker_pool.visible_gpus() == []

@@ -658,8 +658,8 @@ def test_small_parts_give_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.M
     """A build does not depend on how many rows are in memory at once."""
     whole = stages_of(tmp_path / "whole")
     monkeypatch.setattr(Threads, "part_posts", 20)
-    monkeypatch.setattr(declared, "NEAR", 8)
-    monkeypatch.setattr(stages, "BATCH", 9)
+    monkeypatch.setattr(declared, "ROWS_PER_TAKE", 8)
+    monkeypatch.setattr(stages, "BATCH_ROWS", 9)
     monkeypatch.setattr(importlib.import_module("echo_hf._infra.atomic"), "MOST_ROWS", 7)
     parted = stages_of(tmp_path / "parted")
     assert len(whole) == 25

@@ -19,8 +19,8 @@ from echo_hf.errors import ReleaseError
 from echo_hf.hub.manifest import MANIFEST
 from echo_hf.hub.release import Release
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.answer_store import Store, request_keys
-from echo_hf.pipeline.batch_inference import MOST_ERRORS, fill
+from echo_hf.pipeline.answer_store import Store, compute_request_keys
+from echo_hf.pipeline.batch_inference import MAX_EQUAL_ERRORS, fill
 from echo_hf.pipeline.stage import ModelStage
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.roles import Roles
@@ -215,7 +215,7 @@ class Recorded(dict[bytes, Completion]):
 
 
 def key_of(line: str) -> bytes:
-    (key,) = request_keys(ENGINE.signature(), [request(line)])
+    (key,) = compute_request_keys(ENGINE.signature(), [request(line)])
     return key
 
 
@@ -247,7 +247,7 @@ def test_what_is_asked_for_after_an_answer_is_taken_as_well(store: Store, tmp_pa
     rows = dataset(sample([post(0, -1, "p", "a")], prompt="Turn this photo into a stamp"))
     stage = Roles(TARGET, ImageStore(tmp_path))
     before = run_stage(stage, rows, engine=engine, store=store).dataset
-    keys = request_keys(engine.signature(), engine.asked)
+    keys = compute_request_keys(engine.signature(), engine.asked)
     answers = Recorded()
     answers |= store.get(keys)
     with closing(Store(tmp_path / "again.sqlite")) as again:
@@ -281,10 +281,12 @@ def test_an_engine_that_comes_later_asks_only_what_is_missing(store: Store) -> N
 
 def test_stages_read_what_the_other_engine_answered(tmp_path: Path) -> None:
     answered = posts("a red kite", "a blue\na green kite")
-    more = posts("a red kite", "a blue\na green kite", *(f"no {n}" for n in range(MOST_ERRORS + 9)))
+    more = posts(
+        "a red kite", "a blue\na green kite", *(f"no {n}" for n in range(MAX_EQUAL_ERRORS + 9))
+    )
     with closing(Store(tmp_path / "answers.sqlite")) as store:
         first = run_stage(Guess(), answered, engine=Scripted(), store=store)
         engine = ReplayEngine({"kind": "scripted", "model": "one"})
         second = run_stage(Guess(), more, engine=engine, store=store)
     assert second.dataset.to_list() == first.dataset.to_list()
-    assert second.stats.quarantined == {"not_answered": MOST_ERRORS + 9}
+    assert second.stats.quarantined == {"not_answered": MAX_EQUAL_ERRORS + 9}

@@ -16,7 +16,7 @@ from echo_hf.cli import app
 from echo_hf.config.collection import Search
 from echo_hf.config.loading import load_config
 from echo_hf.errors import ConfigError, EchoError, ReleaseError
-from echo_hf.hub.card import searches_in
+from echo_hf.hub.card import read_searches
 from echo_hf.hub.manifest import CARD
 from echo_hf.hub.redistribution import dehydrate
 from tests.errors_for_tests import said_by
@@ -95,9 +95,9 @@ def test_a_release_says_what_was_searched_and_older_versions_read_it(
 ) -> None:
     """The card alone has it; without content it still has it, and a silent one has no trace."""
     silent, told = write("silent", name="x"), write("told", name="x", searches=searches)
-    assert searches_in(told.path / CARD) == searches
-    assert searches_in(dehydrate(told.path, tmp_path / "dry").path / CARD) == searches
-    assert searches_in(silent.path / CARD) == {}
+    assert read_searches(told.path / CARD) == searches
+    assert read_searches(dehydrate(told.path, tmp_path / "dry").path / CARD) == searches
+    assert read_searches(silent.path / CARD) == {}
     assert "search" not in (silent.path / CARD).read_text("utf-8").partition("\n---\n")[0]
     plain, other = (one.manifest.model_dump(exclude={"card"}) for one in (silent, told))
     assert plain == other
@@ -110,7 +110,7 @@ def test_a_release_says_what_was_searched_and_older_versions_read_it(
 def test_searches_of_others_are_checked(tmp_path: Path, front: str, said: str) -> None:
     path = tmp_path / CARD
     path.write_text(f"---\n{front}\n---\n# Card\n", "utf-8")
-    assert said in said_by(ReleaseError, searches_in, path)
+    assert said in said_by(ReleaseError, read_searches, path)
 
 
 def test_what_the_date_decides_is_filled_in_by_a_person(

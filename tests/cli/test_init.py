@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from echo_hf.builder.build import build
 from echo_hf.cli import app
-from echo_hf.config.evaluation import Evaluation
+from echo_hf.config.evaluation import EvaluationConfig
 from echo_hf.config.loading import load_config
 from echo_hf.errors import EchoError
 from echo_hf.hub.load import load_benchmark
@@ -188,7 +188,7 @@ def test_a_comparison_takes_images_that_are_there(images: Path) -> None:
     assert faults("mine/comparison.yaml") == []
     text = Path("mine/comparison.yaml").read_text("utf-8")
     config = load_evaluation("mine/comparison.yaml")
-    assert isinstance(config, Evaluation)
+    assert isinstance(config, EvaluationConfig)
     assert (config.name, config.judges) == ("mine", ())
     assert Path(config.benchmark).resolve() == Path("release").resolve()
     for one in config.systems:

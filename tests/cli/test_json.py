@@ -17,7 +17,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from echo_hf._infra.console import say_json
+from echo_hf._infra.console import print_json
 from echo_hf.builder.steps import STAGES
 from echo_hf.cli import _handle_options, app
 from echo_hf.cli.verb import Payload, verb
@@ -44,7 +44,7 @@ def test_an_object_is_one_line_of_json(capsys: pytest.CaptureFixture[str]) -> No
         "e": "\x9b",
         "\ud800": datetime(2026, 3, 2, 1, tzinfo=UTC),
     }
-    say_json({**value, "f": FillStats(calls=3), "g": None, "h": True})
+    print_json({**value, "f": FillStats(calls=3), "g": None, "h": True})
     (line,) = capsys.readouterr().out.splitlines()
     assert line.isascii()
     read = json.loads(line)

@@ -125,7 +125,7 @@ def test_the_traceback_of_a_bug_is_kept(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("LUMEN_API_KEY", KEY)
 
     def broken() -> None:
-        with RunFolder(tmp_path / "runs" / "quickstart").locked():
+        with RunFolder(tmp_path / "runs" / "quickstart").lock():
             raise ZeroDivisionError(f"{KEY}\n2026-11-22 forged")
 
     done = CliRunner().invoke(made(broken), ["broken"])

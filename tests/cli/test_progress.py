@@ -15,7 +15,7 @@ import pytest
 from datasets import Dataset, Features, Value
 from rich.console import Console
 
-from echo_hf._infra.console import say_json
+from echo_hf._infra.console import print_json
 from echo_hf.builder.gold.check import CheckResult, StageCheck
 from echo_hf.builder.gold.measures import Item, Measure, summarize
 from echo_hf.cli.build_view import (
@@ -30,21 +30,21 @@ from echo_hf.cli.progress import TerminalProgress, find_commonest_failure, forma
 from echo_hf.collect.fetch import FetchStats
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import Usage
-from echo_hf.engines.planner import Expected, Range, RequestPlan
+from echo_hf.engines.planner import ExpectedCost, Range, RequestPlan
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.pipeline.result import StageResult, StageStats
 from echo_hf.pipeline.stage import CONTROL
 from echo_hf.reasons import Failed, Outcome, Unfetched
-from echo_hf.systems.generate import Generated, SystemListing, list_systems
-from echo_hf.systems.runner import GenerationPlan, Generations
+from echo_hf.systems.generate import GenerationSummary, SystemListing, list_systems
+from echo_hf.systems.runner import GenerationPlan, GenerationStats
 from echo_hf.tables import POSTS
 from tests.systems.runs_for_tests import entry, system, task
 
 FETCHED = FetchStats(1010, 7, 1000, reasons=Counter({Unfetched.GONE: 2}), seconds=50.0)
 FILLED = FillStats(calls=2, seconds=4.0, usage=Usage(100, 20, 75), cost_usd=0.5)
-PRICE = Expected(Range(41, 61.5, 123), Range.exactly(3725.4))
+PRICE = ExpectedCost(Range(41, 61.5, 123), Range.exactly(3725.4))
 HARBOR = GenerationPlan("mine", tuple(map(task, range(1500))), 20, 3, PRICE)
-UNKNOWN = GenerationPlan("theirs", (), 0, 0, Expected())
+UNKNOWN = GenerationPlan("theirs", (), 0, 0, ExpectedCost())
 CALLS = RequestPlan(
     requests=12, stored=2, prompt_tokens=3_000_000, usd_per_million_prompt_tokens=0.5
 )
@@ -83,7 +83,7 @@ def lines(one: Console) -> list[str]:
 )
 def test_figures_are_told_whatever_is_known_of_them(stats: object, expected: str) -> None:
     one = console(200)
-    TerminalProgress(one).started("extract", 1, stats)
+    TerminalProgress(one).report_start("extract", 1, stats)
     assert lines(one) == ([f"extract {expected}"] if expected else [])
 
 
@@ -92,9 +92,9 @@ def test_each_kind_of_work_has_a_bar_of_its_own() -> None:
 
     def work() -> None:
         with TerminalProgress(one) as watch:
-            watch.advanced("pictures", 1, FetchStats(2, fetched=1), 2)
-            watch.advanced("pictures", 2, FetchStats(2, fetched=2), 2)
-            watch.advanced("compared", 1, "looked at", 9)
+            watch.report_progress("pictures", 1, FetchStats(2, fetched=1), 2)
+            watch.report_progress("pictures", 2, FetchStats(2, fetched=2), 2)
+            watch.report_progress("compared", 1, "looked at", 9)
             raise ValueError("stop")
 
     with pytest.raises(ValueError, match="stop"):
@@ -109,14 +109,14 @@ def test_what_a_system_gave_is_told_with_rate_and_cost(monkeypatch: pytest.Monke
     """By a clock of our own: two outputs in 30 seconds are 4 a minute; no bar in a file."""
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    given, one = Generations("mine", began=now[0]), console()
+    given, one = GenerationStats("mine", began=now[0]), console()
     with TerminalProgress(one) as watch:
-        watch.started("mine", len(HARBOR.todo), HARBOR)
+        watch.report_start("mine", len(HARBOR.todo), HARBOR)
         for number, cost_usd in enumerate((0.25, 0.5)):
             now[0] += 15
             given.entries.append(entry(number, cost_usd=cost_usd))
-            watch.advanced("mine", len(given.entries), given)
-        watch.finished(given)
+            watch.report_progress("mine", len(given.entries), given)
+        watch.report_result(given)
     assert lines(one)[-2:] == [
         "2 of 1,500: mine: 2 refused (4 a minute), $0.75",
         "mine: 2 refused (4 a minute), $0.75",
@@ -124,12 +124,12 @@ def test_what_a_system_gave_is_told_with_rate_and_cost(monkeypatch: pytest.Monke
 
 
 def test_failures_are_told_by_code_with_an_example() -> None:
-    given = Generations("mine")
+    given = GenerationStats("mine")
     for number, code in enumerate(("no_file", "timeout", "no_file")):
         failed = {"outcome": Outcome.FAILED, "code": code, "text": f"{code} {number}"}
         given.entries.append(entry(number, **failed))
     said = ["mine: 2 failed, no_file: no_file 0", "mine: 1 failed, timeout: timeout 1"]
-    assert list(given.failures()) == said
+    assert list(given.describe_failures()) == said
 
 
 def aside(*said: tuple[str, str], key: str = "url") -> pa.Table:
@@ -162,7 +162,7 @@ def test_places_are_two_and_a_hint_at_the_rest(rejects: str, notices: str, expec
 def test_a_remark_is_one_line_without_control_characters() -> None:
     one = console(60)
     with TerminalProgress(one) as watch:
-        watch.noticed("the release has 'a\x1b[31m\nb' [bold]and[/bold] " + "more " * 200)
+        watch.report_notice("the release has 'a\x1b[31m\nb' [bold]and[/bold] " + "more " * 200)
     (line,) = lines(one)
     assert line.startswith("note: the release has 'a[31m b' [bold]and[/bold] more more")
     assert len(line) < 500
@@ -236,7 +236,7 @@ def test_the_headlines_are_the_papers_figures() -> None:
 
 
 def listing(**changes: Any) -> SystemListing:
-    given = {"known": True, "extra": None, "keys": {}, "no_folder": None, "image": Expected()}
+    given = {"known": True, "extra": None, "keys": {}, "no_folder": None, "image": ExpectedCost()}
     config = system("mine", status="replay", stands_for="[bold]GPT-4o")
     return SystemListing(config=config, file=None, **{**given, **changes})
 
@@ -244,7 +244,7 @@ def listing(**changes: Any) -> SystemListing:
 def test_the_list_says_what_to_do() -> None:
     one = console()
     given = [
-        listing(image=Expected(Range(0.01, 0.0421, 0.2))),
+        listing(image=ExpectedCost(Range(0.01, 0.0421, 0.2))),
         listing(extra="openai", keys={"A_KEY": False, "B_KEY": True}),
         listing(known=False),
         listing(no_folder="Bagel"),
@@ -277,7 +277,9 @@ def test_outcomes_have_a_column_only_when_there_are_some() -> None:
     mine = {Outcome.FAILED: 2, Outcome.OK: 1100}
     one = console()
     one.print(
-        make_outcome_table(Generated(None, (), {"mine": mine, "no": {Outcome.OK: 1}}, None, {}))
+        make_outcome_table(
+            GenerationSummary(None, (), {"mine": mine, "no": {Outcome.OK: 1}}, None, {})
+        )
     )
     assert lines(one) == ["system ok failed", "mine 1,100 2", "no 1 0"]
 
@@ -362,7 +364,7 @@ def test_only_all_is_all_and_only_nothing_is_nothing(value: float, shown: str) -
 
 def test_json_has_the_figures_and_no_words(capsys: pytest.CaptureFixture[str]) -> None:
     result = checked(measure("keep_recall", 3, 4, 1, errors=True))
-    say_json(check_as_json(result))
+    print_json(check_as_json(result))
     text = capsys.readouterr().out
     read = json.loads(text)
 
@@ -385,7 +387,7 @@ def test_a_row_that_several_stages_lose_counts_once() -> None:
             counts = dict(Counter(rows["_reason"]))
             nothing = Dataset.from_dict({"_parent": [], "_reason": []})
             stats = StageStats(name, 2, 0, quarantined=counts, reads="samples")
-            watch.finished(StageResult(lost, lost.select([]), lost, nothing, stats))
+            watch.report_result(StageResult(lost, lost.select([]), lost, nothing, stats))
     assert [(str(loss), loss.reason) for loss in watch.collect_losses()] == [
         ("2 samples", "refused"),
         ("1 sample", "needs_model"),

@@ -24,7 +24,7 @@ from PIL import Image
 
 from echo_hf.cli import GROUPS
 from echo_hf.cli.verb import get_verb_name
-from echo_hf.engines.base import OURS, engine_names
+from echo_hf.engines.base import BUILT_IN, engine_names
 from echo_hf.hub.redistribution import dehydrate
 from tests.engines.openai.loopback_server import Answer, Asked, completion, running
 from tests.local_hub import WRITER, LocalHub
@@ -169,7 +169,7 @@ def screen_of(command: str, folder: Path) -> str:
     text = f"$ echo-hf {command}\n{done.stdout}{done.stderr}"
     text += f"(exit code {done.returncode})\n" if done.returncode else ""
     assert "Traceback" not in text, text
-    for name in set(engine_names()) - OURS.keys():  # what other tests have registered
+    for name in set(engine_names()) - BUILT_IN.keys():  # what other tests have registered
         text = re.sub(rf"^{name} .*\n", "", text, flags=re.MULTILINE)
     text = text.replace(str(folder), "/home/you")
     for pattern, steady in VARYING.items():

@@ -14,7 +14,7 @@ import pytest
 from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.records import RECORDS, read_records
 from echo_hf.collect.sources.base import make_source
-from echo_hf.config.sections import Posts
+from echo_hf.config.sections import PostsSource
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
@@ -60,7 +60,7 @@ def collect_lines(collect: Collect) -> CollectLines:
 @pytest.fixture
 def collect_file(collect: Collect) -> CollectFile:
     def run(source: str, path: Path, *keywords: str) -> tuple[list[dict[str, Any]], StageResult]:
-        records = read_records([Posts(source=source, path=path, keywords=keywords)])
+        records = read_records([PostsSource(source=source, path=path, keywords=keywords)])
         read = run_stage(collect, records)
         return run_stage(PostMerge(), read.dataset).dataset.to_list(), read
 

@@ -20,7 +20,7 @@ from PIL import Image
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
 from echo_hf.collect.takedown import Tombstones, hash_url
-from echo_hf.config.sections import Posts
+from echo_hf.config.sections import PostsSource
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.stage_runner import run_stage
 from tests.images_for_tests import encoded
@@ -66,7 +66,7 @@ def test_a_reject_that_names_a_forgotten_post_keeps_nothing_of_it(
     collect: Collect, tmp_path: Path
 ) -> None:
     (tmp_path / "posts.jsonl").write_text(post(platform="x") + "\n", "utf-8")
-    records = read_records([Posts(source="jsonl", path=tmp_path / "posts.jsonl")])
+    records = read_records([PostsSource(source="jsonl", path=tmp_path / "posts.jsonl")])
     forgotten = Tombstones(frozenset({hash_url(URL)}))
     before, after = (
         run_stage(replace(collect, forgotten=one), records) for one in (Tombstones(), forgotten)

@@ -48,7 +48,7 @@ from echo_hf.collect.platforms.base import (
 )
 from echo_hf.collect.sources.base import Post
 from echo_hf.collect.takedown import TOMBSTONES_FILE, add_tombstones, hash_url
-from echo_hf.config.collection import Budget, Expand, Phase, Search
+from echo_hf.config.collection import CrawlBudget, ExpandLimits, Phase, Search
 from echo_hf.config.loading import Config
 from echo_hf.errors import ConfigError, PlatformError
 from echo_hf.pipeline.run_folder import RunFolder
@@ -478,7 +478,7 @@ def test_dollars_cannot_be_counted_without_a_price(tmp_path: Path) -> None:
     platform = Scripted(Page(EMPTY))
     platform.tariff = Tariff()
     with pytest.raises(ConfigError, match=r"budget.usd is 3.0.*expected budget.posts"):
-        run_crawl(platform, tmp_path, LUMEN, budget=Budget(usd=3.0))
+        run_crawl(platform, tmp_path, LUMEN, budget=CrawlBudget(usd=3.0))
 
 
 def test_a_million_claimed_replies_are_asked_for_once(tmp_path: Path) -> None:
@@ -556,7 +556,7 @@ def test_a_key_that_is_missing_is_told_before_anybody_is_asked(tmp_path: Path) -
 
 def terms_asked(root: Path, phase: Phase, posts: int | None = None) -> tuple[set[str], CrawlEnd]:
     platform = Scripted(Page(EMPTY, posts=1))
-    stats = run_crawl(platform, root, phase, budget=Budget(posts=posts))
+    stats = run_crawl(platform, root, phase, budget=CrawlBudget(posts=posts))
     return {question.about[0] for question in platform.asked}, stats.end
 
 
@@ -577,7 +577,7 @@ def test_terms_and_languages_that_are_taken_out_are_not_asked_until_they_come_ba
 
 def paged(root: Path, page: Callable[[str | None], Page]) -> tuple[int, CrawlStats]:
     platform = Scripted(page)
-    stats = run_crawl(platform, root, LUMEN, expand=Expand(rounds=0))
+    stats = run_crawl(platform, root, LUMEN, expand=ExpandLimits(rounds=0))
     return len(platform.asked), stats
 
 

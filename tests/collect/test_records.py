@@ -17,9 +17,9 @@ from echo_hf.collect.crawl_ledger import CRAWL_LEDGER_FILE, CrawlLedger, digest_
 from echo_hf.collect.platforms.base import Page, Question, TimeWindow
 from echo_hf.collect.records import RECORDS, read_records
 from echo_hf.collect.sources.base import Post
-from echo_hf.config.sections import Posts
+from echo_hf.config.sections import PostsSource
 from echo_hf.errors import ConfigError, SourceError
-from echo_hf.hub.redistribution import restricted_posts
+from echo_hf.hub.redistribution import find_restricted
 from echo_hf.pipeline.stage_runner import run_stage
 from tests.collect.platforms.crawling import Serve, collected, config_of, crawled
 from tests.collect.platforms.simulated import FIRST_DAY, HOST, NAME, World
@@ -28,8 +28,8 @@ from tests.progress_for_tests import Heard
 GOOD = '{"url": "https://example.org/a"}'
 
 
-def entry(path: Path, source: str = "jsonl", *keywords: str) -> Posts:
-    return Posts(source=source, path=path, keywords=keywords)
+def entry(path: Path, source: str = "jsonl", *keywords: str) -> PostsSource:
+    return PostsSource(source=source, path=path, keywords=keywords)
 
 
 def written(folder: Path, content: bytes | str, name: str = "posts.jsonl") -> Path:
@@ -39,7 +39,7 @@ def written(folder: Path, content: bytes | str, name: str = "posts.jsonl") -> Pa
     return path
 
 
-def read(*posts: Posts) -> list[tuple[str, str]]:
+def read(*posts: PostsSource) -> list[tuple[str, str]]:
     return [(row["place"], row["record"]) for row in read_records(posts).to_list()]
 
 
@@ -128,7 +128,9 @@ def test_no_record_is_lost_between_batches(tmp_path: Path, monkeypatch: pytest.M
 
 DAY = TimeWindow(FIRST_DAY, FIRST_DAY + datetime.timedelta(days=1))
 SEARCH = Question("search", ("4o",), DAY, "ja")
-X = Posts.model_validate({"source": "x", "search": {"phases": [{"window": "1d", "terms": ["a"]}]}})
+X = PostsSource.model_validate(
+    {"source": "x", "search": {"phases": [{"window": "1d", "terms": ["a"]}]}}
+)
 
 
 def page(*numbers: int) -> str:
@@ -219,11 +221,11 @@ def test_a_crawled_page_gives_the_posts_of_the_imported_file(
         tmp_path / CRAWL_LEDGER_FILE, "x", Question("search", ("obama",)), file.read_text("utf-8")
     )
 
-    def rows_of(posts: Posts) -> list[dict[str, Any]]:
+    def rows_of(posts: PostsSource) -> list[dict[str, Any]]:
         rows = run_stage(collect, read_records([posts], path)).dataset.to_list()
         return [{**row, "keywords": 0, "place": 0} for row in rows]
 
     crawled = rows_of(X)
     assert len(crawled) >= 117
     assert crawled == rows_of(entry(file, "x"))
-    assert all(restricted_posts([row["url"]]) == ["x"] for row in crawled)
+    assert all(find_restricted([row["url"]]) == ["x"] for row in crawled)

@@ -12,9 +12,9 @@ import yaml
 
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.checks import parse_yaml
-from echo_hf.config.collection import Span, phase_spans
+from echo_hf.config.collection import DateRange, phase_dates
 from echo_hf.config.loading import Config, load_config, parse_config
-from echo_hf.config.sections import Hazard, in_order
+from echo_hf.config.sections import Hazard, sort_hazards
 from echo_hf.errors import ConfigError
 from echo_hf.pipeline.run_folder import RunFolder
 from tests.stages_for_tests import ROOT
@@ -186,7 +186,7 @@ def test_each_stage_has_an_engine(
     asking = dict.fromkeys(("relevance", "extract"), words)
     asking |= dict.fromkeys(("roles", "screenshots"), images)
     asking |= {"safety": hazards, "feedback": names[-1]}
-    assert {name: config.stages.engine_of(name) for name in STAGES} == {
+    assert {name: config.stages.get_engine(name) for name in STAGES} == {
         **dict.fromkeys(STAGES),
         **asking,
     }
@@ -209,7 +209,7 @@ def test_the_hazards_that_are_removed(safety: Any, removed: Iterable[int]) -> No
     codes = [f"S{number}" for number in removed]
     assert _written(config)["stages"]["safety"]["remove"] == codes
     given = (Hazard.UNKNOWN, Hazard.HATE, Hazard.NON_VIOLENT_CRIMES, Hazard.HATE)
-    assert in_order(iter(given)) == ["S2", "S10", "unknown"]
+    assert sort_hazards(iter(given)) == ["S2", "S10", "unknown"]
 
 
 def test_prompt_fields_name_the_target() -> None:
@@ -408,10 +408,10 @@ def test_phases_follow_each_other() -> None:
     phases = [{"days": 14}, {"until": "2026-06-30"}, {"start": "2026-03-02"}]
     search = parse_config(_searched({"phases": [{**PHASE, **one} for one in phases]}), "c.yaml")
     assert search.posts[0].search is not None
-    assert phase_spans(search.posts[0].search.phases, RELEASED) == [
-        Span(RELEASED, datetime.date(2026, 3, 16)),
-        Span(datetime.date(2026, 3, 16), datetime.date(2026, 6, 30)),
-        Span(RELEASED, None),
+    assert phase_dates(search.posts[0].search.phases, RELEASED) == [
+        DateRange(RELEASED, datetime.date(2026, 3, 16)),
+        DateRange(datetime.date(2026, 3, 16), datetime.date(2026, 6, 30)),
+        DateRange(RELEASED, None),
     ]
 
 
@@ -445,12 +445,15 @@ def test_a_platform_has_one_search() -> None:
 
 def test_another_runner_is_named_beside_a_config() -> None:
     config = parse_config({**LEAST, "runner": {"kind": "ray", "actors": 2}}, "here")
-    assert config.run_by(None) is config.run_by("ray") is config
-    local = config.run_by("local")
+    assert config.use_runner(None) is config.use_runner("ray") is config
+    local = config.use_runner("local")
     assert local == parse_config(LEAST, "here") != config
-    assert (local.run_by("ray").runner.kind, local.run_by("ray").runner.actors) == ("ray", 8)
+    assert (local.use_runner("ray").runner.kind, local.use_runner("ray").runner.actors) == (
+        "ray",
+        8,
+    )
     with pytest.raises(ConfigError, match=r"^unknown runner 'rya'; did you mean 'ray'\?"):
-        config.run_by("rya")
+        config.use_runner("rya")
 
 
 def test_a_config_that_builds_nothing_says_so() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from echo_hf.config.evaluation import with_files
+from echo_hf.config.evaluation import load_named_files
 from echo_hf.config.loading import Config, parse_config
-from echo_hf.config.paper import differences
+from echo_hf.config.paper import find_differences
 from echo_hf.config.systems import shipped_configs
 from echo_hf.errors import ConfigError
 
@@ -28,7 +28,7 @@ JUDGES = {"GPT-4o", "Gemini 2.0 Flash", "Qwen2.5-VL-32B-Instruct"}
 def whole(name: str) -> dict[str, Any]:
     """A config that comes along, with the files that it names."""
     text = (shipped_configs() / f"{name}.yaml").read_text("utf-8")
-    data: dict[str, Any] = with_files(yaml.safe_load(text), shipped_configs())
+    data: dict[str, Any] = load_named_files(yaml.safe_load(text), shipped_configs())
     return data
 
 
@@ -67,7 +67,7 @@ def test_the_paper_has_eight_systems_and_three_judges_all_stood_for() -> None:
 
 def test_what_stands_in_is_told_with_its_note_and_every_system_and_judge_is_named() -> None:
     config = read(shipped())
-    told = {one.what: one.why for one in differences(config)}
+    told = {one.what: one.why for one in find_differences(config)}
     for kind, some in (("system", config.systems), ("judge", config.judges)):
         for one in some:
             how = "in place of" if one.status == "substitute" else "the paper's"
@@ -100,7 +100,9 @@ def test_a_value_that_is_not_the_papers_needs_a_reason(key: str, value: Any, sai
     assert said in message
     assert f"paper.differences, as {key!r}" in message
     (line,) = (
-        one for one in differences(read(changed(key, value, "It is a trial."))) if key in one.what
+        one
+        for one in find_differences(read(changed(key, value, "It is a trial.")))
+        if key in one.what
     )
     assert line.why == "It is a trial."
 
@@ -121,7 +123,7 @@ def test_a_system_and_a_judge_that_nothing_stands_for_need_a_reason() -> None:
         with pytest.raises(ConfigError, match=rf"{kind}\.{name}: nothing stands for it"):
             read(data)
         data["paper"]["differences"][f"{kind}.{name}"] = "It is not run."
-        told = {one.what: one.why for one in differences(read(data))}
+        told = {one.what: one.why for one in find_differences(read(data))}
         assert told[f"{kind}.{name}: nothing stands for it"] == "It is not run."
 
 
@@ -142,7 +144,7 @@ def test_a_reason_for_what_does_not_differ_is_refused(key: str, said: str) -> No
 
 
 def test_a_config_that_does_not_claim_to_be_the_paper_has_no_differences() -> None:
-    assert differences(read({**shipped("quickstart"), "protocol": "corrected"})) == ()
+    assert find_differences(read({**shipped("quickstart"), "protocol": "corrected"})) == ()
 
 
 def test_the_open_config_differs_in_engines_systems_and_judges_alone() -> None:

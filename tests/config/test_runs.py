@@ -11,11 +11,11 @@ from typer.testing import CliRunner, Result
 import echo_hf
 from echo_hf.cli import app
 from echo_hf.config.loading import load_config
-from echo_hf.config.runs import config_file
+from echo_hf.config.runs import find_config_file
 from echo_hf.errors import ConfigError, EchoError
 from echo_hf.hub.diff import diff
-from echo_hf.pipeline.runs import run_folder
-from echo_hf.systems.benchmark import load_evaluation, release_of
+from echo_hf.pipeline.runs import open_run_folder
+from echo_hf.systems.benchmark import find_release_folder, load_evaluation
 from tests.errors_for_tests import said_by
 
 NAME = "quickstart"
@@ -41,8 +41,8 @@ def test_a_run_its_config_and_its_release_are_one_config(run: Path, place: str) 
     for load in (load_config, load_evaluation):
         config = load(run / place)
         assert config.name == NAME
-        assert run_folder(config).root == run
-        assert run_folder(config, "elsewhere").root == Path("elsewhere") / NAME
+        assert open_run_folder(config).root == run
+        assert open_run_folder(config, "elsewhere").root == Path("elsewhere") / NAME
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -59,23 +59,30 @@ def test_a_verb_takes_the_folder_of_a_run_from_anywhere(
 
 def test_a_run_may_be_renamed(run: Path) -> None:
     later = run.rename(run.with_name("later"))
-    assert run_folder(load_config(later)).root == later
-    assert run_folder(load_config(later), later.parent).root == later
+    assert open_run_folder(load_config(later)).root == later
+    assert open_run_folder(load_config(later), later.parent).root == later
 
 
 def test_what_was_there_before_a_release_is_not_taken_for_it(run: Path) -> None:
     shutil.copytree(run / "release", run / "previous")
-    assert "is no run: expected a YAML file" in said_by(ConfigError, config_file, run / "previous")
+    assert "is no run: expected a YAML file" in said_by(
+        ConfigError, find_config_file, run / "previous"
+    )
     shutil.copytree(run / "release", "release")
-    assert "is no run" in said_by(ConfigError, config_file, "release")
-    assert "no config 'nowhere'" in said_by(ConfigError, config_file, "nowhere")
+    assert "is no run" in said_by(ConfigError, find_config_file, "release")
+    assert "no config 'nowhere'" in said_by(ConfigError, find_config_file, "nowhere")
 
 
 def test_a_release_is_found_by_its_run_or_config(run: Path) -> None:
     shutil.copy(run / "config.yaml", "mine.yaml")
     release = run / "release"
-    assert release_of(release) == release_of(run) == release_of("mine.yaml") == release
-    assert release_of("my-lab/echo@v1") == Path("my-lab/echo@v1")
+    assert (
+        find_release_folder(release)
+        == find_release_folder(run)
+        == find_release_folder("mine.yaml")
+        == release
+    )
+    assert find_release_folder("my-lab/echo@v1") == Path("my-lab/echo@v1")
     assert len(echo_hf.load_benchmark(run, "ratings")) == 156
     assert echo_hf.load_manifest(run).name == NAME
     assert diff(run, release).added == ()

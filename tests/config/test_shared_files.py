@@ -11,19 +11,19 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from echo_hf.config.checks import first_error
+from echo_hf.config.checks import describe_first_error
 from echo_hf.config.evaluation import JudgeConfig, read_judge, shipped_judges
 from echo_hf.config.loading import load_config
 from echo_hf.config.systems import (
     SystemConfig,
-    config_place,
+    find_config,
+    list_shipped_systems,
     read_system,
     shipped_configs,
-    shipped_systems,
 )
 from echo_hf.engines.base import engine_names, make_engine
 from echo_hf.errors import ConfigError
-from echo_hf.judging.rate import rubric_prompt
+from echo_hf.judging.rate import fill_rubric_prompt
 from echo_hf.systems.benchmark import load_evaluation
 from tests.judging.judges_for_tests import config_of, judge_of
 
@@ -101,7 +101,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_a_mistake_is_one_line(values: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError) as raised:
         system(**values)
-    said = first_error(raised.value, "mine.yaml", SystemConfig)
+    said = describe_first_error(raised.value, "mine.yaml", SystemConfig)
     assert said.startswith("mine.yaml: ")
     assert words in said
     assert "\n" not in said
@@ -160,7 +160,7 @@ def test_a_missing_file_is_named(tmp_path: Path, kind: str, example: str) -> Non
 
 def test_every_substitute_is_named_after_what_answers() -> None:
     """Each number of its model stands in its name, none of what it stands in for alone does."""
-    every = [*map(read_system, shipped_systems()), *map(read_judge, shipped_judges())]
+    every = [*map(read_system, list_shipped_systems()), *map(read_judge, shipped_judges())]
     substitutes = [one for one in every if one.status == "substitute"]
     assert len(substitutes) == 6
     for one in substitutes:
@@ -181,7 +181,7 @@ def test_who_answered_is_told_without_the_folders_of_this_machine() -> None:
 
 
 def test_those_that_echo_hf_brings_can_be_read() -> None:
-    for path in shipped_systems():
+    for path in list_shipped_systems():
         assert read_system(path).name.replace("-", "_").replace(".", "_") == path.stem
 
 
@@ -194,7 +194,7 @@ def test_a_brought_config_is_found_from_anywhere(
     assert load_evaluation("eval_configs/quickstart.yaml").name == "quickstart"
     no_other = ("quickstart.yaml", "eval_configs", "eval_configs/absent.yaml")
     for named in (*no_other, "eval_configs/../eval_configs/quickstart.yaml"):
-        assert config_place(Path(named)) == Path(named)
+        assert find_config(Path(named)) == Path(named)
     written(tmp_path, eval_configs__quickstart="[]")
     with pytest.raises(ConfigError, match="expected a mapping"):
         load_config("eval_configs/quickstart.yaml")
@@ -236,15 +236,19 @@ def test_files_of_judges_are_found_beside_the_config_and_among_ours(tmp_path: Pa
         own.parent / "strict.md",
         tmp_path / "own.md",
     )
-    assert rubric_prompt(strict, "overall").text.startswith("Be strict.\n\nWrite your assessment")
-    assert "Be strict" not in rubric_prompt(strict, "text_rendering").text
+    assert fill_rubric_prompt(strict, "overall").text.startswith(
+        "Be strict.\n\nWrite your assessment"
+    )
+    assert "Be strict" not in fill_rubric_prompt(strict, "text_rendering").text
 
 
 def test_the_scale_stands_in_the_instructions() -> None:
-    whole = rubric_prompt(JudgeConfig(**judge_of(scale=[0, 100])), "overall").text
+    whole = fill_rubric_prompt(JudgeConfig(**judge_of(scale=[0, 100])), "overall").text
     assert "a whole number from 0 (worst) to 100 (best)" in whole
     assert 'for example "Rating: [[50]]"' in whole
-    finer = rubric_prompt(JudgeConfig(**judge_of(decimals=True, mode="structured")), "overall").text
+    finer = fill_rubric_prompt(
+        JudgeConfig(**judge_of(decimals=True, mode="structured")), "overall"
+    ).text
     assert "decimals allowed, from 1 (worst) to 10 (best)" in finer
     assert "[[" not in finer
 
@@ -293,4 +297,4 @@ def test_instructions_that_cannot_be_read_are_refused(
         (tmp_path / "own.md").write_bytes(content)
     (judge,) = load_evaluation(path).judges
     with pytest.raises(ConfigError, match=r"judge 'mira': prompt_file .*own.md"):
-        rubric_prompt(judge, "overall")
+        fill_rubric_prompt(judge, "overall")

@@ -29,7 +29,7 @@ from echo_hf.curate.feedback import (
     read_failure_keyword,
     split_comments,
 )
-from echo_hf.pipeline.answer_store import request_keys
+from echo_hf.pipeline.answer_store import compute_request_keys
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.reasons import Failed, Notice
@@ -137,7 +137,7 @@ def test_the_phrase_is_asked_for_last_of_the_prompt_alone() -> None:
     assert none == []
     assert request.inputs == {**shown, "target": TARGET.model_dump(mode="json")}
     assert (request.sources, request.part, request.answer) == ((url(0),), 1, PhraseAnswer)
-    assert request_keys({}, [request]) == request_keys({}, [again])
+    assert compute_request_keys({}, [request]) == compute_request_keys({}, [again])
     assert STAGE.phrase_prompt.text in STAGE.describe()["prompt"]
 
 

@@ -18,7 +18,15 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from echo_hf.config.loading import parse_config
-from echo_hf.config.sections import NAMED, REMOVED, FormName, Hazard, chosen_form, form_of, in_order
+from echo_hf.config.sections import (
+    NAMED_HAZARDS,
+    REMOVED_HAZARDS,
+    FormName,
+    Hazard,
+    choose_guard_form,
+    guard_form,
+    sort_hazards,
+)
 from echo_hf.curate.safety import (
     FORMS,
     HAZARD_BY_CATEGORY,
@@ -37,7 +45,7 @@ from echo_hf.curate.safety import (
 from echo_hf.engines.base import Completion, ImageRef, Request, Text
 from echo_hf.errors import ConfigError
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.answer_store import Store, request_keys
+from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.answers import Failure, RawText, parse
 from echo_hf.pipeline.result import StageResult, StageStats
 from echo_hf.pipeline.stage_runner import run_stage
@@ -140,9 +148,9 @@ def test_a_hazard_in_any_look_is_the_samples(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("remove", "codes", "removed"),
     [
-        (REMOVED, "S8", False),
-        (REMOVED, "S8,S7", True),
-        (NAMED, "S8", True),
+        (REMOVED_HAZARDS, "S8", False),
+        (REMOVED_HAZARDS, "S8,S7", True),
+        (NAMED_HAZARDS, "S8", True),
         ((Hazard.HATE,), "S8,S9", False),
         ((Hazard.HATE,), "S8,S10", True),
         ((), "S4", False),
@@ -195,7 +203,7 @@ def test_an_answer_that_is_no_verdict_is_a_failed_look(tmp_path: Path) -> None:
     first, engine = ran(tmp_path, says, SAMPLE)
     (row,) = first.quarantine.to_list()
     alone = [one for one in engine.asked if shown(one) == ([A], [])]
-    (key,) = set(request_keys(engine.signature(), alone))
+    (key,) = set(compute_request_keys(engine.signature(), alone))
     said = "safe"
     second, again = ran(tmp_path, says, SAMPLE, again=True)
 
@@ -323,7 +331,7 @@ NO_LABELS_SAID = [
 
 def codes(form: FormName, text: str) -> list[str] | None:
     made = FORMS[form].read(RawText(text))
-    return None if made is None else in_order(made.hazards)
+    return None if made is None else sort_hazards(made.hazards)
 
 
 @pytest.mark.parametrize(
@@ -349,15 +357,15 @@ def test_every_label_of_the_endpoint_has_its_code() -> None:
 def test_every_code_is_explained_and_may_be_answered() -> None:
     listed = re.findall(r'^- "(S\d+)": (.+)$', load_prompt("safety", TARGET).text, re.MULTILINE)
 
-    assert [code for code, _ in listed] == [*NAMED] == [*get_args(AnsweredHazardCode)]
-    for (_, text), hazard in zip(listed, NAMED, strict=True):
+    assert [code for code, _ in listed] == [*NAMED_HAZARDS] == [*get_args(AnsweredHazardCode)]
+    for (_, text), hazard in zip(listed, NAMED_HAZARDS, strict=True):
         assert text.startswith(f"{hazard.meaning}: ")
 
 
 def test_answers_of_our_own_shape() -> None:
     for said, expected in (([], []), (["S9", "S2"], ["S2", "S9"]), (["S2", "S2"], ["S2"])):
         answer = SafetyAnswer.model_validate({"hazards": said, "why": "x"})
-        assert in_order(INSTRUCTED.require_verdict(answer).hazards) == expected
+        assert sort_hazards(INSTRUCTED.require_verdict(answer).hazards) == expected
         assert LLAMA_GUARD.read(answer) is None
 
 
@@ -427,20 +435,20 @@ GUARD = "meta-llama/Llama-Guard-4-12B"
 def test_a_form_follows_from_kind_and_model(
     wanted: FormName, kind: str, model: str | None, form: str
 ) -> None:
-    assert chosen_form(wanted, kind, model) == form
+    assert choose_guard_form(wanted, kind, model) == form
 
 
 @pytest.mark.parametrize("model", ["org/Meta-Llama-Guard-2-8B", "org/LlamaGuard-7b"])
 def test_other_generations_have_other_codes(model: str) -> None:
     """Their S8 may be weapons."""
     with pytest.raises(ConfigError, match=f"{model!r}.*Llama Guard 3 and 4"):
-        chosen_form("auto", "vllm", model)
+        choose_guard_form("auto", "vllm", model)
 
 
 def test_the_engine_of_the_stage_decides_before_anything_runs() -> None:
     def form(engines: dict[str, dict[str, str]], **safety: str) -> str:
         data = {**CONFIG_DATA, "engines": engines, "stages": {"safety": safety}}
-        return form_of(parse_config(data, "c.yaml"))
+        return guard_form(parse_config(data, "c.yaml"))
 
     rules, guard = {"kind": "rules"}, {"kind": "vllm", "model": "meta-llama/Llama-Guard-4-12B"}
     engines = {"text": rules, "vision": rules, "guard": guard}

@@ -14,7 +14,7 @@ from echo_hf.builder.build import build
 from echo_hf.cli import app
 from echo_hf.engines.server import ServerOptions
 from echo_hf.engines.transformers import TransformersOptions
-from echo_hf.engines.vllm import VllmOptions, window_size
+from echo_hf.engines.vllm import VllmOptions, compute_window_size
 from echo_hf.tables import RATINGS
 from tests.judging import run_for_tests as small
 from tests.package.blocks import blocks
@@ -83,7 +83,7 @@ def test_the_gates_code_finds_the_misspelt_text_worse(
 def test_what_a_kill_asks_for_twice_is_named_with_its_numbers() -> None:
     said = " ".join(PIPELINE.split())
     server, batch = ServerOptions(model="m").concurrency, TransformersOptions(model="m").batch_size
-    local = window_size(VllmOptions(model="m").max_num_seqs)
+    local = compute_window_size(VllmOptions(model="m").max_num_seqs)
     assert f"`concurrency` requests of a server ({server} by default)" in said
     assert f"{local} of `vllm` (a tenth more than `max_num_seqs`), a batch" in said
     assert f"a batch of `transformers` ({batch})" in said

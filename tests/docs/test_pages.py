@@ -14,8 +14,8 @@ import yaml
 import echo_hf
 from echo_hf import reasons
 from echo_hf.builder.steps import STAGES
-from echo_hf.engines.planner import listed_calls
-from echo_hf.engines.prices import price_list
+from echo_hf.engines.planner import read_call_prices
+from echo_hf.engines.prices import read_price_list
 from echo_hf.tables import TABLES
 from tests.markdown_for_tests import cells, shown
 from tests.stages_for_tests import ROOT
@@ -100,10 +100,10 @@ def test_what_a_build_takes(row: list[re.Match[str]]) -> None:
         float(one.group(1).replace(",", "")) * UNITS.get(one.group(2), 1.0) for one in row
     )
     expected = {"calls": 0.0, "tokens": 0.0, "seconds": 0.0}
-    for name, share in price_list()["stages"].items():
+    for name, share in read_price_list()["stages"].items():
         if name != "as_of":
             model, asked = (
-                listed_calls()[GUARD if name == "safety" else READER],
+                read_call_prices()[GUARD if name == "safety" else READER],
                 posts * share["calls"],
             )
             images = share["images"] * model.image_tokens.likely

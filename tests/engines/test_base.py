@@ -12,9 +12,9 @@ import pytest
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import (
     Engine,
-    Engines,
+    RunEngines,
     engine_names,
-    engine_needs,
+    engine_requirements,
     has_gpu,
     make_engine,
     register,
@@ -50,7 +50,7 @@ def test_a_device_file_is_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 @pytest.mark.parametrize("server", ["http://127.0.0.1:9/v1", None])
 def test_auto_takes_server_of_the_environment(monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    chooses = engine_needs()["auto"].chooses
+    chooses = engine_requirements()["auto"].chooses
     assert chooses is not None
     assert chooses() is None
     said = said_by(EngineError, partial(make_engine, "auto", model="some/model"))
@@ -98,9 +98,11 @@ def life() -> Life:
     return made
 
 
-def engines() -> Engines:
+def engines() -> RunEngines:
     models = {"a": "one", "b": "two", "c": "one", "d": "broken", "s": "sleepy", "t": "sleepy too"}
-    return Engines({name: EngineChoice(kind="watched", model=one) for name, one in models.items()})
+    return RunEngines(
+        {name: EngineChoice(kind="watched", model=one) for name, one in models.items()}
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,15 @@ import pytest
 from huggingface_hub import constants
 
 from echo_hf.engines.base import Completion, make_engine
-from echo_hf.engines.checkpoint import Checkpoint, failure, family_of, find_checkpoint, sees_images
-from echo_hf.engines.pooled import portable
-from echo_hf.engines.schema import grammar_schema
+from echo_hf.engines.checkpoint import (
+    Checkpoint,
+    can_see_images,
+    failed_completion,
+    find_checkpoint,
+    model_family,
+)
+from echo_hf.engines.pooled import make_portable
+from echo_hf.engines.schema import build_grammar_schema
 from echo_hf.errors import EngineError, ImageError, MissingExtraError
 from tests.errors_for_tests import said_by
 from tests.golden_requests import golden_requests
@@ -113,7 +119,7 @@ FAMILIES = {
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_is_told_by_name_or_type(family: str | None) -> None:
-    assert {family_of(model) for model in FAMILIES[family]} == {family}
+    assert {model_family(model) for model in FAMILIES[family]} == {family}
 
 
 @pytest.mark.parametrize(
@@ -124,11 +130,11 @@ def test_a_folder_is_told_by_its_configuration(tmp_path: Path, text: str, family
     folder = tmp_path / "Qwen3-VL-finetuned"
     folder.mkdir()
     (folder / "config.json").write_text(text)
-    assert family_of(str(folder)) == family
+    assert model_family(str(folder)) == family
     for broken in (b"{", b"[]", b"\x80"):
         (folder / "config.json").write_bytes(broken)
         with pytest.raises(EngineError, match=r"^cannot read '.*config\.json': "):
-            family_of(str(folder))
+            model_family(str(folder))
 
 
 # --- what decides an answer, and what a config may say ---
@@ -258,7 +264,7 @@ def test_an_error_is_an_answer_of_one_line() -> None:
         ValueError("two\n  lines"): "ValueError: two lines",
         RuntimeError("o" * 999): ("RuntimeError: " + "o" * 999)[:400],
     }
-    assert [failure(error) for error in said] == [
+    assert [failed_completion(error) for error in said] == [
         Completion(None, s, "error") for s in said.values()
     ]
 
@@ -283,7 +289,7 @@ def test_devices_that_are_not_there_are_told_in_one_line(
 def test_what_every_stage_asks_can_be_asked_in_another_process(name: str) -> None:
     """Also where the class of its answer was made for it, and cannot be imported there."""
     asked = golden_requests()[name]
-    there = pickle.loads(pickle.dumps(portable(asked)))  # noqa: S301 - our own bytes
+    there = pickle.loads(pickle.dumps(make_portable(asked)))  # noqa: S301 - our own bytes
     kept = ("task", "messages", "max_tokens", "regex", "repeat")
     assert [getattr(there, one) for one in kept] == [getattr(asked, one) for one in kept]
     assert (there.answer is None) is (asked.answer is None)
@@ -291,7 +297,7 @@ def test_what_every_stage_asks_can_be_asked_in_another_process(name: str) -> Non
         assert list(json.dumps(there.answer.model_json_schema())) == list(
             json.dumps(asked.answer.model_json_schema())
         )
-        assert grammar_schema(there.answer) == grammar_schema(asked.answer)
+        assert build_grammar_schema(there.answer) == build_grammar_schema(asked.answer)
 
 
 @pytest.mark.parametrize(
@@ -310,7 +316,7 @@ def test_what_every_stage_asks_can_be_asked_in_another_process(name: str) -> Non
 def test_a_config_tells_whether_a_model_reads_images(folder: Path, config: Any, sees: Any) -> None:
     """As the published configs of these families do; nothing is loaded."""
     (folder / "config.json").write_text(json.dumps(config))
-    assert sees_images(folder) is sees
+    assert can_see_images(folder) is sees
     if config != []:
         for kind in KINDS:
             assert make_engine(kind, model=str(folder)).sees_images is sees  # type: ignore[attr-defined]

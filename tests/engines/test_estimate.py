@@ -18,19 +18,19 @@ from echo_hf.config.systems import shipped_configs
 from echo_hf.engines.base import Request, make_engine
 from echo_hf.engines.planner import (
     NO_WORK,
-    Expected,
+    ExpectedCost,
     Range,
     RequestPlan,
-    both,
+    add_expected,
+    estimate_calls,
     estimate_tokens,
-    expected_calls,
-    extended,
-    listed_calls,
-    listed_images,
-    measured,
+    extend_plan,
+    extrapolate,
+    format_dollars,
+    format_seconds,
     plan_order,
-    shown_dollars,
-    shown_time,
+    read_call_prices,
+    read_image_prices,
 )
 from tests.stages_for_tests import request
 
@@ -45,7 +45,7 @@ def engine(model: str, **options: Any) -> Any:
 
 def test_calls_cost_their_tokens_by_the_rule_of_their_model() -> None:
     """gpt-4o: 2.50 and 10 dollars a million; an image takes 255, 425 or 1,105 tokens."""
-    found = expected_calls(engine(GPT_4O, concurrency=3), PLAN)
+    found = estimate_calls(engine(GPT_4O, concurrency=3), PLAN)
     low = (0.8 * 20_000 + 8 * 255) * 2.5e-6 + 6 * 150 * 10e-6
     likely = (20_000 + 8 * 425) * 2.5e-6 + 6 * 400 * 10e-6
     high = (1.25 * 20_000 + 8 * 1105) * 2.5e-6 + 6 * 800 * 10e-6
@@ -57,12 +57,12 @@ def test_calls_cost_their_tokens_by_the_rule_of_their_model() -> None:
 
 def test_a_model_that_is_not_listed_has_the_price_of_its_config_and_no_time() -> None:
     prices = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_completion_tokens": 2.0}
-    found = expected_calls(engine("mine", **prices), PLAN)
+    found = estimate_calls(engine("mine", **prices), PLAN)
     assert found.cost_usd == pytest.approx((20_000 + 8 * 1280) * 1e-6 + 6 * 400 * 2e-6)
     assert found.seconds is None
-    assert expected_calls(engine("mine"), PLAN).usd is None
+    assert estimate_calls(engine("mine"), PLAN).usd is None
     answered = RequestPlan(requests=4, stored=4)
-    assert expected_calls(engine("mine"), answered) == NO_WORK
+    assert estimate_calls(engine("mine"), answered) == NO_WORK
 
 
 TWO_BY_TWO = {"model": QWEN, "devices": 4, "tensor_parallel_size": 2}
@@ -81,7 +81,7 @@ TWO_BY_TWO = {"model": QWEN, "devices": 4, "tensor_parallel_size": 2}
 def test_what_bills_nothing_takes_time(
     kind: str, options: dict[str, Any], seconds: Any, gpu: str | None
 ) -> None:
-    found = expected_calls(make_engine(kind, **options), PLAN)
+    found = estimate_calls(make_engine(kind, **options), PLAN)
     assert (found.usd, found.gpu) == ((0, 0, 0), gpu)
     assert found.seconds == pytest.approx(seconds)
 
@@ -91,18 +91,18 @@ def test_the_range_holds_as_often_as_two_standard_errors_say(known: int, more: i
     """By drawing: 95 of 100 sums of what comes, a little less where little was measured."""
     draws, inside = np.random.default_rng(0), 0
     for _ in range(400):
-        found = measured(list(draws.normal(10, 2, known)), more)
+        found = extrapolate(list(draws.normal(10, 2, known)), more)
         assert found is not None
         inside += found.low <= draws.normal(10, 2, more).sum() <= found.high
     assert inside / 400 == pytest.approx(1 - 2 * student.sf(2, known - 1), abs=0.03)
 
 
 def test_the_price_of_two_is_known_where_both_are() -> None:
-    one = Expected(Range(1, 2, 3), Range(10, 20, 30), None, "a")
-    other = Expected(Range(4, 5, 6), None, "an H100", "b")
-    assert both(one, other) == Expected(Range(5, 7, 9), None, "an H100", "a; b")
-    assert both(one, Expected()).usd is None
-    assert measured([], 5) is None
+    one = ExpectedCost(Range(1, 2, 3), Range(10, 20, 30), None, "a")
+    other = ExpectedCost(Range(4, 5, 6), None, "an H100", "b")
+    assert add_expected(one, other) == ExpectedCost(Range(5, 7, 9), None, "an H100", "a; b")
+    assert add_expected(one, ExpectedCost()).usd is None
+    assert extrapolate([], 5) is None
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_the_price_of_two_is_known_where_both_are() -> None:
     ],
 )
 def test_ranges_for_people(usd: Range | None, seconds: Range | None, shown: Any) -> None:
-    assert (shown_dollars(usd), shown_time(seconds)) == shown
+    assert (format_dollars(usd), format_seconds(seconds)) == shown
 
 
 # The list itself.
@@ -146,7 +146,7 @@ def language_models() -> set[str]:
 
 @pytest.mark.parametrize("model", sorted(image_models()))
 def test_every_image_model_of_a_shipped_config_is_listed_with_a_price(model: str) -> None:
-    rows = [row for row in listed_images() if model in row.models]
+    rows = [row for row in read_image_prices() if model in row.models]
     assert rows
     for row in rows:
         assert row.gpu or {"text_in", "image_in", "image_out"} <= row.price.keys()
@@ -155,15 +155,15 @@ def test_every_image_model_of_a_shipped_config_is_listed_with_a_price(model: str
 
 @pytest.mark.parametrize("model", sorted(language_models()))
 def test_every_language_model_of_a_shipped_config_is_listed_with_a_price(model: str) -> None:
-    row = listed_calls()[model]
+    row = read_call_prices()[model]
     if row.gpu is None:
         google = {"base_url": "https://generativelanguage.googleapis.com/v1beta/openai/"}
         asked = engine(model, **(google if model.startswith("gemini") else {}))
-        assert expected_calls(asked, PLAN).usd is not None
+        assert estimate_calls(asked, PLAN).usd is not None
 
 
 def test_rows_are_ranges_with_a_source_that_say_what_was_published_and_what_was_not() -> None:
-    for row in (*listed_calls().values(), *listed_images()):
+    for row in (*read_call_prices().values(), *read_image_prices()):
         ranges = [row.seconds, *getattr(row, "tokens", {}).values()]
         assert all(0 <= low <= likely <= high for low, likely, high in ranges), row.models
         assert re.search("published|estimate", row.basis), row.models
@@ -209,7 +209,7 @@ def test_a_plan_counts_text_and_images() -> None:
         request("abcdefgh", "instructions"),
     ]
     tokens = (3 + 1 + 2 * 1280) + (3 + 2)
-    planned = extended(RequestPlan(), asked, 3, 4)
+    planned = extend_plan(RequestPlan(), asked, 3, 4)
     assert planned == RequestPlan(requests=9, stored=3, repeated=4, prompt_tokens=tokens, images=2)
     assert planned.calls == 2
-    assert extended(extended(RequestPlan(), asked[:1], 3, 1), asked[1:], 0, 3) == planned
+    assert extend_plan(extend_plan(RequestPlan(), asked[:1], 3, 1), asked[1:], 0, 3) == planned

@@ -21,13 +21,13 @@ from echo_hf.config.evaluation import read_judge, shipped_judges
 from echo_hf.config.systems import shipped_configs
 from echo_hf.engines.memory import (
     GIB,
-    Fit,
-    Shape,
-    check_fit,
-    fit,
-    fit_of,
-    gpu_memory,
-    published_shape,
+    MemoryEstimate,
+    ModelShape,
+    check_gpu_memory,
+    estimate_engine_memory,
+    estimate_memory,
+    find_shape,
+    measure_gpu_memory,
 )
 from echo_hf.engines.vllm import VllmOptions
 from echo_hf.errors import EngineError, UnknownSizeError
@@ -50,14 +50,14 @@ def qwen(size: str) -> str:
     return f"Qwen/Qwen2.5-VL-{size}-Instruct"
 
 
-def shape_of(model: str) -> Shape:
-    shape = published_shape(model)
+def shape_of(model: str) -> ModelShape:
+    shape = find_shape(model)
     assert shape is not None
     return shape
 
 
-def sum_of(model: str, gpu_gib: float | None = None, **options: Any) -> Fit:
-    return fit(VllmOptions(model=model, **options), shape_of(model), gpu_gib)
+def sum_of(model: str, gpu_gib: float | None = None, **options: Any) -> MemoryEstimate:
+    return estimate_memory(VllmOptions(model=model, **options), shape_of(model), gpu_gib)
 
 
 @pytest.mark.parametrize("size", PUBLISHED)
@@ -140,7 +140,7 @@ def test_working_memory_is_near_what_vllm_measured() -> None:
 
 
 # A model of round numbers: a token of cache takes 2 x 2 x 4 x 8 x 2 bytes = 256.
-ROUND = Shape(
+ROUND = ModelShape(
     {
         "hidden_size": 100,
         "intermediate_size": 200,
@@ -156,10 +156,10 @@ ROUND = Shape(
 )
 
 
-def round_sum(**options: Any) -> Fit:
+def round_sum(**options: Any) -> MemoryEstimate:
     usual = {"model": "acme/round", "max_model_len": 1000, "max_num_seqs": 2, "limit_images": 3}
     step = {"engine_args": {"max_num_batched_tokens": 4000}}
-    return fit(VllmOptions(**{**usual, **step, **options}), ROUND)
+    return estimate_memory(VllmOptions(**{**usual, **step, **options}), ROUND)
 
 
 def test_a_sum_is_made_of_its_parts() -> None:
@@ -171,7 +171,7 @@ def test_a_sum_is_made_of_its_parts() -> None:
     # embeddings stay. A layer of the language model takes 4000 x (2 x 100 + 3 x 200) x 2.
     images, layer = 3 * 1280 * 4 * 400 * 2, 4000 * 800 * 2
     assert found.working == max(images, layer) + 3 * 1280 * 100 * 2 + GIB
-    assert found.needed == found.weights + found.request + found.working
+    assert found.required_memory == found.weights + found.request + found.working
     assert round_sum(enforce_eager=True, limit_images=0).working == layer + GIB // 4
     assert round_sum(limit_images=0).weights == 2 * 9 * 10**8
     assert round_sum(max_num_seqs=10_000, limit_images=0).working == 10**7 * 16 + GIB
@@ -203,7 +203,7 @@ def test_an_image_of_gemma_is_256_tokens_and_a_window_keeps_no_more_than_itself_
     step = {"max_model_len": 65_536, "engine_args": {"max_num_batched_tokens": 4096}}
     request = sum_of(GEMMA, 79.1, **step).request
     assert request == pytest.approx(2 * 16 * 128 * 2 * (10 * 65_536 + 52 * 5119), rel=1e-3)
-    check_fit({"judge": EngineChoice(kind="vllm", model=GEMMA, gpu_memory_gib=79.1, **step)})
+    check_gpu_memory({"judge": EngineChoice(kind="vllm", model=GEMMA, gpu_memory_gib=79.1, **step)})
 
 
 def test_an_image_of_the_guard_is_17_tiles() -> None:
@@ -240,11 +240,11 @@ def write_model(folder: Path, config: dict[str, Any]) -> Path:
 def test_a_folder_tells_its_own_shape(tmp_path: Path) -> None:
     """A float of 32 bits is loaded with 16; what the files hold quantised stays as large."""
     model = str(write_model(tmp_path, {"text_config": CONFIG}))
-    found = fit_of(EngineChoice(kind="vllm", model=model), 24)
+    found = estimate_engine_memory(EngineChoice(kind="vllm", model=model), 24)
     assert found.weights == 2 * 800 + 4 * 50
     assert found.request == 2 * 2 * 4 * 16 * 2 * 512  # as many heads of keys as of queries
     blind = EngineChoice(kind="vllm", model=model, limit_images=0)
-    assert fit_of(blind, 24).weights == 2 * 500 + 4 * 50
+    assert estimate_engine_memory(blind, 24).weights == 2 * 500 + 4 * 50
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_what_is_not_known_is_said(
     model = {} if config is None else {"model": str(write_model(tmp_path, {**CONFIG, **config}))}
     choice = EngineChoice(kind="vllm", **{**model, **options})
     with pytest.raises(UnknownSizeError, match=f"^(the )?{said}"):
-        fit_of(choice)
+        estimate_engine_memory(choice)
 
 
 def test_an_image_of_any_size_has_no_sum() -> None:
@@ -279,12 +279,12 @@ def test_an_image_of_any_size_has_no_sum() -> None:
 def test_only_vllm_is_worked_out_and_a_bad_option_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     choice = EngineChoice(kind="vllm", model="acme/none")
-    said = said_by(UnknownSizeError, fit_of, choice, ask=True)
+    said = said_by(UnknownSizeError, estimate_engine_memory, choice, ask=True)
     assert said.startswith("the shape of 'acme/none' is not known here: name a")
     with pytest.raises(UnknownSizeError, match=r"^kind 'rules': only what 'vllm' takes is"):
-        fit_of(EngineChoice(kind="rules"))
+        estimate_engine_memory(EngineChoice(kind="rules"))
     with pytest.raises(EngineError, match="unknown key 'modle'"):
-        fit_of(EngineChoice(kind="vllm", modle="acme/none"))
+        estimate_engine_memory(EngineChoice(kind="vllm", modle="acme/none"))
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_a_gpu_is_as_large_as_cuda_counts_it(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert gpu_memory() == gib
+    assert measure_gpu_memory() == gib
     if visible == "1,0":
         assert "--id=1,0" in (tmp_path / "asked").read_text()
 
@@ -319,7 +319,7 @@ TIGHT = {"kind": "vllm", "model": qwen("32B"), "max_model_len": 32_768, "gpu_mem
 
 
 def test_what_cannot_fit_is_refused_with_the_sum() -> None:
-    said = said_by(EngineError, check_fit, {"reader": EngineChoice(**TIGHT)})
+    said = said_by(EngineError, check_gpu_memory, {"reader": EngineChoice(**TIGHT)})
     assert said == (
         "engine 'reader' does not fit: weights 62.3 GiB + 1 request of 32,768 tokens 8.0 GiB + "
         "working memory about 4.0 GiB = 74.3 GiB, of 71.2 GiB (0.9 of 79.1): lower max_model_len "
@@ -327,16 +327,18 @@ def test_what_cannot_fit_is_refused_with_the_sum() -> None:
         "engine_args.max_num_batched_tokens, or take a smaller or a quantised model"
     )
     # What it advises is enough.
-    check_fit({"reader": EngineChoice(**{**TIGHT, "max_model_len": 20_016})})
+    check_gpu_memory({"reader": EngineChoice(**{**TIGHT, "max_model_len": 20_016})})
     with pytest.raises(EngineError, match="lower max_model_len to 20,016, "):
-        check_fit({"reader": EngineChoice(**{**TIGHT, "max_model_len": 20_017})})
+        check_gpu_memory({"reader": EngineChoice(**{**TIGHT, "max_model_len": 20_017})})
     # Without the estimate, only what is certain is refused.
-    check_fit({"reader": EngineChoice(**TIGHT)}, estimates=False)
+    check_gpu_memory({"reader": EngineChoice(**TIGHT)}, estimates=False)
     with pytest.raises(EngineError, match=r"of 128,000 tokens 31\.2 GiB"):
-        check_fit({"reader": EngineChoice(**{**TIGHT, "max_model_len": None})}, estimates=False)
+        check_gpu_memory(
+            {"reader": EngineChoice(**{**TIGHT, "max_model_len": None})}, estimates=False
+        )
     found = sum_of(qwen("72B"), 79.1, max_model_len=32_768, tensor_parallel_size=2)
     assert "on each of 2 GPUs, of 71.2 GiB (0.9 of 79.1)" in str(found)
-    assert (found.requests, found.advice.startswith("raise gpu_memory_")) == (0.0, True)
+    assert (found.concurrent_requests, found.advice.startswith("raise gpu_memory_")) == (0.0, True)
 
 
 def test_nothing_is_refused_that_nobody_knows(
@@ -348,7 +350,7 @@ def test_nothing_is_refused_that_nobody_knows(
         "rules": EngineChoice(kind="rules"),
         "anywhere": EngineChoice(kind="vllm", model=qwen("72B")),
     }
-    check_fit(choices)
+    check_gpu_memory(choices)
 
 
 def test_what_is_shipped_fits_on_a_card_of_80_gb() -> None:
@@ -359,4 +361,4 @@ def test_what_is_shipped_fits_on_a_card_of_80_gb() -> None:
     local = [one for one in (*engines, *(one.engine for one in judges)) if one.kind == "vllm"]
     assert len(local) >= 6
     for choice in local:
-        assert fit_of(choice, 79.1).fits, choice
+        assert estimate_engine_memory(choice, 79.1).fits, choice

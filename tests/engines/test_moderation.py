@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from echo_hf._infra.http_errors import Reply
+from echo_hf._infra.http_errors import HttpResponse
 from echo_hf.engines.base import (
     Completion,
     Message,
     Request,
     Text,
     Usage,
-    engine_needs,
+    engine_requirements,
     make_engine,
 )
 from echo_hf.engines.openai import ModerationEngine, ModerationOptions
@@ -73,7 +73,7 @@ def test_a_request_is_one_call_with_text_and_image(server: LoopbackServer, tmp_p
         ],
         "policy": "strict",
     }
-    needs = engine_needs()["moderation"]
+    needs = engine_requirements()["moderation"]
     assert (needs.extra, needs.packages) == ("openai", ("openai",))
 
 
@@ -105,7 +105,7 @@ def test_a_bad_option_is_one_line(options: dict[str, Any], expected: str) -> Non
 
 
 def judged(document: Any, **options: Any) -> Completion:
-    return ModerationEngine(**options).judged(Reply(200, {}, json.dumps(document)))
+    return ModerationEngine(**options).read_response(HttpResponse(200, {}, json.dumps(document)))
 
 
 @pytest.mark.parametrize(

@@ -18,20 +18,20 @@ from PIL import Image
 
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.pixels import (
-    FAMILIES,
-    Budget,
-    Size,
-    budget_of,
-    data_url,
-    fitted,
-    sent_reference,
+    FAMILY_BUDGETS,
+    PixelBudget,
+    PixelSize,
+    encode_data_url,
+    fit_size,
+    pixel_budget,
+    prepare_image_ref,
 )
 from echo_hf.errors import EngineError, ImageError
 from tests.errors_for_tests import said_by
 
 SIDES = st.integers(1, 12_000)
 SIZES = st.tuples(SIDES, SIDES).filter(lambda size: max(size) <= 200 * min(size))
-NAMES = st.sampled_from(sorted(FAMILIES))
+NAMES = st.sampled_from(sorted(FAMILY_BUDGETS))
 # From budgets that are hardly wide enough to those of published checkpoints.
 LEAST = st.one_of(st.none(), st.integers(1, 300_000))
 MOST = st.one_of(st.none(), st.integers(784, 20_000_000))
@@ -43,10 +43,10 @@ Asked = tuple[str, int | None, int | None]
     ("family", "least", "most", "budget"),
     [
         # What the published checkpoints' preprocessor settings say, in pixels.
-        ("qwen2_vl", None, None, Budget(28, 3136, 12_845_056)),
-        ("qwen2_5_vl", None, 602_112, Budget(28, 3136, 602_112)),
-        ("qwen3_vl", 4096, None, Budget(32, 4096, 16_777_216)),
-        (None, None, 5, Budget(1, 1, 5)),
+        ("qwen2_vl", None, None, PixelBudget(28, 3136, 12_845_056)),
+        ("qwen2_5_vl", None, 602_112, PixelBudget(28, 3136, 602_112)),
+        ("qwen3_vl", 4096, None, PixelBudget(32, 4096, 16_777_216)),
+        (None, None, 5, PixelBudget(1, 1, 5)),
         ("qwen2_5_vl", 0, None, "no image has min_pixels 0 and max_pixels 12845056: "),
         ("qwen2_5_vl", 100, 783, "no image has "),
         (None, 6, 5, "no image has "),
@@ -54,12 +54,12 @@ Asked = tuple[str, int | None, int | None]
     ],
 )
 def test_what_is_asked_for_replaces_the_familys_own(
-    family: str | None, least: int | None, most: int | None, budget: Budget | str
+    family: str | None, least: int | None, most: int | None, budget: PixelBudget | str
 ) -> None:
-    if isinstance(budget, Budget):
-        assert budget_of(family, least, most) == budget
+    if isinstance(budget, PixelBudget):
+        assert pixel_budget(family, least, most) == budget
     else:
-        assert said_by(EngineError, budget_of, family, least, most).startswith(budget)
+        assert said_by(EngineError, pixel_budget, family, least, most).startswith(budget)
 
 
 @pytest.mark.parametrize(
@@ -88,15 +88,17 @@ def test_what_is_asked_for_replaces_the_familys_own(
         ((1, 90_000), None, None, (1, 90_000)),
     ],
 )
-def test_sizes_by_hand(size: Size, family: str | None, most: int | None, expected: Size) -> None:
-    assert fitted(size, budget_of(family, None, most)) == expected
+def test_sizes_by_hand(
+    size: PixelSize, family: str | None, most: int | None, expected: PixelSize
+) -> None:
+    assert fit_size(size, pixel_budget(family, None, most)) == expected
 
 
 @given(SIZES, ASKED)
-def test_a_fitted_size_keeps_the_rule(size: Size, asked: Asked) -> None:
+def test_a_fitted_size_keeps_the_rule(size: PixelSize, asked: Asked) -> None:
     try:
-        budget = budget_of(*asked)
-        sent = fitted(size, budget)
+        budget = pixel_budget(*asked)
+        sent = fit_size(size, budget)
     except (EngineError, ImageError):
         assume(False)
     factor, low, high = budget
@@ -108,25 +110,25 @@ def test_a_fitted_size_keeps_the_rule(size: Size, asked: Asked) -> None:
         all(abs(side * by - to) <= factor for side, to in zip(size, sent, strict=True))
         for by in (1.0, math.sqrt(low / area), math.sqrt(high / area))
     )
-    assert fitted(sent, budget) == fitted(sent, budget_of(asked[0], 1, 10**9)) == sent
-    assert fitted(size[::-1], budget) == sent[::-1]
+    assert fit_size(sent, budget) == fit_size(sent, pixel_budget(asked[0], 1, 10**9)) == sent
+    assert fit_size(size[::-1], budget) == sent[::-1]
 
 
 @pytest.mark.models
 @given(SIZES, ASKED)
-def test_the_rule_is_that_of_transformers(size: Size, asked: Asked) -> None:
+def test_the_rule_is_that_of_transformers(size: PixelSize, asked: Asked) -> None:
     smart_resize = _processors().smart_resize
-    own = FAMILIES[asked[0]]
+    own = FAMILY_BUDGETS[asked[0]]
     least, most = asked[1] or own.min_pixels, asked[2] or own.max_pixels
     assert most is not None
     assume(own.factor**2 <= most >= least)
     height, width = smart_resize(size[1], size[0], own.factor, least, most)
     is_taken_again = max(width, height) <= 200 * min(width, height)
     if least <= width * height <= most and is_taken_again:
-        assert fitted(size, budget_of(*asked)) == (width, height)
+        assert fit_size(size, pixel_budget(*asked)) == (width, height)
     else:
         with pytest.raises(ImageError):
-            fitted(size, budget_of(*asked))
+            fit_size(size, pixel_budget(*asked))
 
 
 @pytest.mark.parametrize(
@@ -139,11 +141,11 @@ def test_the_rule_is_that_of_transformers(size: Size, asked: Asked) -> None:
         ((5600, 28), 100_000),
     ],
 )
-def test_a_shape_that_cannot_be_sent_is_told(size: Size, most: int | None) -> None:
+def test_a_shape_that_cannot_be_sent_is_told(size: PixelSize, most: int | None) -> None:
     """Exactly 200 times as long as high is not too long."""
-    said = said_by(ImageError, partial(fitted, size, budget_of("qwen2_5_vl", None, most)))
+    said = said_by(ImageError, partial(fit_size, size, pixel_budget("qwen2_5_vl", None, most)))
     assert said.startswith(f"an image of {size[0]} x {size[1]} pixels has no size between min_pix")
-    assert fitted((5600, 28), FAMILIES["qwen2_5_vl"]) == (5600, 28)
+    assert fit_size((5600, 28), FAMILY_BUDGETS["qwen2_5_vl"]) == (5600, 28)
 
 
 def noise(width: int, height: int) -> Any:
@@ -159,19 +161,19 @@ def kept(folder: Path, pixels: Any, kind: str = "PNG", **options: Any) -> ImageR
 def test_an_image_is_sent_upright_and_as_its_rule_says(tmp_path: Path) -> None:
     """Without family and budget not a pixel changes; one stored on its side is 100 x 300."""
     pixels = noise(900, 2)
-    sent = sent_reference(kept(tmp_path, pixels))
+    sent = prepare_image_ref(kept(tmp_path, pixels))
     np.testing.assert_array_equal(np.asarray(sent), pixels)
     exif = Image.Exif()
     exif[0x0112] = 6
     sideways = kept(tmp_path, noise(300, 100), "JPEG", exif=exif)
-    assert sent_reference(sideways, FAMILIES["qwen2_5_vl"]).size == (112, 308)
+    assert prepare_image_ref(sideways, FAMILY_BUDGETS["qwen2_5_vl"]).size == (112, 308)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
 def test_what_every_server_takes_is_sent_as_it_is(tmp_path: Path, kind: str) -> None:
     pixels = noise(50, 30)
     image = kept(tmp_path, pixels, kind)
-    head, _, text = data_url(image, None).partition(",")
+    head, _, text = encode_data_url(image, None).partition(",")
     data = base64.b64decode(text, validate=True)
     if kind in ("BMP", "TIFF"):
         assert head == "data:image/png;base64"
@@ -180,8 +182,8 @@ def test_what_every_server_takes_is_sent_as_it_is(tmp_path: Path, kind: str) -> 
         assert head == f"data:image/{kind.lower()};base64"
         assert hashlib.sha256(data).hexdigest() == image.sha256
     # 50 x 30 is 1500 pixels; at most 800 is 36 x 21 before rounding: one patch of 28 each way.
-    budget = budget_of("qwen2_5_vl", 784, 800)
-    data = base64.b64decode(data_url(image, budget).partition(",")[2])
+    budget = pixel_budget("qwen2_5_vl", 784, 800)
+    data = base64.b64decode(encode_data_url(image, budget).partition(",")[2])
     assert Image.open(io.BytesIO(data)).size == (28, 28)
 
 

@@ -20,7 +20,7 @@ from echo_hf.config.checks import EngineChoice
 from echo_hf.curate.feedback import FeedbackAnswer
 from echo_hf.engines.base import Completion, Request, make_engine
 from echo_hf.engines.reference_images import needs_image
-from echo_hf.engines.rules import relevance, verdict, without_notes
+from echo_hf.engines.rules import find_verdict, relevance, remove_notes
 from echo_hf.quickstart.truth import corpus_folder
 from echo_hf.samples.blanks import find_placeholders
 from echo_hf.samples.boxes import intersection_over_union
@@ -331,7 +331,7 @@ def test_a_caption_does_not_make_a_window_a_collage() -> None:
     ],
 )
 def test_verdicts(comment: str, expected: tuple[str, str | None] | None) -> None:
-    assert verdict(comment) == expected
+    assert find_verdict(comment) == expected
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,7 @@ def lines_of(table: str) -> list[str]:
 
 @pytest.mark.parametrize("note", lines_of(NOTES))
 def test_a_note_after_a_prompt_is_no_part_of_it(note: str) -> None:
-    assert without_notes(FOX + note) == FOX
+    assert remove_notes(FOX + note) == FOX
     assert prompts(post(0, f"Made with Lumen Image\n\nPrompt: {FOX}{note}")) == [FOX]
     fenced = f"Prompt:\n```\n{FOX}{note}\n```"
     assert prompts(post(0, fenced)) == [FOX + note]
@@ -411,7 +411,7 @@ def test_a_note_after_a_prompt_is_no_part_of_it(note: str) -> None:
 
 @pytest.mark.parametrize("prompt", lines_of(PARTS))
 def test_a_line_like_a_note_within_a_prompt_is_part_of_it(prompt: str) -> None:
-    assert without_notes(prompt) == prompt
+    assert remove_notes(prompt) == prompt
 
 
 @pytest.mark.parametrize(
@@ -428,5 +428,5 @@ def test_hostile_text_takes_no_time(text: str) -> None:
     said("extract", posts=[post(number, text) for number in range(3)])
     roles(text, text, text)
     needs_image(text)
-    without_notes(text)
+    remove_notes(text)
     assert time.thread_time() - begun < 2.5

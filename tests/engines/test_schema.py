@@ -10,7 +10,12 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from echo_hf.collect.relevance import RelevanceAnswer
-from echo_hf.engines.schema import grammar_schema, response_format, schema_in_words, strict_schema
+from echo_hf.engines.schema import (
+    build_grammar_schema,
+    build_response_format,
+    describe_schema,
+    make_strict,
+)
 from echo_hf.samples.extract import ExtractAnswer
 
 Thing = TypeVar("Thing")
@@ -69,19 +74,19 @@ TREE: dict[str, Any] = {
 
 def test_every_key_is_wanted_and_no_other_allowed() -> None:
     """Written by hand: bounds and meanings stay, titles and defaults go, references stand alone."""
-    strict = strict_schema(Tree.model_json_schema())
+    strict = make_strict(Tree.model_json_schema())
     assert strict == {**TREE, "$defs": {"Leaf": LEAF, "Tree": TREE}}
-    assert json.loads(schema_in_words(Leaf).splitlines()[-1]) == LEAF
+    assert json.loads(describe_schema(Leaf).splitlines()[-1]) == LEAF
 
 
 def test_a_server_is_told_to_be_strict() -> None:
-    told = response_format(Tree)
+    told = build_response_format(Tree)
     assert (told["type"], told["json_schema"]["strict"]) == ("json_schema", True)
     schema = told["json_schema"]["schema"]
     assert list(schema["properties"]) == list(Tree.model_fields)
     assert "maxLength" not in json.dumps(schema)
-    assert response_format(Pair[int])["json_schema"]["name"] == "Pair_int_"
-    assert response_format(type("L" * 80, (Leaf,), {}))["json_schema"]["name"] == "L" * 64
+    assert build_response_format(Pair[int])["json_schema"]["name"] == "Pair_int_"
+    assert build_response_format(type("L" * 80, (Leaf,), {}))["json_schema"]["name"] == "L" * 64
 
 
 # --- grammars ---
@@ -107,13 +112,13 @@ class Odd(BaseModel):
 
 
 def test_no_bound_on_a_string_is_left() -> None:
-    held = json.loads(grammar_schema(Odd))
+    held = json.loads(build_grammar_schema(Odd))
     assert held["properties"]["maxLength"].keys() == {"title", "type"}
     assert held["properties"]["minLength"]["maxItems"] == 4
     assert held["properties"]["minLength"]["items"] == {"type": "string"}
     assert held["required"] == ["maxLength", "minLength"]
-    assert json.loads(grammar_schema(RelevanceAnswer))["properties"]["score"]["maximum"] == 5
-    assert '"maxLength"' not in grammar_schema(ExtractAnswer)
+    assert json.loads(build_grammar_schema(RelevanceAnswer))["properties"]["score"]["maximum"] == 5
+    assert '"maxLength"' not in build_grammar_schema(ExtractAnswer)
 
 
 def accepts(schema: str, text: str) -> bool:
@@ -134,7 +139,7 @@ def accepts(schema: str, text: str) -> bool:
 def test_a_quotation_and_a_second_line_can_be_written(answer: Any, value: dict[str, Any]) -> None:
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     assert answer.model_validate_json(text)
-    assert accepts(grammar_schema(answer), text)
+    assert accepts(build_grammar_schema(answer), text)
     assert not accepts(json.dumps(answer.model_json_schema()), text)
     for wrong in ('{"score":6}', '{"note":null}', '{ "score":5}', '{"score":5}\n'):
-        assert not accepts(grammar_schema(RelevanceAnswer), wrong)
+        assert not accepts(build_grammar_schema(RelevanceAnswer), wrong)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from echo_hf.engines import served
-from echo_hf.engines.served import served_models
+from echo_hf.engines.served import list_served_models
 from echo_hf.errors import EngineError
 from tests.engines.openai.loopback_server import (
     SILENCE,
@@ -40,9 +40,9 @@ def test_names_come_in_the_order_of_the_server(
     server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.behave = lambda _: listing("b", "a", "b")
-    assert served_models(server.url) == served_models(f"{server.url}/") == ["b", "a"]
+    assert list_served_models(server.url) == list_served_models(f"{server.url}/") == ["b", "a"]
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-    served_models(server.url)
+    list_served_models(server.url)
     first, _, last = server.asked
     assert (first.path, first.headers.get("authorization")) == ("/v1/models", None)
     assert last.headers["authorization"] == "Bearer a-key"
@@ -70,14 +70,14 @@ def test_names_come_in_the_order_of_the_server(
 def test_what_lists_no_models_is_one_line(
     server: LoopbackServer, answer: Answer, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(served, "LONGEST_WAIT_S", 0.3)
+    monkeypatch.setattr(served, "MAX_WAIT_SECONDS", 0.3)
     server.behave = lambda _: answer
-    said = said_by(EngineError, served_models, server.url)
+    said = said_by(EngineError, list_served_models, server.url)
     assert why in said
     assert "ends in /v1" in said
 
 
 def test_nobody_there_and_no_address_are_one_line() -> None:
-    assert "no server answers at" in said_by(EngineError, served_models, closed_port())
+    assert "no server answers at" in said_by(EngineError, list_served_models, closed_port())
     for address in ("qwen", "ftp://127.0.0.1/v1", "http://127.0.0.1/v1?key=x"):
-        assert "expected an address such as" in said_by(EngineError, served_models, address)
+        assert "expected an address such as" in said_by(EngineError, list_served_models, address)

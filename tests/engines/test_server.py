@@ -9,8 +9,15 @@ import pytest
 from pydantic import SecretStr
 
 from echo_hf.engines.base import Usage
-from echo_hf.engines.openai import Options
-from echo_hf.engines.prices import Price, Tokens, cost_of, price_for, read_usage, usage_of
+from echo_hf.engines.openai import OpenAIOptions
+from echo_hf.engines.prices import (
+    BilledTokens,
+    TokenPrice,
+    compute_call_cost,
+    find_price,
+    parse_usage,
+    read_billed_tokens,
+)
 from echo_hf.engines.server import ApiKey, Server
 from echo_hf.errors import EngineError
 from tests.errors_for_tests import said_by
@@ -54,14 +61,14 @@ def test_a_label_tells_servers_apart_but_for_private_ones(address: str, label: s
 
 def test_a_key_comes_from_its_variable_and_is_hidden_wherever_it_stands() -> None:
     for server in (PUBLIC, LOCAL):
-        assert server.key("K", {"K": f" {KEY}\n"}).secret.get_secret_value() == KEY
-    assert not LOCAL.key("K", {})
+        assert server.read_key("K", {"K": f" {KEY}\n"}).secret.get_secret_value() == KEY
+    assert not LOCAL.read_key("K", {})
     for server in (PUBLIC, Server("http://models.example.org/v1")):
-        assert not server.key(None, {"K": KEY})
+        assert not server.read_key(None, {"K": KEY})
     key = ApiKey(SecretStr(KEY))
-    assert key.hidden_in(f"a {KEY}, b{KEY}b") == "a (key), b(key)b"
+    assert key.mask_in(f"a {KEY}, b{KEY}b") == "a (key), b(key)b"
     assert KEY not in repr(key)
-    assert ApiKey(SecretStr("")).hidden_in("as it was") == "as it was"
+    assert ApiKey(SecretStr("")).mask_in("as it was") == "as it was"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +83,7 @@ def test_a_key_comes_from_its_variable_and_is_hidden_wherever_it_stands() -> Non
 )
 def test_what_cannot_be_a_key_is_told_without_it(server: Server, value: str, said: str) -> None:
     with pytest.raises(EngineError) as caught:
-        server.key("K", {"K": value})
+        server.read_key("K", {"K": value})
     assert said in str(caught.value)
     assert KEY not in str(caught.value)
 
@@ -88,22 +95,24 @@ def test_what_cannot_be_a_key_is_told_without_it(server: Server, value: str, sai
     ("price", "tokens", "usd"),
     [
         # 600 fresh at 2, 300 cached at 0.5, 100 written at 2.5, 50 answered at 8.
-        ({"cached": 0.5, "cache_write": 2.5}, Tokens(1000, 50, 300, 100), 2000e-6),
+        ({"cached": 0.5, "cache_write": 2.5}, BilledTokens(1000, 50, 300, 100), 2000e-6),
         # 900 at 2, for what is written costs nothing more, and 100 cached at 1.
-        ({"cached": 1}, Tokens(1000, 0, 100, 400), 1900e-6),
-        ({"most_prompt_tokens": 100, "until": DAY}, Tokens(100, 0), 200e-6),
-        ({"cached": None}, Tokens(100, 1, cached=1), None),
-        ({"cache_write": 3.0}, Tokens(100, 1, written=None), None),
-        ({"most_prompt_tokens": 99}, Tokens(100, 1), None),
-        ({"until": DAY - datetime.timedelta(days=1)}, Tokens(100, 1), None),
-        ({"cached": 1.0}, Tokens(100, 1, cached=101), None),
+        ({"cached": 1}, BilledTokens(1000, 0, 100, 400), 1900e-6),
+        ({"most_prompt_tokens": 100, "until": DAY}, BilledTokens(100, 0), 200e-6),
+        ({"cached": None}, BilledTokens(100, 1, cached=1), None),
+        ({"cache_write": 3.0}, BilledTokens(100, 1, written=None), None),
+        ({"most_prompt_tokens": 99}, BilledTokens(100, 1), None),
+        ({"until": DAY - datetime.timedelta(days=1)}, BilledTokens(100, 1), None),
+        ({"cached": 1.0}, BilledTokens(100, 1, cached=101), None),
     ],
     ids=str,
 )
-def test_a_call_is_billed_by_kind_of_token(price: Any, tokens: Tokens, usd: float | None) -> None:
+def test_a_call_is_billed_by_kind_of_token(
+    price: Any, tokens: BilledTokens, usd: float | None
+) -> None:
     """By hand; what is not known is not made up."""
-    made = Price.model_validate({"prompt": 2, "completion": 8, **price})
-    assert made.cost_usd(tokens, DAY) == pytest.approx(usd)
+    made = TokenPrice.model_validate({"prompt": 2, "completion": 8, **price})
+    assert made.compute_cost(tokens, DAY) == pytest.approx(usd)
 
 
 OWN = {"usd_per_million_prompt_tokens": 3, "usd_per_million_completion_tokens": 4}
@@ -133,31 +142,34 @@ RETAINED = {"extra_body": {"prompt_cache_retention": "24h"}}
     ids=str,
 )
 def test_the_list_knows_models_by_server_and_name(options: dict[str, Any], expected: Any) -> None:
-    price = price_for(Options.model_validate(options))
-    assert price == (expected and Price.model_validate(expected))
+    price = find_price(OpenAIOptions.model_validate(options))
+    assert price == (expected and TokenPrice.model_validate(expected))
 
 
-PRICE = Price(prompt=1, completion=10, cached=0.5)
+PRICE = TokenPrice(prompt=1, completion=10, cached=0.5)
 USAGE: dict[str, Any] = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
 
 
 @pytest.mark.parametrize(
     ("usage", "expected"),
     [
-        (USAGE, Tokens(100, 20)),
-        ({**USAGE, "total_tokens": 320}, Tokens(100, 220)),
-        ({**USAGE, "prompt_tokens_details": {"cached_tokens": 64}}, Tokens(100, 20, 64)),
-        ({**USAGE, "prompt_tokens_details": {"cache_write_tokens": 5}}, Tokens(100, 20, 0, 5)),
+        (USAGE, BilledTokens(100, 20)),
+        ({**USAGE, "total_tokens": 320}, BilledTokens(100, 220)),
+        ({**USAGE, "prompt_tokens_details": {"cached_tokens": 64}}, BilledTokens(100, 20, 64)),
+        (
+            {**USAGE, "prompt_tokens_details": {"cache_write_tokens": 5}},
+            BilledTokens(100, 20, 0, 5),
+        ),
         ({"prompt_tokens": 100}, None),
         ({"prompt_tokens": 10**400, "completion_tokens": 20}, None),
         ([], None),
     ],
     ids=str,
 )
-def test_tokens_are_read(usage: Any, expected: Tokens | None) -> None:
-    assert read_usage({"usage": usage}) == expected
-    assert usage_of(None) == Usage()
-    assert usage_of(Tokens(3, 2, 1, 1)) == Usage(3, 2, 1)
+def test_tokens_are_read(usage: Any, expected: BilledTokens | None) -> None:
+    assert read_billed_tokens({"usage": usage}) == expected
+    assert parse_usage(None) == Usage()
+    assert parse_usage(BilledTokens(3, 2, 1, 1)) == Usage(3, 2, 1)
 
 
 COMPUTED = (100 * 1 + 20 * 10) / 1e6
@@ -181,4 +193,6 @@ ROUTED = {**USAGE, "cost": 0.01, "is_byok": True}
     ids=str,
 )
 def test_a_cost_is_said_or_computed_or_unknown(usage: Any, price: Any, tier: Any, usd: Any) -> None:
-    assert cost_of({"usage": usage, "service_tier": tier}, price, DAY) == pytest.approx(usd)
+    assert compute_call_cost({"usage": usage, "service_tier": tier}, price, DAY) == pytest.approx(
+        usd
+    )

@@ -27,7 +27,7 @@ from echo_hf.cli import main
 from echo_hf.config.sections import Target
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.load import evaluate_module
-from echo_hf.hub.publish import Published, publish
+from echo_hf.hub.publish import PublishResult, publish
 from echo_hf.hub.redistribution import dehydrate
 from echo_hf.hub.release import SHARD_BYTES, Release, read_release, write_release
 from echo_hf.images.store import ImageStore
@@ -257,7 +257,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalHub]:
         yield running
 
 
-Put = Callable[..., Published]
+Put = Callable[..., PublishResult]
 
 
 @pytest.fixture
@@ -266,7 +266,7 @@ def put(hub: LocalHub) -> Put:
 
     def published(
         release: Release | Path, tag: str = "v1", token: str | None = WRITER, **options: Any
-    ) -> Published:
+    ) -> PublishResult:
         return publish(release, REPO, tag, api=hub.api(token), **options)
 
     return published

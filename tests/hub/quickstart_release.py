@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from echo_hf.builder.build import build
-from echo_hf.config.sections import Posts
+from echo_hf.config.sections import PostsSource
 from echo_hf.config.systems import shipped_config
 from echo_hf.hub.release import read_release
 
@@ -40,8 +40,8 @@ def copied(folder: Path, edit: Callable[[Row], Row | None] = lambda post: post) 
     return folder / "posts.jsonl"
 
 
-def entry(path: Path) -> Posts:
-    return Posts(source="jsonl", path=path)
+def entry(path: Path) -> PostsSource:
+    return PostsSource(source="jsonl", path=path)
 
 
 def released(folder: Path) -> dict[str, list[Row]]:

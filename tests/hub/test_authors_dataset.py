@@ -21,7 +21,12 @@ from hypothesis import strategies as st
 
 import echo_hf
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.authors_dataset import MissingImagesWarning, OfficialImages, boxes_of, inset_box
+from echo_hf.hub.authors_dataset import (
+    MissingImagesWarning,
+    OfficialImages,
+    parse_boxes,
+    shrink_box,
+)
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Unfetched
 from echo_hf.tables import OFFICIAL_DATASET, release_features
@@ -252,7 +257,7 @@ def test_a_cut_is_what_slicing_an_array_gives(box: tuple[int, int, int, int]) ->
     ys, xs = np.mgrid[:50, :100]
     left, top, right, bottom = box
     inside = (xs >= left + 10) & (xs < right - 10) & (ys >= top + 10) & (ys < bottom - 10)
-    found = inset_box(box, (100, 50))
+    found = shrink_box(box, (100, 50))
     if found is None:
         assert not inside.any()
     else:
@@ -271,7 +276,7 @@ def test_a_cut_is_what_slicing_an_array_gives(box: tuple[int, int, int, int]) ->
     ],
 )
 def test_fractions_of_pixels_are_rounded_as_the_authors_script_does(box: Any, found: Any) -> None:
-    assert inset_box(box, (500, 500)) == found
+    assert shrink_box(box, (500, 500)) == found
 
 
 @pytest.mark.parametrize(
@@ -294,7 +299,7 @@ def test_fractions_of_pixels_are_rounded_as_the_authors_script_does(box: Any, fo
     ],
 )
 def test_boxes_are_a_list_or_the_text_of_one_in_json_or_python(value: Any, boxes: Any) -> None:
-    assert boxes_of(value) == boxes
+    assert parse_boxes(value) == boxes
 
 
 def test_tokens_are_asked_for_where_x_keeps_media(

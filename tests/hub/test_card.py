@@ -16,9 +16,15 @@ from huggingface_hub import DatasetCard, DatasetCardData
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.config.checks import AnsweredBy
-from echo_hf.hub.card import ORIGINS, bibtex, eval_file, made_by, render_card
-from echo_hf.hub.facts import CONFIGS, ReleaseFacts, SampleCounts, default_config
+from echo_hf.config.checks import ModelIdentity
+from echo_hf.hub.card import (
+    COLUMN_ORIGINS,
+    describe_maker,
+    escape_bibtex,
+    render_card,
+    render_eval_file,
+)
+from echo_hf.hub.facts import CONFIGS, ReleaseFacts, SampleCounts, choose_default_config
 from echo_hf.hub.manifest import ConfigEntry, FileEntry, make_manifest
 from echo_hf.tables import SAMPLES, release_features
 from tests.markdown_for_tests import cells, shape, shown, split, tokens
@@ -58,8 +64,8 @@ def fences(page: str) -> list[Any]:
 
 def test_a_card_says_which_models_answered(facts: ReleaseFacts) -> None:
     """A substitute in place of another, and what nobody said; nothing where nothing was scored."""
-    one = AnsweredBy(model="m-2", developer="P|p", status="substitute", stands_for="Old *M*")
-    models = {"systems": {"ash": one, "birch": AnsweredBy()}, "judges": {"jay": one}}
+    one = ModelIdentity(model="m-2", developer="P|p", status="substitute", stands_for="Old *M*")
+    models = {"systems": {"ash": one, "birch": ModelIdentity()}, "judges": {"jay": one}}
     manifest = make_manifest(facts, {name: entry(name, count) for name, count in ROWS.items()})
     rows = cells(render_card(facts, manifest, models))
     told = ["m-2", "P|p", "substitute", "in place of Old *M*"]
@@ -109,8 +115,8 @@ def test_the_front_matter_says_what_the_hub_searches_by(facts: ReleaseFacts) -> 
 
 def test_the_default_is_the_first_config_with_rows(facts: ReleaseFacts) -> None:
     for counts, default in (((1, 2, 3), "image_to_image"), ((0, 0, 1), "analysis")):
-        assert default_config(dict(zip(ROWS, counts, strict=True))) == default
-    assert default_config({"ratings": 0, "analysis": 0}) == "analysis"
+        assert choose_default_config(dict(zip(ROWS, counts, strict=True))) == default
+    assert choose_default_config({"ratings": 0, "analysis": 0}) == "analysis"
     data, page = split(card(facts))
     named = [each["config_name"] for each in data["configs"] if each.get("default")]
     assert named == ["text_to_image"]
@@ -131,7 +137,7 @@ def test_the_tables_show_rows_funnel_and_provenance(facts: ReleaseFacts) -> None
 
 def test_every_column_is_explained(facts: ReleaseFacts) -> None:
     explained = {row[0]: row[1:] for row in cells(card(facts)) if row[0] in SAMPLES.columns}
-    assert list(explained) == list(SAMPLES.columns) == list(ORIGINS)
+    assert list(explained) == list(SAMPLES.columns) == list(COLUMN_ORIGINS)
     assert explained["output_images"][0] == "list of image"
     assert explained["input_bboxs"][0] == "list of list of float64"
     for name, column in SAMPLES.columns.items():
@@ -156,7 +162,7 @@ def test_who_made_a_column_depends_on_the_build() -> None:
         ("sample_digest", {}, "a fixed rule"),
         ("post_id", {"collect": None}, "copied, in `collect`"),
     ):
-        assert made_by(column, stages(**engines)["provenance"]) == said
+        assert describe_maker(column, stages(**engines)["provenance"]) == said
 
 
 def stages(**engines: Any) -> Row:
@@ -358,7 +364,7 @@ def balanced(text: str) -> bool:
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30))
 def test_no_name_opens_or_closes_a_brace(name: str) -> None:
-    said = bibtex(name)
+    said = escape_bibtex(name)
     assert balanced(said)
     assert not {"\n", "`"} & set(said)
 
@@ -384,7 +390,7 @@ def test_every_benchmark_config_with_samples_is_a_task(facts: ReleaseFacts, name
     rows = {"analysis": 9, "image_to_image": 0, "text_to_image": 4, "ratings": 8}
     named = replace(facts, target=target)
     made = make_manifest(named, {config: entry(config, count) for config, count in rows.items()})
-    found = yaml.safe_load(eval_file(made) or "")
+    found = yaml.safe_load(render_eval_file(made) or "")
     task = {"id": "text_to_image", "config": "text_to_image", "split": "test"}
     assert found.pop("description")
     assert found == {
@@ -393,4 +399,4 @@ def test_every_benchmark_config_with_samples_is_a_task(facts: ReleaseFacts, name
         "tasks": [task],
     }
     empty = {"analysis": entry("analysis", 9), "image_to_image": entry("image_to_image", 0)}
-    assert eval_file(make_manifest(facts, empty)) is None
+    assert render_eval_file(make_manifest(facts, empty)) is None

@@ -20,9 +20,9 @@ from scipy.spatial.distance import cityblock
 
 from echo_hf.cli.build_view import show_diff
 from echo_hf.errors import ReleaseError
-from echo_hf.hub.diff import Cause, ReleaseDiff, compare, diff, drift, first_bigram
+from echo_hf.hub.diff import Cause, ReleaseDiff, compare_releases, diff, first_bigram, measure_drift
 from echo_hf.hub.facts import ReleaseFacts, SampleCounts
-from echo_hf.hub.publish import changes_text, release_contents
+from echo_hf.hub.publish import build_contents, describe_changes
 from echo_hf.hub.release import Release
 from echo_hf.tables import SAMPLES
 from tests.hub.conftest import Write
@@ -69,7 +69,7 @@ def test_samples_are_compared_by_id(tell: Tell) -> None:
     likes = dict.fromkeys(("views", "reposts", "replies", "bookmarks")) | {"likes": 3}
     a = tell("a", [row("fox"), row("hat")], [row("cat")])
     b = tell("b", [row("hat", engagement=likes), row("owl")], [row("cat", prompt="two cats")])
-    found = compare(a, b)
+    found = compare_releases(a, b)
     assert (found.added, found.removed) == (("owl",), ("fox",))
     # Without any other reason a change comes from the sources.
     (cat,) = found.changed
@@ -97,7 +97,7 @@ def test_other_posts_or_images_are_a_change_of_sources(
     }
     a = tell("a", [row(name) for name in changes])
     b = tell("b", [row(name, **values) for name, values in changes.items()])
-    found = {one.id: (one.columns, one.causes) for one in compare(a, b).changed}
+    found = {one.id: (one.columns, one.causes) for one in compare_releases(a, b).changed}
     assert found == {name: ((*values,), (Cause.SOURCE,)) for name, values in changes.items()}
 
 
@@ -124,21 +124,21 @@ def test_what_changed_in_a_stage_is_named(tell: Tell) -> None:
     before = dict.fromkeys(stages, was)
     a = tell("a", [*made_by(before), row("hat", provenance=made())], provenance=before)
     rows = [*made_by(stages, prompt="red"), row("hat", provenance=made(NEW))]
-    found = compare(a, tell("b", rows, provenance=stages))
+    found = compare_releases(a, tell("b", rows, provenance=stages))
     causes = {"+".join(one): one for one in changes}
     assert {sample.id: sample.causes for sample in found.changed} == causes
     assert {change.stage: change.causes for change in found.stages} == causes
     assert (found.equal, found.remade) == (1, 1)
     # A row of an earlier run is not blamed on the prompt of the stage now.
     earlier = tell("c", [row("hat", prompt="red", provenance=made(NEW))], provenance=before)
-    assert compare(a, earlier).changed[0].causes == (Cause.STAGE,)
+    assert compare_releases(a, earlier).changed[0].causes == (Cause.STAGE,)
 
 
 def test_a_sample_that_moved_is_a_change_of_selection(tell: Tell) -> None:
     """And broken provenance no obstacle."""
     a = tell("a", [row("fox", provenance="no json"), row("hat", provenance=None)])
     b = tell("b", [row("fox", provenance="[1]")], [row("hat", provenance='{"quoted": []}')])
-    found = compare(a, b)
+    found = compare_releases(a, b)
     (sample,) = found.changed
     assert (sample.id, sample.columns, sample.causes) == ("hat", (), (Cause.SELECTION,))
     assert (sample.left, sample.joined) == (("text_to_image",), ())
@@ -161,7 +161,7 @@ def test_drift_is_counted_over_samples(tell: Tell) -> None:
         [row("cat", community_feedback=said)],
         measured=counts(en=1, ja=1),
     )
-    found = compare(a, b).drift
+    found = compare_releases(a, b).drift
     assert {name: one.distance for name, one in found.items()} == {
         "languages": pytest.approx(0.25),
         "first bigrams": pytest.approx(1 / 3),
@@ -175,14 +175,17 @@ def test_drift_is_counted_over_samples(tell: Tell) -> None:
 def test_scores_compare_on_what_both_releases_share(tell: Tell) -> None:
     a = tell("a", [row("fox"), row("hat"), row("owl")])
     b = tell("b", [row("fox"), row("hat", sample_digest="other"), row("cat")])
-    found = compare(a, b).scores
+    found = compare_releases(a, b).scores
     shared = found.configs["text_to_image"]
     assert (shared.shared, shared.a, shared.b) == (1, 2, 2)
     assert "on the samples that both have (1)" in found.verdict("text_to_image")
     assert "no sample is in both" in found.verdict("image_to_image")
     other = replace(found, same_protocol=False)
     assert "protocols differ" in other.verdict("text_to_image")
-    assert compare(a, tell("p", [row("fox")], protocol="published")).scores.same_protocol is False
+    assert (
+        compare_releases(a, tell("p", [row("fox")], protocol="published")).scores.same_protocol
+        is False
+    )
 
 
 def test_no_image_is_read(
@@ -198,7 +201,7 @@ def test_no_image_is_read(
         return read(self, rows, groups, columns, **more)
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", watched)
-    assert compare(release, release).equal == 1
+    assert compare_releases(release, release).equal == 1
     assert "output_images.list.element.path" in asked
     assert not [name for name in asked if name.endswith(".bytes")]
 
@@ -225,7 +228,7 @@ def found(tell: Tell, facts: ReleaseFacts) -> ReleaseDiff:
         provenance={"extract": {"digest": NEW, "engine": LARGE, "prompt": "c" * 64}},
         target=facts.target.model_copy(update={"name": "Other [x]"}),
     )
-    return compare(a, b)
+    return compare_releases(a, b)
 
 
 def test_the_terminal_shows_all_parts(found: ReleaseDiff) -> None:
@@ -247,7 +250,7 @@ def test_the_terminal_shows_all_parts(found: ReleaseDiff) -> None:
 
 
 def test_the_json_holds_the_whole_comparison(found: ReleaseDiff) -> None:
-    data = json.loads(json.dumps(found.as_json()))
+    data = json.loads(json.dumps(found.to_json()))
     assert data["added"] == ["new"]
     assert data["removed"] == ["old"]
     assert [sample["id"] for sample in data["changed"]] == ["fox", "hat"]
@@ -261,11 +264,11 @@ def test_the_card_says_what_changed(found: ReleaseDiff, tell: Tell) -> None:
     release = tell("c", [row("fox")])
 
     def card(since: str | None) -> str:
-        data = release_contents(release, "o/n", "v1", since)["README.md"].source
+        data = build_contents(release, "o/n", "v1", since)["README.md"].source
         assert isinstance(data, bytes)
         return data.decode()
 
-    before, after = card(None), card(changes_text(found))
+    before, after = card(None), card(describe_changes(found))
     kept, _, section = split(after)[1].partition("## Changes since the last revision")
     assert split(before)[1].startswith(kept)
     assert split(before)[0] == split(after)[0]
@@ -289,15 +292,15 @@ def test_the_distance_is_half_the_city_block_distance_of_shares(
     a: dict[str, int], b: dict[str, int]
 ) -> None:
     assume(sum(a.values()) and sum(b.values()))
-    found = drift(a, b)
+    found = measure_drift(a, b)
     assert found.distance == pytest.approx(cityblock(as_array(a), as_array(b)) / 2)
-    assert found.distance == pytest.approx(drift(b, a).distance)
+    assert found.distance == pytest.approx(measure_drift(b, a).distance)
     assert 0 <= found.distance <= 1 + 1e-12
 
 
 def test_nothing_counted_has_no_distance() -> None:
     for a, b in (({}, {"x": 1}), ({"x": 1}, {}), ({"x": 0}, {})):
-        assert (drift(a, b).distance, drift(a, b).movers) == (None, ())
+        assert (measure_drift(a, b).distance, measure_drift(a, b).movers) == (None, ())
 
 
 @pytest.mark.parametrize(

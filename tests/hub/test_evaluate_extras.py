@@ -11,7 +11,7 @@ import pytest
 
 import echo_hf
 from echo_hf.errors import ScoreError
-from echo_hf.hub.evaluate_metric import CONFIGS, plain
+from echo_hf.hub.evaluate_metric import CONFIGS, to_plain_values
 from tests.metrics.images_for_metrics import noise
 
 pytestmark = pytest.mark.extras
@@ -46,7 +46,7 @@ def test_structure_distance_is_that_of_the_function(
     found = load_measure("structure_distance", **tiny_vit).compute(
         predictions=OUTPUTS, references=SEVERAL, n_boot=0
     )
-    assert found == plain(measure(SEVERAL, OUTPUTS, n_boot=0, **tiny_vit))
+    assert found == to_plain_values(measure(SEVERAL, OUTPUTS, n_boot=0, **tiny_vit))
     assert found["per_sample"][1] == pytest.approx(0, abs=1e-6)
     assert found["counts"] == {"missing_output": 1}
     assert sorted(found) == _documented("structure_distance")
@@ -74,7 +74,7 @@ def test_face_identity_is_that_of_the_function(load_measure: Load, tmp_path: Pat
     outputs, inputs = [anna, bodo, None], [anna, [anna, bodo], bodo]
     metric = load_measure("face_identity", **pack)
     found = metric.compute(predictions=outputs, references=inputs, n_boot=0)
-    assert found == plain(measure(inputs, outputs, n_boot=0, **pack))
+    assert found == to_plain_values(measure(inputs, outputs, n_boot=0, **pack))
     assert found["per_sample"] == [pytest.approx(1), pytest.approx(1), None]
     assert sorted(found) == _documented("face_identity")
 

@@ -17,7 +17,7 @@ from PIL import Image
 
 import echo_hf
 from echo_hf.errors import EchoError, MissingExtraError, ScoreError
-from echo_hf.hub.evaluate_metric import CONFIGS, plain, stored_image
+from echo_hf.hub.evaluate_metric import CONFIGS, store_image, to_plain_values
 from echo_hf.images.loader import load_image
 from echo_hf.metrics import color_shift, text_rendering
 from echo_hf.metrics.result import check_extra
@@ -69,12 +69,14 @@ def test_results_are_those_of_the_functions(
     rated: dict[str, Any] = {"protocol": protocol, "n_boot": 50, "seed": 3}
     rates, text, shift = (load_measure(name) for name in PLAIN)
     images = {"predictions": MIXED_OUTPUTS, "references": MIXED_INPUTS}
-    assert rates.compute(predictions=RATINGS, **rated) == plain(win_rate(RATINGS, **rated))
+    assert rates.compute(predictions=RATINGS, **rated) == to_plain_values(
+        win_rate(RATINGS, **rated)
+    )
     found = text.compute(predictions=RATINGS, system="ash", **rated)
-    assert found == plain(text_rendering(RATINGS, system="ash", **rated))
+    assert found == to_plain_values(text_rendering(RATINGS, system="ash", **rated))
     assert found["value"] == pytest.approx((0.55 + 0.2 + 0.3 + 0.2) / 4)  # the mean, of ten
     found = shift.compute(**images, threads=1, **rated)
-    assert found == plain(color_shift(MIXED_INPUTS, MIXED_OUTPUTS, **rated))
+    assert found == to_plain_values(color_shift(MIXED_INPUTS, MIXED_OUTPUTS, **rated))
     assert json.loads(json.dumps(found)) == found
     assert found["counts"]["missing_output"] == 1
 
@@ -91,13 +93,13 @@ def test_batches_add_up_to_the_whole(
         one_by_one.add(prediction=made, reference=given)
     for some in (slice(0, 1), slice(1, 1), slice(1, 6)):
         batches.add_batch(predictions=MIXED_OUTPUTS[some], references=MIXED_INPUTS[some])
-    expected = plain(color_shift(MIXED_INPUTS, MIXED_OUTPUTS))
+    expected = to_plain_values(color_shift(MIXED_INPUTS, MIXED_OUTPUTS))
     assert [one_by_one.compute(), batches.compute()] == [expected, expected]
     rates = load_measure("win_rate", keep_in_memory=keep_in_memory)
     rates.add(prediction=RATINGS[0])
     rates.add_batch(predictions=RATINGS[1:20])
     for rest in (RATINGS[20:], RATINGS):
-        assert rates.compute(predictions=rest) == plain(win_rate(RATINGS))
+        assert rates.compute(predictions=rest) == to_plain_values(win_rate(RATINGS))
     assert list(tmp_path.rglob("*.arrow")) == []
     with pytest.raises(ScoreError, match=r"^win_rate: nothing was added: expected predictions="):
         rates.compute()
@@ -111,7 +113,7 @@ def test_every_form_of_an_image_is_the_same_image(load_measure: Load, tmp_path: 
     rows = {"made": files, "given": [[encoded(one, "PNG")] for one in INPUTS[:2]]}
     features = Features({"made": ImageFeature(), "given": List(ImageFeature())})
     table = Dataset.from_dict(rows, features=features)
-    expected = plain(color_shift(INPUTS[:2], OUTPUTS[:2]))
+    expected = to_plain_values(color_shift(INPUTS[:2], OUTPUTS[:2]))
     dicts = [{"bytes": data, "path": None} for data in files]
     for given in (files, paths, [str(path) for path in paths], table["made"], dicts):
         metric = load_measure("color_shift")
@@ -160,7 +162,7 @@ IN_MEMORY = {
 
 @pytest.mark.parametrize("image", IN_MEMORY.values(), ids=IN_MEMORY)
 def test_no_pixel_of_an_image_in_memory_changes(image: Image.Image) -> None:
-    stored = stored_image(image, "p")
+    stored = store_image(image, "p")
     assert stored is not None
     assert stored["path"] is None
     found, expected = load_image(stored["bytes"]), load_image(image)
@@ -173,14 +175,14 @@ def test_files_and_null_are_kept_and_a_closed_image_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     expected = {"bytes": None, "path": str(tmp_path / "later.png")}
-    assert stored_image(Path("later.png"), "p") == expected
-    assert stored_image(b"no picture", "p") == {"bytes": b"no picture", "path": None}
-    assert stored_image(None, "p") is None
+    assert store_image(Path("later.png"), "p") == expected
+    assert store_image(b"no picture", "p") == {"bytes": b"no picture", "path": None}
+    assert store_image(None, "p") is None
     RGB.save("a.png")
     with Image.open("a.png") as image:
         pass
     with pytest.raises(ScoreError, match=r"^predictions\[3\]: .* or the path of its file"):
-        stored_image(image, "predictions[3]")
+        store_image(image, "predictions[3]")
 
 
 def test_optional_columns_count_where_they_are(load_measure: Load) -> None:
@@ -195,7 +197,7 @@ def test_optional_columns_count_where_they_are(load_measure: Load) -> None:
         for at, digest in enumerate("dedd")
     ]
     found = load_measure("win_rate").compute(predictions=rows, outputs=outputs, missing="loss")
-    assert found == plain(win_rate(rows, outputs, missing="loss"))
+    assert found == to_plain_values(win_rate(rows, outputs, missing="loss"))
     assert found["ignored"]["other_rubric"] == len(rows) // 2
     assert found["ignored"]["other_digest"] > 0
 
@@ -264,7 +266,7 @@ def test_a_wrong_parameter_is_one_line(
     if "protocol" not in options:
         with pytest.raises(ScoreError, match=expected):
             load_measure("color_shift", **options)
-        assert metric.compute() == plain(color_shift(INPUTS, OUTPUTS))
+        assert metric.compute() == to_plain_values(color_shift(INPUTS, OUTPUTS))
 
 
 def test_parameters_can_be_given_on_loading(load_measure: Load) -> None:
@@ -286,7 +288,7 @@ def test_people_correct_the_rates_of_judges(load_measure: Load) -> None:
     ]
     metric = load_measure("human_corrected")
     found = metric.compute(predictions=rows, human=ranks, confidence=0.9)
-    assert found == plain(human_corrected(rows, ranks, confidence=0.9))
+    assert found == to_plain_values(human_corrected(rows, ranks, confidence=0.9))
     assert sorted(CONFIGS["human_corrected"].gives.split(", ")) == sorted(found)
     loaded = load_measure("human_corrected", human=ranks)
     assert loaded.compute(predictions=rows)["win_rate"] == found["win_rate"]
@@ -302,8 +304,8 @@ def test_measures_combine(load_measure: Load) -> None:
     both.add(prediction=RATINGS[0])
     both.add_batch(predictions=RATINGS[1:])
     found = both.compute(n_boot=20)
-    rates = plain(win_rate(RATINGS, n_boot=20))
-    text = plain(text_rendering(RATINGS, system="birch", n_boot=20))
+    rates = to_plain_values(win_rate(RATINGS, n_boot=20))
+    text = to_plain_values(text_rendering(RATINGS, system="birch", n_boot=20))
     assert (found["win_rate"], found["value"]) == (rates["win_rate"], text["value"])
     shared = {f"text_rendering_{name}" for name in rates.keys() & text.keys()}
     assert {name for name in found if name.startswith("text_rendering_")} == shared
@@ -342,4 +344,4 @@ def test_every_parameter_of_a_measure_passes(name: str) -> None:
     if name in PLAIN:
         result = measure([GREY], [GREY]) if len(data) == 2 else measure([ROW])
         said = config.gives.replace(" (of reasons)", "")
-        assert sorted(said.split(", ")) == sorted(plain(result))
+        assert sorted(said.split(", ")) == sorted(to_plain_values(result))

@@ -19,19 +19,19 @@ from PIL import Image
 
 from echo_hf.collect.fetch import FetchStats
 from echo_hf.hub.hydrate import (
-    Archive,
-    Hydration,
-    Rebuilt,
+    HydrationResult,
+    PostArchive,
+    RestoredPart,
     hydrate,
-    hydrated,
+    hydrate_sample,
     read_archive,
-    rebuilt_images,
+    restore_images,
 )
-from echo_hf.hub.redistribution import addresses_of, dehydrate, image_signature
+from echo_hf.hub.redistribution import dehydrate, encode_signature, iterate_post_urls
 from echo_hf.hub.release import (
     read_release,
-    released_facts,
-    unpacked,
+    read_release_facts,
+    unpack_release,
     verify_release,
     write_release,
 )
@@ -70,14 +70,14 @@ class Few(NamedTuple):
 def few_of(quickstart: Path, folder: Path, edit: Callable[[Row], Row] = lambda row: row) -> Few:
     release = read_release(quickstart / "runs" / "quickstart" / "release")
     store = ImageStore(folder / "pictures")
-    every = unpacked(release, store)["analysis"].with_format("arrow")[:].to_pylist()
+    every = unpack_release(release, store)["analysis"].with_format("arrow")[:].to_pylist()
     template = next(row["post_urls"][0] for row in every if row["prompt_fill_blank"])
     free = next(url for row in every for url in row["post_urls"] if "//x.com" not in url)
     chosen = {LAKE, ROOM, CHAIR, template, free}
     rows = [edit(row) for row in every if row["post_urls"][0] in chosen]
-    urls = [url for row in rows for url in addresses_of(row) if url]
+    urls = [url for row in rows for url in iterate_post_urls(row) if url]
     table = pa.Table.from_pylist(rows, SAMPLES.features.arrow_schema)
-    write_release(folder / "full", {"analysis": Dataset(table)}, store, released_facts(release))
+    write_release(folder / "full", {"analysis": Dataset(table)}, store, read_release_facts(release))
     dehydrate(folder / "full", folder / "dry")
     ids = frozenset(url.rpartition("/")[2] for url in urls)
     return Few(folder / "full", folder / "dry", ids)
@@ -88,11 +88,11 @@ def few(quickstart: Path, tmp_path_factory: pytest.TempPathFactory) -> Few:
     return few_of(quickstart, tmp_path_factory.mktemp("few"))
 
 
-def matches(found: Hydration) -> dict[str, str]:
+def matches(found: HydrationResult) -> dict[str, str]:
     return {sample.id: sample.match.value for sample in found.samples}
 
 
-def parts(found: Hydration, sample: str) -> dict[str, tuple[str, str]]:
+def parts(found: HydrationResult, sample: str) -> dict[str, tuple[str, str]]:
     (one,) = [each for each in found.samples if each.id == sample]
     return {name: (part.match.value, part.detail) for name, part in one.parts.items()}
 
@@ -132,7 +132,7 @@ ANEW = {"lake_night.jpg": less_blue, "iso_room.png": jpeg, "collage_chair.jpg": 
 
 
 @pytest.fixture(scope="module")
-def changed(few: Few, tmp_path_factory: pytest.TempPathFactory) -> tuple[Hydration, Path]:
+def changed(few: Few, tmp_path_factory: pytest.TempPathFactory) -> tuple[HydrationResult, Path]:
     """What comes of posts of which one has another text, three other images, and one is gone."""
     folder = tmp_path_factory.mktemp("changed")
 
@@ -151,7 +151,7 @@ def changed(few: Few, tmp_path_factory: pytest.TempPathFactory) -> tuple[Hydrati
 
 
 def test_another_text_or_image_stays_out_and_costs_no_other(
-    few: Few, changed: tuple[Hydration, Path]
+    few: Few, changed: tuple[HydrationResult, Path]
 ) -> None:
     found, wet = changed
     lake, after = of_post(few.full, LAKE), of_post(wet, LAKE)
@@ -172,7 +172,7 @@ def test_another_text_or_image_stays_out_and_costs_no_other(
 
 
 def test_an_image_that_was_packed_anew_is_the_same_image(
-    few: Few, changed: tuple[Hydration, Path]
+    few: Few, changed: tuple[HydrationResult, Path]
 ) -> None:
     found, wet = changed
     same = {name for name, match in matches(found).items() if match == "same_picture"}
@@ -278,7 +278,7 @@ def test_images_are_fetched_once_from_where_the_posts_show_them(
 
 
 @pytest.fixture(scope="module")
-def archive(few: Few, tmp_path_factory: pytest.TempPathFactory) -> Archive:
+def archive(few: Few, tmp_path_factory: pytest.TempPathFactory) -> PostArchive:
     folder = tmp_path_factory.mktemp("archive")
     return read_archive([entry(few.posts(folder / "posts"))], ImageStore(folder / "pictures"))
 
@@ -287,7 +287,9 @@ def archive(few: Few, tmp_path_factory: pytest.TempPathFactory) -> Archive:
 def rows(few: Few, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     """Dehydrated rows: a template, and others."""
     store = ImageStore(tmp_path_factory.mktemp("rows"))
-    every = unpacked(read_release(few.dry), store)["analysis"].with_format("arrow")[:].to_pylist()
+    every = (
+        unpack_release(read_release(few.dry), store)["analysis"].with_format("arrow")[:].to_pylist()
+    )
     some = [json.loads(json.dumps(row)) for row in every if row["dehydrated"]]
     return sorted(some, key=lambda row: not row["prompt_fill_blank"])
 
@@ -319,7 +321,7 @@ HOSTILE_IMAGE = st.fixed_dictionaries(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_hostile_row_is_told_and_fills_nothing(
-    rows: list[Row], archive: Archive, data: st.DataObject
+    rows: list[Row], archive: PostArchive, data: st.DataObject
 ) -> None:
     row = dict(data.draw(st.sampled_from(rows)))
     spans = st.none() | st.lists(HOSTILE_SPAN, max_size=4)
@@ -328,7 +330,7 @@ def test_a_hostile_row_is_told_and_fills_nothing(
         {**one, "spans": data.draw(spans)} for one in row["community_feedback"]
     ]
     row["picture_sources"] = data.draw(st.none() | st.lists(HOSTILE_IMAGE, max_size=3))
-    new, match = hydrated(row, archive)
+    new, match = hydrate_sample(row, archive)
     assert (new["prompt"], new["dehydrated"], new["screenshot"]) == (None, True, None)
     assert all(one["feedback"] is None for one in new["community_feedback"])
     assert match.match in (Match.DIFFERENT, Match.MISSING)
@@ -340,16 +342,16 @@ def test_a_hostile_row_is_told_and_fills_nothing(
     "provenance", [None, "no json", "[]", '{"quoted": 3}', '{"quoted": [{"path": ["x"]}]}']
 )
 def test_a_hostile_provenance_is_told(
-    rows: list[Row], archive: Archive, provenance: str | None
+    rows: list[Row], archive: PostArchive, provenance: str | None
 ) -> None:
-    new, match = hydrated({**rows[0], "provenance": provenance}, archive)
+    new, match = hydrate_sample({**rows[0], "provenance": provenance}, archive)
     assert new["provenance"] == provenance
     assert new["prompt"]
     assert match.match is (Match.EXACT if provenance is None else Match.DIFFERENT)
     # A digest protects the posts that somebody has.
     other = {"prompt_spans": [SourceSpan(COMMENT, "text", 0, 5)._asdict()]}
     for values in (other, {**other, "prompt_sha256": None}):
-        assert hydrated({**rows[0], **values}, archive)[0]["prompt"] is None
+        assert hydrate_sample({**rows[0], **values}, archive)[0]["prompt"] is None
 
 
 @pytest.mark.parametrize(
@@ -389,22 +391,22 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def archive_of(folder: Path, *images: tuple[bytes, str | None]) -> Archive:
+def archive_of(folder: Path, *images: tuple[bytes, str | None]) -> PostArchive:
     store = ImageStore(folder / "pictures")
     shown = [{"sha256": store.put(data), "url": url} for data, url in images]
     table = pa.Table.from_pylist([{"url": POST, "pictures": shown}], schema=POSTS.schema)
-    return Archive(table, store)
+    return PostArchive(table, store)
 
 
-def rebuilt(entries: list[dict[str, Any]], here: Archive) -> list[Rebuilt]:
+def rebuilt(entries: list[dict[str, Any]], here: PostArchive) -> list[RestoredPart]:
     row = {"picture_sources": entries, "input_images": [], "output_images": [], "screenshot": None}
-    return rebuilt_images(row, here)["output"]
+    return restore_images(row, here)["output"]
 
 
 def left_out(folder: Path, image: Image.Image, **values: Any) -> dict[str, Any]:
     data = encoded(image, "PNG")
     (folder / "original").write_bytes(data)
-    signature = image_signature(folder / "original")
+    signature = encode_signature(folder / "original")
     return {**ENTRY, "sha256": digest(data), "signature": signature, **values}
 
 
@@ -414,7 +416,7 @@ def test_of_two_copies_the_nearer_one_is_taken(tmp_path: Path, order: tuple[int,
     here = archive_of(tmp_path, *((copies[number], None) for number in order))
     for image, copy in zip((ONE, TWIN), copies, strict=True):
         (found,) = rebuilt([left_out(tmp_path, image)], here)
-        assert found == Rebuilt(digest(copy), Match.SAME_IMAGE)
+        assert found == RestoredPart(digest(copy), Match.SAME_IMAGE)
     # Without a signature only the very bytes will do.
     (found,) = rebuilt([{**left_out(tmp_path, ONE), "signature": None}], here)
     assert (found.value, found.match) == (None, Match.DIFFERENT)
@@ -446,7 +448,7 @@ def test_a_crop_needs_its_screenshot(tmp_path: Path) -> None:
     said = f"its screenshot {digest(shot)} stays left out"
     assert (found.match, found.detail) == (Match.MISSING, said)
     here.images.put(crop)
-    assert rebuilt([entry], here) == [Rebuilt(digest(crop), Match.EXACT)]
+    assert rebuilt([entry], here) == [RestoredPart(digest(crop), Match.EXACT)]
 
 
 def test_a_crop_is_cut_out_of_the_screenshot_that_is_there(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from echo_hf.hub.release import read_release, verify_release
 from echo_hf.images.loader import load_rgb
 from echo_hf.images.store import ImageStore
 from echo_hf.samples.sample import sample_digest
-from echo_hf.tables import LATER, OUTPUTS, RATINGS
+from echo_hf.tables import ADDED_COLUMNS, OUTPUTS, RATINGS
 from tests.hub.quickstart_release import entry, released
 from tests.images.test_image_metadata import NOTED, SECRETS, camera_notes, saved
 from tests.images.test_image_metadata import texts as notes
@@ -57,7 +57,9 @@ def test_a_release_from_before_loads_and_is_hydrated_to_its_very_bytes(
     assert {sample.match.value for sample in found.samples} == {"exact"}
     full, wet = released(before / "full"), released(tmp_path / "wet")
     for name, rows in full.items():
-        assert [{key: row[key] for key in row if key not in LATER} for row in wet[name]] == rows
+        assert [
+            {key: row[key] for key in row if key not in ADDED_COLUMNS} for row in wet[name]
+        ] == rows
     lines = (before / "posts.jsonl").read_text("utf-8").splitlines()
     posts = {post["url"].rpartition("/")[2]: post for post in map(json.loads, lines)}
     dry = {row["id"] for row in released(before / "dehydrated")["analysis"] if row["dehydrated"]}

@@ -18,17 +18,17 @@ from echo_hf.engines.base import make_engine
 from echo_hf.errors import ReleaseError
 from echo_hf.hub.facts import (
     CONFIGS,
-    MOST_LISTED,
+    MAX_LISTED_KEYS,
     SAMPLE_CONFIGS,
     FailedCalls,
     ReleaseFacts,
     SampleCounts,
-    failed_calls,
-    measure,
+    count_failed_calls,
+    count_samples,
 )
 from echo_hf.hub.manifest import make_manifest, read_manifest
-from echo_hf.hub.release import Release, read_release, released_facts, verify_release
-from echo_hf.pipeline.answer_store import Store, request_keys
+from echo_hf.hub.release import Release, read_release, read_release_facts, verify_release
+from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.tables import POSTS
@@ -85,7 +85,7 @@ def test_a_release_of_format_1_is_still_read(release: Release) -> None:
     old = read_release(release.path)
     assert old.manifest.format == 1
     assert old.manifest.provenance["relevance"].prompt is None
-    assert released_facts(old).license == "other"
+    assert read_release_facts(old).license == "other"
     assert (old.stats["configs"]["analysis"]["rows"], old.stats["measured"]) == (3, {})
 
 
@@ -95,8 +95,8 @@ def test_the_manifest_is_stable_text_of_what_the_run_knew(
     text = (release.path / "manifest.json").read_text("utf-8")
     manifest = json.loads(text)
     assert text == json.dumps(manifest, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
-    assert read_manifest(release.path).text() == text
-    assert released_facts(release) == facts
+    assert read_manifest(release.path).to_text() == text
+    assert read_release_facts(release) == facts
     assert (manifest["name"], manifest["protocol"]) == ("pixelbloom-2025-03", "corrected")
     assert manifest["target"]["released"] == "2025-03-25"
     assert [row["stage"] for row in manifest["funnel"]] == ["relevance", "extract"]
@@ -182,27 +182,27 @@ def quarantined(folder: Path, *texts: str) -> StageResult:
 
 
 def keys(*lines: str) -> tuple[str, ...]:
-    found = request_keys(Scripted().signature(), [request(line) for line in lines])
+    found = compute_request_keys(Scripted().signature(), [request(line) for line in lines])
     return tuple(sorted(key.hex() for key in found))
 
 
 def test_calls_are_counted_by_reason(tmp_path: Path) -> None:
     result = quarantined(tmp_path, "red", "refuse a", "refuse b", "refuse b", "babble c")
-    assert failed_calls(result) == {
+    assert count_failed_calls(result) == {
         "refused": FailedCalls(rows=3, requests=keys("refuse a", "refuse b")),
         "unreadable": FailedCalls(rows=1, requests=keys("babble c")),
     }
-    assert failed_calls(quarantined(tmp_path, "red")) == {}
+    assert count_failed_calls(quarantined(tmp_path, "red")) == {}
     # Rules abstain without a call.
     result = run_stage(Guess(), stage_posts("red", "blue"), engine=make_engine("rules"))
-    assert failed_calls(result) == {"needs_model": FailedCalls(rows=2)}
+    assert count_failed_calls(result) == {"needs_model": FailedCalls(rows=2)}
 
 
 def test_of_many_the_first_thousand_are_listed(tmp_path: Path) -> None:
-    lines = [f"refuse {number}" for number in range(MOST_LISTED + 5)]
-    (told,) = failed_calls(quarantined(tmp_path, *lines)).values()
-    assert (told.rows, told.unlisted) == (MOST_LISTED + 5, 5)
-    assert told.requests == keys(*lines)[:MOST_LISTED]
+    lines = [f"refuse {number}" for number in range(MAX_LISTED_KEYS + 5)]
+    (told,) = count_failed_calls(quarantined(tmp_path, *lines)).values()
+    assert (told.rows, told.unlisted) == (MAX_LISTED_KEYS + 5, 5)
+    assert told.requests == keys(*lines)[:MAX_LISTED_KEYS]
 
 
 POSTED = [
@@ -225,7 +225,7 @@ def test_each_sample_is_counted_once_by_its_primary_post(samples: Samples) -> No
         "analysis": every,
     }
     posts = [{**dict.fromkeys(POSTS.columns), **row} for row in POSTED]
-    found = measure(configs, Dataset.from_list(posts, features=POSTS.features))
+    found = count_samples(configs, Dataset.from_list(posts, features=POSTS.features))
     assert list(found) == ["all", "image_to_image", "text_to_image", "analysis"]
     assert found["all"] == found["analysis"]
     assert found["all"].model_dump() == {

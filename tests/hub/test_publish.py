@@ -17,16 +17,16 @@ from huggingface_hub.hf_api import RepoFile
 
 from echo_hf.curate.decisions import Changes, Decision, append_decisions
 from echo_hf.errors import HubError, ReleaseError
-from echo_hf.hub.load import release_at
+from echo_hf.hub.load import open_release
 from echo_hf.hub.publish import (
-    Content,
-    Published,
-    changes,
+    FileContent,
+    PublishResult,
     check_names,
     check_publishable,
+    compare_files,
     plan_publication,
     publish,
-    summary,
+    summarize,
 )
 from echo_hf.hub.release import Release, verify_release
 from tests.hub.conftest import REPO, Command, Configs, Put, Samples, Write
@@ -98,7 +98,7 @@ def test_the_same_content_makes_no_commit(hub: LocalHub, put: Put, release: Rele
     done = put(release, "v3", create_pr=True)
     assert (done.commit, done.tag, done.unchanged) == (first.commit, None, True)
     said = f"nothing changed: {hub.url}/datasets/{REPO}/commit/{first.commit}"
-    assert summary(done).startswith(said)
+    assert summarize(done).startswith(said)
     assert hub.repositories[REPO].open_pulls == {}
 
 
@@ -145,7 +145,7 @@ def test_a_pull_request_leaves_the_main_branch_until_it_is_merged(
     assert hub.files(REPO, "refs/pr/1").keys() == {*on_disk(release.path), ".gitattributes"}
     assert hub.files(REPO).keys() == {".gitattributes"}
     assert repository.tags == {}
-    assert "without a tag: the same command" in summary(done)
+    assert "without a tag: the same command" in summarize(done)
     assert put(release, create_pr=True) == replace(done, unchanged=True)
     assert list(repository.open_pulls) == [1]
     put(later, "v2", create_pr=True)
@@ -189,7 +189,7 @@ def test_the_card_says_what_changed_since_the_revision_before(
     # One of three samples has left one of its two configs; nothing else has changed.
     assert "compared with pixelbloom-2025-03: 0 added, 0 removed, 1 changed, 2 equal." in card
     assert again == replace(first, unchanged=True)
-    verify_release(release_at(f"{REPO}@v2", hub.api()).path)
+    verify_release(open_release(f"{REPO}@v2", hub.api()).path)
 
 
 @pytest.mark.parametrize("create_pr", [False, True])
@@ -252,7 +252,7 @@ def test_posts_of_x_are_published_without_their_words(hub: LocalHub, put: Put, f
     said: list[str] = []
     done = put(full, progress=said.append, **OPEN)
     again = put(full, **OPEN)
-    rows, before = by_id(release_at(f"{REPO}@v1", hub.api()).path), by_id(full)
+    rows, before = by_id(open_release(f"{REPO}@v1", hub.api()).path), by_id(full)
     of_x = {name for name, row in before.items() if "//x.com/" in " ".join(row["post_urls"])}
     assert of_x
     assert any("leaving out posted words and images" in line for line in said)
@@ -433,8 +433,8 @@ def test_a_tag_is_a_plain_name() -> None:
             check_names("org/echo", tag)
 
 
-def content(data: bytes) -> Content:
-    return Content(data, len(data), hashlib.sha256(data).hexdigest())
+def content(data: bytes) -> FileContent:
+    return FileContent(data, len(data), hashlib.sha256(data).hexdigest())
 
 
 def test_git_names_a_blob_alike(tmp_path: Path) -> None:
@@ -444,8 +444,8 @@ def test_git_names_a_blob_alike(tmp_path: Path) -> None:
     git = subprocess.run(command, capture_output=True, text=True, check=True)
     held = {DATA: RepoFile(path=DATA, size=len(data), oid=git.stdout.strip())}
     for source in (data, tmp_path / "file"):
-        assert not any(changes({DATA: Content(source, len(data), "")}, held))
-    assert any(changes({DATA: content(data[::-1])}, held))
+        assert not any(compare_files({DATA: FileContent(source, len(data), "")}, held))
+    assert any(compare_files({DATA: content(data[::-1])}, held))
 
 
 def test_what_readers_would_take_for_data_goes() -> None:
@@ -456,21 +456,21 @@ def test_what_readers_would_take_for_data_goes() -> None:
     ]
     stay = [".gitattributes", "LICENSE", "data/train.csv", "text_to_image/notes.txt"]
     held = {path: RepoFile(path=path, size=1, oid="0" * 40) for path in [*gone, *stay, DATA]}
-    assert changes({DATA: content(b"a")}, held)[1] == gone
+    assert compare_files({DATA: content(b"a")}, held)[1] == gone
 
 
 @dataclass(frozen=True)
 class Scene:
     hub: LocalHub
     put: Put
-    first: Published
+    first: PublishResult
     later: Release
 
     @property
     def state(self) -> tuple[dict[str, bytes], dict[str, str]]:
         return self.hub.files(REPO), dict(self.hub.repositories[REPO].tags)
 
-    def publish(self) -> Published:
+    def publish(self) -> PublishResult:
         return self.put(self.later, "v2")
 
 

@@ -22,21 +22,21 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFilter
 
 from echo_hf.errors import ReleaseError, SpanError
-from echo_hf.hub.diff import DRIFTS, Cause, compare, diff
+from echo_hf.hub.diff import DRIFTS, Cause, compare_releases, diff
 from echo_hf.hub.facts import CONFIGS
 from echo_hf.hub.hydrate import hydrate
-from echo_hf.hub.publish import passed_on, to_leave_out
+from echo_hf.hub.publish import count_restricted_rows, prepare_public_release
 from echo_hf.hub.redistribution import (
-    KEPT,
-    Samples,
-    addresses_of,
+    KEPT_COLUMNS,
+    RestrictedSamples,
     dehydrate,
-    dehydrated,
-    distance,
-    image_signature,
-    passed_on_rows,
+    dehydrate_sample,
+    encode_signature,
+    find_restricted,
+    iterate_post_urls,
+    measure_distance,
     read_signature,
-    restricted_posts,
+    select_public_rows,
 )
 from echo_hf.hub.release import Release, read_release
 from echo_hf.samples.spans import REPEATED_WORDS, SourceSpan
@@ -136,7 +136,7 @@ def test_samples_of_x_are_dehydrated_and_no_others(full: Path, dry: Path) -> Non
         assert [one["feedback"] for one in row["community_feedback"] if one["feedback"]] == []
         assert len(row["prompt_sha256"]) == 64
         assert row["prompt_spans"]
-        assert dehydrated(row) == row
+        assert dehydrate_sample(row) == row
     assert {row["quality"] for row in silent} == {"Benchmark", "Analysis"}
     assert any(one["verdict"] for row in silent for one in row["community_feedback"])
 
@@ -173,13 +173,13 @@ def test_a_row_without_noted_sources_is_dehydrated_all_the_same(full: Path) -> N
     row = next(row for row in by_id(full).values() if row["community_feedback"])
     silent = [{**one, "sha256": None, "spans": None} for one in row["community_feedback"]]
     noted = dict.fromkeys(("prompt_sha256", "prompt_spans", "picture_sources"))
-    found = dehydrated({**row, **noted, "community_feedback": silent})
+    found = dehydrate_sample({**row, **noted, "community_feedback": silent})
     assert found["prompt_sha256"] == row["prompt_sha256"]
     for new, old in zip(found["community_feedback"], row["community_feedback"], strict=True):
         assert new["sha256"] == old["sha256"]
     assert (found["prompt_spans"], found["picture_sources"]) == (None, None)
     with pytest.raises(SpanError, match="not a JSON object"):
-        dehydrated({**row, "provenance": "a fox in the snow"})
+        dehydrate_sample({**row, "provenance": "a fox in the snow"})
 
 
 def test_a_stated_right_keeps_everything(tell: Tell, tmp_path: Path) -> None:
@@ -216,10 +216,10 @@ def test_nothing_is_written_over_or_made_of_a_changed_release(tell: Tell, tmp_pa
 )
 def test_one_post_of_x_is_enough(values: Mapping[str, Any]) -> None:
     row = {"post_urls": ["https://bsky.app/profile/a/post/1"], **values}
-    assert restricted_posts(addresses_of(row)) == ["x"]
-    assert restricted_posts(addresses_of(row), {"x"}) == []
-    assert restricted_posts(addresses_of(row), {"bluesky"}) == ["x"]
-    assert restricted_posts(addresses_of({**row, **dict.fromkeys(values)})) == []
+    assert find_restricted(iterate_post_urls(row)) == ["x"]
+    assert find_restricted(iterate_post_urls(row), {"x"}) == []
+    assert find_restricted(iterate_post_urls(row), {"bluesky"}) == ["x"]
+    assert find_restricted(iterate_post_urls({**row, **dict.fromkeys(values)})) == []
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["to without words", "and back"])
@@ -240,7 +240,7 @@ def test_what_changed_is_told_of_a_row_without_words(tell: Tell, tmp_path: Path)
     edits = {"prompt_sha256": {"prompt": "another"}, "community_feedback": {"feedback": "Hm."}}
     for column, values in edits.items():
         said = [{**comment, **values}] if "feedback" in values else [comment]
-        (changed,) = compare(
+        (changed,) = compare_releases(
             tell(analysis=[{**row, **values, "community_feedback": said}]), before
         ).changed
         assert (changed.columns, changed.causes) == ((column,), (Cause.SOURCE,))
@@ -270,7 +270,7 @@ def tell(write: Write) -> Tell:
 
 
 def passed(release: Release) -> dict[str, list[Row]]:
-    with passed_on(release) as copy:
+    with prepare_public_release(release) as copy:
         return released(copy.path)
 
 
@@ -296,9 +296,9 @@ def an_answer(key: str, sources: list[str] | None) -> Row:
 )
 def test_a_phrase_stays_unless_it_repeats_the_prompt(phrase: str | None, stays: bool) -> None:
     row = {**of_words(), "prompt": "A fox, in the snow: FOX into bread!"}
-    left = dehydrated({**row, "task_phrase": phrase})
+    left = dehydrate_sample({**row, "task_phrase": phrase})
     assert left["task_phrase"] == (phrase if stays else None)
-    assert dehydrated(left) == left
+    assert dehydrate_sample(left) == left
 
 
 def test_every_column_is_decided_on() -> None:
@@ -307,11 +307,11 @@ def test_every_column_is_decided_on() -> None:
         *("screenshot", "picture_sources", "dehydrated", "provenance", "task_phrase"),
         *("timestamp", "keywords", "engagement"),
     }
-    assert sorted([*KEPT, *emptied]) == sorted(SAMPLES.columns)
+    assert sorted([*KEPT_COLUMNS, *emptied]) == sorted(SAMPLES.columns)
     words = {"text", "revised_prompt", "code", "explanation", "rationale"}
     for table in ("outputs", "ratings", "comparisons", "applicability", "human"):
         row = {**dict.fromkeys(TABLES[table].columns, "a fox"), "provenance": "{}", "image": None}
-        ((left,), _) = passed_on_rows(table, [row], Samples({}))
+        ((left,), _) = select_public_rows(table, [row], RestrictedSamples({}))
         assert {name for name in row if left[name] is None} - {"image"} == words & set(row)
 
 
@@ -324,9 +324,9 @@ def test_a_release_that_was_put_back_in_part_is_left_out_again(
     rows = [row for some in released(partly.path).values() for row in some]
     held = [row for row in rows if row["dehydrated"] and row["prompt"] is not None]
     assert len(held) > 10
-    assert to_leave_out(partly) >= len(held)
+    assert count_restricted_rows(partly) >= len(held)
     assert passed(partly) == released(quickstart / "dry")
-    assert to_leave_out(read_release(quickstart / "dry")) == 0
+    assert count_restricted_rows(read_release(quickstart / "dry")) == 0
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_one_thing_that_is_held_is_enough(
     values = {name: shown.get(name, value) for name, value in values.items()}
     row = {**sample(0, post_urls=[X], provenance="{}", dehydrated=True), **values}
     release = tell(analysis=[row])
-    assert to_leave_out(release) == 1
+    assert count_restricted_rows(release) == 1
     (left,) = passed(release)["analysis"]
     assert (left["prompt"], left["output_images"], left["screenshot"]) == (None, [], None)
     assert [left[name] for name in ("timestamp", "keywords", "engagement")] == [None] * 3
@@ -361,8 +361,8 @@ def test_an_answer_about_posts_of_x_is_not_passed_on_without_samples_of_x(tell: 
     answers = [an_answer(key, urls) for key, urls in sources.items()]
     free = sample(0, post_urls=[OTHER], prompt="A hat")
     release = tell(analysis=[free], responses=answers)
-    assert to_leave_out(release) == 4
-    with passed_on(release) as copy:
+    assert count_restricted_rows(release) == 4
+    with prepare_public_release(release) as copy:
         rows = released(copy.path)
         assert copy.stats["left_out"]["responses"] == {"may_quote": 4}
         card = (copy.path / "README.md").read_text("utf-8")
@@ -370,7 +370,7 @@ def test_an_answer_about_posts_of_x_is_not_passed_on_without_samples_of_x(tell: 
     assert rows["analysis"][0]["prompt"] == "A hat"
     assert "4 rows of `responses` (it may repeat posts that must not be passed on)" in card
     owned = tell({"x": "consent"}, responses=answers)
-    assert to_leave_out(owned) == 0
+    assert count_restricted_rows(owned) == 0
     assert len(passed(owned)["responses"]) == 5
 
 
@@ -403,7 +403,7 @@ def beside(tell: Tell, digests: Mapping[str, str]) -> Release:
 
 def test_what_systems_and_judges_made_stays_without_words(beside: Release) -> None:
     """Of images only those that were drawn from words alone."""
-    with passed_on(beside) as copy:
+    with prepare_public_release(beside) as copy:
         rows = released(copy.path)
         assert found(copy.path, [WORDS.encode()]) == set()
     assert found(beside.path, [WORDS.encode()])
@@ -423,7 +423,7 @@ def test_what_systems_and_judges_made_stays_without_words(beside: Release) -> No
     assert [row["rationale"] for row in rows["applicability"]] == [None, None, FREE]
     assert rows["responses"] == []
     # 4 rows of samples and their outputs, which are 5, 2 ratings, 2 reasons, 1 answer
-    assert to_leave_out(beside) == 4 + 5 + 2 + 2 + 1
+    assert count_restricted_rows(beside) == 4 + 5 + 2 + 2 + 1
 
 
 def test_what_is_left_out_beside_is_counted_once_and_told(beside: Release, tmp_path: Path) -> None:
@@ -437,7 +437,7 @@ def test_what_is_left_out_beside_is_counted_once_and_told(beside: Release, tmp_p
         "responses": {"may_quote": 1},
     }
     assert dehydrate(dry.path, tmp_path / "again").manifest == dry.manifest
-    assert to_leave_out(dry) == 0
+    assert count_restricted_rows(dry) == 0
     card = (dry.path / "README.md").read_text("utf-8")
     assert "2 rows of `ratings` (only the texts and images in them" in card
     assert "In 1 row of `image_to_image`, 1 row of `text_to_image` and 2 rows of `analysis`" in card
@@ -450,7 +450,7 @@ IMAGE = photograph(3)
 def signature(tmp_path: Path) -> str:
     path = tmp_path / "original"
     path.write_bytes(encoded(IMAGE, "PNG"))
-    found = image_signature(path)
+    found = encode_signature(path)
     assert found is not None
     return found
 
@@ -486,7 +486,7 @@ def test_a_copy_is_known(
     signature: str, tmp_path: Path, image: Image.Image, is_copy: bool, packed: dict[str, Any]
 ) -> None:
     (tmp_path / "other").write_bytes(encoded(image, **packed))
-    levels = distance(tmp_path / "other", signature)
+    levels = measure_distance(tmp_path / "other", signature)
     assert (levels is not None) is is_copy
     assert levels is None or 0 <= levels < 1
 

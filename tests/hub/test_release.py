@@ -28,10 +28,10 @@ from echo_hf.hub.facts import CONFIGS, ReleaseFacts, SampleCounts
 from echo_hf.hub.manifest import file_entry
 from echo_hf.hub.release import (
     Release,
-    files_of,
+    config_files,
+    make_released_schema,
     read_release,
-    released_schema,
-    unpacked,
+    unpack_release,
     verify_release,
     write_release,
 )
@@ -260,13 +260,13 @@ def test_strange_rows_are_one_line(
     (release.path / "manifest.json").write_text(json.dumps(manifest), "utf-8")
     verify_release(release.path)
     with pytest.raises(EchoError, match=said) as raised:
-        unpacked(read_release(release.path), images)
+        unpack_release(read_release(release.path), images)
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("name", sorted({config.table.name for config in CONFIGS.values()}))
 def test_the_schema_names_features_that_any_datasets_reads(name: str) -> None:
-    schema = released_schema(TABLES[name])
+    schema = make_released_schema(TABLES[name])
     assert Features.from_arrow_schema(schema) == TABLES[name].released_features
     assert b'"List"' not in schema.metadata[b"huggingface"]
     if name == "samples":
@@ -282,7 +282,7 @@ def rows_in(*paths: Path) -> list[dict[str, Any]]:
 def test_every_image_keeps_its_bytes_and_is_named_by_digest_and_format(
     release: Release, configs: Configs, drawings: Mapping[str, bytes]
 ) -> None:
-    rows = rows_in(*files_of(release, "analysis"))
+    rows = rows_in(*config_files(release, "analysis"))
     png, jpg, webp = (
         {"bytes": drawings[name], "path": f"{hashlib.sha256(drawings[name]).hexdigest()}.{name}"}
         for name in ("png", "jpg", "webp")
@@ -315,7 +315,7 @@ def test_files_and_row_groups_are_cut_by_bytes(
     monkeypatch.setattr(release_module, "BATCH_BYTES", batch)
     image = PILImage.frombytes("RGB", (50, 50), random.Random(0).randbytes(7500))
     rows = samples(*({"output_images": [images.put(encoded(image, "BMP"))]} for _ in range(5)))
-    paths = files_of(write("r", {"analysis": rows}, shard), "analysis")
+    paths = config_files(write("r", {"analysis": rows}, shard), "analysis")
     ends = [f"test-{n:05d}-of-{len(files):05d}.parquet" for n in range(len(files))]
     assert [path.name for path in paths] == ends
     every = [pq.read_metadata(path) for path in paths]
@@ -334,7 +334,7 @@ def test_row_groups_are_cut_by_rows(
 ) -> None:
     table = CONFIGS[config].table
     rows = [{**dict.fromkeys(table.columns), table.key[0]: str(n)} for n in range(count)]
-    (path,) = files_of(
+    (path,) = config_files(
         write("r", {config: Dataset.from_list(rows, features=table.features)}), config
     )
     found = pq.read_metadata(path)
@@ -343,7 +343,7 @@ def test_row_groups_are_cut_by_rows(
 
 
 def test_the_files_suit_the_viewer(release: Release) -> None:
-    group = pq.read_metadata(files_of(release, "analysis")[0]).row_group(0)
+    group = pq.read_metadata(config_files(release, "analysis")[0]).row_group(0)
     chunks = [group.column(number) for number in range(group.num_columns)]
     assert all(one.has_offset_index and one.has_column_index for one in chunks)
     stored = [one for one in chunks if one.compression == "UNCOMPRESSED"]
@@ -356,7 +356,7 @@ def test_the_files_suit_the_viewer(release: Release) -> None:
         assert not {"PLAIN_DICTIONARY", "RLE_DICTIONARY"} & set(one.encodings)
     assert {one.compression for one in chunks if one not in stored} == {"ZSTD"}
     # No rows give one file with all columns and no row group.
-    file = pq.ParquetFile(files_of(release, "image_to_image")[0])
+    file = pq.ParquetFile(config_files(release, "image_to_image")[0])
     assert file.schema_arrow.names == list(release_features())
     assert (file.metadata.num_rows, file.metadata.num_row_groups) == (0, 0)
 

@@ -15,7 +15,12 @@ from rich.console import Console
 from echo_hf.cli.build_view import show_holding
 from echo_hf.errors import HubError
 from echo_hf.hub.release import Release
-from echo_hf.hub.remote import Holding, delete_tags, hub_errors, revisions_holding
+from echo_hf.hub.remote import (
+    RevisionWithPosts,
+    delete_tags,
+    find_revisions_with_posts,
+    translate_hub_errors,
+)
 from echo_hf.tables import RESPONSES
 from tests.hub.conftest import REPO, Configs, Put, Samples, Write
 from tests.local_hub import FINE_READER, FINE_WRITER, READER, LocalHub
@@ -64,7 +69,7 @@ def test_what_signs_an_address_is_not_told() -> None:
     error = OSError("cannot PUT https://s3.example/a?X-Signature=secret&more=1 now")
     with (
         pytest.raises(HubError, match=r"PUT https://s3\.example/a now") as raised,
-        hub_errors("up"),
+        translate_hub_errors("up"),
     ):
         raise error
     assert "secret" not in str(raised.value)
@@ -75,8 +80,8 @@ SPAN = {"post_url": POST, "field": "text", "start": 0, "end": 3}
 COMMENT = {"post_url": "https://a.example/8", "feedback": "so red"}
 
 
-def holding(hub: LocalHub, *urls: str) -> list[Holding]:
-    return revisions_holding(REPO, urls, api=hub.api())
+def holding(hub: LocalHub, *urls: str) -> list[RevisionWithPosts]:
+    return find_revisions_with_posts(REPO, urls, api=hub.api())
 
 
 def test_tags_that_hold_a_post_are_found_and_deleted(
@@ -96,7 +101,7 @@ def test_tags_that_hold_a_post_are_found_and_deleted(
     assert set(hub.repositories[REPO].tags) == {"v2"}
     assert holding(hub, *gone["post_urls"]) == []
     with pytest.raises(HubError, match="there is no dataset 'pixel-lab/ecko'"):
-        revisions_holding("pixel-lab/ecko", ["https://a.example/1"], api=hub.api())
+        find_revisions_with_posts("pixel-lab/ecko", ["https://a.example/1"], api=hub.api())
 
 
 def test_a_request_or_a_branch_that_holds_a_post_is_found(

@@ -18,19 +18,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from echo_hf._infra import parquet
-from echo_hf._infra.sqlite import MOST_VARIABLES
+from echo_hf._infra.sqlite import MAX_VARIABLES
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ReleaseError
 from echo_hf.hub import responses
 from echo_hf.hub.release import Release
 from echo_hf.hub.responses import (
     BATCH_ROWS,
-    MOST_TEXT_BYTES,
-    Recorded,
-    Responses,
-    finish_of,
+    MAX_TEXT_BYTES,
+    RecordedAnswers,
+    ResponseCounts,
+    get_finish_reason,
     is_recordable,
-    read_recorded,
+    read_recorded_answers,
     read_responses,
     write_responses,
 )
@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 @pytest.fixture
 def store(folder: RunFolder) -> Iterator[Store]:
-    with closing(folder.store()) as opened:
+    with closing(folder.open_store()) as opened:
         yield opened
 
 
@@ -70,14 +70,14 @@ def answer(store: Store, question: Asked, completion: Completion) -> None:
     store.put(key, made, completion, ENGINE)
 
 
-Written = Callable[..., tuple[list[Row], Responses]]
+Written = Callable[..., tuple[list[Row], ResponseCounts]]
 
 
 @pytest.fixture
 def written(folder: RunFolder, store: Store) -> Written:
     def write(
         questions: Iterable[Asked], platforms: Mapping[str, str] | None = None, **more: Any
-    ) -> tuple[list[Row], Responses]:
+    ) -> tuple[list[Row], ResponseCounts]:
         places = [{"url": url, "platform": name} for url, name in (platforms or {}).items()]
         posts = Dataset(pa.Table.from_pylist(places, schema=POSTS.features.arrow_schema))
         done = write_responses(folder, questions, store, posts, **more)
@@ -109,7 +109,7 @@ def test_a_row_says_what_came_back(folder: RunFolder, store: Store, written: Wri
             "sources": [THREE],
         },
     ]
-    assert done == Responses(2, {})
+    assert done == ResponseCounts(2, {})
     assert pq.read_schema(folder.responses).remove_metadata() == RESPONSES.schema
 
 
@@ -141,7 +141,7 @@ def test_answers_about_restricted_posts_are_left_out(
     rows, done = written(questions, places, restricted=frozenset(restricted))
     assert [int(row["request_key"], 16) for row in rows] == kept
     left_out = {LeftOut.MAY_QUOTE: 5 - len(kept)} if len(kept) < 5 else {}
-    assert done == Responses(len(kept), left_out)
+    assert done == ResponseCounts(len(kept), left_out)
 
 
 def test_a_damaged_answer_is_left_out(store: Store, written: Written) -> None:
@@ -149,19 +149,19 @@ def test_a_damaged_answer_is_left_out(store: Store, written: Written) -> None:
     store.close()
     with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
         connection.execute("update answers set text = 'no answer'")
-    assert written([question]) == ([], Responses(0, {LeftOut.UNFIT: 1}))
+    assert written([question]) == ([], ResponseCounts(0, {LeftOut.UNFIT: 1}))
 
 
 def test_what_no_reader_takes_is_left_out(store: Store, written: Written) -> None:
-    unfit = ["half \ud83d", "a" * (MOST_TEXT_BYTES + 1), "赤" * (MOST_TEXT_BYTES // 3 + 1)]
-    texts = ["", *unfit, "a" * MOST_TEXT_BYTES]
+    unfit = ["half \ud83d", "a" * (MAX_TEXT_BYTES + 1), "赤" * (MAX_TEXT_BYTES // 3 + 1)]
+    texts = ["", *unfit, "a" * MAX_TEXT_BYTES]
     questions = [asked(number, ONE) for number in range(len(texts) + 1)]
     for question, text in zip(questions, texts, strict=False):
         answer(store, question, Completion(text))
-    answer(store, questions[-1], Completion("a" * (MOST_TEXT_BYTES + 1), "no power", "refusal"))
+    answer(store, questions[-1], Completion("a" * (MAX_TEXT_BYTES + 1), "no power", "refusal"))
     rows, done = written(questions)
     assert [row["text"] for row in rows] == [texts[0], texts[-1], None]
-    assert done == Responses(3, {LeftOut.UNFIT: 3})
+    assert done == ResponseCounts(3, {LeftOut.UNFIT: 3})
 
 
 def test_a_mistake_leaves_the_file_that_was_there(
@@ -236,7 +236,9 @@ COMPLETIONS = st.builds(Completion, TEXTS, ERRORS, ENDS)
 def test_what_is_recorded_is_read_as_it_was(tmp_path: Path, completion: Completion) -> None:
     assert is_recordable(completion)
     text = completion.text if completion.is_answer else None
-    path = file_of(tmp_path / "a.parquet", row(text=text, finish_reason=finish_of(completion)))
+    path = file_of(
+        tmp_path / "a.parquet", row(text=text, finish_reason=get_finish_reason(completion))
+    )
     ((_, read),) = read_responses(path)
     before, after = (parse(request("red"), one, b"\1") for one in (completion, read))
     assert read.text == text
@@ -256,7 +258,7 @@ STRANGE: dict[str, tuple[Row, str]] = {
     "text of a failure": ({"finish_reason": "length"}, ANSWER_ALONE),
     "end": ({"finish_reason": "because\n\x1b[31m"}, r"row 0: finish_reason is 'because\n\x1b[31m'"),
     "tokens": ({"usage": {**TOKENS, "prompt_tokens": -1}}, "row 0: usage.prompt_tokens is '-1'"),
-    "long": ({"text": "b" * (MOST_TEXT_BYTES + 1)}, f"a text of {MOST_TEXT_BYTES + 1} bytes"),
+    "long": ({"text": "b" * (MAX_TEXT_BYTES + 1)}, f"a text of {MAX_TEXT_BYTES + 1} bytes"),
 }
 
 
@@ -277,14 +279,14 @@ def test_a_file_that_nobody_wrote_is_refused(
     for damaged in (b"", data[: len(data) // 2], data[:4] + bytes(9000) + data[9004:]):
         path.write_bytes(damaged)
         assert "cannot be read (" in refused(path)
-    monkeypatch.setattr(parquet, "MOST_GROUP_BYTES", 4000)
+    monkeypatch.setattr(parquet, "MAX_GROUP_BYTES", 4000)
     file_of(path, *(row(text="c" * 5000) for _ in "ab"))
     assert re.search(r"row group 0 has [0-9,]+ bytes, expected at most 4,000", refused(path))
 
 
 def test_a_text_in_every_row_is_not_multiplied(tmp_path: Path) -> None:
     texts = pa.DictionaryArray.from_arrays(
-        pa.array([0] * 5000, pa.int32()), pa.array(["d" * (8 * MOST_TEXT_BYTES)])
+        pa.array([0] * 5000, pa.int32()), pa.array(["d" * (8 * MAX_TEXT_BYTES)])
     )
     table = pa.Table.from_pylist([row()] * 5000, schema=RESPONSES.schema)
     table = table.set_column(table.schema.get_field_index("text"), "text", texts)
@@ -294,10 +296,10 @@ def test_a_text_in_every_row_is_not_multiplied(tmp_path: Path) -> None:
     counted = pa.proxy_memory_pool(usual)
     pa.set_memory_pool(counted)
     try:
-        assert f"a text of {8 * MOST_TEXT_BYTES} bytes" in refused(tmp_path / "a.parquet")
+        assert f"a text of {8 * MAX_TEXT_BYTES} bytes" in refused(tmp_path / "a.parquet")
     finally:
         pa.set_memory_pool(usual)
-    assert 8 * MOST_TEXT_BYTES <= counted.max_memory() < 10 * 8 * MOST_TEXT_BYTES
+    assert 8 * MAX_TEXT_BYTES <= counted.max_memory() < 10 * 8 * MAX_TEXT_BYTES
 
 
 GIVEN = {
@@ -308,8 +310,8 @@ GIVEN = {
 
 
 def test_what_is_recorded_is_found_for_any_number_of_keys() -> None:
-    many = {n.to_bytes(32): Completion(str(n)) for n in range(9, 2 * MOST_VARIABLES + 10)}
-    with Recorded() as recorded:
+    many = {n.to_bytes(32): Completion(str(n)) for n in range(9, 2 * MAX_VARIABLES + 10)}
+    with RecordedAnswers() as recorded:
         recorded.add(GIVEN.items())
         recorded.add(many.items())
         assert recorded.get([*GIVEN, b"\4" * 32]) == GIVEN
@@ -332,19 +334,19 @@ def test_a_release_gives_its_answers_once_it_is_checked(
 ) -> None:
     """No other file of it has to be there."""
     with pytest.raises(ReleaseError, match=f"request_key '{KEY}' stands in two rows"):
-        read_recorded(carried(row(), row()).path)
+        read_recorded_answers(carried(row(), row()).path)
     release = carried(row())
     for name in configs:
         for file in release.manifest.configs[name].files:
             (release.path / file.path).unlink()
-    with read_recorded(release.path) as recorded:
+    with read_recorded_answers(release.path) as recorded:
         assert len(recorded) == 1
     path = release.path / release.manifest.configs["responses"].files[0].path
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(ReleaseError, match="sha256 is"):
-        read_recorded(release.path)
+        read_recorded_answers(release.path)
 
 
 def test_a_release_without_responses_is_told(release: Release) -> None:
     with pytest.raises(ReleaseError, match="carries no responses, only 'analysis'"):
-        read_recorded(release.path)
+        read_recorded_answers(release.path)

@@ -12,7 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from echo_hf.errors import RunError
-from echo_hf.hub.run_tables import RunTables, models_of, read_results, run_tables
+from echo_hf.hub.run_tables import (
+    ReleasedTables,
+    read_results,
+    released_models,
+    select_released_tables,
+)
 from echo_hf.tables import APPLICABILITY, OUTPUTS, RATINGS, RESPONSES, RESULTS, Table
 from tests.hub.conftest import Samples
 
@@ -22,14 +27,14 @@ def kept(root: Path, table: Table, *rows: dict[str, Any]) -> None:
     pq.write_table(pa.Table.from_pylist(full, schema=table.schema), root / f"{table.name}.parquet")
 
 
-Read = Callable[[], RunTables]
+Read = Callable[[], ReleasedTables]
 
 
 @pytest.fixture
 def read(tmp_path: Path, samples: Samples) -> Read:
     every = samples(*({"sample_digest": f"digest{number}"} for number in range(3)))
     released = {"text_to_image": every.select([1]), "analysis": every}
-    return lambda: run_tables(tmp_path, released)
+    return lambda: select_released_tables(tmp_path, released)
 
 
 def test_only_rows_about_released_samples_go_on(tmp_path: Path, read: Read) -> None:
@@ -117,9 +122,12 @@ def test_a_row_says_which_model_answered_to_the_names_in_it(tmp_path: Path) -> N
         {"systems": ["a", "b"], "judges": ["雨"]},
     ]
     assert told[2]["judges"]["雨"]["model"] == "雨-1"
-    assert models_of(rows)["systems"]["b"].model == "b-1"
-    assert models_of(read_results(results_file(tmp_path, data))) == {"systems": {}, "judges": {}}
-    assert models_of(None) == {"systems": {}, "judges": {}}
+    assert released_models(rows)["systems"]["b"].model == "b-1"
+    assert released_models(read_results(results_file(tmp_path, data))) == {
+        "systems": {},
+        "judges": {},
+    }
+    assert released_models(None) == {"systems": {}, "judges": {}}
 
 
 @pytest.mark.parametrize(

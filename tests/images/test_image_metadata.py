@@ -15,7 +15,7 @@ from PIL import Image, ImageCms, PngImagePlugin
 
 from echo_hf.errors import ImageError
 from echo_hf.images.loader import load_rgb
-from echo_hf.images.metadata import without_metadata
+from echo_hf.images.metadata import remove_metadata
 from tests.images_for_tests import encoded
 
 SECRETS = (b"Mira Okafor", b"SN-4711-XQ", b"drawn for Noor", b"48.2082")
@@ -103,13 +103,13 @@ def profile(data: bytes) -> bytes | None:
 
 @pytest.mark.parametrize(("data", "kinds"), NOTED.values(), ids=NOTED)
 def test_leaves_no_planted_word_and_keeps_what_is_seen(data: bytes, kinds: str) -> None:
-    cleaned = without_metadata(data)
+    cleaned = remove_metadata(data)
     assert " ".join(cleaned.kinds) == kinds
     assert not [secret for secret in SECRETS if secret in cleaned.data]
     assert pixels(cleaned.data) == pixels(data)  # of every frame
     assert load_rgb(cleaned.data).tobytes() == load_rgb(data).tobytes()  # upright as before
     assert profile(cleaned.data) == profile(data)
-    again = without_metadata(cleaned.data)
+    again = remove_metadata(cleaned.data)
     assert again.data is cleaned.data
     assert again.kinds == ()
 
@@ -117,15 +117,15 @@ def test_leaves_no_planted_word_and_keeps_what_is_seen(data: bytes, kinds: str) 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 def test_keeps_each_orientation(kind: str) -> None:
     for orientation in range(1, 9):
-        cleaned = without_metadata(saved(kind, exif=camera_notes(orientation))).data
+        cleaned = remove_metadata(saved(kind, exif=camera_notes(orientation))).data
         assert Image.open(io.BytesIO(cleaned)).getexif().get(0x0112, 1) == orientation
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP"])
 def test_returns_the_object_that_has_nothing(kind: str) -> None:
     data = saved(kind)
-    assert without_metadata(data) == (data, ())
-    assert without_metadata(data).data is data
+    assert remove_metadata(data) == (data, ())
+    assert remove_metadata(data).data is data
 
 
 UNKNOWN = struct.pack(">I4s2sI", 2, b"WHAT", b"hi", zlib.crc32(b"WHAThi"))
@@ -143,7 +143,7 @@ REFUSED = {
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
 def test_refuses_what_it_cannot_clean(data: bytes) -> None:
     with pytest.raises(ImageError):
-        without_metadata(data)
+        remove_metadata(data)
 
 
 @given(name=st.sampled_from(sorted(NOTED)), seed=st.integers(0, 2**32))
@@ -154,7 +154,7 @@ def test_a_damaged_file_is_refused_or_keeps_its_pixels(name: str, seed: int) -> 
         data[draw.randrange(len(data))] = draw.randrange(256)
     try:
         before = load_rgb(bytes(data))
-        cleaned = without_metadata(bytes(data)).data
+        cleaned = remove_metadata(bytes(data)).data
     except ImageError:
         return
     assert load_rgb(cleaned).tobytes() == before.tobytes()

@@ -24,16 +24,16 @@ from echo_hf.errors import ImageError
 from echo_hf.images.loader import (
     FORMATS,
     BadImageError,
+    convert_to_srgb,
     decoding,
-    format_of,
-    kind_of_other,
+    detect_format,
+    detect_other_format,
     load_image,
     load_rgb,
+    load_upright,
     open_image,
-    to_srgb,
-    upright_rgb,
 )
-from echo_hf.images.store import MOST_BYTES, MOST_PIXELS, check_image
+from echo_hf.images.store import MAX_IMAGE_BYTES, MAX_IMAGE_PIXELS, check_image
 from echo_hf.reasons import BadImage, ImageNotice
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import (
@@ -73,7 +73,7 @@ def boxes(*brands: bytes) -> bytes:
     ids=[*FORMATS, "large tiff", "sound", "avif", "heic", "none"],
 )
 def test_each_format_is_told_by_its_first_bytes(data: bytes, expected: str | None) -> None:
-    assert format_of(data) == expected
+    assert detect_format(data) == expected
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_each_format_is_told_by_its_first_bytes(data: bytes, expected: str | Non
     ],
 )
 def test_pages_and_drawings_are_named(data: bytes, kind: BadImage) -> None:
-    assert kind_of_other(data) is kind
+    assert detect_other_format(data) is kind
 
 
 def _refused(source: bytes | Path | Image.Image, **options: int) -> BadImageError:
@@ -111,7 +111,7 @@ REFUSED = {
     "page": (PAGE, BadImage.HTML),
     "nothing": (b"", BadImage.NOT_AN_IMAGE),
     "packed svg": (gzip.compress(DRAWING), BadImage.NOT_AN_IMAGE),
-    "heavy": (bytes(MOST_BYTES + 1), BadImage.TOO_MANY_BYTES),
+    "heavy": (bytes(MAX_IMAGE_BYTES + 1), BadImage.TOO_MANY_BYTES),
     "half a png": (ENCODED["PNG"][: len(ENCODED["PNG"]) // 2], BadImage.TRUNCATED),
     "half a jpeg": (ENCODED["JPEG"][: len(ENCODED["JPEG"]) // 2], BadImage.TRUNCATED),
     "bad filter": (png((8, 8), 8, 2, b"\x09" * 200), BadImage.DAMAGED),
@@ -135,7 +135,7 @@ def test_what_cannot_be_shown_has_its_reason(tmp_path: Path, data: bytes, reason
 
 def test_the_limit_of_pixels_is_the_callers_and_counts_before_decoding() -> None:
     for source in (ENCODED["PNG"], NOISE):
-        with open_image(source, most_pixels=48 * 32) as image:
+        with open_image(source, max_pixels=48 * 32) as image:
             assert image.size == (48, 32)
         error = _refused(source, most_pixels=48 * 32 - 1)
         assert error.reason is BadImage.TOO_MANY_PIXELS
@@ -168,7 +168,7 @@ def test_damaged_bytes_are_opened_or_refused_with_reason(name: str, changes: Any
     except BadImageError as error:
         assert "\n" not in str(error)  # noqa: PT017 - both outcomes are right
     else:
-        assert width * height <= MOST_PIXELS
+        assert width * height <= MAX_IMAGE_PIXELS
 
 
 def test_threads_that_overlap_leave_all_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,7 +434,7 @@ def test_primaries_and_a_gamma_are_what_they_state(space: str, gamma: float, mov
 
 def test_grey_with_a_gamma_is_what_it_states() -> None:
     ramp = np.arange(256, dtype=np.uint8)[None]
-    shown, notice = to_srgb(Image.fromarray(ramp), grey_profile(1.0))
+    shown, notice = convert_to_srgb(Image.fromarray(ramp), grey_profile(1.0))
     expected = srgb_encoded((ramp / 255.0)[..., None].repeat(3, -1))
     assert notice is None
     assert _off(shown, expected) <= 1
@@ -447,7 +447,7 @@ def test_inks_are_looked_up_in_the_profile() -> None:
     inks = Image.new("CMYK", (4, 1))
     for at, ink in enumerate([(0, 0, 0, 0), (255, 0, 0, 0), (0, 255, 0, 0), (0, 0, 255, 0)]):
         inks.putpixel((at, 0), ink)
-    shown, notice = to_srgb(inks, ink_profile(corners))
+    shown, notice = convert_to_srgb(inks, ink_profile(corners))
     measured = corners[[0, 8, 4, 2]].astype(float)
     lab = np.stack([measured[:, 0] / 2.55, measured[:, 1] - 128, measured[:, 2] - 128], -1)
     assert notice is None
@@ -461,7 +461,7 @@ def test_inks_are_looked_up_in_the_profile() -> None:
     ids=["own", "in steps", "in four decimals"],
 )
 def test_what_is_srgb_already_keeps_its_numbers(profile: bytes) -> None:
-    shown, notice = to_srgb(Image.fromarray(LEVELS), profile)
+    shown, notice = convert_to_srgb(Image.fromarray(LEVELS), profile)
     assert notice is None
     assert np.array_equal(np.asarray(shown), LEVELS)
 
@@ -480,7 +480,7 @@ def test_a_profile_that_cannot_be_used_is_none_and_said(
     mode: str, profile: bytes, expected: ImageNotice
 ) -> None:
     image = Image.new(mode, (2, 2), 90)
-    shown, notice = to_srgb(image, profile)
+    shown, notice = convert_to_srgb(image, profile)
     assert notice is expected
     assert shown.tobytes() == image.convert("RGB").tobytes()
 
@@ -490,11 +490,11 @@ def test_a_file_is_read_by_its_digest(tmp_path: Path) -> None:
     path.write_bytes(encoded(Image.fromarray(PHOTO), "PNG"))
 
     def told(path: Path, sha256: str | None = None) -> str:
-        said = said_by(ImageError, upright_rgb, path, sha256)
+        said = said_by(ImageError, load_upright, path, sha256)
         assert str(tmp_path) not in said
         return said
 
-    assert upright_rgb(path).size == (60, 40)
+    assert load_upright(path).size == (60, 40)
     assert told(tmp_path / "ab12") == (
         "image 'ab12' cannot be read, No such file or directory: run `collect` again to fetch it"
     )

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from echo_hf.errors import ImageError
-from echo_hf.images.panes import LONGEST, Layout, layout_of, panes_of, reduced
+from echo_hf.images.panes import MAX_SIDE, Layout, detect_layout, find_panes, shrink_to_pixels
 from tests.conftest import ROOT
 from tests.images.drawn_layouts import (
     LAYOUTS,
@@ -42,7 +42,7 @@ NOT_SINGLE = {
 
 def found_among(drawn: Iterable[Drawn]) -> tuple[int, int]:
     """How many are called sheets or windows, and how many there are."""
-    answers = [layout_of(one.data) is not None for one in drawn]
+    answers = [detect_layout(one.data) is not None for one in drawn]
     return sum(answers), len(answers)
 
 
@@ -70,7 +70,7 @@ def test_images_that_touch_are_found_where_no_edge_of_one_image_is_so_long() -> 
 @pytest.mark.parametrize("seed", [1000, 1001])
 def test_single_images_stay_whatever_their_edges(seed: int) -> None:
     """Shelves, window frames, tiles, film strips, buildings, posters, products, horizons, flags."""
-    wrong = [one.kind for one in singles(seed) if layout_of(one.data) is not None]
+    wrong = [one.kind for one in singles(seed) if detect_layout(one.data) is not None]
     assert len(wrong) <= 1
 
 
@@ -92,24 +92,24 @@ def test_precision_and_recall_on_many_drawn_images() -> None:
 
 def test_a_page_of_a_comic_is_laid_out_as_a_sheet_is() -> None:
     """Pixels do not tell them apart: it is doubted, and a model or a person says what it is."""
-    assert layout_of(comic(7).data) is Layout.SHEET
+    assert detect_layout(comic(7).data) is Layout.SHEET
 
 
 def test_images_that_people_drew_stay() -> None:
     single = [one for one in DRAWN_BY_PEOPLE.iterdir() if one.stem not in NOT_SINGLE]
-    assert [one.name for one in single if layout_of(one) is not None] == []
-    assert layout_of(DRAWN_BY_PEOPLE / "collage_chair.jpg") is Layout.SHEET
+    assert [one.name for one in single if detect_layout(one) is not None] == []
+    assert detect_layout(DRAWN_BY_PEOPLE / "collage_chair.jpg") is Layout.SHEET
 
 
 def test_outputs_that_were_posted_stay(test_data: Path) -> None:
     posted = sorted(test_data.glob("posts/gpt4o_prompt_posts/raw/*/*.png"))
     assert len(posted) == 5
-    assert [one.name for one in posted if layout_of(one) is not None] == []
+    assert [one.name for one in posted if detect_layout(one) is not None] == []
 
 
 def test_screenshots_that_a_browser_rendered_are_found() -> None:
     shots = sorted(SCREENSHOTS.glob("*/pictures/*.png"))
-    missed = [one for one in shots if layout_of(one) is None]
+    missed = [one for one in shots if detect_layout(one) is None]
     assert len(shots) == 24
     assert len(missed) <= 6
 
@@ -119,7 +119,7 @@ def test_panes_lie_where_they_were_drawn(name: str) -> None:
     rng = np.random.default_rng(3)
     image = sheet(rng, LAYOUTS[name], gutter=20, color=(255, 255, 255), margin=True, unit=240)
     pixels = np.asarray(image)
-    panes = sorted(panes_of(pixels))
+    panes = sorted(find_panes(pixels))
     expected = sorted(
         (20 + left * 260, 20 + top * 260, right * 260, bottom * 260)
         for left, top, right, bottom in LAYOUTS[name]
@@ -134,8 +134,8 @@ def test_large_images_are_looked_at_small(kind: str) -> None:
     image.paste(drawing("cat_rain.jpg").resize((2300, 3000)), (60, 100))
     image.paste(drawing("lake_day.jpg").resize((2300, 3000)), (2440, 100))
     data = encoded(image, kind)
-    assert max(reduced(data).shape) <= 2 * LONGEST
-    assert layout_of(data) is Layout.SHEET
+    assert max(shrink_to_pixels(data).shape) <= 2 * MAX_SIDE
+    assert detect_layout(data) is Layout.SHEET
 
 
 def test_images_are_looked_at_upright() -> None:
@@ -144,18 +144,18 @@ def test_images_are_looked_at_upright() -> None:
     turned[0x0112] = 6
     image = sheet(rng, LAYOUTS["1x2"], gutter=20, color=(255, 255, 255), margin=True, unit=900)
     data = encoded(image, "JPEG", exif=turned)
-    assert reduced(data).shape[:2] == (1860, 940)
-    assert layout_of(data) is not None
+    assert shrink_to_pixels(data).shape[:2] == (1860, 940)
+    assert detect_layout(data) is not None
 
 
 def test_a_long_strip_keeps_its_width() -> None:
-    assert reduced(encoded(Image.new("RGB", (9000, 3)), "PNG")).shape[0] == 3
+    assert shrink_to_pixels(encoded(Image.new("RGB", (9000, 3)), "PNG")).shape[0] == 3
 
 
 def test_there_is_nothing_to_see_in_a_very_small_image() -> None:
-    assert layout_of(encoded(Image.new("RGB", (40, 900)), "PNG")) is None
+    assert detect_layout(encoded(Image.new("RGB", (40, 900)), "PNG")) is None
 
 
 def test_what_is_no_image_is_an_error_of_images() -> None:
     with pytest.raises(ImageError):
-        layout_of(io.BytesIO(b"no image").getvalue())
+        detect_layout(io.BytesIO(b"no image").getvalue())

@@ -15,10 +15,10 @@ from echo_hf.images.similarity import (
     Contrasts,
     Means,
     SignatureIndex,
-    block_signature,
-    same_colors,
-    same_details,
-    same_shape,
+    compute_signature,
+    has_same_details,
+    is_same_shape,
+    match_colors,
 )
 from tests.collect.images_like_posts import photograph
 
@@ -26,14 +26,14 @@ GREY = Image.new("RGB", (96, 64), (120, 120, 120))
 
 
 def _same(one: Image.Image, other: Image.Image) -> bool:
-    first, second = block_signature(one), block_signature(other)
+    first, second = compute_signature(one), compute_signature(other)
     many = second.means[None], second.contrasts[None]
-    return bool(same_colors(first.means, first.contrasts, *many)[0])
+    return bool(match_colors(first.means, first.contrasts, *many)[0])
 
 
 def test_a_signature_is_the_mean_and_spread_of_each_block() -> None:
     image = photograph(1, (256, 256))
-    signature = block_signature(image)
+    signature = compute_signature(image)
     red, green, blue = np.moveaxis(np.asarray(image, np.float64), -1, 0)
     luma = 0.299 * red + 0.587 * green + 0.114 * blue
     channels = [luma, (blue - luma) * 0.564334, (red - luma) * 0.713267]  # ITU-R BT.601
@@ -51,10 +51,10 @@ def test_opacity_is_a_channel_of_its_own() -> None:
     white = Image.new("RGBA", (64, 64), (255, 255, 255, 255))
     clear = Image.new("RGBA", (64, 64), (255, 255, 255, 0))
     half = Image.new("RGBA", (64, 64), (9, 200, 80, 127))
-    assert (block_signature(clear).means[..., 3] == 0).all()
-    assert block_signature(half).means[0, 0, 3] == pytest.approx(127, abs=1)
+    assert (compute_signature(clear).means[..., 3] == 0).all()
+    assert compute_signature(half).means[0, 0, 3] == pytest.approx(127, abs=1)
     assert np.array_equal(
-        block_signature(clear).means[..., 0], block_signature(white).means[..., 0]
+        compute_signature(clear).means[..., 0], compute_signature(white).means[..., 0]
     )
     assert not _same(white, clear)
 
@@ -102,7 +102,7 @@ def test_eight_by_eight_pixels_may_differ_by_seven_levels(step: int, same: bool)
             image = GREY.crop((0, 0, *size))
             other = image.copy()
             other.paste((120 + step,) * 3, (*place, place[0] + 8, place[1] + 8))
-            assert same_details(image, other) is same
+            assert has_same_details(image, other) is same
 
 
 @given(st.tuples(st.integers(40, 4000), st.integers(40, 4000)), st.floats(0.26, 1.0))
@@ -112,8 +112,8 @@ def test_a_scaled_image_has_the_shape_however_its_sides_were_rounded(
     for rounding in (round, int, math.ceil):
         small = rounding(size[0] * factor), rounding(size[1] * factor)
         if all(4 * few >= many for few, many in zip(small, size, strict=True)):
-            assert same_shape(size, small)
-            assert same_shape(small, size)
+            assert is_same_shape(size, small)
+            assert is_same_shape(small, size)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_a_scaled_image_has_the_shape_however_its_sides_were_rounded(
     ],
 )
 def test_a_cropped_a_squashed_and_a_tiny_image_have_another_shape(one: Any, other: Any) -> None:
-    assert not same_shape(one, other)
-    assert not same_shape(other, one)
+    assert not is_same_shape(one, other)
+    assert not is_same_shape(other, one)
 
 
 def _signatures(seed: int, count: int, spread: float) -> tuple[Means, Contrasts]:
@@ -148,8 +148,8 @@ def test_no_pair_with_the_same_colors_is_missed(seed: int, count: int, spread: f
     means, contrasts = _signatures(seed, count, spread)
     index = SignatureIndex(means, contrasts)
     for one in range(count):
-        same = np.flatnonzero(same_colors(means[one], contrasts[one], means, contrasts))
-        near = index.near(one)
+        same = np.flatnonzero(match_colors(means[one], contrasts[one], means, contrasts))
+        near = index.find_near(one)
         assert set(same.tolist()) - {one} <= set(near)
         assert near == sorted(set(near) - {one})
 
@@ -160,4 +160,4 @@ def test_little_is_compared_in_vain(contrast: int) -> None:
     cells = random.uniform([0, -60, -60, 255], [255, 60, 60, 255], (3000, 4, 4, 4))
     means = cells.repeat(4, 1).repeat(4, 2).astype(np.float16)
     index = SignatureIndex(means, np.full(means.shape, contrast, np.uint8))
-    assert sum(len(index.near(one)) for one in range(300)) == 0
+    assert sum(len(index.find_near(one)) for one in range(300)) == 0

@@ -11,7 +11,7 @@ from threading import Barrier
 import pytest
 
 from echo_hf.errors import ImageError
-from echo_hf.images.store import FORMATS, MOST_BYTES, ImageStore, check_image
+from echo_hf.images.store import FORMATS, MAX_IMAGE_BYTES, ImageStore, check_image
 from tests.images_for_tests import encoded, noise, png
 
 ENCODED = {name: encoded(noise((40, 30)), name) for name in FORMATS}
@@ -53,7 +53,7 @@ def test_an_image_is_on_the_disk_before_it_has_its_name(
 
 def test_what_is_refused_is_not_kept(images: ImageStore) -> None:
     large = png((10_001, 10_000), 8, 0, bytes(9))
-    for data in (b"", b"just some words", bytes(MOST_BYTES + 1), large, PNG[: len(PNG) // 2]):
+    for data in (b"", b"just some words", bytes(MAX_IMAGE_BYTES + 1), large, PNG[: len(PNG) // 2]):
         with pytest.raises(ImageError):
             images.put(data)
     assert not images.root.exists()

@@ -11,7 +11,7 @@ import pytest
 
 from echo_hf.errors import RunError, ScoreError, TableError
 from echo_hf.judging.run_tables import read_human_file
-from echo_hf.judging.score import RunAgreement, agree
+from echo_hf.judging.score import RunAgreement, measure_agreement
 from echo_hf.reasons import LeftOut
 from echo_hf.scores import agreement
 from echo_hf.tables import HUMAN, RATINGS
@@ -52,7 +52,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def found(folder: Path, **options: Any) -> RunAgreement:
-    return agree(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
+    return measure_agreement(
+        folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options}
+    )
 
 
 def test_splits_are_there_beside_what_they_merge_to(folder: Path) -> None:

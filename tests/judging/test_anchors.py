@@ -17,9 +17,9 @@ from datasets import Dataset
 from echo_hf.errors import ConfigError, EchoError, ScoreError
 from echo_hf.hub.facts import ReleaseFacts
 from echo_hf.hub.leaderboard import ScoredRelease
-from echo_hf.hub.leaderboard import shown as board_of
+from echo_hf.hub.leaderboard import render_leaderboard as board_of
 from echo_hf.hub.release import read_release, write_release
-from echo_hf.hub.run_tables import definition_of, run_tables
+from echo_hf.hub.run_tables import parse_definition, select_released_tables
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import score
 from echo_hf.report.report import report
@@ -73,7 +73,7 @@ def released(folder: Path, name: str) -> Path:
     rows = {"image_to_image": [], SPLIT: [sample(word, []) for word in WORDS]}
     schema = SAMPLES.features.arrow_schema
     samples = {one: Dataset(pa.Table.from_pylist(some, schema)) for one, some in rows.items()}
-    tables = run_tables(root(folder), samples).configs
+    tables = select_released_tables(root(folder), samples).configs
     images, facts = ImageStore(folder / "made"), ReleaseFacts(name, TARGET)
     write_release(folder / name, {**samples, **tables}, images, facts)
     return folder / name
@@ -124,7 +124,7 @@ def test_a_release_anchors_and_a_chain_keeps_where_each_strength_is_from(folder:
     assert strengths(scored(folder, anchors="third.json")) == strengths(path)
 
     rows = [dict(row) for row in read_release(folder / "second").datasets["results"]]
-    figures = tuple({**row, "definition": definition_of(row)} for row in rows)
+    figures = tuple({**row, "definition": parse_definition(row)} for row in rows)
     tag = ScoredRelease("v2", "c0ffee", "Lumen", figures)
     page = " ".join(board_of([tag], "v2", SPLIT).split())
     assert f"<td>ash</td><td>{before['ash']:.3f}</td>" in page

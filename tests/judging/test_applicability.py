@@ -12,7 +12,7 @@ import pytest
 
 from echo_hf.engines.base import Completion, Request
 from echo_hf.errors import ConfigError
-from echo_hf.judging.judge import applicability
+from echo_hf.judging.judge import judge_applicability
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingResult
 from echo_hf.metrics import METRICS
@@ -33,7 +33,7 @@ def flagged(asked: Request) -> str:
 def said(folder: Path, ask: str = "split", **options: Any) -> JudgingResult:
     asking = {"engine": {"kind": scripted.KIND}, "ask": ask}
     path = config_of(folder, [], applicability=asking)
-    return applicability(path, runs=folder / "runs", **options)
+    return judge_applicability(path, runs=folder / "runs", **options)
 
 
 def flags_of(folder: Path) -> dict[str, tuple[bool | None, ...]]:
@@ -148,4 +148,4 @@ def fitting(path: Path) -> tuple[str, set[str]]:
 
 def test_a_config_that_names_nobody_says_how(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"add, for example, `applicability: \{engine:"):
-        applicability(config_of(folder, []), runs=folder / "runs")
+        judge_applicability(config_of(folder, []), runs=folder / "runs")

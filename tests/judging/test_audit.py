@@ -20,11 +20,11 @@ from PIL import Image
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Request
 from echo_hf.errors import ConfigError, RunError
-from echo_hf.judging.audit import RULES, Audited, Honeypot, audit, audit_of
+from echo_hf.judging.audit import RULES, AuditResult, Honeypot, audit, build_audit
 from echo_hf.judging.board import FAILED_AUDIT
 from echo_hf.judging.judge import judge
 from echo_hf.judging.score import score
-from echo_hf.judging.session import Answered
+from echo_hf.judging.session import JudgeRows
 from echo_hf.pipeline.batch_inference import FillStats
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging.judges_for_tests import (
@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def audited(folder: Path, **options: Any) -> Audited:
+def audited(folder: Path, **options: Any) -> AuditResult:
     return audit(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
 
@@ -124,7 +124,7 @@ def test_real_outputs_that_were_rated_before_cost_nothing(folder: Path) -> None:
     before = len(engine.asked)
     planned = audited(folder, dry_run=True)
     assert planned.judges == {}
-    assert [one.plan.calls for one in planned.asked.plans] == [12 + 12 + 12 + 6]
+    assert [one.plan.calls for one in planned.judging.plans] == [12 + 12 + 12 + 6]
     assert len(engine.asked) == before
     audited(folder)
     assert len(engine.asked) == before + 42
@@ -147,7 +147,7 @@ def test_a_budget_ends_it_and_audits_of_others_stay(folder: Path) -> None:
     calls = len(engine.asked)
     engine.model = "two"  # so that nothing is stored
     done = audited(folder, judges=["otto"], budget_usd=0)
-    assert done.asked.spent
+    assert done.judging.spent
     assert len(engine.asked) == calls
     written = json.loads((root(folder) / "audit.json").read_text())["judges"]
     assert list(written) == ["mira"]
@@ -215,8 +215,8 @@ def found_of(scale: Mapping[str, Any], **ratings: Sequence[float | None]) -> dic
         for at, rating in enumerate(every)
     ]
     table = pa.Table.from_pylist(rows, RATINGS.schema)
-    answered = Answered("mira", "overall", table, "", {}, FillStats(), None)
-    return audit_of(JudgeConfig(**judge_of(**scale)), answered, None)
+    answered = JudgeRows("mira", "overall", table, "", {}, FillStats(), None)
+    return build_audit(JudgeConfig(**judge_of(**scale)), answered, None)
 
 
 @given(SCALES, st.data())

@@ -13,9 +13,9 @@ import pytest
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.engines.base import Completion, Request, Usage
 from echo_hf.errors import ConfigError
-from echo_hf.judging.compare import to_compare
-from echo_hf.judging.judge import pairwise
-from echo_hf.judging.rate import ToRate
+from echo_hf.judging.compare import build_pairs
+from echo_hf.judging.judge import judge_pairs
+from echo_hf.judging.rate import OutputsToRate
 from echo_hf.judging.session import JudgingResult
 from echo_hf.systems.base import Task
 from echo_hf.tables import COMPARISONS, OUTPUTS
@@ -33,7 +33,7 @@ def folder(folder: Path) -> Path:
 
 
 def compared(folder: Path, **options: Any) -> JudgingResult:
-    return pairwise(folder / "evaluation.yaml", runs=folder / "runs", **options)
+    return judge_pairs(folder / "evaluation.yaml", runs=folder / "runs", **options)
 
 
 def choices(folder: Path) -> list[dict[str, Any]]:
@@ -121,7 +121,7 @@ def pairs_drawn(share: float, seed: int = 0) -> set[tuple[str, str, str]]:
         task.sample_id: [{"system": name, "image": name} for name in systems] for task in tasks(300)
     }
     judge = JudgeConfig(**judge_of(pairwise={"share": share, "seed": seed}))
-    rows = to_compare(judge, ToRate(every, tasks(300), {}))
+    rows = build_pairs(judge, OutputsToRate(every, tasks(300), {}))
     keys = list(zip(rows["sample_id"], rows["system_a"], rows["system_b"], strict=True))
     assert sorted(keys) == sorted(2 * sorted(set(keys)))
     return set(keys)

@@ -128,7 +128,7 @@ def test_a_system_is_compared_in_two_runs(folder: Path) -> None:
     rate(folder, rows("a", (60, 5.0)))
     later = second(folder)
     pq.write_table(
-        RATINGS.empty().from_pylist(rows("a", (30, 5.0), (30, 4.0)), RATINGS.schema),
+        RATINGS.make_empty().from_pylist(rows("a", (30, 5.0), (30, 4.0)), RATINGS.schema),
         folder / "runs" / "later" / "ratings.parquet",
     )
     worse = compare(folder, str(folder / "evaluation.yaml"), str(later))

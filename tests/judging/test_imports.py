@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from echo_hf.errors import ConfigError, RunError
-from echo_hf.judging.imports import Imported, import_judgements
-from echo_hf.judging.score import agree, score
+from echo_hf.judging.imports import ImportResult, import_judgements
+from echo_hf.judging.score import measure_agreement, score
 from echo_hf.metrics import METRICS, TEXT_RENDERING
 from echo_hf.reasons import IgnoredRating, NotImported, Reason
 from echo_hf.scores import human_corrected
@@ -45,7 +45,7 @@ def written(place: Path, *records: Any) -> Path:
     return place
 
 
-def taken(folder: Path, place: Path, **options: Any) -> Imported:
+def taken(folder: Path, place: Path, **options: Any) -> ImportResult:
     return import_judgements(folder / "evaluation.yaml", place, runs=folder / "runs", **options)
 
 
@@ -362,7 +362,7 @@ def test_real_ratings_and_people_are_scored(tmp_path: Path, test_data: Path) -> 
     for row in sorted(rated, key=lambda one: one["sample_id"]):
         cube.setdefault(row["judge"], {}).setdefault(row["system"], []).append(row["rating"])
     assert of_file == pytest.approx(counted_rates(cube, "corrected"))
-    assert agree(config, runs=runs).merged.counts.rankings == 3 * 179
+    assert measure_agreement(config, runs=runs).merged.counts.rankings == 3 * 179
     found = human_corrected(rows(tmp_path, "ratings"), rows(tmp_path, "human"))
     assert found.win_rate == human_corrected(rated, people).win_rate
 

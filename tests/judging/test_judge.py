@@ -15,9 +15,9 @@ from echo_hf.config.evaluation import read_judge, shipped_judges
 from echo_hf.curate.provenance import remove_quotes
 from echo_hf.engines.base import Completion, Request, Usage, register
 from echo_hf.errors import ConfigError, EngineError, JudgeError, MissingExtraError, RunError
-from echo_hf.judging.gate import MADE_BY
+from echo_hf.judging.gate import JUDGE_DIGEST_PATTERN
 from echo_hf.judging.judge import judge
-from echo_hf.judging.rate import as_published
+from echo_hf.judging.rate import resize_as_published
 from echo_hf.judging.session import JudgingResult
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Failed, Outcome, Unrated
@@ -88,7 +88,7 @@ def test_every_output_is_rated_once_and_told_how(folder: Path) -> None:
         assert said == ("corrected", "text", [1.0, 10.0])
         known = {"model": None, "stands_for": None, "status": "current"}
         assert kept["answered_by"] == {**known, "developer": "Northlight"}
-        assert re.search(MADE_BY, row["provenance"])["digest"] == kept["digest"]
+        assert re.search(JUDGE_DIGEST_PATTERN, row["provenance"])["digest"] == kept["digest"]
     assert done.cost_usd == pytest.approx(0.25 * len(rows))
     assert engine.entered == 0
 
@@ -107,7 +107,7 @@ def test_every_output_is_rated_once_and_told_how(folder: Path) -> None:
     assert judged(folder).cost_usd is None
     assert len(engine.asked) == len(SAMPLES) * len(SYSTEMS)
     assert (root(folder) / "ratings.parquet").read_bytes() == first
-    store = RunFolder(root(folder)).store()
+    store = RunFolder(root(folder)).open_store()
     assert store.forget(["https://example.org/lamp"]) == len(SYSTEMS)
     store.close()
 
@@ -120,7 +120,7 @@ def test_images_are_sent_as_published_and_each_repeat_is_another_question(folder
     assert Counter(one.repeat for one in engine.asked) == {0: 10, 1: 10}
     row = next(one for one in rows_of(folder) if one["sample_id"] == "lamp")
     store = RunFolder(root(folder)).images
-    small = [as_published(one) for one in (GIVEN, store.open(row["output_sha256"]))]
+    small = [resize_as_published(one) for one in (GIVEN, store.open(row["output_sha256"]))]
     digests = [hashlib.sha256(one).hexdigest() for one in small]
     assert images_of(engine.asked[0]) == digests
     seen = json.loads(row["provenance"])["judge"]["shown"]

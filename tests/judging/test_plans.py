@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import t
 
 from echo_hf.judging.judge import judge
-from echo_hf.judging.rate import drawn_part
+from echo_hf.judging.rate import draw_share
 from echo_hf.judging.score import score
 from echo_hf.judging.session import JudgingPlan, JudgingResult
 from echo_hf.reasons import Unscored
@@ -75,21 +75,21 @@ def samples(rows: Iterable[dict[str, Any]], who: str, outcome: str) -> set[str]:
 def test_a_part_is_drawn_by_names_alone() -> None:
     """Of two shares the larger has all of the smaller; ten of each split, and what there is."""
     every = [task_of(f"{split}{at}", split) for split in "ab" for at in range(1000)]
-    parts = [drawn_part(every, share) for share in (1e-9, 0.1, 0.2, 0.9, 1.0)]
+    parts = [draw_share(every, share) for share in (1e-9, 0.1, 0.2, 0.9, 1.0)]
     assert all(one < other for one, other in pairwise(parts))
     assert Counter(name[0] for name in parts[0]) == {"a": 10, "b": 10}
     assert [len(part) for part in parts[1:]] == [200, 400, 1800, 2000]
     # Whoever comes first or in the middle: 200 of 1,000, within four standard deviations of 9.
     assert 164 < len(parts[2] & {one.sample_id for one in every[::2]}) < 236
-    assert drawn_part(every[::-1], 0.2) == parts[2]
-    assert drawn_part(every[:7], 0.2) == {one.sample_id for one in every[:7]}
+    assert draw_share(every[::-1], 0.2) == parts[2]
+    assert draw_share(every[:7], 0.2) == {one.sample_id for one in every[:7]}
 
 
 def test_a_judge_with_a_share_is_asked_about_the_part(
     folder: Path, engines: dict[str, ScriptedJudge]
 ) -> None:
     config(folder, SHARES)
-    planned = {one.who: one.plan.calls for one in judged(folder, dry_run=True).plans}
+    planned = {one.judge: one.plan.calls for one in judged(folder, dry_run=True).plans}
     judged(folder)
     rows = rows_of(folder)
     asked = {name: samples(rows, name, "ok") for name in NAMES}
@@ -147,7 +147,7 @@ def test_before_anybody_rated_ways_are_held_against_each_other_by_priors(folder:
     found = of_ways(done)
     every, part, until = found.values()
     assert list(found)[1] == "all on all, the others on 20 %"
-    voted = len(drawn_part(map(task_of, WORDS), 0.2))
+    voted = len(draw_share(map(task_of, WORDS), 0.2))
     assert every.calls == (3 * 60 * 2,) * 3
     assert part.calls == (120 + 2 * 2 * voted,) * 3
     assert until.calls == pytest.approx((0.51 * 360, 0.56 * 360, 0.61 * 360))

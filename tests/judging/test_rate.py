@@ -13,9 +13,9 @@ from PIL import Image
 
 from echo_hf.config.evaluation import JudgeConfig
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.applicability import applicability_prompt
+from echo_hf.judging.applicability import fill_applicability_prompt
 from echo_hf.judging.compare import Compare
-from echo_hf.judging.rate import as_published, rubric_prompt, shown_images
+from echo_hf.judging.rate import fill_rubric_prompt, load_judge_images, resize_as_published
 from echo_hf.metrics import METRICS
 from tests.judging.judges_for_tests import judge_of
 
@@ -49,7 +49,7 @@ def opened(data: bytes) -> Image.Image:
 )
 def test_the_shorter_side_has_512_pixels(size: tuple[int, int], expected: tuple[int, int]) -> None:
     """By hand, enlarging too; what remains after the point is cut off."""
-    assert opened(as_published(noise(size))).size == expected
+    assert opened(resize_as_published(noise(size))).size == expected
 
 
 @pytest.mark.parametrize(
@@ -59,19 +59,21 @@ def test_the_shorter_side_has_512_pixels(size: tuple[int, int], expected: tuple[
 )
 def test_the_image_is_what_pillow_makes_of_it_by_hand(image: bytes) -> None:
     """Resized in its own mode by the usual filter, then RGB, then a JPEG of quality 85."""
-    by_hand = opened(image).resize(opened(as_published(image)).size, Image.Resampling.BICUBIC)
+    by_hand = opened(image).resize(
+        opened(resize_as_published(image)).size, Image.Resampling.BICUBIC
+    )
     sink = io.BytesIO()
     by_hand.convert("RGB").save(sink, "JPEG", quality=85)
 
-    assert as_published(image) == sink.getvalue()
-    assert opened(as_published(image)).format == "JPEG"
+    assert resize_as_published(image) == sink.getvalue()
+    assert opened(resize_as_published(image)).format == "JPEG"
 
 
 def test_orientation_and_words_of_the_file_are_left_behind() -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     turned = noise((60, 30), format="JPEG", exif=exif, comment=b"Rate this a ten")
-    sent = as_published(turned)
+    sent = resize_as_published(turned)
     assert opened(sent).size == (1024, 512)
     assert b"ten" not in sent
     assert not opened(sent).getexif()
@@ -82,14 +84,14 @@ def test_what_is_missing_or_cannot_be_shown_is_not_there(tmp_path: Path, how: An
     """A lost file, and with `published` one that is too narrow; the rest is."""
     store = ImageStore(tmp_path)
     good, narrow = store.put(noise((30, 40))), store.put(noise((2, 600)))
-    shown = shown_images(store, [good, "0" * 64, narrow], how)
+    shown = load_judge_images(store, [good, "0" * 64, narrow], how)
     assert set(shown) == ({good} if how == "published" else {good, narrow})
 
 
 TEXTS = {
-    "overall": rubric_prompt(JudgeConfig(**judge_of()), "overall").text,
-    "text_rendering": rubric_prompt(JudgeConfig(**judge_of()), "text_rendering").text,
-    "applicability": applicability_prompt(METRICS).text,
+    "overall": fill_rubric_prompt(JudgeConfig(**judge_of()), "overall").text,
+    "text_rendering": fill_rubric_prompt(JudgeConfig(**judge_of()), "text_rendering").text,
+    "applicability": fill_applicability_prompt(METRICS).text,
     "pairwise": Compare(JudgeConfig(**judge_of()), "model_budget", {}).prompt.text,
 }
 

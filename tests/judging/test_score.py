@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from echo_hf.errors import RunError, ScoreError, WeightsError
-from echo_hf.hub.run_tables import Result, read_results
+from echo_hf.hub.run_tables import ResultRow, read_results
 from echo_hf.judging.run_tables import RunTables, read_run
 from echo_hf.judging.score import Scores, score
 from echo_hf.pipeline.run_folder import RunFolder
@@ -70,7 +70,7 @@ def scored(folder: Path, **options: Any) -> Scores:
     return score(folder / "evaluation.yaml", runs=folder / "runs", **{"n_boot": 0, **options})
 
 
-def of_metric(scores: Scores, metric: str) -> dict[str, Result]:
+def of_metric(scores: Scores, metric: str) -> dict[str, ResultRow]:
     return {
         row.system: row
         for row in scores.results

@@ -12,11 +12,11 @@ from hypothesis import given
 from scipy.stats import norm
 
 from echo_hf import scores
-from echo_hf.config.checks import AnsweredBy
+from echo_hf.config.checks import ModelIdentity
 from echo_hf.errors import RunError
 from echo_hf.judging.run_tables import Models
 from echo_hf.judging.score import score
-from echo_hf.judging.trust import MEANINGS, Trust, trust_lines, uneven_coverage
+from echo_hf.judging.trust import MEANINGS, Trust, collect_trust_lines, find_uneven_coverage
 from echo_hf.reasons import Unscored
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.tables import OUTPUTS, RATINGS
@@ -134,7 +134,7 @@ def test_the_file_holds_the_figures_and_who_answered(folder: Path) -> None:
         name: dict(zip(names, said, strict=True)) for name, said in told.items()
     }
     assert found["judges"]["jay"]["model"] == "jay-vl"
-    assert found["judges"]["lark"] == dict.fromkeys(AnsweredBy.model_fields)
+    assert found["judges"]["lark"] == dict.fromkeys(ModelIdentity.model_fields)
     rates = found["details"]["text_to_image"]["win_rate"]
     assert rates["self_preference"]["judges"]["jay"]["preference"] == pytest.approx(2 / 3)
     assert rates["leave_one_judge_out"]["without"]["jay"]["ash"] == pytest.approx(1 / 3)
@@ -170,10 +170,10 @@ def test_a_lone_judge_or_system_has_reasons(folder: Path) -> None:
 @given(cubes())
 def test_whatever_was_rated_each_measure_says_one_thing(cube: Cube) -> None:
     table = read_ratings(rows_of(cube))
-    makers = {name: AnsweredBy(developer=name[:1]) for name in (*table.systems, "jay")}
+    makers = {name: ModelIdentity(developer=name[:1]) for name in (*table.systems, "jay")}
     coverage = scores.win_rate(table, n_boot=0).coverage
-    trust = Trust.of(table, "corrected", Models(makers, makers), 20, coverage)
-    found = trust_lines({"text_to_image": trust}, {}, {})
+    trust = Trust.from_ratings(table, "corrected", Models(makers, makers), 20, coverage)
+    found = collect_trust_lines({"text_to_image": trust}, {}, {})
     silent = {"pairwise", "judge_drift", *([] if trust.uneven_coverage else ["coverage"])}
     rates = scores.win_rate(table, n_boot=0).win_rate
     if sum(rate is not None for rate in rates.values()) < 3:  # where there are two, it says nothing
@@ -196,7 +196,7 @@ def test_a_rate_that_rests_on_less_than_its_neighbors_is_marked(
 ) -> None:
     """By more than 5 points of the comparisons."""
     board = ("ash", "birch", "cedar")
-    found = uneven_coverage(board, dict(zip(board, coverage, strict=True)))
+    found = find_uneven_coverage(board, dict(zip(board, coverage, strict=True)))
     assert [(one.system, one.neighbor) for one in found] == uneven
 
 

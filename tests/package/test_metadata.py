@@ -14,7 +14,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from echo_hf.hub.card import PAPER
+from echo_hf.hub.card import PAPER_BIBTEX
 from tests.package.blocks import Environment, blocks, run_page
 from tests.stages_for_tests import ROOT
 
@@ -36,10 +36,12 @@ def test_the_citation_names_this_version_and_the_paper() -> None:
     assert cited["license"] == project["license"]
     assert cited["repository-code"] == project["urls"]["Source"]
     names = [f"{one['family-names']}, {one['given-names']}" for one in paper["authors"]]
-    authors = re.search(r"author += \{(.*?)\},\n", PAPER, re.S)
+    authors = re.search(r"author += \{(.*?)\},\n", PAPER_BIBTEX, re.S)
     assert authors
     assert names == re.split(r" and\s+", " ".join(authors[1].split()))
-    assert all(str(paper[key]) in PAPER for key in ("title", "year", "url", "collection-title"))
+    assert all(
+        str(paper[key]) in PAPER_BIBTEX for key in ("title", "year", "url", "collection-title")
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from echo_hf.engines.base import Completion, ImageRef, Message, Request, Text, Usage
-from echo_hf.pipeline.answer_store import Record, Store, request_keys
+from echo_hf.pipeline.answer_store import RequestRecord, Store, compute_request_keys
 from tests.stages_for_tests import Shade, request
 
 SIGNATURE = {"kind": "scripted", "model": "one"}
@@ -21,7 +21,7 @@ FAILURE = Completion(None, "no power", "error", Usage(5, 0, 0), 0.5)
 
 
 def _key(asked: Request, **changed: str) -> bytes:
-    [key] = request_keys({**SIGNATURE, **changed}, [asked])
+    [key] = compute_request_keys({**SIGNATURE, **changed}, [asked])
     return key
 
 
@@ -80,19 +80,21 @@ def test_an_answer_wins_over_a_failure_and_the_last_of_a_kind_counts(
 def test_a_record_adds_up_all_calls_of_a_request(store: Store) -> None:
     _put(store, RED, FAILURE)
     key = _put(store, RED, FAILURE)
-    assert store.records([key]) == {key: Record(0, False, Usage(10, 0, 0), 1.0)}
+    assert store.read_records([key]) == {key: RequestRecord(0, False, Usage(10, 0, 0), 1.0)}
     store.put(key, RED, Completion("Hm."), SIGNATURE, readable=False, tries=1)
-    assert store.records([key]) == {key: Record(1, False, Usage(10, 0, 0), 1.0)}
-    assert not store.records([key])[key].settled
+    assert store.read_records([key]) == {key: RequestRecord(1, False, Usage(10, 0, 0), 1.0)}
+    assert not store.read_records([key])[key].is_settled
     store.put(key, RED, ANSWER, SIGNATURE, readable=True, tries=2)
-    assert store.records([key, _key(ASKED)]) == {key: Record(2, True, Usage(20, 3, 2), 1.25)}
+    assert store.read_records([key, _key(ASKED)]) == {
+        key: RequestRecord(2, True, Usage(20, 3, 2), 1.25)
+    }
     free = _put(store, request("blue"), Completion("x"))
-    assert store.records([free])[free].cost_usd is None
+    assert store.read_records([free])[free].cost_usd is None
 
 
 def test_thousands_of_keys_are_read_at_once(store: Store) -> None:
     keys = [_put(store, request(str(number))) for number in range(1200)]
-    assert set(store.get(keys)) == set(store.records(keys)) == set(keys)
+    assert set(store.get(keys)) == set(store.read_records(keys)) == set(keys)
     assert len(set(keys)) == 1200
     assert store.get([]) == {}
 
@@ -128,7 +130,7 @@ def test_whatever_decides_an_answer_is_in_its_key() -> None:
 def test_a_key_depends_on_the_signature_and_not_on_what_the_model_does_not_see() -> None:
     assert len({_key(ASKED), _key(ASKED, model="two"), _key(ASKED, revision="abc")}) == 3
     turned = dict(reversed(SIGNATURE.items()))
-    assert request_keys(turned, [ASKED]) == request_keys(SIGNATURE, [ASKED])
+    assert compute_request_keys(turned, [ASKED]) == compute_request_keys(SIGNATURE, [ASKED])
     unseen = {"inputs": {"a": 1}, "sources": ("https://example.org/9",), "row": "r", "part": 3}
     assert _key(replace(ASKED, task="other", **unseen)) == _key(ASKED)
     # Computed once, in another process: a key holds for every run and machine.
@@ -237,15 +239,15 @@ def test_an_answer_whose_text_was_damaged_is_none_and_is_asked_for_again(
     _changed(store, key, change)
     found = store.get([key, other])
     assert (found[key].text, found[key].error, found[other]) == (None, "damaged_answer", ANSWER)
-    records = store.records([key, other])
-    assert records[key] == Record(0, False, ANSWER.usage, ANSWER.cost_usd, damaged=True)
-    assert not records[key].settled
-    assert records[other] == Record(1, True, ANSWER.usage, ANSWER.cost_usd)
+    records = store.read_records([key, other])
+    assert records[key] == RequestRecord(0, False, ANSWER.usage, ANSWER.cost_usd, damaged=True)
+    assert not records[key].is_settled
+    assert records[other] == RequestRecord(1, True, ANSWER.usage, ANSWER.cost_usd)
     _put(store, RED, FAILURE)
     assert store.get([key])[key].error == FAILURE.error
     _put(store, RED)
     assert store.get([key]) == {key: replace(ANSWER, usage=Usage(20, 6, 4), cost_usd=0.5)}
-    assert store.records([key])[key].settled
+    assert store.read_records([key])[key].is_settled
 
 
 def test_a_store_of_before_there_were_digests_gets_them(store: Store) -> None:
@@ -266,7 +268,7 @@ def test_a_store_of_before_that_cannot_be_written_is_read(store: Store) -> None:
     if os.access(store.path, os.W_OK):
         pytest.skip("this user may write every file")
     assert store.get([key]) == {key: ANSWER}
-    assert store.records([key])[key].settled
+    assert store.read_records([key])[key].is_settled
 
 
 @pytest.mark.parametrize("is_before", [False, True])

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from echo_hf.pipeline.answer_text import (
     RepeatedKeyError,
-    answer_value,
-    last_value,
-    without_cut,
-    without_thoughts,
+    find_answer_value,
+    find_last_value,
+    remove_cut_field,
+    remove_thoughts,
 )
 
 
@@ -34,7 +34,7 @@ from echo_hf.pipeline.answer_text import (
     ],
 )
 def test_thoughts_are_cut(text: str, outside: str) -> None:
-    assert without_thoughts(text) == outside
+    assert remove_thoughts(text) == outside
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_thoughts_are_cut(text: str, outside: str) -> None:
     ],
 )
 def test_the_last_whole_value_counts(text: str, value: object) -> None:
-    found = answer_value(text)
+    found = find_answer_value(text)
     assert (found if found is None else json.loads(found)) == value
 
 
@@ -67,25 +67,25 @@ def test_the_last_whole_value_counts(text: str, value: object) -> None:
 )
 def test_any_object_is_read_as_it_was_written(value: object) -> None:
     for before in ("", "<think>{</think>", '{"a": 1} '):
-        found = last_value(without_thoughts(before) + json.dumps(value))
+        found = find_last_value(remove_thoughts(before) + json.dumps(value))
         assert found == json.dumps(value)
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"b": [{"a": "x", "a": "y"}]}'])
 def test_a_key_with_two_values_is_refused(text: str) -> None:
     with pytest.raises(RepeatedKeyError, match="'a' occurs twice"):
-        answer_value(text)
-    assert answer_value('{"a": 1, "a": 1.0}') == '{"a": 1, "a": 1.0}'
-    assert answer_value(text + ' {"c": 3}') == '{"c": 3}'
-    assert answer_value('{"a": NaN}') == '{"a": NaN}'
+        find_answer_value(text)
+    assert find_answer_value('{"a": 1, "a": 1.0}') == '{"a": 1, "a": 1.0}'
+    assert find_answer_value(text + ' {"c": 3}') == '{"c": 3}'
+    assert find_answer_value('{"a": NaN}') == '{"a": NaN}'
 
 
 def test_a_repeated_key_in_a_broken_value_does_not_stop_the_reading() -> None:
     broken = '{"c": 3} {"b": {"a": 1, "a": 2}'
-    assert answer_value(broken + ', "c": ' + "[" * 100_000) == '{"c": 3}'
-    assert answer_value(broken + ', X} {"c": 4}') == '{"c": 4}'
+    assert find_answer_value(broken + ', "c": ' + "[" * 100_000) == '{"c": 3}'
+    assert find_answer_value(broken + ', X} {"c": 4}') == '{"c": 4}'
     with pytest.raises(RepeatedKeyError, match="'a' occurs twice"):
-        answer_value(broken + ", X")
+        find_answer_value(broken + ", X")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_repeated_key_in_a_broken_value_does_not_stop_the_reading() -> None:
 )
 def test_a_cut_note_is_left_out(text: str, rest: str | None) -> None:
     """One inside a list leaves what is no JSON."""
-    assert without_cut(text, "note") == rest
+    assert remove_cut_field(text, "note") == rest
 
 
 @pytest.mark.parametrize(
@@ -122,5 +122,5 @@ def test_a_cut_note_is_left_out(text: str, rest: str | None) -> None:
 )
 def test_no_answer_takes_long(text: str) -> None:
     started = time.thread_time()
-    answer_value(text)
+    find_answer_value(text)
     assert time.thread_time() - started < 5

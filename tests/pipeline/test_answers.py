@@ -12,14 +12,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion, Request
-from echo_hf.pipeline.answer_store import Store, request_keys
+from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.answers import (
     DirectAnswers,
     Failure,
     NotedAnswer,
     RawText,
     StoredAnswers,
-    answers_of,
+    make_answer_source,
     parse,
 )
 from echo_hf.reasons import Failed
@@ -165,7 +165,7 @@ def test_reading_takes_no_time_worth_naming(text: str, reason: Failed) -> None:
 def test_stored_answers_come_in_the_order_of_the_requests(store: Store) -> None:
     signature = {"model": "one"}
     asked = [request("red"), request("blue"), request("green")]
-    keys = request_keys(signature, asked)
+    keys = compute_request_keys(signature, asked)
     store.put(keys[0], asked[0], Completion(RED), signature)
     store.put(keys[1], asked[1], Completion(None, "no power", "error"), signature)
     given = StoredAnswers(store, signature).read([asked[2], asked[1], asked[0], asked[0]])
@@ -177,7 +177,7 @@ def test_stored_answers_come_in_the_order_of_the_requests(store: Store) -> None:
 
 
 def test_an_engine_without_a_store_answers_directly() -> None:
-    answers = answers_of(Scripted(stored=False), None)
+    answers = make_answer_source(Scripted(stored=False), None)
     assert isinstance(answers, DirectAnswers)
     asked = [request(line) for line in ("red", "silent blue", "green", "off pink")]
     given = answers.read(asked)
@@ -188,7 +188,7 @@ def test_an_engine_without_a_store_answers_directly() -> None:
 
 
 def test_an_engine_whose_answers_are_kept_has_a_store_of_its_own_where_none_is_given() -> None:
-    answers = answers_of(engine := Scripted(), None)
+    answers = make_answer_source(engine := Scripted(), None)
     assert answers.signature == engine.signature()
     assert [one.reason for one in answers.read([request("red")])] == [Failed.NOT_ANSWERED]  # type: ignore[union-attr]
 
@@ -212,7 +212,7 @@ def test_a_cut_answer_counts_where_only_its_note_is_cut(
     store: Store, answer: Any, text: str, score: int | None
 ) -> None:
     asked, signature = replace(request("red"), answer=answer), {"model": "lumen"}
-    (key,), completion = request_keys(signature, [asked]), Completion(text, None, "length")
+    (key,), completion = compute_request_keys(signature, [asked]), Completion(text, None, "length")
     found = parse(asked, completion, key)
     store.put(key, asked, completion, signature, readable=not isinstance(found, Failure))
     assert StoredAnswers(store, signature).read([asked]) == [found]
@@ -221,4 +221,4 @@ def test_a_cut_answer_counts_where_only_its_note_is_cut(
     else:
         assert isinstance(found, Graded)
         assert (found.score, found.note, found.note_is_cut) == (score, None, True)
-        assert store.records([key])[key].settled
+        assert store.read_records([key])[key].is_settled

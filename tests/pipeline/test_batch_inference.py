@@ -14,9 +14,15 @@ import pytest
 
 from echo_hf.engines.base import Completion, Request, Text, Usage
 from echo_hf.errors import EngineError
-from echo_hf.pipeline.answer_store import Store, request_keys
+from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.answers import Failure, parse
-from echo_hf.pipeline.batch_inference import LONGEST_SHOWN, FillStats, fill, plan, second_request
+from echo_hf.pipeline.batch_inference import (
+    MAX_REPEATED_CHARACTERS,
+    FillStats,
+    build_retry,
+    fill,
+    plan_requests,
+)
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed
 from tests.stages_for_tests import (
@@ -32,7 +38,7 @@ from tests.stages_for_tests import (
 
 
 def _known(store: Store, *lines: str) -> dict[str, Completion | None]:
-    keys = request_keys(Scripted().signature(), [request(line) for line in lines])
+    keys = compute_request_keys(Scripted().signature(), [request(line) for line in lines])
     known = store.get(keys)
     return {line: known.get(key) for line, key in zip(lines, keys, strict=True)}
 
@@ -60,7 +66,7 @@ def test_a_damaged_answer_is_asked_again_in_the_same_run_and_counted(store: Stor
     with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
         query = "update answers set text = replace(text, 'red', 'rod')"
         assert connection.execute(query).rowcount == 3
-    planned = plan(Guess(), posts("red", "blue", "green"), engine, store)
+    planned = plan_requests(Guess(), posts("red", "blue", "green"), engine, store)
     assert (planned.stored, planned.calls) == (2, 1)
     stats = fill(Guess(), posts("red", "blue", "green"), engine, store)
     assert (stats.calls, stats.store_hits, stats.damaged) == (1, 2, 1)
@@ -160,10 +166,10 @@ def test_an_unreadable_answer_gets_two_tries_over_two_runs(store: Store) -> None
     engine = Scripted()
     with pytest.raises(KilledError):
         fill(Guess(), posts("babble red"), engine, store, progress=_killed_after(1))
-    assert plan(Guess(), posts("babble red"), engine, store).calls == 1
+    assert plan_requests(Guess(), posts("babble red"), engine, store).calls == 1
     stats = fill(Guess(), posts("babble red"), engine, store)
     assert (stats.calls, stats.failures) == (1, {"unreadable": 1})
-    assert plan(Guess(), posts("babble red"), engine, store).calls == 0
+    assert plan_requests(Guess(), posts("babble red"), engine, store).calls == 0
     assert fill(Guess(), posts("babble red"), engine, store).calls == 0
 
 
@@ -273,7 +279,7 @@ def test_the_plan_names_the_calls_that_are_made(
     rows = posts(*TRIES, "red", "", "off red")
     for made in range(2):
         engine = Scripted(window=window)
-        planned = plan(Guess(), rows, engine, store)
+        planned = plan_requests(Guess(), rows, engine, store)
         assert engine.streams == 0
         stats = fill(Guess(), rows, engine, store)
         assert planned.calls == len(set(engine.lines())) == len(TRIES) - 8 * made
@@ -284,12 +290,14 @@ def test_the_plan_names_the_calls_that_are_made(
 def test_enough_is_enough(store: Store) -> None:
     """What is under way is kept; a second try counts as more."""
     engine, lines = Scripted(window=2), [f"colour {number}" for number in range(9)]
-    stats = fill(Guess(), posts(*lines), engine, store, enough=lambda so_far: so_far.calls >= 3)
+    stats = fill(
+        Guess(), posts(*lines), engine, store, should_stop=lambda so_far: so_far.calls >= 3
+    )
     assert stats.calls == len(engine.asked) == len(store) == 4
     again = fill(Guess(), posts(*lines), engine, store)
     assert (again.calls, again.store_hits) == (5, 4)
     engine = Scripted(window=1)
-    fill(Guess(), posts("babble"), engine, store, enough=lambda so_far: so_far.calls >= 1)
+    fill(Guess(), posts("babble"), engine, store, should_stop=lambda so_far: so_far.calls >= 1)
     assert len(engine.asked) == 1
 
 
@@ -308,8 +316,8 @@ def test_an_unreadable_answer_is_shown_with_its_fault(store: Store, line: str, s
     failure = parse(first, Completion(said), b"")
     assert isinstance(failure, Failure)
     assert failure.detail.rstrip(".") in str(fault.parts[0])
-    again = second_request(ASKED, Completion("ha" * 10_000), failure)  # shown in part
-    assert again.messages[-2].parts == (Text("ha" * (LONGEST_SHOWN // 2)),)
+    again = build_retry(ASKED, Completion("ha" * 10_000), failure)  # shown in part
+    assert again.messages[-2].parts == (Text("ha" * (MAX_REPEATED_CHARACTERS // 2)),)
 
 
 @pytest.mark.parametrize(
@@ -325,7 +333,7 @@ def test_an_unreadable_answer_is_shown_with_its_fault(store: Store, line: str, s
 def test_what_is_asked_after_a_failure(
     asked: Request, text: str | None, reason: Failed, expected: Request
 ) -> None:
-    assert second_request(asked, Completion(text), Failure(reason, "too long.", "0")) == expected
+    assert build_retry(asked, Completion(text), Failure(reason, "too long.", "0")) == expected
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from echo_hf.judging.compare import choice_answer
-from echo_hf.judging.rate import rating_answer
+from echo_hf.judging.compare import create_choice_schema
+from echo_hf.judging.rate import create_rating_schema
 from echo_hf.samples.extract import Extract
 from echo_hf.samples.tasks import MAX_IMAGES, MAX_TEXTS
 from tests.golden_requests import golden_requests
@@ -59,8 +59,8 @@ def asked() -> Iterator[tuple[str, Any, int]]:
         if request.answer is not None and name not in COPYING:
             yield name, request.answer, request.max_tokens
     for tokens in (64, 512, 8192):
-        yield f"a judge with {tokens}", rating_answer(1, 10, True, tokens), tokens
-        yield f"a judge with {tokens}", choice_answer(tokens), tokens
+        yield f"a judge with {tokens}", create_rating_schema(1, 10, True, tokens), tokens
+        yield f"a judge with {tokens}", create_choice_schema(tokens), tokens
 
 
 def test_the_longest_answer_fits(count: Any) -> None:

@@ -58,12 +58,12 @@ class Told(ProgressListener):
     def __init__(self) -> None:
         self.lines = list[str]()
 
-    def noticed(self, remark: str) -> None:
-        self.lines.append(remark)
+    def report_notice(self, notice: str) -> None:
+        self.lines.append(notice)
 
-    def advanced(self, what: str, _: int, stats: object, total: int | None = None) -> None:
+    def report_progress(self, part: str, _: int, stats: object, total: int | None = None) -> None:
         del total
-        self.lines.append(f"{what}: {stats}")
+        self.lines.append(f"{part}: {stats}")
 
 
 def on_ray(address: str, **more: Any) -> dict[str, Any]:
@@ -212,12 +212,12 @@ def test_only_engines_that_compute_are_asked_elsewhere(tmp_path: Path) -> None:
     runner = ray_runner.RayRunner(RunnerOptions(kind="ray"), tmp_path, Told())
     for kind, options in {"rules": {}, "openai": {"model": "m"}, "moderation": {}}.items():
         engine = make_engine(kind, **options)
-        assert runner.engine(engine, EngineChoice(kind=kind, **options)) is engine
+        assert runner.place_engine(engine, EngineChoice(kind=kind, **options)) is engine
     model = {"model": "acme/judge", "revision": "a" * 40}
     engine = make_engine("transformers", **model)
-    placed = runner.engine(engine, EngineChoice(kind="transformers", **model))
+    placed = runner.place_engine(engine, EngineChoice(kind="transformers", **model))
     assert placed is not engine
     assert placed.signature() == engine.signature()
     choice = EngineChoice(kind="transformers", devices=2, **model)
     with pytest.raises(EngineError, match=r"devices is 2, which are of this machine, and the run"):
-        runner.engine(make_engine("transformers", devices=2, **model), choice)
+        runner.place_engine(make_engine("transformers", devices=2, **model), choice)

@@ -37,7 +37,9 @@ def _echo(ending: str = "!") -> StageResult:
 
 
 def _texts(folder: RunFolder, part: str) -> list[str]:
-    texts: list[str] = pq.read_table(folder.stage("echo") / f"{part}.parquet")["text"].to_pylist()
+    texts: list[str] = pq.read_table(folder.stage_folder("echo") / f"{part}.parquet")[
+        "text"
+    ].to_pylist()
     return texts
 
 
@@ -47,19 +49,19 @@ def _files(folder: RunFolder) -> dict[str, int]:
 
 
 def test_a_result_is_saved_part_by_part(folder: RunFolder, tmp_path: Path) -> None:
-    folder.save(_echo(), RECORD)
+    folder.save_result(_echo(), RECORD)
     names = [f"{one}.json" for one in ("digest", "stats")]
     names += [f"{one}.parquet" for one in ("kept", "notices", "quarantine", "rejects")]
     assert sorted(_files(folder)) == sorted(f"stages/echo/{name}" for name in names)
     texts = [_texts(folder, part) for part in ("kept", "rejects", "quarantine")]
     assert texts == [["red!", "note blue!"], ["drop it"], []]
-    file = folder.stage("echo") / "kept.parquet"
+    file = folder.stage_folder("echo") / "kept.parquet"
     read = Dataset.from_parquet(str(file), cache_dir=str(tmp_path / "hf"))
     assert read.features == POSTS.features
     before = _files(folder)
-    folder.save(_echo(), StageRecord("echo", dict(DESCRIBE), "aaa", "bbb"))
+    folder.save_result(_echo(), StageRecord("echo", dict(DESCRIBE), "aaa", "bbb"))
     assert _files(folder) == before  # an unchanged result is left as it is
-    notices = pq.read_table(folder.stage("echo") / "notices.parquet").to_pylist()
+    notices = pq.read_table(folder.stage_folder("echo") / "notices.parquet").to_pylist()
     assert notices == [{"_parent": [url(2)], "_reason": "bad_field", "_detail": None}]
 
 
@@ -74,15 +76,15 @@ def test_a_records_digest_is_the_stages() -> None:
     "changed", [{"describe": {**DESCRIBE, "version": 2}}, {"input": "abc"}, {"output": "bcd"}]
 )
 def test_a_changed_result_replaces_the_old(folder: RunFolder, changed: dict[str, Any]) -> None:
-    folder.save(_echo(), RECORD)
-    (folder.stage("echo") / "left.over").write_text("x")
+    folder.save_result(_echo(), RECORD)
+    (folder.stage_folder("echo") / "left.over").write_text("x")
     (folder.root / "stages" / ".echo.partial").mkdir()  # of a save that was killed
     assert _texts(folder, "kept") == ["red!", "note blue!"]
-    folder.save(_echo("?"), record := replace(RECORD, **changed))
+    folder.save_result(_echo("?"), record := replace(RECORD, **changed))
     assert [path.name for path in (folder.root / "stages").iterdir()] == ["echo"]
     assert _texts(folder, "kept") == ["red?", "note blue?"]
-    assert folder.record("echo") == record
-    assert not (folder.stage("echo") / "left.over").exists()
+    assert folder.read_record("echo") == record
+    assert not (folder.stage_folder("echo") / "left.over").exists()
 
 
 def test_new_reasons_for_the_same_rows_are_saved(folder: RunFolder, store: Store) -> None:
@@ -91,26 +93,26 @@ def test_new_reasons_for_the_same_rows_are_saved(folder: RunFolder, store: Store
         result = run_stage(
             Guess(), posts("error red"), engine=Scripted(), store=store, offline=offline
         )
-        folder.save(result, record)
-    saved = pq.read_table(folder.stage("guess") / "quarantine.parquet")
+        folder.save_result(result, record)
+    saved = pq.read_table(folder.stage_folder("guess") / "quarantine.parquet")
     assert saved["_reason"].to_pylist() == ["engine_error"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"stage": "echo", "odd": 1}'])
 def test_a_damaged_record_is_as_none(folder: RunFolder, text: str) -> None:
-    folder.save(_echo(), RECORD)
-    (folder.stage("echo") / "digest.json").write_text(text)
-    assert folder.record("echo") is None
-    folder.save(_echo(), RECORD)
-    assert folder.record("echo") == RECORD
+    folder.save_result(_echo(), RECORD)
+    (folder.stage_folder("echo") / "digest.json").write_text(text)
+    assert folder.read_record("echo") is None
+    folder.save_result(_echo(), RECORD)
+    assert folder.read_record("echo") == RECORD
 
 
 def test_a_missing_file_is_written_again(folder: RunFolder) -> None:
-    folder.save(result := _echo(), RECORD)
-    path = folder.stage("echo") / "rejects.parquet"
+    folder.save_result(result := _echo(), RECORD)
+    path = folder.stage_folder("echo") / "rejects.parquet"
     whole = path.read_bytes()
     path.unlink()
-    folder.save(result, RECORD)
+    folder.save_result(result, RECORD)
     assert path.read_bytes() == whole
 
 
@@ -123,14 +125,14 @@ def test_the_config_is_written_down(folder: RunFolder, tmp_path: Path) -> None:
         "utf-8",
     )
     config = load_config(tmp_path / "c.yaml")
-    with folder.locked():
+    with folder.lock():
         folder.save_config(config)
     assert load_config(folder.root / "config.yaml") == config
 
 
 def test_one_process_works_in_a_folder_at_a_time(folder: RunFolder) -> None:
     other = RunFolder(folder.root)
-    with folder.locked(), pytest.raises(RunError) as caught, other.locked():
+    with folder.lock(), pytest.raises(RunError) as caught, other.lock():
         pytest.fail("both hold the lock")
     assert str(caught.value) == (
         f"another process is working in {str(folder.root)!r}: wait for it, or choose another "
@@ -140,8 +142,8 @@ def test_one_process_works_in_a_folder_at_a_time(folder: RunFolder) -> None:
     # The first was left half written.
     for name in (".echo.arrow.ab12cd.partial", "echo-0123.arrow"):
         (folder.cache / name).write_bytes(b"x")
-    with folder.locked():
+    with folder.lock():
         assert [path.name for path in folder.cache.iterdir()] == ["echo-0123.arrow"]
     cannot = r"^cannot write in '.*\.arrow/lumen' \(.*\): choose another folder with --runs$"
-    with pytest.raises(RunError, match=cannot), RunFolder(folder.cache / name / "lumen").locked():
+    with pytest.raises(RunError, match=cannot), RunFolder(folder.cache / name / "lumen").lock():
         pytest.fail("there is no folder to lock")

@@ -21,7 +21,7 @@ from echo_hf.errors import RunError, StageError
 from echo_hf.pipeline import runner as runners
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
-from echo_hf.pipeline.runner import LOCAL, LocalRunner, runner_of
+from echo_hf.pipeline.runner import LOCAL, LocalRunner, make_runner
 from echo_hf.pipeline.stage_runner import run_stage
 from tests.pipeline.conftest import tables
 from tests.stages_for_tests import ROOT, Echo, Guess, Scripted, posts
@@ -34,16 +34,18 @@ LONGEST_S = 30.0
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runners, "BATCH", SIZE)
+    monkeypatch.setattr(runners, "BATCH_ROWS", SIZE)
 
 
 class Told(ProgressListener):
     def __init__(self) -> None:
         self.said = list[tuple[str, int, int | None]]()
 
-    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
+    def report_progress(
+        self, part: str, done: int, stats: object, total: int | None = None
+    ) -> None:
         del stats
-        self.said.append((what, done, total))
+        self.said.append((part, done, total))
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ def is_alive(process: int) -> bool:
 
 def test_there_are_as_many_as_are_asked_for_or_as_cores() -> None:
     def count(options: RunnerOptions) -> Any:
-        return getattr(runner_of(options, Path(), NullProgress()), "processes", None)
+        return getattr(make_runner(options, Path(), NullProgress()), "processes", None)
 
     assert count(RunnerOptions(processes=5)) == 5
     assert count(RunnerOptions()) == min(len(os.sched_getaffinity(0)), 16)

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from echo_hf.cli import app
 from echo_hf.config.loading import Config, load_config, parse_config
-from echo_hf.config.runs import runs_folder
+from echo_hf.config.runs import find_runs_folder
 from echo_hf.config.systems import shipped_config
 from echo_hf.errors import RunError
 from echo_hf.pipeline.run_folder import RunFolder
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.systems.benchmark import load_evaluation
 from tests.errors_for_tests import said_by
 
@@ -42,8 +42,8 @@ def config(path: Path, **sections: object) -> Config:
 
 
 def begun(of: Config, runs: Path | None = None) -> RunFolder:
-    folder = run_folder(of, runs)
-    with folder.locked():
+    folder = open_run_folder(of, runs)
+    with folder.lock():
         folder.save_config(of)
     return folder
 
@@ -52,27 +52,27 @@ def test_an_option_comes_before_the_environment_before_the_config_before_its_fol
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beside, named = config(tmp_path / "a" / "l.yaml"), config(tmp_path / "b" / "l.yaml", runs="r")
-    assert runs_folder(beside) == tmp_path / "a" / "runs"
-    assert runs_folder(named) == tmp_path / "b" / "r"
+    assert find_runs_folder(beside) == tmp_path / "a" / "runs"
+    assert find_runs_folder(named) == tmp_path / "b" / "r"
     monkeypatch.setenv("ECHO_HF_RUNS", str(tmp_path / "env"))
-    assert runs_folder(beside) == runs_folder(named) == tmp_path / "env"
-    assert runs_folder(named, tmp_path / "option") == tmp_path / "option"
+    assert find_runs_folder(beside) == find_runs_folder(named) == tmp_path / "env"
+    assert find_runs_folder(named, tmp_path / "option") == tmp_path / "option"
 
 
 def test_a_place_in_the_working_directory_is_named_from_there() -> None:
-    assert runs_folder(config(Path("mine") / "l.yaml")) == Path("mine/runs")
-    assert runs_folder(config(Path("l.yaml"))) == Path("runs")
+    assert find_runs_folder(config(Path("mine") / "l.yaml")) == Path("mine/runs")
+    assert find_runs_folder(config(Path("l.yaml"))) == Path("runs")
 
 
 def test_what_has_no_folder_of_its_own_has_its_runs_in_the_working_directory() -> None:
     made = parse_config(LUMEN, "made here")
     for one in (None, made, load_config(shipped_config()), load_config("eval_configs/paper.yaml")):
-        assert runs_folder(one) == Path("runs")
+        assert find_runs_folder(one) == Path("runs")
 
 
 def test_a_comparison_has_its_runs_beside_it_too(tmp_path: Path) -> None:
     (tmp_path / "pair.yaml").write_text("name: pair\nbenchmark: my-lab/echo@v1\nruns: ../r\n")
-    assert runs_folder(load_evaluation(tmp_path / "pair.yaml")) == tmp_path.parent / "r"
+    assert find_runs_folder(load_evaluation(tmp_path / "pair.yaml")) == tmp_path.parent / "r"
 
 
 def test_the_config_that_a_run_keeps_stays_in_that_run(
@@ -82,7 +82,7 @@ def test_the_config_that_a_run_keeps_stays_in_that_run(
     run = begun(of)
     monkeypatch.setenv("ECHO_HF_RUNS", str(tmp_path / "env"))
     kept = load_config(run.root / "config.yaml")
-    assert runs_folder(kept) == tmp_path / "a" / "kept"
+    assert find_runs_folder(kept) == tmp_path / "a" / "kept"
     assert begun(kept).made_from == tmp_path / "a" / "l.yaml"
 
 
@@ -104,7 +104,7 @@ def test_a_run_of_the_same_config_above_is_named_and_not_used(
     of = config(tmp_path / "a" / "l.yaml")
     begun(of, tmp_path / runs)
     with caplog.at_level(logging.WARNING, "echo_hf"):
-        assert run_folder(of).root == tmp_path / "a" / "runs" / "lumen"
+        assert open_run_folder(of).root == tmp_path / "a" / "runs" / "lumen"
     place = "runs" if runs == "here/runs" else str(tmp_path / "runs")
     assert [one.getMessage() for one in caplog.records] == [
         f"a run of this config is in {tmp_path / runs / 'lumen'}: --runs {place} uses it"
@@ -116,11 +116,11 @@ def test_no_other_run_is_named_where_one_is_there_or_asked_for_or_of_another_mat
 ) -> None:
     of, other = config(tmp_path / "a" / "l.yaml"), config(tmp_path / "b" / "l.yaml")
     begun(other, tmp_path / "runs")
-    run_folder(of)
+    open_run_folder(of)
     begun(of, tmp_path / "new")
     begun(of)
     begun(of, tmp_path / "here" / "runs")
-    run_folder(of)
+    open_run_folder(of)
     assert not caplog.records
 
 
@@ -130,7 +130,7 @@ def test_moving_runs_by_the_environment_names_the_run_that_is_left_behind(
     of = config(tmp_path / "a" / "l.yaml")
     begun(of)
     monkeypatch.setenv("ECHO_HF_RUNS", str(tmp_path / "env"))
-    run_folder(of)
+    open_run_folder(of)
     assert f"--runs {tmp_path / 'a' / 'runs'}" in caplog.text
 
 
@@ -146,7 +146,7 @@ def test_two_configs_of_one_name_and_other_matter_are_refused_with_both_places(
 ) -> None:
     begun(config(tmp_path / "a.yaml"))
     other = config(tmp_path / "b.yaml", **OTHERS[part])
-    said = said_by(RunError, run_folder, other)
+    said = said_by(RunError, open_run_folder, other)
     assert all(repr(str(tmp_path / name)) in said for name in ("a.yaml", "b.yaml", "runs/lumen"))
     assert part in said
     begun(other, tmp_path / "elsewhere")
@@ -156,13 +156,15 @@ def test_a_comparison_of_another_benchmark_is_refused(tmp_path: Path) -> None:
     for name, tag in (("a", "v1"), ("b", "v2"), ("c", "v1")):
         text = f"name: pair\nbenchmark: my-lab/echo@{tag}\n"
         (tmp_path / f"{name}.yaml").write_text(text)
-    folder = run_folder(load_evaluation(tmp_path / "a.yaml"))
-    with folder.locked():
+    folder = open_run_folder(load_evaluation(tmp_path / "a.yaml"))
+    with folder.lock():
         folder.save_config(load_evaluation(tmp_path / "a.yaml"))
-    assert "other benchmark" in said_by(RunError, run_folder, load_evaluation(tmp_path / "b.yaml"))
-    run_folder(load_evaluation(tmp_path / "c.yaml"))
+    assert "other benchmark" in said_by(
+        RunError, open_run_folder, load_evaluation(tmp_path / "b.yaml")
+    )
+    open_run_folder(load_evaluation(tmp_path / "c.yaml"))
     built = config(tmp_path / "l.yaml", name="pair")
-    assert "other content" in said_by(RunError, run_folder, built)
+    assert "other content" in said_by(RunError, open_run_folder, built)
 
 
 def test_the_same_config_goes_on_when_it_is_changed_moved_or_copied(tmp_path: Path) -> None:
@@ -194,4 +196,4 @@ def test_a_damaged_origin_is_no_origin(tmp_path: Path) -> None:
 
 def test_a_run_does_not_write_over_its_config(tmp_path: Path) -> None:
     of = config(tmp_path / "lumen" / "config.yaml", runs="..")
-    assert "the folder of the config itself" in said_by(RunError, run_folder, of)
+    assert "the folder of the config itself" in said_by(RunError, open_run_folder, of)

@@ -19,7 +19,7 @@ from datasets.fingerprint import Hasher
 
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure, StoredAnswers
-from echo_hf.pipeline.stage import Stage, StageRows, keys_of, parents_of
+from echo_hf.pipeline.stage import Stage, StageRows, parent_lists, row_keys
 from echo_hf.reasons import Failed, Notice, Reject, Status
 from echo_hf.tables import HUMAN, RATINGS, STRING, Column, Table
 from tests.stages_for_tests import ROOT, Echo, EchoAgain, Guess, GuessShade, posts
@@ -121,15 +121,15 @@ def test_digest_and_hash_are_the_same_in_every_process() -> None:
 def test_a_key_of_several_columns_is_one_string(table: Table, row: Any, key: str) -> None:
     given = pa.Table.from_pylist([row, row], schema=table.schema)
     pieces = pa.concat_tables([given.slice(1), given.slice(0, 0), given])
-    assert keys_of(pieces, table).to_pylist() == [key] * 3
-    assert keys_of(table.empty(), table).to_pylist() == []
+    assert row_keys(pieces, table).to_pylist() == [key] * 3
+    assert row_keys(table.make_empty(), table).to_pylist() == []
 
 
 @pytest.mark.parametrize("keys", [[], ["a", None, "c"]])
 def test_each_key_is_a_list_of_its_own(keys: list[str | None]) -> None:
     wanted = [[key] for key in keys]
-    assert parents_of(pa.array(keys, pa.string())).to_pylist() == wanted
-    assert parents_of(pa.chunked_array([keys], pa.string())).to_pylist() == wanted
+    assert parent_lists(pa.array(keys, pa.string())).to_pylist() == wanted
+    assert parent_lists(pa.chunked_array([keys], pa.string())).to_pylist() == wanted
 
 
 PAIRS = Table("pairs", "a pair", ("name",), {name: Column(STRING, name) for name in ("name", "of")})
@@ -137,14 +137,14 @@ PAIRS = Table("pairs", "a pair", ("name",), {name: Column(STRING, name) for name
 
 def found(rows: StageRows) -> list[tuple[Any, ...]]:
     columns = ("_parent", "_status", "_reason", "_detail", "_request", "name")
-    return [tuple(row[name] for name in columns) for row in rows.table().to_pylist()]
+    return [tuple(row[name] for name in columns) for row in rows.to_table().to_pylist()]
 
 
 def test_what_becomes_of_a_row() -> None:
     rows = StageRows(PAIRS)
-    rows.failed(2, "c", Failure(Failed.CUT, "length", "ff"))
-    rows.say(1, "b", Status.REJECTED, Reject.TRASH)
-    rows.say(0, "a", Status.NOTED, Notice.NEITHER, "x")
+    rows.quarantine(2, "c", Failure(Failed.CUT, "length", "ff"))
+    rows.add_issue(1, "b", Status.REJECTED, Reject.TRASH)
+    rows.add_issue(0, "a", Status.NOTED, Notice.NEITHER, "x")
     rows.keep(0, "a", {"name": "first", "unknown": 1})
     assert found(rows) == [
         (["a"], "kept", None, None, None, "first"),
@@ -161,7 +161,7 @@ def test_rows_stand_in_the_order_of_the_input() -> None:
         if keeps:
             rows.keep(row, f"k{row}", {"name": str(number), "of": None})
         else:
-            rows.say(row, f"k{row}", Status.NOTED, Notice.NEITHER, str(number))
+            rows.add_issue(row, f"k{row}", Status.NOTED, Notice.NEITHER, str(number))
     order = [(parents[0], name or detail) for parents, _, _, detail, _, name in found(rows)]
     assert order == [
         *(("k0", "1"), ("k0", "5"), ("k1", "3")),

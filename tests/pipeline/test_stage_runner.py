@@ -15,12 +15,12 @@ from datasets.fingerprint import Hasher
 
 from echo_hf.engines.base import Completion, Request, make_engine
 from echo_hf.errors import EngineError, TableError
-from echo_hf.pipeline.answer_store import Store, request_keys
+from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.answers import StoredAnswers
 from echo_hf.pipeline.batch_inference import FillStats, fill
 from echo_hf.pipeline.result import StageResult
-from echo_hf.pipeline.stage import RowIssue, Stage, kept_rows, parents_of, row_issues
-from echo_hf.pipeline.stage_runner import keyed_requests, run_stage
+from echo_hf.pipeline.stage import RowIssue, Stage, issue_rows, keep_rows, parent_lists
+from echo_hf.pipeline.stage_runner import iterate_keyed_requests, run_stage
 from echo_hf.quickstart.truth import corpus_folder
 from echo_hf.reasons import Reject, Status
 from echo_hf.tables import POSTS, STRING, Column, Table
@@ -74,7 +74,9 @@ def test_each_row_is_sorted_by_what_became_of_it() -> None:
 def test_quarantine_holds_the_input_rows_and_the_request_and_can_be_run_again(store: Store) -> None:
     rows = posts("red", "error blue", "green\noff pink", "once tan")
     result = run_stage(Guess(), rows, engine=Scripted(), store=store)
-    keys = request_keys(Scripted().signature(), [request("error blue"), request("off pink")])
+    keys = compute_request_keys(
+        Scripted().signature(), [request("error blue"), request("off pink")]
+    )
     assert _names(result) == {url(0): ["red"], url(3): ["tan"]}
     assert _texts(result.quarantine) == ["error blue", "green\noff pink"]
     assert list(result.quarantine["_reason"]) == ["engine_error", "off_schema"]
@@ -183,7 +185,7 @@ def test_only_quarantined_rows_are_tried_again(store: Store, cache: Path, again:
     assert _reasons(first) == {url(1): "cut", url(2): "not_answered", url(3): "refused"}
     engine = Scripted()
     patient = request("short blue")
-    [key] = request_keys(engine.signature(), [patient])
+    [key] = compute_request_keys(engine.signature(), [patient])
     store.put(key, patient, Scripted()._completion(request("blue")), engine.signature())
     how = {"engine": engine, "store": store, "cache_dir": cache, "again": again}
     second = run_stage(Guess(), rows, **how)
@@ -351,8 +353,8 @@ def test_images_travel_as_the_bytes_they_were(tmp_path: Path, cached: bool, deco
                 RowIssue(Status.REJECTED, [one], Reject.TRASH)
                 for one in table["name"].to_pylist()[1::2]
             ]
-            rows = kept_rows(even.replace_schema_metadata(None), parents_of(even["name"]))
-            return pa.concat_tables([rows, row_issues(photos, odd)])
+            rows = keep_rows(even.replace_schema_metadata(None), parent_lists(even["name"]))
+            return pa.concat_tables([rows, issue_rows(photos, odd)])
 
     data = [file.read_bytes() for file in sorted((corpus_folder() / "pictures").glob("*.jpg"))[:4]]
     given = [{"name": str(at), "picture": {"bytes": one}} for at, one in enumerate(data)]
@@ -375,13 +377,13 @@ def test_each_question_comes_with_its_key(store: Store) -> None:
     # What is kept nowhere is left out.
     kept_nowhere = [(Echo(), None), (Guess(), None), (Guess(), make_engine("rules"))]
     stages = [(Guess(), one), (Guess(loud=True), two), *kept_nowhere]
-    found = list(keyed_requests(stages, [first, second, first, first, first], store))
+    found = list(iterate_keyed_requests(stages, [first, second, first, first, first], store))
     lines = [
         request(line, sources=(url(n),)) for line, n in (("red", 0), ("blue", 0), ("green", 1))
     ]
     expected = [
-        *zip(request_keys(one.signature(), lines), lines, strict=True),
-        *zip(request_keys(two.signature(), lines[:1]), lines[:1], strict=True),
+        *zip(compute_request_keys(one.signature(), lines), lines, strict=True),
+        *zip(compute_request_keys(two.signature(), lines[:1]), lines[:1], strict=True),
     ]
     assert found == expected
     assert (one.asked, two.asked) == ([], [])

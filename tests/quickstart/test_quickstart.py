@@ -80,9 +80,9 @@ SECOND = """
 import io, sys
 from pathlib import Path
 from rich.console import Console
-from echo_hf.cli.progress import Watch
-from echo_hf.quickstart.run import show
-show(Watch(Console(file=sys.stdout, width=160)), Path(sys.argv[1]))
+from echo_hf.cli.progress import TerminalProgress
+from echo_hf.quickstart.run import show_quickstart
+show_quickstart(TerminalProgress(Console(file=sys.stdout, width=160)), Path(sys.argv[1]))
 print("datasets" in sys.modules)
 """
 

@@ -20,10 +20,10 @@ from pydantic import BaseModel
 from echo_hf.config.sections import Target
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.run_tables import Models
-from echo_hf.judging.score import win_rates
-from echo_hf.judging.trust import Trust, trust_lines
+from echo_hf.judging.score import score_win_rates
+from echo_hf.judging.trust import Trust, collect_trust_lines
 from echo_hf.report.analysis.result import Analysis
-from echo_hf.report.run_data import Output, Rating, ReportSample, Results, RunData
+from echo_hf.report.run_data import ReportSample, RunData, SavedOutput, SavedRating, SavedResults
 from echo_hf.scores.rating_table import read_ratings
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
@@ -71,9 +71,11 @@ class Parsed(HTMLParser):
         self.words += data
 
 
-def ratings_of(values: Mapping[str, Sequence[float | None]], judge: str = "mira") -> list[Rating]:
+def ratings_of(
+    values: Mapping[str, Sequence[float | None]], judge: str = "mira"
+) -> list[SavedRating]:
     return [
-        Rating(system, judge, "overall", at, value, f"{system} at {value}", "ok")
+        SavedRating(system, judge, "overall", at, value, f"{system} at {value}", "ok")
         for system, some in values.items()
         for at, value in enumerate(some)
     ]
@@ -85,8 +87,8 @@ def measured(**values: Any) -> dict[str, Any]:
 
 
 def results(
-    samples: Sequence[ReportSample], ratings: Mapping[str, Sequence[Rating]], **more: Any
-) -> Results:
+    samples: Sequence[ReportSample], ratings: Mapping[str, Sequence[SavedRating]], **more: Any
+) -> SavedResults:
     """Figures as `score` computes them, without metrics unless they are given."""
     details: dict[str, Any] = {}
     models, trusted = Models(more.pop("systems", {}), more.pop("judges", {})), dict[str, Trust]()
@@ -100,20 +102,20 @@ def results(
         found = None
         if rows:
             table = read_ratings(pa.Table.from_pylist(rows))
-            scored = win_rates(split, table, "corrected", 100, {}, models)
+            scored = score_win_rates(split, table, "corrected", 100, {}, models)
             found, trusted[split] = scored.details, scored.trust
         details[split] = {"samples": len(ids), "win_rate": found, "metrics": more.get(split, ())}
     benchmark = {"name": "lumen", "digests": dict.fromkeys(details, "0" * 64)}
-    lines = [{**vars(one), "meaning": one.meaning} for one in trust_lines(trusted, {}, {})]
+    lines = [{**vars(one), "meaning": one.meaning} for one in collect_trust_lines(trusted, {}, {})]
     known = {"benchmark": benchmark, "protocol": "corrected", "details": details, "trust": lines}
-    return Results.model_validate({**known, **models._asdict()})
+    return SavedResults.model_validate({**known, **models._asdict()})
 
 
 def run_data(
     folder: Path,
     samples: Sequence[ReportSample],
-    outputs: Mapping[tuple[str, str], Output] | None = None,
-    ratings: Mapping[str, Sequence[Rating]] | None = None,
+    outputs: Mapping[tuple[str, str], SavedOutput] | None = None,
+    ratings: Mapping[str, Sequence[SavedRating]] | None = None,
     **values: Any,
 ) -> RunData:
     said = {name: tuple(some) for name, some in (ratings or {}).items()}
@@ -159,15 +161,15 @@ def hostile_run(folder: Path) -> RunData:
         folder,
         samples,
         {
-            (one.id, system): Output(shown, "ok")
+            (one.id, system): SavedOutput(shown, "ok")
             if at
-            else Output(None, WORDS[1], WORDS[2], WORDS[0])
+            else SavedOutput(None, WORDS[1], WORDS[2], WORDS[0])
             for one in samples
             for at, system in enumerate(HOSTILE_SYSTEMS)
         },
         {
             one.id: [
-                Rating(system, judge, "overall", 0, 3.0 + at, WORDS[at], "ok")
+                SavedRating(system, judge, "overall", 0, 3.0 + at, WORDS[at], "ok")
                 for at, system in enumerate(HOSTILE_SYSTEMS)
                 for judge in judges
             ]

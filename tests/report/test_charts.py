@@ -12,11 +12,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from echo_hf.report import markup as charts
-from echo_hf.report.markup import UNIT, Scale, environment, places, round_scale
+from echo_hf.report.markup import UNIT, AxisScale, make_environment, places, round_scale
 
 SVG = "{http://www.w3.org/2000/svg}"
-AROUND_ZERO = Scale(-1, 1, (-1, 0, 1))
-DRAW: Any = environment().globals["charts"]
+AROUND_ZERO = AxisScale(-1, 1, (-1, 0, 1))
+DRAW: Any = make_environment().globals["charts"]
 
 
 def _parsed(text: str) -> ElementTree.Element:
@@ -45,7 +45,7 @@ def test_bars_begin_at_zero_and_ticks_are_named() -> None:
 
 
 def test_a_density_is_highest_at_one_and_claims_nothing_a_step_beyond_the_numbers() -> None:
-    heights = charts.density([0.42, 0.5, 0.58], 0.0, 1.0)
+    heights = charts.estimate_density([0.42, 0.5, 0.58], 0.0, 1.0)
     assert max(heights) == heights[40] == 1
     assert [bool(one) for one in heights] == [33 <= at <= 47 for at in range(81)]
 
@@ -63,7 +63,7 @@ def test_a_shape_is_as_high_above_as_below() -> None:
 
 def test_histograms_and_points_of_a_map() -> None:
     shares = [0.5] + [0.0] * 99 + [0.3] + [0.0] * 154 + [0.2]
-    assert charts.highest([shares, [1 / 256] * 256, shares]) == 0.3
+    assert charts.find_highest([shares, [1 / 256] * 256, shares]) == 0.3
     first, *_ = _parsed(DRAW.histogram([shares] * 3, 0.3)).iter("path")
     assert "397,0.0" in str(first.get("d"))  # step 25 of 63, at the upper edge
     drawn = DRAW.scatter({"a": [(0, 5), (10, 9)]}, "a <map>")
@@ -72,7 +72,7 @@ def test_histograms_and_points_of_a_map() -> None:
 
 
 def test_printed_bars() -> None:
-    drawn = _parsed(charts.printed_bars("Win <rate>", [("a<b", 0.25, (0.2, 0.3)), ("c", 1, None)]))
+    drawn = _parsed(charts.draw_bars("Win <rate>", [("a<b", 0.25, (0.2, 0.3)), ("c", 1, None)]))
     bars = [one for one in drawn.iter(f"{SVG}rect") if one.get("class") == "mark"]
     assert [float(str(one.get("height"))) for one in bars] == [47.5, 190.0]
     (whisker,) = (str(one.get("d")) for one in drawn.iter(f"{SVG}path"))
@@ -82,7 +82,7 @@ def test_printed_bars() -> None:
 
 
 def test_printed_boxes() -> None:
-    drawn = _parsed(charts.printed_boxes("metric", [("a", [0, 1, 2, 3, 4])]))
+    drawn = _parsed(charts.draw_boxes("metric", [("a", [0, 1, 2, 3, 4])]))
     (box,) = [one for one in drawn.iter(f"{SVG}rect") if one.get("class") == "box"]
     per_unit = 190 / 4
     assert float(str(box.get("y"))) == 34 + per_unit
@@ -93,7 +93,7 @@ def test_printed_boxes() -> None:
 
 def test_charts_for_print_are_whole_documents() -> None:
     name = "</style><script>1</script>\x00\ud800"
-    text = charts.printed_bars(name, [(name, 0.5, None)], name)
+    text = charts.draw_bars(name, [(name, 0.5, None)], name)
     text.encode("utf-8")
     assert not list(_parsed(text).iter(f"{SVG}script"))
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")

@@ -24,19 +24,25 @@ from huggingface_hub import parse_eval_result_entries
 from typer.testing import CliRunner
 
 from echo_hf.cli import app
-from echo_hf.config.checks import AnsweredBy
-from echo_hf.config.evaluation import Evaluation
+from echo_hf.config.checks import ModelIdentity
+from echo_hf.config.evaluation import EvaluationConfig
 from echo_hf.config.systems import shipped_config
 from echo_hf.curate.splits import BENCHMARKS
 from echo_hf.errors import ConfigError, ReleaseError, RunError
 from echo_hf.hub.load import load_manifest
-from echo_hf.hub.release import read_release, rows_of
+from echo_hf.hub.release import read_config_rows, read_release
 from echo_hf.judging.imports import import_judgements
 from echo_hf.judging.score import score
 from echo_hf.reasons import NotImported
-from echo_hf.report.csv_tables import csv_tables
-from echo_hf.report.export import ExportedRun, export, file_names, hub_eval, passed_on
-from echo_hf.report.run_data import Identity, Output, Rating, ReportSample
+from echo_hf.report.csv_tables import write_csv
+from echo_hf.report.export import (
+    ExportedRun,
+    export,
+    make_file_names,
+    remove_restricted,
+    write_hub_eval,
+)
+from echo_hf.report.run_data import ReportSample, SavedIdentity, SavedOutput, SavedRating
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging import run_for_tests as small
 from tests.judging.run_for_tests import output, put, rating, root, stripes, write
@@ -56,11 +62,11 @@ def published(folder: Path, finished: Path, on_hub: str | None = "my-lab/echo@v1
     """A run on a benchmark on the Hub."""
     samples = [ReportSample(id=f"s{at:02}", split="text_to_image", prompt="x") for at in range(12)]
     ratings = {one.id: tuple(ratings_of({"alpha": [3], SYSTEM: [2]})) for one in samples}
-    models = {"alpha": AnsweredBy(model="northlight/alpha-2")}
+    models = {"alpha": ModelIdentity(model="northlight/alpha-2")}
     found = results(samples, ratings, systems=models)
-    found = found.model_copy(update={"benchmark": Identity(on_hub=on_hub)})
+    found = found.model_copy(update={"benchmark": SavedIdentity(on_hub=on_hub)})
     data = run_data(folder, samples, None, ratings, results=found, systems=("alpha", SYSTEM))
-    config = Evaluation(name="invented", benchmark=on_hub or "folder")
+    config = EvaluationConfig(name="invented", benchmark=on_hub or "folder")
     manifest = load_manifest(finished.parent / "benchmark")
     return ExportedRun(data, config, "my-lab/echo@v1", manifest, None)
 
@@ -68,9 +74,9 @@ def published(folder: Path, finished: Path, on_hub: str | None = "my-lab/echo@v1
 def test_the_hub_reads_the_results_of_each_model(finished: Path, tmp_path: Path) -> None:
     folder = tmp_path / "made"
     folder.mkdir()
-    hub_eval(published(tmp_path, finished), folder)
+    write_hub_eval(published(tmp_path, finished), folder)
     request = (folder / "pull_request.md").read_text("utf-8")
-    for system, name in file_names(["alpha", SYSTEM]).items():
+    for system, name in make_file_names(["alpha", SYSTEM]).items():
         place = folder / name / ".eval_results" / "echo.yaml"
         (one,) = parse_eval_result_entries(yaml.safe_load(place.read_text("utf-8")))
         assert (one.dataset_id, one.task_id) == ("my-lab/echo", "text_to_image")
@@ -88,7 +94,7 @@ def test_what_the_hub_cannot_show_is_said(finished: Path, tmp_path: Path) -> Non
     with pytest.raises(
         ConfigError, match=r"of 'invented' is a folder, .* score with a config that has benchmark"
     ):
-        hub_eval(run, tmp_path)
+        write_hub_eval(run, tmp_path)
     with pytest.raises(ConfigError, match=r"/api/datasets/ORGANIZATION/NAME/croissant$"):
         export(run.config, tmp_path / "b", to="croissant")
 
@@ -100,10 +106,10 @@ def test_what_may_not_be_passed_on_stays_here(tmp_path: Path) -> None:
     for name, (url, image) in made.items():
         known = {"inputs": ("i",) if name in ("edit", "free") else (), "posted": ("p",)}
         samples.append(ReportSample(name, "text_to_image", "words", urls=(url,), **known))
-        outputs[name, "bravo"] = Output(image, "ok", "request, no", "said")
-        ratings[name] = (Rating("bravo", "mira", "overall", 0, 3.0, "as I read it", "ok"),)
+        outputs[name, "bravo"] = SavedOutput(image, "ok", "request, no", "said")
+        ratings[name] = (SavedRating("bravo", "mira", "overall", 0, 3.0, "as I read it", "ok"),)
     data = run_data(tmp_path, samples, outputs, ratings)
-    found = passed_on(data, {one.id: one for one in samples if X in one.urls})
+    found = remove_restricted(data, {one.id: one for one in samples if X in one.urls})
     assert [(one.prompt, one.inputs, one.posted) for one in found.samples] == [
         *[("", (), ())] * 3,
         ("words", ("i",), ("p",)),
@@ -123,7 +129,7 @@ def test_what_may_not_be_passed_on_stays_here(tmp_path: Path) -> None:
 def test_posts_without_rights_are_in_no_file(quickstart_run: Path, tmp_path: Path) -> None:
     """Posts of the quickstart are of X and of other platforms."""
     release, runs = read_release(quickstart_run / "release"), quickstart_run.parent
-    rows = [row for name in BENCHMARKS for row in rows_of(release, name)]
+    rows = [row for name in BENCHMARKS for row in read_config_rows(release, name)]
     of_x = [row for row in rows if any("//x.com/" in url for url in row["post_urls"])]
     done = export(shipped_config(), tmp_path / "made", to="every-eval-ever", runs=runs)
     assert len(rows) > done.silenced == len(of_x) > 9
@@ -173,7 +179,7 @@ def test_the_verb_tells_what_it_wrote(finished: Path, tmp_path: Path) -> None:
 
 def test_names_become_names_of_files() -> None:
     names = ["A b", "a B", "../../etc", "", "\u202e\ud800", "é"]
-    found = [*file_names(names).values()]
+    found = [*make_file_names(names).values()]
     assert found[0] == "a-b"
     assert found[2] == "etc"
     assert len({*found}) == len(names)
@@ -557,7 +563,7 @@ def test_no_text_of_a_stranger_is_a_formula(finished: Path, tmp_path: Path, star
         name: tuple(replace(one, explanation=words) for one in some)
         for name, some in run.data.ratings.items()
     }
-    csv_tables(replace(run, data=replace(run.data, ratings=ratings)), tmp_path)
+    write_csv(replace(run, data=replace(run.data, ratings=ratings)), tmp_path)
     rows = read_csv(tmp_path / "ratings.csv")
     assert len(rows) == 24
     assert {row["explanation"] for row in rows} == {"'" + words.replace("\ud800", "\ufffd")}

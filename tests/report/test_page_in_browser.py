@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from echo_hf.images.store import ImageStore
-from echo_hf.report.markup import printed_bars
+from echo_hf.report.markup import draw_bars
 from echo_hf.report.report import write_report
-from echo_hf.report.run_data import Output, ReportSample
+from echo_hf.report.run_data import ReportSample, SavedOutput
 from tests.apps.browser import Seen, chrome
 from tests.report.run_data_for_tests import (
     HOSTILE_SYSTEMS,
@@ -66,8 +66,8 @@ def _gallery(folder: Path) -> Path:
         )
         for at in range(30)
     ]
-    outputs = {(one.id, system): Output(shown, "ok") for one in samples for system in SYSTEMS}
-    outputs["s04", "bravo"] = Output(None, "refused", "output, blocked", "I cannot draw this.")
+    outputs = {(one.id, system): SavedOutput(shown, "ok") for one in samples for system in SYSTEMS}
+    outputs["s04", "bravo"] = SavedOutput(None, "refused", "output, blocked", "I cannot draw this.")
     ratings = {one.id: ratings_of({"anole_two": [7], "bravo": [5]}) for one in samples}
     data = run_data(folder, samples, outputs, ratings)
     return write_report(data, folder / "report").path
@@ -236,7 +236,7 @@ CONTRAST = """() => {
 def test_names_in_print_are_whole(chrome: Any, tmp_path: Path) -> None:
     names = ["a_system-with-a-long-name-2026-03", "b", "another_one-with-a-long-name-2026"]
     drawing = tmp_path / "bars.svg"
-    drawing.write_text(printed_bars("Win rate", [(name, 0.5, None) for name in names]), "utf-8")
+    drawing.write_text(draw_bars("Win rate", [(name, 0.5, None) for name in names]), "utf-8")
     page = chrome.new_page(viewport={"width": 900, "height": 600})
     page.goto(drawing.as_uri())
     outside = page.evaluate(

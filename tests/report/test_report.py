@@ -28,21 +28,21 @@ from echo_hf.errors import EchoError, RunError
 from echo_hf.images.store import ImageStore
 from echo_hf.judging.score import score
 from echo_hf.report.analysis.result import read_figures
-from echo_hf.report.markup import printable
-from echo_hf.report.report import Report, eval_entries, gallery_data, report, write_report
+from echo_hf.report.markup import make_printable
+from echo_hf.report.report import Report, build_eval_entries, build_gallery, report, write_report
 from echo_hf.report.run_data import (
     AgreementFile,
-    Identity,
     MeanColors,
-    Output,
     ReportSample,
-    Results,
     RunData,
+    SavedIdentity,
+    SavedOutput,
+    SavedResults,
     Thumbnail,
-    looked_at,
-    ratings_of,
-    reduced,
-    systems_of,
+    list_systems,
+    make_thumbnails,
+    read_ratings,
+    shrink_image,
 )
 from echo_hf.tables import OUTPUTS, RATINGS
 from tests.judging import run_for_tests as run
@@ -221,7 +221,10 @@ def test_a_single_file_holds_its_images(scored: Path, tmp_path: Path) -> None:
 def test_images_that_cannot_be_shown_are_named(tmp_path: Path) -> None:
     shown = ImageStore(tmp_path / "pictures").put(image((1, 2, 3)))
     sample = ReportSample(id="s", split="text_to_image", prompt="x")
-    outputs = {("s", "anole_two"): Output(shown, "ok"), ("s", "bravo"): Output("0" * 64, "ok")}
+    outputs = {
+        ("s", "anole_two"): SavedOutput(shown, "ok"),
+        ("s", "bravo"): SavedOutput("0" * 64, "ok"),
+    }
     ratings = {"s": rated_as({"anole_two": [7], "bravo": [3]})}
     written = write_report(run_data(tmp_path, [sample], outputs, ratings), tmp_path / "report")
     assert dict(written.problems) == {"0" * 64: "the run does not hold it"}
@@ -243,19 +246,19 @@ def test_the_page_asks_for_nothing(template: tuple[Path, Report]) -> None:
 def test_nothing_ends_the_element(tmp_path: Path) -> None:
     for word in WORDS:
         sample = ReportSample(id="s", split="text_to_image", prompt=word, task=word, urls=(word,))
-        text = gallery_data(run_data(tmp_path, [sample]), {}, {})
+        text = build_gallery(run_data(tmp_path, [sample]), {}, {})
         text.encode("utf-8")
         assert not {"<", ">", "&", "\u2028", "\u2029"} & set(text)
         (found,) = json.loads(text)["samples"]
-        assert (found["prompt"], found["urls"]) == (printable(word), [])
+        assert (found["prompt"], found["urls"]) == (make_printable(word), [])
 
 
 def test_images_stand_once(tmp_path: Path) -> None:
     digest = "a" * 64
     sample = ReportSample(id="s", split="text_to_image", prompt="x", inputs=(digest,))
-    outputs = {("s", "anole_two"): Output(digest, "ok")}
+    outputs = {("s", "anole_two"): SavedOutput(digest, "ok")}
     data = run_data(tmp_path, [sample], outputs)
-    found = json.loads(gallery_data(data, {digest: Thumbnail("thumbs/a.jpg", 40, 20)}, {}))
+    found = json.loads(build_gallery(data, {digest: Thumbnail("thumbs/a.jpg", 40, 20)}, {}))
     assert found["pictures"] == [{"source": "thumbs/a.jpg", "width": 40, "height": 20}]
     (one,) = found["samples"]
     assert one["inputs"] == [0]
@@ -271,14 +274,14 @@ def _rated(folder: Path, on_hub: str | None, **values: object) -> RunData:
         one.id: tuple(rated_as({"anole_two": [3 if at % 4 else 1], "bravo": [2]}))
         for at, one in enumerate(SAMPLES)
     }
-    found = results(SAMPLES, ratings).model_copy(update={"benchmark": Identity(on_hub=on_hub)})
+    found = results(SAMPLES, ratings).model_copy(update={"benchmark": SavedIdentity(on_hub=on_hub)})
     return run_data(folder, SAMPLES, None, ratings, **{"results": found, **values})
 
 
 @pytest.mark.parametrize(("revision", "kept"), [("v1", None), (COMMIT, COMMIT)])
 def test_the_hub_reads_each_system(tmp_path: Path, revision: str, kept: str | None) -> None:
     data = _rated(tmp_path, f"my-lab/echo@{revision}", failures={"mira": ("blank",)})
-    (one,) = parse_eval_result_entries(eval_entries(data)["anole_two"])
+    (one,) = parse_eval_result_entries(build_eval_entries(data)["anole_two"])
     assert (one.dataset_id, one.task_id, one.value) == ("my-lab/echo", "text_to_image", 0.75)
     assert one.dataset_revision == kept
     said = str(one.notes)
@@ -287,22 +290,22 @@ def test_the_hub_reads_each_system(tmp_path: Path, revision: str, kept: str | No
     )
     assert said.endswith(f"; revision {revision}")
     # What cannot be referred to, or has no rate, has no entry.
-    found = results(SAMPLES, {}).model_copy(update={"benchmark": Identity(on_hub="a/b@v1")})
+    found = results(SAMPLES, {}).model_copy(update={"benchmark": SavedIdentity(on_hub="a/b@v1")})
     for other in (
         _rated(tmp_path, None),
         _rated(tmp_path, "my-lab/echo"),
         run_data(tmp_path, SAMPLES, results=found),
     ):
-        assert eval_entries(other) == {}
+        assert build_eval_entries(other) == {}
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:
     data = _rated(tmp_path, "a/b@c")
     for word in WORDS:
-        benchmark = Identity(on_hub=f"my-lab/echo@{word}")
+        benchmark = SavedIdentity(on_hub=f"my-lab/echo@{word}")
         found = data.results.model_copy(update={"benchmark": benchmark})
         run = run_data(tmp_path, SAMPLES, ratings=data.ratings, results=found)
-        told = yaml.safe_dump(eval_entries(run), allow_unicode=True)
+        told = yaml.safe_dump(build_eval_entries(run), allow_unicode=True)
         told.encode()
         assert set(yaml.safe_load(told)) == {"anole_two", "bravo"}
 
@@ -340,7 +343,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: bytes, said: str) -> None:
     assert read_figures(path, AgreementFile, "agree") is None  # there only where people were asked
     path.write_bytes(text)
     with pytest.raises(RunError, match="run `echo-hf score` again") as error:
-        read_figures(path, Results, "score")
+        read_figures(path, SavedResults, "score")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -352,7 +355,10 @@ def test_systems_without_a_rate_are_not_lost() -> None:
         for name in ("zulu", "bravo")
     ]
     written = {"benchmark": {}, "protocol": "corrected", "details": {"s": {"samples": 0}}}
-    assert systems_of(Results.model_validate({**written, "results": rows}), {}) == ("bravo", "zulu")
+    assert list_systems(SavedResults.model_validate({**written, "results": rows}), {}) == (
+        "bravo",
+        "zulu",
+    )
 
 
 def _table(table: Any, *rows: dict[str, Any]) -> pa.Table:
@@ -365,14 +371,14 @@ def test_ratings_come_in_one_order_and_only_numbers_count() -> None:
     names = ("rubric", "system", "judge", "repeat", "rating")
     values = zip(keys, (math.nan, math.inf, 3.0), strict=True)
     rows = [dict(zip(names, (*key, value), strict=True)) for key, value in values]
-    found = ratings_of(_table(RATINGS, *rows))["s"]
+    found = read_ratings(_table(RATINGS, *rows))["s"]
     assert [(one.rubric, one.system, one.judge, one.repeat) for one in found] == sorted(keys)
     assert [one.value for one in found] == [3.0, None, None]
 
 
 @given(st.integers(1, 900), st.integers(1, 900))
 def test_a_copy_keeps_its_shape(width: int, height: int) -> None:
-    small = reduced(Image.new("RGB", (width, height)), 100)
+    small = shrink_image(Image.new("RGB", (width, height)), 100)
     (block,) = {n for n in range(1, 10) if max(width, height) in range(100 * n - 99, 100 * n + 1)}
     assert small.size == (-(-width // block), -(-height // block))
 
@@ -380,8 +386,8 @@ def test_a_copy_keeps_its_shape(width: int, height: int) -> None:
 def test_copies_lie_beside_the_page_or_in_it(tmp_path: Path) -> None:
     images = ImageStore(tmp_path / "pictures")
     digest = images.put(image((10, 200, 30), (640, 320)))
-    ((_, (found, counts)),) = looked_at([digest], images, tmp_path, {digest})
-    ((_, (held, none)),) = looked_at([digest], images, None, ())
+    ((_, (found, counts)),) = make_thumbnails([digest], images, tmp_path, {digest})
+    ((_, (held, none)),) = make_thumbnails([digest], images, None, ())
     assert found == Thumbnail(f"thumbs/{digest[:20]}.jpg", 320, 160)
     data = (tmp_path / found.source).read_bytes()
     with Image.open(io.BytesIO(data)) as small:
@@ -402,6 +408,6 @@ def test_images_that_cannot_be_shown(tmp_path: Path) -> None:
     images = ImageStore(tmp_path / "pictures")
     thin = images.put(image((0, 0, 0), (1, 9)))
     gone = ["0" * 64, "../../etc/passwd", "<script>"]
-    found = dict(looked_at([*gone, thin], images, tmp_path, ()))
+    found = dict(make_thumbnails([*gone, thin], images, tmp_path, ()))
     assert found == {**dict.fromkeys(gone, "the run does not hold it"), thin: "too_small"}
     assert list((tmp_path / "thumbs").iterdir()) == []

@@ -14,13 +14,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echo_hf.config.checks import AnsweredBy
+from echo_hf.config.checks import ModelIdentity
 from echo_hf.images.store import ImageStore
 from echo_hf.report import sections
-from echo_hf.report.analysis.result import BEFORE
-from echo_hf.report.markup import REPLACEMENT, UNSHOWN, environment, is_web, printable
-from echo_hf.report.report import board_markdown, figures, write_report
-from echo_hf.report.run_data import AgreementFile, Metric, Output, Rating, ReportSample, Results
+from echo_hf.report.analysis.result import PREVIOUS
+from echo_hf.report.markup import REPLACEMENT, UNPRINTABLE, is_web, make_environment, make_printable
+from echo_hf.report.report import draw_figures, format_board, write_report
+from echo_hf.report.run_data import (
+    AgreementFile,
+    ReportSample,
+    SavedMetric,
+    SavedOutput,
+    SavedRating,
+    SavedResults,
+)
 from echo_hf.scores.agreement import agreement as compared
 from echo_hf.scores.win_rate import BoardRow, rank_rows
 from tests.report.run_data_for_tests import (
@@ -46,7 +53,7 @@ SAMPLES = [
 ]
 
 
-def _ratings(better: float) -> dict[str, list[Rating]]:
+def _ratings(better: float) -> dict[str, list[SavedRating]]:
     return {
         one.id: ratings_of({"anole_two": [5 + better + at % 3], "bravo": [5 + (at + 1) % 3]})
         for at, one in enumerate(SAMPLES)
@@ -54,8 +61,8 @@ def _ratings(better: float) -> dict[str, list[Rating]]:
 
 
 def _board(folder: Path, found: dict[str, Any] | None = None, **values: Any) -> str:
-    given = {"results": Results.model_validate(found)} if found else {}
-    return str(sections.board(run_data(folder, SAMPLES, **given, **values)))
+    given = {"results": SavedResults.model_validate(found)} if found else {}
+    return str(sections.build_board(run_data(folder, SAMPLES, **given, **values)))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +76,7 @@ def test_systems_that_do_not_differ_share_a_tier(
     tmp_path: Path, better: float, tiers: list[list[str]]
 ) -> None:
     data = run_data(tmp_path, SAMPLES, ratings=_ratings(better))
-    table = str(sections.board(data)).split("</table>")[0]
+    table = str(sections.build_board(data)).split("</table>")[0]
     groups = [re.findall(r"<bdi>(\w+)</bdi>", one) for one in table.split("<tbody>")[1:]]
     assert groups == tiers
 
@@ -88,7 +95,7 @@ def test_what_the_board_says_of_pairs_and_of_what_it_lacks(tmp_path: Path) -> No
     page = unescape(_board(tmp_path, ratings=_ratings(4)))
     assert "anole_two wins 1.00 of 24 comparisons with bravo" in page
     assert "bravo wins 0.00 of 24 comparisons with anole_two" in page
-    few = words(sections.board(run_data(tmp_path, SAMPLES[:3], ratings=_ratings(4))))
+    few = words(sections.build_board(run_data(tmp_path, SAMPLES[:3], ratings=_ratings(4))))
     assert "All systems: few_samples, fewer than 10 samples" in few
     assert "anole_two 1.000 – – 100 %" in few
     assert "No judge has rated" in words(_board(tmp_path))
@@ -99,7 +106,7 @@ def test_what_the_board_says_of_pairs_and_of_what_it_lacks(tmp_path: Path) -> No
     assert "40 ratings do not count in win rates: other_rubric, a rating by another rubric" in said
 
 
-SUBSTITUTE = AnsweredBy(
+SUBSTITUTE = ModelIdentity(
     model="anole-2", developer="Northlight", status="substitute", stands_for="Old <Anole>"
 )
 
@@ -111,12 +118,12 @@ def test_a_substitute_is_named_beside_what_it_stands_in_for(tmp_path: Path) -> N
     ratings = _ratings(1)
     found = results(SAMPLES, ratings, **known, text_to_image=[card])
     data = run_data(tmp_path, SAMPLES, ratings=ratings, results=found)
-    assert "anole_two in place of Old <Anole>" in words(sections.board(data))
-    assert "Judged by mira (in place of Old <Anole>)." in words(sections.board(data))
-    assert "anole_two in place of Old <Anole>" in words(sections.metrics(data))
+    assert "anole_two in place of Old <Anole>" in words(sections.build_board(data))
+    assert "Judged by mira (in place of Old <Anole>)." in words(sections.build_board(data))
+    assert "anole_two in place of Old <Anole>" in words(sections.build_metrics(data))
     row = "anole_two anole-2 Northlight substitute Old <Anole>"
-    assert row in words(sections.provenance(data))
-    assert "| anole\\_two, in place of Old \\<Anole\\> |" in board_markdown(data)
+    assert row in words(sections.build_provenance(data))
+    assert "| anole\\_two, in place of Old \\<Anole\\> |" in format_board(data)
 
 
 def test_how_far_to_trust_a_run(tmp_path: Path) -> None:
@@ -126,7 +133,7 @@ def test_how_far_to_trust_a_run(tmp_path: Path) -> None:
         for name, some in _ratings(1).items()
     }
     data = run_data(tmp_path, SAMPLES, ratings=ratings)
-    page = words(sections.trust(data))
+    page = words(sections.build_trust(data))
     for title in ("Self-preference", "Without each judge", "Samples needed"):
         assert title in page
     for line in data.results.trust:
@@ -135,7 +142,7 @@ def test_how_far_to_trust_a_run(tmp_path: Path) -> None:
     # Without mira anole_two loses everything; without noor it wins 8 and ties on 16 of 24.
     assert page.endswith("0.00 0.67")
     older = data.results.model_copy(update={"trust": ()})
-    assert sections.trust(run_data(tmp_path, SAMPLES, ratings=ratings, results=older)) is None
+    assert sections.build_trust(run_data(tmp_path, SAMPLES, ratings=ratings, results=older)) is None
 
 
 BY_PEOPLE: dict[str, Any] = {
@@ -178,7 +185,11 @@ def test_the_widest_samples_come_first(tmp_path: Path) -> None:
         for name, (one, other) in rated.items()
     }
     data = run_data(tmp_path, SAMPLES, ratings=ratings)
-    assert [one.id for one in sections.widest(data, "text_to_image")] == ["s02", "s01", "s03"]
+    assert [one.id for one in sections.select_widest(data, "text_to_image")] == [
+        "s02",
+        "s01",
+        "s03",
+    ]
     # As a mean over judges, of overall ratings alone.
     two = [*ratings_of({"a": [9, 7], "b": [2]}), *ratings_of({"a": [0.5], "b": [None]}, "orin")]
     assert sections.spread(two) == (7 + 0) / 2
@@ -189,25 +200,25 @@ def test_an_output_without_an_image_is_a_card(tmp_path: Path) -> None:
     ratings = {"s00": ratings_of({"anole_two": [5], "bravo": [6]})}
     for output, said in (
         (None, "<b>not tried</b>"),
-        (Output(None, "refused", "output, nsfw"), "<b>refused</b><span>output, nsfw</span>"),
-        (Output(None, "ok"), "<b>no image</b>"),
-        (Output("0" * 64, "ok"), "<b>cannot be shown</b>"),
+        (SavedOutput(None, "refused", "output, nsfw"), "<b>refused</b><span>output, nsfw</span>"),
+        (SavedOutput(None, "ok"), "<b>no image</b>"),
+        (SavedOutput("0" * 64, "ok"), "<b>cannot be shown</b>"),
     ):
-        outputs = {("s00", "bravo"): Output(None, "ok")}
+        outputs = {("s00", "bravo"): SavedOutput(None, "ok")}
         outputs |= {("s00", "anole_two"): output} if output else {}
-        shown = str(sections.highlights(run_data(tmp_path, SAMPLES, outputs, ratings), {}))
+        shown = str(sections.build_examples(run_data(tmp_path, SAMPLES, outputs, ratings), {}))
         assert re.findall(r'<div class="missing">(.*?)</div>', shown)[0] == said
 
 
-def _metric(system: str, values: list[float | None], **more: Any) -> Metric:
+def _metric(system: str, values: list[float | None], **more: Any) -> SavedMetric:
     found = measured(per_sample=values, n=len(values), **more.pop("found", {}))
     known = {"metric": "color_shift", "system": system, "result": found}
-    return Metric.model_validate({**known, "samples": [str(at) for at in range(20)], **more})
+    return SavedMetric.model_validate({**known, "samples": [str(at) for at in range(20)], **more})
 
 
-def _card(folder: Path, *rows: Metric, **values: Any) -> str:
+def _card(folder: Path, *rows: SavedMetric, **values: Any) -> str:
     given = results(SAMPLES, {}, text_to_image=rows)
-    return str(sections.metrics(run_data(folder, SAMPLES, results=given, **values)))
+    return str(sections.build_metrics(run_data(folder, SAMPLES, results=given, **values)))
 
 
 def test_few_numbers_are_dots_and_many_a_shape(tmp_path: Path) -> None:
@@ -247,20 +258,20 @@ def test_figures_of_judges_that_failed_are_flagged(
     given = results(SAMPLES, _ratings(4), text_to_image=[row])
     failures = dict.fromkeys([*failed, "nils"], ("blank",))
     data = run_data(tmp_path, SAMPLES, results=given, ratings=_ratings(4), failures=failures)
-    printed = {name: words(drawing) for name, drawing in figures(data).items()}
+    printed = {name: words(drawing) for name, drawing in draw_figures(data).items()}
     named = ", ".join(f"{judge} (failed its audit: blank)" for judge in failed)
-    page, text = words(sections.metrics(data)), printed["text_rendering_text_to_image"]
+    page, text = words(sections.build_metrics(data)), printed["text_rendering_text_to_image"]
     assert (said in page) if said else ("audit" not in page)
     assert (f"judged by {named}" in text) if named else ("audit" not in text)
     only = "Judged only by judges that failed their audit: mira (blank)"
-    assert (only in words(sections.board(data))) == bool(failed)
+    assert (only in words(sections.build_board(data))) == bool(failed)
     assert ("judged by mira (failed" in printed["win_rate_text_to_image"]) == bool(failed)
 
 
 def test_coverage_counts_every_task(tmp_path: Path) -> None:
-    outputs = {("s00", "anole_two"): Output("0" * 64, "ok")}
-    outputs |= {(one.id, "bravo"): Output(None, "refused") for one in SAMPLES[:6]}
-    said = words(sections.provenance(run_data(tmp_path, SAMPLES, outputs)))
+    outputs = {("s00", "anole_two"): SavedOutput("0" * 64, "ok")}
+    outputs |= {(one.id, "bravo"): SavedOutput(None, "refused") for one in SAMPLES[:6]}
+    said = words(sections.build_provenance(run_data(tmp_path, SAMPLES, outputs)))
     assert "anole_two 1 (4 %) 0 23" in said
     assert "bravo 0 (0 %) 6 18" in said
 
@@ -285,7 +296,9 @@ def agreed() -> AgreementFile:
 def test_people_and_judges(tmp_path: Path, agreed: AgreementFile) -> None:
     """Tau-b of 1/3; each two are compared once; the flag stands where the judge is told of."""
     failed = {"mira": ("blank",)}
-    page = str(sections.agreement(run_data(tmp_path, SAMPLES, agreement=agreed, failures=failed)))
+    page = str(
+        sections.build_people(run_data(tmp_path, SAMPLES, agreement=agreed, failures=failed))
+    )
     said = words(page)
     assert "2 people ranked 12 samples: 24 rankings" in said
     assert "x 1.00" in said
@@ -297,7 +310,7 @@ def test_people_and_judges(tmp_path: Path, agreed: AgreementFile) -> None:
 
 
 def _analysis(folder: Path, **parts: Any) -> str:
-    return str(sections.analysis(run_data(folder, SAMPLES[:1], analysis=analyzed(**parts))))
+    return str(sections.build_analysis(run_data(folder, SAMPLES[:1], analysis=analyzed(**parts))))
 
 
 def test_a_missing_part_says_why(tmp_path: Path) -> None:
@@ -309,7 +322,7 @@ def test_a_missing_part_says_why(tmp_path: Path) -> None:
     others = FOUND.keys() - {in_a_section_of_its_own, "activity"}
     assert words(page).count("Not analyzed: name a language model") == len(others)
     assert "posts a day from 2026-03-01 to 2026-04-09" in page
-    assert sections.analysis(run_data(tmp_path, SAMPLES)) is None
+    assert sections.build_analysis(run_data(tmp_path, SAMPLES)) is None
 
 
 def test_what_changed_since_the_release_before_follows_the_boards(tmp_path: Path) -> None:
@@ -325,12 +338,12 @@ def test_what_changed_since_the_release_before_follows_the_boards(tmp_path: Path
     silent = {**shift, "distance": None, "before": 0, "moved": []}
     since = {**told, "tasks": silent, "first_bigrams": {**shift, "moved": many}, "failures": shift}
     named = every_part(HOSTILE)["open_tasks"]
-    group = {**named["groups"][0], "elsewhere": {BEFORE: 0}}
-    new, known = {**group, "new_to": [BEFORE], "phrase": "a new one"}, {**group, "new_to": []}
-    compared = [{"name": BEFORE, "prompts": 50, "phrased": 50, "untold": None}]
+    group = {**named["groups"][0], "elsewhere": {PREVIOUS: 0}}
+    new, known = {**group, "new_to": [PREVIOUS], "phrase": "a new one"}, {**group, "new_to": []}
+    compared = [{"name": PREVIOUS, "prompts": 50, "phrased": 50, "untold": None}]
     named |= {"groups": [new, known], "compared": compared}
     data = run_data(tmp_path, SAMPLES, analysis=analyzed(since=since, open_tasks=named))
-    found = sections.sections(data, {}, {})
+    found = sections.build_sections(data, {}, {})
     assert [*found][:2] == ["win-rates", "since"]
     page = str(found["since"])
     said = words(page)
@@ -350,8 +363,8 @@ def test_what_changed_since_the_release_before_follows_the_boards(tmp_path: Path
     assert HOSTILE not in page
     untold = {**named, "compared": [{**compared[0], "untold": "no phrase there"}]}
     data = run_data(tmp_path, SAMPLES, analysis=analyzed(since=since, open_tasks=untold))
-    assert "Not told: no phrase there" in words(str(sections.since(data)))
-    assert sections.since(run_data(tmp_path, SAMPLES, analysis=analyzed())) is None
+    assert "Not told: no phrase there" in words(str(sections.build_since(data)))
+    assert sections.build_since(run_data(tmp_path, SAMPLES, analysis=analyzed())) is None
 
 
 TINT = "yellow tint"
@@ -382,12 +395,12 @@ def _stated() -> dict[str, Any]:
     tasks, named = parts["tasks"], parts["open_tasks"]
     tasks["counts"] = several(tasks["counts"], {"task": "edit", "samples": 30, "share": 0.75})
     seen = {"by_week": {"2026-03-02": 21, "2026-03-16": 9}, "phrases": {TINT: 20, "a comic": 10}}
-    before = {"elsewhere": {TINT: 0, BEFORE: 10}}
+    before = {"elsewhere": {TINT: 0, PREVIOUS: 10}}
     common = {**seen, **before, "samples": 30, "share": 0.75, "different": 2}
     rare = {**before, "phrases": {"x": 1}, "by_week": {}, "different": 1}
     named["groups"] = several(named["groups"], common, *[rare] * 25)
     told = {"prompts": 9, "phrased": 8, "untold": None}
-    last = {"name": BEFORE, "prompts": 40, "phrased": 40, "untold": None}
+    last = {"name": PREVIOUS, "prompts": 40, "phrased": 40, "untold": None}
     named["compared"] = several(named["compared"], told, {"name": f"{TINT} 2"}, last)
     named["phrased"] = 40
     step = {"stage": "collect", "rows_in": 900, "kept": 820, "lost": {"repost": 80}}
@@ -423,7 +436,7 @@ def test_what_was_not_compared_is_said(tmp_path: Path) -> None:
     named = found.open_tasks.model_copy(update={"definition": {"instead_of": {"embedding": "<x>"}}})
     known = {"samples": 6, "open_tasks": named, "not_fetched": {"gone": "the Hub says <b>no</b>"}}
     found = found.model_copy(update=known)
-    page = str(sections.analysis(run_data(tmp_path, SAMPLES[:1], analysis=found)))
+    page = str(sections.build_analysis(run_data(tmp_path, SAMPLES[:1], analysis=found)))
     assert "3 samples without a phrase." in words(page)
     assert "Compared by words and letters, not by meaning: &lt;x&gt;." in page
     assert "Not fetched: gone: the Hub says &lt;b&gt;no&lt;/b&gt;" in page
@@ -438,11 +451,11 @@ def test_words_of_posts_stay_words(tmp_path: Path, word: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_text_stays_text(text: str) -> None:
-    template = environment().from_string('<p title="{{ text }}">{{ text }}</p>')
+    template = make_environment().from_string('<p title="{{ text }}">{{ text }}</p>')
     parsed = Parsed(template.render(text=text))
-    shown = UNSHOWN.sub(REPLACEMENT, text.replace("\r\n", "\n"))
+    shown = UNPRINTABLE.sub(REPLACEMENT, text.replace("\r\n", "\n"))
     assert parsed.tags == [("p", {"title": shown})]
-    assert parsed.words == shown == printable(text)
+    assert parsed.words == shown == make_printable(text)
     shown.encode("utf-8")
     assert not {"\u202d", "\u202e", "\x00", "\x1b"} & set(shown)
 
@@ -460,7 +473,7 @@ NO_LINKS = [
 
 
 def test_only_the_web_is_linked() -> None:
-    link = environment().get_template("parts.html.jinja").module.link  # type: ignore[attr-defined]
+    link = make_environment().get_template("parts.html.jinja").module.link  # type: ignore[attr-defined]
     for address in NO_LINKS:
         assert not is_web(address)
         assert [tag for tag, _ in Parsed(link(address, "x")).tags] == ["span"]
@@ -478,7 +491,7 @@ def test_mean_colors_of_edits_alone(tmp_path: Path) -> None:
         ReportSample(id="t", split="text_to_image", prompt="z"),
     ]
     made = {("e", "bravo"): blue, ("f", "bravo"): red, ("t", "anole_two"): blue}
-    outputs = {key: Output(digest, "ok") for key, digest in made.items()}
+    outputs = {key: SavedOutput(digest, "ok") for key, digest in made.items()}
     written = write_report(run_data(tmp_path, samples, outputs), tmp_path / "report")
     said = words(written.path.read_text("utf-8"))
     assert "Inputs mean 200, 0, 0 · 2 images" in said
@@ -495,7 +508,7 @@ def test_hostile_words_make_no_element(tmp_path: Path) -> None:
 
 
 def test_templates_hold_no_script_and_no_style() -> None:
-    folder = Path(str(environment().get_template("page.html.jinja").filename)).parent
+    folder = Path(str(make_environment().get_template("page.html.jinja").filename)).parent
     for path in folder.iterdir():
         text = path.read_text("utf-8")
         assert not re.search(r"\s(on\w+|style|srcdoc)=", text), path.name

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
 from echo_hf.engines.base import make_engine
-from echo_hf.engines.pixels import FAMILIES
+from echo_hf.engines.pixels import FAMILY_BUDGETS
 from echo_hf.errors import ImageError
 from echo_hf.samples.boxes import (
     BOX_INSTRUCTIONS,
@@ -394,7 +394,7 @@ def test_a_model_of_unknown_convention_is_asked_for_thousandths(model: str) -> N
 
 
 def test_every_family_has_a_convention() -> None:
-    assert not any(choose_engine_frames({}, family=one).is_assumed for one in FAMILIES)
+    assert not any(choose_engine_frames({}, family=one).is_assumed for one in FAMILY_BUDGETS)
 
 
 def test_plain_rules_count_pixels_of_the_file() -> None:

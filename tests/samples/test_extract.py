@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from echo_hf.pipeline.answers import Failure
-from echo_hf.prompts import as_data
+from echo_hf.prompts import quote_as_data
 from echo_hf.reasons import Notice
 from echo_hf.samples.extract import Extract, ExtractAnswer, ThreadDrafts, render_posts, split_thread
 from echo_hf.tables import THREADS
@@ -82,7 +82,7 @@ def test_a_part_is_never_longer_than_allowed(
 
     assert {number for part in cut for number in part} == set(range(len(posts)))
     for part in cut:
-        _, block, _ = as_data("thread", [shown[number] for number in part]).split("\n")
+        _, block, _ = quote_as_data("thread", [shown[number] for number in part]).split("\n")
         assert len(block) <= room
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from echo_hf.engines.base import Engine, ImageRef, Request, Text, make_engine
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.answer_store import Store, request_keys
+from echo_hf.pipeline.answer_store import Store, compute_request_keys
 from echo_hf.pipeline.answers import Failure
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage_runner import run_stage
@@ -561,7 +561,7 @@ def test_the_last_question_follows_from_the_answers_to_the_others(tmp_path: Path
         first = run_stage(stage, dataset(*rows), engine=engine, store=store)
         asked = len(engine.asked)
         second = run_stage(stage, dataset(*rows), engine=engine, store=store)
-        keys = request_keys(engine.signature(), before)
+        keys = compute_request_keys(engine.signature(), before)
         assert set(store.get(keys)) == set(keys)
     assert [len(one.messages) for one in engine.asked] == [2] * 5
     assert Counter(one.answer for one in engine.asked) == {RolesAnswer: 3, AbsentImageAnswer: 2}

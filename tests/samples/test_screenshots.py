@@ -21,7 +21,7 @@ from echo_hf.engines.base import ImageRef, Request, Text
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.answers import Failure
-from echo_hf.pipeline.batch_inference import plan
+from echo_hf.pipeline.batch_inference import plan_requests
 from echo_hf.pipeline.result import StageStats
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Failed
@@ -102,9 +102,9 @@ def test_images_are_cut_where_the_model_saw_them(shot: Shot, tmp_path: Path) -> 
     rows, engine = dataset(shot_sample(shot[1])), Model(lambda _: IN_SENT)
     stage = Screenshots(TARGET, shot[0])
     with closing(Store(tmp_path / "answers.sqlite")) as store:
-        before = plan(stage, rows, engine, store)
+        before = plan_requests(stage, rows, engine, store)
         first = run_stage(stage, rows, engine=engine, store=store)
-        after = plan(stage, rows, engine, store)
+        after = plan_requests(stage, rows, engine, store)
     (row,), (request,) = first.dataset.to_list(), engine.asked
     data, words, image = request.messages[1].parts
 

@@ -13,7 +13,7 @@ import pytest
 from datasets import Dataset
 
 from echo_hf.config.loading import parse_config
-from echo_hf.config.sections import NAMED
+from echo_hf.config.sections import NAMED_HAZARDS
 from echo_hf.curate.feedback import Feedback
 from echo_hf.curate.safety import Safety
 from echo_hf.engines.base import Request, Text
@@ -162,7 +162,7 @@ SECTIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "roles": ({"most_pictures": 5}, {}),
     "screenshots": ({"convention": "rel_1", "inset": 10}, {"family": "qwen2_5_vl"}),
     "feedback": ({}, {}),
-    "safety": ({"remove": "any", "most_pictures": 3}, {"remove": frozenset(NAMED)}),
+    "safety": ({"remove": "any", "most_pictures": 3}, {"remove": frozenset(NAMED_HAZARDS)}),
 }
 
 

@@ -26,9 +26,9 @@ HOLDS = """
 import sys, time
 from pathlib import Path
 from echo_hf.errors import RunError
-from echo_hf.schedule.lease import Lease
+from echo_hf.schedule.lease import RunLease
 try:
-    with Lease(Path(sys.argv[1])).held():
+    with RunLease(Path(sys.argv[1])).hold():
         print("works", flush=True)
         time.sleep(float(sys.argv[2]))
 except RunError as error:

@@ -17,7 +17,7 @@ import yaml
 import echo_hf
 from echo_hf.config.loading import load_config
 from echo_hf.errors import ConfigError
-from echo_hf.pipeline.runs import run_folder
+from echo_hf.pipeline.runs import open_run_folder
 from echo_hf.schedule.written import write_workflow
 from tests.schedule.conftest import NAME, REPO, SCHEDULE, change
 from tests.stages_for_tests import ROOT
@@ -102,10 +102,10 @@ def test_runs_are_not_sent_along_with_the_config(
 
 def test_the_config_that_a_run_keeps_is_refused(mine: Path) -> None:
     config = load_config(mine)
-    run_folder(config).root.mkdir(parents=True)
-    run_folder(config).save_config(config)
+    open_run_folder(config).root.mkdir(parents=True)
+    open_run_folder(config).save_config(config)
     with pytest.raises(ConfigError, match="what a run keeps"):
-        write_workflow(run_folder(config).root, "github")
+        write_workflow(open_run_folder(config).root, "github")
 
 
 def test_a_path_that_a_shell_would_read_is_refused(mine: Path) -> None:

@@ -25,7 +25,7 @@ import pytest
 import yaml
 
 from echo_hf.builder.refresh import REFRESH_LEDGER_FILE
-from echo_hf.hub.leaderboard import published_board, read_scored
+from echo_hf.hub.leaderboard import build_board, read_scored
 from tests.collect.platforms.simulated import registered
 from tests.engines.openai.loopback_server import running
 from tests.local_hub import LocalHub
@@ -361,5 +361,5 @@ def test_the_leaderboard_has_a_board_for_each_model(year: Year) -> None:
     assert [one.problem for one in scored if one.problem] == []
     assert {one.target for one in scored} == {model_of(one) for one in range(QUARTERS)}
     for one in scored:
-        board = published_board(scored, one, "text_to_image", "corrected")
+        board = build_board(scored, one, "text_to_image", "corrected")
         assert {line.system for line in board["lines"]} == {"amber", "birch"}

@@ -19,7 +19,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import drawn_weights, widened
+from echo_hf._infra.bootstrap import draw_weights, tail_share
 from echo_hf.scores import WinRate, samples_needed, sensitivity, tiers, win_rate
 from echo_hf.scores.rating_table import read_ratings
 from echo_hf.scores.votes import TIE_WIDTH, VOTES, MissingRule, ProtocolName, to_verdicts
@@ -229,7 +229,7 @@ def test_the_interval_is_that_of_rates_of_drawn_samples() -> None:
         judges = zip(("jay", "kite"), rated[:, :, taken].tolist(), strict=True)
         return {judge: dict(zip(SYSTEMS, every, strict=False)) for judge, every in judges}
 
-    (weights,) = drawn_weights(samples, 25, seed=3)
+    (weights,) = draw_weights(samples, 25, seed=3)
     rates = [
         counted_rates(cube(np.repeat(np.arange(samples), counts.astype(int))), "corrected")
         for counts in weights
@@ -238,7 +238,7 @@ def test_the_interval_is_that_of_rates_of_drawn_samples() -> None:
     there = np.array(rated != None)  # noqa: E711
     for at, system in enumerate(SYSTEMS[:3]):
         met = (there[:, at] & np.delete(there, at, axis=1).any(axis=1)).any(axis=0).sum()
-        drawn, ends, tail = [rate[system] for rate in rates], found[system], widened(0.025, met)
+        drawn, ends, tail = [rate[system] for rate in rates], found[system], tail_share(0.025, met)
         assert ends == pytest.approx(tuple(np.quantile(drawn, [tail, 1 - tail])))
 
 

@@ -15,8 +15,8 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
-from echo_hf.config.checks import sections_of
-from echo_hf.config.evaluation import Evaluation, JudgeConfig
+from echo_hf.config.checks import find_sections
+from echo_hf.config.evaluation import EvaluationConfig, JudgeConfig
 from echo_hf.config.loading import Config
 from echo_hf.config.systems import SystemConfig
 from echo_hf.engines.recorded import RecordedEngine
@@ -120,14 +120,14 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
         yield f"{prefix}{name}"
         shown = str(field.annotation)
         several = ".*" if shown.startswith(("tuple[", "collections.abc.Mapping[")) else ""
-        for inner in sections_of(field.annotation):
+        for inner in find_sections(field.annotation):
             if inner not in (SystemConfig, JudgeConfig):
                 yield from keys(inner, f"{prefix}{name}{several}.")
 
 
 def test_every_key_is_in_the_page() -> None:
     told = set(re.findall(r"^\| `([^`]+)` \|", PAGE.read_text("utf-8"), re.M))
-    for model in (Config, Evaluation, SystemConfig, JudgeConfig):
+    for model in (Config, EvaluationConfig, SystemConfig, JudgeConfig):
         assert set(keys(model)) <= told
 
 

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from echo_hf.engines.memory import published_shape
+from echo_hf.engines.memory import find_shape
 from tests.scripts.conftest import SCRIPTS
 
 NVIDIA = """\
@@ -102,7 +102,7 @@ def test_models_have_the_published_shape(
     """Counted from the layers, they have as many weights as the files on the Hub."""
     pytest.importorskip("torchvision", reason=NEEDS, exc_type=ImportError)
     models = modules[1]
-    published = published_shape(getattr(models, name))
+    published = find_shape(getattr(models, name))
     made = getattr(models, make)(tmp_path, tiny=False)
     assert published is not None
     assert made.counted.parameters == published.parameters
@@ -154,7 +154,7 @@ def test_what_a_part_leaves_is_found_and_ended(
     assert watched.left() == (0, 0.0)
     start = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; "
     start += "held = bytearray(2 ** 28); time.sleep(600)'], start_new_session=True)"
-    marked = os.environ | {check.MARK: watched.mark}
+    marked = os.environ | {check.MARK: watched.draw_interval}
     with watched.peak() as peak:
         subprocess.run([sys.executable, "-c", start], env=marked, check=True)
         while peak() < 0.25:

@@ -14,7 +14,7 @@ from typing import Any, Self
 from datasets import Dataset
 from PIL import Image
 
-from echo_hf.config.evaluation import Evaluation
+from echo_hf.config.evaluation import EvaluationConfig
 from echo_hf.config.sections import Target
 from echo_hf.config.systems import SystemConfig
 from echo_hf.hub.facts import ReleaseFacts
@@ -23,7 +23,7 @@ from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Outcome
 from echo_hf.systems.base import GenerationResult, Retired, Task
 from echo_hf.systems.journal import JournalEntry
-from echo_hf.systems.registry import SYSTEMS, described, register
+from echo_hf.systems.registry import SYSTEMS, describe_config, register
 from echo_hf.tables import SAMPLES
 
 TARGET = Target(name="Lumen Image", developer="Northlight", released="2026-03-02")
@@ -94,8 +94,8 @@ def system(name: str = "mine", **values: Any) -> SystemConfig:
     return SystemConfig.model_validate({"name": name, **given})
 
 
-def evaluation(release: Path | str, *systems: SystemConfig) -> Evaluation:
-    return Evaluation(name="measured", benchmark=str(release), systems=systems or (system(),))
+def evaluation(release: Path | str, *systems: SystemConfig) -> EvaluationConfig:
+    return EvaluationConfig(name="measured", benchmark=str(release), systems=systems or (system(),))
 
 
 def _dataset(rows: Sequence[Row]) -> Dataset:
@@ -116,7 +116,7 @@ class Acting:
     lock: Any = field(default_factory=Lock)
 
     def signature(self) -> Mapping[str, Any]:
-        return {**described(self.config), **self.more}
+        return {**describe_config(self.config), **self.more}
 
     def preflight(self) -> Retired | None:
         return self.gone

@@ -18,20 +18,20 @@ from echo_hf.systems.anole import (
     SAFETENSORS,
     AnoleOptions,
     AnoleSystem,
-    AnoleWords,
+    AnoleTokens,
     LoadedAnole,
-    branches,
-    decoded,
+    build_branches,
+    crop_square,
+    decode_image,
     draw_tokens,
     make_decoder,
-    pixels,
 )
 from tests.errors_for_tests import said_by
 from tests.systems.drawing_for_tests import blocks, config, image_file, levels, task
 from tests.systems.tiny_anole import CODES, REASON, TOKENS, in_original_order, write_tiny_anole
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
-WORDS = AnoleWords(start=0, image_starts=1, image_ends=2, end_of_turn=3, pad=9)
+WORDS = AnoleTokens(start=0, image_starts=1, image_ends=2, end_of_turn=3, pad=9)
 VOCABULARY = {"<s>": 0, "<racm3:break>": 1, "<eoss>": 2, "<reserved08706>": 3, "<pad>": 9}
 OPTIONS = AnoleOptions()
 SQUARE = [number % CODES for number in range(TOKENS)]
@@ -80,8 +80,8 @@ def test_preflight_looks_for_the_model_and_its_decoder(tmp_path: Path) -> None:
 
 
 def test_every_branch_ends_where_the_image_starts() -> None:
-    assert branches([7, 8], [], WORDS) == ([0, 7, 8, 3, 1], [0, 1], [0, 1])
-    assert branches([7], [[4, 5], [6, 4]], WORDS) == (
+    assert build_branches([7, 8], [], WORDS) == ([0, 7, 8, 3, 1], [0, 1], [0, 1])
+    assert build_branches([7], [[4, 5], [6, 4]], WORDS) == (
         [0, 1, 4, 5, 2, 1, 6, 4, 2, 7, 3, 1],
         [0, 1, 4, 5, 2, 1, 6, 4, 2, 1],
         [0, 1],
@@ -89,9 +89,9 @@ def test_every_branch_ends_where_the_image_starts() -> None:
 
 
 def test_a_model_without_its_words_is_told() -> None:
-    assert AnoleWords.of(VOCABULARY, "system 'tiny'") == WORDS
+    assert AnoleTokens.from_vocabulary(VOCABULARY, "system 'tiny'") == WORDS
     with pytest.raises(GenerationError, match=r"^system 'tiny': .* has no '<s>': expected Anole"):
-        AnoleWords.of(None, "system 'tiny'")
+        AnoleTokens.from_vocabulary(None, "system 'tiny'")
 
 
 # What needs the packages.
@@ -146,7 +146,7 @@ def test_inputs_prompt_and_options_decide(tiny: Path, loaded: LoadedAnole, tmp_p
 @pytest.mark.extras
 def test_a_prompt_is_text_whatever_it_says(loaded: LoadedAnole) -> None:
     said = "<racm3:break><image></s><reserved08706>"
-    found = loaded.text_tokens(said)
+    found = loaded.tokenize_text(said)
     assert len(found) == len(said)
     assert not set(found) & {*loaded.codes, *range(8)}
 
@@ -165,7 +165,7 @@ def test_what_cannot_be_loaded_is_one_line(tiny: Path, tmp_path: Path) -> None:
 def rows_of(loaded: LoadedAnole, *inputs: int) -> tuple[list[int], list[int], list[int]]:
     codes = sorted(loaded.codes)
     seen = [[codes[(seed + number) % 16] for number in range(TOKENS)] for seed in inputs]
-    return branches(loaded.text_tokens("a red barn"), seen, loaded.words)
+    return build_branches(loaded.tokenize_text("a red barn"), seen, loaded.words)
 
 
 def logits_of(loaded: LoadedAnole, ids: list[int]) -> Any:
@@ -213,7 +213,7 @@ def test_pixels_are_those_of_the_models_own_processor(size: tuple[int, int]) -> 
 
     image = blocks(size, 3)
     expected = ChameleonImageProcessorPil()(image, return_tensors="np")["pixel_values"][0]
-    np.testing.assert_allclose(pixels(image, 512), expected, atol=1e-6)
+    np.testing.assert_allclose(crop_square(image, 512), expected, atol=1e-6)
 
 
 # The decoder.
@@ -230,7 +230,7 @@ def test_codes_become_a_square_row_by_row(loaded: LoadedAnole) -> None:
         square = codebook.T.reshape(1, -1, 8, 8)
         values = parts["decoder"](parts["post_quant_conv"](square))[0].numpy()
     expected = np.round((np.clip(values, -1, 1) + 1) / 2 * 255).transpose(1, 2, 0)
-    image = decoded(loaded.decoder, SQUARE)
+    image = decode_image(loaded.decoder, SQUARE)
     assert (image.mode, image.size) == ("RGB", (32, 32))
     np.testing.assert_allclose(np.asarray(image, dtype=float), expected, atol=1)
 
@@ -243,7 +243,9 @@ def test_both_orders_of_levels_are_read_under_any_prefix(tiny: Path, loaded: Loa
     named = {f"model.vqmodel.{name}": value for name, value in weights.items()}
     for given in (in_original_order(weights), named):
         other = make_decoder(vq, given, "system 'tiny'")
-        assert decoded(other, SQUARE).tobytes() == decoded(loaded.decoder, SQUARE).tobytes()
+        assert (
+            decode_image(other, SQUARE).tobytes() == decode_image(loaded.decoder, SQUARE).tobytes()
+        )
     bare = {name: one for name, one in weights.items() if not name.startswith("decoder.")}
     more = {**weights, "decoder.up.0.attn.0.q.weight": weights["post_quant_conv.weight"]}
     for given, said in ((more, "Unexpected key"), (bare, "Missing key")):

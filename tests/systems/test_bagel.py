@@ -19,7 +19,7 @@ from PIL import Image
 from echo_hf.config.systems import SystemConfig, read_system, shipped_configs
 from echo_hf.reasons import Outcome
 from echo_hf.systems.base import GenerationResult
-from echo_hf.systems.command import WORKERS, CommandSystem
+from echo_hf.systems.command import WORKERS_FOLDER, CommandSystem
 from echo_hf.systems.registry import make_system
 from tests.images_for_tests import encoded, noise
 from tests.systems.drawing_for_tests import levels
@@ -135,7 +135,7 @@ def test_what_the_model_cannot_draw_is_never_replaced(
 
 
 def test_the_worker_needs_nothing_of_echo_hf() -> None:
-    source = (WORKERS / "bagel.py").read_text("utf-8")
+    source = (WORKERS_FOLDER / "bagel.py").read_text("utf-8")
     assert "echo_hf." not in source
     assert "import echo_hf" not in source
 

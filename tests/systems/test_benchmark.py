@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from echo_hf.config.evaluation import Evaluation
+from echo_hf.config.evaluation import EvaluationConfig
 from echo_hf.config.loading import Config, load_config
 from echo_hf.config.systems import shipped_config
 from echo_hf.errors import ConfigError, HubError, RunError
@@ -20,7 +20,7 @@ from echo_hf.hub.load import load_benchmark
 from echo_hf.images.store import ImageStore
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import NoTask
-from echo_hf.systems.benchmark import Benchmark, Tasks, benchmark_of, load_evaluation
+from echo_hf.systems.benchmark import Benchmark, BenchmarkTasks, get_benchmark, load_evaluation
 from tests.errors_for_tests import said_by
 from tests.systems.runs_for_tests import benchmark, png, sample, sha, written
 
@@ -30,11 +30,11 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
 
 
-def tasks(release: Path | str, folder: Path, limit: int | None = None) -> Tasks:
+def tasks(release: Path | str, folder: Path, limit: int | None = None) -> BenchmarkTasks:
     return Benchmark(str(release)).tasks(ImageStore(folder / "inputs"), limit)
 
 
-def shown(found: Tasks) -> list[list[object]]:
+def shown(found: BenchmarkTasks) -> list[list[object]]:
     return [
         [one.sample_id, one.sample_digest, one.split, one.prompt, [i.sha256 for i in one.inputs]]
         for one in found.tasks
@@ -159,8 +159,8 @@ def test_a_folder_is_found_beside_the_config_and_what_is_on_hub_stays_name(tmp_p
     (tmp_path / "release").mkdir()
     for name, place in (("release", str(tmp_path / "release")), ("lab/echo@v1", "lab/echo@v1")):
         config = load_evaluation(saved(tmp_path, f"name: x\nbenchmark: {name}\n"))
-        assert config == Evaluation(name="x", benchmark=place)
-        assert benchmark_of(config, RunFolder(tmp_path / "runs")).reference == place
+        assert config == EvaluationConfig(name="x", benchmark=place)
+        assert get_benchmark(config, RunFolder(tmp_path / "runs")).reference == place
 
 
 def test_a_config_with_posts_is_one_of_a_builder(tmp_path: Path) -> None:
@@ -169,12 +169,12 @@ def test_a_config_with_posts_is_one_of_a_builder(tmp_path: Path) -> None:
     assert config == load_config(shipped_config())
     folder = RunFolder(tmp_path)
     with pytest.raises(RunError, match="run `echo-hf build` first"):
-        benchmark_of(config, folder)
+        get_benchmark(config, folder)
     (tmp_path / "stages").mkdir()
     with pytest.raises(RunError, match="give this config another name"):
-        benchmark_of(Evaluation(name="x", benchmark="lab/echo@v1"), folder)
+        get_benchmark(EvaluationConfig(name="x", benchmark="lab/echo@v1"), folder)
     folder.release.mkdir()
-    assert benchmark_of(config, folder).reference == str(folder.release)
+    assert get_benchmark(config, folder).reference == str(folder.release)
 
 
 BAD = {

@@ -22,7 +22,7 @@ from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome
 from echo_hf.systems.base import GenerationResult, Task, TransientError
-from echo_hf.systems.command import CommandSystem, WorkerProcess, hidden
+from echo_hf.systems.command import CommandSystem, WorkerProcess, hide_secrets
 from tests._infra.test_worker_pool import ended
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise
@@ -249,7 +249,7 @@ def test_a_key_is_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_value_that_holds_another_is_hidden_whole() -> None:
     parent = {"A_KEY": "sesame", "B_TOKEN": "sesame-4711", "C_KEY": "1", "MODE": "quickly"}
     for names in (list(parent), list(parent)[::-1]):
-        said = hidden(b"1 sesame-4711 sesame quickly", names, parent)
+        said = hide_secrets(b"1 sesame-4711 sesame quickly", names, parent)
         assert said == b"1 $B_TOKEN $A_KEY quickly"
 
 
@@ -348,7 +348,7 @@ def test_a_first_line_counts_that_comes_before_it_is_waited_for(tmp_path: Path) 
     worker = WorkerProcess([sys.executable, "-S", "-c", script], tmp_path, {}, bytes)
     number_in(tmp_path / "number")
     assert worker.ask(b"", LONG_S, "echo_hf_worker") == b'{"echo_hf_worker": 1}\n'
-    worker.end()
+    worker.stop()
 
 
 def crashes(system: CommandSystem, names: str) -> None:

@@ -200,8 +200,10 @@ def test_a_failure_is_typed_and_alone_is_asked_again(kind: Kind, tmp_path: Path)
 
 
 class Interrupting(NullProgress):
-    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
-        super().advanced(what, done, stats, total)
+    def report_progress(
+        self, part: str, done: int, stats: object, total: int | None = None
+    ) -> None:
+        super().report_progress(part, done, stats, total)
         if done == 2:
             raise KeyboardInterrupt
 

@@ -136,8 +136,10 @@ def test_the_artist_of_a_rewriter_gets_the_devices(gpus: Gpus) -> None:
 class Killing(NullProgress):
     """Kills a worker process once two images are there."""
 
-    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
-        super().advanced(what, done, stats, total)
+    def report_progress(
+        self, part: str, done: int, stats: object, total: int | None = None
+    ) -> None:
+        super().report_progress(part, done, stats, total)
         if done == 2:
             multiprocessing.active_children()[0].kill()
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from echo_hf.config.systems import FixedSize, Size, read_system, shipped_systems
+from echo_hf.config.systems import FixedSize, OutputSize, list_shipped_systems, read_system
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome
@@ -23,7 +23,7 @@ from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.diffusers import (
     KINDS,
     KONTEXT_SIZES,
-    OURS,
+    RESERVED,
     DiffusersOptions,
     DiffusersSystem,
     Pipeline,
@@ -114,7 +114,7 @@ def test_preflight_reads_which_class_it_is(tmp_path: Path, index: str | None, sa
 def test_too_many_or_too_few_inputs_are_unsupported(
     name: str, policy: str, count: int, code: str | None
 ) -> None:
-    found = pipeline(name, several_inputs=policy).unfit(several(count))
+    found = pipeline(name, several_inputs=policy).check_task(several(count))
     assert (found and (found.outcome, found.stage, found.code)) == (
         code and (Outcome.UNSUPPORTED, "task", code)
     )
@@ -134,13 +134,13 @@ def test_too_many_or_too_few_inputs_are_unsupported(
 def test_inputs_are_given_as_the_class_takes_them(
     name: str, policy: str, images: list[Any], arguments: Any, details: Any
 ) -> None:
-    found, told = pipeline(name, several_inputs=policy).inputs(images)
+    found, told = pipeline(name, several_inputs=policy).prepare_inputs(images)
     assert (found, told) == (arguments, {"given": len(images), **details})
 
 
 def test_a_stitched_image_is_not_resized_again() -> None:
     """Shapes of 672 x 1568 and 2 : 1; 16 x floor(sqrt(16384 / (672 / 1568 + 2)) / 16) = 80."""
-    arguments, details = pipeline(KONTEXT, stitched_pixels=128 * 128).inputs([HIGH, WIDE])
+    arguments, details = pipeline(KONTEXT, stitched_pixels=128 * 128).prepare_inputs([HIGH, WIDE])
     assert arguments["_auto_resize"] is False
     assert arguments["image"].size == (32 + 160, 80)
     assert details == {"given": 2, "used": 2, "way": "stitch", "stitched": [192, 80]}
@@ -156,8 +156,10 @@ def test_a_stitched_image_is_not_resized_again() -> None:
         (FIXED, None, KONTEXT, {"width": 640, "height": 480, "max_area": 307_200}),
     ],
 )
-def test_the_size_follows_the_config(size: Size, first: Any, name: str, arguments: Any) -> None:
-    assert pipeline(name).size_arguments(size, first) == arguments
+def test_the_size_follows_the_config(
+    size: OutputSize, first: Any, name: str, arguments: Any
+) -> None:
+    assert pipeline(name).choose_size_arguments(size, first) == arguments
 
 
 @pytest.mark.parametrize(
@@ -175,7 +177,7 @@ def test_the_size_follows_the_config(size: Size, first: Any, name: str, argument
     ],
 )
 def test_a_config_that_no_pipeline_could_follow_is_one_line(
-    name: str, given: dict[str, Any], size: Size, said: str | None
+    name: str, given: dict[str, Any], size: OutputSize, said: str | None
 ) -> None:
     parameters = ("image", "prompt", "guidance_scale", "max_area")
     made = pipeline(name, *parameters, **given)
@@ -311,7 +313,7 @@ def test_what_no_task_could_succeed_with_stops_the_run(tiny: Write, tmp_path: Pa
     pickled = tmp_path / "pickled"
     shutil.copytree(tiny("flux"), pickled)
     safe = pickled / "vae" / "diffusion_pytorch_model.safetensors"
-    torch.save(load_file(safe), safe.with_suffix(".bin"))
+    torch.save_result(load_file(safe), safe.with_suffix(".bin"))
     safe.unlink()
     cases = {
         "offload is 'model', and the device is the proc": made(tiny("kontext"), offload="model"),
@@ -342,7 +344,7 @@ def needs_diffusers() -> Any:
 
 
 def named(name: str, **options: Any) -> Pipeline:
-    return Pipeline.named(name, DiffusersOptions.model_validate(options), PLACE)
+    return Pipeline.from_name(name, DiffusersOptions.model_validate(options), PLACE)
 
 
 @pytest.mark.extras
@@ -350,7 +352,7 @@ def named(name: str, **options: Any) -> Pipeline:
 def test_a_row_of_the_table_is_what_the_class_says_of_itself(name: str) -> None:
     found, kind = getattr(needs_diffusers(), name), KINDS[name]
     parameters = inspect.signature(found.__call__).parameters
-    assert set(parameters) >= kind.arguments | set(kind.defaults) | OURS
+    assert set(parameters) >= kind.arguments | set(kind.defaults) | RESERVED
     if kind.image:
         assert parameters[kind.image].default is None
     else:
@@ -390,6 +392,6 @@ def test_a_class_outside_of_the_table_may_draw_from_text_alone(names: str, said:
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_a_shipped_system_is_called_as_its_pipeline_can_be(name: str) -> None:
     needs_diffusers()
-    shipped = read_system(next(file for file in shipped_systems() if file.stem == name))
+    shipped = read_system(next(file for file in list_shipped_systems() if file.stem == name))
     options = DiffusersSystem(shipped).options
-    Pipeline.named(SHIPPED[name], options, "shipped").check(shipped.size, "shipped")
+    Pipeline.from_name(SHIPPED[name], options, "shipped").check(shipped.size, "shipped")

@@ -13,7 +13,7 @@ import pytest
 
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
-from echo_hf.images.store import MOST_BYTES
+from echo_hf.images.store import MAX_IMAGE_BYTES
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Task
 from echo_hf.systems.files import FilesSystem
@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_taken_is_named(outputs: Path, tmp_path: Path) -> 
     put(outputs, "a4.png", data=PNG[:-30])
     with (outputs / "a5.png").open("wb") as file:
         file.write(PNG)
-        file.truncate(MOST_BYTES + 1)
+        file.truncate(MAX_IMAGE_BYTES + 1)
     two, *bad, large = (draw(tmp_path, f"a{number}") for number in range(1, 6))
     assert (two.outcome, two.stage, two.code) == ("failed", "answer", "several_files")
     assert "'a1.jpg', 'a1.png'" in str(two.text)
@@ -125,7 +125,7 @@ def test_a_file_that_cannot_be_taken_is_named(outputs: Path, tmp_path: Path) -> 
         assert (one.outcome, one.code, one.image) == ("failed", "bad_picture", None)
         assert str(one.text).startswith(f"'{name}'")
         assert "\n" not in str(one.text)
-    assert large.text == f"'a5.png': more than {MOST_BYTES} bytes"
+    assert large.text == f"'a5.png': more than {MAX_IMAGE_BYTES} bytes"
 
 
 def test_links_and_pipes_lead_nowhere(outputs: Path, tmp_path: Path) -> None:

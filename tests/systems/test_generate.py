@@ -22,7 +22,7 @@ import yaml
 from PIL import Image
 from typer.testing import CliRunner
 
-from echo_hf._infra.http_errors import REFUSALS
+from echo_hf._infra.http_errors import REFUSAL_CODES
 from echo_hf.apps.takedown import forget
 from echo_hf.builder.build import build
 from echo_hf.cli import app
@@ -32,9 +32,9 @@ from echo_hf.images.store import ImageStore
 from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, Retired
 from echo_hf.systems.benchmark import load_evaluation
-from echo_hf.systems.generate import Generated, drawn_outputs, generate
-from echo_hf.systems.google_images import HELD_BACK, UNDRAWN
-from echo_hf.systems.journal import SETTLED, Journal, locked
+from echo_hf.systems.generate import GenerationSummary, generate, generate_outputs
+from echo_hf.systems.google_images import NO_IMAGE_REASONS, REFUSAL_REASONS
+from echo_hf.systems.journal import SETTLED, Journal, lock_systems
 from echo_hf.systems.registry import register
 from echo_hf.tables import OUTPUTS
 from tests.engines.openai.loopback_server import Answer, Asked, LoopbackServer, completion
@@ -87,7 +87,7 @@ def test_each_task_is_drawn_and_written_down(tmp_path: Path, release: Path, acti
     assert acting.entered == ["in", "out"]
     path = tmp_path / "measured" / "outputs.parquet"
     outcomes = {"mine": {Outcome.OK: 5}}
-    assert made == Generated(path, made.plans, outcomes, cost_usd=2.5, left_out={})
+    assert made == GenerationSummary(path, made.plans, outcomes, cost_usd=2.5, left_out={})
     assert made.path is not None
     assert pq.read_schema(made.path).equals(OUTPUTS.schema)
     rows = pq.read_table(made.path).to_pylist()
@@ -173,7 +173,7 @@ def test_a_missing_package_stops_system_alone(tmp_path: Path, release: Path, dry
         ):
             generate(config, runs=tmp_path, dry_run=dry_run)
         if dry_run:  # what it would take is told before anything is installed
-            plans = drawn_outputs(config, tmp_path, dry_run=True).plans
+            plans = generate_outputs(config, tmp_path, dry_run=True).plans
             assert {one.system: len(one.todo) for one in plans} == {"good": 5, "absent": 5}
     assert sorted(good.asked) == ([] if dry_run else EVERY)
     with pytest.raises(GenerationError, match=install):
@@ -245,7 +245,7 @@ def test_what_is_damaged_is_told_beforehand(tmp_path: Path, release: Path, actin
 
 
 def test_two_at_once_are_refused(tmp_path: Path, release: Path, acting: Acting) -> None:
-    with locked(tmp_path / "measured", ["mine"]):
+    with lock_systems(tmp_path / "measured", ["mine"]):
         with pytest.raises(RunError, match=r"another process .* 'mine'"):
             generate(evaluation(release), runs=tmp_path)
         generate(evaluation(release), runs=tmp_path, dry_run=True)
@@ -258,7 +258,7 @@ def test_rows_without_a_journal_stay(tmp_path: Path, release: Path, acting: Acti
     rows = pq.read_table(path).to_pylist()
     theirs = {**dict.fromkeys(OUTPUTS.columns), "sample_id": "t2", "system": "theirs"}
     stale = {**rows[0], "sample_id": "zz"}
-    pq.write_table(OUTPUTS.empty().from_pylist([*rows, theirs, stale], OUTPUTS.schema), path)
+    pq.write_table(OUTPUTS.make_empty().from_pylist([*rows, theirs, stale], OUTPUTS.schema), path)
     generate(evaluation(release), runs=tmp_path)
     assert [(row["sample_id"], row["system"]) for row in table(tmp_path)] == [
         *((name, "mine") for name in EVERY),
@@ -312,7 +312,10 @@ def test_outputs_go_into_the_release_and_leave_it(tmp_path: Path, acting: Acting
     }
     assert generate(path, runs=runs).plans[0].todo == ()
 
-    with locked(root, ["mine"]), pytest.raises(RunError, match="at work on the outputs of 'mine'"):
+    with (
+        lock_systems(root, ["mine"]),
+        pytest.raises(RunError, match="at work on the outputs of 'mine'"),
+    ):
         forget([FORGOTTEN], path, runs=runs)
     assert Journal(root, "mine").entries == entries
 
@@ -380,10 +383,10 @@ def test_the_adapter_of_the_guide_draws(tmp_path: Path) -> None:
 def test_every_sign_of_a_refusal_is_told() -> None:
     _, codes, _, gemini, *_ = GUIDE.partition("Since refusals")[2].split("\n- ")
     named, _, _ = codes.partition("or the mark")
-    assert {code.lower() for code in re.findall(r"`(\w+)`", named)} == REFUSALS
+    assert {code.lower() for code in re.findall(r"`(\w+)`", named)} == REFUSAL_CODES
     refused, _, undrawn = gemini.partition(";")
-    assert set(re.findall(r"`([A-Z_]+)`", refused)) == HELD_BACK
-    assert set(re.findall(r"`([A-Z_]+)`", undrawn)) == UNDRAWN
+    assert set(re.findall(r"`([A-Z_]+)`", refused)) == REFUSAL_REASONS
+    assert set(re.findall(r"`([A-Z_]+)`", undrawn)) == NO_IMAGE_REASONS
 
 
 COMMAND = "from echo_hf.cli import main; main()"

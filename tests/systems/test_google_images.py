@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from echo_hf.config.systems import Price
+from echo_hf.config.systems import OutputPrice
 from echo_hf.engines.base import Usage
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult, System
-from echo_hf.systems.google_images import GoogleImages, drawn_from
+from echo_hf.systems.google_images import GoogleImages, read_answer
 from tests.engines.openai.loopback_server import Answer, LoopbackServer
 from tests.errors_for_tests import said_by
 from tests.images_for_tests import encoded, noise
@@ -31,7 +31,7 @@ from tests.systems.drawing_for_tests import (
 from tests.systems.drawing_for_tests import config as hosted_config
 
 OTHER = encoded(noise((8, 8)), "PNG")
-PRICE = Price.model_validate(
+PRICE = OutputPrice.model_validate(
     {"text_in": 1, "image_in": 2, "text_out": 10, "image_out": 30, "as_of": "2026-11-21"}
 )
 Make = Callable[..., System]
@@ -49,11 +49,14 @@ def picture(data: bytes = IMAGE, **further: Any) -> dict[str, Any]:
 
 
 def read(
-    *parts: dict[str, Any], reason: str | None = "STOP", price: Price | None = None, **further: Any
+    *parts: dict[str, Any],
+    reason: str | None = "STOP",
+    price: OutputPrice | None = None,
+    **further: Any,
 ) -> GenerationResult:
     content = {"parts": list(parts), "role": "model"} if parts else None
     document = {"candidates": [{"content": content, "finish_reason": reason}], **further}
-    return drawn_from(document, price)
+    return read_answer(document, price)
 
 
 def test_an_image_among_thoughts_is_no_output() -> None:
@@ -96,7 +99,7 @@ def test_the_reason_of_its_end_says_what_an_answer_without_an_image_is(
 def test_a_blocked_prompt_is_refused() -> None:
     for reason in ("SAFETY", "SOMETHING", "BLOCKED_REASON_UNSPECIFIED", None):
         feedback = {"block_reason": reason, "block_reason_message": "Not this."}
-        drawn = drawn_from({"candidates": None, "prompt_feedback": feedback}, None)
+        drawn = read_answer({"candidates": None, "prompt_feedback": feedback}, None)
         if reason in ("SAFETY", "SOMETHING"):
             assert (drawn.outcome, drawn.stage) == (Outcome.REFUSED, OutcomeStage.INPUT)
             assert (drawn.code, drawn.text) == (reason, "Not this.")

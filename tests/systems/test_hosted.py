@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from echo_hf.config.systems import Price
+from echo_hf.config.systems import OutputPrice
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import Retired, System, TransientError
-from echo_hf.systems.hosted import cost_usd
+from echo_hf.systems.hosted import compute_cost
 from echo_hf.systems.registry import make_system
 from tests.engines.openai.loopback_server import SILENCE, Answer, LoopbackServer
 from tests.systems.drawing_for_tests import (
@@ -305,5 +305,5 @@ def without(name: str, given: dict[str, Any]) -> dict[str, Any]:
 def test_each_kind_of_token_has_its_price(
     dollars: dict[str, Any] | None, images: int, tokens: dict[str, int], cost: float | None
 ) -> None:
-    price = dollars and Price.model_validate({**dollars, "as_of": "2026-11-21"})
-    assert cost_usd(price, images, tokens) == (cost if cost is None else pytest.approx(cost))
+    price = dollars and OutputPrice.model_validate({**dollars, "as_of": "2026-11-21"})
+    assert compute_cost(price, images, tokens) == (cost if cost is None else pytest.approx(cost))

@@ -18,14 +18,14 @@ from echo_hf.errors import ImageError
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems.base import GenerationResult
 from echo_hf.systems.images import (
-    Pixels,
-    decoded,
-    nearest,
+    PixelSize,
+    add_image,
+    decode_base64,
+    nearest_size,
+    prepare_input,
     read_size,
-    sent_input,
-    stitched,
-    with_image,
-    within,
+    scale_size,
+    stitch,
 )
 from tests.images_for_tests import encoded, in_srgb, noise, png, rgb_profile
 from tests.systems.drawing_for_tests import HUGE, IMAGE, base64_of, blocks, kept
@@ -50,16 +50,16 @@ ANSWERED = GenerationResult(
 )
 def test_what_is_no_base64_is_told(text: str, said: str) -> None:
     with pytest.raises(ImageError, match=said):
-        decoded(text)
+        decode_base64(text)
 
 
 def test_an_image_is_kept_as_it_came_and_nothing_else_is() -> None:
     for given_as in (IMAGE, base64_of(IMAGE)):
-        drawn = with_image(ANSWERED, given_as)
+        drawn = add_image(ANSWERED, given_as)
         assert (drawn.outcome, drawn.image, drawn.stage) == (Outcome.OK, IMAGE, None)
         assert (drawn.text, drawn.cost_usd) == ("thoughts", 0.5)
     for data in (b"", b"<html>", IMAGE[:-300], HUGE):
-        drawn = with_image(ANSWERED, data)
+        drawn = add_image(ANSWERED, data)
         assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)
         assert (drawn.image, drawn.cost_usd) == (None, 0.5)
         assert drawn.text not in (None, "thoughts")
@@ -90,7 +90,7 @@ def test_what_every_reader_sees_alike_goes_as_it_is(
     tmp_path: Path, kind: str, options: dict[str, Any]
 ) -> None:
     data = encoded(noise(SIZE), kind, **options)
-    sent = sent_input(kept(tmp_path, data))
+    sent = prepare_input(kept(tmp_path, data))
     assert (sent.data, sent.mime_type) == (data, f"image/{kind.lower()}")
     assert (sent.size, sent.changed) == (SIZE, ())
 
@@ -133,7 +133,7 @@ LOSSLESS = {"lossless": True, "exact": True}
 def test_what_readers_see_differently_goes_as_a_png_that_all_see_alike(
     tmp_path: Path, data: bytes, changed: str, expected: Any
 ) -> None:
-    sent = sent_input(kept(tmp_path, data))
+    sent = prepare_input(kept(tmp_path, data))
     assert (sent.mime_type, sent.changed) == ("image/png", tuple(changed.split()))
     shape = (sent.size[1], sent.size[0], 3)
     assert np.abs(pixels(sent.data).astype(int) - np.broadcast_to(expected, shape)).max() <= 1
@@ -141,7 +141,7 @@ def test_what_readers_see_differently_goes_as_a_png_that_all_see_alike(
 
 def test_a_profile_that_changes_colors_is_applied(tmp_path: Path) -> None:
     data = encoded(noise(SIZE), "PNG", icc_profile=rgb_profile("p3", 2.2))
-    sent = sent_input(kept(tmp_path, data))
+    sent = prepare_input(kept(tmp_path, data))
     assert sent.changed == ("profile",)
     assert np.abs(pixels(sent.data).astype(int) - in_srgb(NOISE, "p3", 2.2)).max() <= 2
 
@@ -152,7 +152,7 @@ def test_another_image_under_the_name_is_not_sent(tmp_path: Path) -> None:
     reference.file.write_bytes(encoded(noise((5, 5)), "PNG"))
     for bad in (reference, ImageRef("0" * 64), kept(tmp_path, b"<html>")):
         with pytest.raises(ImageError):
-            sent_input(bad)
+            prepare_input(bad)
 
 
 # Sizes.
@@ -170,15 +170,15 @@ def test_another_image_under_the_name_is_not_sent(tmp_path: Path) -> None:
     ],
 )
 def test_the_nearest_shape_is_nearest_in_the_logarithm(
-    size: Pixels, choices: list[Pixels], expected: Pixels
+    size: PixelSize, choices: list[PixelSize], expected: PixelSize
 ) -> None:
-    assert nearest(size, choices) == expected
+    assert nearest_size(size, choices) == expected
 
 
 def test_published_sizes_are_found_by_their_shapes() -> None:
     """Buckets of a million pixels in steps of 64, as the report of SDXL lists them."""
     for width, height in ((1024, 1024), (1152, 896), (1344, 768), (1536, 640), (896, 1152)):
-        assert within((width * 3, height * 3), MEGAPIXEL, 64) == (width, height)
+        assert scale_size((width * 3, height * 3), MEGAPIXEL, 64) == (width, height)
 
 
 @given(
@@ -191,13 +191,13 @@ def test_published_sizes_are_found_by_their_shapes() -> None:
 def test_a_size_is_always_inside_the_limits(
     width: int, height: int, multiple: int, most: int, longest: float
 ) -> None:
-    size = within((width, height), most, multiple, longest)
+    size = scale_size((width, height), most, multiple, longest)
     assert min(size) >= multiple
     assert [side % multiple for side in size] == [0, 0]
     assert size[0] * size[1] <= most
     assert max(size) <= longest * min(size)
     if width != height:
-        assert within((height, width), most, multiple, longest) == size[::-1]
+        assert scale_size((height, width), most, multiple, longest) == size[::-1]
 
 
 def test_a_size_is_width_and_height() -> None:
@@ -219,16 +219,16 @@ def test_a_size_is_width_and_height() -> None:
     ],
 )
 def test_the_height_is_the_models_or_what_the_pixels_allow(
-    sizes: list[Pixels], first: Pixels, most: int, whole: Pixels
+    sizes: list[PixelSize], first: PixelSize, most: int, whole: PixelSize
 ) -> None:
     """Each image is as wide as its shape and the height say, less at most 15 columns."""
     images = [Image.new("RGB", size) for size in sizes]
-    assert stitched(images, lambda _: first, most, 16).size == whole
+    assert stitch(images, lambda _: first, most, 16).size == whole
 
 
 def test_pixels_are_those_of_each_image_alone() -> None:
     images = [blocks((150, 100), 1), blocks((70, 130), 2)]
-    whole = np.asarray(stitched(images, lambda _: (144, 96), 10_000, 16))
+    whole = np.asarray(stitch(images, lambda _: (144, 96), 10_000, 16))
     sizes = [(96, 64), (32, 64)]
     alone = [one.resize(size, LANCZOS) for one, size in zip(images, sizes, strict=True)]
     np.testing.assert_array_equal(whole, np.concatenate(list(map(np.asarray, alone)), axis=1))

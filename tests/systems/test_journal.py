@@ -20,13 +20,13 @@ from echo_hf.reasons import NotTabled, Outcome, OutcomeStage
 from echo_hf.systems.journal import (
     Journal,
     JournalEntry,
-    digest_of,
+    build_outputs_table,
+    count_untabled,
     drop_samples,
-    journals,
-    locked,
-    locked_all,
-    not_tabled,
-    outputs_table,
+    hash_signature,
+    lock_run,
+    lock_systems,
+    open_journals,
     write_outputs,
 )
 from echo_hf.tables import OUTPUTS
@@ -89,7 +89,11 @@ def test_it_reads_back_as_a_mapping_would(steps: list[Any]) -> None:
 def test_a_signature_is_written_down_once_and_says_what_it_stands_for(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "mine")
     first = journal.sign({"model": "m", "seed": 0}, "always the same")
-    assert journal.sign({"seed": 0, "model": "m"}) == first == digest_of({"seed": 0, "model": "m"})
+    assert (
+        journal.sign({"seed": 0, "model": "m"})
+        == first
+        == hash_signature({"seed": 0, "model": "m"})
+    )
     journal.add(entry(0, signature=first))
     assert journal.sign({"model": "m", "seed": 1}) != first
     Journal(tmp_path, "mine").sign({"model": "m", "seed": 1})
@@ -131,9 +135,9 @@ def test_every_journal_of_a_run_is_found(tmp_path: Path) -> None:
         Journal(tmp_path, name).add(entry(0, outcome=Outcome.OK, image=sha(png(name))))
     (tmp_path / "outputs" / ".a.lock").touch()
     (tmp_path / "outputs" / ".a.jsonl.partial").write_text("half")
-    assert [one.system for one in journals(tmp_path)] == ["a", "b"]
-    assert [one.images for one in journals(tmp_path)] == [{sha(png("a"))}, {sha(png("b"))}]
-    assert journals(tmp_path / "nowhere") == []
+    assert [one.system for one in open_journals(tmp_path)] == ["a", "b"]
+    assert [one.images for one in open_journals(tmp_path)] == [{sha(png("a"))}, {sha(png("b"))}]
+    assert open_journals(tmp_path / "nowhere") == []
 
 
 def test_a_dropped_sample_is_in_no_byte(tmp_path: Path) -> None:
@@ -152,23 +156,23 @@ def test_a_dropped_sample_is_in_no_byte(tmp_path: Path) -> None:
     held = journal.path.read_bytes()
     assert (b"s7" in held, b"zimt" in held) == (False, False)
     assert set(Journal(tmp_path, "with").entries) == {"s1"}
-    assert Journal(tmp_path, "with").sign({"model": "m"}) == digest_of({"model": "m"})
+    assert Journal(tmp_path, "with").sign({"model": "m"}) == hash_signature({"model": "m"})
     assert Journal(tmp_path, "without").path.stat().st_mtime_ns == before
 
 
 def test_two_at_work_on_one_system_are_one_line(tmp_path: Path) -> None:
-    with locked_all(tmp_path):
+    with lock_run(tmp_path):
         assert not (tmp_path / "outputs").exists()
     Journal(tmp_path, "before").add(entry(0))
-    with locked_all(tmp_path, ["next"]):
+    with lock_run(tmp_path, ["next"]):
         for name in ("before", "next"):
             busy = rf"another process .* '{name}' .*--systems"
-            with pytest.raises(RunError, match=busy) as raised, locked(tmp_path, [name]):
+            with pytest.raises(RunError, match=busy) as raised, lock_systems(tmp_path, [name]):
                 pass
             assert "\n" not in str(raised.value)
-        with locked(tmp_path, ["theirs"]):
+        with lock_systems(tmp_path, ["theirs"]):
             pass
-    with locked(tmp_path, ["before", "next"]):
+    with lock_systems(tmp_path, ["before", "next"]):
         pass
 
 
@@ -192,7 +196,7 @@ def test_a_row_says_what_the_entry_says(tmp_path: Path) -> None:
     aside = {"signature": signature, "attempts": 2, "at": "2026-01-01", "details": {"a": 1}}
     ends = {"outcome": Outcome.REFUSED, "stage": OutcomeStage.INPUT}
     journal.add(entry(0, **alike, **aside, **ends, usage=Usage(5, 6, 1)))
-    (row,) = outputs_table(tmp_path).to_pylist()
+    (row,) = build_outputs_table(tmp_path).to_pylist()
     assert json.loads(row.pop("provenance")) == {
         **aside,
         "made_by": "echo_hf.systems.journal",
@@ -223,14 +227,14 @@ def test_settings_are_never_mixed_under_one_name(tmp_path: Path) -> None:
     Journal(tmp_path, "theirs").add(entry(0))
 
     def rows() -> list[tuple[str, str]]:
-        found = outputs_table(tmp_path).to_pylist()
+        found = build_outputs_table(tmp_path).to_pylist()
         return sorted((row["system"], row["sample_id"]) for row in found)
 
     assert rows() == [("mine", "s0"), ("theirs", "s0")]
-    assert not_tabled(tmp_path) == {"mine": {NotTabled.OTHER_SETTINGS: 2}}
+    assert count_untabled(tmp_path) == {"mine": {NotTabled.OTHER_SETTINGS: 2}}
     journal.sign({"seed": 0})
     assert rows() == [("mine", "s1"), ("mine", "s2"), ("theirs", "s0")]
-    assert not_tabled(tmp_path) == {"mine": {NotTabled.OTHER_SETTINGS: 1}}
+    assert count_untabled(tmp_path) == {"mine": {NotTabled.OTHER_SETTINGS: 1}}
 
 
 def test_who_writes_last_has_read_last(tmp_path: Path) -> None:

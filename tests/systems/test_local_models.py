@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from huggingface_hub import constants
 
-from echo_hf._infra.ray_pool import RayNodes, connected
+from echo_hf._infra.ray_pool import RayNodes, connect_cluster
 from echo_hf.config.systems import SystemConfig
 from echo_hf.errors import GenerationError
 from echo_hf.reasons import Outcome
@@ -19,9 +19,9 @@ from echo_hf.systems.local_models import (
     LocalModel,
     LocalOptions,
     LocalSystem,
-    device_of,
-    folder_digest,
-    one_line,
+    choose_device,
+    describe_model_error,
+    hash_folder,
 )
 from tests.errors_for_tests import said_by
 from tests.systems.drawing_for_tests import config, task
@@ -68,36 +68,36 @@ def test_a_folder_is_known_by_what_decides_an_image(folder: Path) -> None:
     (folder.parent / "elsewhere").mkdir()
     moved = folder.rename(folder.parent / "elsewhere" / "lumen-1")
     assert model(moved).identity == first
-    assert (model(moved).index_at_hand(), model(moved).commit) == (moved / INDEX, None)
+    assert (model(moved).find_index(), model(moved).commit) == (moved / INDEX, None)
 
 
 @pytest.mark.parametrize("place", [0, 48_001, 96_000, None])
 def test_another_weight_or_place_is_another_model(folder: Path, place: int | None) -> None:
-    before = folder_digest(folder)
+    before = hash_folder(folder)
     weights = bytearray(100_000)
     if place is None:
         (folder / "vae").rename(folder / "text_encoder")
     else:
         weights[place : place + 4000] = b"\x01" * 4000
         (folder / "vae" / "model.safetensors").write_bytes(weights)
-    assert folder_digest(folder) != before
+    assert hash_folder(folder) != before
 
 
 def test_a_model_in_the_cache_is_at_hand(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = model("northlight/lumen")
-    assert found.index_at_hand() == found.fetched_index() == cache / INDEX
-    assert found.commit == found.pinned == COMMIT
+    assert found.find_index() == found.fetch_index() == cache / INDEX
+    assert found.commit == found.load_revision == COMMIT
     assert found.identity == {"model": "northlight/lumen", "revision": "main"}
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)  # what is there alone stays there
     absent = model("northlight/absent", "v2")
-    assert (absent.index_at_hand(), absent.commit, absent.pinned) == (None, None, "v2")
+    assert (absent.find_index(), absent.commit, absent.load_revision) == (None, None, "v2")
 
 
 def test_a_missing_model_is_one_line(cache: Path, folder: Path, tmp_path: Path) -> None:
     """Offline and not in the cache, no folder, an empty one, one with a revision."""
     missing = (("northlight/absent", None), ("./absent", None), (tmp_path, None), (folder, "v2"))
     for source, revision in missing:
-        said = said_by(GenerationError, model(source, revision).index_at_hand)
+        said = said_by(GenerationError, model(source, revision).find_index)
         assert f"no 'model_index.json' of model {str(source)!r} (revision {revision!r})" in said
 
 
@@ -113,7 +113,7 @@ def test_a_missing_model_is_one_line(cache: Path, folder: Path, tmp_path: Path) 
     ],
 )
 def test_a_message_is_one_line_without_folders(said: str, line: str) -> None:
-    assert one_line(ValueError(said)) == line
+    assert describe_model_error(ValueError(said)) == line
 
 
 class Breaking(LocalSystem[LocalOptions, object]):
@@ -128,7 +128,7 @@ class Breaking(LocalSystem[LocalOptions, object]):
             raise self.loading
         return device
 
-    def unfit(self, *_: Any) -> None:
+    def check_task(self, *_: Any) -> None:
         """Takes every task."""
 
     def draw_with(self, *_: Any) -> GenerationResult:
@@ -146,7 +146,7 @@ class Drawing(Breaking):
 @pytest.mark.xdist_group("ray")
 @pytest.mark.filterwarnings("ignore")
 def test_workers_of_a_cluster_draw_at_the_same_time(ray_cluster: Any, tmp_path: Path) -> None:
-    with connected(ray_cluster.address):
+    with connect_cluster(ray_cluster.address):
         nodes = RayNodes(gpus=0, cpus=0.3, micro_batch=1, folder=tmp_path)
         with Drawing(config("any", {}, model="a/b")) as system:
             system.work_at([nodes] * 2)
@@ -171,7 +171,7 @@ def test_a_breakdown_is_a_failure_with_its_name() -> None:
     torch = pytest.importorskip("torch", reason=REASON)
     pytest.importorskip("accelerate", reason=REASON)
     with pytest.raises(RuntimeError) as caught:
-        torch.empty(2**60)
+        torch.make_empty(2**60)
     odd = ValueError("height has to be 16\nTraceback")
     for error, code in ((odd, "ValueError"), (caught.value, "out_of_memory")):
         drawn = Breaking(config("any", {}, model="a/b"), drawing=error).draw(task())
@@ -187,8 +187,8 @@ def test_a_breakdown_is_a_failure_with_its_name() -> None:
 @pytest.mark.extras
 def test_a_device_that_is_not_there_is_told() -> None:
     torch = pytest.importorskip("torch", reason=REASON)
-    assert device_of(LocalOptions(device="cpu"), "system 'tiny'") == "cpu"
+    assert choose_device(LocalOptions(device="cpu"), "system 'tiny'") == "cpu"
     if not torch.accelerator.is_available():
-        assert device_of(LocalOptions(), "system 'tiny'") == "cpu"
+        assert choose_device(LocalOptions(), "system 'tiny'") == "cpu"
     with pytest.raises(GenerationError, match="device is 'cuda:99', which this machine does not"):
-        device_of(LocalOptions(device="cuda:99"), "system 'tiny'")
+        choose_device(LocalOptions(device="cuda:99"), "system 'tiny'")

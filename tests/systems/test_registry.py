@@ -11,19 +11,19 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from echo_hf.config.systems import SystemConfig, read_system, shipped_systems
+from echo_hf.config.systems import SystemConfig, list_shipped_systems, read_system
 from echo_hf.engines.base import ImageRef
 from echo_hf.engines.planner import NO_WORK
 from echo_hf.errors import EngineError, GenerationError, MissingExtraError
 from echo_hf.reasons import Outcome, OutcomeStage
-from echo_hf.systems.base import System, Task, is_secret, unsupported_task, without_secrets
+from echo_hf.systems.base import System, Task, is_secret, remove_secrets, unsupported_task
 from echo_hf.systems.generate import SystemListing, list_systems
 from echo_hf.systems.registry import (
-    described,
-    expected_images,
+    describe_config,
+    estimate_cost,
+    get_price,
     make_system,
-    options_of,
-    price_of,
+    parse_options,
     register,
 )
 from echo_hf.systems.rewrite import Rewrite
@@ -74,7 +74,7 @@ KEYS = {
     ],
 )
 def test_keys_are_hidden_and_the_rest_stays(text: str, shown: str) -> None:
-    assert without_secrets(text, KEYS) == shown
+    assert remove_secrets(text, KEYS) == shown
 
 
 TELLING = (
@@ -99,9 +99,9 @@ class Options(BaseModel):
 
 
 def test_the_parameters_are_those_of_the_adapter() -> None:
-    assert options_of(system(parameters={"steps": 4}), Options).steps == 4
+    assert parse_options(system(parameters={"steps": 4}), Options).steps == 4
     with pytest.raises(GenerationError, match="parameters: unknown key 'step'; did you"):
-        options_of(system(parameters={"step": 4}), Options)
+        parse_options(system(parameters={"step": 4}), Options)
 
 
 INNER = {"inner": {"steps": 2, "api_key_env": "A"}}
@@ -124,7 +124,7 @@ INNER = {"inner": {"steps": 2, "api_key_env": "A"}}
 )
 def test_what_decides_an_image_changes_the_signature(change: dict[str, Any], decides: bool) -> None:
     before = {"model": "m", "parameters": INNER}
-    plain = described(system(**before))
+    plain = describe_config(system(**before))
     assert plain == {
         "adapter": ADAPTER,
         "model": "m",
@@ -132,7 +132,7 @@ def test_what_decides_an_image_changes_the_signature(change: dict[str, Any], dec
         "size": "auto",
         "seed": 0,
     }
-    assert (described(system(**{**before, **change})) != plain) == decides
+    assert (describe_config(system(**{**before, **change})) != plain) == decides
 
 
 # What is missing.
@@ -183,7 +183,7 @@ def test_what_is_missing_is_said_of_every_part(tmp_path: Path) -> None:
     )
     assert (local.extra, local.keys, local.image.cost_usd) == ("diffusers", {}, 0.5)
     assert (both.extra, both.keys) == ("diffusers", {"LUMEN_API_KEY": False})
-    assert [one.known for one in (local, both, unheard)] == [True, True, False]
+    assert [one.is_known for one in (local, both, unheard)] == [True, True, False]
     assert (unheard.extra, unheard.file, unheard.image.cost_usd) == (None, None, None)
     assert (made.image.cost_usd, made.no_folder) == (0.0, "drawn")
     assert (seeded.determinism, local.determinism) == ("the same seed gives the same image", None)
@@ -191,7 +191,7 @@ def test_what_is_missing_is_said_of_every_part(tmp_path: Path) -> None:
 
 # The systems that echo-hf brings.
 
-FILES = list(shipped_systems())
+FILES = list(list_shipped_systems())
 # As the figures of the paper call them; the second group cannot be had any more.
 PUBLISHED = {
     *("Anole", "Bagel", "Bagel-Think", "Flux Kontext", "Nano Banana"),
@@ -247,33 +247,33 @@ def priced(model: str | None = OPENAI, adapter: str = "openai_images", **more: A
 
 def test_images_cost_the_tokens_of_prompts_inputs_and_outputs() -> None:
     """At 5, 8 and 30 dollars a million: 30 tokens of text, three inputs, three images."""
-    found = expected_images(priced(), TASKS)
+    found = estimate_cost(priced(), TASKS)
     low = 0.8 * 30 * 5e-6 + 3 * 194 * 8e-6 + 3 * 196 * 30e-6
     likely = 30 * 5e-6 + 3 * 4290 * 8e-6 + 3 * 1757 * 30e-6
     high = 1.25 * 30 * 5e-6 + 3 * 6467 * 8e-6 + 3 * 7024 * 30e-6
     assert found.usd == pytest.approx((low, likely, high))
     assert found.seconds == (30, 180, 360)
-    assert expected_images(priced(), []) == NO_WORK
-    price = price_of(priced())  # which an image is billed at, too
+    assert estimate_cost(priced(), []) == NO_WORK
+    price = get_price(priced())  # which an image is billed at, too
     assert price is not None
     assert (price.text_in, price.image_in, price.text_out, price.image_out) == (5, 8, None, 30)
 
 
 def test_gemini_2_5_flash_image_costs_what_its_maker_says_of_one() -> None:
     """Its page: $0.039 an image of 1K, without inputs."""
-    found = expected_images(priced("gemini-2.5-flash-image", "google"), TASKS[:1])
+    found = estimate_cost(priced("gemini-2.5-flash-image", "google"), TASKS[:1])
     assert found.cost_usd == pytest.approx(0.039, abs=5e-4)
 
 
 def test_the_price_of_a_config_is_the_one_that_holds() -> None:
-    whole = expected_images(priced(price={"usd_per_image": 0.5, "as_of": "2026-01-01"}), TASKS)
+    whole = estimate_cost(priced(price={"usd_per_image": 0.5, "as_of": "2026-01-01"}), TASKS)
     assert whole.usd == (1.5, 1.5, 1.5)
     assert whole.basis.startswith("price of 2026-01-01 in the config; ")
     own = {"text_in": 0, "image_in": 0, "text_out": 0, "image_out": 60, "as_of": "2026-01-01"}
-    assert expected_images(priced(price=own), TASKS).cost_usd == pytest.approx(3 * 1757 * 60e-6)
+    assert estimate_cost(priced(price=own), TASKS).cost_usd == pytest.approx(3 * 1757 * 60e-6)
     # Half a price is none: of text that comes back this config says nothing.
     half = {"image_out": 60, "as_of": "2026-01-01"}
-    assert expected_images(priced(price=half), TASKS).usd is None
+    assert estimate_cost(priced(price=half), TASKS).usd is None
 
 
 @pytest.mark.parametrize(
@@ -296,21 +296,19 @@ def test_the_price_of_a_config_is_the_one_that_holds() -> None:
     ],
 )
 def test_a_price_is_that_of_a_model_at_its_makers_server(config: SystemConfig, known: bool) -> None:
-    assert (expected_images(config, TASKS).usd is not None) == known
+    assert (estimate_cost(config, TASKS).usd is not None) == known
 
 
 def test_weights_on_a_gpu_of_ones_own_bill_nothing() -> None:
-    found = expected_images(priced("black-forest-labs/FLUX.1-Kontext-dev", "diffusers"), TASKS)
+    found = estimate_cost(priced("black-forest-labs/FLUX.1-Kontext-dev", "diffusers"), TASKS)
     assert (found.usd, found.seconds, found.gpu) == ((0, 0, 0), (18, 45, 105), "an H100 or A100")
-    assert expected_images(priced(None, "files"), TASKS) == NO_WORK
+    assert estimate_cost(priced(None, "files"), TASKS) == NO_WORK
 
 
 def test_thoughts_take_time_of_their_own() -> None:
     bagel = "ByteDance-Seed/BAGEL-7B-MoT"
     likely = [
-        expected_images(
-            priced(bagel, "command", parameters={"parameters": {"think": think}}), TASKS
-        )
+        estimate_cost(priced(bagel, "command", parameters={"parameters": {"think": think}}), TASKS)
         for think in (False, True)
     ]
     assert [one.seconds and one.seconds.likely for one in likely] == [3 * 12, 3 * 35]

@@ -151,7 +151,7 @@ def test_a_writer_is_paid_once_whatever_the_artist_does(
     limits = config({}, limits={"attempts": 2})
     run = SystemRun(limits, made, RunFolder(tmp_path), [task()])
     run.run(None, None, ProgressListener())
-    (drawn,) = run.given.entries
+    (drawn,) = run.stats.entries
     ends = [asked.path.rpartition("/")[2] for asked in server.asked]
     assert ends == ["completions", *["generations"] * len(answers)]
     assert (drawn.outcome, drawn.usage) == (outcome, Usage(10, 3, 0))

@@ -20,8 +20,8 @@ from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.reasons import Outcome, OutcomeStage
 from echo_hf.systems import runner
 from echo_hf.systems.base import GenerationResult, Retired, Task, TransientError
-from echo_hf.systems.journal import Journal, JournalEntry, digest_of
-from echo_hf.systems.runner import GenerationPlan, Generations, SystemRun
+from echo_hf.systems.journal import Journal, JournalEntry, hash_signature
+from echo_hf.systems.runner import GenerationPlan, GenerationStats, SystemRun
 from tests.progress_for_tests import Heard
 from tests.systems.runs_for_tests import Acting, drawn_for, entry, png, sha, system, task
 
@@ -35,9 +35,11 @@ class Watching(Heard):
         super().__init__()
         self.look = look
 
-    def advanced(self, what: str, done: int, stats: object, total: int | None = None) -> None:
-        super().advanced(what, done, stats, total)
-        assert isinstance(stats, Generations)
+    def report_progress(
+        self, part: str, done: int, stats: object, total: int | None = None
+    ) -> None:
+        super().report_progress(part, done, stats, total)
+        assert isinstance(stats, GenerationStats)
         self.look(stats.entries[-1])
 
 
@@ -289,7 +291,7 @@ def test_an_output_is_durable_before_the_next_one_comes(tmp_path: Path) -> None:
             first_is_there.set()
 
     done = run(tmp_path, Acting(act), TASKS[:2], watch=Watching(look))
-    assert [one.sample_id for one in done.given.entries] == ["s0", "s1"]
+    assert [one.sample_id for one in done.stats.entries] == ["s0", "s1"]
 
 
 def test_failures_in_a_row_stop_the_system(tmp_path: Path) -> None:
@@ -317,7 +319,7 @@ def test_failures_of_one_task_stop_none(tmp_path: Path, bad: GenerationResult, g
     tasks = [task(number) for number in range(19)]
     acting = Acting(lambda one: drawn_for(one) if one == tasks[good] else bad, concurrency=1)
     done = run(tmp_path, acting, tasks)
-    assert (done.stopped, len(done.given.entries)) == (None, 19)
+    assert (done.stopped, len(done.stats.entries)) == (None, 19)
 
 
 def test_a_system_that_cannot_go_on_keeps_what_is_under_way(tmp_path: Path) -> None:
@@ -355,7 +357,7 @@ def test_an_interruption_loses_nothing_that_came(tmp_path: Path) -> None:
         one.run(None, None, watch)
     assert set(kept(tmp_path)) == {"s0", "s1"}
     assert watch.remarks == ["mine: stopping; 1 under way are waited for and kept"]
-    given = [(each.sample_id, each.outcome) for each in one.given.entries]
+    given = [(each.sample_id, each.outcome) for each in one.stats.entries]
     assert given == [("s0", "ok"), ("s1", "ok")]
 
 
@@ -415,7 +417,7 @@ def test_a_model_that_goes_away_while_it_draws_is_asked_no_more(tmp_path: Path) 
     done = run(tmp_path, acting, watch=Watching(lambda _: is_told.set()))
     assert sorted(acting.asked) == ["s0", "s1"]
     found = kept(tmp_path)
-    assert len(done.given.entries) == len(found) == len(TASKS)
+    assert len(done.stats.entries) == len(found) == len(TASKS)
     assert found["s1"].outcome == Outcome.OK
     left = {(found[one.sample_id].outcome, found[one.sample_id].text) for one in TASKS[2:]}
     assert left == {(Outcome.RETIRED, "gone since noon")}
@@ -430,7 +432,7 @@ def test_a_task_that_was_never_asked_of_a_retired_model_retires_no_other(tmp_pat
 
 # Plans.
 
-SIGNATURE = digest_of(Acting().signature())
+SIGNATURE = hash_signature(Acting().signature())
 
 
 def plan(

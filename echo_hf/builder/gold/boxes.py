@@ -16,13 +16,13 @@ from echo_hf.builder.gold.check import CHECK_FOLDER, advance_progress, read_gold
 from echo_hf.builder.gold.posts import make_dataset
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.loading import Config
-from echo_hf.config.runs import runs_folder
+from echo_hf.config.runs import find_runs_folder
 from echo_hf.config.sections import Target
-from echo_hf.engines.base import Engines, abstains
+from echo_hf.engines.base import RunEngines, is_abstaining
 from echo_hf.errors import ConfigError
 from echo_hf.images.store import ImageStore
-from echo_hf.pipeline.answers import answers_of
-from echo_hf.pipeline.batch_inference import plan
+from echo_hf.pipeline.answers import make_answer_source
+from echo_hf.pipeline.batch_inference import plan_requests
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder
 from echo_hf.pipeline.stage_runner import run_stage
@@ -77,11 +77,15 @@ def check_boxes(
 ) -> BoxesCheck:
     """Ask an engine about drawn screenshots as `screenshots` would, and compare its boxes."""
     setting, watch = read_gold_setting(config, engine, None)[0], watch or NullProgress()
-    name = str(setting.stages.engine_of(STAGE))
-    folder = RunFolder(runs_folder(setting, runs) / CHECK_FOLDER / setting.name)
-    with folder.locked(), Engines(setting.engines) as engines, closing(folder.store()) as store:
+    name = str(setting.stages.get_engine(STAGE))
+    folder = RunFolder(find_runs_folder(setting, runs) / CHECK_FOLDER / setting.name)
+    with (
+        folder.lock(),
+        RunEngines(setting.engines) as engines,
+        closing(folder.open_store()) as store,
+    ):
         stage_engine = engines.use(name)
-        if abstains(stage_engine.signature()):
+        if is_abstaining(stage_engine.signature()):
             raise ConfigError(
                 f"engine {setting.engines[name].kind!r} of stage {STAGE!r} is no model, and draws "
                 "no boxes of its own: name another one with --engine"
@@ -93,8 +97,8 @@ def check_boxes(
         ]
         rows = make_dataset(stage.inputs, samples)
         if stage_engine.stored and not offline:
-            request_plan = plan(stage, rows, stage_engine, store)
-            watch.started(STAGE, request_plan.calls, request_plan)
+            request_plan = plan_requests(stage, rows, stage_engine, store)
+            watch.report_start(STAGE, request_plan.calls, request_plan)
         result = run_stage(
             stage,
             rows,
@@ -103,8 +107,8 @@ def check_boxes(
             offline=offline,
             progress=partial(advance_progress, watch, STAGE),
         )
-        watch.finished(result)
-        answers = answers_of(stage_engine, store)
+        watch.report_result(result)
+        answers = make_answer_source(stage_engine, store)
         stage = stage.answered_by(answers)
         requests = [request for requests in stage.requests(rows.data.table) for request in requests]
         frames, parsed_answers = stage.frames, answers.read(requests)

@@ -11,22 +11,22 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from echo_hf._infra.summary import Summarized
+from echo_hf._infra.summary import SummaryMixin
 from echo_hf.builder.build import describe_stage
 from echo_hf.builder.gold.folder import HALVES, POSTS_FILE, read_gold
 from echo_hf.builder.gold.measures import Measure
 from echo_hf.builder.gold.posts import check_agreement, make_dataset, read_gold_posts
 from echo_hf.builder.gold.stages import CHECKS, Material, choose_stages, name_half, score_stage
 from echo_hf.builder.steps import load_stage_class
-from echo_hf.config.checks import EngineChoice, shown_value
+from echo_hf.config.checks import EngineChoice, format_value
 from echo_hf.config.loading import Config, load_config
-from echo_hf.config.runs import runs_folder
-from echo_hf.config.sections import Posts
+from echo_hf.config.runs import find_runs_folder
+from echo_hf.config.sections import PostsSource
 from echo_hf.config.systems import shipped_config
-from echo_hf.engines.base import Engines
+from echo_hf.engines.base import RunEngines
 from echo_hf.engines.recorded import KIND as RECORDED
-from echo_hf.errors import ConfigError, GoldError, unknown
-from echo_hf.pipeline.batch_inference import FillStats, plan
+from echo_hf.errors import ConfigError, GoldError, describe_unknown
+from echo_hf.pipeline.batch_inference import FillStats, plan_requests
 from echo_hf.pipeline.progress import NullProgress, ProgressListener
 from echo_hf.pipeline.run_folder import RunFolder, StageRecord
 from echo_hf.pipeline.stage_runner import run_stage
@@ -39,7 +39,7 @@ CHECK_FOLDER = "check-engine"
 
 def read_gold_setting(
     config: Config | Path | str | None, engine: EngineChoice | None, gold: Path | str | None
-) -> tuple[Config, Path, tuple[Posts, ...], str]:
+) -> tuple[Config, Path, tuple[PostsSource, ...], str]:
     """Return the config, the gold's folder, its posts, and where people find those."""
     if config is None and (engine is None or gold is not None):
         raise ConfigError(
@@ -56,9 +56,9 @@ def read_gold_setting(
         return setting, folder, bundled.posts, "the bundled posts"
     own_posts = Path(gold) / POSTS_FILE
     if own_posts.exists():
-        return setting, Path(gold), (Posts(source="jsonl", path=own_posts),), str(own_posts)
+        return setting, Path(gold), (PostsSource(source="jsonl", path=own_posts),), str(own_posts)
     sources = ", ".join(str(entry.path or entry.source) for entry in setting.posts)
-    return setting, Path(gold), setting.posts, shown_value(sources)[1:-1]
+    return setting, Path(gold), setting.posts, format_value(sources)[1:-1]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class StageCheck:
 
 
 @dataclass(frozen=True, repr=False)
-class CheckResult(Summarized):
+class CheckResult(SummaryMixin):
     """How well an engine does.
 
     Attributes:
@@ -136,7 +136,7 @@ def check_engine(
         EchoError: The config, the gold or an engine is not usable; the message says how to go on.
     """
     if half not in HALVES:
-        raise ConfigError(unknown("half", half, HALVES))
+        raise ConfigError(describe_unknown("half", half, HALVES))
     if errors and half != "tune":
         raise ConfigError(
             f"errors of half {half!r} are not shown, so that nobody tunes on them: look at those "
@@ -151,10 +151,14 @@ def check_engine(
             'of half \'held_out\' unless it says "half": "tune"'
         )
     chosen, notes = choose_stages(lines, half, stages)
-    folder = RunFolder(runs_folder(setting, runs) / CHECK_FOLDER / setting.name)
-    with folder.locked(), Engines(setting.engines) as engines, closing(folder.store()) as store:
+    folder = RunFolder(find_runs_folder(setting, runs) / CHECK_FOLDER / setting.name)
+    with (
+        folder.lock(),
+        RunEngines(setting.engines) as engines,
+        closing(folder.open_store()) as store,
+    ):
         for name in chosen:
-            kind = str(setting.stages.engine_of(name))
+            kind = str(setting.stages.get_engine(name))
             if setting.engines[kind].kind == RECORDED:
                 raise ConfigError(
                     f"engine {RECORDED!r} of stage {name!r} repeats what somebody wrote down, "
@@ -163,17 +167,17 @@ def check_engine(
             engines.use(kind)  # so that wrong options fail before posts are read
         urls = {url for line in all_gold.iterate_lines() for url in line.addresses}
         posts = read_gold_posts(entries, urls, folder.images)
-        watch.finished(posts.read)
+        watch.report_result(posts.read)
         check_agreement(all_gold, posts, posts_source)
         material, checks = Material(setting, lines, posts), list[StageCheck]()
         for name in chosen:
             stage = cast("ModelStage", load_stage_class(name).from_config(setting, folder.images))
-            kind = str(setting.stages.engine_of(name))
+            kind = str(setting.stages.get_engine(name))
             stage_engine = engines.use(kind)
             inputs = make_dataset(stage.inputs, getattr(material, CHECKS[name].reads))
             if stage_engine.stored and not offline:
-                request_plan = plan(stage, inputs, stage_engine, store)
-                watch.started(name, request_plan.calls, request_plan)
+                request_plan = plan_requests(stage, inputs, stage_engine, store)
+                watch.report_start(name, request_plan.calls, request_plan)
             result = run_stage(
                 stage,
                 inputs,
@@ -184,7 +188,9 @@ def check_engine(
             )
             # Do not show which posts of the held-out half went wrong.
             stats = replace(result.stats, rejected={}, noted={})
-            watch.finished(replace(result, stats=stats, quarantine=result.quarantine.select([])))
+            watch.report_result(
+                replace(result, stats=stats, quarantine=result.quarantine.select([]))
+            )
             measures, lost_notes = score_stage(name, material, result, errors=errors)
             notes += lost_notes
             describe = describe_stage(stage, stage_engine)
@@ -208,4 +214,4 @@ def check_engine(
 
 
 def advance_progress(watch: ProgressListener, name: str, stats: FillStats) -> None:
-    watch.advanced(name, stats.calls, stats)
+    watch.report_progress(name, stats.calls, stats)

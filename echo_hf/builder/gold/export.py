@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from echo_hf._infra.atomic import replaced_whole
+from echo_hf._infra.atomic import replace_folder
 from echo_hf.builder.build import open_run
 from echo_hf.builder.gold.folder import read_gold
 from echo_hf.builder.gold.posts import GoldPosts, Row, check_agreement, index_texts, read_gold_posts
@@ -121,7 +121,7 @@ def export_gold(
     extract = [thread.extract_line() for thread in threads]
     clear = [thread for thread in threads if not thread.has_screenshot]
     roles = [line for thread in clear for line in thread.roles_lines(posts)]
-    with replaced_whole(folder) as partial:
+    with replace_folder(folder) as partial:
         for name, lines in (("extract", extract), ("roles", roles)):
             text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
             (partial / f"{name}.jsonl").write_text(text, "utf-8")

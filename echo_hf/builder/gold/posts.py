@@ -28,10 +28,10 @@ from echo_hf.builder.gold.folder import (
 from echo_hf.collect.collect import Collect, PostMerge
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import Post, PostImage, make_source
-from echo_hf.config.checks import shown_value
-from echo_hf.config.sections import Posts
+from echo_hf.config.checks import format_value
+from echo_hf.config.sections import PostsSource
 from echo_hf.errors import GoldError
-from echo_hf.images.store import MOST_BYTES, ImageStore
+from echo_hf.images.store import MAX_IMAGE_BYTES, ImageStore
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.samples.spans import MIN_SPAN_TOKENS, SpanIndex
@@ -73,7 +73,7 @@ class GoldPosts:
 
 
 def read_gold_posts(
-    entries: Sequence[Posts], addresses: Iterable[str], images: ImageStore
+    entries: Sequence[PostsSource], addresses: Iterable[str], images: ImageStore
 ) -> GoldPosts:
     records = read_records(entries)
     parsed = list(_parse_records(records))
@@ -139,7 +139,7 @@ def _digest(image: PostImage, folder: str, stored: Sequence[Row]) -> str | None:
     try:
         file = (Path(folder) / (image.path or "")).resolve()
         is_inside = file.is_relative_to(Path(folder).resolve()) and file.is_file()
-        if is_inside and file.stat().st_size <= MOST_BYTES:
+        if is_inside and file.stat().st_size <= MAX_IMAGE_BYTES:
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
             if any(row["sha256"] == digest for row in stored):
                 return digest
@@ -211,7 +211,7 @@ def _check_extract(lines: Sequence[ExtractLine], posts: GoldPosts) -> None:
         span_index = index_texts(threads[line.root_url])
         for sample in line.samples:
             if not span_index.contains(sample.prompt):
-                problem = f"prompt {shown_value(sample.prompt)} stands in no post of its thread"
+                problem = f"prompt {format_value(sample.prompt)} stands in no post of its thread"
                 pieces = f"pieces of at least {MIN_SPAN_TOKENS} words joined by a space"
                 raise _error(line, problem, f"words copied from there, or {pieces}")
 
@@ -249,8 +249,8 @@ def _check_samples(gold: Gold) -> None:
     known_keys = {key for line in gold["extract"] for key in line.keys}
     for line in (*gold["roles"], *gold["safety"], *gold["tasks"]):
         if line.key not in known_keys:
-            problem = f"prompt {shown_value(line.prompt)} is of no sample of that thread"
-            known_prompts = shown_value(prompts.get(line.root_url, []))
+            problem = f"prompt {format_value(line.prompt)} is of no sample of that thread"
+            known_prompts = format_value(prompts.get(line.root_url, []))
             raise _error(line, problem, f"one that extract.jsonl has, {known_prompts}")
     listed = {
         url for line in gold["extract"] for sample in line.samples for url in sample.feedback_urls

@@ -30,7 +30,7 @@ from echo_hf.builder.gold.folder import (
 from echo_hf.builder.gold.measures import Item, Measure, NamedItem, grade, similarity, summarize
 from echo_hf.builder.gold.posts import GoldPosts, Row, make_dataset
 from echo_hf.config.loading import Config
-from echo_hf.errors import GoldError, StageError, unknown
+from echo_hf.errors import GoldError, StageError, describe_unknown
 from echo_hf.pipeline.result import StageResult, sort_rows
 from echo_hf.samples.boxes import format_box, intersection_over_union
 from echo_hf.samples.extract import (
@@ -368,16 +368,16 @@ def compare_screenshot(
         yield "box_iou", None
         return
     place = f"{line.post_url} image {line.index}"
-    wanted = _list_boxes(line.inputs, line.outputs)
+    gold_boxes = _list_boxes(line.inputs, line.outputs)
     boxes = _list_boxes(row["input_bboxs"], row["output_bboxs"]) if row else []
     # Pair drawn and answered boxes so that the sum of their overlaps is largest.
-    shared = np.zeros((len(wanted), len(boxes)))
-    for (a, (_role, own)), (b, (_role, box)) in product(enumerate(wanted), enumerate(boxes)):
+    shared = np.zeros((len(gold_boxes), len(boxes)))
+    for (a, (_role, own)), (b, (_role, box)) in product(enumerate(gold_boxes), enumerate(boxes)):
         shared[a, b] = intersection_over_union(own, box)
     rows, columns = linear_sum_assignment(shared, maximize=True)
     pairs = {int(a): int(b) for a, b in zip(rows, columns, strict=True) if shared[a, b] > 0}
     right: dict[int, str] = {}
-    for number, (role, box) in enumerate(wanted):
+    for number, (role, box) in enumerate(gold_boxes):
         other, text = pairs.get(number), format_box(box)
         answer, overlap, given_role = "", None, None
         if other is not None:
@@ -544,7 +544,7 @@ def choose_stages(
     """Return the stages to check, and notes on those that are not."""
     for name in stages or ():
         if name not in CHECKS:
-            raise StageError(unknown("stage that asks a model", name, CHECKS))
+            raise StageError(describe_unknown("stage that asks a model", name, CHECKS))
     chosen, notes = [], []
     for name, check in CHECKS.items():
         if stages is not None and name not in stages:

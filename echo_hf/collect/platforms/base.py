@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol
 
 from pydantic import SecretStr
 
-from echo_hf._infra.http_errors import causes, may_pass
-from echo_hf._infra.retry import retry_after, server_time
+from echo_hf._infra.http_errors import is_transient, iterate_causes
+from echo_hf._infra.retry import parse_retry_after, read_server_time
 from echo_hf.collect.fields import Json, read_json, read_moment
 from echo_hf.collect.sources.base import Post, make_source, read_page_posts
 from echo_hf.config.collection import PLATFORMS as PLATFORMS
@@ -240,7 +240,7 @@ def check_answer(
         )
     if 300 <= status < 400:
         message = f"{message}, which leads elsewhere: expected the address that it leads to"
-    if 400 <= status < 500 and not may_pass(status):
+    if 400 <= status < 500 and not is_transient(status):
         raise UnanswerableError(f"{platform!r} does not answer this: {message}")
     raise ConnectionError(f"{platform!r} answered {message}")
 
@@ -248,13 +248,13 @@ def check_answer(
 def seconds_to_wait(headers: Mapping[str, str]) -> float:
     """Return how long to wait for a rate limit, from the headers of a response."""
     lower = {name.lower(): value for name, value in headers.items()}
-    wait_s = retry_after(lower)
+    wait_s = parse_retry_after(lower)
     if wait_s is None and lower.get("x-rate-limit-remaining", "0") not in ("0", ""):
         wait_s = TOO_SOON_WAIT_S  # the limit is not used up: two requests were too close together
     if wait_s is None:
         ends = (_parse_moment(lower[name]) for name in RESET_HEADERS if name in lower)
         end = next((moment for moment in ends if moment is not None), None)
-        wait_s = UNKNOWN_WAIT_S if end is None else end - server_time(lower) + 1
+        wait_s = UNKNOWN_WAIT_S if end is None else end - read_server_time(lower) + 1
     return max(1.0, wait_s)
 
 
@@ -327,7 +327,7 @@ class LibraryPlatform:
             # Errors of the library in reading a response do not matter: we read it ourselves.
             if self._last is None and isinstance(error, OSError):
                 # The outer errors repeat the whole address; the first cause does not.
-                *_, first = causes(error)
+                *_, first = iterate_causes(error)
                 message = clean_message(f"{type(first).__name__} {first}")
                 raise ConnectionError(f"out of reach: {message}") from None
             if self._last is None:

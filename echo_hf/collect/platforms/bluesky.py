@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
-from echo_hf._infra.registry import Needs
+from echo_hf._infra.registry import Requirements
 from echo_hf.collect.fields import Fields, read_json, read_moment
 from echo_hf.collect.platforms.base import (
     PLATFORMS,
@@ -89,7 +89,7 @@ class BlueskyPlatform(LibraryPlatform):
         self._base_url = base_url
 
     def __enter__(self) -> Self:
-        Needs("", SOURCES_EXTRA, ("atproto",)).check_installed(f"platform {self.name!r}")
+        Requirements("", SOURCES_EXTRA, ("atproto",)).check_installed(f"platform {self.name!r}")
         self._handle = read_key(
             self.name, HANDLE_ENV, "the handle of an account"
         ).get_secret_value()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
-from echo_hf._infra.registry import Needs
+from echo_hf._infra.registry import Requirements
 from echo_hf.collect.fields import read_json
 from echo_hf.collect.platforms.base import (
     PLATFORMS,
@@ -49,7 +49,7 @@ class MastodonPlatform(LibraryPlatform):
         self._base_url = base_url
 
     def __enter__(self) -> Self:
-        Needs("", SOURCES_EXTRA, ("mastodon",)).check_installed(f"platform {self.name!r}")
+        Requirements("", SOURCES_EXTRA, ("mastodon",)).check_installed(f"platform {self.name!r}")
         from mastodon import Mastodon as Client
 
         key = read_key(self.name, TOKEN_ENV, "an access token of an account")

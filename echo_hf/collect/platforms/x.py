@@ -11,7 +11,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from echo_hf._infra.rate_limit import RateLimiter
-from echo_hf._infra.registry import Needs
+from echo_hf._infra.registry import Requirements
 from echo_hf.collect.fields import Fields
 from echo_hf.collect.platforms.base import (
     PLATFORMS,
@@ -83,7 +83,7 @@ class XPlatform(LibraryPlatform):
         self._archive = RateLimiter(60 / ARCHIVE_PAUSE_S)
 
     def __enter__(self) -> Self:
-        Needs("", SOURCES_EXTRA, ("tweepy",)).check_installed(f"platform {self.name!r}")
+        Requirements("", SOURCES_EXTRA, ("tweepy",)).check_installed(f"platform {self.name!r}")
         import tweepy
 
         key = read_key(self.name, KEY_ENV, "an app's bearer token")
@@ -157,7 +157,7 @@ class XPlatform(LibraryPlatform):
         if cursor:
             params = {**params, "next_token": cursor}
         if archive == "all":
-            time.sleep(self._archive.left_s(self._archive.reserve()))
+            time.sleep(self._archive.wait_seconds(self._archive.reserve()))
         name = f"search_{archive}_{what}" if what == "tweets" else f"get_{archive}_{what}"
         answer = self._call(lambda client: getattr(client, name)(query, **params))
         if cursor is not None and answer.status_code == 400 and b"next_token" in answer.content:

@@ -14,7 +14,7 @@ from echo_hf._infra.registry import Registry
 from echo_hf.reasons import Notice, Reject
 
 if TYPE_CHECKING:
-    from echo_hf.config.collection import Columns
+    from echo_hf.config.collection import SourceColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class TableSource(Protocol):
     """A source whose files are tables, not lines of text."""
 
     def records(
-        self, path: Path, columns: Columns, *, rows: str | None = None
+        self, path: Path, columns: SourceColumns, *, rows: str | None = None
     ) -> Iterator[tuple[str, str]]:
         """Yield (place within the file, record as text).
 

@@ -31,7 +31,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from echo_hf._infra.parquet import opened_parquet
+from echo_hf._infra.parquet import open_parquet
 from echo_hf.collect.fields import (
     COUNTS,
     EPOCH,
@@ -52,8 +52,8 @@ from echo_hf.collect.sources.base import (
     split_json,
 )
 from echo_hf.collect.urls import canonical_url, web_url
-from echo_hf.config.collection import SECONDS, Columns
-from echo_hf.errors import ConfigError, SourceError, unknown
+from echo_hf.config.collection import SECONDS_PER_UNIT, SourceColumns
+from echo_hf.errors import ConfigError, SourceError, describe_unknown
 from echo_hf.reasons import Missing, Notice, Reject
 from echo_hf.tables import POSTS
 
@@ -139,7 +139,7 @@ class TableFileSource:
     split = staticmethod(number_lines)
 
     def records(
-        self, path: Path, columns: Columns, *, rows: str | None = None
+        self, path: Path, columns: SourceColumns, *, rows: str | None = None
     ) -> Iterator[tuple[str, str]]:
         names, options = columns.names, columns.options
         option_fields = {"read": options} if options else {}
@@ -185,10 +185,12 @@ def read_table(path: Path, columns: Sequence[str], at_key: str | None = None) ->
 
 def _read_parquet(path: Path, columns: Sequence[str]) -> Rows:
     rows_read = 0
-    with opened_parquet(path) as table:
+    with open_parquet(path) as table:
         _check_columns(path, columns, table.schema.names)
         # Read rows one by one where a batch fails, so that only the broken row is rejected.
-        for batch in table.batches(list(dict.fromkeys(columns)), rows=ROWS_PER_BATCH, check=False):
+        for batch in table.iterate_batches(
+            list(dict.fromkeys(columns)), rows=ROWS_PER_BATCH, check=False
+        ):
             try:
                 rows = batch.to_pylist()
             except (ValueError, OverflowError):  # a time out of range, a text not in UTF-8
@@ -336,7 +338,7 @@ def _check_columns(path: Path, columns: Sequence[str], known_columns: Sequence[s
     counts = Counter(known_columns)
     for name in columns:
         if name not in counts:
-            raise ConfigError(unknown("column", name, counts, f"posts: {path.name!r}"))
+            raise ConfigError(describe_unknown("column", name, counts, f"posts: {path.name!r}"))
         if counts[name] > 1:
             raise ConfigError(
                 f"posts: {path.name!r} has {counts[name]} columns {name!r}: rename all but one"
@@ -390,8 +392,8 @@ def _parse_moment(name: str, value: Any, options: Json, findings: list[Finding])
     moment: datetime.datetime | None = None
     expected = f"a time as {form!r}" if form else "an ISO 8601 date or seconds since 1970"
     try:
-        if form in SECONDS:
-            moment = EPOCH + datetime.timedelta(seconds=float(value) * SECONDS[form])
+        if form in SECONDS_PER_UNIT:
+            moment = EPOCH + datetime.timedelta(seconds=float(value) * SECONDS_PER_UNIT[form])
         elif form:
             moment = datetime.datetime.strptime(str(value).strip(), form)
         elif isinstance(value, str) and read_moment(value):

@@ -12,10 +12,10 @@ from threading import Lock
 from typing import Any
 
 from echo_hf import EchoError
-from echo_hf.hub.leaderboard import ScoredRelease, read_scored, shown, splits_of
+from echo_hf.hub.leaderboard import ScoredRelease, list_splits, read_scored, render_leaderboard
 
-NAMED_IN = "leaderboard.json"
-NOBODY = "none"
+DATASET_FILE = "leaderboard.json"
+NO_TAG = "none"
 PROTOCOLS = ("corrected", "published")
 
 
@@ -30,7 +30,7 @@ class Leaderboard:
     def __post_init__(self) -> None:
         self._lock = Lock()
 
-    def look(self) -> None:
+    def read_new_tags(self) -> None:
         """Reads the tags that are new; what was read before stays when the Hub is out of reach."""
         with self._lock:
             try:
@@ -39,37 +39,37 @@ class Leaderboard:
             except EchoError as error:
                 self.problem = str(error)
 
-    def splits(self, tag: str | None) -> list[str]:
+    def list_splits(self, tag: str | None) -> list[str]:
         """The splits of a release."""
-        return next((splits_of(each) for each in self.releases if each.tag == tag), [])
+        return next((list_splits(release) for release in self.releases if release.tag == tag), [])
 
 
-def repository() -> str:
+def read_repository() -> str:
     """The dataset repository that the file beside this one names."""
-    told = json.loads(Path(__file__).with_name(NAMED_IN).read_text("utf-8"))
-    return str(told["dataset"])
+    settings = json.loads(Path(__file__).with_name(DATASET_FILE).read_text("utf-8"))
+    return str(settings["dataset"])
 
 
 def main() -> None:
     """Shows the page until it is stopped."""
     import gradio
 
-    board = Leaderboard(repository())
+    board = Leaderboard(read_repository())
 
-    def opened() -> tuple[Any, ...]:
-        board.look()
-        tags = [each.tag for each in board.releases]
-        first = tags[0] if tags else None
-        beside = gradio.Dropdown(choices=[NOBODY, *tags], value=NOBODY)
-        return gradio.Dropdown(choices=tags, value=first), beside, chosen(first)
+    def open_page() -> tuple[Any, ...]:
+        board.read_new_tags()
+        tags = [release.tag for release in board.releases]
+        newest = tags[0] if tags else None
+        beside = gradio.Dropdown(choices=[NO_TAG, *tags], value=NO_TAG)
+        return gradio.Dropdown(choices=tags, value=newest), beside, choose_splits(newest)
 
-    def chosen(tag: str | None) -> Any:
-        splits = board.splits(tag)
+    def choose_splits(tag: str | None) -> Any:
+        splits = board.list_splits(tag)
         return gradio.Radio(choices=splits, value=splits[0] if splits else None)
 
-    def told(tag: str, split: str, protocol: str, beside: str) -> str:
-        other = None if beside == NOBODY else beside
-        return shown(board.releases, tag, split, protocol, other, board.problem)
+    def show_board(tag: str, split: str, protocol: str, beside: str) -> str:
+        other = None if beside == NO_TAG else beside
+        return render_leaderboard(board.releases, tag, split, protocol, other, board.problem)
 
     with gradio.Blocks(title="ECHO leaderboard", analytics_enabled=False) as page:
         gradio.Markdown(f"# ECHO leaderboard\n\nResults of `{board.repo_id}`")
@@ -80,10 +80,10 @@ def main() -> None:
             protocol = gradio.Radio(PROTOCOLS, value=PROTOCOLS[0], label="Protocol")
         table = gradio.HTML()
         choices = [tag, split, protocol, beside]
-        page.load(opened, None, [tag, beside, split]).then(told, choices, table)
-        tag.input(chosen, tag, split).then(told, choices, table)
-        for each in (split, protocol, beside):
-            each.input(told, choices, table)
+        page.load(open_page, None, [tag, beside, split]).then(show_board, choices, table)
+        tag.input(choose_splits, tag, split).then(show_board, choices, table)
+        for control in (split, protocol, beside):
+            control.input(show_board, choices, table)
     page.launch()
 
 

@@ -14,9 +14,9 @@ import evaluate
 
 from echo_hf import EchoError
 
-MOST_LETTERS = 1_000_000
+MAX_CHARACTERS = 1_000_000
 # Judges x systems x systems x samples: what a comparison of all with all takes.
-MOST_CELLS = 20_000_000
+MAX_CELLS = 20_000_000
 AXES = ("judge", "system", "system", "sample_id")
 ABOUT = "Paste judges' ratings as a JSON list of objects: `sample_id`, `system`, `judge`, `rating`."
 EXAMPLE = """[
@@ -27,29 +27,29 @@ EXAMPLE = """[
 ]"""
 
 
-def win_rates(pasted: str) -> dict[str, Any]:
+def compute_win_rates(pasted: str) -> dict[str, Any]:
     """What the config `win_rate` gives for pasted ratings, or a dict with an `error`."""
     script = str(Path(__file__).with_name("echo.py"))
     try:
-        rows = _rows(pasted)
+        rows = _parse_rows(pasted)
         metric = evaluate.load(script, "win_rate", keep_in_memory=True)
-        found: dict[str, Any] = metric.compute(predictions=rows)
+        figures: dict[str, Any] = metric.compute(predictions=rows)
     except (EchoError, ValueError, RecursionError) as error:
         return {"error": str(error)}
-    return found
+    return figures
 
 
-def _rows(pasted: str) -> list[Any]:
-    if len(pasted) > MOST_LETTERS:
-        raise ValueError(f"{len(pasted)} letters: expected at most {MOST_LETTERS}")
+def _parse_rows(pasted: str) -> list[Any]:
+    if len(pasted) > MAX_CHARACTERS:
+        raise ValueError(f"{len(pasted)} letters: expected at most {MAX_CHARACTERS}")
     rows = json.loads(pasted)
     if not isinstance(rows, list):
         raise ValueError(f"{type(rows).__name__!r}: expected a list of ratings")
-    named = [row for row in rows if isinstance(row, dict)]
-    cells = math.prod(len({str(row.get(axis)) for row in named}) for axis in AXES)
-    if cells > MOST_CELLS:
+    objects = [row for row in rows if isinstance(row, dict)]
+    cells = math.prod(len({str(row.get(axis)) for row in objects}) for axis in AXES)
+    if cells > MAX_CELLS:
         raise ValueError(
-            f"judges x systems x systems x samples is {cells}: expected at most {MOST_CELLS} here; "
+            f"judges x systems x systems x samples is {cells}: expected at most {MAX_CELLS} here; "
             "the package has no such limit"
         )
     return rows
@@ -60,7 +60,7 @@ def main() -> None:
     import gradio
 
     page = gradio.Interface(
-        fn=win_rates,
+        fn=compute_win_rates,
         inputs=gradio.Textbox(EXAMPLE, label="Ratings", lines=12),
         outputs=gradio.JSON(label="Win rates"),
         title="ECHO",

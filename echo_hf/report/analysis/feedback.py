@@ -23,11 +23,11 @@ from echo_hf.errors import MissingExtraError
 from echo_hf.hub.manifest import Manifest
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import result
-from echo_hf.report.analysis.prompts import EXTRA, shortened
+from echo_hf.report.analysis.prompts import EXTRA, shorten_prompt
 from echo_hf.report.analysis.result import AnalysisPart, Example
 from echo_hf.tables import POSTS
 
-Sample = Mapping[str, Any]
+SampleRow = Mapping[str, Any]
 BRITISH = {
     "aeroplane": "airplane",
     "behaviour": "behavior",
@@ -42,61 +42,61 @@ BRITISH = {
 }
 # Singular though they end in s.
 SINGULAR = re.compile(r"(?:ss|us|is|as|os|news|lens|glasses|always)$")
-SHORTEST_PLURAL = 4
+MIN_PLURAL_CHARACTERS = 4
 RULE = "case folded, NFKC, signs as spaces, American spelling, plain plurals as singulars, sorted"
 
 
-def keyword_form(keyword: str) -> str:
+def normalize_keyword(keyword: str) -> str:
     """The form that all spellings of a keyword share."""
     folded = unicodedata.normalize("NFKC", keyword).casefold().replace("'", "").replace("’", "")
-    found = set()
+    words = set()
     for word in re.findall(r"[^\W_]+", folded):
-        if len(word) >= SHORTEST_PLURAL and word.endswith("s") and not SINGULAR.search(word):
+        if len(word) >= MIN_PLURAL_CHARACTERS and word.endswith("s") and not SINGULAR.search(word):
             word = word[:-1]
-        found.add(BRITISH.get(word, word))
-    return " ".join(sorted(found))
+        words.add(BRITISH.get(word, word))
+    return " ".join(sorted(words))
 
 
 X_STATUS = re.compile(r"https://(?:x|twitter)\.com/(?:\w+/)*status/(\d{15,19})(?!\d)")
 # Of its identifiers' clock.
-X_BEGAN = datetime.datetime(2010, 11, 4, 1, 42, 54, 657_000, tzinfo=datetime.UTC)
-BELOW_TIME = 22  # bits of an identifier that say which of a millisecond's posts it is
+X_EPOCH = datetime.datetime(2010, 11, 4, 1, 42, 54, 657_000, tzinfo=datetime.UTC)
+SEQUENCE_BITS = 22  # bits of an identifier that say which of a millisecond's posts it is
 
 
-def time_in_address(url: str | None) -> datetime.datetime | None:
-    found = X_STATUS.match(url or "")
-    if found is None:
+def parse_post_time(url: str | None) -> datetime.datetime | None:
+    match = X_STATUS.match(url or "")
+    if match is None:
         return None
-    return X_BEGAN + datetime.timedelta(milliseconds=int(found.group(1)) >> BELOW_TIME)
+    return X_EPOCH + datetime.timedelta(milliseconds=int(match.group(1)) >> SEQUENCE_BITS)
 
 
 @dataclass(frozen=True)
 class PostTimes:
-    known: Mapping[str, datetime.datetime] = field(default_factory=dict)
+    times: Mapping[str, datetime.datetime] = field(default_factory=dict)
 
     @classmethod
-    def of_table(cls, posts: pa.Table | None) -> PostTimes:
+    def from_table(cls, posts: pa.Table | None) -> PostTimes:
         rows = posts.select(["url", "timestamp"]).to_pylist() if posts is not None else ()
         return cls({row["url"]: row["timestamp"] for row in rows if row["timestamp"] is not None})
 
-    def of(self, url: str | None) -> datetime.datetime | None:
+    def get(self, url: str | None) -> datetime.datetime | None:
         """When the post of an address was posted, null when nothing says so."""
-        return self.known.get(url or "") or time_in_address(url)
+        return self.times.get(url or "") or parse_post_time(url)
 
-    def order(self, url: str | None) -> tuple[bool, datetime.datetime, str]:
+    def sort_key(self, url: str | None) -> tuple[bool, datetime.datetime, str]:
         """What sorts posts by time, those without one last."""
-        moment = self.of(url)
-        return moment is None, moment or X_BEGAN, url or ""
+        moment = self.get(url)
+        return moment is None, moment or X_EPOCH, url or ""
 
 
 POST_COLUMNS = ("url", "timestamp", "keywords")
 POST_SCHEMA = pa.schema([POSTS.schema.field(name) for name in POST_COLUMNS])
 COLLECTED = "all collected posts"
-OF_SAMPLES = "the primary posts of the samples: a release names no others that were collected"
+SAMPLE_POSTS = "the primary posts of the samples: a release names no others that were collected"
 UNASKED = "unasked"
-LONGEST = 280
+MAX_TEXT = 280
 PROBE = "probe"
-WORKED = frozenset({"success", "mixed"})
+SUCCESS_VERDICTS = frozenset({"success", "mixed"})
 
 
 class Comment(NamedTuple):
@@ -110,55 +110,55 @@ class Comment(NamedTuple):
     def form(self) -> str | None:
         """Of a failure that it names."""
         if self.verdict in KEYWORD_VERDICTS and self.keyword:
-            return keyword_form(self.keyword) or None
+            return normalize_keyword(self.keyword) or None
         return None
 
 
-def _comments(sample: Sample) -> list[Comment]:
+def _read_comments(sample: SampleRow) -> list[Comment]:
     columns = ("post_url", "feedback", "verdict", "keyword")
-    said = sample["community_feedback"] or ()
-    return [Comment(sample["id"], *(one.get(name) for name in columns)) for one in said]
+    rows = sample["community_feedback"] or ()
+    return [Comment(sample["id"], *(row.get(name) for name in columns)) for row in rows]
 
 
 def _example(url: str | None, text: str | None, times: PostTimes) -> Example:
-    moment = times.of(url)
+    moment = times.get(url)
     time = moment.astimezone(datetime.UTC).isoformat(timespec="seconds") if moment else None
-    return Example(post_url=url, time=time, text=_first_words(text))
+    return Example(post_url=url, time=time, text=_shorten(text))
 
 
-def _first_words(text: str | None) -> str | None:
-    return None if text is None else shortened(text, LONGEST)
+def _shorten(text: str | None) -> str | None:
+    return None if text is None else shorten_prompt(text, MAX_TEXT)
 
 
-def failures(
-    samples: Sequence[Sample], times: PostTimes, *, examples: int = 5
-) -> AnalysisPart[result.Failures]:
-    comments = [comment for sample in samples for comment in _comments(sample)]
-    verdicts = Counter(one.verdict or UNASKED for one in comments)
+def analyze_failures(
+    samples: Sequence[SampleRow], times: PostTimes, *, examples: int = 5
+) -> AnalysisPart[result.FailureAnalysis]:
+    comments = [comment for sample in samples for comment in _read_comments(sample)]
+    verdicts = Counter(comment.verdict or UNASKED for comment in comments)
     if not any(verdicts[verdict] for verdict in KEYWORD_VERDICTS):
-        return AnalysisPart.without(NotAnalyzed.NO_COMMENTS)
-    named: dict[str, list[Comment]] = defaultdict(list)
+        return AnalysisPart.omit(NotAnalyzed.NO_COMMENTS)
+    groups: dict[str, list[Comment]] = defaultdict(list)
     for comment in comments:
         if form := comment.form:
-            named[form].append(comment)
-    keywords = [_keyword(group, times, examples) for group in named.values()]
-    found = result.Failures(
-        keywords=tuple(sorted(keywords, key=lambda one: (-one.comments, one.keyword))),
+            groups[form].append(comment)
+    keywords = [_summarize(group, times, examples) for group in groups.values()]
+    analysis = result.FailureAnalysis(
+        keywords=tuple(sorted(keywords, key=lambda keyword: (-keyword.comments, keyword.keyword))),
         verdicts=dict(sorted(verdicts.items())),
     )
-    return AnalysisPart(found=found, definition={"spellings": RULE})
+    return AnalysisPart(found=analysis, definition={"spellings": RULE})
 
 
-def _keyword(group: Sequence[Comment], times: PostTimes, examples: int) -> result.FailureKeyword:
-    spellings = Counter(one.keyword for one in group if one.keyword)
+def _summarize(group: Sequence[Comment], times: PostTimes, examples: int) -> result.FailureKeyword:
+    spellings = Counter(comment.keyword for comment in group if comment.keyword)
     ranked = dict(sorted(spellings.items(), key=lambda pair: (-pair[1], pair[0])))
-    months = Counter(f"{moment:%Y-%m}" for one in group if (moment := times.of(one.url)))
+    months = Counter(f"{moment:%Y-%m}" for comment in group if (moment := times.get(comment.url)))
     # By time, but those of a sample that has one already after all others.
     turns = Counter[str]()
     order = []
-    for one in sorted(group, key=lambda one: times.order(one.url)):
-        order.append((turns[one.sample], one))
-        turns[one.sample] += 1
+    for comment in sorted(group, key=lambda comment: times.sort_key(comment.url)):
+        order.append((turns[comment.sample], comment))
+        turns[comment.sample] += 1
     order.sort(key=itemgetter(0))
     return result.FailureKeyword(
         keyword=next(iter(ranked)),
@@ -166,68 +166,72 @@ def _keyword(group: Sequence[Comment], times: PostTimes, examples: int) -> resul
         samples=len(turns),
         spellings=ranked,
         by_month=dict(sorted(months.items())),
-        examples=tuple(_example(one.url, one.text, times) for _, one in order[:examples]),
+        examples=tuple(
+            _example(comment.url, comment.text, times) for _, comment in order[:examples]
+        ),
     )
 
 
-def interaction(samples: Sequence[Sample], times: PostTimes) -> AnalysisPart[result.Interaction]:
+def interaction(samples: Sequence[SampleRow], times: PostTimes) -> AnalysisPart[result.Interaction]:
     """Lists what may be workarounds, and what are probes."""
     probes = [
         result.Probe(
             id=sample["id"],
-            prompt=_first_words(sample["prompt"]),
+            prompt=_shorten(sample["prompt"]),
             post=_example((sample["post_urls"] or [None])[0], None, times),
             comments=len(sample["community_feedback"] or ()),
         )
         for sample in samples
         if sample["kind"] == PROBE
     ]
-    ways = [one for sample in samples for one in _workarounds(sample, times)]
-    found = result.Interaction(workarounds=tuple(ways), probes=tuple(probes))
+    ways = [way for sample in samples for way in _find_workarounds(sample, times)]
+    interaction = result.Interaction(workarounds=tuple(ways), probes=tuple(probes))
     definition = {
         "workarounds": "candidates: a comment of verdict success or mixed after one, of another "
         "post, of verdict failure or mixed with a keyword, on the same sample"
     }
-    return AnalysisPart(found=found, definition=definition)
+    return AnalysisPart(found=interaction, definition=definition)
 
 
-def _workarounds(sample: Sample, times: PostTimes) -> Iterator[result.Workaround]:
-    comments = _comments(sample)
-    if all(times.of(one.url) for one in comments):
-        comments.sort(key=lambda one: times.order(one.url)[:2])
-    said_by: dict[str, set[str | None]] = defaultdict(set)  # posts by the failure that they name
-    for one in comments:
+def _find_workarounds(sample: SampleRow, times: PostTimes) -> Iterator[result.Workaround]:
+    comments = _read_comments(sample)
+    if all(times.get(comment.url) for comment in comments):
+        comments.sort(key=lambda comment: times.sort_key(comment.url)[:2])
+    posts_of: dict[str, set[str | None]] = defaultdict(set)  # posts by the failure that they name
+    for comment in comments:
         # Others have named it.
-        failed = tuple(name for name, posts in said_by.items() if len(posts) > (one.url in posts))
-        if failed and one.verdict in WORKED:
+        failed = tuple(
+            name for name, posts in posts_of.items() if len(posts) > (comment.url in posts)
+        )
+        if failed and comment.verdict in SUCCESS_VERDICTS:
             yield result.Workaround(
                 id=sample["id"],
-                prompt=_first_words(sample["prompt"]),
+                prompt=_shorten(sample["prompt"]),
                 failed=failed,
-                comment=_example(one.url, one.text, times),
+                comment=_example(comment.url, comment.text, times),
             )
-        if one.form and one.keyword:
-            said_by[one.keyword].add(one.url)
+        if comment.form and comment.keyword:
+            posts_of[comment.keyword].add(comment.url)
 
 
-def posts_of_samples(samples: Iterable[Sample]) -> pa.Table | None:
+def build_sample_posts(samples: Iterable[SampleRow]) -> pa.Table | None:
     """The primary posts that samples tell of, null where no time of any is known."""
     rows: dict[str, dict[str, Any]] = {}
-    for one in samples:
-        for url in (one["post_urls"] or ())[:1]:
-            moment = one["timestamp"] or time_in_address(url)
-            rows[url] = {"url": url, "timestamp": moment, "keywords": one["keywords"]}
+    for sample in samples:
+        for url in (sample["post_urls"] or ())[:1]:
+            moment = sample["timestamp"] or parse_post_time(url)
+            rows[url] = {"url": url, "timestamp": moment, "keywords": sample["keywords"]}
     if not any(row["timestamp"] for row in rows.values()):
         return None
     return pa.Table.from_pylist(list(rows.values()), POST_SCHEMA)
 
 
-def activity(
+def count_activity(
     posts: pa.Table | None, released: datetime.date, counted: str = COLLECTED
 ) -> AnalysisPart[result.Activity]:
     """How many posts there are a day, and how many each search term found (figure 5)."""
     if posts is None:
-        return AnalysisPart.without(NotAnalyzed.NO_POSTS)
+        return AnalysisPart.omit(NotAnalyzed.NO_POSTS)
     by_day, terms, undated = Counter[datetime.date](), Counter[str](), 0
     for row in posts.select(["timestamp", "keywords"]).to_pylist():
         terms.update(set(row["keywords"] or ()))
@@ -236,58 +240,58 @@ def activity(
         else:
             by_day[row["timestamp"].astimezone(datetime.UTC).date()] += 1
     days = [
-        result.Day(date=date.isoformat(), since_release=(date - released).days, posts=count)
+        result.DayCount(date=date.isoformat(), since_release=(date - released).days, posts=count)
         for date, count in sorted(by_day.items())
     ]
     ranked = dict(sorted(terms.items(), key=lambda pair: (-pair[1], pair[0])))
-    found = result.Activity(days=tuple(days), keywords=ranked, undated=undated)
+    activity = result.Activity(days=tuple(days), keywords=ranked, undated=undated)
     definition = {"counted": counted, "days": "UTC", "released": released.isoformat()}
-    return AnalysisPart(found=found, definition=definition)
+    return AnalysisPart(found=activity, definition=definition)
 
 
-def funnel_steps(manifest: Manifest | None) -> AnalysisPart[tuple[result.FunnelStep, ...]]:
+def read_funnel(manifest: Manifest | None) -> AnalysisPart[tuple[result.FunnelStep, ...]]:
     steps = []
     for row in manifest.funnel if manifest else ():
         if row.stage in STEPS:  # a release may be older or newer than this toolkit
-            made_by, counts = load_stage_class(row.stage), cast("Mapping[str, Any]", row.counts)
+            stage, counts = load_stage_class(row.stage), cast("Mapping[str, Any]", row.counts)
             steps.append(
                 result.FunnelStep(
                     stage=row.stage,
                     rows_in=counts.get("rows_in", 0),
                     kept=counts.get("kept", 0),
-                    reads=made_by.inputs.name,
-                    makes=made_by.outputs.name,
+                    reads=stage.inputs.name,
+                    makes=stage.outputs.name,
                     lost={**(counts.get("rejected") or {}), **(counts.get("quarantined") or {})},
                 )
             )
     if not steps:
-        return AnalysisPart.without(NotAnalyzed.NO_RUN)
+        return AnalysisPart.omit(NotAnalyzed.NO_RUN)
     return AnalysisPart(found=tuple(steps))
 
 
 WIDTH, HEIGHT = 960, 480
-MOST_WORDS = 150
-LONGEST_WORD = 100  # characters: trying sizes for a whole text takes minutes, and finds none
+MAX_WORDS = 150
+MAX_WORD_CHARACTERS = 100  # characters: trying sizes for a whole text takes minutes, and finds none
 LABEL = "Failures that people speak of, the most frequent the largest"
 SVG = "http://www.w3.org/2000/svg"
 
 
-def word_cloud(
+def draw_word_cloud(
     keywords: Sequence[result.FailureKeyword] | None, *, font: Path | None = None, seed: int = 0
 ) -> AnalysisPart[result.WordCloud]:
     """Lays keywords out in a plane, the most frequent the largest."""
     if not keywords:
-        return AnalysisPart.without(NotAnalyzed.NO_COMMENTS)
+        return AnalysisPart.omit(NotAnalyzed.NO_COMMENTS)
     if not (find_spec("wordcloud") and find_spec("fontTools")):
         detail = str(MissingExtraError("the word cloud", EXTRA))
-        return AnalysisPart.without(NotAnalyzed.MISSING_EXTRA, detail)
+        return AnalysisPart.omit(NotAnalyzed.MISSING_EXTRA, detail)
     from fontTools.ttLib import TTFont
     from wordcloud import WordCloud as Layout
 
     layout = Layout(
         width=WIDTH,
         height=HEIGHT,
-        max_words=MOST_WORDS,
+        max_words=MAX_WORDS,
         font_path=str(font) if font else None,
         random_state=seed,
         background_color=None,
@@ -295,32 +299,32 @@ def word_cloud(
     )
     file = Path(layout.font_path)
     try:
-        with TTFont(file, fontNumber=0) as opened:
-            glyphs = set(opened.getBestCmap() or ()) | {ord(" ")}
+        with TTFont(file, fontNumber=0) as font_file:
+            glyphs = set(font_file.getBestCmap() or ()) | {ord(" ")}
     except Exception:  # whatever is in a file that is no font
         detail = f"cannot read font {file.name!r}: expected a font file, relative to the config"
-        return AnalysisPart.without(NotAnalyzed.BAD_FONT, detail)
-    written = {
-        one.keyword: one.comments
-        for one in keywords
-        if one.keyword.isprintable() and glyphs.issuperset(map(ord, one.keyword))
+        return AnalysisPart.omit(NotAnalyzed.BAD_FONT, detail)
+    frequencies = {
+        keyword.keyword: keyword.comments
+        for keyword in keywords
+        if keyword.keyword.isprintable() and glyphs.issuperset(map(ord, keyword.keyword))
     }
-    sizes = {word: size for word, size in written.items() if len(word) <= LONGEST_WORD}
+    sizes = {word: size for word, size in frequencies.items() if len(word) <= MAX_WORD_CHARACTERS}
     if not sizes:
-        return AnalysisPart.without(NotAnalyzed.NO_SPACE if written else NotAnalyzed.NO_GLYPHS)
+        return AnalysisPart.omit(NotAnalyzed.NO_SPACE if frequencies else NotAnalyzed.NO_GLYPHS)
     layout.generate_from_frequencies(sizes)
-    shown = len(layout.layout_)
+    placed = len(layout.layout_)
     left_out = {
-        NotAnalyzed.NO_GLYPHS: len(keywords) - len(written),
-        NotAnalyzed.NO_SPACE: len(written) - shown,
+        NotAnalyzed.NO_GLYPHS: len(keywords) - len(frequencies),
+        NotAnalyzed.NO_SPACE: len(frequencies) - placed,
     }
     counts = {str(reason): count for reason, count in left_out.items() if count}
     definition = {"by": f"wordcloud {version('wordcloud')}", "font": file.name, "seed": seed}
-    found = result.WordCloud(svg=_inline(layout.to_svg()), words=shown, left_out=counts)
-    return AnalysisPart(found=found, definition=definition)
+    cloud = result.WordCloud(svg=_make_inline_svg(layout.to_svg()), words=placed, left_out=counts)
+    return AnalysisPart(found=cloud, definition=definition)
 
 
-def _inline(svg: str) -> str:
+def _make_inline_svg(svg: str) -> str:
     """An image of wordcloud's as a part of a page, without its style sheet."""
     ET.register_namespace("", SVG)
     root = ET.fromstring(svg)  # noqa: S314 - of the library, which escapes the words

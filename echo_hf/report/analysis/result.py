@@ -9,25 +9,25 @@ from typing import Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
-from echo_hf._infra.summary import Summarized
-from echo_hf.config.checks import first_error
+from echo_hf._infra.summary import SummaryMixin
+from echo_hf.config.checks import describe_first_error
 from echo_hf.errors import RunError
 from echo_hf.reasons import NotAnalyzed, Unscored
 
-Found = TypeVar("Found")
-Read = TypeVar("Read", bound=BaseModel)
-Counts = Mapping[str, NonNegativeInt]
-FILE = "analysis.json"
-BEFORE = "the release before"  # no name of a reference has a space
+ResultT = TypeVar("ResultT")
+FiguresT = TypeVar("FiguresT", bound=BaseModel)
+CountsByName = Mapping[str, NonNegativeInt]
+ANALYSIS_FILE = "analysis.json"
+PREVIOUS = "the release before"  # no name of a reference has a space
 
 
-class Figures(BaseModel):
+class FigureModel(BaseModel):
     """Figures that JSON can hold: immutable, without NaN or infinity; keys may be added to them."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
-class Estimate(Figures):
+class IntervalFigure(FigureModel):
     """A number with its interval at 95 %; null, and the reason, where there is none of them."""
 
     value: float | None
@@ -36,30 +36,30 @@ class Estimate(Figures):
     reason: NotAnalyzed | Unscored | None = None
 
 
-class AnalysisPart(Figures, Generic[Found]):
+class AnalysisPart(FigureModel, Generic[ResultT]):
     """One part, which stands or falls alone: figures, else the reason and a line for a person.
 
     `definition` says what exactly was computed, with what models and numbers.
     """
 
-    found: Found | None = None
+    found: ResultT | None = None
     reason: NotAnalyzed | None = None
     detail: str | None = None
     definition: Mapping[str, Any] = {}
 
     @classmethod
-    def without(cls, reason: NotAnalyzed, detail: str | None = None) -> Self:
+    def omit(cls, reason: NotAnalyzed, detail: str | None = None) -> Self:
         return cls(reason=reason, detail=detail or reason.meaning)
 
 
-class SetFacts(Figures):
+class SetFacts(FigureModel):
     name: str
     prompts: NonNegativeInt
-    left_out: Counts
+    left_out: CountsByName
     source: Mapping[str, Any]
 
 
-class SetDiversity(Figures):
+class SetDiversity(FigureModel):
     """First bigrams of one prompt set.
 
     `expected` is how many different ones `at` prompts drawn without replacement have on average;
@@ -69,21 +69,21 @@ class SetDiversity(Figures):
 
     name: str
     counted: NonNegativeInt
-    left_out: Counts
+    left_out: CountsByName
     unique: NonNegativeInt
     at: NonNegativeInt
-    expected: Estimate
-    ratio: Estimate | None
+    expected: IntervalFigure
+    ratio: IntervalFigure | None
     ratio_at: NonNegativeInt | None
 
 
-class Quartiles(Figures):
+class Quartiles(FigureModel):
     low: float
     median: float
     high: float
 
 
-class SetLengths(Figures):
+class SetLengths(FigureModel):
     """Lengths of prompts in code points, and in words of those whose words can be told."""
 
     name: str
@@ -92,12 +92,12 @@ class SetLengths(Figures):
     words_of: NonNegativeInt
 
 
-class SetLanguages(Figures):
+class SetLanguages(FigureModel):
     name: str
-    prompts: Counts  # by two- or three-letter code, or `unknown`
+    prompts: CountsByName  # by two- or three-letter code, or `unknown`
 
 
-class SetDuplicates(Figures):
+class SetDuplicates(FigureModel):
     name: str
     prompts: NonNegativeInt
     clusters: NonNegativeInt
@@ -105,7 +105,7 @@ class SetDuplicates(Figures):
     share: float | None
 
 
-class SetPerplexity(Figures):
+class SetPerplexity(FigureModel):
     """How probable a language model finds the prompts of one set; lower is more natural.
 
     `token_level` is exp of the mean negative log-likelihood over all tokens, `prompt_level` the
@@ -115,31 +115,31 @@ class SetPerplexity(Figures):
     name: str
     prompts: NonNegativeInt
     tokens: NonNegativeInt
-    left_out: Counts
-    token_level: Estimate
-    prompt_level: Estimate
+    left_out: CountsByName
+    token_level: IntervalFigure
+    prompt_level: IntervalFigure
     median: float | None
-    ratio: Estimate | None
-    prompt_ratio: Estimate | None
+    ratio: IntervalFigure | None
+    prompt_ratio: IntervalFigure | None
 
 
-class TaskCount(Figures):
+class TaskCount(FigureModel):
     task: str
     samples: NonNegativeInt
     share: float
-    in_references: Counts
+    in_references: CountsByName
     absent_from: tuple[str, ...]
 
 
-class TaskRate(Figures):
+class TaskRate(FigureModel):
     split: str
     task: str
     samples: NonNegativeInt
     few: bool
-    rates: Mapping[str, Estimate]
+    rates: Mapping[str, IntervalFigure]
 
 
-class Tasks(Figures):
+class TaskAnalysis(FigureModel):
     """Tasks: the most frequent first, and win rates; or in one line why no references."""
 
     counts: tuple[TaskCount, ...]
@@ -147,7 +147,7 @@ class Tasks(Figures):
     no_references: str | None = None
 
 
-class TaskGroup(Figures):
+class TaskGroup(FigureModel):
     """Samples whose tasks have phrases that mean the same, by the most central one.
 
     `phrases` are the most frequent of `different` ones; `by_week` counts samples by the Mondays of
@@ -157,15 +157,15 @@ class TaskGroup(Figures):
     phrase: str
     samples: NonNegativeInt
     share: float
-    phrases: Counts
+    phrases: CountsByName
     different: NonNegativeInt
     first_seen: datetime.date | None
     by_week: Mapping[datetime.date, NonNegativeInt]
-    elsewhere: Counts
+    elsewhere: CountsByName
     new_to: tuple[str, ...]
 
 
-class PhraseSet(Figures):
+class PhraseSet(FigureModel):
     """A set that tasks are compared with: prompts with a phrase, or why nothing can be told."""
 
     name: str
@@ -174,7 +174,7 @@ class PhraseSet(Figures):
     untold: str | None
 
 
-class OpenTasks(Figures):
+class TaskPhraseAnalysis(FigureModel):
     """Tasks in the model's own words, the most frequent first; shares are of `phrased` samples."""
 
     groups: tuple[TaskGroup, ...]
@@ -184,11 +184,13 @@ class OpenTasks(Figures):
 
     def share_before(self, group: TaskGroup) -> float | None:
         """The share that a task had in the release before; null where nothing can be told."""
-        before = next((one for one in self.compared if one.name == BEFORE), None)
-        return group.elsewhere[BEFORE] / before.phrased if before and before.phrased else None
+        last = next(
+            (phrase_set for phrase_set in self.compared if phrase_set.name == PREVIOUS), None
+        )
+        return group.elsewhere[PREVIOUS] / last.phrased if last and last.phrased else None
 
 
-class Moved(Figures):
+class ChangedCount(FigureModel):
     """A count in the release before and now, and what its share gained or lost, -1 to 1."""
 
     name: str
@@ -197,28 +199,28 @@ class Moved(Figures):
     change: float
 
 
-class Shift(Figures):
+class ShareShift(FigureModel):
     """How far the shares of two releases lie apart, 0 to 1; what moved most comes first."""
 
     distance: float | None
     before: NonNegativeInt
     now: NonNegativeInt
-    moved: tuple[Moved, ...]
+    moved: tuple[ChangedCount, ...]
 
 
-class Since(Figures):
+class ReleaseComparison(FigureModel):
     """What changed in what people ask: the release before, samples of both, and what moved."""
 
     name: str
     target: str | None
     samples: NonNegativeInt
     shared: NonNegativeInt
-    tasks: Shift
-    first_bigrams: Shift
-    failures: Shift
+    tasks: ShareShift
+    first_bigrams: ShareShift
+    failures: ShareShift
 
 
-class Point(Figures):
+class MapPoint(FigureModel):
     """A prompt on the map, and the cosine distance, 0 to 2, to the nearest of any reference."""
 
     prompt_set: str
@@ -228,7 +230,7 @@ class Point(Figures):
     nearest: float | None
 
 
-class NovelPrompt(Figures):
+class NovelPrompt(FigureModel):
     """A prompt far from every reference: its sample, the first words, the nearest one's words."""
 
     id: str
@@ -238,17 +240,17 @@ class NovelPrompt(Figures):
     nearest_prompt: str
 
 
-class EmbeddingMap(Figures):
+class EmbeddingMap(FigureModel):
     """Prompts and references in the plane of the two main directions, and how far they lie."""
 
-    points: tuple[Point, ...]
+    points: tuple[MapPoint, ...]
     explained: tuple[float, float]
     nearest: Quartiles | None
     most_novel: tuple[NovelPrompt, ...]
-    left_out: Counts
+    left_out: CountsByName
 
 
-class Example(Figures):
+class Example(FigureModel):
     """Words of a post: its address, when it was posted (ISO 8601, UTC), its first characters."""
 
     post_url: str | None
@@ -256,27 +258,27 @@ class Example(Figures):
     text: str | None
 
 
-class FailureKeyword(Figures):
+class FailureKeyword(FigureModel):
     keyword: str
     comments: NonNegativeInt
     samples: NonNegativeInt
-    spellings: Counts
-    by_month: Counts
+    spellings: CountsByName
+    by_month: CountsByName
     examples: tuple[Example, ...]
 
 
-class Failures(Figures):
+class FailureAnalysis(FigureModel):
     keywords: tuple[FailureKeyword, ...]
-    verdicts: Counts
+    verdicts: CountsByName
 
 
-class WordCloud(Figures):
+class WordCloud(FigureModel):
     svg: str
     words: NonNegativeInt
-    left_out: Counts
+    left_out: CountsByName
 
 
-class Workaround(Figures):
+class Workaround(FigureModel):
     """A comment that speaks of success where another one spoke of a failure."""
 
     id: str
@@ -285,19 +287,19 @@ class Workaround(Figures):
     comment: Example
 
 
-class Probe(Figures):
+class Probe(FigureModel):
     id: str
     prompt: str | None
     post: Example
     comments: NonNegativeInt
 
 
-class Interaction(Figures):
+class Interaction(FigureModel):
     workarounds: tuple[Workaround, ...]
     probes: tuple[Probe, ...]
 
 
-class Day(Figures):
+class DayCount(FigureModel):
     """Posts of one day, 0:00 to 24:00 UTC."""
 
     date: str
@@ -305,13 +307,13 @@ class Day(Figures):
     posts: NonNegativeInt
 
 
-class Activity(Figures):
-    days: tuple[Day, ...]
-    keywords: Counts
+class Activity(FigureModel):
+    days: tuple[DayCount, ...]
+    keywords: CountsByName
     undated: NonNegativeInt
 
 
-class FunnelStep(Figures):
+class FunnelStep(FigureModel):
     """One stage of the build (figure 2): what it read and made, and what it lost by reason."""
 
     stage: str
@@ -319,10 +321,10 @@ class FunnelStep(Figures):
     kept: NonNegativeInt
     reads: str
     makes: str
-    lost: Counts
+    lost: CountsByName
 
 
-class Analysis(Summarized, Figures):
+class Analysis(SummaryMixin, FigureModel):
     """All of it; `not_fetched` are sets that the Hub did not give, with the reason in a line."""
 
     format: Literal[1] = 1
@@ -337,12 +339,12 @@ class Analysis(Summarized, Figures):
     languages: AnalysisPart[tuple[SetLanguages, ...]]
     near_duplicates: AnalysisPart[tuple[SetDuplicates, ...]]
     perplexity: AnalysisPart[tuple[SetPerplexity, ...]]
-    tasks: AnalysisPart[Tasks]
+    tasks: AnalysisPart[TaskAnalysis]
     # An analysis that an older version wrote has no such parts.
-    open_tasks: AnalysisPart[OpenTasks] = AnalysisPart.without(NotAnalyzed.NO_PHRASES)
-    since: AnalysisPart[Since] = AnalysisPart.without(NotAnalyzed.NO_RELEASE_BEFORE)
+    open_tasks: AnalysisPart[TaskPhraseAnalysis] = AnalysisPart.omit(NotAnalyzed.NO_PHRASES)
+    since: AnalysisPart[ReleaseComparison] = AnalysisPart.omit(NotAnalyzed.NO_RELEASE_BEFORE)
     embedding_map: AnalysisPart[EmbeddingMap]
-    failures: AnalysisPart[Failures]
+    failures: AnalysisPart[FailureAnalysis]
     word_cloud: AnalysisPart[WordCloud]
     interaction: AnalysisPart[Interaction]
     activity: AnalysisPart[Activity]
@@ -350,7 +352,7 @@ class Analysis(Summarized, Figures):
 
     @property
     def parts(self) -> dict[str, AnalysisPart[Any]]:
-        return {name: one for name, one in self if isinstance(one, AnalysisPart)}
+        return {name: part for name, part in self if isinstance(part, AnalysisPart)}
 
 
 def read_analysis(path: Path) -> Analysis | None:
@@ -358,12 +360,12 @@ def read_analysis(path: Path) -> Analysis | None:
     return read_figures(path, Analysis, "analyze")
 
 
-def read_figures(path: Path, model: type[Read], verb: str) -> Read | None:
+def read_figures(path: Path, model: type[FiguresT], verb: str) -> FiguresT | None:
     """Reads a file of figures; null where there is none, one line where it is damaged."""
     try:
         return model.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except ValidationError as error:
-        said = first_error(error, str(path), model)
-        raise RunError(f"{said}: run `echo-hf {verb}` again") from None
+        message = describe_first_error(error, str(path), model)
+        raise RunError(f"{message}: run `echo-hf {verb}` again") from None

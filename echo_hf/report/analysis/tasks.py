@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from datasets import Dataset
 from numpy.typing import NDArray
 
-from echo_hf._infra.bootstrap import FEWEST_SAMPLES
+from echo_hf._infra.bootstrap import MIN_SAMPLES
 from echo_hf.config.evaluation import AnalysisOptions, EmbeddingOptions
 from echo_hf.config.sections import Target
 from echo_hf.curate.feedback import Feedback
 from echo_hf.engines.base import make_engine
-from echo_hf.engines.rules import task_of
+from echo_hf.engines.rules import guess_task
 from echo_hf.errors import MissingExtraError
 from echo_hf.judging.run_tables import read_run
 from echo_hf.metrics.result import check_extra, get_versions
@@ -30,9 +30,9 @@ from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import NotAnalyzed, Unrated
 from echo_hf.report.analysis import result
 from echo_hf.report.analysis.feedback import PostTimes
-from echo_hf.report.analysis.models import embedded, nearest, without_model
+from echo_hf.report.analysis.models import embed_prompts, find_nearest, omit_for_error
 from echo_hf.report.analysis.prompts import EXTRA, UNKNOWN, PromptSet
-from echo_hf.report.analysis.result import AnalysisPart, Estimate
+from echo_hf.report.analysis.result import AnalysisPart, IntervalFigure
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT
 from echo_hf.scores.rating_table import RUBRIC
 from echo_hf.scores.votes import ProtocolName
@@ -40,57 +40,63 @@ from echo_hf.scores.win_rate import win_rate
 from echo_hf.systems.benchmark import Benchmark
 from echo_hf.tables import RATINGS
 
-Sample = Mapping[str, Any]
+SampleRow = Mapping[str, Any]
 NO_IMAGE = "0" * 64  # the stage asks how many images there are, not what they show
 
 
-def tasks(
-    samples: Sequence[Sample],
+def count_tasks(
+    samples: Sequence[SampleRow],
     references: Mapping[str, Counter[str]],
     rates: Sequence[result.TaskRate] = (),
     *,
     no_references: str | None = None,
     engine: Mapping[str, Any] | None = None,
-) -> AnalysisPart[result.Tasks]:
+) -> AnalysisPart[result.TaskAnalysis]:
     """Counts samples by task, and says which tasks reference sets lack."""
-    every = Counter(sample["task"] or UNKNOWN for sample in samples)
+    by_task = Counter(sample["task"] or UNKNOWN for sample in samples)
     counts = []
-    for task, number in sorted(every.items(), key=lambda pair: (-pair[1], pair[0])):
-        known = {} if task == UNKNOWN else references
+    for task, number in sorted(by_task.items(), key=lambda pair: (-pair[1], pair[0])):
+        known_sets = {} if task == UNKNOWN else references
         # A task is absent from a set of which all prompts are known, and none is of it.
         absent = (
-            name for name, found in known.items() if found and not (found[task] or found[UNKNOWN])
+            name
+            for name, tally in known_sets.items()
+            if tally and not (tally[task] or tally[UNKNOWN])
         )
         counts.append(
             result.TaskCount(
                 task=task,
                 samples=number,
                 share=number / len(samples),
-                in_references={name: found[task] for name, found in known.items()},
+                in_references={name: tally[task] for name, tally in known_sets.items()},
                 absent_from=tuple(absent),
             )
         )
-    found = result.Tasks(counts=tuple(counts), rates=tuple(rates), no_references=no_references)
-    return AnalysisPart(found=found, definition={"engine": engine and dict(engine)})
+    counted = result.TaskAnalysis(
+        counts=tuple(counts), rates=tuple(rates), no_references=no_references
+    )
+    return AnalysisPart(found=counted, definition={"engine": engine and dict(engine)})
 
 
-def rates_of_run(
-    benchmark: Benchmark, folder: RunFolder, samples: Sequence[Sample], **how: Any
+def compute_run_rates(
+    benchmark: Benchmark, folder: RunFolder, samples: Sequence[SampleRow], **options: Any
 ) -> list[result.TaskRate]:
     """Win rates by task of every split, computed as told; none where nothing is rated."""
     if not (folder.root / f"{RATINGS.name}.parquet").exists():
         return []
     tables = read_run(benchmark, folder)
     task_of = {sample["id"]: sample["task"] or UNKNOWN for sample in samples}
-    found: list[result.TaskRate] = []
+    rates: list[result.TaskRate] = []
     for split in tables.tasks:
-        ratings, outputs = (tables.of_split(one, split) for one in (tables.ratings, tables.outputs))
+        ratings, outputs = (
+            tables.select_split(rows, split) for rows in (tables.ratings, tables.outputs)
+        )
         if ratings is not None:
-            found += task_rates(split, ratings, outputs, task_of, **how)
-    return found
+            rates += compute_task_rates(split, ratings, outputs, task_of, **options)
+    return rates
 
 
-def task_rates(
+def compute_task_rates(
     split: str,
     ratings: pa.Table,
     outputs: pa.Table | None,
@@ -110,21 +116,21 @@ def task_rates(
         by_task[task_of.get(sample, UNKNOWN)].append(sample)
     for task, samples in sorted(by_task.items(), key=lambda pair: (-len(pair[1]), pair[0])):
         names = pa.array(samples, pa.string())
-        rated, made = (
+        task_ratings, task_outputs = (
             table if table is None else table.filter(pc.is_in(table["sample_id"], names))
             for table in (overall, outputs)
         )
-        found = win_rate(rated, made, protocol=protocol, n_boot=draws, seed=seed)
+        win_rates = win_rate(task_ratings, task_outputs, protocol=protocol, n_boot=draws, seed=seed)
         rates = {}
-        for system, value in found.win_rate.items():
-            low, high = found.interval[system] or (None, None)
-            reason = found.reasons.get(system)
-            rates[system] = Estimate(value=value, low=low, high=high, reason=reason)
+        for system, value in win_rates.win_rate.items():
+            low, high = win_rates.interval[system] or (None, None)
+            reason = win_rates.reasons.get(system)
+            rates[system] = IntervalFigure(value=value, low=low, high=high, reason=reason)
         yield result.TaskRate(
             split=split,
             task=task,
             samples=len(samples),
-            few=len(samples) < FEWEST_SAMPLES,
+            few=len(samples) < MIN_SAMPLES,
             rates=rates,
         )
 
@@ -133,56 +139,64 @@ def task_rates(
 ReferenceTasks = tuple[Counter[str], Sequence[str | None]]
 
 
-def told_tasks(
+def read_reference_tasks(
     references: Sequence[PromptSet], options: AnalysisOptions, target: Target, folder: RunFolder
 ) -> list[ReferenceTasks]:
     """By the answers of the config's engine, which the run's store keeps, else by plain rules.
 
     Rules tell a task as they do in the stage `feedback`, and know no phrases.
     """
-    images, choice = {one.name: one.inputs for one in options.references}, options.task_engine
+    images, choice = {set_.name: set_.inputs for set_ in options.references}, options.task_engine
     if choice is None:
         return [
-            (Counter(task_of(prompt, images[one.name]) or UNKNOWN for prompt in one.prompts), ())
-            for one in references
+            (
+                Counter(
+                    guess_task(prompt, images[set_.name]) or UNKNOWN for prompt in set_.prompts
+                ),
+                (),
+            )
+            for set_ in references
         ]
-    stage, told = Feedback(target), list[ReferenceTasks]()
-    with make_engine(choice.kind, **choice.options) as engine, closing(folder.store()) as store:
-        for one in references:
+    stage, set_tasks = Feedback(target), list[ReferenceTasks]()
+    with (
+        make_engine(choice.kind, **choice.options) as engine,
+        closing(folder.open_store()) as store,
+    ):
+        for set_ in references:
             rows = [
                 {
                     **dict.fromkeys(SAMPLES_IN_CONTEXT.columns),
                     "id": name,
                     "prompt": prompt,
                     "quality": "Benchmark",
-                    "post_urls": [f"reference:{one.name}"],
-                    "input_images": [NO_IMAGE] * images[one.name],
+                    "post_urls": [f"reference:{set_.name}"],
+                    "input_images": [NO_IMAGE] * images[set_.name],
                     "output_images": [],
                     "community_feedback": [],
                     "context": [],
                     "provenance": "{}",
                 }
-                for name, prompt in zip(one.ids, one.prompts, strict=True)
+                for name, prompt in zip(set_.ids, set_.prompts, strict=True)
             ]
             samples = Dataset(pa.Table.from_pylist(rows, SAMPLES_IN_CONTEXT.schema))
-            found = run_stage(stage, samples, engine=engine, store=store).dataset
-            tasks = Counter(task or UNKNOWN for task in found["task"])
-            told.append((tasks, found["task_phrase"]))
-    return told
+            answers = run_stage(stage, samples, engine=engine, store=store).dataset
+            tasks = Counter(task or UNKNOWN for task in answers["task"])
+            set_tasks.append((tasks, answers["task_phrase"]))
+    return set_tasks
 
 
-UNTOLD = "none of its prompts has a phrase"
-MOST_LINKED = 5000  # phrases: each is compared with each
-MOST_NAMED = 10  # phrases of a group
-Vectors = Any  # a row each, dense or sparse
+NO_PHRASE = "none of its prompts has a phrase"
+MAX_LINKED = 5000  # phrases: each is compared with each
+MAX_LISTED = 10  # phrases of a group
+PhraseVectors = Any  # a row each, dense or sparse
 
 
 class PhraseSpace(NamedTuple):
     """Vectors of phrases, and the largest cosine distances, from 0 to 2, in a group and to one."""
 
-    embed: Callable[[Sequence[str]], Vectors]
-    together: float
-    near: float
+    embed: Callable[[Sequence[str]], PhraseVectors]
+    group_distance: float
+    near_distance: float
     definition: Mapping[str, Any]
 
 
@@ -193,98 +207,102 @@ class ComparedPhrases:
     name: str
     prompts: int
     phrases: Sequence[str | None] = ()
-    untold: str = UNTOLD
+    untold: str = NO_PHRASE
     source: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def counts(self) -> Counter[str]:
-        return Counter(one for one in self.phrases if one)
+        return Counter(phrase for phrase in self.phrases if phrase)
 
 
-def open_tasks(
-    samples: Sequence[Sample],
+def group_task_phrases(
+    samples: Sequence[SampleRow],
     times: PostTimes,
     compared: Sequence[ComparedPhrases] = (),
     embedding: EmbeddingOptions | None = None,
-) -> AnalysisPart[result.OpenTasks]:
+) -> AnalysisPart[result.TaskPhraseAnalysis]:
     """Groups the phrases of samples, and says which groups other sets of prompts lack."""
-    counts = Counter(one["task_phrase"] for one in samples if one["task_phrase"])
+    counts = Counter(sample["task_phrase"] for sample in samples if sample["task_phrase"])
     if not counts:
-        return AnalysisPart.without(NotAnalyzed.NO_PHRASES)
+        return AnalysisPart.omit(NotAnalyzed.NO_PHRASES)
     try:
         check_extra("open tasks", EXTRA, ("sklearn",))
     except MissingExtraError as error:
-        return without_model(error)
-    space = space_of(
-        sorted({*counts, *(name for one in compared for name in one.counts)}), embedding
+        return omit_for_error(error)
+    space = choose_space(
+        sorted({*counts, *(name for other in compared for name in other.counts)}), embedding
     )
-    groups = phrase_groups(counts, space)
+    groups = group_phrases(counts, space)
     days: dict[str, list[datetime.date]] = defaultdict(list)
     for sample in samples:
-        if moment := times.of((sample["post_urls"] or [None])[0]):
+        if moment := times.get((sample["post_urls"] or [None])[0]):
             days[sample["task_phrase"]].append(moment.astimezone(datetime.UTC).date())
-    beside = {one.name: group_counts(groups, one.counts, space) for one in compared if one.counts}
-    found = []
-    for at, group in enumerate(groups):
+    sets = {
+        other.name: count_groups(groups, other.counts, space) for other in compared if other.counts
+    }
+    rows = []
+    for index, group in enumerate(groups):
         size, own = sum(group.values()), sorted(day for phrase in group for day in days[phrase])
-        found.append(
+        rows.append(
             result.TaskGroup(
                 phrase=next(iter(group)),
                 samples=size,
                 share=size / counts.total(),
-                phrases=dict(Counter(dict(sorted(group.items()))).most_common(MOST_NAMED)),
+                phrases=dict(Counter(dict(sorted(group.items()))).most_common(MAX_LISTED)),
                 different=len(group),
                 first_seen=own[0] if own else None,
                 by_week=Counter(day - datetime.timedelta(days=day.weekday()) for day in own),
-                elsewhere={name: counted[at] for name, (_, counted) in beside.items()},
-                new_to=tuple(name for name, (known, _) in beside.items() if at not in known),
+                elsewhere={name: counted[index] for name, (_, counted) in sets.items()},
+                new_to=tuple(name for name, (owned, _) in sets.items() if index not in owned),
             )
         )
     others = [
         result.PhraseSet(
-            name=one.name,
-            prompts=one.prompts,
-            phrased=one.counts.total(),
-            untold=None if one.counts else one.untold,
+            name=other.name,
+            prompts=other.prompts,
+            phrased=other.counts.total(),
+            untold=None if other.counts else other.untold,
         )
-        for one in compared
+        for other in compared
     ]
-    named = result.OpenTasks(
-        groups=tuple(sorted(found, key=lambda one: (-one.samples, one.phrase))),
+    analysis = result.TaskPhraseAnalysis(
+        groups=tuple(sorted(rows, key=lambda group: (-group.samples, group.phrase))),
         phrased=counts.total(),
         undated=counts.total() - sum(len(days[phrase]) for phrase in counts),
         compared=tuple(others),
     )
     definition = {
         "group": "agglomerative clustering, complete linkage, cosine distance: any two phrases of "
-        f"a group lie at most {space.together} apart; of more than {MOST_LINKED} different "
+        f"a group lie at most {space.group_distance} apart; of more than {MAX_LINKED} different "
         "phrases the rarer ones go to the group of the nearest, or stand alone",
-        "new": f"no phrase of the set lies within {space.near} of any phrase of the group",
-        "compared": {one.name: dict(one.source) for one in compared},
+        "new": f"no phrase of the set lies within {space.near_distance} of any phrase of the group",
+        "compared": {other.name: dict(other.source) for other in compared},
         **space.definition,
         **get_versions("scikit-learn"),
     }
-    return AnalysisPart(found=named, definition=definition)
+    return AnalysisPart(found=analysis, definition=definition)
 
 
-def space_of(phrases: Sequence[str], options: EmbeddingOptions | None) -> PhraseSpace:
+def choose_space(phrases: Sequence[str], options: EmbeddingOptions | None) -> PhraseSpace:
     """The vectors of a sentence encoder; where there is none, of the words and their letters."""
     instead = "no model is named as analysis.embedding"
     if options is not None:
         try:
             prompts = PromptSet("phrases", tuple(phrases), tuple(phrases))
-            (vectors,), about = embedded([prompts], options)
+            (vectors,), about = embed_prompts([prompts], options)
             at = {phrase: row for row, phrase in enumerate(phrases)}
             # Of 158 phrases for 54 tasks, groups of them are 0.97 homogeneous, 0.96 complete.
-            return PhraseSpace(lambda some: vectors[[at[one] for one in some]], 0.55, 0.4, about)
+            return PhraseSpace(
+                lambda part: vectors[[at[phrase] for phrase in part]], 0.55, 0.4, about
+            )
         except Exception as error:  # of whatever the driver, memory or files are short
-            instead = str(without_model(error).detail)
+            instead = str(omit_for_error(error).detail)
     # Of the same phrases 0.97 and 0.89: the same in other words is told apart.
     by = "TF-IDF of words but for common ones, and of runs of 3 to 5 letters in words"
-    return PhraseSpace(tfidf, 0.7, 0.65, {"vectors": by, "instead_of": {"embedding": instead}})
+    return PhraseSpace(vectorize, 0.7, 0.65, {"vectors": by, "instead_of": {"embedding": instead}})
 
 
-def tfidf(phrases: Sequence[str]) -> Vectors:
+def vectorize(phrases: Sequence[str]) -> PhraseVectors:
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.pipeline import make_pipeline, make_union
     from sklearn.preprocessing import Normalizer
@@ -296,13 +314,13 @@ def tfidf(phrases: Sequence[str]) -> Vectors:
     return make_pipeline(make_union(*kinds), Normalizer()).fit_transform(phrases)
 
 
-def phrase_groups(counts: Mapping[str, int], space: PhraseSpace) -> list[dict[str, int]]:
+def group_phrases(counts: Mapping[str, int], space: PhraseSpace) -> list[dict[str, int]]:
     """Groups of phrases with their counts, in each the most central phrase first."""
     from sklearn.metrics.pairwise import cosine_distances
 
     phrases = sorted(counts)  # so that their order among the samples counts for nothing
-    vectors, weights = space.embed(phrases), np.array([counts[one] for one in phrases])
-    labels = _labels(phrases, vectors, weights, space)
+    vectors, weights = space.embed(phrases), np.array([counts[phrase] for phrase in phrases])
+    labels = _label_phrases(phrases, vectors, weights, space)
     groups = []
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
@@ -313,42 +331,44 @@ def phrase_groups(counts: Mapping[str, int], space: PhraseSpace) -> list[dict[st
     return groups
 
 
-def _labels(
-    phrases: Sequence[str], vectors: Vectors, weights: NDArray[np.int64], space: PhraseSpace
+def _label_phrases(
+    phrases: Sequence[str], vectors: PhraseVectors, weights: NDArray[np.int64], space: PhraseSpace
 ) -> NDArray[np.int64]:
     from sklearn.cluster import AgglomerativeClustering
     from sklearn.metrics.pairwise import cosine_distances
 
-    digests = [hashlib.sha256(one.encode()).digest() for one in phrases]
+    digests = [hashlib.sha256(phrase.encode()).digest() for phrase in phrases]
     order = sorted(range(len(phrases)), key=lambda row: (-weights[row], digests[row]))
-    linked, rest = np.sort(order[:MOST_LINKED]), np.sort(order[MOST_LINKED:]).astype(np.int64)
+    linked, rare = np.sort(order[:MAX_LINKED]), np.sort(order[MAX_LINKED:]).astype(np.int64)
     labels = np.arange(len(phrases))
     if len(linked) > 1:
         clustering = AgglomerativeClustering(
             n_clusters=None,
             metric="precomputed",
             linkage="complete",
-            distance_threshold=np.nextafter(space.together, 2),  # at it, two are still together
+            distance_threshold=np.nextafter(
+                space.group_distance, 2
+            ),  # at it, two are still together
         )
         labels[linked] = clustering.fit_predict(cosine_distances(vectors[linked]))
-    near = nearest(vectors[rest], vectors[linked])
-    joins = near.distance <= space.near
-    labels[rest] = np.where(joins, labels[linked][near.place], rest + len(phrases))
+    closest = find_nearest(vectors[rare], vectors[linked])
+    joins = closest.distance <= space.near_distance
+    labels[rare] = np.where(joins, labels[linked][closest.place], rare + len(phrases))
     return labels
 
 
-def group_counts(
+def count_groups(
     groups: Sequence[Iterable[str]], others: Mapping[str, int], space: PhraseSpace
 ) -> tuple[set[int], Counter[int]]:
     """The groups that another set has, and its prompts by their nearest group."""
-    own = [(at, phrase) for at, group in enumerate(groups) for phrase in group]
-    theirs = sorted(others)
-    vectors = space.embed([*(phrase for _, phrase in own), *theirs])
-    ours, rest = vectors[: len(own)], vectors[len(own) :]
-    is_near = nearest(ours, rest).distance <= space.near
+    own = [(index, phrase) for index, group in enumerate(groups) for phrase in group]
+    phrases = sorted(others)
+    vectors = space.embed([*(phrase for _, phrase in own), *phrases])
+    own_vectors, other_vectors = vectors[: len(own)], vectors[len(own) :]
+    is_near = find_nearest(own_vectors, other_vectors).distance <= space.near_distance
     counts = Counter[int]()
-    found = nearest(rest, ours)
-    for phrase, distance, place in zip(theirs, found.distance, found.place, strict=True):
-        if distance <= space.near:
+    closest = find_nearest(other_vectors, own_vectors)
+    for phrase, distance, place in zip(phrases, closest.distance, closest.place, strict=True):
+        if distance <= space.near_distance:
             counts[own[place][0]] += others[phrase]
-    return {at for (at, _), near in zip(own, is_near, strict=True) if near}, counts
+    return {index for (index, _), is_close in zip(own, is_near, strict=True) if is_close}, counts

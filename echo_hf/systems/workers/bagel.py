@@ -20,9 +20,9 @@ from typing import Any
 
 VERSION = "1"
 DETERMINISM = "the same seed gives the same picture on the same kind of GPU with the same packages"
-LARGEST_SIDE = 1024
+MAX_SIDE = 1024
 STEP = 16
-SAID_BEFORE = {"max_think_token_n": 1000, "do_sample": False, "text_temperature": 0.3}
+THINK_DEFAULTS = {"max_think_token_n": 1000, "do_sample": False, "text_temperature": 0.3}
 TEXT_TO_IMAGE = {
     "cfg_text_scale": 4.0,
     "cfg_img_scale": 1.0,
@@ -39,7 +39,7 @@ EDIT = {
     "cfg_renorm_type": "text_channel",
 }
 # Layers between which tensors pass outside of `forward`, so that they need one device.
-TOGETHER = (
+SAME_DEVICE_LAYERS = (
     "language_model.model.embed_tokens",
     "time_embedder",
     "latent_pos_embed",
@@ -64,11 +64,11 @@ def main() -> None:
         print(json.dumps({**hello, "determinism": DETERMINISM}), file=answers, flush=True)
         for line in sys.stdin:
             request = json.loads(line)
-            said = {"id": request["id"], **answer(inferencer, request)}
-            print(json.dumps(said), file=answers, flush=True)
+            response = {"id": request["id"], **answer_request(inferencer, request)}
+            print(json.dumps(response), file=answers, flush=True)
 
 
-def answer(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
+def answer_request(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Draws what a request asks for, and saves it where it is asked for; gives all but the id."""
     parameters, paths, size = request["parameters"], request["inputs"], request["size"]
     unknown = sorted(set(parameters) - {"think", "text_to_image", "edit"})
@@ -77,11 +77,11 @@ def answer(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
         return {"outcome": "failed", "code": "bad_parameter", "text": text}
     if isinstance(size, dict):
         sides = size["width"], size["height"]
-        if paths or not all(side % STEP == 0 and side <= LARGEST_SIDE for side in sides):
+        if paths or not all(side % STEP == 0 and side <= MAX_SIDE for side in sides):
             text = "a size is for prompts without input, in multiples of 16 up to 1024"
             return {"outcome": "unsupported", "code": "size", "text": text}
     try:
-        return drawn(inferencer, request)
+        return draw(inferencer, request)
     except Exception as error:  # whatever it is, the next request may do
         import torch
 
@@ -91,7 +91,7 @@ def answer(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
         return {"outcome": "failed", "code": type(error).__name__, "text": text}
 
 
-def drawn(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
+def draw(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Draws with BAGEL's own arguments for the kind of task, changed as the parameters say."""
     import numpy
     import torch
@@ -101,7 +101,7 @@ def drawn(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
         request[name] for name in ("parameters", "inputs", "size", "seed")
     )
     own = parameters.get("edit" if paths else "text_to_image", {})
-    arguments = {**SAID_BEFORE, **(EDIT if paths else TEXT_TO_IMAGE), **own}
+    arguments = {**THINK_DEFAULTS, **(EDIT if paths else TEXT_TO_IMAGE), **own}
     if isinstance(size, dict):
         arguments["image_shapes"] = (size["height"], size["width"])
     random.seed(seed)
@@ -111,13 +111,13 @@ def drawn(inferencer: Any, request: dict[str, Any]) -> dict[str, Any]:
     torch.backends.cudnn.benchmark = False
     with contextlib.ExitStack() as opened:
         images = [opened.enter_context(Image.open(path)) for path in paths]
-        made = inferencer.interleave_inference(
+        outputs = inferencer.interleave_inference(
             [*map(ImageOps.exif_transpose, images), request["prompt"]],
             think=bool(parameters.get("think", False)),
             **arguments,
         )
-    words = "\n".join(one for one in made if isinstance(one, str)) or None
-    images = [one for one in made if not isinstance(one, str)]
+    words = "\n".join(part for part in outputs if isinstance(part, str)) or None
+    images = [part for part in outputs if not isinstance(part, str)]
     if not images:
         return {"outcome": "no_image", "text": words}
     images[-1].save(request["output"], "PNG")
@@ -141,7 +141,7 @@ def load(weights: str, memory: str | None) -> Any:
     vae, vae_config = load_ae(local_path=str(Path(weights) / "ae.safetensors"))
     tokenizer, new_token_ids, _ = add_special_tokens(Qwen2Tokenizer.from_pretrained(weights))
     return InterleaveInferencer(
-        model=_spread(_empty(weights, vae_config), weights, memory),
+        model=_load_weights(_make_empty_model(weights, vae_config), weights, memory),
         vae_model=vae,
         tokenizer=tokenizer,
         # Largest side, smallest side, and what sides are multiples of.
@@ -151,21 +151,21 @@ def load(weights: str, memory: str | None) -> Any:
     )
 
 
-def _empty(weights: str, vae_config: Any) -> Any:
+def _make_empty_model(weights: str, vae_config: Any) -> Any:
     import modeling.bagel as bagel
     from accelerate import init_empty_weights
 
-    words = bagel.Qwen2Config.from_json_file(str(Path(weights) / "llm_config.json"))
-    words.qk_norm, words.tie_word_embeddings = True, False
-    words.layer_module = "Qwen2MoTDecoderLayer"
-    seen = bagel.SiglipVisionConfig.from_json_file(str(Path(weights) / "vit_config.json"))
-    seen.rope = False
-    seen.num_hidden_layers -= 1
+    text_config = bagel.Qwen2Config.from_json_file(str(Path(weights) / "llm_config.json"))
+    text_config.qk_norm, text_config.tie_word_embeddings = True, False
+    text_config.layer_module = "Qwen2MoTDecoderLayer"
+    vision_config = bagel.SiglipVisionConfig.from_json_file(str(Path(weights) / "vit_config.json"))
+    vision_config.rope = False
+    vision_config.num_hidden_layers -= 1
     config = bagel.BagelConfig(
         visual_gen=True,
         visual_und=True,
-        llm_config=words,
-        vit_config=seen,
+        llm_config=text_config,
+        vit_config=vision_config,
         vae_config=vae_config,
         vit_max_num_patch_per_side=70,
         connector_act="gelu_pytorch_tanh",
@@ -173,13 +173,13 @@ def _empty(weights: str, vae_config: Any) -> Any:
         max_latent_size=64,
     )
     with init_empty_weights():
-        parts = bagel.Qwen2ForCausalLM(words), bagel.SiglipVisionModel(seen)
+        parts = bagel.Qwen2ForCausalLM(text_config), bagel.SiglipVisionModel(vision_config)
         model = bagel.Bagel(*parts, config)
-        model.vit_model.vision_model.embeddings.convert_conv2d_to_linear(seen, meta=True)
+        model.vit_model.vision_model.embeddings.convert_conv2d_to_linear(vision_config, meta=True)
     return model
 
 
-def _spread(model: Any, weights: str, memory: str | None) -> Any:
+def _load_weights(model: Any, weights: str, memory: str | None) -> Any:
     import torch
     from accelerate import infer_auto_device_map, load_checkpoint_and_dispatch
 
@@ -189,8 +189,8 @@ def _spread(model: Any, weights: str, memory: str | None) -> Any:
         max_memory=dict.fromkeys(gpus, memory) if memory else None,
         no_split_module_classes=["Bagel", "Qwen2MoTDecoderLayer"],
     )
-    first = places.get(TOGETHER[0], 0)
-    places.update({name: first for name in TOGETHER if name in places or len(gpus) == 1})
+    first = places.get(SAME_DEVICE_LAYERS[0], 0)
+    places.update({name: first for name in SAME_DEVICE_LAYERS if name in places or len(gpus) == 1})
     return load_checkpoint_and_dispatch(
         model,
         checkpoint=str(Path(weights) / "ema.safetensors"),

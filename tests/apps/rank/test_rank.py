@@ -41,7 +41,7 @@ from echo_hf.cli.evaluation_view import show_draw, show_ranking_files
 from echo_hf.engines.base import ImageRef
 from echo_hf.errors import RunError, ScoreError
 from echo_hf.images.store import ImageStore
-from echo_hf.judging.score import agree
+from echo_hf.judging.score import measure_agreement
 from echo_hf.reasons import LeftOut, NotJudged, NotRanked
 from echo_hf.scores import human_corrected
 from echo_hf.systems.base import Task
@@ -496,7 +496,7 @@ def test_ranks_of_the_page_are_what_agree_reads(folder: Path) -> None:
     assert pq.read_table(table.path).num_rows == 15
     marks = [rating(name, system, 9 - at) for name in WORDS for at, system in enumerate(FEW)]
     write(folder, RATINGS, marks)
-    found = agree(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
+    found = measure_agreement(folder / "evaluation.yaml", runs=folder / "runs", n_boot=0)
     assert found.merged.people.consensus.ranking == FEW
     assert found.merged.judges.with_consensus["mira"].tau == pytest.approx(1)
     assert "5 rankings in" in said(folder, show_ranking_files, ranks)

@@ -14,7 +14,7 @@ from PIL import Image
 from echo_hf.builder.gold.boxes import INPUT, OUTPUT, SIZES, check_boxes
 from echo_hf.config.checks import EngineChoice
 from echo_hf.engines.base import Completion, ImageRef, Request, register
-from echo_hf.engines.pixels import Budget, fitted
+from echo_hf.engines.pixels import PixelBudget, fit_size
 from echo_hf.errors import ConfigError
 from tests.test_cli import echo_hf
 
@@ -59,7 +59,7 @@ class Pointing:
             with Image.open(image.file) as opened:
                 size = opened.size
             if self.pixels:
-                size = fitted(size, Budget(*self.pixels))
+                size = fit_size(size, PixelBudget(*self.pixels))
             off = [
                 [0.004 + left, top - 0.003, right, 0.002 + bottom]
                 for left, top, right, bottom in (INPUT, OUTPUT)

@@ -15,7 +15,7 @@ from PIL import Image
 
 from echo_hf.builder.gold.folder import read_gold
 from echo_hf.builder.gold.posts import GoldPosts, check_agreement, read_gold_posts
-from echo_hf.config.sections import Posts
+from echo_hf.config.sections import PostsSource
 from echo_hf.errors import GoldError
 from echo_hf.images.store import ImageStore
 from tests.builder.gold.gold_for_tests import (
@@ -120,7 +120,7 @@ COLLAGE: Row = {
 
 def check(folder: Path, posts: Path | None = None) -> GoldPosts:
     gold = read_gold(folder)
-    entry = Posts(source="jsonl", path=posts or folder / "posts.jsonl")
+    entry = PostsSource(source="jsonl", path=posts or folder / "posts.jsonl")
     named = {url for line in gold.iterate_lines() for url in line.addresses}
     read = read_gold_posts([entry], named, ImageStore(folder.parent / "store"))
     check_agreement(gold, read, "posts.jsonl")
@@ -270,7 +270,7 @@ def url(name: str) -> str:
 
 def read(folder: Path, *rows: Row | str, named: str = "a") -> GoldPosts:
     one_file(folder, "posts", *rows)
-    entry = Posts(source="jsonl", path=folder / "posts.jsonl")
+    entry = PostsSource(source="jsonl", path=folder / "posts.jsonl")
     return read_gold_posts([entry], [url(named)], ImageStore(folder / "store"))
 
 

@@ -38,7 +38,7 @@ from echo_hf.builder.gold.stages import (
     read_roles,
 )
 from echo_hf.config.loading import load_config, parse_config
-from echo_hf.config.sections import Posts
+from echo_hf.config.sections import PostsSource
 from echo_hf.config.systems import shipped_config
 from echo_hf.images.store import ImageStore
 from tests.builder.gold.gold_for_tests import (
@@ -385,7 +385,7 @@ def read(folder: Path, **changed: list[Any]) -> dict[str, list[Any]]:
         write_lines(folder / f"{name}.jsonl", rows)
     gold = read_gold(folder)
     named = {url for line in gold.iterate_lines() for url in line.addresses}
-    entry = Posts(source="jsonl", path=folder / "posts.jsonl")
+    entry = PostsSource(source="jsonl", path=folder / "posts.jsonl")
     posts = read_gold_posts([entry], named, ImageStore(folder.parent / "store"))
     given = Material(load_config(shipped_config()), gold, posts)
     return {name: list(getattr(given, check.reads)) for name, check in CHECKS.items()}

@@ -17,15 +17,15 @@ from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
 from echo_hf.collect.sources.base import SOURCES as REGISTRY
 from echo_hf.collect.sources.base import split_json
-from echo_hf.config.collection import Columns
-from echo_hf.config.sections import Posts
+from echo_hf.config.collection import SourceColumns
+from echo_hf.config.sections import PostsSource
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
 from echo_hf.reasons import Notice, Reject
 from tests.collect.hostile_posts import FORMS, Said
 
 BUNDLED = {"quickstart"}  # reads our own format, and no other file
-SOURCES = sorted(set(REGISTRY.names()) - BUNDLED)
+SOURCES = sorted(set(REGISTRY.list_names()) - BUNDLED)
 MARK = "in the place of this stands what nests"
 POSTS = [Said(1, image="https://p.example/a.png", replies=3), Said(2, parent=1)]
 WHOLE = [json.loads(line) for form in FORMS.values() for line in form.write(POSTS).splitlines()]
@@ -129,8 +129,8 @@ def read(collect: Collect, tmp_path: Path) -> Read:
     def run(source: str, text: str) -> tuple[dict[str, Any], StageResult]:
         path, names = tmp_path / "posts.jsonl", FORMS[source].columns
         path.write_text(text, "utf-8")
-        columns = Columns.model_validate(names) if names else None
-        given = Posts(source=source, path=path, columns=columns)
+        columns = SourceColumns.model_validate(names) if names else None
+        given = PostsSource(source=source, path=path, columns=columns)
         result = run_stage(collect, read_records([given]))
         return {row["url"]: row for row in result.dataset}, result
 

@@ -12,7 +12,7 @@ import yaml
 
 from echo_hf.collect.collect import Collect
 from echo_hf.collect.records import read_records
-from echo_hf.config.sections import Posts
+from echo_hf.config.sections import PostsSource
 from echo_hf.errors import ConfigError
 from echo_hf.pipeline.stage_runner import run_stage
 from tests.collect.conftest import Case, Json, Reads, Real
@@ -218,14 +218,14 @@ def test_unlisted_statuses_are_taken_in_where_a_config_says_so(
     exported = activity(4, to="https://mastodon.example/users/mira/followers", cc=[PUBLIC])
     (tmp_path / "posts.jsonl").write_text(lines(*some, outbox(exported)))
     for taken, texts in ((False, {"1"}), (True, {"1", "2", "4"})):
-        entry = Posts(source="mastodon", path=tmp_path / "posts.jsonl", unlisted=taken)
+        entry = PostsSource(source="mastodon", path=tmp_path / "posts.jsonl", unlisted=taken)
         read = run_stage(collect, read_records([entry]))
         assert {text for text in read.dataset["text"] if text} == texts
         assert len(read.dataset) == 4
         reasons = {"hidden_by_author": 1} if taken else {"hidden_by_author": 1, "unlisted": 2}
         assert read.stats.noted == reasons
     with pytest.raises(ConfigError, match="unlisted is true for source 'reddit'"):
-        read_records([Posts(source="reddit", path=tmp_path / "posts.jsonl", unlisted=True)])
+        read_records([PostsSource(source="reddit", path=tmp_path / "posts.jsonl", unlisted=True)])
 
 
 @pytest.mark.parametrize(

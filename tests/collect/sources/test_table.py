@@ -24,8 +24,8 @@ from echo_hf.collect.records import read_records
 from echo_hf.collect.sources import table
 from echo_hf.collect.sources.base import Finding, PostImage, make_source
 from echo_hf.collect.sources.table import read_csv_rows
-from echo_hf.config.collection import Columns
-from echo_hf.config.sections import Posts
+from echo_hf.config.collection import SourceColumns
+from echo_hf.config.sections import PostsSource
 from echo_hf.errors import ConfigError, SourceError
 from echo_hf.pipeline.result import StageResult
 from echo_hf.pipeline.stage_runner import run_stage
@@ -60,7 +60,7 @@ def collected(collect: Collect, tmp_path: Path) -> Collected:
         path = tmp_path / name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         given = {"source": "table", "path": path, "columns": columns, "keywords": keywords}
-        return run_stage(collect, read_records([Posts.model_validate(given)]))
+        return run_stage(collect, read_records([PostsSource.model_validate(given)]))
 
     return run
 
@@ -198,9 +198,11 @@ def test_a_file_that_is_no_table_stops_with_one_line(
 def test_columns_belong_to_tables_alone(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     with pytest.raises(ConfigError, match="'table' takes a path and columns, such as"):
-        read_records([Posts(source="table", path=path)])
+        read_records([PostsSource(source="table", path=path)])
     with pytest.raises(ConfigError, match="'jsonl' takes a path and no columns"):
-        read_records([Posts.model_validate({"source": "jsonl", "path": path, "columns": COLUMNS})])
+        read_records(
+            [PostsSource.model_validate({"source": "jsonl", "path": path, "columns": COLUMNS})]
+        )
 
 
 CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=8)
@@ -317,21 +319,23 @@ def test_a_bad_field_costs_only_itself(field: str, value: Any, kept: Any, reason
 def test_the_bundled_posts_are_read_without_a_path(collect: Collect) -> None:
     text = files("echo_hf.quickstart").joinpath("posts.jsonl").read_text("utf-8")
     lines = list(map(json.loads, text.splitlines()))
-    result = run_stage(collect, read_records([Posts(source="quickstart")]))
+    result = run_stage(collect, read_records([PostsSource(source="quickstart")]))
     named = sum("path" in one for line in lines for one in line.get("pictures", []))
     taken_in = sum(one["sha256"] is not None for post in result.dataset for one in post["pictures"])
     assert len(result.dataset) == len(lines) - sum(result.stats.rejected.values()) > 0
     assert taken_in >= named - sum(result.stats.noted.values()) > 0
     with pytest.raises(ConfigError, match="named twice"):
-        read_records([Posts(source="quickstart"), Posts(source="quickstart")])
+        read_records([PostsSource(source="quickstart"), PostsSource(source="quickstart")])
 
 
 HITS = [{"link": "https://example.org/1", "body": "a fox"}, {"link": "https://example.org/2"}]
-OF_HITS = Columns.model_validate({"url": "link", "text": "body"})
+OF_HITS = SourceColumns.model_validate({"url": "link", "text": "body"})
 
 
 def table_of(path: Path, **more: Any) -> list[Any]:
-    entry = Posts.model_validate({"source": "table", "path": path, "columns": OF_HITS, **more})
+    entry = PostsSource.model_validate(
+        {"source": "table", "path": path, "columns": OF_HITS, **more}
+    )
     return [json.loads(record)["row"] for record in read_records([entry])["record"]]
 
 

@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from echo_hf._infra.http_errors import Reply
+from echo_hf._infra.http_errors import HttpResponse
 from echo_hf.engines.base import Completion, Message, Request, Text, Usage, make_engine
 from echo_hf.engines.openai import OpenAIEngine
-from echo_hf.engines.server import THREAD
+from echo_hf.engines.server import THREAD_NAME
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store
 from echo_hf.pipeline.batch_inference import fill
@@ -47,7 +47,7 @@ OPENAI = "https://api.openai.com/v1"
 
 
 def threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == THREAD]
+    return [thread.name for thread in threading.enumerate() if thread.name == THREAD_NAME]
 
 
 @pytest.mark.parametrize("how", ["closed", "left"])
@@ -61,7 +61,7 @@ def test_an_answer_waits_for_no_other_and_stopping_cancels_those(
         answers = asked.stream(asked_for)
         assert next(answers)[0] == 5
         server.wait_for(6)
-        assert threads() == [THREAD]
+        assert threads() == [THREAD_NAME]
         if how == "closed":
             answers.close()  # type: ignore[attr-defined]
     assert (threads(), list(answers)) == ([], [])
@@ -162,10 +162,10 @@ def test_a_local_server_is_asked_without_a_key(
 
 def sent(asked: Request, **options: Any) -> dict[str, Any]:
     engine = OpenAIEngine(**{"model": "tiny", "base_url": "http://127.0.0.1:8000/v1", **options})
-    before = engine.prepared(asked)
+    before = engine.prepare(asked)
     structured = {"auto": "json_schema"}.get(engine.options.structured, engine.options.structured)
-    body = engine.body(asked, before, structured)
-    assert before == engine.prepared(asked)  # instructions that are told the shape are a copy
+    body = engine.make_body(asked, before, structured)
+    assert before == engine.prepare(asked)  # instructions that are told the shape are a copy
     return body
 
 
@@ -269,7 +269,7 @@ def test_a_bad_option_is_one_line(options: dict[str, Any], expected: str) -> Non
 
 # --- what responses mean ---
 
-JUDGED = OpenAIEngine(model="tiny").judged
+JUDGED = OpenAIEngine(model="tiny").read_response
 USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
 NO = "the response is not a chat completion: "
 CAUSE = "the answer ended with finish_reason"
@@ -293,7 +293,7 @@ CAUSE = "the answer ended with finish_reason"
 def test_endings_are_told_apart(content: Any, reason: Any, more: Any, expected: Any) -> None:
     choice = {"message": {"content": content, **more}, "finish_reason": reason}
     document = {"choices": [choice], "usage": USAGE}
-    done = JUDGED(Reply(200, {}, json.dumps(document)))
+    done = JUDGED(HttpResponse(200, {}, json.dumps(document)))
     assert (done.text, done.error, done.finish_reason) == expected
     assert done.usage == Usage(9, 2)
 
@@ -303,21 +303,21 @@ def test_endings_are_told_apart(content: Any, reason: Any, more: Any, expected: 
     "text", ["", "{", "NaN", "[]", "null", '{"choices": 3}', '{"choices": [null]}']
 )
 def test_no_response_breaks_it(status: int, text: str) -> None:
-    assert not JUDGED(Reply(status, {}, text)).is_answer
+    assert not JUDGED(HttpResponse(status, {}, text)).is_answer
 
 
 def test_cached_tokens_and_the_price_are_reported() -> None:
     """By hand: (100 * 1 + 20 * 10) / 1e6, unless the response says what it cost."""
     usage = {"prompt_tokens": 100, "completion_tokens": 20}
     usage |= {"prompt_tokens_details": {"cached_tokens": 40}}  # type: ignore[dict-item]
-    priced = OpenAIEngine(model="tiny", **{PROMPT: 1.0, ANSWER: 10.0}).judged
+    priced = OpenAIEngine(model="tiny", **{PROMPT: 1.0, ANSWER: 10.0}).read_response
     for judged, said, usd in (
         (JUDGED, {}, None),
         (priced, {}, 0.0003),
         (priced, {"cost": 0.5}, 0.5),
     ):
         body = completion("red", usage={**usage, **said}).body
-        done = judged(Reply(200, {}, json.dumps(body)))
+        done = judged(HttpResponse(200, {}, json.dumps(body)))
         assert (done.usage, done.cost_usd) == (Usage(100, 20, 40), usd)
 
 
@@ -499,19 +499,19 @@ def test_a_wait_holds_for_all_requests(server: LoopbackServer, engine: Make) -> 
     asked = engine(concurrency=1, max_attempts=1)
     server.behave = lambda _: fault(429, "slow down", headers={"Retry-After": "30"})
     assert ask(asked).finish_reason == "error"
-    assert 0 < asked.requests.left_s(asked.requests.reserve(0)) <= 30
+    assert 0 < asked.requests.wait_seconds(asked.requests.reserve(0)) <= 30
 
 
 def test_used_tokens_count_against_the_limit(server: LoopbackServer, engine: Make) -> None:
     """13 tokens at one a second: an estimate of 5 alone would let the next go after 4."""
     asked = engine(tokens_per_minute=60)
     assert ask(asked) == RED
-    assert 6 < asked.tokens.left_s(asked.tokens.reserve(0)) <= 12
+    assert 6 < asked.tokens.wait_seconds(asked.tokens.reserve(0)) <= 12
     server.behave = lambda _: completion("red", usage=None)
     asked = engine(tokens_per_minute=1)
     assert ask(asked).text == "red"
     # 5 tokens at one a minute, less the second that may go early.
-    assert 280 < asked.tokens.left_s(asked.tokens.reserve(0)) <= 299
+    assert 280 < asked.tokens.wait_seconds(asked.tokens.reserve(0)) <= 299
 
 
 # --- a stage and a store ---

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echo_hf.engines.base import Completion
-from echo_hf.engines.transformers import Batches, PreparedRequest
+from echo_hf.engines.transformers import BatchQueue, PreparedRequest
 from tests.stages_for_tests import request
 
 
@@ -46,9 +46,9 @@ class Memory:
             raise KeyboardInterrupt
         return [Completion(text) for text in texts]
 
-    def batches(self, size: int) -> Batches:
+    def batches(self, size: int) -> BatchQueue:
         is_full = lambda error: isinstance(error, MemoryError)  # noqa: E731
-        return Batches(self.ask, is_full, lambda: self.held.append(len(self.computed)), size)
+        return BatchQueue(self.ask, is_full, lambda: self.held.append(len(self.computed)), size)
 
 
 def asked(texts: Sequence[str], limits: Sequence[int] = (16,)) -> list[tuple[int, PreparedRequest]]:
@@ -61,7 +61,7 @@ def asked(texts: Sequence[str], limits: Sequence[int] = (16,)) -> list[tuple[int
 @given(st.lists(st.text("abx", max_size=6), max_size=14), st.integers(1, 5), st.integers(0, 20))
 def test_every_question_is_answered_once(texts: list[str], size: int, room: int) -> None:
     memory = Memory(room)
-    answers = list(memory.batches(size).answered(asked(texts)))
+    answers = list(memory.batches(size).answer_pool(asked(texts)))
     assert sorted(number for number, _ in answers) == list(range(len(texts)))
     assert not any(memory.held)  # the memory is cleared when nothing hangs on the error
     for number, completion in answers:
@@ -90,7 +90,7 @@ def test_batches_that_fail_are_halved(
 ) -> None:
     memory = Memory(room)
     made = memory.batches(size)
-    answers = dict(made.answered(asked(texts, limits)))
+    answers = dict(made.answer_pool(asked(texts, limits)))
     assert [answers[n].text for n in range(len(texts))] == [
         t if "x" not in t else None for t in texts
     ]
@@ -99,7 +99,7 @@ def test_batches_that_fail_are_halved(
 
 def test_neighbours_in_length_share_a_batch_and_an_interruption_is_no_answer() -> None:
     memory = Memory()
-    list(memory.batches(2).answered(asked(["a", "aaaa", "aa", "aaa", ""])))
+    list(memory.batches(2).answer_pool(asked(["a", "aaaa", "aa", "aaa", ""])))
     assert memory.asked == [["aaaa", "aaa"], ["aa", "a"], [""]]
     with pytest.raises(KeyboardInterrupt):
-        list(memory.batches(2).answered(asked(["stop"])))
+        list(memory.batches(2).answer_pool(asked(["stop"])))

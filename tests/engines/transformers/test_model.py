@@ -17,8 +17,8 @@ from echo_hf.engines.transformers import (
     SCHEMA_WORDS,
     PreparedRequest,
     is_out_of_memory,
-    question,
-    sampling_processors,
+    make_sampling_processors,
+    prepare,
 )
 from echo_hf.errors import EngineError
 from tests.errors_for_tests import said_by
@@ -30,7 +30,7 @@ PLAIN = replace(request("red"), answer=None)
 
 
 def asked(one: Request) -> PreparedRequest:
-    return question(one, json.dumps, lambda ref: Image.new("RGB", IMAGES[ref.sha256]))
+    return prepare(one, json.dumps, lambda ref: Image.new("RGB", IMAGES[ref.sha256]))
 
 
 def test_parts_keep_their_order_and_the_form_follows_the_instructions() -> None:
@@ -44,7 +44,7 @@ def test_parts_keep_their_order_and_the_form_follows_the_instructions() -> None:
     assert contents == [["Look."], [None, "and", None], ["Well."]]
     assert [image.size for image in made.images] == [(40, 30), (20, 10)]
     # 1200 + 200 pixels, and the characters of the rendered conversation.
-    assert made.length == (1400, len(made.text))
+    assert made.size == (1400, len(made.text))
     first, second = json.loads(asked(request("red", "Name a colour.")).text)
     start, added = (part["text"] for part in first["content"])
     words, _, schema = added.removeprefix("\n\n").partition("\n")
@@ -57,8 +57,8 @@ def test_parts_keep_their_order_and_the_form_follows_the_instructions() -> None:
 
 
 def test_what_a_batch_must_have_in_common_and_what_its_draws() -> None:
-    one, two = (asked(request("red", images=names)).kind for names in ("a", "ab"))
-    others = [asked(each).kind for each in (request("red"), request("red", max_tokens=9), PLAIN)]
+    one, two = (asked(request("red", images=names)).group for names in ("a", "ab"))
+    others = [asked(each).group for each in (request("red"), request("red", max_tokens=9), PLAIN)]
     assert one == two
     assert len({one, *others}) == 4
     given = [request("red"), request("blue"), *(request("red", images=[n]) for n in IMAGES)]
@@ -81,7 +81,7 @@ def torch() -> Any:
 
 
 def drawn(torch: Any, temperature: float, top_p: float) -> Any:
-    processors, tokens = sampling_processors([7], temperature, top_p, "cpu"), []
+    processors, tokens = make_sampling_processors([7], temperature, top_p, "cpu"), []
     for _ in range(DRAWS):
         scores = torch.tensor([SCORES])
         for processor in processors:
@@ -101,7 +101,7 @@ def test_draws_have_the_chances_of_softmax(torch: Any, temperature: float, top_p
     expected = weights / weights.sum()
     error = np.sqrt(expected * (1 - expected) / DRAWS)
     assert (np.abs(drawn(torch, temperature, top_p) - expected) <= 5 * error).all()
-    assert sampling_processors([1, 2], 0.0, 0.5, "cpu") == []
+    assert make_sampling_processors([1, 2], 0.0, 0.5, "cpu") == []
 
 
 @pytest.mark.models
@@ -109,7 +109,7 @@ def test_a_rows_draws_do_not_depend_on_its_neighbours(torch: Any) -> None:
     rows = torch.zeros(3, 50)
 
     def noise(*seeds: int) -> Any:
-        return sampling_processors(seeds, 1.0, 1.0, "cpu")[-1](None, rows[: len(seeds)])
+        return make_sampling_processors(seeds, 1.0, 1.0, "cpu")[-1](None, rows[: len(seeds)])
 
     together = noise(1, 2, 3)
     assert torch.equal(together[[2, 0, 1]], noise(3, 1, 2))
@@ -167,7 +167,7 @@ def test_a_model_that_cannot_be_loaded_is_one_line(
 def test_what_a_lack_of_memory_looks_like(torch: Any) -> None:
     pytest.importorskip("accelerate", reason=REASON)
     with pytest.raises(RuntimeError) as caught:
-        torch.empty(2**60)
+        torch.make_empty(2**60)
     assert is_out_of_memory(caught.value)
     assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"))
     assert is_out_of_memory(MemoryError())

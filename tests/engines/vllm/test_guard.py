@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from echo_hf.engines.vllm_guard import children_guarded, end
+from echo_hf.engines.vllm_guard import end_guard, guard_processes
 from tests.engines.vllm.questions import LONGEST_S, ended
 from tests.stages_for_tests import ROOT
 
@@ -82,17 +82,17 @@ def test_a_failed_start_leaves_nothing(child: BaseProcess) -> None:
         child.start()
         raise MemoryError("no room")
 
-    with pytest.raises(MemoryError, match="no room"), children_guarded():
+    with pytest.raises(MemoryError, match="no room"), guard_processes():
         fail()
     child.join(LONGEST_S)
     assert child.exitcode == -signal.SIGKILL
 
 
 def test_the_guard_ends_what_was_started_under_it(child: BaseProcess) -> None:
-    with children_guarded() as guard:
+    with guard_processes() as guard:
         child.start()
     assert guard
     assert child.is_alive()
-    end(guard)
+    end_guard(guard)
     child.join(LONGEST_S)
     assert (child.exitcode, guard.returncode) == (-signal.SIGKILL, 0)

@@ -16,7 +16,7 @@ pytest.importorskip("vllm", reason="needs vLLM: make test-vllm")
 
 from echo_hf.collect.relevance import Relevance
 from echo_hf.config.checks import EngineChoice
-from echo_hf.engines.memory import fit_of
+from echo_hf.engines.memory import estimate_engine_memory
 from echo_hf.engines.vllm import VllmEngine
 from echo_hf.errors import EngineError
 from echo_hf.pipeline.answer_store import Store
@@ -103,7 +103,7 @@ def test_a_lost_process_is_told_in_one_line(tiny: Path) -> None:
 def test_other_arguments_reach_vllm_and_its_cache_is_as_large_as_is_said(
     tiny: Path, corpus: Bundled
 ) -> None:
-    given = tiny_engine(tiny).options.model_dump(exclude_unset=True)
+    given = tiny_engine(tiny).checked.model_dump(exclude_unset=True)
     step = {"max_num_batched_tokens": 4096}
     asked = requests_of(Relevance(TARGET), corpus.posts)[:2]
     with VllmEngine(**given, structured=False, engine_args=step) as engine:
@@ -114,7 +114,7 @@ def test_other_arguments_reach_vllm_and_its_cache_is_as_large_as_is_said(
         config = engine._loaded.llm_engine.vllm_config
         assert config.scheduler_config.max_num_batched_tokens == 4096
         room = config.cache_config.num_gpu_blocks * config.cache_config.block_size
-    sized = fit_of(EngineChoice(kind="vllm", **given))
+    sized = estimate_engine_memory(EngineChoice(kind="vllm", **given))
     # The tests give vLLM a gigabyte of cache.
     assert room * sized.request / sized.tokens == pytest.approx(2**30, rel=0.001)
 

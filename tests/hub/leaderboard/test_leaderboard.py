@@ -30,17 +30,17 @@ from echo_hf.hub.leaderboard import (
     NO_RATINGS,
     NO_RESULTS,
     NOTHING_SHARED,
-    Decay,
+    GoneSamples,
     ScoredRelease,
+    build_board,
+    build_space_files,
+    count_gone_samples,
     create_space,
-    decay,
-    orders,
-    published_board,
+    find_swapped_pairs,
+    find_unrated,
+    list_splits,
     read_scored,
-    shown,
-    space_files,
-    splits_of,
-    unrated,
+    render_leaderboard,
     write_space,
 )
 from echo_hf.hub.load import evaluate_module
@@ -73,7 +73,7 @@ def release(*figures: dict[str, Any], tag: str = "v1", **more: Any) -> ScoredRel
 
 
 def board(found: ScoredRelease, split: str = SPLIT, protocol: Any = "corrected") -> dict[str, Any]:
-    return published_board([found], found, split, protocol)
+    return build_board([found], found, split, protocol)
 
 
 def lines(found: dict[str, Any]) -> list[tuple[str, float | None, int | None]]:
@@ -91,7 +91,7 @@ def test_the_best_come_first_and_those_without_a_figure_last() -> None:
         ratings=None,
     )
     assert lines(board(found)) == [("b", 0.9, None), ("a", 0.2, None), ("c", None, None)]
-    assert splits_of(found) == ["other", SPLIT]
+    assert list_splits(found) == ["other", SPLIT]
     assert lines(board(found, SPLIT, "published")) == [("a", 0.3, None)]
     assert lines(board(found, "other")) == [("a", 0.4, None)]
 
@@ -106,7 +106,7 @@ def test_tiers_come_from_the_ratings_of_these_samples() -> None:
     assert (bare["lines"][0].tier, bare["note"]) == (None, NO_RATINGS)
     assert (few["lines"][0].tier, few["note"]) == (None, NO_INTERVALS)
     changed = SEEN - {("s0", "0" * 64)} | {("s0", "f" * 64)}
-    held = release(samples={SPLIT: changed}).ratings_of(SPLIT)
+    held = release(samples={SPLIT: changed}).select_ratings(SPLIT)
     assert held is not None
     assert held.num_rows == 3 * (COUNT - 1)
 
@@ -115,19 +115,19 @@ def test_a_page_says_who_failed_and_whose_place_is_taken() -> None:
     one = {"model": "m", "developer": "P", "status": "substitute", "stands_for": "Old <Anole>"}
     told = {**DEFINITION, "failed_audit": {"qwen": ["swapped", "blank"]}}
     named = {**told, "answered_by": {"systems": {"a": one}, "judges": {"qwen": one}}}
-    page = words(shown([release(figure("a", 0.5, definition=named))], "v1", SPLIT))
+    page = words(render_leaderboard([release(figure("a", 0.5, definition=named))], "v1", SPLIT))
     assert "qwen failed its audit: swapped, blank" in page
     assert "a in place of Old &lt;Anole&gt;" in page
     assert "judged by qwen (in place of Old &lt;Anole&gt;)" in page
     hostile = {**DEFINITION, "answered_by": {"systems": {"a": 3}, "judges": ["qwen"]}}
     odd = release(figure("a", 0.5, definition=hostile))
-    assert "in place of" not in words(shown([odd], "v1", SPLIT))
+    assert "in place of" not in words(render_leaderboard([odd], "v1", SPLIT))
 
 
 def test_a_board_shows_every_figure() -> None:
     rows = ratings({"qwen": {"a": 8.0, "b": 3.0}}).data.table
     found = release(figure("b", 0.25, coverage=0.9), figure("a", 0.75), ratings=rows)
-    page = shown([found], "v1", SPLIT)
+    page = render_leaderboard([found], "v1", SPLIT)
     assert "v1: text_to_image" in words(page)
     assert "posts about Pixelbloom; protocol corrected; judged by qwen; 20 samples" in words(page)
     assert "a 0.750 0.650 to 0.850 1 100 % b 0.250 0.150 to 0.350 2 90 %" in words(page)
@@ -141,11 +141,13 @@ def test_metrics_have_a_direction_or_a_reason() -> None:
     shifts = [figure(name, value, metric="color_shift") for name, value in (("b", 3.0), ("a", 9.5))]
     found = release(figure("a", 0.5), *shifts, *missing)
     assert len(board(found)["lines"]) == 1
-    said = words(shown([found], "v1", SPLIT))
+    said = words(render_leaderboard([found], "v1", SPLIT))
     assert "color_shift ↓ value 95 % n coverage a 9.500 9.400 to 9.600 20 100 % b 3.000" in said
     assert said.count("face_identity ↑: needs packages") == 1
     other = figure("c", None, **{**face, "definition": {"missing": "Needs packages"}})
-    assert "needs packages" not in words(shown([release(*missing, other)], "v1", SPLIT))
+    assert "needs packages" not in words(
+        render_leaderboard([release(*missing, other)], "v1", SPLIT)
+    )
 
 
 @pytest.mark.parametrize(
@@ -162,9 +164,13 @@ def test_metrics_have_a_direction_or_a_reason() -> None:
 )
 def test_what_cannot_be_shown_says_why(chosen: tuple[Any, ...], expected: str) -> None:
     bare = ScoredRelease("v1", "c1", "Pixelbloom", problem=NO_RESULTS)
-    assert expected in words(shown([release(figure("a", 0.5), tag="v2"), bare], *chosen))
-    assert words(shown([], None, None)) == "no release to show"
-    assert words(shown([], None, None, problem="cannot read <it>")).startswith("cannot read")
+    assert expected in words(
+        render_leaderboard([release(figure("a", 0.5), tag="v2"), bare], *chosen)
+    )
+    assert words(render_leaderboard([], None, None)) == "no release to show"
+    assert words(render_leaderboard([], None, None, problem="cannot read <it>")).startswith(
+        "cannot read"
+    )
 
 
 class Markup(HTMLParser):
@@ -193,8 +199,10 @@ def test_nothing_of_others_is_markup(text: str) -> None:
         ),
     ]
     one = release(*figures, tag=text or "v", target=text)
-    page = shown([one], one.tag, text) + shown([one, release()], "v1", SPLIT, "corrected", one.tag)
-    found = Markup(page + shown([], text, text, problem=text))
+    page = render_leaderboard([one], one.tag, text) + render_leaderboard(
+        [one, release()], "v1", SPLIT, "corrected", one.tag
+    )
+    found = Markup(page + render_leaderboard([], text, text, problem=text))
     ours = "style div h3 h4 p table thead tbody tr th td svg path circle"
     assert found.elements <= set(ours.split())
     assert not {name for name in found.attributes if name.startswith(("on", "href", "src"))}
@@ -204,7 +212,9 @@ def test_nothing_of_others_is_markup(text: str) -> None:
 def test_numbers_beyond_the_axis_stay_on_it(value: float) -> None:
     """A published rate's interval may reach beyond 0 and 1; what is no number is a dash."""
     ends = {"low": value, "high": value}
-    page = shown([release(figure("a", value, **ends), figure("b", 0.5, **ends))], "v1", SPLIT)
+    page = render_leaderboard(
+        [release(figure("a", value, **ends), figure("b", 0.5, **ends))], "v1", SPLIT
+    )
     places = [float(one) for one in re.findall(r'cx="([^"]*)"', page)]
     assert all(0 <= place <= 200 for place in places)
     assert "nan" not in page
@@ -244,14 +254,14 @@ def test_a_system_that_another_tag_rated_is_a_row_of_every_tag(
     publish_scored("v2", [figure("b", 0.5), figure("c", None)])
     publish_scored("v3")
     third, second, first = found = read_scored(REPO, api=hub.api())
-    assert [unrated(found, one, SPLIT) for one in found] == [["a", "b"], ["a"], []]
-    assert unrated(found, first, "image_to_image") == []
-    assert "a not yet rated on this tag" in words(shown(found, "v2", SPLIT))
-    bare = words(shown(found, "v3", SPLIT))
+    assert [find_unrated(found, one, SPLIT) for one in found] == [["a", "b"], ["a"], []]
+    assert find_unrated(found, first, "image_to_image") == []
+    assert "a not yet rated on this tag" in words(render_leaderboard(found, "v2", SPLIT))
+    bare = words(render_leaderboard(found, "v3", SPLIT))
     assert "this release holds no results" in bare
     assert "a not yet rated on this tag b not yet rated on this tag" in bare
     for one in found:
-        assert f"{one.tag} Pixelbloom 20" in words(shown(found, "v1", SPLIT))
+        assert f"{one.tag} Pixelbloom 20" in words(render_leaderboard(found, "v1", SPLIT))
     assert third.problem
     assert not second.problem
 
@@ -276,9 +286,9 @@ def test_decay_is_what_the_newest_tag_of_the_same_benchmark_no_longer_names(
     assert {one.benchmark for one in read} == {"echo", "echo.1", "other"}
     same = [replace(one, benchmark=one.tag.partition(".")[0]) for one in read]
     other, newest, oldest = same
-    assert decay(same, oldest) == Decay("echo.1", 4, gone=2)
-    assert [decay(same, one) for one in (newest, other)] == [None, None]
-    page = words(shown(same, "echo", SPLIT))
+    assert count_gone_samples(same, oldest) == GoneSamples("echo.1", 4, gone=2)
+    assert [count_gone_samples(same, one) for one in (newest, other)] == [None, None]
+    page = words(render_leaderboard(same, "echo", SPLIT))
     assert "2 of 4 samples (50 %) are of posts that no sample of echo.1, the newest, names" in page
     assert "echo Pixelbloom 4 1 50 %" in page
     assert "echo.1 Pixelbloom 3 1 -" in page
@@ -289,16 +299,16 @@ def test_a_change_of_places_is_sure_where_the_paired_interval_is_on_either_tag()
     before, now = tag("v1", rated(**duel(32))), None
     for won, is_sure in ((8, True), (17, False)):
         now = tag("v2", rated(**duel(won)))
-        ((found,), _) = orders(before, now, SPLIT, "corrected")
+        ((found,), _) = find_swapped_pairs(before, now, SPLIT, "corrected")
         assert (found.systems, found.is_sure) == (("a", "b"), is_sure)
         for lead, ahead in zip(found.leads, (32, won), strict=True):
             each = np.array([1.0] * ahead + [-1.0] * (SAMPLES - ahead))
             low, high = stats.ttest_1samp(each, 0).confidence_interval(0.95)
             assert lead.value == pytest.approx(each.mean())
             assert lead.interval == pytest.approx((low, high))
-    page = words(shown([now, before], "v1", SPLIT, beside="v2"))
+    page = words(render_leaderboard([now, before], "v1", SPLIT, beside="v2"))
     assert "a over b +0.600 (0.341 to 0.859) -0.150 (-0.470 to 0.170) not decided" in page
-    ((back,), _) = orders(now, before, SPLIT, "corrected")
+    ((back,), _) = find_swapped_pairs(now, before, SPLIT, "corrected")
     assert (back.systems, [lead.value for lead in back.leads]) == (("b", "a"), [0.15, -0.6])
 
 
@@ -309,7 +319,9 @@ def test_intervals_hold_over_all_pairs_together() -> None:
     many = {**duel(27, "ba"), **rest}
     each = np.array([1.0] * 27 + [-1.0] * 13) / 4  # one of four opponents
     assert stats.ttest_1samp(each, 0).pvalue < 0.05
-    ((found,), _) = orders(tag("v1", rated(**few)), tag("v2", rated(**many)), SPLIT, "corrected")
+    ((found,), _) = find_swapped_pairs(
+        tag("v1", rated(**few)), tag("v2", rated(**many)), SPLIT, "corrected"
+    )
     ends = stats.ttest_1samp(each, 0).confidence_interval(1 - 0.05 / 10)
     assert found.leads[0].interval == pytest.approx(tuple(ends))
     assert not found.is_sure
@@ -319,14 +331,17 @@ def test_only_systems_and_judges_of_both_tags_count() -> None:
     """A newcomer moves win rates without moving the order of others; another judge is no news."""
     before = tag("v1", rated(**duel(32)))
     new = rated(**duel(32), c=[9.0] * SAMPLES)
-    moved, said = orders(before, tag("v2", new), SPLIT, "corrected")
+    moved, said = find_swapped_pairs(before, tag("v2", new), SPLIT, "corrected")
     assert moved == []
     assert said.startswith("no two systems have changed places; ")
     assert "systems (a, b) and judges (qwen)" in said
     by_other = rated("gpt", **duel(32, "ba"))
     unanswered = rated(a=[None] * SAMPLES, b=[5.0] * SAMPLES)
     for other in (by_other, unanswered):
-        assert orders(before, tag("v2", other), SPLIT, "corrected") == ([], NOTHING_SHARED)
+        assert find_swapped_pairs(before, tag("v2", other), SPLIT, "corrected") == (
+            [],
+            NOTHING_SHARED,
+        )
 
 
 def test_another_model_of_the_same_name_has_no_order_in_common() -> None:
@@ -339,7 +354,7 @@ def test_another_model_of_the_same_name_has_no_order_in_common() -> None:
         tag(name, some, *(figure(system, 0.5, definition=named(name)) for system in "ab"))
         for name in ("v1", "v2")
     ]
-    assert orders(*releases, SPLIT, "corrected") == ([], NOTHING_SHARED)
+    assert find_swapped_pairs(*releases, SPLIT, "corrected") == ([], NOTHING_SHARED)
 
 
 def test_every_tag_is_read(hub: LocalHub, publish_scored: Publish) -> None:
@@ -406,21 +421,21 @@ def test_it_is_the_board_that_the_run_has(hub: LocalHub, tmp_path: Path) -> None
     (found,) = read_scored(REPO, api=hub.api())
     path = release.path.parent / "results.json"
     details = json.loads(path.read_text("utf-8"))["details"]["text_to_image"]["win_rate"]
-    board = published_board([found], found, "text_to_image", "corrected")
+    board = build_board([found], found, "text_to_image", "corrected")
     tiers = {name: at for at, names in enumerate(details["tiers"]["tiers"], 1) for name in names}
 
     rates = details["corrected"]["win_rate"]
     assert {line.system: line.value for line in board["lines"]} == rates
     assert {line.system: line.tier for line in board["lines"]} == tiers
     assert f"judged by {JUDGE};" in board["about"]
-    assert published_board([found], found, "image_to_image", "corrected")["note"] == NO_INTERVALS
+    assert build_board([found], found, "image_to_image", "corrected")["note"] == NO_INTERVALS
 
 
 SPACE = "pixel-lab/echo-leaderboard"
 
 
 def test_the_files_are_a_gradio_space_of_that_dataset() -> None:
-    files = space_files(REPO)
+    files = build_space_files(REPO)
     _, front, text = files["README.md"].decode().split("---\n", 2)
     card = yaml.safe_load(front)
     required = Requirement(files["requirements.txt"].decode().splitlines()[-1])
@@ -438,7 +453,7 @@ def test_the_files_are_a_gradio_space_of_that_dataset() -> None:
 
 def test_a_folder_is_written_and_brought_up_to_date(tmp_path: Path) -> None:
     folder = write_space(REPO, tmp_path / "new" / "space")
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == space_files(REPO)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == build_space_files(REPO)
     write_space("pixel-lab/other", folder)
     assert json.loads((folder / "leaderboard.json").read_bytes()) == {"dataset": "pixel-lab/other"}
 
@@ -459,7 +474,8 @@ def test_one_commit_makes_the_space(hub: LocalHub, publish_scored: Publish) -> N
     assert hub.repositories[space_key(SPACE)].private
     files = hub.files(space_key(SPACE))
     assert (
-        files.items() - {(".gitattributes", files[".gitattributes"])} == space_files(REPO).items()
+        files.items() - {(".gitattributes", files[".gitattributes"])}
+        == build_space_files(REPO).items()
     )
     assert create_space(REPO, SPACE, api=hub.api()) == address
     assert hub.files(space_key(SPACE)) == files
@@ -497,7 +513,7 @@ def test_the_command_writes_a_folder_or_makes_the_space(
     publish_scored("v1")
     given = ("leaderboard", "--repo-id", REPO)
     assert command(*given, "--folder", tmp_path / "space").code == 0
-    assert {path.name for path in (tmp_path / "space").iterdir()} == set(space_files(REPO))
+    assert {path.name for path in (tmp_path / "space").iterdir()} == set(build_space_files(REPO))
     done = command(*given, "--space", SPACE, hub=hub)
     assert (done.code, done.output.strip()) == (0, f"leaderboard: {hub.url}/spaces/{SPACE}")
     assert "app.py" in hub.files(space_key(SPACE))

@@ -24,8 +24,8 @@ def test_choices_are_those_that_a_release_has() -> None:
     held = ScoredRelease("v1", "c1", figures=(figure("a", 0.5), figure("a", 0.5, split="b")))
     board = Leaderboard(REPO, (held,))
 
-    assert board.splits("v1") == ["b", "text_to_image"]
-    assert board.splits("v2") == []
+    assert board.list_splits("v1") == ["b", "text_to_image"]
+    assert board.list_splits("v2") == []
 
 
 def test_what_was_read_stays_when_the_hub_is_gone(
@@ -34,11 +34,11 @@ def test_what_was_read_stays_when_the_hub_is_gone(
     publish_scored("v1", [figure("a", 0.5)])
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
     board = Leaderboard(REPO)
-    board.look()
+    board.read_new_tags()
     assert ([each.tag for each in board.releases], board.problem) == (["v1"], "")
 
     hub.close()
-    board.look()
+    board.read_new_tags()
     assert [each.tag for each in board.releases] == ["v1"]
     assert board.problem.startswith(f"cannot read '{REPO}'")
 

@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from echo_hf.hub.metric_space import app
-from echo_hf.hub.metric_space.app import EXAMPLE, MOST_LETTERS, win_rates
+from echo_hf.hub.metric_space.app import EXAMPLE, MAX_CHARACTERS, compute_win_rates
 from tests.apps.browser import space
 
 ALL_DIFFERENT = [
@@ -28,7 +28,7 @@ def _own_evaluate_cache(load_measure: Callable[..., Any]) -> None:
 
 def test_the_example_gives_its_win_rates() -> None:
     """One won, one tied: 0.75, by hand."""
-    assert win_rates(EXAMPLE)["win_rate"] == {"mine": 0.75, "theirs": 0.25}
+    assert compute_win_rates(EXAMPLE)["win_rate"] == {"mine": 0.75, "theirs": 0.25}
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,11 @@ def test_the_example_gives_its_win_rates() -> None:
         ('[{"sample_id": "a"}]', "row 0 is {'sample_id': 'a'}: expected"),
         (json.dumps([{**json.loads(EXAMPLE)[0], "rating": 1e999}]), "expected a finite number"),
         (EXAMPLE.replace("8", "1" + "0" * 400), "ratings: not a table with one type a column: "),
-        (" " * (MOST_LETTERS + 1), f"{MOST_LETTERS + 1} letters: expected at most"),
+        (" " * (MAX_CHARACTERS + 1), f"{MAX_CHARACTERS + 1} letters: expected at most"),
     ],
 )
 def test_what_cannot_be_rated_is_one_line(pasted: str, expected: str) -> None:
-    found = win_rates(pasted)
+    found = compute_win_rates(pasted)
     assert list(found) == ["error"]
     assert expected in found["error"]
     assert "\n" not in found["error"]

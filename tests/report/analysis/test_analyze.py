@@ -20,8 +20,8 @@ from echo_hf.apps.takedown import forget
 from echo_hf.cli import app
 from echo_hf.errors import ConfigError, RunError
 from echo_hf.hub.release import read_release
-from echo_hf.report.analysis.analyze import Analyzed, analyze
-from echo_hf.report.analysis.result import BEFORE, FILE, read_analysis
+from echo_hf.report.analysis.analyze import AnalysisResult, analyze
+from echo_hf.report.analysis.result import ANALYSIS_FILE, PREVIOUS, read_analysis
 from echo_hf.tables import RATINGS, SAMPLES
 from tests.judging import run_for_tests as runs
 from tests.systems import runs_for_tests as releases
@@ -42,12 +42,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def done(built: Path) -> Analyzed:
+def done(built: Path) -> AnalysisResult:
     return analyze(built, runs=built.parent / "runs")
 
 
 @pytest.fixture
-def copy(built: Path, done: Analyzed, tmp_path: Path) -> Path:
+def copy(built: Path, done: AnalysisResult, tmp_path: Path) -> Path:
     return shutil.copytree(built.parent, tmp_path / "copy") / built.name
 
 
@@ -58,7 +58,7 @@ def _changed(config: Path, **analysis: Any) -> Path:
     return config
 
 
-def test_every_part_has_figures_or_a_reason(done: Analyzed, tmp_path: Path) -> None:
+def test_every_part_has_figures_or_a_reason(done: AnalysisResult, tmp_path: Path) -> None:
     """Models are not configured here; what needs neither model nor package has figures."""
     found = done.analysis
     assert len(found.parts) > len(WITH_FIGURES)
@@ -72,8 +72,8 @@ def test_every_part_has_figures_or_a_reason(done: Analyzed, tmp_path: Path) -> N
     assert written["format"] == 1
     # Other versions have figures that this one lacks.
     written["tasks"]["found"]["kinds"] = {"probe": 1}
-    (tmp_path / FILE).write_text(json.dumps(written), "utf-8")
-    assert read_analysis(tmp_path / FILE) == found
+    (tmp_path / ANALYSIS_FILE).write_text(json.dumps(written), "utf-8")
+    assert read_analysis(tmp_path / ANALYSIS_FILE) == found
 
 
 def _released(folder: Path, **samples: tuple[str, str | None]) -> Path:
@@ -102,7 +102,7 @@ def test_what_changed_since_the_release_that_update_replaced(tmp_path: Path) -> 
     assert (alone.found, alone.reason) == (None, "no_release_before")
     shutil.copytree(old, tmp_path / "runs" / "small" / "previous")
     found = analyze(config, runs=tmp_path / "runs").analysis.since.found
-    assert (found.name, found.target, found.samples) == (BEFORE, releases.TARGET.name, 3)
+    assert (found.name, found.target, found.samples) == (PREVIOUS, releases.TARGET.name, 3)
     assert (found.shared, found.tasks.distance) == (2, pytest.approx(1 / 2))
     changes = {one.name: one.change for one in found.tasks.moved}
     expected = {"composition": 1 / 2, "text_to_image": -1 / 3, "edit": 1 / 2 - 2 / 3}
@@ -112,7 +112,7 @@ def test_what_changed_since_the_release_that_update_replaced(tmp_path: Path) -> 
     assert (found.failures.before, found.failures.now) == (2, 3)
 
 
-def test_the_counts_are_those_of_the_build(done: Analyzed) -> None:
+def test_the_counts_are_those_of_the_build(done: AnalysisResult) -> None:
     steps, activity, tasks = (
         done.analysis.parts[name].found for name in ("funnel", "activity", "tasks")
     )
@@ -121,7 +121,7 @@ def test_the_counts_are_those_of_the_build(done: Analyzed) -> None:
     assert sum(one.samples for one in tasks.counts) == done.analysis.samples
 
 
-def test_the_same_run_gives_the_same_bytes(built: Path, done: Analyzed) -> None:
+def test_the_same_run_gives_the_same_bytes(built: Path, done: AnalysisResult) -> None:
     before = done.path.read_bytes()
     shown = CliRunner().invoke(
         app, ["analyze", "-v", str(built), "--runs", str(built.parent / "runs")]
@@ -139,12 +139,12 @@ def test_a_set_that_the_hub_does_not_give_is_named_and_the_others_are_compared(c
     shown = CliRunner().invoke(app, ["analyze", config, "--runs", str(copy.parent / "runs")])
     assert shown.exit_code == 0, shown.output
     assert "not fetched: gone: cannot load reference 'gone'" in shown.output
-    found = read_analysis(copy.parent / "runs" / "quickstart" / FILE)
+    found = read_analysis(copy.parent / "runs" / "quickstart" / ANALYSIS_FILE)
     assert list(found.not_fetched) == ["gone"]
     assert [one.name for one in found.sets] == ["benchmark", "few"]
 
 
-def test_a_release_alone_is_analyzed(copy: Path, done: Analyzed, tmp_path: Path) -> None:
+def test_a_release_alone_is_analyzed(copy: Path, done: AnalysisResult, tmp_path: Path) -> None:
     whole, folder = done.analysis, copy.parent / "runs"
     release = shutil.copytree(folder / "quickstart" / "release", tmp_path / "elsewhere")
     alone = analyze(str(release), runs=tmp_path / "runs").analysis
@@ -156,11 +156,11 @@ def test_a_release_alone_is_analyzed(copy: Path, done: Analyzed, tmp_path: Path)
     assert {day.date: day.posts for day in alone.activity.found.days} == days
     assert alone.activity.definition["counted"] != whole.activity.definition["counted"]
     assert (alone.funnel, alone.samples) == (whole.funnel, whole.samples)
-    assert (tmp_path / "runs" / "quickstart" / FILE).exists()
-    before = (folder / "quickstart" / FILE).read_bytes()
+    assert (tmp_path / "runs" / "quickstart" / ANALYSIS_FILE).exists()
+    before = (folder / "quickstart" / ANALYSIS_FILE).read_bytes()
     with pytest.raises(RunError, match="is the run of a config"):
         analyze(str(release), runs=folder)
-    assert (folder / "quickstart" / FILE).read_bytes() == before
+    assert (folder / "quickstart" / ANALYSIS_FILE).read_bytes() == before
     own = analyze(str(folder / "quickstart" / "release"), runs=folder).analysis
     assert own.activity.found is not None
 
@@ -197,8 +197,8 @@ def test_win_rates_by_task_come_from_ratings(tmp_path: Path) -> None:
 
 
 def test_what_is_forgotten_leaves_the_analysis(copy: Path) -> None:
-    path = copy.parent / "runs" / "quickstart" / FILE
-    half = path.with_name(f".{FILE}.of_a_killed_process.partial")
+    path = copy.parent / "runs" / "quickstart" / ANALYSIS_FILE
+    half = path.with_name(f".{ANALYSIS_FILE}.of_a_killed_process.partial")
     half.write_text("words of a post", "utf-8")
     posts = pq.read_table(path.parent / "stages" / "collect" / "kept.parquet", columns=["url"])
     forget([posts["url"][0].as_py()], copy, runs=copy.parent / "runs")

@@ -70,7 +70,7 @@ SPELLINGS = [
 
 def test_only_spellings_of_the_same_words_have_one_form() -> None:
     """Nothing is merged because it is merely similar."""
-    forms = [{feedback.keyword_form(one) for one in some} for some in SPELLINGS]
+    forms = [{feedback.normalize_keyword(one) for one in some} for some in SPELLINGS]
     assert [len(some) for some in forms] == [1] * len(SPELLINGS)
     assert len(set.union(*forms)) == len(SPELLINGS)
 
@@ -80,11 +80,11 @@ def test_the_time_in_an_identifier_is_what_x_itself_says(test_data: Path) -> Non
     posts = [json.loads(line) for line in lines]
     assert len(posts) == 100
     for post in posts:
-        found = feedback.time_in_address(f"https://x.com/i/status/{post['id']}")
+        found = feedback.parse_post_time(f"https://x.com/i/status/{post['id']}")
         assert found is not None
         assert abs((found - datetime.fromisoformat(post["created_at"])).total_seconds()) < 1
     for other in (None, "", "https://x.com/i/status/20", "https://bsky.app/profile/a/post/3k"):
-        assert feedback.time_in_address(other) is None
+        assert feedback.parse_post_time(other) is None
 
 
 def test_a_table_is_asked_first() -> None:
@@ -92,14 +92,14 @@ def test_a_table_is_asked_first() -> None:
     url, other = "https://example.org/1", "https://x.com/i/status/1212092628029698048"
     rows = [{"url": url, "timestamp": moment}, {"url": other, "timestamp": None}]
     schema = pa.schema([POSTS.schema.field(name) for name in ("url", "timestamp")])
-    times = PostTimes.of_table(pa.Table.from_pylist(rows, schema))
-    assert times.of(url) == moment
-    assert f"{times.of(other):%Y-%m-%d %H:%M:%S}" == "2019-12-31 19:26:16"
-    assert times.of("https://example.org/2") is None
+    times = PostTimes.from_table(pa.Table.from_pylist(rows, schema))
+    assert times.get(url) == moment
+    assert f"{times.get(other):%Y-%m-%d %H:%M:%S}" == "2019-12-31 19:26:16"
+    assert times.get("https://example.org/2") is None
 
 
 def test_spellings_are_merged_and_counted() -> None:
-    found = feedback.failures(SAMPLES, TIMES, examples=2).found
+    found = feedback.analyze_failures(SAMPLES, TIMES, examples=2).found
     first, second = found.keywords
     assert (first.keyword, first.comments, first.samples) == ("colour cast", 3, 2)
     assert first.spellings == {"colour cast": 2, "Color-casts": 1}
@@ -111,7 +111,9 @@ def test_spellings_are_merged_and_counted() -> None:
     assert [one.post_url for one in first.examples] == ["u1", "u3"]
     assert first.examples[0].time == "2026-03-31T23:59:00+00:00"
 
-    part = feedback.failures([sample("a", [("u1", "success", None), ("u2", None, None)])], TIMES)
+    part = feedback.analyze_failures(
+        [sample("a", [("u1", "success", None), ("u2", None, None)])], TIMES
+    )
     assert (part.found, part.reason) == (None, NotAnalyzed.NO_COMMENTS)
 
 
@@ -169,11 +171,11 @@ def test_days_are_those_of_utc_and_count_from_the_release() -> None:
     ]
     schema = pa.schema([POSTS.schema.field(name) for name in ("timestamp", "keywords")])
     named = [dict(zip(schema.names, row, strict=True)) for row in rows]
-    found = feedback.activity(pa.Table.from_pylist(named, schema), date(2026, 3, 2)).found
+    found = feedback.count_activity(pa.Table.from_pylist(named, schema), date(2026, 3, 2)).found
     days = {day.date: (day.since_release, day.posts) for day in found.days}
     assert days == {"2026-03-01": (-1, 1), "2026-03-02": (0, 2)}
     assert (found.keywords, found.undated) == ({"lumen": 2, "l2": 1}, 1)
-    assert feedback.activity(None, date(2026, 3, 2)).reason is NotAnalyzed.NO_POSTS
+    assert feedback.count_activity(None, date(2026, 3, 2)).reason is NotAnalyzed.NO_POSTS
 
 
 def test_posts_of_samples_stand_for_those_that_nobody_has() -> None:
@@ -183,13 +185,13 @@ def test_posts_of_samples_stand_for_those_that_nobody_has() -> None:
     of_b = {"post_urls": ["b", "c"], "timestamp": day, "keywords": ["lumen"]}
     none = {"timestamp": None, "keywords": None}
     samples = [{"post_urls": [address], **none}, of_b, of_b, {"post_urls": None, **none}]
-    posts = feedback.posts_of_samples(samples)
+    posts = feedback.build_sample_posts(samples)
     assert posts["url"].to_pylist() == [address, "b"]
-    part = feedback.activity(posts, date(2026, 3, 2), feedback.OF_SAMPLES)
+    part = feedback.count_activity(posts, date(2026, 3, 2), feedback.SAMPLE_POSTS)
     days = [(one.date, one.posts) for one in part.found.days]
     assert days == [("2026-03-02", 1), ("2026-03-04", 1)]
     assert part.definition["counted"].startswith("the primary posts of the samples")
-    assert feedback.posts_of_samples([{"post_urls": ["b"], **none}]) is None
+    assert feedback.build_sample_posts([{"post_urls": ["b"], **none}]) is None
 
 
 def _manifest(**stages: dict[str, Any]) -> Any:
@@ -202,7 +204,7 @@ def test_each_stage_has_what_it_read_kept_and_lost() -> None:
     counts |= {"rejected": {"not_relevant": 3}, "quarantined": {"engine_error": 1}}
     collect = {"rows_in": 12, "kept": 10, "rejected": {"not_json": 2}}
     other = {"rows_in": 1, "kept": 1}
-    steps = feedback.funnel_steps(
+    steps = feedback.read_funnel(
         _manifest(collect=collect, divination=other, relevance=counts)
     ).found
     assert steps is not None
@@ -212,7 +214,7 @@ def test_each_stage_has_what_it_read_kept_and_lost() -> None:
     assert second.lost == {"not_relevant": 3, "engine_error": 1}
     assert (second.reads, second.makes) == ("posts", "posts")
     for manifest in (None, _manifest(divination=other)):
-        part = feedback.funnel_steps(manifest)
+        part = feedback.read_funnel(manifest)
         assert (part.found, part.reason) == (None, NotAnalyzed.NO_RUN)
 
 
@@ -237,8 +239,8 @@ KEYWORDS = [
 @pytest.mark.extras
 @needs_cloud
 def test_words_are_text_and_nothing_else() -> None:
-    part = feedback.word_cloud(KEYWORDS, seed=3)
-    assert part == feedback.word_cloud(KEYWORDS, seed=3)
+    part = feedback.draw_word_cloud(KEYWORDS, seed=3)
+    assert part == feedback.draw_word_cloud(KEYWORDS, seed=3)
     root = ET.fromstring(part.found.svg)  # noqa: S314 - our own
     assert {element.tag for element in root.iter()} == {
         f"{{{feedback.SVG}}}{tag}" for tag in ("svg", "text")
@@ -248,7 +250,7 @@ def test_words_are_text_and_nothing_else() -> None:
     assert max(shown, key=lambda word: shown[word]) == "colour cast"
     assert not any(name.startswith("on") for element in root.iter() for name in element.attrib)
     assert (part.found.words, part.found.left_out) == (3, {"no_glyphs": 1})
-    assert feedback.word_cloud([KEYWORDS[-1]]).reason is NotAnalyzed.NO_GLYPHS
+    assert feedback.draw_word_cloud([KEYWORDS[-1]]).reason is NotAnalyzed.NO_GLYPHS
 
 
 @pytest.mark.extras
@@ -257,17 +259,17 @@ def test_what_cannot_be_laid_out_says_why(tmp_path: Path) -> None:
     """No font, a text in place of a keyword, and a sign that the font knows and nobody sees."""
     (tmp_path / "none.ttf").write_bytes(b"no font")
     for name in ("none.ttf", "gone.ttf"):
-        part = feedback.word_cloud(KEYWORDS, font=tmp_path / name)
+        part = feedback.draw_word_cloud(KEYWORDS, font=tmp_path / name)
         assert (part.found, part.reason) == (None, NotAnalyzed.BAD_FONT)
         assert name in str(part.detail)
         assert str(tmp_path) not in str(part.detail)
     others = [_keyword("x" * 100_000, 3), _keyword("a\u200bb", 3)]
-    part = feedback.word_cloud([*KEYWORDS[:1], *others])
+    part = feedback.draw_word_cloud([*KEYWORDS[:1], *others])
     assert (part.found.words, part.found.left_out) == (1, {"no_glyphs": 1, "no_space": 1})
-    assert feedback.word_cloud([_keyword("x" * 101, 3)]).reason is NotAnalyzed.NO_SPACE
+    assert feedback.draw_word_cloud([_keyword("x" * 101, 3)]).reason is NotAnalyzed.NO_SPACE
 
 
 def test_without_keywords_or_the_package_there_is_a_reason() -> None:
-    assert feedback.word_cloud(None).reason is NotAnalyzed.NO_COMMENTS
+    assert feedback.draw_word_cloud(None).reason is NotAnalyzed.NO_COMMENTS
     if NO_CLOUD:
-        assert feedback.word_cloud(KEYWORDS).reason is NotAnalyzed.MISSING_EXTRA
+        assert feedback.draw_word_cloud(KEYWORDS).reason is NotAnalyzed.MISSING_EXTRA

@@ -21,7 +21,7 @@ from scipy.stats import bootstrap
 from echo_hf.config.evaluation import EmbeddingOptions, PerplexityOptions
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis import models
-from echo_hf.report.analysis.models import Loss, TokenWindow, perplexities
+from echo_hf.report.analysis.models import TokenLoss, TokenWindow, compare_perplexities
 from echo_hf.report.analysis.prompts import prompt_set
 from tests.tiny_models import END_OF_TEXT, byte_tokenizer, write_model
 
@@ -29,17 +29,17 @@ REASON = "needs models and their packages: see `make test-extras`"
 CONTEXT = 64
 
 
-def _losses(seed: int, level: float) -> list[Loss]:
+def _losses(seed: int, level: float) -> list[TokenLoss]:
     rng = np.random.default_rng(seed)
     tokens = rng.integers(2, 40, 80)
     means = rng.normal(level, 0.3, 80)
-    return [Loss(float(m * t), int(t)) for m, t in zip(means, tokens, strict=True)]
+    return [TokenLoss(float(m * t), int(t)) for m, t in zip(means, tokens, strict=True)]
 
 
 def test_levels_are_means_over_tokens_and_over_prompts() -> None:
     """The interval is that of scipy's bootstrap, the ratio the reference's through the own."""
     sets = [_losses(1, 3.0), _losses(4, 4.0)]
-    own, other = perplexities(["own", "other"], sets, draws=4000)
+    own, other = compare_perplexities(["own", "other"], sets, draws=4000)
     nll, tokens = np.array(sets[0]).T
     values = np.exp(nll / tokens)
     assert own.token_level.value == pytest.approx(np.exp(nll.sum() / tokens.sum()))
@@ -56,22 +56,22 @@ def test_levels_are_means_over_tokens_and_over_prompts() -> None:
 
 
 def test_prompts_without_a_number_are_counted_out() -> None:
-    losses = [Loss(4.0, 2), None, None, Loss(9000.0, 1), Loss(math.nan, 3)]
-    none, some = perplexities(["own", "other"], [[None], losses], draws=10)
+    losses = [TokenLoss(4.0, 2), None, None, TokenLoss(9000.0, 1), TokenLoss(math.nan, 3)]
+    none, some = compare_perplexities(["own", "other"], [[None], losses], draws=10)
     assert (none.token_level.value, none.token_level.reason) == (None, NotAnalyzed.NO_PROMPTS)
     assert some.left_out == {"no_scored_token": 2, "not_finite": 2}
     assert (some.prompts, some.token_level.value) == (1, pytest.approx(math.e**2))
     assert some.ratio.value is None
     # Their sum is more than a float holds.
-    (large,) = perplexities(["own"], [[Loss(709.0, 1)] * 12], draws=20)
+    (large,) = compare_perplexities(["own"], [[TokenLoss(709.0, 1)] * 12], draws=20)
     assert large.prompt_level.value == pytest.approx(math.exp(709))
 
 
 def test_without_a_model_nothing_is_loaded() -> None:
     """A config that names none has no figures, and the reason."""
     sets = [prompt_set("own", ["a cat"])]
-    assert models.perplexity(sets, None).reason is NotAnalyzed.NOT_CONFIGURED
-    assert models.embedding_map(sets, None).reason is NotAnalyzed.NOT_CONFIGURED
+    assert models.measure_perplexity(sets, None).reason is NotAnalyzed.NOT_CONFIGURED
+    assert models.build_embedding_map(sets, None).reason is NotAnalyzed.NOT_CONFIGURED
 
 
 @given(st.integers(0, 200), st.integers(2, 40), st.data())
@@ -88,7 +88,7 @@ def test_each_token_but_the_first_counts_once(tokens: int, size: int, data: st.D
 @given(st.lists(st.integers(2, 30), max_size=30), st.integers(1, 100))
 def test_batches_hold_every_window_once_and_no_more_than_fits(sizes: list[int], most: int) -> None:
     parts = [TokenWindow(at, 0, size, 1) for at, size in enumerate(sizes)]
-    made = list(models.batches(parts, most))
+    made = list(models.batch_windows(parts, most))
     assert sorted(part.text for batch in made for part in batch) == list(range(len(sizes)))
     for batch in made:
         assert batch[0].size == max(part.size for part in batch)
@@ -104,23 +104,23 @@ def test_the_most_novel_prompt_is_the_farthest_from_every_reference() -> None:
     own = prompt_set("benchmark", ["beside", "far"], ids=["s1", "s2"])
     sets = [own, prompt_set("a", ["x"]), prompt_set("b", ["y"])]
     vectors = [_unit((1, 0.1, 0), (0, 0, 1)), _unit((1, 0, 0)), _unit((0, 1, 0))]
-    found = models.mapped(sets, vectors)
+    found = models.build_map(sets, vectors)
     first, second = found.most_novel
     assert (first.id, first.prompt, first.distance) == ("s2", "far", pytest.approx(1, abs=1e-6))
     assert (second.id, second.nearest_set, second.nearest_prompt) == ("s1", "a", "x")
     assert [point.nearest is None for point in found.points] == [False, False, True, True]
     assert [point.prompt_set for point in found.points] == ["benchmark", "benchmark", "a", "b"]
-    alone = models.mapped(sets[:1], vectors[:1])  # nothing is near nothing
+    alone = models.build_map(sets[:1], vectors[:1])  # nothing is near nothing
     assert (alone.nearest, alone.most_novel, alone.points[0].nearest) == (None, (), None)
 
 
 def test_a_large_set_is_drawn_from_and_says_so() -> None:
-    size = models.MOST_POINTS + 5
+    size = models.MAX_POINTS + 5
     own = prompt_set("benchmark", [f"prompt {at}" for at in range(size)])
     vectors = np.random.default_rng(1).normal(size=(size, 4)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    found = models.mapped([own, prompt_set("a", ["x"])], [vectors, _unit((1, 0, 0, 0))])
-    assert len(found.points) == models.MOST_POINTS + 1
+    found = models.build_map([own, prompt_set("a", ["x"])], [vectors, _unit((1, 0, 0, 0))])
+    assert len(found.points) == models.MAX_POINTS + 1
     assert found.left_out == {"not_shown": 5}
     assert found.nearest.median == pytest.approx(np.median(1 - vectors[:, 0]), abs=1e-6)
 
@@ -130,23 +130,23 @@ def test_the_nearest_is_scipys() -> None:
     rows, others = (rng.normal(size=(size, 6)) for size in (1030, 25))
     rows, others = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (rows, others))
     distances = cdist(rows, others, "cosine")
-    found = models.nearest(rows, others)
+    found = models.find_nearest(rows, others)
     assert found.distance == pytest.approx(distances.min(axis=1), abs=1e-9)
     assert found.place.tolist() == distances.argmin(axis=1).tolist()
-    assert [len(one) for one in models.nearest(np.empty((0, 6)), others)] == [0, 0]
+    assert [len(one) for one in models.find_nearest(np.empty((0, 6)), others)] == [0, 0]
 
 
 def test_the_plane_is_that_of_the_singular_value_decomposition() -> None:
     vectors = np.random.default_rng(3).normal(size=(50, 8)) * np.arange(8, 0, -1)
     left, values, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
-    points, explained = models.principal_plane(vectors)
+    points, explained = models.find_principal_plane(vectors)
     assert np.abs(points) == pytest.approx(np.abs(left[:, :2] * values[:2]), abs=1e-9)
     assert explained == pytest.approx(tuple(values[:2] ** 2 / (values**2).sum()))
     # Neither the order of points nor the direction of an axis moves them.
-    turned, _ = models.principal_plane(vectors[::-1])
+    turned, _ = models.find_principal_plane(vectors[::-1])
     assert points == pytest.approx(turned[::-1], abs=1e-9)
     for alike in (np.zeros((3, 4)), np.ones((1, 1)), np.zeros((0, 4))):
-        points, explained = models.principal_plane(alike)
+        points, explained = models.find_principal_plane(alike)
         assert points.tolist() == [[0.0, 0.0]] * len(alike)
         assert explained == (0.0, 0.0)
 
@@ -221,7 +221,9 @@ def test_equals_a_direct_loop(folder: Path, size: int, stride: int, batch_tokens
     texts = ["a cat", "a", "", "Turn the photo into a drawing", "将照片变成", "x" * 50, "ab"]
     causal = _load(folder)
     assert causal.begin is None  # it knows of a beginning, and puts none
-    found = models.token_losses(causal, texts, size=size, stride=stride, batch_tokens=batch_tokens)
+    found = models.measure_losses(
+        causal, texts, size=size, stride=stride, batch_tokens=batch_tokens
+    )
     for text, loss in zip(texts, found, strict=True):
         nll, count = _direct(causal.model, causal.tokenizer(text)["input_ids"], size, stride)
         assert (loss.tokens if loss else 0) == count
@@ -234,7 +236,7 @@ def test_special_tokens_are_the_tokenizers_alone(folder: Path, tmp_path: Path) -
     """A beginning that it puts conditions the first token; one that a prompt spells is text."""
     causal = _load(_write_tiny_neox(tmp_path / "begins", begins=True))
     assert causal.begin == causal.tokenizer.convert_tokens_to_ids(END_OF_TEXT)
-    (found,) = models.token_losses(causal, ["abc"], size=64, stride=32, batch_tokens=64)
+    (found,) = models.measure_losses(causal, ["abc"], size=64, stride=32, batch_tokens=64)
     tokens = causal.tokenizer("abc")["input_ids"]
     assert len(tokens) == 4
     assert found == (pytest.approx(_direct(causal.model, tokens, 64, 32)[0]), 3)
@@ -259,26 +261,26 @@ def test_a_batch_that_does_not_fit_is_halved(folder: Path) -> None:
     small = SimpleNamespace(model=cramped, tokens=causal.tokens, begin=None)
     texts = [f"a prompt about {at} cats" for at in range(30)]
     how = {"size": 64, "stride": 32, "batch_tokens": 700}
-    found, plain = (models.token_losses(one, texts, **how) for one in (small, causal))
+    found, plain = (models.measure_losses(one, texts, **how) for one in (small, causal))
     assert [one.nll for one in found if one] == pytest.approx([one.nll for one in plain if one])
     assert min(seen) <= 100 < max(seen)
     most[0] = 0
     with pytest.raises(torch.OutOfMemoryError):
-        models.token_losses(small, ["abc", "abcd"], **how)
+        models.measure_losses(small, ["abc", "abcd"], **how)
 
 
 @pytest.mark.extras
 def test_a_model_from_a_folder(folder: Path) -> None:
     options = PerplexityOptions(model=str(folder), window=16)
     sets = [prompt_set(name, ["a cat", "a" * 40, "a"]) for name in ("own", "other")]
-    part = models.perplexity(sets, options, draws=20)
+    part = models.measure_perplexity(sets, options, draws=20)
     assert part.found is not None, part.detail
     assert part.found[1].ratio.value == pytest.approx(1)
     assert part.found[0].left_out == {"no_scored_token": 1}
     assert part.definition["first_token"] == "not scored: nothing stands before it"  # noqa: S105
     assert (part.definition["window"], part.definition["stride"]) == (16, 8)
     assert part.definition["model"] == folder.name
-    missing = models.perplexity(sets, PerplexityOptions(model="no/such-model"))
+    missing = models.measure_perplexity(sets, PerplexityOptions(model="no/such-model"))
     assert missing.reason is NotAnalyzed.MODEL_UNAVAILABLE
     assert missing.detail
 
@@ -328,7 +330,9 @@ def test_fluent_prompts_are_less_surprising_than_their_shuffled_words(tmp_path: 
 
     texts = [text for prompt in PROMPTS for text in (prompt, shuffled(prompt))]
     sets = [prompt_set(f"{at}", [text]) for at, text in enumerate(texts)]
-    part = models.perplexity(sets, PerplexityOptions(model=str(tmp_path), device="cpu"), draws=0)
+    part = models.measure_perplexity(
+        sets, PerplexityOptions(model=str(tmp_path), device="cpu"), draws=0
+    )
     assert part.found is not None, part.detail
     values = [one.token_level.value for one in part.found]
     assert all(fluent < words for fluent, words in zip(values[::2], values[1::2], strict=True))
@@ -343,11 +347,13 @@ def test_a_paraphrase_is_nearer_than_strangers(tmp_path: Path) -> None:
     texts = {"benchmark": PROMPTS, "other": PARAPHRASES, "long": ["dog " * 40], "none": []}
     sets = [prompt_set(name, some) for name, some in texts.items()]
     options = EmbeddingOptions(model=str(tmp_path), device="cpu", longest=32)
-    part = models.embedding_map(sets, options)
+    part = models.build_embedding_map(sets, options)
     assert part.found is not None, part.detail
     assert part.definition["pooling"] == "mean"
     assert part.definition["cut"] == {"benchmark": 0, "other": 0, "long": 1, "none": 0}
-    gone = models.embedding_map(sets, EmbeddingOptions(model=str(tmp_path / "gone"), device="cpu"))
+    gone = models.build_embedding_map(
+        sets, EmbeddingOptions(model=str(tmp_path / "gone"), device="cpu")
+    )
     assert gone.reason is NotAnalyzed.MODEL_UNAVAILABLE
     found = {one.prompt: one.nearest_prompt for one in part.found.most_novel}
     assert found == dict(zip(PROMPTS, PARAPHRASES, strict=True))

@@ -21,20 +21,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from echo_hf.config.evaluation import AnalysisOptions, Reference, with_files
+from echo_hf.config.evaluation import AnalysisOptions, Reference, load_named_files
 from echo_hf.errors import ConfigError, SourceError
 from echo_hf.reasons import NotAnalyzed
 from echo_hf.report.analysis.prompts import (
     PromptSet,
     UnsegmentedError,
-    first_bigram,
-    languages,
-    lengths,
+    define_words,
+    detect_languages,
+    first_two_words,
+    measure_lengths,
     prompt_set,
     read_reference,
     read_references,
-    word_definition,
-    words,
+    split_words,
 )
 from tests.local_hub import LocalHub
 from tests.local_hub_repository import StoredFile
@@ -109,7 +109,7 @@ NO_ICU = find_spec("icu4py") is None
 @given(st.text(st.characters(max_codepoint=127)))
 def test_of_ascii_text_words_are_what_the_usual_expression_finds(text: str) -> None:
     plain = [word for word in re.findall(r"\w+", text.lower()) if word.strip("_") or "_" in word]
-    assert list(words(text)) == plain
+    assert list(split_words(text)) == plain
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_of_ascii_text_words_are_what_the_usual_expression_finds(text: str) -> N
     ids=["hindi", "two code points", "greek", "persian joiner", "korean", "no word"],
 )
 def test_marks_and_joiners_stay_in_their_word(text: str, expected: list[str]) -> None:
-    assert list(words(text)) == expected
+    assert list(split_words(text)) == expected
 
 
 @pytest.mark.extras
@@ -140,22 +140,22 @@ def test_marks_and_joiners_stay_in_their_word(text: str, expected: list[str]) ->
     ids=["chinese", "japanese", "thai"],
 )
 def test_a_script_without_spaces_is_cut_into_words(text: str, first: tuple[str, str]) -> None:
-    assert first_bigram(text) == first
-    assert list(words("转换成Q版 3D人物")) == ["转换", "成", "q", "版", "3d", "人物"]
-    assert word_definition()["icu"] is not None
+    assert first_two_words(text) == first
+    assert list(split_words("转换成Q版 3D人物")) == ["转换", "成", "q", "版", "3d", "人物"]
+    assert define_words()["icu"] is not None
 
 
 @pytest.mark.skipif(not NO_ICU, reason="icu4py is installed here")
 def test_without_icu_such_a_text_is_not_guessed_at() -> None:
     with pytest.raises(UnsegmentedError):
-        first_bigram("将照片里的两个人")
-    assert first_bigram("a photo 将照片") == ("a", "photo")
-    assert word_definition()["icu"] is None
+        first_two_words("将照片里的两个人")
+    assert first_two_words("a photo 将照片") == ("a", "photo")
+    assert define_words()["icu"] is None
 
 
 def test_quartiles_are_those_of_the_standard_library() -> None:
     prompts = ["a", "a red cat", "a cat", "draw two cats on the roof", "one two three four"]
-    (found,) = lengths([prompt_set("some", prompts)]).found or ()
+    (found,) = measure_lengths([prompt_set("some", prompts)]).found or ()
     assert found.words is not None
     assert found.characters is not None
     for quartiles, counts in (
@@ -181,13 +181,13 @@ def test_languages_are_those_that_people_can_read() -> None:
         "Erstelle ein Bild von einer Katze auf dem Dach",
         "???",
     ]
-    (found,) = languages([prompt_set("some", prompts)]).found or ()
+    (found,) = detect_languages([prompt_set("some", prompts)]).found or ()
     assert found.prompts == {"en": 2, "de": 1, "ja": 1, "unknown": 1, "zh": 1}
 
 
 @pytest.mark.skipif(not NO_LINGUA, reason="lingua is installed here")
 def test_without_lingua_the_part_says_so() -> None:
-    part = languages([prompt_set("some", ["a cat"])])
+    part = detect_languages([prompt_set("some", ["a cat"])])
     assert part.reason is NotAnalyzed.MISSING_EXTRA
     assert 'pip install "echo-hf[analysis]"' in str(part.detail)
 
@@ -323,7 +323,9 @@ def test_a_dataset_is_loaded_at_its_revision_and_kept(tmp_path: Path) -> None:
 
 
 def test_the_sets_of_figure_3_are_named_by_commit_and_file() -> None:
-    named = with_files({"analysis": {"references": ["references/figure3.yaml"]}}, Path("nowhere"))
+    named = load_named_files(
+        {"analysis": {"references": ["references/figure3.yaml"]}}, Path("nowhere")
+    )
     sets = AnalysisOptions.model_validate(named["analysis"]).references
     assert {one.name: one.inputs for one in sets} == {
         "MagicBrush": 1,
@@ -347,7 +349,7 @@ def test_a_file_of_references_stands_for_all_that_it_lists(tmp_path: Path) -> No
     own = {"name": "c", "path": "c.txt"}
     given = {"name": "x", "analysis": {"references": [own, "sets/own.yaml"], "at": 3}}
     folder = str(tmp_path / "sets")
-    assert with_files(given, tmp_path)["analysis"] == {
+    assert load_named_files(given, tmp_path)["analysis"] == {
         "at": 3,
         "references": [
             own,
@@ -357,7 +359,7 @@ def test_a_file_of_references_stands_for_all_that_it_lists(tmp_path: Path) -> No
     }
     (tmp_path / "sets" / "own.yaml").write_text("name: a\n", "utf-8")
     with pytest.raises(ConfigError, match="expected a list of references"):
-        with_files(given, tmp_path)
+        load_named_files(given, tmp_path)
 
 
 @pytest.mark.parametrize(

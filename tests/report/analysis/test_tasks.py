@@ -27,16 +27,16 @@ from echo_hf.report.analysis import tasks as module
 from echo_hf.report.analysis.analyze import analyze
 from echo_hf.report.analysis.feedback import PostTimes
 from echo_hf.report.analysis.prompts import prompt_set, read_reference
-from echo_hf.report.analysis.result import BEFORE, OpenTasks
+from echo_hf.report.analysis.result import PREVIOUS, TaskPhraseAnalysis
 from echo_hf.report.analysis.tasks import (
     ComparedPhrases,
     PhraseSpace,
-    open_tasks,
-    phrase_groups,
-    space_of,
-    task_rates,
-    tasks,
-    told_tasks,
+    choose_space,
+    compute_task_rates,
+    count_tasks,
+    group_phrases,
+    group_task_phrases,
+    read_reference_tasks,
 )
 from echo_hf.scores.win_rate import win_rate
 from echo_hf.tables import RATINGS
@@ -70,7 +70,7 @@ def test_tasks_are_counted_and_those_that_references_lack_named() -> None:
         "unclear": Counter(text_to_image=2, unknown=1),
         "none": Counter(),
     }
-    found = tasks(samples, references).found
+    found = count_tasks(samples, references).found
     by_task = {one.task: one for one in found.counts}
     assert (by_task["edit"].samples, by_task["edit"].share) == (2, 0.5)
     assert by_task["edit"].in_references == {"edits": 9, "words": 0, "unclear": 0, "none": 0}
@@ -87,7 +87,7 @@ def test_sets_are_what_their_authors_made_them_for(test_data: Path) -> None:
         Reference(name="MagicBrush", inputs=1, **edits),
     ]
     sets, options = map(read_reference, references), AnalysisOptions(references=references)
-    (geneval, _), (edited, _) = told_tasks([*sets], options, TARGET, RunFolder(folder))
+    (geneval, _), (edited, _) = read_reference_tasks([*sets], options, TARGET, RunFolder(folder))
     assert set(geneval) == {"text_to_image", "unknown"}
     assert geneval["text_to_image"] > 0.9 * geneval.total()
     known = edited.total() - edited["unknown"]
@@ -98,11 +98,11 @@ def test_an_engine_is_asked_once_about_each_prompt(tmp_path: Path) -> None:
     prompts = ["make the dog a cat", "put a hat on the man", "turn this photo into a painting"]
     one, known = prompt_set("edits", prompts), [Reference(name="edits", path="x", inputs=1)]
     asked = AnalysisOptions(references=known, task_engine={"kind": "rules"})
-    ((counts, phrases),) = told_tasks([one], asked, TARGET, RunFolder(tmp_path))
+    ((counts, phrases),) = read_reference_tasks([one], asked, TARGET, RunFolder(tmp_path))
     assert counts == Counter(edit=2, style_transfer=1)
     assert phrases == [None] * 3
     plain = AnalysisOptions(references=known)
-    assert told_tasks([one], plain, TARGET, RunFolder(tmp_path)) == [(counts, ())]
+    assert read_reference_tasks([one], plain, TARGET, RunFolder(tmp_path)) == [(counts, ())]
 
 
 def _ratings(rated: dict[str, tuple[float | None, float | None]]) -> pa.Table:
@@ -122,7 +122,7 @@ def test_rates_are_those_of_the_samples_of_a_task() -> None:
         {"e1": (9, 1), "e2": (8, 2), "c1": (9, 1), "c2": (1, 9), "x": (5, 5), "n": (None, None)}
     )
     task_of = {"e1": "edit", "e2": "edit", "c1": "composition", "c2": "composition", "n": "edit"}
-    found = {one.task: one for one in task_rates("text_to_image", ratings, None, task_of)}
+    found = {one.task: one for one in compute_task_rates("text_to_image", ratings, None, task_of)}
     values = {task: one.rates["a"].value for task, one in found.items()}
     assert values == {"composition": 0.5, "edit": 1.0, "unknown": 0.5}
     sizes = {task: one.samples for task, one in found.items()}
@@ -136,7 +136,9 @@ def test_rates_of_a_task_are_of_samples_that_no_judge_was_spared() -> None:
     ratings = _ratings({f"s{at}": (at % 7, at % 3) for at in range(40)}).to_pylist()
     spared = {"judge": "nora", "outcome": "not_needed", "rating": None}
     rows = ratings + [row | spared for row in ratings if row["sample_id"] < "s2"]
-    (found,) = task_rates("text_to_image", pa.Table.from_pylist(rows, RATINGS.schema), None, {})
+    (found,) = compute_task_rates(
+        "text_to_image", pa.Table.from_pylist(rows, RATINGS.schema), None, {}
+    )
     asked = [row for row in ratings if row["sample_id"] >= "s2"]
     whole = win_rate(asked)
     assert {name: one.value for name, one in found.rates.items()} == whole.win_rate
@@ -156,8 +158,8 @@ def _samples(phrases: Iterable[str | None]) -> list[dict[str, Any]]:
     ]
 
 
-def _found(phrases: Iterable[str | None], *compared: ComparedPhrases) -> OpenTasks:
-    part = open_tasks(_samples(phrases), PostTimes(), compared)
+def _found(phrases: Iterable[str | None], *compared: ComparedPhrases) -> TaskPhraseAnalysis:
+    part = group_task_phrases(_samples(phrases), PostTimes(), compared)
     assert part.found is not None, part.detail
     return part.found
 
@@ -174,9 +176,9 @@ def _on_a_plane(angles: Mapping[str, float]) -> PhraseSpace:
 
 def test_without_phrases_nothing_is_told() -> None:
     """As of a release that was built by rules, or before there were phrases."""
-    assert str(open_tasks(_samples([None]), PostTimes()).reason) == "no_phrases"
+    assert str(group_task_phrases(_samples([None]), PostTimes()).reason) == "no_phrases"
     if find_spec("sklearn") is None:
-        part = open_tasks(_samples(PHRASES), PostTimes())
+        part = group_task_phrases(_samples(PHRASES), PostTimes())
         assert str(part.reason) == "missing_extra"
         assert "echo-hf[analysis]" in str(part.detail)
 
@@ -186,8 +188,8 @@ def test_without_phrases_nothing_is_told() -> None:
 @settings(max_examples=30, deadline=None)
 def test_groups_are_those_of_scipy(phrases: list[str]) -> None:
     """Phrases of a group all lie together, and no two groups could be one."""
-    space = space_of(phrases, None)
-    groups = [frozenset(one) for one in phrase_groups(dict.fromkeys(phrases, 1), space)]
+    space = choose_space(phrases, None)
+    groups = [frozenset(one) for one in group_phrases(dict.fromkeys(phrases, 1), space)]
     assert sorted(phrase for one in groups for phrase in one) == sorted(phrases)
 
     ordered = sorted(phrases)
@@ -210,7 +212,7 @@ def test_a_group_is_named_by_its_most_central_phrase(angles: dict[int, int]) -> 
     """By brute force over all phrases of all samples; of equal ones the first by its text."""
     place = {f"draw {angle + 25:02d}": float(angle) for angle in angles}
     counts = dict(zip(place, angles.values(), strict=True))
-    (group,) = phrase_groups(counts, _on_a_plane(place))
+    (group,) = group_phrases(counts, _on_a_plane(place))
 
     def apart(phrase: str) -> float:
         turns = ((place[phrase] - place[one], count) for one, count in counts.items())
@@ -230,10 +232,10 @@ def test_the_order_of_samples_counts_for_nothing(phrases: list[str | None]) -> N
 @needs_sklearn
 def test_rarer_phrases_join_the_nearest_or_stand_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """By hand: 0 and 90 degrees are linked first; 100 is within 41 degrees of one, 200 of none."""
-    monkeypatch.setattr(module, "MOST_LINKED", 2)
+    monkeypatch.setattr(module, "MAX_LINKED", 2)
     angles = {"draw a": 0.0, "draw b": 90.0, "draw c": 100.0, "draw d": 200.0}
     counts = {"draw a": 9, "draw b": 8, "draw c": 1, "draw d": 1}
-    groups = phrase_groups(counts, _on_a_plane(angles))
+    groups = group_phrases(counts, _on_a_plane(angles))
     assert sorted(map(sorted, groups)) == [["draw a"], ["draw b", "draw c"], ["draw d"]]
 
 
@@ -273,7 +275,7 @@ def test_weeks_are_those_of_the_posts() -> None:
         for at, day in enumerate(days)
         if day is not None
     }
-    part = open_tasks(_samples([COMIC[0]] * 5), PostTimes(times))
+    part = group_task_phrases(_samples([COMIC[0]] * 5), PostTimes(times))
     (group,) = part.found.groups
     weeks = {f"{week}": count for week, count in group.by_week.items()}
     assert weeks == {"2026-03-02": 2, "2026-03-09": 1, "2026-03-23": 1}
@@ -284,7 +286,7 @@ def test_weeks_are_those_of_the_posts() -> None:
 @pytest.mark.parametrize("place", ["no/such-model", None])
 def test_without_a_model_words_are_compared(place: str | None) -> None:
     options = EmbeddingOptions(model=place, device="cpu") if place else None
-    part = open_tasks(_samples(PHRASES), PostTimes(), (), options)
+    part = group_task_phrases(_samples(PHRASES), PostTimes(), (), options)
     assert part.found == _found(PHRASES)
     said = part.definition["instead_of"]["embedding"]
     assert (place or "analysis.embedding") in said
@@ -318,10 +320,10 @@ def test_how_well_tasks_are_told_apart(
     lines = (DATA / "task_phrases.txt").read_text("utf-8").splitlines()
     tasks = [line.split("|") for line in lines]
     task_of = {phrase: at for at, task in enumerate(tasks) for phrase in task}
-    space = space_of(sorted(task_of), options)
+    space = choose_space(sorted(task_of), options)
     assert ("model" in space.definition) == bool(place)
 
-    groups = phrase_groups(dict.fromkeys(task_of, 1), space)
+    groups = group_phrases(dict.fromkeys(task_of, 1), space)
     label_of = {phrase: at for at, group in enumerate(groups) for phrase in group}
     labels = list(task_of.values()), [label_of[phrase] for phrase in task_of]
     assert homogeneity_score(*labels) == pytest.approx(homogeneous, abs=0.01)
@@ -334,8 +336,8 @@ def test_how_well_tasks_are_told_apart(
     for at, task in enumerate(tasks):
         own = np.flatnonzero(np.array(labels[0]) == at)
         half, rest = np.split(own, [(len(task) + 1) // 2])
-        new.append(np.delete(apart[own], own, axis=1).min() > space.near)
-        again += [apart[np.ix_(half, rest)].min() <= space.near] if len(rest) else []
+        new.append(np.delete(apart[own], own, axis=1).min() > space.near_distance)
+        again += [apart[np.ix_(half, rest)].min() <= space.near_distance] if len(rest) else []
     assert np.mean(again) == pytest.approx(found_again, abs=0.01)
     assert np.mean(new) == pytest.approx(called_new, abs=0.01)
 
@@ -363,7 +365,7 @@ def test_tasks_outside_the_seven_surface(tmp_path: Path) -> None:
     line = {"stage": "feedback", "row": "0", "answer": told}
     (tmp_path / "references.jsonl").write_text(json.dumps(line), "utf-8")
 
-    def found(**analysis: Any) -> OpenTasks:
+    def found(**analysis: Any) -> TaskPhraseAnalysis:
         references = [{"name": "cakes", "path": str(tmp_path / "cakes.txt")}]
         given = {"draws": 10, "references": references, **analysis}
         config = releases.evaluation(now).model_copy(
@@ -378,8 +380,8 @@ def test_tasks_outside_the_seven_surface(tmp_path: Path) -> None:
     rows = {one.phrase: (one.samples, one.new_to, str(one.first_seen)) for one in both.groups}
     assert rows == {
         COMIC[0]: (2, ("cakes",), "2026-03-02"),
-        ATLAS[0]: (2, ("cakes", BEFORE), "2026-03-02"),
-        CAKE[0]: (2, (BEFORE,), "2026-03-09"),
+        ATLAS[0]: (2, ("cakes", PREVIOUS), "2026-03-02"),
+        CAKE[0]: (2, (PREVIOUS,), "2026-03-09"),
         "restore an old photo": (1, ("cakes",), "2026-03-16"),
     }
     by_phrase = {one.phrase: both.share_before(one) for one in both.groups}
