@@ -69,7 +69,7 @@ class EventLog:
         payload: Mapping[str, Any] | None = None,
         base: int | None = None,
     ) -> Event:
-        """Adds an event; it survives a machine that loses its power when this returns."""
+        """Append an event; it is on the disk when this returns."""
         with _EventFile(self.path) as file, file.write() as connection:
             based_on = connection.execute("select 1 from event where id = ?", (base,)).fetchone()
             if base is not None and based_on is None:
@@ -77,7 +77,7 @@ class EventLog:
             return self._insert(connection, (app, subject, person, action), payload or {}, base)
 
     def undo(self, event: int, person: str) -> Event:
-        """Takes an event back; one that is an undo itself lets what it took back stand again."""
+        """Undo an event; undoing an undo restores what it took back."""
         with _EventFile(self.path) as file, file.write() as connection:
             query = "select app, subject from event where id = ? and person = ?"
             row = connection.execute(query, (event, person)).fetchone()
@@ -181,7 +181,7 @@ class SampleLeases:
     minutes: float = LEASE_MINUTES
 
     def lend(self, subjects: Iterable[str], person: str) -> str | None:
-        """Lends the first sample that nobody else has, or renews it where the person has it."""
+        """Lease the first sample that nobody else has, or renew the lease of the same person."""
         with _EventFile(self.log.path) as file, file.write() as connection:
             running = self._read_running(connection)
             for subject in subjects:
@@ -193,7 +193,7 @@ class SampleLeases:
         return None
 
     def give_back(self, subject: str, person: str) -> None:
-        """Ends a person's lease, if there is one; anybody else's stays."""
+        """End a person's lease, if there is one; leases of others stay."""
         with _EventFile(self.log.path) as file, file.write() as connection:
             connection.execute(
                 "delete from lease where app = ? and subject = ? and person = ?",

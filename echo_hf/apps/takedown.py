@@ -70,7 +70,7 @@ def remove_rows(root: Path, samples: Collection[str]) -> None:
 
 
 def find_named_images(root: Path) -> set[str]:
-    """The images that journals, tables beside the stages, and reviewers' changes name."""
+    """Return the digests that journals, tables beside the stages, and decisions name."""
     digests = {digest for journal in open_journals(root) for digest in journal.images}
     for path in _list_run_tables(root):
         for name in CONFIGS[path.stem].table.images if path.stem in CONFIGS else ():

@@ -447,7 +447,7 @@ def _format_stage_change(change: StageChange) -> str:
 
 
 def show_publication(console: Console, plan: PublishPlan) -> None:
-    """Lists the files of a release with their sizes, and what becomes of them on the Hub."""
+    """List the files of a release with their sizes, and what becomes of them on the Hub."""
     rows = [
         (path, f"{size / 1e6:,.2f} MB", "new or changed" if path in plan.upload else "the same")
         for path, size in plan.files.items()

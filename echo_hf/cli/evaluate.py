@@ -217,35 +217,16 @@ def judge(
     from echo_hf.cli.trial_view import show_trials, trials_as_json
     from echo_hf.systems.benchmark import load_evaluation
 
-    if applicability and (judges or rubric):
-        raise ConfigError("--applicability asks no judge: leave out --judges and --rubric")
-    if pairwise and (applicability or rubric):
-        raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
-    ask = partial(judging.judge, judges=judges, rubrics=rubric)
-    settings = {"alpha": alpha, "family": family, "batch": batch}
-    chosen: Payload = {name: value for name, value in settings.items() if value is not None}
-    if until is not None:
-        from echo_hf.judging.stopping import judge_until_decided
-
-        if until != "decided":
-            raise ConfigError(describe_unknown("value", until, ["decided"], "--until"))
-        if applicability or pairwise or set(rubric or ()) - {"overall"}:
-            raise ConfigError("--until rates by overall: leave out the other questions")
-        ask = partial(judge_until_decided, judges=judges, **chosen)
-    elif chosen:
-        raise ConfigError(f"--{next(iter(chosen))} is of --until decided: add it, or leave it out")
-    if pairwise:
-        ask = partial(judging.judge_pairs, judges=judges)
-    ask_judges = judging.judge_applicability if applicability else ask
+    given = {"alpha": alpha, "family": family, "batch": batch}
+    stopping: Payload = {name: value for name, value in given.items() if value is not None}
     if import_ or format_:
         asks_judges = judges or rubric or applicability or pairwise or until or stopping
         if asks_judges or limit or budget or runner or again or keep_going or try_:
             raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
-        from echo_hf.judging.imports import import_judgements
-
-        imported = import_judgements(config, import_, runs=runs, format=format_, dry_run=dry_run)
-        show_import(make_console(), imported)
-        return vars(imported)
+        return _import_judgements(config, import_, format_, runs, dry_run=dry_run)
+    ask = _choose_question(
+        judges, rubric, applicability=applicability, pairwise=pairwise, until=until, **stopping
+    )
     if try_ and (until or dry_run or budget is not None or again or keep_going):
         raise ConfigError(
             "--try keeps nothing: leave out --until, --dry-run, --budget, --again, --keep-going"
@@ -253,7 +234,7 @@ def judge(
     options: Payload = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     options |= {"again": again, "keep_going": keep_going, "tries": try_}
     with open_progress(sums_up_calls=True) as watch:
-        judged = ask_judges(load_evaluation(config).use_runner(runner), **options, watch=watch)
+        judged = ask(load_evaluation(config).use_runner(runner), **options, watch=watch)
     if try_:
         trials = trials_as_json(judged.trials)
         show_trials(watch.console, trials)
@@ -284,7 +265,7 @@ def _choose_question(
     if pairwise and (applicability or rubrics):
         raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
     if until not in (None, "decided"):
-        raise ConfigError(unknown("value", until, ["decided"], "--until"))
+        raise ConfigError(describe_unknown("value", until, ["decided"], "--until"))
     if until and (applicability or pairwise or set(rubrics or ()) - {"overall"}):
         raise ConfigError("--until rates by overall: leave out the other questions")
     if stopping and not until:
@@ -292,9 +273,9 @@ def _choose_question(
             f"--{next(iter(stopping))} is of --until decided: add it, or leave it out"
         )
     if applicability:
-        return judging.applicability
+        return judging.judge_applicability
     if pairwise:
-        return partial(judging.pairwise, judges=judges)
+        return partial(judging.judge_pairs, judges=judges)
     if until:
         return partial(judge_until_decided, judges=judges, **stopping)
     return partial(judging.judge, judges=judges, rubrics=rubrics)
@@ -309,7 +290,7 @@ def _import_judgements(
     if source is None or format_ is None:
         raise ConfigError("--import goes with --format, and with --dry-run and --runs alone")
     imported = import_judgements(config, source, runs=runs, format=format_, dry_run=dry_run)
-    show_import(terminal(), imported)
+    show_import(make_console(), imported)
     return vars(imported)
 
 

@@ -143,7 +143,7 @@ def show_stages(console: Console, plan: Sequence[PlannedStage]) -> None:
 
 
 def _estimate(work: Any) -> tuple[str, str]:
-    """The price and the time of work that is expected."""
+    """Format the expected price and time of a piece of work."""
     expected: ExpectedCost = work.expected
     usd = NOTHING if expected.cost_usd == 0 else format_dollars(expected.usd)
     if expected.seconds is not None and expected.seconds.likely < MIN_SECONDS:
@@ -155,7 +155,7 @@ def _estimate(work: Any) -> tuple[str, str]:
 
 
 def show_expected(console: Console, estimates: Sequence[tuple[str, ExpectedCost]]) -> None:
-    """What the work of all takes together, and what that rests on."""
+    """Show the price and time of all work together, and where the estimates come from."""
     unpriced = dict.fromkeys(name for name, estimate in estimates if estimate.usd is None)
     is_untimed = any(estimate.seconds is None for _, estimate in estimates)
     dollars = Range.total(estimate.usd for _, estimate in estimates if estimate.usd)
@@ -209,7 +209,8 @@ def show_judging(console: Console, judged: JudgingResult) -> None:
     for answered in judged.answered:
         for outcome, count in sorted(answered.outcomes.items()):
             if outcome != Outcome.OK:
-                line = f"{answered.judge} {answered.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
+                meaning = f"{count:,} {outcome}: {MEANINGS.get(outcome, '')}"
+                line = f"{answered.judge} {answered.rubric}: {meaning}"
                 print_line(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
         if unusable := count_unusable(answered.outcomes):
             hint = f"{format_count(unusable, 'answer')} cannot be used: --again asks anew"
@@ -350,7 +351,7 @@ def format_comparison_markdown(done: GateResult) -> str:
 
 
 def compared_parts(done: GateResult) -> tuple[str, str, dict[str, str], list[str]]:
-    """What both show of a comparison: title, verdict, cells by their headings, notes."""
+    """Return the title, verdict, cells by heading and notes of a comparison."""
     gate = done.test
     level = f"{100 * gate.definition['confidence']:g} %"
     cells = {
@@ -427,7 +428,7 @@ def show_report(console: Console, written: Report) -> None:
 
 
 def show_analysis(console: PlainConsole, done: AnalysisResult) -> None:
-    """Shows what people complain of and ask for, and what could not be found."""
+    """Show what people complain of and ask for, and what could not be computed."""
     analysis = done.analysis
     print_line(console, f"{analysis.name}: {format_count(analysis.samples, 'sample')}", "bold")
     for name, text in list_findings(analysis):

@@ -121,7 +121,8 @@ class TerminalProgress(ProgressListener):
             for reason, count in counts.items():
                 rows = len(select_keys(aside, reason)) or count
                 times = f" ({count:,} times)" if rows < count else ""
-                meaning = f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{format_reason_places(aside, reason)}"
+                places = format_reason_places(aside, reason)
+                meaning = f"{reason}: {STAGE_MEANINGS.get(reason, '')}{times}{places}"
                 print_marked(self.console, f"{'':<12}{rows:>9,}", meaning, "dim")
         if cause:
             print_marked(self.console, f"{'':<11}", cause, "yellow")

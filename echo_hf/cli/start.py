@@ -334,7 +334,7 @@ def quote(text: str) -> str:
 def detect_engine(
     what: str, judge: str | None = None, model: str | None = None
 ) -> tuple[dict[str, str], list[str]]:
-    """Who answers, by what this machine has or the judge that is named, and what to do first."""
+    """Choose the engine that this machine or `--judge` offers, and list the first steps to take."""
     from echo_hf.engines.base import KEY_VARIABLE, SERVER_VARIABLE, engine_requirements, has_gpu
     from echo_hf.engines.server import Server
 
@@ -384,7 +384,7 @@ def fill_choices(kind: str, url: str = LOCAL_SERVER, model: str = EXAMPLE_MODEL)
 
 
 def choose_model(url: str, model: str | None = None) -> tuple[str, list[str]]:
-    """The model that a server is asked for, which is its only one unless it is named."""
+    """Return the model to ask a server for: the named one, else its only one."""
     from echo_hf.engines.served import list_served_models
 
     if model:
@@ -413,7 +413,7 @@ def _read_example_posts(folder: Path) -> Iterator[tuple[Path, bytes]]:
 def compare_images(
     folder: Path, sources: Sequence[str], benchmark: str | None
 ) -> tuple[dict[str, str], dict[Path, bytes], list[str]]:
-    """The systems of a comparison, images to go with them, and what to say of both."""
+    """Return the systems of a comparison, images to write, and remarks on both."""
     from echo_hf.config.runs import find_runs_folder
     from echo_hf.curate.splits import BENCHMARKS
     from echo_hf.systems.benchmark import ON_HUB, Benchmark, find_release_folder

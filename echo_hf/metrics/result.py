@@ -44,7 +44,7 @@ class Unmeasured:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Estimate(SummaryMixin):
-    """The mean of a number that each sample has.
+    """The mean over samples of a number.
 
     Attributes:
         value: The mean; null when no sample has the number.
@@ -193,7 +193,7 @@ def make_mean_fields(
 
 
 def describe_bootstrap(n_boot: int, seed: int) -> dict[str, Any]:
-    """How intervals are made, for the definition of a result."""
+    """Describe how intervals are made, for the definition of a result."""
     return {"kind": METHOD, "level": LEVEL, "draws": n_boot, "seed": seed}
 
 

@@ -63,7 +63,7 @@ class ConsoleProgress(Protocol):
 
 
 def show_quickstart(screen: ConsoleProgress, runs: Path | None = None) -> None:
-    """Builds the bundled benchmark and shows what happened; an unchanged run from its files."""
+    """Build the bundled benchmark and show the outcome; an unchanged run is read from its files."""
     runs_root = find_runs_folder(None, runs)
     console, run = screen.console, runs_root / shipped_config().stem
     record = _read_unchanged_record(run)

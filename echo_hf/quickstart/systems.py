@@ -27,7 +27,7 @@ RUBRIC = "overall"
 
 
 def write_stand_in_outputs(folder: RunFolder) -> None:
-    """Keeps the stand-ins' outputs, their ratings and which metrics fit them in a run's folder."""
+    """Write the outputs, ratings and applicability of the stand-ins into a run's folder."""
     samples = pq.read_table(folder.stage_folder("splits") / "kept.parquet")
     is_benchmark = [bool(set(BENCHMARKS) & set(splits)) for splits in samples["splits"].to_pylist()]
     benchmark = samples.filter(pa.array(is_benchmark))

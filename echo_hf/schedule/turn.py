@@ -139,7 +139,7 @@ class ScheduleLoop:
         return {number: tag for tag in tags if (number := self.parse_number(tag)) is not None}
 
     def list_requests(self) -> dict[PullRequest, str | None]:
-        """Requests that turns have made, with the tags they are for; null: not ready for any."""
+        """Return the pull requests of earlier turns and their tags; null for a held release."""
         if self.remote.read_state() is None:
             return {}
         requests: dict[PullRequest, str | None] = {}
@@ -252,7 +252,7 @@ class ScheduleLoop:
         return f"nothing changed since {previous}"
 
     def _comment_reasons(self) -> str:
-        """Says on the Hub why nothing is proposed, once for the same reasons."""
+        """Post the reasons why nothing is proposed on the Hub, once for the same reasons."""
         if self.remote.read_state() is None:
             return "held, and there is no dataset yet to say so"
         text = "\n".join(

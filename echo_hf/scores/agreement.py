@@ -63,7 +63,7 @@ Taus = Mapping[str, Mapping[str, TauB]]
 
 @dataclass(frozen=True, repr=False)
 class HumanRanking(SummaryMixin):
-    """What people say of the systems.
+    """How people rank the systems.
 
     Attributes:
         consensus: The order that contradicts all rankings least.
@@ -84,7 +84,7 @@ class HumanRanking(SummaryMixin):
 
 @dataclass(frozen=True, repr=False)
 class CeilingShare(SummaryMixin):
-    """A judge's agreement with people beside theirs.
+    """A judge's agreement with people, as a share of their agreement with each other.
 
     Attributes:
         judge: Mean tau-b of the judge with the consensus of all people but one.
@@ -105,7 +105,7 @@ class CeilingShare(SummaryMixin):
 
 @dataclass(frozen=True, repr=False)
 class PearsonR(SummaryMixin):
-    """How far two judges' ratings rise and fall together.
+    """The correlation of two judges' ratings.
 
     Attributes:
         r: Correlation over all outputs that both rated, -1 to 1; null where one gives all the same.
@@ -120,7 +120,7 @@ class PearsonR(SummaryMixin):
 
 @dataclass(frozen=True, repr=False)
 class RankingAgreement(SummaryMixin):
-    """How far rankings agree.
+    """How far rankings of people and judges agree.
 
     Attributes:
         with_consensus: Tau-b of each judge with the consensus of people on each sample.
@@ -143,7 +143,7 @@ class RankingAgreement(SummaryMixin):
 
 @dataclass(frozen=True, repr=False)
 class Counts(SummaryMixin):
-    """What there is to compare: of rankings also those without a system, and those refused."""
+    """Numbers of samples and rankings, incomplete and refused ones included."""
 
     samples: int
     rankings: int
@@ -154,7 +154,7 @@ class Counts(SummaryMixin):
 
 @dataclass(frozen=True, repr=False)
 class Agreement(SummaryMixin):
-    """What people say of systems, and how far judges agree with them.
+    """How people rank systems, and how far judges agree with them.
 
     Attributes:
         people: What people say of the systems.
@@ -259,7 +259,7 @@ def agreement(
 
 @dataclass(frozen=True, repr=False)
 class HumanRanks(SummaryMixin):
-    """Every person's ranks [rater, system, sample], and what nobody could rank [rater, sample]."""
+    """The ranks of all people [rater, system, sample], and samples they refused [rater, sample]."""
 
     samples: tuple[str, ...]
     raters: tuple[str, ...]

@@ -30,7 +30,7 @@ MOST_ROUNDS, PRECISION = 100_000, 1e-12
 
 @dataclass(frozen=True, repr=False)
 class BradleyTerry(SystemValuesPlot):
-    """Strengths of systems.
+    """The Bradley-Terry strengths of systems.
 
     Attributes:
         strength: Natural logarithm of each system's strength, with mean 0 unless some are anchors;

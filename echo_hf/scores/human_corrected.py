@@ -26,7 +26,7 @@ EXPECTED_SPREAD = 0.21
 
 @dataclass(frozen=True, repr=False)
 class HumanCorrected(SystemValuesPlot):
-    """Win rates as people would see them on all samples.
+    """The win rates that people would give on all samples.
 
     Attributes:
         win_rate: Corrected share of the points that each system wins from the others; higher is

@@ -32,7 +32,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, repr=False)
 class NonInferiority(SummaryMixin):
-    """How a new system compares with a base on the same samples, and the verdict.
+    """The comparison of a new system with a base on the same samples, and its verdict.
 
     Attributes:
         verdict: `non_inferior`: the whole interval lies above minus the margin, also where it lies

@@ -48,7 +48,7 @@ class Share(SummaryMixin):
 
 @dataclass(frozen=True, repr=False)
 class JudgeAgreement(SummaryMixin):
-    """How one judge's comparisons hold together, and agree with its ratings.
+    """The consistency of one judge's comparisons, and their agreement with its ratings.
 
     Attributes:
         pairs: Pairs of outputs that it was asked about, repeats counted.
@@ -78,7 +78,7 @@ class WithPeople(SummaryMixin):
 
 @dataclass(frozen=True, repr=False)
 class SideBySide(SummaryMixin):
-    """Ratings of one output at a time beside choices between two, on the very same pairs.
+    """Ratings of single outputs beside side-by-side choices, on the same pairs.
 
     Attributes:
         pairs: Pairs of outputs of a sample that a judge both rated and compared.
@@ -97,7 +97,7 @@ class SideBySide(SummaryMixin):
 
 @dataclass(frozen=True, repr=False)
 class PairwiseAgreement(SummaryMixin):
-    """How comparisons of judges hold together, and agree with their ratings.
+    """The consistency of judges' comparisons, and their agreement with ratings.
 
     Attributes:
         judges: By judge, in alphabetical order.

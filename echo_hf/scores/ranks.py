@@ -285,7 +285,7 @@ def ratios(parts: Floats, wholes: Floats, draws: Resampling) -> list[Mean]:
 
 @dataclass(frozen=True, repr=False)
 class TauB(SummaryMixin):
-    """How far two rank the same systems alike: 1 the same order, -1 the opposite, 0 neither.
+    """How far two rankings agree: 1 is the same order, -1 the opposite, 0 neither.
 
     Attributes:
         tau: Mean over samples of tau-b within each; null where no sample has one.

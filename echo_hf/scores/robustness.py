@@ -49,7 +49,7 @@ class Board(SummaryMixin):
 
 @dataclass(frozen=True, repr=False)
 class Sensitivity(SystemValuesPlot):
-    """How much the order of systems hangs on the rule.
+    """How far the order of systems depends on the rule.
 
     Attributes:
         boards: A board for every vote, treatment of ties and average.
@@ -134,7 +134,7 @@ def _pairs(order: list[str], chosen: NDArray[np.bool_]) -> Pairs:
 
 @dataclass(frozen=True, repr=False)
 class Bounds(SummaryMixin):
-    """What win rates could be, had every judge rated every output.
+    """The lowest and highest win rates that missing ratings allow.
 
     Attributes:
         bounds: Lowest and highest win rate by system, the best observed first; null for a system
@@ -245,7 +245,7 @@ Developers = Mapping[str, str | None]
 
 @dataclass(frozen=True, repr=False)
 class Preference(SummaryMixin):
-    """What one judge gives to the systems of its developer, beyond what the others give them.
+    """What a judge gives to systems of its own developer, beyond what other judges give them.
 
     Attributes:
         own: The systems of its developer.
@@ -266,7 +266,7 @@ class Preference(SummaryMixin):
 
 @dataclass(frozen=True, repr=False)
 class SelfPreference(SummaryMixin):
-    """What judges give to systems of their own developers.
+    """The preference of each judge for systems of its own developer.
 
     Attributes:
         judges: The preference of each.

@@ -174,7 +174,7 @@ def adjust_holm(p_values: Floats) -> Floats:
 
 @dataclass(frozen=True, repr=False)
 class Separation(SummaryMixin):
-    """How far apart two systems are, and how many samples show it.
+    """The distance of two systems, and the number of samples that would show it.
 
     Attributes:
         needed: Number of samples; null when there is none.
@@ -191,7 +191,7 @@ class Separation(SummaryMixin):
 
 @dataclass(frozen=True, repr=False)
 class SamplesNeeded(SummaryMixin):
-    """What separates each two systems.
+    """The number of samples that would separate each pair of systems.
 
     Attributes:
         pairs: By the first system, and then by the second.

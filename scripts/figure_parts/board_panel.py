@@ -19,13 +19,7 @@ def board_panel(canvas: Canvas, story: Story, box: Box) -> list[tuple[float, flo
     judged = f"judge: {', '.join(story.judges)}"
     right = box.right - PAD
     canvas.word(
-        judged,
-        right,
-        box.y + 29,
-        size=LABEL - 1,
-        fill=canvas.theme.quiet,
-        kind="m",
-        anchor="end",
+        judged, right, box.y + 29, size=LABEL - 1, fill=canvas.theme.quiet, kind="m", anchor="end"
     )
     canvas.line(box.x, box.y + 46, box.right, box.y + 46, canvas.theme.edge)
     axis = Box(box.x + PAD + IMAGE + 20, box.y + 58, box.width - 2 * PAD - IMAGE - 28, 0)
@@ -43,12 +37,7 @@ def _ticks(canvas: Canvas, box: Box) -> None:
         dashes = ' stroke-dasharray="4 4"' if at == EVEN else ""
         canvas.line(x, box.y, x, box.bottom, canvas.theme.edge, dashes)
         canvas.word(
-            f"{at:g}",
-            x,
-            box.bottom + 16,
-            size=LABEL - 1,
-            fill=canvas.theme.quiet,
-            anchor="middle",
+            f"{at:g}", x, box.bottom + 16, size=LABEL - 1, fill=canvas.theme.quiet, anchor="middle"
         )
 
 

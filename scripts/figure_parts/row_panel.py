@@ -35,9 +35,7 @@ def _head(canvas: Canvas, story: Story, box: Box) -> None:
     canvas.word(SPLIT, box.x + PAD, box.y + 29, size=LABEL, fill=theme.ink, kind="m")
     task = f"task: {story.row['task']}"
     right = box.right - PAD
-    canvas.word(
-        task, right, box.y + 29, size=LABEL - 1, fill=theme.quiet, kind="m", anchor="end"
-    )
+    canvas.word(task, right, box.y + 29, size=LABEL - 1, fill=theme.quiet, kind="m", anchor="end")
     canvas.line(box.x, box.bottom, box.right, box.bottom, theme.edge)
 
 

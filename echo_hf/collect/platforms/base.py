@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 from pydantic import SecretStr
 
 from echo_hf._infra.http_errors import is_transient, iterate_causes
+from echo_hf._infra.renamed import find_renamed
 from echo_hf._infra.retry import parse_retry_after, read_server_time
 from echo_hf.collect.fields import Json, read_json, read_moment
 from echo_hf.collect.sources.base import Post, make_source, read_page_posts
@@ -366,3 +367,6 @@ def format_search_term(term: str) -> str:
     if not words:
         raise UnanswerableError(f"{term!r} has no word to search for")
     return " ".join(words)
+
+
+__getattr__ = find_renamed(__name__, {"Answer": "Page", "Refreshing": "PostChecker"})
