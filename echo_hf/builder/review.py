@@ -286,8 +286,8 @@ def _decide_boxes(
             )
     if not new:
         raise ReviewError(
-            f"of {format_count(len(uncut_cases), 'sample')} with boxes that wait, none can be cut as "
-            f"{boxes}: somebody decided on it, or its boxes cannot be right; `echo-hf review "
+            f"of {format_count(len(uncut_cases), 'sample')} with boxes that wait, none can be cut "
+            f"as {boxes}: somebody decided on it, or its boxes cannot be right; `echo-hf review "
             "--app` shows them"
         )
     return new

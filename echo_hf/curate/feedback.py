@@ -174,8 +174,9 @@ class Feedback(SampleStage):
         tally = stats["feedback"].tally
         judged = sum(tally.get(verdict, 0) for verdict in VERDICTS)
         failures = sum(tally.get(verdict, 0) for verdict in KEYWORD_VERDICTS)
+        failed = format_share(failures, judged)
         return (
-            f"{failures:,} of {judged:,} comments speak of a failure ({format_share(failures, judged)}); "
+            f"{failures:,} of {judged:,} comments speak of a failure ({failed}); "
             f"{tally.get('probe', 0):,} samples explore the model itself"
         )
 

@@ -150,9 +150,9 @@ class Screenshots(SampleStage):
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
         """Say how many screenshots were cut, and into how many images."""
         tally = stats["screenshots"].tally
-        cut_count, total = tally.get("cut", 0), tally.get("screenshots", 0)
+        count, total = tally.get("cut", 0), tally.get("screenshots", 0)
         return (
-            f"{cut_count:,} of {total:,} screenshots were cut ({format_share(cut_count, total)}) into "
+            f"{count:,} of {total:,} screenshots were cut ({format_share(count, total)}) into "
             f"{tally.get('pictures', 0):,} images"
         )
 
