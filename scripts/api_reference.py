@@ -41,7 +41,7 @@ PLUGIN_NAMES = (
     "echo_hf.systems.base.Task",
     "echo_hf.systems.base.GenerationResult",
     "echo_hf.systems.registry.register",
-    "echo_hf.judging.imports.Found",
+    "echo_hf.judging.imports.ImportedRow",
     "echo_hf.report.export.ExportedRun",
 )
 WIDTH = 80

@@ -94,7 +94,7 @@ def _registered() -> Iterator[None]:
     before = [dict(one.entries) for one in every]
     yield
     for one, entries in zip(every, before, strict=True):
-        for name in one.entries.keys() - entries.keys() - one.ours.keys():
+        for name in one.entries.keys() - entries.keys() - one.built_in.keys():
             del one.entries[name]
         one.entries.update(entries)
 

@@ -371,10 +371,10 @@ def open_review(config: Config | Path | str, *, runs: Path | str | None = None) 
 def review(
     controller: ReviewController,
     *,
-    place: ServerAddress,
+    server: ServerAddress,
     people: Iterable[str] = (),
-    anyone: bool = False,
-    ready: Callable[[str], None],
+    allow_anyone: bool = False,
+    on_ready: Callable[[str], None],
 ) -> None:
     """Serve the page until it is stopped; a decision is in the file before the page moves on."""
     images = ServedImages(controller.images)
@@ -398,7 +398,7 @@ def review(
 
     scripts = ("boxes.js", "review.js")
     page = AppPage("Review samples", scripts, "review.css", open_page, handle_action)
-    serve(page, images, place=place, people=people, anyone=anyone, ready=ready)
+    serve(page, images, server=server, people=people, allow_anyone=allow_anyone, on_ready=on_ready)
 
 
 MAX_FIELDS = 1000

@@ -1,1 +1,1 @@
-"""How a benchmark is built: the list of stages, build, update, replay, gold."""
+"""Build a benchmark: the list of stages, build, update, replay, gold."""

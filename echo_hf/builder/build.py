@@ -90,11 +90,11 @@ class BuildRun:
     watch: ProgressListener = field(default_factory=NullProgress)
     replay: ReplayedRelease | None = None
     runner: Runner = LOCAL
-    again: bool = False  # asks also where a stored answer cannot be used
-    keep_going: bool = False  # where none can
+    again: bool = False  # asks again where a stored answer cannot be used
+    keep_going: bool = False  # goes on where no answer of a stage can be used
 
     def results(self, until: str) -> Iterator[StageResult]:
-        """Runs the stages in order, each saved before the next begins."""
+        """Run the stages in order, each saved before the next begins."""
         asked_engines: dict[str, EngineChoice] = {}
         image_engines = list[tuple[str, Engine]]()
         if (shard := self.config.shard) and until not in stages_until(
@@ -104,11 +104,11 @@ class BuildRun:
                 f"{self.config.name!r} is a part of {shard.of!r} and has no release: --shard "
                 f"{shard} goes on with it, `echo-hf merge` makes one of all parts"
             )
-        for name in stages_until(until):  # before a post is read, an image fetched, a model asked
+        for name in stages_until(until):  # check all stages before any work is done
             stage, engine = self.stage(name), self.engine(name)
             runs_here = not isinstance(engine, PooledEngine)
             key, asks = self.config.stages.get_engine(name), not (self.offline or self.replay)
-            # One that has run here may have all its answers.
+            # A stage that has run here may need no model: skip its check.
             if key and asks and runs_here and self.folder.read_record(name) is None:
                 asked_engines[key] = self.config.engines[key]
                 if isinstance(stage, ModelStage) and stage.sends_images and engine:
@@ -140,7 +140,7 @@ class BuildRun:
         with_responses: bool = False,
         allow_empty: bool = False,
     ) -> Release:
-        """Writes the release from the results of all stages, unless it is there already."""
+        """Write the release from the results of all stages, unless it is there already."""
         split_samples = add_post_columns(results[-1].dataset, results[0].dataset)
         samples = split_release(split_samples)
         if not any(len(samples[name]) for name in BENCHMARKS):
@@ -161,7 +161,7 @@ class BuildRun:
         left_out: dict[str, Mapping[str, int]] = {}
         if with_responses:
             left_out = self._write_responses(results)
-        else:  # what an earlier build wrote may be about posts that have left since
+        else:  # an earlier build's file may be about posts that are gone
             self.folder.responses.unlink(missing_ok=True)
         tables = select_released_tables(self.folder.root, samples)
         facts = self._facts(results, samples, {**tables.left_out, **left_out})
@@ -175,7 +175,7 @@ class BuildRun:
         unchanged = built_mark.exists() and built_mark.read_text() == built_from
         if not unchanged or not is_complete(self.folder.release):
             built_mark.unlink(missing_ok=True)
-            # Before any sample can be drawn, rated or reviewed outside of the stages.
+            # Recorded before samples leave the stages, so that a takedown finds all.
             reviewed = arrow_rows(results[-2].dataset, ["id", "post_urls"])
             record_origins(self.folder.root / ORIGINS_FILE, [reviewed])
             configs = {**samples, **tables.configs}
@@ -193,12 +193,12 @@ class BuildRun:
         return read_release(self.folder.release, self.folder.cache)
 
     def stage(self, name: str) -> Stage:
-        """A stage as the config sets it up."""
+        """Return a stage as the config sets it up."""
         stage = load_stage_class(name).from_config(self.config, self.folder.images)
         return stage.in_run(self.folder.root)
 
     def engine(self, name: str) -> Engine | None:
-        """Who answers a stage, or answered it when it was recorded; null where nobody has to."""
+        """Return a stage's engine, or a stand-in for the recorded one; null if it needs none."""
         engine_name = self.config.stages.get_engine(name)
         if engine_name is None:
             return None
@@ -207,7 +207,7 @@ class BuildRun:
         return self.replay.engine(name, self.config.engines[engine_name])
 
     def describe(self, name: str) -> dict[str, Any]:
-        """What would decide a stage's result now, as plain JSON values; nothing is run."""
+        """Return what decides a stage's result now, as plain JSON values; nothing is run."""
         if name != "collect":
             return describe_stage(self.stage(name), self.engine(name))
         description = {"read": self.stage("collect").describe(), "merge": PostMerge().describe()}
@@ -231,8 +231,8 @@ class BuildRun:
         self.folder.cache.mkdir(exist_ok=True)
         file = self.folder.cache / ".records.partial"
         records = read_records(self.config.posts, root / CRAWL_LEDGER_FILE, file)
-        # Posts as they came, forgotten ones among them: mapped, they need no name. Where that may
-        # not be taken away, the next run does it.
+        # The file has forgotten posts, too: remove it at once; the open memory map keeps working.
+        # Systems that refuse this let the next run replace it.
         with suppress(OSError):
             file.unlink()
         if not len(records):
@@ -241,7 +241,7 @@ class BuildRun:
                 f"{names} holds no record: expected one post a line, or pages of posts; what a "
                 "config searches for has to be asked for first, by `echo-hf collect`"
             )
-        # Read anew each time: the images beside the posts may have changed.
+        # Not cached: the images beside the posts may have changed.
         reader = Collect.from_config(self.config, self.folder.images)
         other_urls: pa.Array | None = None
         if self.config.shard:
@@ -279,12 +279,12 @@ class BuildRun:
     def _select_shard_records(
         self, shard: Shard, records: Dataset, reader: Collect
     ) -> tuple[Dataset, pa.Array]:
-        """The records that a shard needs, and the addresses of the posts that it leaves to others.
+        """Return the records that a shard needs, and the addresses of the posts of other shards.
 
         No image is looked at before that. A record without a post is every shard's.
         """
         cache = self.folder.cache / "all"
-        shutil.rmtree(cache, ignore_errors=True)  # what a killed run left
+        shutil.rmtree(cache, ignore_errors=True)  # left by a killed run
         reader = replace(reader, images=None)
         collected = run_stage(reader, records, cache_dir=cache).dataset
         merged = run_stage(PostMerge(), collected, cache_dir=cache).dataset
@@ -313,7 +313,7 @@ class BuildRun:
         engine = self.engine(name)
         stage_description, recalled = describe_stage(stage, engine), None
         with closing(self.folder.open_store()) if engine else nullcontext() as store:
-            # An empty store counts as false.
+            # `store is not None`, since an empty store is false.
             if isinstance(stage, ModelStage) and engine and store is not None and engine.stored:
                 if self.replay is not None:
                     recalled = import_answers(stage, dataset, engine, store, self.replay.recorded)
@@ -406,18 +406,18 @@ class BuildRun:
 
 
 def select_shard(root: str, count: int) -> int:
-    """The shard of a reply tree: the same whatever else is there, and once it is forgotten."""
+    """Return the shard of a reply tree, which does not depend on other posts or on a takedown."""
     tombstone_hash = SHA256_HEX.fullmatch(root.removeprefix(STAND_IN))
     return int(tombstone_hash[0] if tombstone_hash else hash_url(root), 16) % count
 
 
 def last_model_stage(config: Config) -> str:
-    """The last stage that asks a model, or fetches images."""
+    """Return the last stage that asks a model, or fetches images."""
     return [name for name in STAGES if name == FETCH_STAGE or config.stages.get_engine(name)][-1]
 
 
 def describe_stage(stage: Stage, engine: Engine | None) -> dict[str, Any]:
-    """What decides a stage's result under an engine, as plain JSON values."""
+    """Return what decides a stage's result under an engine, as plain JSON values."""
     description = stage.describe()
     if engine is not None:
         description["engine"] = dict(engine.signature())
@@ -426,7 +426,7 @@ def describe_stage(stage: Stage, engine: Engine | None) -> dict[str, Any]:
 
 
 def add_post_columns(samples: Dataset, posts: Dataset) -> Dataset:
-    """Samples with what is known of their primary posts beside the words."""
+    """Return samples with the columns of their primary posts."""
     table, rows = arrow_rows(samples), arrow_rows(posts, ["url", *PRIMARY_POST_COLUMNS])
     primary = [next(iter(urls or ()), None) for urls in table["post_urls"].to_pylist()]
     at = pc.index_in(pa.array(primary, pa.string()), value_set=rows["url"].combine_chunks())
@@ -437,7 +437,7 @@ def add_post_columns(samples: Dataset, posts: Dataset) -> Dataset:
 
 
 def split_release(samples: Dataset) -> dict[str, Dataset]:
-    """The samples of each part of the release, without the column that says so."""
+    """Return the samples of each split of the release, without the column that names splits."""
     splits_of_sample = arrow_rows(samples, ["splits"])["splits"].to_pylist()
     columns = samples.select_columns(list(SAMPLES.columns))
     return {
@@ -453,12 +453,12 @@ def _make_record_rows(
     for post in posts:
         record = records[row_of_place[post["place"]]]
         if forgotten.occur_in(json.loads(record["record"])):
-            record["record"] = None  # it would keep the forgotten post
+            record["record"] = None  # it has the forgotten post
         yield {**record, **{name: post[name] for name in ISSUE_COLUMNS}}
 
 
 def summarize_reasons(results: Sequence[StageResult]) -> str:
-    """Why most rows did not go on into the benchmark, with counts, in a sentence."""
+    """Say why most rows did not go on into the benchmark, with counts, in a sentence."""
     counts: Counter[tuple[str, str]] = Counter()
     for result in results:
         stage = result.stats.stage
@@ -466,7 +466,7 @@ def summarize_reasons(results: Sequence[StageResult]) -> str:
             counts.update({(stage, reason): count for reason, count in reason_counts.items()})
         notices = arrow_rows(result.notices, ["_parent", "_reason"])
         of_rows = zip(*(notices[name].to_pylist() for name in notices.column_names), strict=True)
-        # Several remarks about one row are one row.
+        # Count a row once, whatever the number of its notices.
         rows = {(reason, tuple(parents)) for parents, reason in of_rows if reason in FOR_ANALYSIS}
         counts.update((stage, reason) for reason, _ in rows)
     sentences = [
@@ -487,7 +487,7 @@ def _first_error(results: Sequence[StageResult]) -> str:
 
 
 def describe_files(config: Config, collected: Path) -> list[dict[str, Any]]:
-    """Where the posts of a config come from, with the sha256 of what is there."""
+    """Return where the posts of a config come from, with the sha256 of each file."""
     files: list[dict[str, Any]] = []
     for entry in config.posts:
         if entry.search is not None:
@@ -505,7 +505,7 @@ def describe_files(config: Config, collected: Path) -> list[dict[str, Any]]:
 def read_stage(
     folder: RunFolder, stage: str, columns: list[str], kind: str, command: str
 ) -> pa.Table:
-    """The posts that a stage of an earlier run kept; `first` is the command that keeps some."""
+    """Read the posts that a stage of an earlier run kept; `command` is what has to be run first."""
     try:
         return pq.read_table(folder.stage_folder(stage) / "kept.parquet", columns=columns)
     except (OSError, pa.ArrowException) as error:
@@ -527,7 +527,7 @@ def build(
     runner: str | None = None,
     watch: ProgressListener | None = None,
 ) -> Release:
-    """Builds a benchmark; what an earlier run has done already is not done again.
+    """Build a benchmark; what an earlier run has done already is not done again.
 
     Args:
         config: The config, or the path of its file.
@@ -560,7 +560,7 @@ def build(
 def run_until(
     config: Config | Path | str, until: str, *, runs: Path | str | None = None, **options: Any
 ) -> list[StageResult]:
-    """Runs the stages up to one of them.
+    """Run the stages up to one of them.
 
     Raises:
         SourceError: No record is a post.
@@ -591,7 +591,7 @@ def open_run(
     keep_going: bool = False,
     watch: ProgressListener | None = None,
 ) -> Iterator[BuildRun]:
-    """A run over a config, with its run folder locked and its engines freed at the end."""
+    """Open a run over a config: lock its folder, and free its engines at the end."""
     config = load_config(config).use_runner(runner)
     folder = open_run_folder(config, runs)
     watch = watch or NullProgress()

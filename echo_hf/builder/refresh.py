@@ -1,4 +1,4 @@
-"""Ask platforms which of the collected posts are gone by now, so that they can be forgotten."""
+"""Ask platforms which of the collected posts are gone by now, so that they can be taken down."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SELECT_CHECK = "select at, gone from checks where post = ?"
 class RefreshLedger(Database):
     name = "record of refreshed posts"
     remedy = "ask about all posts again"
-    damage = (sqlite3.DatabaseError, ValueError)  # the second: a reason that there is not
+    damage = (sqlite3.DatabaseError, ValueError)  # the second for an unknown reason
     schema = """create table if not exists checks (
     post text primary key, platform text not null, at text not null, gone text
 ) without rowid"""
@@ -56,7 +56,7 @@ class RefreshLedger(Database):
             connection.executemany(UPSERT_CHECK, rows)
 
     def read_gone(self, urls: Iterable[str]) -> dict[str, Missing]:
-        """Why posts are gone, by the last answer about each; others are left out."""
+        """Return why posts are gone, by the last answer about each; the others are left out."""
         checks = ((url, self._find_check(url)) for url in urls)
         with self.open():
             return {url: Missing(check[1]) for url, check in checks if check and check[1]}
@@ -70,7 +70,7 @@ def _format_time(moment: datetime.datetime) -> str:
 
 
 ONE_DAY = datetime.timedelta(hours=24)
-MIN_POSTS = 20  # posts of which a majority says something
+MIN_POSTS = 20  # of fewer posts a majority means little
 
 
 @dataclass
@@ -91,7 +91,7 @@ class PlatformRefresh:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether so many are gone that the key or the platform may be at fault."""
+        """Whether so many posts are gone that the key or the platform may be at fault."""
         answered = self.asked + self.fresh
         return answered >= MIN_POSTS and 2 * len(self.gone) > answered
 
@@ -117,7 +117,7 @@ def refresh(
     patience: Patience | None = None,
     make: Callable[[str], Any] = make_platform,
 ) -> RefreshResult:
-    """Asks platforms which posts of a run are gone; ended at any moment, it goes on from there."""
+    """Ask platforms which posts of a run are gone; after an interruption it resumes."""
     config = load_config(config)
     folder = open_run_folder(config, runs)
     for name in only:

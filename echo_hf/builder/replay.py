@@ -34,7 +34,7 @@ NOT_ANSWERED = Completion(None, error=Failed.NOT_ANSWERED.value, finish_reason="
 
 @dataclass(frozen=True)
 class ReplayEngine:
-    """Stands for an engine that answered before, so that its answers are found under its keys."""
+    """Stands in for an engine that answered before, so that its answers have its keys."""
 
     stored = True
 
@@ -57,7 +57,7 @@ class ReplayEngine:
 def import_answers(
     stage: ModelStage, dataset: Dataset, engine: Engine, store: Store, recorded: RecordedAnswers
 ) -> FillStats:
-    """Takes into a store what was recorded of a stage's requests, and asks nobody."""
+    """Import the recorded answers to a stage's requests into a store; no engine is asked."""
     started, signature = time.perf_counter(), engine.signature()
     stage = stage.answered_by(StoredAnswers(store, signature))
     stats, seen_keys = FillStats(), set[bytes]()
@@ -75,10 +75,10 @@ def import_answers(
             }
             missing = [key for key in new if key not in answered]
             for key, completion in recorded.get(missing).items():
-                # How a call failed is told once; that it did is no reason to leave its answer out.
+                # A failure is stored once; a stored failure does not keep an answer out.
                 if completion.is_answer or key not in records:
                     readable = not isinstance(parse(new[key], completion, key), Failure)
-                    # Who recorded an answer that cannot be read had asked for it twice.
+                    # An unreadable answer was recorded after the second try.
                     tries = 1 if readable else MAX_TRIES
                     store.put(key, new[key], completion, signature, readable=readable, tries=tries)
                 answered |= {key} if completion.is_answer else set()
@@ -91,7 +91,7 @@ def import_answers(
 
 @dataclass(frozen=True)
 class ReplayedRelease:
-    """The answers of a release, and what made each of its stages."""
+    """The answers of a release, and what decided each of its stages."""
 
     origins: Mapping[str, StageOrigin]
     recorded: RecordedAnswers
@@ -104,13 +104,13 @@ class ReplayedRelease:
         signature: Mapping[str, Any] = (origin and origin.engine) or unrecorded
         if not is_abstaining(signature):
             return ReplayEngine(signature)
-        # Its answers no release holds: it gives them anew.
+        # Releases hold no answers of engines without a model: they answer anew.
         return make_engine(
             signature["kind"], **(choice.options if choice.kind == signature["kind"] else {})
         )
 
     def describe_difference(self, record: StageRecord) -> str | None:
-        """What is to be said of a stage that is not as it was recorded."""
+        """Describe how a stage differs from what was recorded; null if it does not."""
         origin = self.origins.get(record.stage)
         if origin is not None and origin.digest == record.digest:
             return None
@@ -122,7 +122,7 @@ class ReplayedRelease:
 
 @contextmanager
 def open_replay(place: Path | str | None) -> Iterator[ReplayedRelease | None]:
-    """The answers of a release's folder, or of a revision on the Hub."""
+    """Open the answers of a release's folder, or of a revision on the Hub."""
     if place is None:
         yield None
         return
@@ -135,7 +135,7 @@ def open_replay(place: Path | str | None) -> Iterator[ReplayedRelease | None]:
                 "folder of a release, or a name with a tag like "
                 "'my-organization/echo@gpt-4o-2025-03'"
             )
-        # The client for the Hub takes half a second to import.
+        # Imported late: the Hub's client takes half a second.
         from echo_hf.hub.load import download_files
 
         folder = download_files(repo_id, tag, [CARD, MANIFEST, f"{RESPONSES_CONFIG}/*"])

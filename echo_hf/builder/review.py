@@ -1,4 +1,4 @@
-"""What a person has to look at before a benchmark is published, and what was decided about it."""
+"""List what people have to review before a benchmark is published, and decide about it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from echo_hf.samples.spans import squeeze
 from echo_hf.tables import SAMPLES
 
 REVIEWED_STAGE = "privacy"  # the stage whose samples are reviewed
-CONTEXT_STAGE = "safety"  # the last one whose samples have their posts
+CONTEXT_STAGE = "safety"  # the last stage whose samples have their posts
 NOTICE_STAGES = ("roles", "screenshots", "feedback", "safety", "privacy")
 DECISIONS = get_args(DecisionKind)
 Row = Mapping[str, Any]
@@ -59,7 +59,7 @@ class ReviewCase:
 
 
 def read_built_samples(run: BuildRun) -> pa.Table:
-    """The samples of the last build, before anything is drawn from them."""
+    """Read the samples of the last build, before the draw."""
     file = find_complete_folder(run.folder.stage_folder(REVIEWED_STAGE)) / "kept.parquet"
     if not file.exists():
         raise RunError(
@@ -67,7 +67,7 @@ def read_built_samples(run: BuildRun) -> pa.Table:
         )
     names = pq.read_schema(file).names
     table = pq.read_table(file, columns=[name for name in CLEANED_SAMPLES.columns if name in names])
-    # One of an earlier version lacks columns.
+    # A table of an earlier version lacks columns.
     return pa.concat_tables([SAMPLES.make_empty(), table], promote_options="default")
 
 
@@ -82,7 +82,7 @@ def read_cases(run: BuildRun) -> dict[str, ReviewCase]:
     decisions = read_decisions(run.folder.root / DECISIONS_FILE)
     owners: dict[str, set[str]] = {}
     for row in apply_decisions(table, decisions).table.to_pylist():
-        # Of Trash every image of its posts is listed, whosoever it is.
+        # Trash lists all images of its posts, also those of other samples.
         if row["quality"] != "Trash":
             for digest in (*(row["input_images"] or ()), *(row["output_images"] or ())):
                 owners.setdefault(digest, set()).add(row["id"])
@@ -130,7 +130,7 @@ def build_decision(
 
 
 def build_boxes_edit(row: Row, convention: Convention) -> SampleEdit:
-    """The edit that cuts a sample's screenshot by its held boxes, as `screenshots` would have."""
+    """Return the edit that cuts a screenshot by its stored boxes, as `screenshots` would."""
     stored_boxes = StoredBoxes.from_sample(row)
     if stored_boxes is None:
         raise ReviewError(f"sample {row['id']!r} has no boxes that wait for a convention")
@@ -142,7 +142,7 @@ def build_boxes_edit(row: Row, convention: Convention) -> SampleEdit:
         raise ReviewError(f"sample {row['id']!r}: {detail}, read as {convention}: {notice.meaning}")
     prompt = (stored_boxes.prompt or "").strip()
     is_new = not MARK.search(prompt) and squeeze(prompt) not in ("", squeeze(row["prompt"]))
-    # Inputs in a screenshot take the place of those that were posted beside it.
+    # Inputs in a screenshot replace those that were posted beside it.
     roles = dict.fromkeys(row["input_images"] or (), "neither") if boxes.inputs else {}
     crops = [("input", box) for box in boxes.inputs] + [("output", box) for box in boxes.outputs]
     return SampleEdit(prompt if is_new else None, row["quality"], roles, crops)
@@ -151,7 +151,7 @@ def build_boxes_edit(row: Row, convention: Convention) -> SampleEdit:
 def build_box_changes(
     case: ReviewCase, convention: Convention, images: ImageStore
 ) -> Changes | None:
-    """What follows from reading the held boxes of a sample so; their crops are kept."""
+    """Return the changes that follow from reading stored boxes so; store the crops."""
     edit = build_boxes_edit(case.row, convention)
     return check_edit(case.row, case.context, edit, images, case.taken)
 
@@ -162,12 +162,12 @@ def _read(run: BuildRun, stage: str, *columns: str, part: str = "kept") -> list[
 
 
 def select_doubts(row: Row) -> tuple[str, ...]:
-    """The doubts that keep a sample from being a candidate of the benchmark."""
+    """Return the doubts that keep a sample from being a candidate of the benchmark."""
     return tuple(row["doubts"] or ()) if row["quality"] == "Benchmark" else ()
 
 
 def review_order(row: Row) -> tuple[bool, bool]:
-    """Boxes that wait for a convention come first: one decision is about many samples."""
+    """Return a sort key: stored boxes first, since one decision is about many samples."""
     doubts = select_doubts(row)
     return Doubt.ASSUMED_BOXES not in doubts, not doubts
 
@@ -253,7 +253,7 @@ def decide(
 
 
 def can_reread_boxes(row: Row, last: Decision | None, reviewer: str | None) -> bool:
-    """Whether a sample is undecided, or changed by nobody but the same person."""
+    """Return whether a sample is undecided, or changed by the same person only."""
     if last is None or last.decision == "withdraw" or not last.is_about(row):
         return True
     return last.decision == "edit" and last.reviewer == reviewer
@@ -267,7 +267,7 @@ def _decide_boxes(
     note: str | None,
     reviewer: str | None,
 ) -> list[Decision]:
-    """An edit of each sample whose held boxes can be read so, and that nobody else decided on."""
+    """Return an edit of each sample whose stored boxes fit the convention and nobody decided on."""
     if boxes not in [str(convention) for convention in Convention]:
         raise ReviewError(
             describe_unknown("convention", boxes, [str(convention) for convention in Convention])
@@ -279,7 +279,7 @@ def _decide_boxes(
     for case in uncut_cases:
         if not can_reread_boxes(case.row, decisions.by_id.get(case.row["id"]), reviewer):
             continue
-        with suppress(ReviewError):  # it stays open, and doubtful
+        with suppress(ReviewError):  # the sample stays open
             changes = build_box_changes(case, Convention(boxes), run.folder.images)
             new.append(
                 build_decision(case.row, "edit", note=note, reviewer=reviewer, changes=changes)
@@ -296,7 +296,7 @@ def _decide_boxes(
 SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
 MANY_INPUTS = 5
 UNSPACED = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
-# What was noticed on the way and changes what the task is.
+# Notices that may change what the task is.
 TASK_NOTICES = frozenset(
     {
         Notice.TWO_ROLES,
@@ -325,7 +325,7 @@ REASON_MEANINGS = {
 
 
 class Fitness(StrEnum):
-    """What a sample is fit for, in the order in which people should look."""
+    """The use that a sample is fit for, in the order in which people should look."""
 
     MANUAL = "Manual review"
     BENCHMARK = "Benchmark"
@@ -341,7 +341,7 @@ class Triage:
 
     @property
     def turn(self) -> tuple[bool, int, bool, int]:
-        """Whose turn it is: first what settles many, then by verdict, doubts, how much to see."""
+        """The sort key: first what settles many samples, then by verdict, doubts, and length."""
         order = list(Fitness).index(self.verdict)
         return not self.assumed, order, not self.doubted, -len(self.look_at)
 
@@ -361,7 +361,7 @@ def triage(
     by_value = {str(notice): notice for notice in TASK_NOTICES}
     noticed = dict.fromkeys(reason for reason, _ in notices if reason in by_value)
     doubts = select_doubts(row)
-    # What is to be done about a screenshot is told with it.
+    # `_list_checks` has a line for an uncut screenshot.
     texts = [Doubt(doubt).meaning for doubt in doubts if doubt != Doubt.SCREENSHOT_WHOLE]
     look_at = (
         *texts,
@@ -381,7 +381,7 @@ def _list_checks(row: Row) -> list[str]:
     words, inputs = len(prompt.split()), len(row["input_images"] or ())
     hazards = ", ".join(safety.get("categories") or ()) if safety else ""
     is_cut = row["is_screenshot"]
-    # Words of a script that writes no spaces cannot be counted so.
+    # A script without spaces has no words to count.
     is_short = words < SHORT_PROMPT and not UNSPACED.search(prompt)
     checks = (
         (row["screenshot"] and not is_cut, "its screenshot is not cut: draw the boxes"),

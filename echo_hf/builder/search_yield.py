@@ -1,4 +1,4 @@
-"""What each search term is worth: how many of its posts are on topic, and for how long."""
+"""Measure each search term: how many of its posts are on topic, and for how long."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from echo_hf.pipeline.runs import open_run_folder
 
 DAILY_WINDOWS = 14  # days, as in the paper; weeks follow
 WEEK = 7
-MAX_EDGES = 5_000  # of a phase: a post of the year 9999 makes no hundred thousand windows
+MAX_EDGES = 5_000  # of a phase: limits the windows for a post dated in the year 9999
 
 
 class DayWindow(NamedTuple):
-    """Days since the release; the day of the release is day 0."""
+    """A window of days since the release; the day of the release is day 0."""
 
     start: int | None
     end: int | None
 
     @property
     def name(self) -> str:
-        """As a person reads it: `0`, `14-20`, `before`, `undated`."""
+        """The window as a person reads it: `0`, `14-20`, `before`, `undated`."""
         if self.end is None:
             return "undated"
         if self.start is None:
@@ -45,7 +45,7 @@ class DayWindow(NamedTuple):
 
 
 def plan_edges(searches: Sequence[Search], released: datetime.date, last: int) -> list[int]:
-    """Where windows begin by the plan, or daily for two weeks without one; weekly after."""
+    """Return where windows begin: by the plan, or daily for two weeks; then weekly."""
     edges: set[int] = set()
     for search in searches:
         spans = phase_dates(search.phases, released)
@@ -62,7 +62,7 @@ def plan_edges(searches: Sequence[Search], released: datetime.date, last: int) -
 
 
 def make_windows(edges: Iterable[int]) -> list[DayWindow]:
-    """The windows between edges, and before the first one those that are left."""
+    """Return the windows between edges, after one of undated posts and one of those before."""
     days = list(edges)
     inner = [DayWindow(*pair) for pair in pairwise(days)]
     return [DayWindow(None, None), DayWindow(None, days[0]), *inner]
@@ -107,7 +107,7 @@ class SearchYields:
 
 
 def count_days(timestamps: pa.Array, released: datetime.date) -> pa.Array:
-    """Whole days from the release, in UTC, to each moment; null where there is none."""
+    """Return whole days from the release, in UTC, to each moment; null where there is none."""
     start = datetime.datetime.combine(released, datetime.time(), datetime.UTC)
     seconds = pc.cast(pc.cast(timestamps, pa.timestamp("s", "UTC"), safe=False), pa.int64())
     seconds_since = pc.subtract(seconds, int(start.timestamp()))
@@ -123,7 +123,7 @@ def compute_yields(
 ) -> SearchYields:
     windows = make_windows(edges)
     days = count_days(posts["timestamp"].combine_chunks(), released).to_pandas()
-    # 0 holds what has no date, 1 what is from before the first edge.
+    # Window 0 is of undated posts, window 1 of posts before the first edge.
     inside = np.searchsorted(edges, days.fillna(0), side="right") + 1
     score = pc.struct_field(posts["relevance"].combine_chunks(), "score").to_pandas()
     lists = posts["keywords"].to_pylist()

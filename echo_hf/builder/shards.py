@@ -1,4 +1,4 @@
-"""Build a benchmark in parts that know nothing of each other, and make one of their answers."""
+"""Build a benchmark in independent shards, and merge their answers into one release."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def build_shard(
     runner: str | None = None,
     watch: ProgressListener | None = None,
 ) -> tuple[RunFolder, list[StageResult]]:
-    """Builds a part, such as `0/4`, up to the last stage that asks a model or fetches images.
+    """Build a shard, such as `0/4`, up to the last stage that asks a model or fetches images.
 
     What the whole run knows of its reply trees is read from its folder; nothing is written there.
     """
@@ -64,13 +64,13 @@ def build_shard(
 
 
 def unshard(config: Config) -> Config:
-    """The config of the benchmark that a shard's config belongs to; of a whole one itself."""
+    """Return the config of the whole benchmark that a shard's config belongs to."""
     shard = config.shard
     return config.model_copy(update={"name": shard.of, "shard": None}) if shard else config
 
 
 def make_shard_config(config: Config, part: str) -> Config:
-    """The config of a part, such as `0/4`, of a benchmark."""
+    """Return the config of a shard, such as `0/4`, of a benchmark."""
     shard_match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", part)
     index, count = map(int, shard_match.groups()) if shard_match else (0, 0)
     if index >= count:
@@ -89,7 +89,7 @@ def merge(
     allow_empty: bool = False,
     watch: ProgressListener | None = None,
 ) -> Release:
-    """Makes one run of the folders of all shards, in any order, and its release.
+    """Merge the folders of all shards, in any order, into one run, and write its release.
 
     The shards are only read, on this machine alone, and no model is asked: what none has answered
     stays in quarantine.
@@ -98,7 +98,7 @@ def merge(
     if not parts:
         raise RunError("no run is named: expected the folders of all shards of a benchmark")
     (config, first, folder), *_ = parts
-    # Where a part was computed changes nothing of it.
+    # The runner may differ: it does not change a result.
     configs = [
         {**part.model_dump(mode="json", exclude={"runner"}), "number of shards": shard.count}
         for part, shard, _ in parts
@@ -123,7 +123,7 @@ def merge(
     signatures = _read_signatures(config, folders)
     options: dict[str, Any] = {"offline": True, "keep_going": True, "runner": "local"}
     with open_run(config, runs, **options, watch=watch) as run:
-        run.folder.save_config(config)  # where a build goes on, it is asked as before
+        run.folder.save_config(config)  # a later build of the whole uses the same config
         known_hashes = read_tombstones(run.folder.root / TOMBSTONES_FILE).hashes
         for folder in folders:
             if hashes := read_tombstones(folder.root / TOMBSTONES_FILE).hashes - known_hashes:
@@ -133,7 +133,7 @@ def merge(
                 )
         with _ReplayEngines(config.engines, signatures) as run.engines:
             results = list(_run_and_take(run, STAGES[-1], folders))
-            list(map(_open_shard, shards))  # nobody began one anew while it was read
+            list(map(_open_shard, shards))  # check that no shard was restarted meanwhile
             return run.release(results, with_responses=with_responses, allow_empty=allow_empty)
 
 
@@ -155,7 +155,7 @@ def _open_shard(place: Path | str) -> tuple[Config, Shard, RunFolder]:
 
 
 def _read_signatures(config: Config, folders: Sequence[RunFolder]) -> dict[str, Mapping[str, Any]]:
-    """Who answered, by the names of the engines; the same in all shards."""
+    """Return the signature of each engine by its name, which all shards must agree on."""
     signatures: dict[str, tuple[Mapping[str, Any], RunFolder]] = {}
     for folder in folders:
         for stage in stages_until(last_model_stage(config)):
@@ -166,14 +166,14 @@ def _read_signatures(config: Config, folders: Sequence[RunFolder]) -> dict[str, 
             first_signature, first_folder = signatures.setdefault(name, (answered_by, folder))
             if first_signature != answered_by:
                 raise RunError(
-                    f"{str(first_folder.root)!r} and {str(folder.root)!r} were answered by different "
-                    f"engines {name!r}: build one of them again, like the others"
+                    f"{str(first_folder.root)!r} and {str(folder.root)!r} were answered by "
+                    f"different engines {name!r}: build one of them again, like the others"
                 )
     return {name: signature for name, (signature, _) in signatures.items()}
 
 
 class _ReplayEngines(RunEngines):
-    """Engines that have answered elsewhere: neither their packages nor a GPU are needed here."""
+    """Engines that answered elsewhere: their packages and a GPU are not needed here."""
 
     def __init__(self, choices: Mapping[str, Any], signatures: Mapping[str, Any]) -> None:
         super().__init__(choices)
@@ -185,7 +185,7 @@ class _ReplayEngines(RunEngines):
 
 
 def _run_and_take(run: BuildRun, until: str, places: Sequence[RunFolder]) -> Iterator[StageResult]:
-    """The results of a run that takes in, before it asks, what other runs know of its posts."""
+    """Run the stages, taking over what other runs know of the posts before anything is asked."""
     for result in run.results(until):
         if result.stats.stage == "collect":
             _take_answers(run, result.dataset, places)
@@ -196,7 +196,7 @@ def _run_and_take(run: BuildRun, until: str, places: Sequence[RunFolder]) -> Ite
 
 def _take_answers(run: BuildRun, posts: Dataset, places: Sequence[RunFolder]) -> None:
     columns = arrow_rows(posts, ["url", "parent_url"])
-    # What a post replies to stands in its thread, collected or not; what is forgotten in neither.
+    # A parent is in the thread even if it was not collected; forgotten posts are in neither.
     known_urls = {url for name in columns.column_names for url in columns[name].to_pylist()}
     with closing(run.folder.open_store()) as store:
         for number, place in enumerate(places, 1):

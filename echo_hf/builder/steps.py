@@ -11,7 +11,7 @@ from echo_hf.errors import StageError, describe_unknown
 if TYPE_CHECKING:
     from echo_hf.pipeline.stage import Stage
 
-STEPS: Mapping[str, str] = {  # each a module and its class, imported when it is needed
+STEPS: Mapping[str, str] = {  # module and class, imported when needed
     "collect": "echo_hf.collect.collect:Collect",
     "relevance": "echo_hf.collect.relevance:Relevance",
     "threads": "echo_hf.samples.threads:Threads",
@@ -20,7 +20,7 @@ STEPS: Mapping[str, str] = {  # each a module and its class, imported when it is
     "roles": "echo_hf.samples.roles:Roles",
     "screenshots": "echo_hf.samples.screenshots:Screenshots",
     "feedback": "echo_hf.curate.feedback:Feedback",
-    # Asks a model of its own: after all that the reader is asked, so that each is loaded once.
+    # After all stages of the other model, so that each model is loaded once.
     "safety": "echo_hf.curate.safety:Safety",
     "privacy": "echo_hf.curate.privacy:Privacy",
     "splits": "echo_hf.curate.splits:Splits",
@@ -36,7 +36,7 @@ def load_stage_class(name: str) -> type[Stage]:
 
 
 def stages_until(name: str) -> tuple[str, ...]:
-    """The stages that lead to one, itself included."""
+    """Return the stages up to one, itself included."""
     if name not in STEPS:
         raise StageError(describe_unknown("stage", name, STAGES))
     return STAGES[: STAGES.index(name) + 1]

@@ -1,4 +1,4 @@
-"""The config of a model's next release, made from the run or the release of the one before."""
+"""Derive the config of a model's next release from the run or the release before it."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ MAX_NAME = 80
 
 @dataclass(frozen=True)
 class PreviousRelease:
-    """A release that there is: its config but for target and posts, which a release has not all."""
+    """A previous release: its target, searches, and the other sections of its config."""
 
     target: Target
     searches: Mapping[str, Search]
     sections: Mapping[str, Any]
     remarks: tuple[str, ...] = ()
-    engines: bool = False  # whether they are among the sections
+    engines: bool = False  # whether the sections have engines
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class SuccessorConfig:
 def derive_config(
     place: str, model: str, released: datetime.date | None = None, *, api: HfApi | None = None
 ) -> SuccessorConfig:
-    """Keeps what does not hang on the model, and puts its name where the last one's stood.
+    """Derive a config: keep what does not depend on the model, and replace the model's name.
 
     A date that is not known is a text that no config takes.
     """
@@ -145,7 +145,7 @@ def _read_run(folder: Path) -> PreviousRelease:
 def _move_search(
     search: Search, old: Target, names: Iterable[str], model: str, released: datetime.date | None
 ) -> dict[str, Any]:
-    """The same windows, as far from the new release as they were from the old one."""
+    """Return a search with windows as far from the new release as they were from the old one."""
     fields: dict[str, Any] = search.model_dump(mode="json", exclude_defaults=True)
     spans = phase_dates(search.phases, old.released)
     for section, phase, span in zip(fields["phases"], search.phases, spans, strict=True):
@@ -162,7 +162,7 @@ def _move_search(
 
 
 def _rename(term: str, names: Iterable[str], model: str) -> str:
-    """A search term with the new name in the place of any old one; as one word after a hash."""
+    """Replace the model's names in a search term by the new one; as one word after a hash."""
     files = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     pattern = rf"(?P<hash>#?)(?<![a-z0-9])(?:{files})(?![a-z0-9])"
 

@@ -1,4 +1,4 @@
-"""Build from what is there now; say why a stage would run again, and what a build would ask."""
+"""Build from the current posts; explain why stages would run again, and what they would ask."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class UpdateResult:
 
     @property
     def calls_made(self) -> int:
-        """How many calls were made, second tries included."""
+        """The number of calls, second tries included."""
         return sum(stats.fill.calls for stats in self.stats)
 
     @property
     def reused_answers(self) -> int:
-        """How many answers of earlier runs were looked up, by stages with new or changed rows."""
+        """The number of reused answers of earlier runs, by stages with new or changed rows."""
         return sum(stats.fill.store_hits for stats in self.stats)
 
 
@@ -72,16 +72,16 @@ def update(
     runner: str | None = None,
     watch: ProgressListener | None = None,
 ) -> UpdateResult:
-    """Builds a benchmark from the posts that are there now, and keeps the release before it."""
+    """Build a benchmark from the current posts, and keep the release before it."""
     options: dict[str, Any] = {"offline": offline, "again": again, "keep_going": keep_going}
     with open_run(config, runs, **options, runner=runner, watch=watch) as run:
         results, folder = list(run.results(STAGES[-1])), run.folder
-        # What a killed update left there is what its release took the place of.
+        # A complete copy is from a killed update, and is still the previous release.
         backup, previous = folder.cache / BACKUP_FOLDER, None
         if not is_complete(backup):
             shutil.rmtree(backup, ignore_errors=True)
             if is_complete(folder.release):
-                # A second name for each file, which its replacement will not touch.
+                # Hard links: the files stay when the release is replaced.
                 shutil.copytree(find_complete_folder(folder.release), backup, copy_function=_link)
         previous_manifest = (backup / MANIFEST).read_bytes() if backup.exists() else None
         try:
@@ -110,7 +110,7 @@ MAX_VALUE_CHARACTERS = 120
 
 
 class StageDifference(NamedTuple):
-    """One thing that differs, and makes its stage and all after it run again."""
+    """A difference that makes its stage and all after it run again."""
 
     stage: str
     field: str  # a path such as `engine.model`; `files` and a name; `result` where there is none
@@ -119,7 +119,7 @@ class StageDifference(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What changed, and how much is made anew, in one line."""
+        """The change, and how many stages run again, in one line."""
         count = len(STAGES) - STAGES.index(self.stage)
         anew = f"{count} stages, from {self.stage!r} on" if count > 1 else f"{self.stage!r} alone"
         if self.field == "result":
@@ -132,7 +132,7 @@ class StageDifference(NamedTuple):
 
 
 def explain_changes(run: BuildRun, stage: str | None = None) -> list[StageDifference]:
-    """What would make stages run again; nothing is run."""
+    """Return what would make stages run again; nothing is run."""
     changes: list[StageDifference] = []
     last_stage = last_model_stage(run.config) if run.config.shard else STAGES[-1]
     for name in stages_until(stage or last_stage):
@@ -149,7 +149,7 @@ def explain_changes(run: BuildRun, stage: str | None = None) -> list[StageDiffer
 
 
 def _flatten(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by their paths; files by their names, each with all that decides what is read."""
+    """Flatten a description to values by their paths; files are listed by their names."""
     files: dict[str, list[Any]] = {}
     for file in description.get(FILES_FIELD, ()):
         files.setdefault(file.get("name") or file["source"], []).append(sorted(file.items()))
@@ -171,25 +171,25 @@ def _format(value: Any) -> str:
     return text if len(text) <= MAX_VALUE_CHARACTERS else f"{len(text):,} characters"
 
 
-SHARE_FACTOR = 2  # as many, or half: what the shares of other posts may well be
+SHARE_FACTOR = 2  # estimates from other posts may be off by this factor
 SHARE_BASIS = "calls by the share of the bundled corpus, half to twice"
 
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """What one stage is about to ask; `todo` is the likely number where it is not `counted`."""
+    """The calls that one stage will make; `todo` is an estimate where it is not `counted`."""
 
     stage: str
     todo: int
     stored: int
-    counted: bool  # its input is there
+    counted: bool  # from the real input
     expected: ExpectedCost
 
 
 def plan_build(
     config: Config | Path | str, *, runs: Path | str | None = None
 ) -> tuple[int, tuple[PlannedStage, ...]]:
-    """The number of posts of a build, and what each stage with a model would ask."""
+    """Return the number of posts of a build, and what each stage with a model would ask."""
     with open_run(config, runs, writes=False) as run:
         engine_names = sorted(filter(None, map(run.config.stages.get_engine, STAGES)))
         check_gpu_memory({name: run.config.engines[name] for name in engine_names})
@@ -242,7 +242,7 @@ def _plan_stage(
 
 
 def try_stage(config: Config | Path | str, name: str, *, runs: Path | str | None = None) -> Trial:
-    """Sends the first request of a stage, and keeps nothing of it."""
+    """Send the first request of a stage, and store nothing of it."""
     earlier = stages_until(name)[:-1]
     with open_run(config, runs, writes=False) as run:
         stage, engine = run.stage(name), run.engine(name)

@@ -447,8 +447,10 @@ def review(
             print_line(console, "Ctrl-C ends it; every decision is written down")
 
         try:
-            place = ServerAddress(host, port)
-            reviewed(desk, place=place, people=people or (), anyone=anyone, ready=announce)
+            server = ServerAddress(host, port)
+            reviewed(
+                desk, server=server, people=people or (), allow_anyone=anyone, on_ready=announce
+            )
         finally:
             print_line(console, f"what makes it count: echo-hf build {locate(config, runs)}")
         return {}

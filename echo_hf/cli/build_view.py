@@ -327,9 +327,8 @@ def show_removal(console: Console, removal: Removal, config: str) -> None:
     }
     went = ", ".join(format_count(count, noun) for noun, count in parts.items() if count)
     of_all = "" if removal.posts == len(removal.urls) else f" of {len(removal.urls):,}"
-    lines = [
-        f"forgotten: {format_count(removal.posts, 'post')}{of_all}{f', with {went}' if went else ''}"
-    ]
+    also = f", with {went}" if went else ""
+    lines = [f"forgotten: {format_count(removal.posts, 'post')}{of_all}{also}"]
     if removal.pages:
         lines.append(
             f"{format_count(removal.pages, 'stored page')} of platforms lost their content"

@@ -390,7 +390,7 @@ def compare(
         with replace_file(markdown) as file:
             file.write_text(format_comparison_markdown(done), "utf-8")
     payload = {**vars(done.test), **vars(done)}
-    del payload["found"]
+    del payload["test"]
     if exit_code := gate.EXIT_CODES[done.test.verdict]:
         raise VerdictExit(exit_code, payload)
     return payload
@@ -431,7 +431,7 @@ def rank(
 ) -> None:
     """Have people rank outputs in their browsers. The systems' names stay hidden."""
     from echo_hf.apps.page import ServerAddress, check_apps_installed
-    from echo_hf.apps.rank import DEFAULT_DRAW, open_ranking
+    from echo_hf.apps.rank import DEFAULT_SAMPLES, open_ranking
     from echo_hf.apps.rank import rank as serve_ranking
     from echo_hf.cli.evaluation_view import show_draw, show_ranking_files
 
@@ -440,7 +440,7 @@ def rank(
     check_apps_installed("`echo-hf rank`")
     console = make_console()
     draw_options: Payload = {
-        "draw": draw or DEFAULT_DRAW,
+        "draw": draw or DEFAULT_SAMPLES,
         "width": width,
         "seed": seed,
         "splits": split or (),
@@ -452,8 +452,10 @@ def rank(
         print_line(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
 
     try:
-        place = ServerAddress(host, port)
-        serve_ranking(ranker, place=place, people=people or (), anyone=anyone, ready=announce)
+        server = ServerAddress(host, port)
+        serve_ranking(
+            ranker, server=server, people=people or (), allow_anyone=anyone, on_ready=announce
+        )
     finally:
         show_ranking_files(console, ranker)
 

@@ -209,7 +209,8 @@ def show_judging(console: Console, judged: JudgingResult) -> None:
     for answered in judged.answered:
         for outcome, count in sorted(answered.outcomes.items()):
             if outcome != Outcome.OK:
-                line = f"{answered.judge} {answered.rubric}: {count:,} {outcome}: {MEANINGS.get(outcome, '')}"
+                meaning = f"{count:,} {outcome}: {MEANINGS.get(outcome, '')}"
+                line = f"{answered.judge} {answered.rubric}: {meaning}"
                 print_line(console, line, "dim" if outcome == Unrated.NOT_NEEDED else "yellow")
         if unusable := count_unusable(answered.outcomes):
             hint = f"{format_count(unusable, 'answer')} cannot be used: --again asks anew"
@@ -307,9 +308,9 @@ def show_audit(console: Console, audited: AuditResult) -> None:
         if use is not None:
             print_line(
                 console,
-                f"its {use['ratings']:,} ratings: {format_percent(use['at_ceiling'])} at the top of the "
-                f"scale, {format_rounded(use['entropy'], 2)} bits of entropy, {format_percent(use['ties'])} of "
-                f"{use['pairs']:,} pairs tied",
+                f"its {use['ratings']:,} ratings: {format_percent(use['at_ceiling'])} at the top of "
+                f"the scale, {format_rounded(use['entropy'], 2)} bits of entropy, "
+                f"{format_percent(use['ties'])} of {use['pairs']:,} pairs tied",
             )
         console.print()
     show_judging(console, audited.judging)
@@ -388,8 +389,8 @@ def format_verdict(done: GateResult, level: str) -> str:
         return f"{template.format(done.new, gate.margin)} worse than {done.base} ({level})"
     if gate.reason is Unscored.LOW_COVERAGE:
         return (
-            f"undecided: {format_percent(gate.coverage)} of the prompts count for both, fewer than 95 %: "
-            "have the rest generated and judged"
+            f"undecided: {format_percent(gate.coverage)} of the prompts count for both, fewer than "
+            "95 %: have the rest generated and judged"
         )
     if gate.needed == 0:
         return "undecided: there are prompts enough, and the difference lies near the margin"

@@ -1,1 +1,1 @@
-"""From sources to posts that are worth reading: collection and relevance (ECHO section 3.1)."""
+"""Collect posts from sources and platforms, and score their relevance (ECHO section 3.1)."""

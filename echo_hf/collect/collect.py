@@ -46,10 +46,10 @@ COUNTS = tuple(POSTS.schema.field("engagement").type.names)
 ORDER = [("timestamp", "ascending"), ("url", "ascending")]
 SCALARS = ("post_id", "platform", "author", "timestamp", "lang", "parent_url", "quoted_url")
 
-# How a text ends that its source has shortened.
+# The end of a text that its source has shortened.
 SHORTENED_END = re.compile(r"…(?:\s*https?://\S+)?\s*$")
 
-# What X puts behind a text for its own images, and not all readers keep.
+# Links that X appends for a post's own images, and that not all tools keep.
 TRAILING_SHORT_LINKS = re.compile(r"(?:\s*https?://t\.co/\w+)+\s*$")
 
 READ_POSTS = Table(
@@ -66,7 +66,7 @@ READ_POSTS = Table(
 
 @dataclass(frozen=True)
 class PostMerge(Stage):
-    """Merges posts with the same address, the last step of collection."""
+    """The last step of collection: merges the posts that have the same address."""
 
     name: ClassVar[str] = "merge"
     version: ClassVar[int] = 2
@@ -75,7 +75,7 @@ class PostMerge(Stage):
     whole: ClassVar[bool] = True
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """One row an address, and a remark for each post that a newer version replaces."""
+        """Return one row per address, and a notice for each post that a newer version replaces."""
         table = table.select(list(READ_POSTS.columns))
         posts, replaced = merge_posts(table)
         keys, urls = row_keys(table, READ_POSTS), table["url"].combine_chunks()
@@ -92,11 +92,11 @@ class PostMerge(Stage):
 
 
 def merge_posts(posts: pa.Table) -> tuple[pa.Table, dict[int, int]]:
-    """Merges posts with the same address."""
+    """Merge posts with the same address; return them, and each replaced row with its newer one."""
     urls, keywords = (posts[name].combine_chunks() for name in ("url", "keywords"))
     counts = pc.value_counts(urls)
     repeated_urls = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-    # Lists that merging a post with itself would change.
+    # Also merge single posts whose lists are not in their final form.
     has_several_images = pc.fill_null(pc.greater(pc.list_value_length(posts["pictures"]), 1), True)
     flat, owner = pc.list_flatten(keywords), pc.list_parent_indices(keywords)
     out_of_order = pc.and_(pc.equal(owner[1:], owner[:-1]), pc.less_equal(flat[1:], flat[:-1]))
@@ -123,6 +123,7 @@ def _merge_group(rows: Mapping[int, PostRow], replaced: dict[int, int]) -> dict[
         return [row[name] for row in posts if row[name] is not None]
 
     lists, counts = [row["keywords"] for row in rows.values()], values("engagement")
+    most_counts = {name: max(values(name, counts), default=None) for name in COUNTS}
     words = sorted({word for keywords in lists for word in keywords or ()})
     return {
         "url": group[0]["url"],
@@ -131,20 +132,14 @@ def _merge_group(rows: Mapping[int, PostRow], replaced: dict[int, int]) -> dict[
         "missing": min(values("missing")) if len(values("missing")) == len(group) else None,
         "keywords": None if not words and None in lists else words,
         "pictures": merge_images([row["pictures"] or [] for row in group]),
-        "engagement": {name: max(values(name, counts), default=None) for name in COUNTS}
-        if counts
-        else None,
-        "relevance": max(
-            values("relevance"),
-            key=lambda grade: (grade["score"] or 0, grade["note"] is not None, grade["note"] or ""),
-            default=None,
-        ),
+        "engagement": most_counts if counts else None,
+        "relevance": max(values("relevance"), key=_relevance_key, default=None),
     }
 
 
 def _find_replaced(rows: Mapping[int, PostRow]) -> dict[int, int]:
-    """The rows of one post that have another text than the newest, each with one that has that."""
-    # Without what readers of one platform write differently.
+    """Return the rows of one post with an older text, each with a row of the newest."""
+    # Compare texts without what tools for one platform write differently.
     texts = {
         row: " ".join(TRAILING_SHORT_LINKS.sub("", html.unescape(post["text"] or "")).split())
         for row, post in rows.items()
@@ -152,16 +147,15 @@ def _find_replaced(rows: Mapping[int, PostRow]) -> dict[int, int]:
     versions: dict[str, list[int]] = {}
     for row, text in texts.items():
         begin = SHORTENED_END.sub("", text)
-        if begin not in ("", text):  # its source has cut it: it is the beginning of another
-            text = max(
-                (other for other in texts.values() if other.startswith(begin)), key=_by_length
-            )
+        if begin not in ("", text):  # its source has shortened it: find the text that it begins
+            longer = (other for other in texts.values() if other.startswith(begin))
+            text = max(longer, key=_by_length)
         if text:
             versions.setdefault(text, []).append(row)
     if len(versions) < 2:
         return {}
     dates = {row: rows[row].get("edited") or rows[row]["timestamp"] for row in texts}
-    # Where one does not say when it was written, the times do not tell which is newer.
+    # If a version has no date, dates cannot say which version is newer.
     all_dated = all(any(dates[row] for row in group) for group in versions.values())
 
     def compute_recency(group: Sequence[int]) -> tuple[Any, ...]:
@@ -172,38 +166,44 @@ def _find_replaced(rows: Mapping[int, PostRow]) -> dict[int, int]:
     return {row: newest[-1] for group in versions.values() if group is not newest for row in group}
 
 
+def _relevance_key(relevance: Mapping[str, Any]) -> tuple[int, bool, str]:
+    note = relevance["note"]
+    return relevance["score"] or 0, note is not None, note or ""
+
+
 def _by_length(text: str) -> tuple[bool, int, str]:
     return not SHORTENED_END.search(text), len(text), text
 
 
 def merge_images(rows: Sequence[Sequence[ImageEntry]]) -> list[dict[str, Any]]:
-    """The images of one post that several rows tell of, each once and by its whole name."""
+    """Merge the images of one post from several rows: each once, under its most complete name."""
     fullest = min(
         rows, key=lambda images: (-len(images), [_image_key(image) for image in images]), default=[]
     )
     all_images = [*fullest, *sorted((image for row in rows for image in row), key=_image_key)]
     complete_images = [image for image in all_images if image["url"] and image["sha256"]]
     digests = {image["url"]: image["sha256"] for image in reversed(complete_images)}
-    full: dict[str, dict[str, Any]] = {}
-    bare: list[str | None] = []  # an image that could not be read may still be described
+    by_name: dict[str, dict[str, Any]] = {}
+    bare: list[str | None] = []  # descriptions of images without digest and address
     for entry in all_images:
         address = entry["url"]
         if name := entry["sha256"] or digests.get(address) or address:
-            image = full.setdefault(name, dict(entry))
+            image = by_name.setdefault(name, dict(entry))
             for column in ("sha256", "url"):
                 image[column] = image[column] or entry[column]
             image["alt_text"] = max(image["alt_text"], entry["alt_text"], key=_alt_text_key)
         else:
             bare.append(entry["alt_text"])
     texts = dict.fromkeys(text for text in bare if text is not None)
-    # One that only another row has by name is not lost.
-    lost = len(fullest) - len(full) - len(texts) if None in bare else 0
+    # An unnamed image of this row may be a named one of another row.
+    lost = len(fullest) - len(by_name) - len(texts) if None in bare else 0
     unnamed = [*texts, *[None] * lost]
-    return [*full.values(), *({"sha256": None, "url": None, "alt_text": text} for text in unnamed)]
+    described = [{"sha256": None, "url": None, "alt_text": text} for text in unnamed]
+    return [*by_name.values(), *described]
 
 
 def join_images(images: Sequence[ImageEntry]) -> list[dict[str, Any]]:
-    """Joins the images of one row: only equal bytes are one image."""
+    """Join images of one row that have equal bytes or the same address."""
     distinct: dict[object, dict[str, Any]] = {}
     for number, image in enumerate(images):
         key = image["sha256"] or (image["url"] and ("url", image["url"])) or number
@@ -244,12 +244,11 @@ class Collect(Stage):
     forgotten: Tombstones = field(default_factory=Tombstones, metadata={"digest": False})
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """The posts of the records, and a remark for all that is wrong with them."""
+        """Return the posts of the records, and a notice for everything that is wrong with them."""
         posts: list[tuple[int, dict[str, Any]]] = []
         issues: list[tuple[int, RowIssue]] = []
-        put = functools.cache(
-            functools.partial(_put_image, self.images)
-        )  # posts may share an image
+        # Posts may share an image.
+        put = functools.cache(functools.partial(_put_image, self.images))
         for row, record in enumerate(self.input_rows(table)):
             for parsed in self._read_posts(record, put):
                 if not isinstance(parsed, Finding):
@@ -257,7 +256,7 @@ class Collect(Stage):
                     continue
                 is_reject = isinstance(parsed.reason, Reject)
                 status = Status.REJECTED if is_reject else Status.NOTED
-                # What is quoted from a record may hold half characters, which no table can.
+                # A quotation may hold unpaired surrogates, which no table can store.
                 detail = parsed.detail.encode("utf-8", "backslashreplace").decode()
                 issues.append((row, RowIssue(status, [record["place"]], parsed.reason, detail)))
         columns = pa.Table.from_pylist([values for _, values in posts], schema=READ_POSTS.schema)
@@ -269,23 +268,20 @@ class Collect(Stage):
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage, putting images there, without what was forgotten beside them."""
+        """Return the stage, storing images there and leaving out the posts taken down beside it."""
         del config
         return cls(images, read_tombstones(images.root.with_name(TOMBSTONES_FILE)))
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """How many posts there are, and of how many records."""
+        """Say how many posts there are, and of how many records."""
         counts = stats["collect"]
-        merged = (
-            f", {counts.tally['merged']:,} seen more than once"
-            if counts.tally.get("merged")
-            else ""
-        )
-        return f"{counts.kept:,} posts collected from {counts.rows_in:,} records{merged}"
+        merged = counts.tally.get("merged", 0)
+        repeats = f", {merged:,} seen more than once" if merged else ""
+        return f"{counts.kept:,} posts collected from {counts.rows_in:,} records{repeats}"
 
     def describe(self) -> dict[str, Any]:
-        """Everything that decides the result, with what is forgotten."""
+        """Return everything that decides the result, with the hashes of taken down posts."""
         return {**super().describe(), "forgotten": sorted(self.forgotten.hashes)}
 
     def _read_posts(self, record: dict[str, Any], put: Put) -> Iterator[dict[str, Any] | Finding]:
@@ -301,15 +297,13 @@ class Collect(Stage):
                 if not is_x_name(parsed.platform) or platform_of(parsed.url) == "x":
                     yield from self._take_post(parsed, record, put)
                     continue
-                # What may be done with a post is told by its address for good.
+                # Rights to a post follow from its address, so it must fit the platform.
                 parsed = Finding(Reject.OTHER_PLATFORM, f"{parsed.platform!r}: {parsed.url}")
-            # A rejected record is kept whole, and would keep the forgotten post with it.
-            is_reject = isinstance(parsed.reason, Reject)
-            yield (
-                Finding(Notice.FORGOTTEN if is_reject else parsed.reason, "")
-                if forgotten
-                else parsed
-            )
+            # Rejects keep the whole record, and with it would keep the forgotten post.
+            if forgotten:
+                is_reject = isinstance(parsed.reason, Reject)
+                parsed = Finding(Notice.FORGOTTEN if is_reject else parsed.reason, "")
+            yield parsed
 
     def _take_post(
         self, original: Post, record: dict[str, Any], put: Put
@@ -329,7 +323,7 @@ class Collect(Stage):
             "place": record["place"],
             "post_id": post.post_id or post_id_of(post.url),
             "platform": post.platform or platform_of(post.url),
-            # Null: nobody says what found it, so that it is read as if a search had.
+            # Null if the file names no search terms: it is treated as if a search had found it.
             "keywords": list(post.keywords) or (None if record["keywords"] is None else []),
             "pictures": join_images(images),
         }
@@ -339,7 +333,7 @@ NOTICE_BY_ERROR = {"outside": Notice.IMAGE_OUTSIDE, "too_large": Notice.BROKEN_I
 
 
 def _put_image(images: ImageStore | None, path: str, folder: str) -> str | Finding | None:
-    """The digest of an image beside the posts, or why it could not be taken in."""
+    """Store an image that lies beside the posts; return its digest, or why it was not stored."""
     if images is None:
         return None
     root = Path(folder)

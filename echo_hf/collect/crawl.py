@@ -1,4 +1,4 @@
-"""The crawl: the questions of a plan (figure D.1), each asked to its end, then the reply trees."""
+"""Crawl platforms: ask each question of the plan (figure D.1) to its end, then the reply trees."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ from echo_hf.reasons import CrawlEnd
 
 STATS_FILE = "crawl.json"
 POSTS_PER_EXPANSION = 500
-MAX_ATTEMPTS = 5  # of a question whose cursors get lost
-MAX_CONSECUTIVE_FAILURES = 3  # one after the other: then it is the platform, not the question
-MAX_IDLE_PAGES = 20  # pages in a row of one question without a new post
+MAX_ATTEMPTS = 5  # at a question whose cursors get lost
+MAX_CONSECUTIVE_FAILURES = 3  # after that many the platform is at fault, not the question
+MAX_IDLE_PAGES = 20  # of one question in a row, without a new post
 MAX_ERROR_CHARACTERS = 200
 OnWait = Callable[[float], None]
-Given = TypeVar("Given")
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def apply_plan(
     released: datetime.date,
     now: datetime.datetime,
 ) -> None:
-    """Opens the questions that a search asks now, and none of a term or language taken out."""
+    """Open the questions that a search asks now; put aside those that the config no longer asks."""
     planned_terms = {
         ((term,), language)
         for phase in search.phases
@@ -120,19 +120,19 @@ def apply_plan(
 
 
 def find_uncovered(
-    ledger: CrawlLedger, platform: str, asks: Iterable[Question]
+    ledger: CrawlLedger, platform: str, questions: Iterable[Question]
 ) -> Iterator[Question]:
-    """The part of each window that no earlier question has asked for."""
-    for ask in asks:
-        end = ledger.find_covered_end(platform, ask)
-        if ask.window is None or end is None:
-            yield ask
-        elif end < ask.window.end:
-            yield Question(ask.kind, ask.about, TimeWindow(end, ask.window.end), ask.language)
+    """Return the part of each window that no earlier question has asked for."""
+    for question in questions:
+        window, end = question.window, ledger.find_covered_end(platform, question)
+        if window is None or end is None:
+            yield question
+        elif end < window.end:
+            yield dataclasses.replace(question, window=TimeWindow(end, window.end))
 
 
 def count_open(config: Config, root: Path, now: datetime.datetime) -> Iterator[tuple[str, int]]:
-    """How many questions are not answered yet: of the plan, and about replies."""
+    """Count the questions that are not answered yet: of the plan, and about replies."""
     for name, search in find_searches(config).items():
         questions = [query.question for query in list_queries(search, config.target.released, now)]
         count = len(questions)
@@ -194,7 +194,7 @@ def _open_estimator(
     make: Callable[[str], Platform],
     stack: ExitStack,
 ) -> tuple[Tariff, Platform | None]:
-    """What a platform charges, and itself where it can be asked for numbers of posts."""
+    """Return what a platform charges, and the platform itself where it counts posts beforehand."""
     tariff = Tariff()
     try:
         platform = make(name)
@@ -228,12 +228,12 @@ def crawl_to_json(planned_query: PlannedQuery) -> dict[str, object]:
 
 
 class LongWaitError(RateLimitedError):
-    """The platform wants to be left alone for longer than a run should take."""
+    """Raised when a platform asks for a longer wait than a run should take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often a question is asked, and how long the crawl waits in between."""
+    """How often a question is asked, and how long the crawl waits between attempts."""
 
     attempts: int = 6
     backoff_s: float = 1.0
@@ -248,20 +248,20 @@ class Patience:
         finally:
             platform.__exit__(None, None, None)
 
-    def call_until_done(self, call: Callable[[], Given], on_wait: OnWait) -> Given:
-        """Calls until it is answered, whatever a platform is asked; tells of waits it asks for."""
+    def call_until_done(self, call: Callable[[], ResultT], on_wait: OnWait) -> ResultT:
+        """Call until there is an answer; report each wait that the platform asks for."""
 
-        def call_with_waits() -> Given:
+        def call_with_waits() -> ResultT:
             count, waited_s = 0, 0.0
             while True:
                 try:
                     return call()
                 except RateLimitedError as error:
-                    # The second time in a row never less than the backoff.
+                    # From the second wait in a row on, wait at least as long as the backoff.
                     floor = self.backoff_s * 2 ** min(count - 1, 6) if count else 0.0
                     seconds = max(error.seconds, floor)
                 count, waited_s = count + 1, waited_s + seconds
-                # A limit of a month may be told as one of a moment; no number ends it, too.
+                # Short waits may add up to a month; written so that NaN ends the loop, too.
                 if not waited_s <= self.longest_wait_s:
                     raise LongWaitError(seconds)
                 on_wait(seconds)
@@ -310,9 +310,10 @@ class Crawl:
             )
         self.progress = CrawlProgress(self._name, spent=self.ledger.cost_of(self._name))
         self._began = time.monotonic()
-        self._troubles = 0
-        self._question = (0, 0)  # the last one, and the attempt at it
-        self._seen, self._idle = set[str](), 0  # its posts; pages in a row without a new one
+        self._failures = 0
+        self._question = (0, 0)  # id and attempt of the last question
+        self._seen = set[str]()  # addresses of its posts
+        self._idle = 0  # its pages in a row without a new post
 
     def run(self, released: datetime.date, now: datetime.datetime) -> CrawlEnd:
         apply_plan(self.ledger, self._name, self.search, released, now)
@@ -328,15 +329,15 @@ class Crawl:
         unexpanded = self.ledger.find_unexpanded(self._name, 1)
         return CrawlEnd.ROUNDS_DONE if unexpanded else CrawlEnd.NOTHING_LEFT
 
-    def _check_limits(self, question: LedgerQuestion) -> CrawlEnd | None:
+    def _check_limits(self, pending: LedgerQuestion) -> CrawlEnd | None:
         spent, budget, expand = self.progress.spent, self.search.budget, self.search.expand
         if budget.posts is not None and spent.posts >= budget.posts:
             return CrawlEnd.POSTS_SPENT
         if budget.usd is not None and spent.cost_usd >= budget.usd:
             return CrawlEnd.DOLLARS_SPENT
-        if question.round and expand.rounds is not None and question.round > expand.rounds:
+        if pending.round and expand.rounds is not None and pending.round > expand.rounds:
             return CrawlEnd.ROUNDS_DONE
-        if question.round and expand.posts is not None and spent.by_replies >= expand.posts:
+        if pending.round and expand.posts is not None and spent.by_replies >= expand.posts:
             return CrawlEnd.EXPANSION_FULL
         return None
 
@@ -362,20 +363,20 @@ class Crawl:
             self.watch.report_notice(
                 f"{self._name}: a question failed and waits for the next run: {reason}"
             )
-            self._troubles += 1
-            return CrawlEnd.OUT_OF_REACH if self._troubles >= MAX_CONSECUTIVE_FAILURES else None
+            self._failures += 1
+            return CrawlEnd.OUT_OF_REACH if self._failures >= MAX_CONSECUTIVE_FAILURES else None
         else:
-            self._store_answer(pending, page)
+            self._store_page(pending, page)
         return None
 
-    def _store_answer(self, pending: LedgerQuestion, page: Page) -> None:
+    def _store_page(self, pending: LedgerQuestion, page: Page) -> None:
         price, question = self.platform.tariff.usd_per_post, pending.question
         tariff_cost = None if price is None else price * page.posts
         cost = tariff_cost if page.cost_usd is None else page.cost_usd
         keywords = question.about if question.kind == "search" else ()
         posts = read_page_posts(page.body, self.source, keywords)
         cleared_posts = map(self.forgotten.clear, posts) if self.forgotten.hashes else posts
-        # What somebody asked to have removed is not written down again.
+        # A post that was taken down must not be stored again.
         forgotten_urls = frozenset(post.url for post in posts if post.url in self.forgotten)
         if forgotten_urls:
             cleared_body = remove_posts(page.body, self._name, forgotten_urls, keywords)
@@ -383,7 +384,7 @@ class Crawl:
         self.ledger.store_page(pending, page, cleared_posts, cost)
         if page.cursor is not None:
             self._stop_if_idle(pending, posts)
-        self._troubles = 0
+        self._failures = 0
         progress = self.progress
         progress.requests += 1
         progress.posts += page.posts
@@ -391,16 +392,17 @@ class Crawl:
         progress.seconds = time.monotonic() - self._began
         self.watch.report_progress(self._name, progress.requests, progress)
 
-    def _stop_if_idle(self, question: LedgerQuestion, posts: list[Post]) -> None:
-        """Ends a question whose pages bring nothing new, for ever."""
-        if self._question != (question.id, question.attempt):
-            self._question, self._seen, self._idle = (question.id, question.attempt), set(), 0
+    def _stop_if_idle(self, pending: LedgerQuestion, posts: list[Post]) -> None:
+        """Stop asking a question when many pages in a row bring no new post."""
+        if self._question != (pending.id, pending.attempt):
+            self._question, self._seen, self._idle = (pending.id, pending.attempt), set(), 0
         urls = {post.url for post in posts}
         self._idle = self._idle + 1 if urls <= self._seen else 0
         self._seen |= urls
         if self._idle >= MAX_IDLE_PAGES:
-            reason = f"{MAX_IDLE_PAGES} pages in a row brought nothing new: some of its posts are missing"
-            self.ledger.put_aside(question, QuestionState.REFUSED, reason)
+            reason = f"{MAX_IDLE_PAGES} pages in a row brought nothing new"
+            reason += ": some of its posts are missing"
+            self.ledger.put_aside(pending, QuestionState.REFUSED, reason)
 
     def _count_wait(self, seconds: float) -> None:
         self.progress.waits += 1
@@ -408,17 +410,17 @@ class Crawl:
         self.watch.report_wait(self._name, seconds)
 
     def _expand(self) -> int:
-        """Writes down what to ask about the posts of the last round: how many questions."""
+        """Write down what to ask about the last round's posts; return the number of questions."""
         rounds, new = self.search.expand.rounds, 0
         while unexpanded := self.ledger.find_unexpanded(self._name, POSTS_PER_EXPANSION, rounds):
             for _, group in groupby(unexpanded, lambda post: post.round):
                 posts = list(group)
                 lacks = self.ledger.lacks_below
                 lacking = [post for post in posts if post.incomplete or lacks(self._name, post)]
-                # Some platforms find replies by the first post of their conversation alone.
+                # Some platforms find replies only by the first post of their conversation.
                 lacking += self.ledger.find_tops(self._name, lacking)
                 questions = self.platform.around([post.post for post in lacking]) if lacking else []
-                # A thread is asked for as a whole: the same for each of its posts that were found.
+                # A thread is one question for all of its posts: remember a post for each of them.
                 origins = {
                     question.key: post.row
                     for post in lacking
@@ -441,13 +443,10 @@ def crawl_posts(
     patience: Patience | None = None,
     make: Callable[[str], Platform] = make_platform,
 ) -> list[CrawlStats]:
-    searches, patience, refused = (
-        find_searches(config),
-        patience or Patience(),
-        list[PlatformError](),
-    )
+    searches, patience = find_searches(config), patience or Patience()
+    refusals: list[PlatformError] = []
     with folder.lock(), ExitStack() as connections:
-        # A key that is missing is told before anybody is asked.
+        # Connect to all first: a missing key is reported before any platform is asked.
         platforms = {name: _connect(make(name), patience, watch, connections) for name in searches}
         ledger = connections.enter_context(CrawlLedger(folder.root / CRAWL_LEDGER_FILE))
         forgotten = read_tombstones(folder.root / TOMBSTONES_FILE)
@@ -462,7 +461,7 @@ def crawl_posts(
                 end = crawl.run(config.target.released, datetime.datetime.now(datetime.UTC))
             except PlatformError as error:
                 watch.report_notice(f"{name} is asked no more: {error}")
-                refused.append(error)
+                refusals.append(error)
                 end = CrawlEnd.KEY_REFUSED
             times = {key: getattr(crawl.progress, key) for key in ("waits", "waited_s", "seconds")}
             stats_by_platform[name] = ledger.summarize(name, end, **times)
@@ -472,15 +471,15 @@ def crawl_posts(
         }
         with replace_file(folder.root / STATS_FILE) as partial:
             partial.write_text(json.dumps(stats_json, indent=1) + "\n", "utf-8")
-    if refused:
-        raise refused[0]
+    if refusals:
+        raise refusals[0]
     return list(stats_by_platform.values())
 
 
 def _connect(
     platform: Platform, patience: Patience, watch: ProgressListener, connections: ExitStack
 ) -> Platform | CrawlEnd:
-    """The platform, connected until the stack is left; or why nobody is there to be asked."""
+    """Connect a platform until the stack is closed, or return why it cannot be asked."""
     name = platform.name
     try:
         return connections.enter_context(

@@ -1,4 +1,4 @@
-"""The crawl's ledger: what was asked, how far each question is, and every answer as it came."""
+"""The crawl's ledger: the questions, how far each of them is, and every page as it came."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from echo_hf.collect.urls import canonical_url, post_id_of, x_status_url
 from echo_hf.reasons import CrawlEnd, Missing
 
 CRAWL_LEDGER_FILE = "collected.sqlite"
-FIRST_LINE = ":1"  # a page as it came is one document: its line says nothing
+FIRST_LINE = ":1"  # a page is one document, so its line number is left out of its place
 ALL_ROUNDS = 2**31
-MAX_REPLIES = 2**31  # whoever claims more is asked about all the same
-# A page is kept under the attempt that brought it: until a question that had to be asked again is
-# done, what came before is better than nothing.
+MAX_REPLIES = 2**31  # a larger claim would overflow the column, and changes nothing
+# A page is stored with its attempt: until the new attempt at a question is complete, the pages
+# of the attempt before it are kept.
 SCHEMA_SQL = """
 create table if not exists questions (
     id integer primary key, platform text not null, key text not null, kind text not null,
@@ -58,30 +58,31 @@ create table if not exists asked (
 ) without rowid;
 """
 COLUMNS = "platform, kind, about, language, starts, ends, round, origin"
-SELECTED = "questions.id, questions.cursor, questions.attempt, questions.pages, " + ", ".join(
-    f"questions.{name}" for name in COLUMNS.split(", ")
+QUESTION_FIELDS = (
+    "questions.id, questions.cursor, questions.attempt, questions.pages, "
+    + ", ".join(f"questions.{name}" for name in COLUMNS.split(", "))
 )
-SELECT_OPEN = f"select {SELECTED} from questions where platform = ? and state = 'open' "  # noqa: S608
+SELECT_OPEN = f"select {QUESTION_FIELDS} from questions where platform = ? and state = 'open' "  # noqa: S608
 ADD_QUESTION = f"""insert or ignore into questions (key, state, {COLUMNS})
     values (?, 'open'{", ?" * 8})"""  # noqa: S608
 ADD_PAGE = """insert into answers (question, attempt, page, body, fetched_at)
     values (?, ?, ?, ?, ?)"""
-UPDATE_PAGE = """update questions set cursor = ?, state = ?, pages = pages + 1, requests = requests + 1,
-    posts = posts + ?, cost_usd = cost_usd + ?, unpriced = unpriced + ?, error = null
-    where id = ?"""
+UPDATE_PAGE = """update questions set cursor = ?, state = ?, pages = pages + 1,
+    requests = requests + 1, posts = posts + ?, cost_usd = cost_usd + ?, unpriced = unpriced + ?,
+    error = null where id = ?"""
 UPDATE_STATE = "update questions set state = ?, error = ? where id = ?"
 RESTART = "update questions set cursor = null, pages = 0, attempt = attempt + 1 where id = ?"
-SELECT_COVERED_END = """select ends from questions where platform = ? and kind = 'search' and about = ?
-    and language is ? and starts = ? and ends <= ? order by ends desc limit 1"""
-SELECT_COST = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0), coalesce(sum(cost_usd), 0),
-    coalesce(sum(unpriced), 0), coalesce(sum(iif(kind = 'search', 0, posts)), 0)
-    from questions where platform = ?"""
-ERRORS = """select error, count(*) from questions where platform = ? and error is not null
+SELECT_COVERED_END = """select ends from questions where platform = ? and kind = 'search'
+    and about = ? and language is ? and starts = ? and ends <= ? order by ends desc limit 1"""
+SELECT_COST = """select coalesce(sum(requests), 0), coalesce(sum(posts), 0),
+    coalesce(sum(cost_usd), 0), coalesce(sum(unpriced), 0),
+    coalesce(sum(iif(kind = 'search', 0, posts)), 0) from questions where platform = ?"""
+SELECT_ERRORS = """select error, count(*) from questions where platform = ? and error is not null
     group by error order by count(*) desc, error limit 3"""
-SELECT_PAGES = f"""select answers.id, answers.attempt, answers.page, body, {SELECTED}
+SELECT_PAGES = f"""select answers.id, answers.attempt, answers.page, body, {QUESTION_FIELDS}
     from answers join questions on question = questions.id
     where platform = ? order by questions.id, answers.attempt, answers.page"""  # noqa: S608
-# What has content beats what is missing, and may then be asked about once more.
+# A post with content replaces a missing one, and its tree may be asked for once more.
 ADD_SEEN = """
 insert into seen
     (platform, url, post_id, author, parent_url, quoted_url, replies, missing, found, round)
@@ -103,9 +104,9 @@ INCOMPLETE_CONDITION = """(missing is not null or replies is null
     or replies > (
         select count(*) from seen as below where below.platform = post.platform
         and below.parent_url = post.url))"""
-SEEN_POST_COLUMNS = f"""id, round, url, post_id, platform, author, parent_url, quoted_url, replies, missing,
-    {INCOMPLETE_CONDITION}"""
-# A quote is no reply: what only quotes lead to waits until a term finds it, or a reply names it.
+SEEN_POST_COLUMNS = f"""id, round, url, post_id, platform, author, parent_url, quoted_url, replies,
+    missing, {INCOMPLETE_CONDITION}"""
+# A quoted post is not expanded until a search finds it or a reply names it: quotes are no replies.
 TO_EXPAND = f"""
 select {SEEN_POST_COLUMNS} from seen as post where platform = ? and expanded = 0 and round < ?
 and not (not found and exists (
@@ -118,7 +119,7 @@ and not (not found and exists (
         select 1 from seen as above where above.platform = post.platform
         and above.url = post.parent_url)) order by id limit ?
 """  # noqa: S608
-# A cycle has no top; to unite the same row twice ends it.
+# A cycle of parents has no top; `union` ends the recursion at a row that it has met already.
 TOPS = f"""
 with recursive up (url, parent_url) as (
     select url, parent_url from seen where id = :row
@@ -140,27 +141,32 @@ IS_INCOMPLETE = f"select 1 from seen as post where id = ? and {INCOMPLETE_CONDIT
 SELECT_KNOWN_POST = f"""select 1 from seen where platform = ? and post_id = ?
     and (missing is null or missing <> '{Missing.NOT_FETCHED}') limit 1"""  # noqa: S608
 ADD_ASKED = "insert or ignore into asked values (?, ?, ?)"
-# The addresses and what takes their place, so that each table is read once for all of them.
+# The addresses and their stand-ins, in a table, so that each other table is read only once.
 CREATE_FORGOTTEN = "create temp table gone (url text primary key, name text not null) without rowid"
-STAND_IN_OF = "(select name from gone where gone.url = seen.{})".format
+
+
+def _stand_in_of(column: str) -> str:
+    return f"(select name from gone where gone.url = seen.{column})"  # noqa: S608
+
+
 FORGET_SEEN_POSTS = (
-    f"""update or replace seen set url = {STAND_IN_OF("url")}, post_id = {STAND_IN_OF("url")}, author = null,
-    parent_url = null, quoted_url = null, replies = 0, missing = '{Missing.REMOVED}', found = 0,
-    expanded = 1 where url in (select url from gone)""",  # noqa: S608
+    f"""update or replace seen set url = {_stand_in_of("url")}, post_id = {_stand_in_of("url")},
+    author = null, parent_url = null, quoted_url = null, replies = 0,
+    missing = '{Missing.REMOVED}', found = 0, expanded = 1 where url in (select url from gone)""",  # noqa: S608
     *(
-        f"update seen set {column} = {STAND_IN_OF(column)} where {column} in (select url from gone)"  # noqa: S608
-        for column in ("parent_url", "quoted_url")
+        f"update seen set {name} = {_stand_in_of(name)} where {name} in (select url from gone)"  # noqa: S608
+        for name in ("parent_url", "quoted_url")
     ),
 )
 
 
 class QuestionState(StrEnum):
-    OPEN = "open"  # pages are left to ask for
-    TROUBLED = "troubled"  # it failed in this run; the next one tries again
-    REFUSED = "refused"  # it is never answered
+    OPEN = "open"  # more pages are to be asked for
+    TROUBLED = "troubled"  # it failed in this run; the next run asks again
+    REFUSED = "refused"  # the platform will never answer it
     DONE = "done"
-    UNPLANNED = "unplanned"  # the config asks it no more; one that does again goes on with it
-    NEEDLESS = "needless"  # other answers brought all that it would have
+    UNPLANNED = "unplanned"  # the config no longer asks it; it resumes if a config does again
+    NEEDLESS = "needless"  # other pages brought everything that it would bring
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,12 +279,12 @@ class CrawlLedger(Database):
                 _add(connection, platform, question, 0)
 
     def next_question(self, platform: str) -> LedgerQuestion | None:
-        """The first question with pages left to ask for, null where there is none."""
+        """Return the first question with pages left to ask for; null where there is none."""
         while rows := self.execute(f"{SELECT_OPEN} order by round, id limit 1", platform):
             pending = _read_question(rows[0])
             # Nobody is asked about a forgotten post.
             about = tuple(name for name in pending.question.about if not name.startswith(STAND_IN))
-            # Others' answers may have brought the whole tree of a question's only post meanwhile.
+            # Other pages may have completed the tree of the question's only post meanwhile.
             if about and (
                 pending.origin is None
                 or pending.pages
@@ -290,27 +296,25 @@ class CrawlLedger(Database):
         return None
 
     def open_searches(self, platform: str) -> list[LedgerQuestion]:
-        return [
-            _read_question(row)
-            for row in self.execute(f"{SELECT_OPEN} and kind = 'search'", platform)
-        ]
+        rows = self.execute(f"{SELECT_OPEN} and kind = 'search'", platform)
+        return [_read_question(row) for row in rows]
 
     def store_page(
-        self, question: LedgerQuestion, page: Page, posts: Iterable[Post], cost_usd: float | None
+        self, pending: LedgerQuestion, page: Page, posts: Iterable[Post], cost_usd: float | None
     ) -> None:
-        """Writes a page down, with the cursor of the next one and the posts that it shows."""
+        """Store a page, the cursor of the next one and the posts that it shows."""
         state = QuestionState.DONE if page.cursor is None else QuestionState.OPEN
         time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        row = (question.id, question.attempt, question.pages, _pack(page.body), time)
-        price = (cost_usd or 0.0, cost_usd is None)
+        row = (pending.id, pending.attempt, pending.pages, _pack(page.body), time)
         with self.write() as connection:
             connection.execute(ADD_PAGE, row)
-            seen_rows = (_make_seen_row(question.platform, post, question.round) for post in posts)
+            seen_rows = (_make_seen_row(pending.platform, post, pending.round) for post in posts)
             connection.executemany(ADD_SEEN, seen_rows)
-            connection.execute(UPDATE_PAGE, (page.cursor, state, page.posts, *price, question.id))
+            cost = (cost_usd or 0.0, cost_usd is None)
+            connection.execute(UPDATE_PAGE, (page.cursor, state, page.posts, *cost, pending.id))
             if state is QuestionState.DONE:
                 delete_earlier = "delete from answers where question = ? and attempt < ?"
-                connection.execute(delete_earlier, (question.id, question.attempt))
+                connection.execute(delete_earlier, (pending.id, pending.attempt))
 
     def restart_question(self, pending: LedgerQuestion) -> None:
         self.execute(RESTART, pending.id)
@@ -318,11 +322,11 @@ class CrawlLedger(Database):
     def put_aside(
         self, pending: LedgerQuestion, state: QuestionState, error: str | None = None
     ) -> None:
-        """Asks a question no more: never, or not before `try_again`."""
+        """Stop asking a question: for good, or until `resume_questions`."""
         self.execute(UPDATE_STATE, state, error, pending.id)
 
     def resume_questions(self, platform: str) -> None:
-        """Opens the questions that failed in an earlier run, or were not planned then."""
+        """Open the questions that failed in an earlier run or were not planned then."""
         condition = "platform = ? and state in ('troubled', 'unplanned')"
         self.execute(f"update questions set state = 'open' where {condition}", platform)  # noqa: S608
 
@@ -333,24 +337,25 @@ class CrawlLedger(Database):
     def find_unexpanded(
         self, platform: str, limit: int, rounds: int | None = None
     ) -> list[Unexpanded]:
-        """Posts whose trees were not asked for yet, in the order in which they were seen."""
+        """Return posts whose trees were not asked for yet, in the order in which they were seen."""
         until = ALL_ROUNDS if rounds is None else rounds
         return [_read_unexpanded(row) for row in self.execute(TO_EXPAND, platform, until, limit)]
 
     def lacks_below(self, platform: str, post: Unexpanded) -> bool:
-        """Whether a post at the top of its tree has replies below it that are incomplete."""
+        """Return whether a post at the top of its tree has incomplete replies below it."""
         is_top = post.post.parent_url is None
         return is_top and bool(self.execute(SELECT_BELOW, row=post.row, platform=platform))
 
     def find_tops(self, platform: str, posts: Sequence[Unexpanded]) -> list[Unexpanded]:
-        """The topmost known posts above some, where they are others than these."""
+        """Return the topmost known posts above these, without these."""
         known_rows = {post.row for post in posts}
         below = [post.row for post in posts if post.post.parent_url is not None]
-        rows = (
-            row for number in below for row in self.execute(TOPS, row=number, platform=platform)
-        )
-        top_posts = map(_read_unexpanded, rows)
-        return list({post.row: post for post in top_posts if post.row not in known_rows}.values())
+        tops: dict[int, Unexpanded] = {}
+        for row in below:
+            for top in map(_read_unexpanded, self.execute(TOPS, row=row, platform=platform)):
+                if top.row not in known_rows:
+                    tops[top.row] = top
+        return list(tops.values())
 
     def expand(
         self,
@@ -359,33 +364,35 @@ class CrawlLedger(Database):
         questions: Iterable[Question],
         origins: Mapping[str, int],
     ) -> int:
-        """Writes down what to ask about posts, and that they need no more questions."""
+        """Write down what to ask about posts, and that nothing more is to be asked about them."""
         added, in_round = 0, 1 + max((post.round for post in posts), default=0)
         with self.write() as connection:
             for question in questions:
-                about = question.about
-                if question.kind != "search":
-                    about = tuple(
-                        name
-                        for name in dict.fromkeys(question.about)
-                        if STAND_IN not in name  # nobody is asked about a forgotten post
-                        and not (
-                            question.kind == "posts"
-                            and self.execute(SELECT_KNOWN_POST, platform, name)
-                        )
-                        and connection.execute(ADD_ASKED, (platform, question.kind, name)).rowcount
-                    )
-                if about:
+                if about := self._take_unasked(connection, platform, question):
                     unasked = dataclasses.replace(question, about=about)
-                    added += _add(
-                        connection, platform, unasked, in_round, origins.get(question.key)
-                    )
+                    origin = origins.get(question.key)
+                    added += _add(connection, platform, unasked, in_round, origin)
             done = [(post.row,) for post in posts]
             connection.executemany("update seen set expanded = 1 where id = ?", done)
         return added
 
+    def _take_unasked(
+        self, connection: sqlite3.Connection, platform: str, question: Question
+    ) -> tuple[str, ...]:
+        """Return what of a question nobody was asked about yet, and mark it as asked."""
+        if question.kind == "search":
+            return question.about
+        unasked = []
+        for name in dict.fromkeys(question.about):
+            is_known = question.kind == "posts" and self.execute(SELECT_KNOWN_POST, platform, name)
+            if STAND_IN in name or is_known:  # forgotten, or collected already
+                continue
+            if connection.execute(ADD_ASKED, (platform, question.kind, name)).rowcount:
+                unasked.append(name)
+        return tuple(unasked)
+
     def find_covered_end(self, platform: str, question: Question) -> datetime.datetime | None:
-        """Until when earlier questions have asked for the beginning of a window; null for none."""
+        """Return until when earlier questions cover the beginning of a window; null for none."""
         if question.window is None:
             return None
         covered_until: str | None = None
@@ -396,7 +403,7 @@ class CrawlLedger(Database):
         return None if covered_until is None else datetime.datetime.fromisoformat(covered_until)
 
     def get_state(self, platform: str, question: Question) -> QuestionState | None:
-        """How far a question is, null where it was never written down."""
+        """Return how far a question is; null where it was never written down."""
         sql = "select state from questions where platform = ? and key = ?"
         rows = self.execute(sql, platform, question.key)
         return QuestionState(rows[0][0]) if rows else None
@@ -409,15 +416,13 @@ class CrawlLedger(Database):
         sql = f"select {kinds}, count(*) from seen where platform = ? group by 1 order by 1"  # noqa: S608
         missing = dict(self.execute(sql, platform))
         by_terms, by_replies = missing.pop("by_terms", 0), missing.pop("by_replies", 0)
-        counts = (
-            self.count_states(platform),
-            dict(self.execute(ERRORS, platform)),
-            self.cost_of(platform),
-        )
-        return CrawlStats(platform, end, by_terms, by_replies, missing, *counts, **times)
+        states, cost = self.count_states(platform), self.cost_of(platform)
+        errors = dict(self.execute(SELECT_ERRORS, platform))
+        found = (by_terms, by_replies, missing)
+        return CrawlStats(platform, end, *found, states, errors, cost, **times)
 
     def forget(self, urls: Iterable[str]) -> int:
-        """Takes posts out of all pages, and puts hashes in their place, in the file's bytes too."""
+        """Replace posts by hashes in all pages, and in the bytes of the file."""
         stand_ins = {url: STAND_IN + hash_url(url) for url in urls}
         forgotten, changed = frozenset(stand_ins), list[tuple[bytes, int]]()
         self.execute("pragma temp_store = memory")
@@ -437,14 +442,13 @@ class CrawlLedger(Database):
 
     def read_pages(self, platform: str) -> Iterator[StoredPage]:
         with self.open() as connection:
-            for identifier, attempt, page, body, *row in connection.execute(
-                SELECT_PAGES, (platform,)
-            ):
+            pages = connection.execute(SELECT_PAGES, (platform,))
+            for identifier, attempt, page, body, *row in pages:
                 text = zlib.decompress(body).decode("utf-8", "surrogatepass")
                 yield StoredPage(identifier, attempt, page, text, _read_question(tuple(row)))
 
     def _clear(self, connection: sqlite3.Connection, stand_ins: Mapping[str, str]) -> None:
-        """Takes forgotten posts out of questions; what is left of one is still to be asked."""
+        """Replace forgotten posts in questions by stand-ins, and drop what was asked about them."""
         sql = "select platform, post_id, url from seen where url in (select url from gone)"
         post_ids = {(platform, post_id): url for platform, post_id, url in self.execute(sql)}
 
@@ -458,17 +462,16 @@ class CrawlLedger(Database):
         forgotten_rows = [row for row in asked_rows if find_stand_in(row[0], row[2])]
         condition = "(platform, kind, identifier) = (?, ?, ?)"
         connection.executemany(f"delete from asked where {condition}", forgotten_rows)  # noqa: S608
-        select_questions = f"select {SELECTED} from questions where kind <> 'search'"  # noqa: S608
-        for question in map(_read_question, self.execute(select_questions)):
-            about = tuple(
-                find_stand_in(question.platform, name) or name for name in question.question.about
-            )
-            if about != question.question.about:
-                key = dataclasses.replace(question.question, about=about).key
+        select_questions = f"select {QUESTION_FIELDS} from questions where kind <> 'search'"  # noqa: S608
+        for asked in map(_read_question, self.execute(select_questions)):
+            question = asked.question
+            about = tuple(find_stand_in(asked.platform, name) or name for name in question.about)
+            if about != question.about:
+                key = dataclasses.replace(question, about=about).key
                 change = "update questions set about = ?, key = ?, error = null where id = ?"
-                connection.execute(change, (_dump_names(about), key, question.id))
-                # A cursor belongs to the question as it was.
-                connection.execute(f"{RESTART} and cursor is not null", (question.id,))
+                connection.execute(change, (_dump_names(about), key, asked.id))
+                # The cursor belongs to the old question.
+                connection.execute(f"{RESTART} and cursor is not null", (asked.id,))
 
 
 def read_stored_pages(path: Path, platform: str) -> Iterator[StoredPage]:
@@ -478,7 +481,7 @@ def read_stored_pages(path: Path, platform: str) -> Iterator[StoredPage]:
 
 
 def digest_pages(path: Path, platform: str) -> str:
-    """Sha256 of the pages of a platform, without when they came."""
+    """Return the sha256 of a platform's pages, which does not depend on when they came."""
     sha256 = hashlib.sha256()
     for page in read_stored_pages(path, platform):
         sha256.update(json.dumps([page.place, page.body]).encode() + b"\n")
@@ -486,7 +489,7 @@ def digest_pages(path: Path, platform: str) -> str:
 
 
 def forget_posts(path: Path, urls: Iterable[str]) -> int:
-    """Takes posts out of a crawl, where there was one; gives the number of pages that changed."""
+    """Take posts out of a crawl's ledger if there is one; return the number of changed pages."""
     if not path.exists():
         return 0
     with CrawlLedger(path) as ledger:
@@ -511,15 +514,16 @@ def _pack(body: str) -> bytes:
 
 
 def _read_question(row: tuple[Any, ...]) -> LedgerQuestion:
-    number, cursor, attempt, pages, platform, kind, about, language, starts, ends, *last = row
+    number, cursor, attempt, pages, platform, kind, about, language, starts, ends = row[:10]
+    in_round, origin = row[10:]
     parse_time = datetime.datetime.fromisoformat
     window = None if starts is None else TimeWindow(parse_time(starts), parse_time(ends))
     question = Question(cast("QuestionKind", kind), tuple(json.loads(about)), window, language)
-    return LedgerQuestion(number, cursor, attempt, pages, platform, question, *last)
+    return LedgerQuestion(number, cursor, attempt, pages, platform, question, in_round, origin)
 
 
 def _format_day(time: datetime.datetime) -> str:
-    # Windows that were cut end at a full hour, all others at midnight.
+    # A window that was cut short ends at a full hour, all others at midnight.
     return time.strftime("%Y-%m-%dT%H:%M" if time.hour or time.minute else "%Y-%m-%d")
 
 
@@ -540,11 +544,11 @@ def _read_unexpanded(row: tuple[Any, ...]) -> Unexpanded:
 
 
 def _make_seen_row(platform: str, post: Post, in_round: int) -> tuple[object, ...]:
-    # Who does not know what a post answers has to ask about it, as if its replies were unknown.
+    # Without its parent's address a post has to be asked about, as if its replies were unknown.
     replies = None if post.unnamed_parent else (post.engagement or {}).get("replies")
     post_id = post.post_id or post_id_of(post.url)
     texts = (post.url, post_id, post.author, post.parent_url, post.quoted_url)
-    # Half characters are no text to SQLite.
+    # SQLite stores no unpaired surrogates.
     encoded_texts = (text and text.encode("utf-8", "backslashreplace").decode() for text in texts)
     reply_count = None if replies is None else min(replies, MAX_REPLIES)
     return (platform, *encoded_texts, reply_count, post.missing, bool(post.keywords), in_round)

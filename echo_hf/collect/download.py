@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from echo_hf.collect.collect import join_images
+from echo_hf.collect.collect import ImageEntry, join_images
 from echo_hf.collect.fetch import (
     FETCH_LEDGER_FILE,
     FetchResult,
@@ -52,28 +52,27 @@ if TYPE_CHECKING:
 
 THREAD_POSTS_TYPE = THREADS.schema.field("posts").type
 IMAGES_OF_POST = THREAD_POSTS_TYPE.value_type.field("pictures").type
-ImageEntry = Mapping[str, Any]
 CompareProgress = Callable[[int, int], None]
 IMAGES_PER_COMPARISON = 4096
-ALL_THREADS = -1  # among the numbers of threads
+ALL_THREADS = -1  # stands for all threads among their numbers
 
 
 @dataclass(frozen=True)
 class Download(Stage):
     """Gives the images of kept threads their digests, and says which are copies of which.
 
-    `prepared` fetches; calling the stage asks nobody, and reads from the ledger what became of
-    each address. An image that could not be had stays without a digest, with a notice that says
-    why. An image is linked to the earliest one, by the time of its post, that it is a copy of,
-    packed or scaled anew: in its own thread, else in all; never to one of the same post, whose
-    near copies are what people compare. So what links a thread's images with each other depends
-    on that thread alone. Nothing is dropped: links are for who counts images.
+    `prepared` fetches; calling the stage fetches nothing, and reads the result for each address
+    from the ledger. An unavailable image stays without a digest, with a notice that says why. An
+    image is linked to the earliest image, by the time of its post, of which it is a compressed or
+    scaled copy: in its own thread, else in all; never in the same post, whose similar images are
+    what people compare. So the links within a thread depend on that thread alone. Nothing is
+    dropped: links are for counting images.
 
     Attributes:
         images: Where the bytes go; the ledger lies beside it.
-        fetch: Whether anybody is asked.
-        limits: Of sizes, times and places.
-        compared: Told how many of all images were looked at for copies.
+        fetch: Whether images are fetched.
+        limits: Limits of sizes, times and places.
+        compared: Called with the number of compared images, and of all.
     """
 
     name: ClassVar[str] = "download"
@@ -89,13 +88,13 @@ class Download(Stage):
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage with the config's limits, putting images there."""
+        """Return the stage with the config's limits, storing images in this store."""
         options = config.stages.download
         return cls(images, options.fetch, options.limits)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """How many images there are, how many could not be had, how many are copies."""
+        """Say how many images there are, how many are unavailable, how many are copies."""
         tally = stats["download"].tally
         return (
             f"{tally.get('pictures', 0):,} images in the kept threads, "
@@ -104,7 +103,7 @@ class Download(Stage):
         )
 
     def prepared(self, dataset: Dataset, *, offline: bool, watch: ProgressListener) -> Self:
-        """Fetches what is named by address only, and was not fetched before."""
+        """Fetch the images that are named by address only and were not fetched before."""
         if self.fetch and not offline:
             for _ in fetch_images(
                 _list_addresses(dataset),
@@ -122,15 +121,15 @@ class Download(Stage):
         return dataclasses.replace(self, compared=report_compared)
 
     def list_ledger_names(self, dataset: Dataset) -> list[str]:
-        """What the ledger calls the addresses that threads name, those of them that it may know."""
+        """Return the addresses of these threads' images as the ledger spells them."""
         return list(dict.fromkeys(dedupe_urls(_list_addresses(dataset), self.limits)[0].values()))
 
     def describe(self) -> dict[str, Any]:
-        """Everything that decides the result, with what became of each address."""
+        """Return everything that decides the result, with what the ledger has of each address."""
         return {**super().describe(), "fetched": ledger_digest(self._ledger)}
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """The threads with the digests of their images, and a remark for each that is missing."""
+        """Return the threads with their images' digests, and a notice for each missing image."""
         trees, roots = table["posts"].combine_chunks(), table["root_url"].combine_chunks()
         posts, threads = trees.flatten(), pc.list_parent_indices(trees).to_pylist()
         images_of_posts, noted = _read_images(posts), list[tuple[int, RowIssue]]()
@@ -145,14 +144,14 @@ class Download(Stage):
                     detail = f"{post_image['url']} {fetched.detail}".strip()
                     noted.append((thread, RowIssue(Status.NOTED, [], fetched.reason, detail)))
             lists.append(join_images(filled))
-        digest = _group_by_digest(posts, lists, threads)
-        copies = self._find_copies(digest, noted)
+        owners = _group_by_digest(posts, lists, threads)
+        copies = self._find_copies(owners, noted)
         for thread, known_images in zip(threads, lists, strict=True):
             own_digests = {None, *(known_image["sha256"] for known_image in known_images)}
             for image in known_images:
                 own, other = (copies[scope].get(image["sha256"]) for scope in (thread, ALL_THREADS))
-                # Where the two disagree on what is first, a thread keeps to its own.
-                links = [own] if other in digest[thread] else [own, other]
+                # If the two originals differ, the thread's own counts.
+                links = [own] if other in owners[thread] else [own, other]
                 first = next((digest for digest in links if digest not in own_digests), None)
                 image["same_picture_of"] = first
         noted.sort(key=itemgetter(0))
@@ -163,7 +162,7 @@ class Download(Stage):
         return order_rows([(range(len(roots)), kept), issues])
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many images there are, are not to be had, or are copies."""
+        """Count the images, those that are unavailable, and the copies."""
         posts = pc.list_flatten(kept["posts"])
         images = pc.list_flatten(pc.struct_field(posts, "pictures"))
         digests = pc.struct_field(images, "sha256")
@@ -179,7 +178,7 @@ class Download(Stage):
         return self.images.root.with_name(FETCH_LEDGER_FILE)
 
     def _read_results(self, urls: Iterable[str]) -> dict[str, FetchResult]:
-        """What is known of each address, however it is spelt."""
+        """Read the result for each address from the ledger, under the spelling that was given."""
         normalized, results = dedupe_urls(urls, self.limits)
         known_results = read_ledger(self._ledger, list(dict.fromkeys(normalized.values())))
         for url, name in normalized.items():
@@ -192,7 +191,7 @@ class Download(Stage):
     def _find_copies(
         self, owners: Mapping[int, Mapping[str, int]], noted: list[tuple[int, RowIssue]]
     ) -> Mapping[int, Mapping[str, str]]:
-        """For each thread, and for all, what each image is a copy of."""
+        """Return, for each thread and for all of them, the original of each copy."""
 
         def note_unreadable(digest: str, error: BadImageError) -> None:
             issue = RowIssue(Status.NOTED, [], Notice.BROKEN_IMAGE, f"{digest}: {error}")
@@ -200,9 +199,8 @@ class Download(Stage):
 
         files = {digest: self.images.path(digest) for digest in owners[ALL_THREADS]}
         signatures = ImageSignatures(files, note_unreadable, self.compared)
-        return defaultdict(
-            dict, {scope: signatures.find_copies(digests) for scope, digests in owners.items()}
-        )
+        copies = {scope: signatures.find_copies(digests) for scope, digests in owners.items()}
+        return defaultdict(dict, copies)
 
 
 def _read_images(posts: pa.StructArray) -> list[list[ImageEntry]]:
@@ -215,7 +213,7 @@ def _list_addresses(dataset: Dataset) -> dict[str, None]:
 
 
 def _select_unfetched(image_lists: Iterable[Sequence[ImageEntry]]) -> dict[str, None]:
-    """The addresses of images that are not there, each once, in order."""
+    """Return the addresses of images without a digest, each once, in order."""
     images = (image for images in image_lists for image in images)
     return dict.fromkeys(image["url"] for image in images if image["url"] and not image["sha256"])
 
@@ -223,7 +221,7 @@ def _select_unfetched(image_lists: Iterable[Sequence[ImageEntry]]) -> dict[str, 
 def _group_by_digest(
     posts: pa.StructArray, linked: Sequence[Sequence[ImageEntry]], threads: Sequence[int]
 ) -> Mapping[int, Mapping[str, int]]:
-    """The images of each thread and of all, earliest first, with the thread that has each first."""
+    """Group images by thread and over all, earliest first, with the first thread of each."""
     times = pc.struct_field(posts, "timestamp").cast(pa.int64()).to_pylist()
     urls = pc.struct_field(posts, "url").to_pylist()
     moments = [(time is None, time or 0, url) for time, url in zip(times, urls, strict=True)]
@@ -252,7 +250,7 @@ def _replace_images(
 
 
 class ImageSignatures:
-    """Images with their signatures; who is told of those that cannot be read goes on without."""
+    """Signatures of images, by which copies are found; unreadable images are only reported."""
 
     def __init__(
         self,
@@ -267,25 +265,26 @@ class ImageSignatures:
         with ThreadPoolExecutor() as pool:
             signatures = zip(images, pool.map(_compute_signature, images.values()), strict=True)
             for done, (name, signature) in enumerate(signatures, 1):
-                error = signature or _compute_signature(images[name], alone=True)
-                if isinstance(error, BlockSignature):
+                result = signature or _compute_signature(images[name], alone=True)
+                if isinstance(result, BlockSignature):
                     row = self._rows.setdefault(name, len(self._rows))
-                    means[row], contrasts[row] = error.means, error.contrasts
-                    self._sizes.append(error.size)
-                elif error is not None:
-                    on_unreadable(name, error)
+                    means[row], contrasts[row] = result.means, result.contrasts
+                    self._sizes.append(result.size)
+                elif result is not None:
+                    on_unreadable(name, result)
                 if progress is not None:
                     progress(done, len(images))
         self._means, self._contrasts = means[: len(self._rows)], contrasts[: len(self._rows)]
 
     def find_copies(self, digests: Iterable[str]) -> dict[str, str]:
-        """For each copy of another image that one; the first of equal ones is the original."""
+        """Map each copy to its original, which is the first of the images that are alike."""
         names = [name for name in digests if name in self._rows]
         if len(names) < 2:
             return {}
         rows = [self._rows[name] for name in names]
         sizes, images = [self._sizes[row] for row in rows], self._images
-        at = slice(None) if rows == list(range(len(self._rows))) else rows  # of all, no copy
+        # A slice copies no array when all rows are selected.
+        at = slice(None) if rows == list(range(len(self._rows))) else rows
         means, contrasts = self._means[at], self._contrasts[at]
         index = SignatureIndex(means, contrasts)
         first_of: dict[int, int] = {}
@@ -310,7 +309,7 @@ class ImageSignatures:
 
 
 def _compute_signature(path: Path, *, alone: bool = False) -> BlockSignature | BadImageError | None:
-    """Null for a large image, of which each thread would hold one, and the memory of it later."""
+    """Compute an image's signature; null for a large image, which has to be decoded alone."""
     try:
         with open_image(path) as image:
             is_deferred = is_large(image.size) and not alone

@@ -1,4 +1,4 @@
-"""Fetch the images that posts name by address, each once: public addresses alone, politely."""
+"""Fetch images by their addresses, each once: from public addresses only, and politely."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ Resolver = Callable[[str, int], Awaitable[Sequence[IpAddress]]]
 
 
 class PrivateAddressError(Exception):
-    """A host's name leads to an address that is not one of the public internet."""
+    """Raised when a host resolves to an address that is not on the public internet."""
 
 
 async def resolve(host: str, port: int) -> Sequence[IpAddress]:
-    """Looks a name up, in a thread that is left behind when the caller gives up."""
+    """Resolve a host's name in a thread, which is abandoned when the caller gives up."""
 
     def look_up() -> list[tuple[object, ...]]:
         return [info[4] for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
@@ -91,7 +91,7 @@ async def resolve(host: str, port: int) -> Sequence[IpAddress]:
 
 
 class CheckedNetwork(httpcore2.AsyncNetworkBackend):
-    """The network, without the part of it that is not public, and without sockets in files."""
+    """A network that connects to public addresses only, and to no Unix socket."""
 
     def __init__(self, allowed: Sequence[IpNetwork] = (), resolve: Resolver = resolve) -> None:
         self._allowed = tuple(allowed)
@@ -110,12 +110,12 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
             with anyio.fail_after(timeout):
                 addresses = await self._resolve(host, port)
                 for address in addresses:
-                    # One that is not public is enough: the others may be bait.
+                    # A single private address is enough: the public ones may be bait.
                     is_allowed = any(address in network for network in self._allowed)
                     if not is_allowed and not is_public(address):
                         raise PrivateAddressError(f"{host} is {address}")
                 tried = addresses[:MAX_ADDRESSES_TRIED]
-                # An address that never answers leaves time for the next.
+                # Share the time, so that an address that never answers leaves some for the next.
                 timeout_share = None if timeout is None else timeout / max(1, len(tried))
                 for address in tried:
                     with suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
@@ -166,7 +166,7 @@ def as_fetch_error() -> Iterator[None]:
         message = str(error) or type(error).__name__
         raise FetchError(Unfetched.TIMEOUT, message, retry=True) from error
     except (httpcore2.NetworkError, httpcore2.ProtocolError) as error:
-        # There is no such name, or the certificate is not the name's.
+        # Permanent: the name does not exist, or the certificate is not valid for it.
         is_permanent = any(
             (isinstance(cause, socket.gaierror) and cause.errno == socket.EAI_NONAME)
             or isinstance(cause, ssl.SSLCertVerificationError)
@@ -176,7 +176,7 @@ def as_fetch_error() -> Iterator[None]:
         raise FetchError(Unfetched.UNREACHABLE, message, retry=not is_permanent) from error
     except BadImageError as error:
         reason = UNFETCHED_BY_BAD_IMAGE.get(error.reason, Unfetched.WRONG_TYPE)
-        # A file that was cut may have been cut on its way.
+        # A truncated file may have been cut short in transfer.
         retry = error.reason is BadImage.TRUNCATED
         detail = f"{error.reason}: {error.detail}"
         raise FetchError(reason, detail, retry=retry) from error
@@ -205,12 +205,12 @@ class ImageClient:
         raise FetchError(Unfetched.TOO_MANY_REDIRECTS, f"{len(visited)} requests")
 
     async def _ask(self, url: str) -> bytes | str:
-        """The bytes, or the place to which the server points instead."""
+        """Return the bytes, or the address that the server redirects to."""
         limit = self.policy.read_timeout_s
         timeouts = {"connect": self.policy.connect_timeout_s, "read": limit, "write": limit}
         headers = [
             ("Accept", "image/*"),
-            # Images are compressed already, and what unpacks may unpack without end.
+            # Images are compressed already, and a compressed body may expand without limit.
             ("Accept-Encoding", "identity"),
             ("User-Agent", f"echo-hf/{version('echo-hf')}"),
         ]
@@ -253,7 +253,7 @@ async def open_image_client(
 ) -> AsyncIterator[ImageClient]:
     network = CheckedNetwork(policy.allow_addresses, resolve)
     async with httpcore2.AsyncConnectionPool(
-        # Made once: it reads all certificates of the system.
+        # Created once: it reads all certificates of the system.
         ssl_context=httpcore2.default_ssl_context(),
         max_connections=policy.concurrency,
         keepalive_expiry=KEEP_ALIVE_S,
@@ -266,7 +266,7 @@ def check_url(url: str, policy: FetchPolicy) -> str:
     address = web_url(url)
     if address is None:
         raise FetchError(Unfetched.NOT_ALLOWED, "expected an address with http or https")
-    # What a login in it says belongs in no message.
+    # Credentials in the address must not appear in a message.
     if "@" in urlsplit(url.strip()).netloc:
         raise FetchError(Unfetched.NOT_ALLOWED, "a login in the address")
     parts = urlsplit(address)
@@ -279,7 +279,7 @@ def check_url(url: str, policy: FetchPolicy) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """What became of an address: an image, or why there is none."""
+    """The result for one address: the digest of an image, or why there is none."""
 
     url: str
     sha256: str | None
@@ -292,7 +292,7 @@ class FetchResult:
 class FetchLedger(Database):
     name = "ledger of fetched images"
     remedy = "fetch the images again"
-    damage = (sqlite3.DatabaseError, ValueError)  # the second: a reason that there is not
+    damage = (sqlite3.DatabaseError, ValueError)  # the second for an unknown reason
     schema = """create table if not exists fetches (
     url text primary key, sha256 text, reason text, detail text not null,
     attempts integer not null, asked_at text not null
@@ -307,7 +307,7 @@ class FetchLedger(Database):
             }
 
     def record(self, result: FetchResult) -> None:
-        """Writes down what became of an address; it outlives a killed process."""
+        """Store a result; it outlives a killed process."""
         moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         upsert = "insert or replace into fetches values (?, ?, ?, ?, ?, ?)"
         self.execute(
@@ -315,9 +315,9 @@ class FetchLedger(Database):
         )
 
     def take(self, path: Path, urls: Sequence[str]) -> list[str]:
-        """Takes in what another run's ledger says of addresses; gives the digests it names."""
+        """Take over what another run's ledger knows of addresses; return the named digests."""
         sql = "select * from fetches where url in ({0})"
-        # Before what was fetched goes no failure; of two alike the later one stands.
+        # A failure never replaces an image; of two equal kinds the later row stays.
         upsert = """insert into fetches values (?, ?, ?, ?, ?, ?) on conflict (url) do update
             set sha256 = excluded.sha256, reason = excluded.reason, detail = excluded.detail,
             attempts = excluded.attempts, asked_at = excluded.asked_at
@@ -342,7 +342,7 @@ def read_ledger(path: Path, urls: Sequence[str]) -> dict[str, FetchResult]:
 
 
 def ledger_digest(path: Path) -> str | None:
-    """Sha256 of what became of all addresses, without when and how often they were asked for."""
+    """Return the sha256 of all results, which does not depend on times and attempts."""
     if not path.exists():
         return None
     with FetchLedger(path) as ledger:
@@ -353,7 +353,7 @@ def ledger_digest(path: Path) -> str | None:
 
 @dataclass
 class FetchStats:
-    """How far a run is; addresses that differ only in spelling count once."""
+    """The progress of a fetch; addresses that differ only in spelling count once."""
 
     total: int
     known_before: int = 0
@@ -428,7 +428,7 @@ class _Fetcher:
 def dedupe_urls(
     urls: Iterable[str], policy: FetchPolicy
 ) -> tuple[dict[str, str], dict[str, FetchResult]]:
-    """What the ledger calls each address, and why others are not asked for."""
+    """Return how the ledger spells each address, and why other addresses are not fetched."""
     normalized: dict[str, str] = {}
     refused: dict[str, FetchResult] = {}
     for url in dict.fromkeys(urls):

@@ -1,4 +1,4 @@
-"""Read records and their fields: texts, links, times, numbers; what does not fit is a finding."""
+"""Read the fields of records: texts, links, times, numbers; values that do not fit are findings."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from echo_hf.tables import POSTS
 Json = Mapping[str, Any]
 MAX_REPR = 80
 MAX_DETAIL_CHARACTERS = 200
-MAX_JSON_DEPTH = 500  # Python reads no JSON that nests much deeper
-# repr itself recurses into what a record nests, and a record may nest as deep as Python can go.
+MAX_JSON_DEPTH = 500  # Python cannot parse JSON that nests much deeper
+# `repr` recurses, and would fail on a record that nests very deep.
 REPR = Repr()
 REPR.maxlevel, REPR.maxstring, REPR.maxother = 2, MAX_REPR, MAX_REPR
 MAX_COUNT = 2**63 - 1
@@ -49,7 +49,7 @@ class Fields:
         return self._parse(name, lambda text: canonical_url(text, fragment=True), "an address")
 
     def link(self, name: str) -> str | None:
-        # Some platforms escape addresses as if they stood in a page.
+        # Some platforms escape addresses as in HTML.
         return self._parse(name, lambda text: web_url(text.replace("&amp;", "&")), "a web address")
 
     def moment(self, name: str) -> datetime.datetime | None:
@@ -117,7 +117,7 @@ class Fields:
         return parsed
 
     def _clean(self, name: str, value: str) -> str:
-        """A text without what no table can hold: half characters and NUL."""
+        """Remove what no table can hold: half characters and NUL."""
         if value.isascii() and "\0" not in value:
             return value
         cleaned = value.encode("utf-8", "replace").decode().replace("\x00", "")
@@ -127,7 +127,7 @@ class Fields:
 
 
 def short_repr(value: Any) -> str:
-    """A value in at most `LONGEST_SHOWN` characters, whatever it is."""
+    """Show any value in at most `MAX_REPR` characters."""
     text = REPR.repr(value)
     return text if len(text) <= MAX_REPR else text[: MAX_REPR - 3] + "..."
 
@@ -139,22 +139,23 @@ def read_moment(value: Any) -> datetime.datetime | None:
         if not isinstance(value, str) or not DATE.match(value.strip()):
             return None  # Python would read milliseconds as a year and some days
         moment = datetime.datetime.fromisoformat(value.strip())
-        return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).astimezone(
-            datetime.UTC
-        )
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=datetime.UTC)
+        return moment.astimezone(datetime.UTC)
     except (ValueError, OverflowError):
         return None
 
 
 def read_json(text: str) -> Any:
-    """What a JSON text holds, cut where it nests too deeply; null for one that is none."""
+    """Parse JSON, cut where it nests too deeply; return null for a text that is not JSON."""
     try:
         return json.loads(text)
     except RecursionError:
         pass
     except ValueError:
         return None
-    depth, kept_tokens = 0, list[str]()
+    depth = 0
+    kept_tokens: list[str] = []
     for token in TOKEN.findall(text):
         depth += token in ("[", "{")
         if depth <= MAX_JSON_DEPTH:
@@ -184,7 +185,7 @@ class Lines(ABC):
 
     @abstractmethod
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
-        """Yields posts and findings, and as an object a nested post, which no search found."""
+        """Yield posts and findings; a nested post, which no search found, comes as an object."""
 
     def reject(self, reason: Reject, record: Json, *names: str) -> Finding:
         descriptions = [f"{name} is {short_repr(record.get(name))}" for name in names]
@@ -219,10 +220,10 @@ class Lines(ABC):
 class Pages(Lines):
     @abstractmethod
     def split_page(self, document: Any) -> Iterable[tuple[str, Any]] | None:
-        """The records of a page, each with its place; null for a document that is none."""
+        """Return the records of a page with their places; null for a document that is none."""
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """One post a record; what is no page stays as it is, to be rejected by name."""
+        """Yield one post per record; what is not a page stays whole, to be rejected by name."""
         for place, text in split_json(lines):
             parts = self.split_page(read_json(text))
             if parts is None:
@@ -231,12 +232,12 @@ class Pages(Lines):
                 yield from ((f"{place}{part}", json.dumps(record)) for part, record in parts)
 
 
-# No parser: the standard library's needs quadratic time for a page of open tags, and stops at
-# some declarations. Platforms write plain markup, in which `<` and `>` stand for tags alone.
+# Not parsed by `html.parser`: it needs quadratic time for a page of open tags, and stops at
+# some declarations. Platforms write plain markup, in which `<` and `>` only mark tags.
 TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)(?:[\s/][^<>]*)?>", re.ASCII | re.IGNORECASE)
-# Python refuses to read a number of thousands of digits; no character has more than seven.
+# Python refuses to parse thousands of digits; no character's number has more than seven.
 ENDLESS_REFERENCE = re.compile(r"&#[0-9]{8,};?", re.ASCII)
-BEFORE_LINE_END = re.compile(r"(?<! ) +\n")  # begins at a run's first blank: no run is read twice
+BEFORE_LINE_END = re.compile(r"(?<! ) +\n")  # starts at a run's first blank only, for linear time
 BLANK_LINES = re.compile(r"\n{3,}")
 LINE_BREAK_ELEMENTS = frozenset({"br", "li", "tr", "div", "blockquote"})
 PARAGRAPH_ELEMENTS = frozenset({"p", "ul", "ol", "pre", "table", "h1", "h2", "h3"})
@@ -250,7 +251,7 @@ def text_of_html(markup: str) -> str:
     for tag in [*TAG.finditer(markup), None]:
         text = markup[end : tag.start() if tag else len(markup)]
         if not hidden_element:
-            # White space as a browser shows it: one blank, and none at the beginning of a line.
+            # White space as a browser shows it: one blank, none at the beginning of a line.
             begins = bool(parts) and parts[-1].endswith("\n")
             visible = text if preformatted else WHITE_SPACE.sub(" ", text)
             parts.append(visible.lstrip(" ") if begins and not preformatted else visible)
@@ -272,7 +273,7 @@ SHORT_LINK = re.compile(r"https?://[\w.-]+/\w+", re.ASCII)
 
 
 def plain_text(text: str, links: Mapping[str, str]) -> str:
-    # Just these three: a general decoder would also undo what the author typed, and trips over
-    # endless numbers. First, because an address is not escaped.
+    # Only these three: a general decoder would also change what the author typed, and fails on
+    # endless numbers. Before links are put in, because their addresses are not escaped.
     text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     return SHORT_LINK.sub(lambda link: links.get(link[0], link[0]), text).strip()

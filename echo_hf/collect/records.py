@@ -1,4 +1,4 @@
-"""Take files of posts, and what a crawl has collected, apart into records without judging them."""
+"""Split files of posts, and the pages of a crawl, into records without judging them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from echo_hf.tables import Column, Table
 
 RECORDS_PER_BATCH = 10_000
 BATCH_CHARACTERS = 2**26
-# Not the folder: the same files elsewhere are the same records.
+# The folder is left out: the same files in another place are the same records.
 FINGERPRINT_COLUMNS = ["place", "source", "keywords", "record"]
 
 RECORDS = Table(
@@ -46,17 +46,17 @@ RECORDS = Table(
 def read_records(
     posts: Sequence[PostsSource], collected: Path | None = None, file: Path | None = None
 ) -> Dataset:
-    """The records of all files, and of what was collected; kept in a file where one is given."""
+    """Read the records of all files and of the crawl; store them in a file where one is given."""
     sources = [(entry, *open_source(entry)) for entry in posts if entry.search is None]
     search_entries = [entry for entry in posts if entry.search is not None]
     names = _shorten_paths([path for _, _, path in sources])
-    keywords: list[tuple[int, int]] = []  # rows of files that do not say what found their posts
+    ranges: list[tuple[int, int]] = []  # rows of files that do not name search terms
 
     def read_batches() -> Iterator[pa.RecordBatch]:
         rows = 0
         for entry, source, path in sources:
             start, pattern = rows, getattr(source, "keyword_sign", None)
-            # Tells posts that no search found from files that do not say what found their posts.
+            # Whether the file, or one of its records, says which search terms found its posts.
             has_keywords = bool(entry.keywords)
             for batch in _read_batches(entry, source, path, names[path]):
                 has_keywords = has_keywords or bool(
@@ -65,23 +65,23 @@ def read_records(
                 rows += batch.num_rows
                 yield batch
             if not has_keywords:
-                keywords.append((start, rows))
+                ranges.append((start, rows))
         if collected is None:
             return
         for entry in search_entries:
-            # What a platform has answered; posts that only follow from others carry no keyword.
-            for answer in read_stored_pages(collected, entry.source):
-                # No image lies beside an answer: nothing can lie below a file.
-                if records := list(answer.split_records()):
-                    is_own = answer.source == entry.source
-                    reader = _choose_reader(entry) if is_own else answer.source
-                    yield _make_batch(records, reader, str(collected), list(answer.keywords))
+            # Pages of platforms; posts that only reply queries brought have no keyword.
+            for page in read_stored_pages(collected, entry.source):
+                # The folder is the ledger's file: below it no image can lie.
+                if records := list(page.split_records()):
+                    is_own = page.source == entry.source
+                    reader = _choose_reader(entry) if is_own else page.source
+                    yield _make_batch(records, reader, str(collected), list(page.keywords))
 
     tables = (pa.Table.from_batches([batch]) for batch in read_batches())
     table = store_rows(tables, RECORDS.schema, file).table
     at = RECORDS.schema.get_field_index("keywords")
     field = RECORDS.schema.field(at)
-    for start, end in keywords:
+    for start, end in ranges:
         part = table[start:end].set_column(at, field, pa.nulls(end - start, field.type))
         table = pa.concat_tables([table[:start], part, table[end:]])
     content = Dataset(table.select(FINGERPRINT_COLUMNS), fingerprint="")
@@ -92,8 +92,8 @@ def open_source(entry: PostsSource) -> tuple[Source, Path]:
     source = make_source(_choose_reader(entry))
     bundled: Path | None = getattr(source, "bundled", None)
     path, is_table = bundled or entry.path, isinstance(source, TableSource)
-    given_options = entry.path is not None, entry.columns is not None
-    if path is None or given_options != (bundled is None, is_table):
+    fits = (entry.path is None) != (bundled is None) and (entry.columns is not None) == is_table
+    if path is None or not fits:
         expected = [] if bundled else ["a path"]
         expected += ["columns, such as {url: link, text: body}"] if is_table else []
         raise ConfigError(
@@ -104,7 +104,7 @@ def open_source(entry: PostsSource) -> tuple[Source, Path]:
 
 
 def _choose_reader(entry: PostsSource) -> str:
-    """The name of the source that reads posts, which may depend on what is taken in."""
+    """Return the name of the source that reads an entry's posts, which depends on its options."""
     if entry.unlisted and entry.reader not in SOURCES.list_names():
         raise ConfigError(
             f"posts: unlisted is true for source {entry.source!r}, which tells no unlisted posts "
@@ -116,19 +116,17 @@ def _choose_reader(entry: PostsSource) -> str:
 def _shorten_paths(paths: Sequence[Path]) -> dict[Path, str]:
     try:
         resolved = [path.resolve() for path in paths]
-    except (OSError, RuntimeError) as error:  # a link that leads to itself
+    except (OSError, RuntimeError) as error:  # a symbolic link to itself
         raise SourceError(f"posts: cannot read: {error}") from error
-    path = next((path for path, count in Counter(resolved).items() if count > 1), None)
-    if path is not None:
-        raise ConfigError(f"posts: {str(path)!r} is named twice: name each file once")
-    # No more of a path than tells the files apart: places must not depend on the machine.
+    repeated = next((path for path, count in Counter(resolved).items() if count > 1), None)
+    if repeated is not None:
+        raise ConfigError(f"posts: {str(repeated)!r} is named twice: name each file once")
+    # Places must not depend on the machine: keep as few parts of a path as tell files apart.
     parts = 1
     while len({path.parts[-parts:] for path in resolved}) < len(resolved):
         parts += 1
-    return {
-        original: "/".join(path.parts[-parts:])
-        for original, path in zip(paths, resolved, strict=True)
-    }
+    names = ["/".join(path.parts[-parts:]) for path in resolved]
+    return dict(zip(paths, names, strict=True))
 
 
 def _read_batches(
@@ -138,7 +136,7 @@ def _read_batches(
     expected = f"expected posts for source {entry.source!r}"
     records: list[tuple[str, str]] = []
     characters = 0
-    if path.exists() and not path.is_file():  # to read a pipe is to wait for ever
+    if path.exists() and not path.is_file():  # reading a pipe would never end
         raise SourceError(f"{str(path)!r} is not a regular file: {expected}")
     try:
         with ExitStack() as stack:

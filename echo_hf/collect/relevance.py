@@ -46,7 +46,7 @@ class RelevanceAnswer(NotedAnswer):
     keyed_lengths: ClassVar[Mapping[str, int]] = {"note": 300}
 
     score: Annotated[int, Field(ge=1, le=5)]
-    # Models are told the bound; a longer note is cut, and noted, instead of losing the score.
+    # The schema tells models the limit; a longer note is cut with a notice, and the score stays.
     note: Annotated[str, Field(json_schema_extra={"maxLength": MAX_NOTE_CHARACTERS})] | None = None
 
 
@@ -73,13 +73,13 @@ class Relevance(ModelStage):
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage for the config's target."""
+        """Return the stage for the config's target."""
         del images
         return cls(config.target)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """The yield of the filter (section 3.1: 47 %), and what stays with it."""
+        """Say how many posts are relevant (section 3.1: 47 %), and what stays with them."""
         tally = stats["relevance"].tally
         posts_by_score = {score: tally.get(f"score_{score}", 0) for score in range(1, 6)}
         relevant, scored = posts_by_score[4] + posts_by_score[5], sum(posts_by_score.values())
@@ -87,15 +87,16 @@ class Relevance(ModelStage):
         if threads := stats.get("threads"):
             posts = threads.tally.get("posts", 0)
             kept_note = f"; {threads.kept:,} threads with {posts:,} posts stay"
-        return f"{relevant:,} of {scored:,} scored posts are relevant ({format_share(relevant, scored)}){kept_note}"
+        yield_text = format_share(relevant, scored)
+        return f"{relevant:,} of {scored:,} scored posts are relevant ({yield_text}){kept_note}"
 
     @property
     def prompt(self) -> Prompt:
-        """The scale, filled in for the target."""
+        """The instructions with the scale, filled in for the target."""
         return load_prompt("relevance", self.target)
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        """One call for each post with text or described images that is to be scored."""
+        """Return one request for each post with text or described images that is to be scored."""
         system = Message("system", (Text(self.prompt.text),))
         target = self.target.model_dump(mode="json")
         readable = pc.or_(
@@ -106,7 +107,7 @@ class Relevance(ModelStage):
         texts, urls = table["text"].to_pylist(), table["url"].to_pylist()
         images = table["pictures"].to_pylist()
         rows: list[list[Request]] = [[] for _ in urls]
-        # `pc.indices_nonzero` crashes on no chunks before pyarrow 24.
+        # Before pyarrow 24 `pc.indices_nonzero` crashes on an array without chunks.
         for row in compress(range(len(urls)), pc.and_(readable, by_search).to_pylist()):
             post_images, url = images[row] or [], urls[row]
             alt_texts = [image["alt_text"] for image in post_images if image["alt_text"]]
@@ -120,7 +121,7 @@ class Relevance(ModelStage):
         return rows
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """The posts with their scores; failed calls are quarantined beside them."""
+        """Return the posts with their scores; failed calls are quarantined beside them."""
         posts, keys = table.select(list(POSTS.columns)), row_keys(table, POSTS)
         parsed = [row[0] if row else None for row in answers]
         answered = {
@@ -160,7 +161,7 @@ class Relevance(ModelStage):
         )
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many posts got each score."""
+        """Count the posts that got each score."""
         scores = pc.struct_field(kept["relevance"].combine_chunks(), "score")
         counts = pc.value_counts(scores.drop_null()).to_pylist()
         return {f"score_{count['values']}": count["counts"] for count in counts}

@@ -1,4 +1,4 @@
-"""Remember which posts were taken down, which samples they went into, and clear stored pages.
+"""Remember which posts were taken down and which samples they went into; clear stored pages.
 
 `echo_hf.apps.takedown` takes posts out of a run.
 """
@@ -32,7 +32,7 @@ TOMBSTONES_FILE = "forgotten.jsonl"
 STAND_IN = "urn:sha256:"
 SHA256_HEX = re.compile(r"[0-9a-f]{64}")
 WORD = re.compile(r"[\w~-]+")
-OWN_FORMAT_HEADER = "jsonl\n"  # begins a stored page that is no longer what the platform answered
+OWN_FORMAT_HEADER = "jsonl\n"  # marks a stored page that was rewritten in our own format
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Tombstones:
         return hash_url(url) in self.hashes
 
     def stand_in(self, url: str | None) -> str | None:
-        """What is written in the place of an address: the address, or its hash if forgotten."""
+        """Return an address, or its hash if it was taken down."""
         return STAND_IN + hash_url(url) if url is not None and url in self else url
 
     def clear(self, post: Post) -> Post:
@@ -56,7 +56,7 @@ class Tombstones:
         return dataclasses.replace(post, parent_url=parent, quoted_url=quoted)
 
     def occur_in(self, record: Any) -> bool:
-        """Whether a record names one of the posts: by an address, or by a number of X."""
+        """Return whether a record names one of the posts, by an address or by a number of X."""
         pending = [record] if self.hashes else []
         while pending:
             part = pending.pop()
@@ -99,7 +99,7 @@ def read_tombstones(path: Path) -> Tombstones:
 
 
 def add_tombstones(path: Path, hashes: Iterable[str]) -> None:
-    """Writes tombstones down; they outlive a killed process."""
+    """Append tombstones to the file; they outlive a killed process."""
     known_hashes = read_tombstones(path).hashes
     new_hashes = dict.fromkeys(sha256 for sha256 in hashes if sha256 not in known_hashes)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ ORIGINS_SCHEMA = pa.schema({"sample_id": pa.string(), "post": pa.string()})
 
 
 def read_origins(path: Path) -> pa.Table:
-    """The hashes of the posts that samples were made of, also of samples that are gone."""
+    """Read the hashes of the posts that samples were made of, also of samples that are gone."""
     if not path.exists():
         return ORIGINS_SCHEMA.empty_table()
     try:
@@ -127,7 +127,7 @@ def read_origins(path: Path) -> pa.Table:
 
 
 def record_origins(path: Path, samples: Iterable[pa.Table]) -> None:
-    """Adds the posts of samples, which have an `id` and `post_urls`."""
+    """Add the posts of samples, which have an `id` and `post_urls`."""
     origins = read_origins(path)
     tables = [origins]
     for table in samples:
@@ -154,7 +154,7 @@ def _write_origins(path: Path, pairs: pa.Table) -> None:
 
 
 def detect_page_source(body: str, platform: str) -> tuple[str, str]:
-    """The name of the source that reads a stored page, and the text that it reads."""
+    """Return the name of the source that reads a stored page, and the text that it reads."""
     if body.startswith(OWN_FORMAT_HEADER):
         return "jsonl", body.removeprefix(OWN_FORMAT_HEADER)
     return platform, body
@@ -163,7 +163,7 @@ def detect_page_source(body: str, platform: str) -> tuple[str, str]:
 def remove_posts(
     body: str, platform: str, urls: frozenset[str], keywords: Sequence[str] = ()
 ) -> str:
-    """A page that names none of the posts as it is; of another its other posts, in our own form.
+    """Remove posts from a page; a page that changes keeps its other posts in our own format.
 
     Platforms repeat a post in reposts, quotes and lists beside: what our reader takes from the
     others is all that is safe to keep.

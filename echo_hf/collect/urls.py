@@ -8,10 +8,10 @@ from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 X_HOSTS = frozenset({"x.com", "twitter.com"})
-# Sites that show posts of X under addresses of their own: a post is not another one there.
+# Sites that show posts of X under other addresses: it is the same post.
 X_MIRRORS = frozenset({"nitter.net", "fxtwitter.com", "vxtwitter.com", "fixupx.com", "xcancel.com"})
-X_NAMES = frozenset({"x", "twitter", *X_HOSTS})  # that people give the platform
-# Only names that nobody but a tracker uses: what tells two posts apart must stay.
+X_NAMES = frozenset({"x", "twitter", *X_HOSTS})  # as people call the platform
+# Only names that trackers alone use: parameters that tell posts apart must stay.
 TRACKING = re.compile(
     r"utm_\w+|fbclid|gclid|igshid|igsh|mc_cid|mc_eid|ref_src|ref_url|xmt", re.ASCII | re.IGNORECASE
 )
@@ -40,7 +40,7 @@ POST_IDS = {
     "mastodon": MASTODON_STATUS,
     "reddit": REDDIT_POST,
 }
-# Nearly all addresses are plain already, and taking one apart costs more than all else of a post.
+# A fast path: nearly all addresses are plain, and `urlsplit` costs more than the rest of a post.
 PLAIN_X = re.compile(
     r"https://(?:www\.|mobile\.|m\.)?(?:x|twitter)\.com"
     + X_STATUS.pattern.removesuffix("(?:/.*)?")
@@ -55,7 +55,7 @@ MAX_LENGTH = 2048
 
 
 def canonical_url(candidate: object, *, fragment: bool = False) -> str | None:
-    """The one spelling of a post's address; null for what is none."""
+    """Normalize a post's address; return null for what is not one."""
     text = candidate.strip() if isinstance(candidate, str) else ""
     if len(text) > MAX_LENGTH:
         return None
@@ -74,7 +74,7 @@ def canonical_url(candidate: object, *, fragment: bool = False) -> str | None:
 
 
 def web_url(text: str | None) -> str | None:
-    """A web address that is safe to keep: http or https, in ASCII, without credentials."""
+    """Normalize a web address that is safe to keep: http or https, ASCII, without credentials."""
     text = (text or "").strip()
     # urlsplit would remove tabs and line ends, and browsers read a backslash as a slash.
     if not text or len(text) > MAX_LENGTH or any(c.isspace() or c < "!" or c == "\\" for c in text):
@@ -112,9 +112,9 @@ def reddit_url(submission: str, comment: str | None = None) -> str:
     return f"https://www.reddit.com/comments/{submission}{comment_path}"
 
 
-@lru_cache(maxsize=64)  # asked several times of one post
+@lru_cache(maxsize=64)  # called several times for one post
 def platform_of(url: str) -> str:
-    if url.startswith("https://x.com/"):  # as canonical ones do, which are most
+    if url.startswith("https://x.com/"):  # most addresses, which are canonical
         return "x"
     parts = urlsplit(url)
     host = _read_host(parts)
@@ -156,6 +156,6 @@ def _format_bluesky_url(post_match: re.Match[str]) -> str:
 
 
 def _read_host(parts: SplitResult) -> str:
-    # A server at a port of its own is another one.
+    # A server on another port is another server.
     host = parts.netloc if ":" in parts.netloc else parts.hostname or ""
     return host.removeprefix("www.").removeprefix("mobile.").removeprefix("m.")

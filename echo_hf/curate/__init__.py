@@ -1,1 +1,1 @@
-"""From samples to a benchmark that can be published (ECHO section 4)."""
+"""Turn samples into a benchmark that can be published (ECHO section 4)."""

@@ -1,4 +1,4 @@
-"""The decisions of reviewers about samples: one a line in a file that only grows."""
+"""The decisions of reviewers about samples: one per line, in a file that only grows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SideLength = Annotated[int, Field(ge=0)]
 MAX_IMAGES = 1000
 
 
-# Letters and signs by name that leave a blank: fillers of Hangul, and an empty pattern of Braille.
+# Letters that look blank: fillers of Hangul, and the empty pattern of Braille.
 BLANKS = "\u115f\u1160\u3164\uffa0\u2800"
 DecisionKind = Literal["keep", "remove", "flag", "edit", "withdraw"]
 Row = Mapping[str, Any]
@@ -45,7 +45,7 @@ MAX_WAIT_SECONDS = 60
 
 
 def check_text(text: str) -> str:
-    """The text, where any file can hold it and no terminal obeys it."""
+    """Return the text if any file can hold it and no terminal obeys it; raise otherwise."""
     for letter in text:
         if unicodedata.category(letter) == "Cs":
             raise ValueError("it has half characters: type it again")
@@ -55,7 +55,7 @@ def check_text(text: str) -> str:
 
 
 def check_words(text: str) -> str:
-    """The text, where a reader sees something of it."""
+    """Return the text if a reader sees something of it; raise otherwise."""
     if all(unicodedata.category(sign)[0] in "CMZ" or sign in BLANKS for sign in check_text(text)):
         raise ValueError("it has no word: expected one, or remove the sample")
     return text
@@ -80,13 +80,13 @@ PersonName = Annotated[
 
 
 class ChangeModel(BaseModel):
-    """A part of what was changed: immutable, and closed to keys it does not know."""
+    """A part of what a reviewer changed: immutable, and closed to unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PromptSpan(ChangeModel):
-    """A piece of a prompt, as the column `prompt_spans` holds it."""
+    """A part of a prompt, as the column `prompt_spans` holds it."""
 
     post_url: str | None
     field: str | None
@@ -96,15 +96,15 @@ class PromptSpan(ChangeModel):
 
 
 class PromptChange(ChangeModel):
-    """Another prompt, and where its pieces stand in the posts, as far as it can be given so."""
+    """A new prompt, and where its parts stand in the posts, as far as that can be given."""
 
     text: Annotated[str, StringConstraints(max_length=MAX_PROMPT), AfterValidator(check_words)]
-    modified: bool  # it holds words that nobody wrote in the thread; computed, never asked
+    modified: bool  # it has words that nobody wrote in the thread; computed
     spans: Annotated[tuple[PromptSpan, ...], Field(max_length=10_000)] = ()
 
 
 class RoleChange(ChangeModel):
-    """What an image is to the sample; of one that it had not, the post that shows it."""
+    """A new role of an image; for an image that the sample did not have, the post that shows it."""
 
     sha256: Digest
     role: Role
@@ -121,7 +121,7 @@ class Crop(ChangeModel):
 
 
 class CropsChange(ChangeModel):
-    """All parts that are cut out of a screenshot, inputs first, in place of those before."""
+    """All crops of a screenshot, inputs first; they replace those before."""
 
     screenshot: Digest
     inset: Annotated[int, Field(ge=0, le=100)] = 0  # pixels left out along each side of a box
@@ -149,18 +149,18 @@ class Changes(ChangeModel):
 
     @property
     def adds_content(self) -> bool:
-        """Whether there are words or images in the sample that no model has seen with it."""
+        """Whether the sample has words or images that no model has seen with it."""
         added = (change for change in self.roles if change.role != "neither" and change.post_url)
         return self.prompt is not None or any(added)
 
     @property
     def fingerprint(self) -> str:
-        """Twelve characters that stand for what is changed."""
+        """Twelve characters that stand for the changes."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
 
 
 class Decision(BaseModel):
-    """What a reviewer decided about a sample, and what there was to see.
+    """A reviewer's decision about a sample, with what there was to see.
 
     `keep`: nothing is in the way of publishing it; `remove`: it is left out; `flag`: it stays open
     for somebody else; `edit`: it is changed, and nothing else is decided; `withdraw`: as if nobody
@@ -170,21 +170,21 @@ class Decision(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: ReviewLine
-    sample_digest: ReviewLine  # that it had before any change of a reviewer
+    sample_digest: ReviewLine  # before any change of a reviewer
     decision: DecisionKind
     reasons: Annotated[
         tuple[ReviewLine, ...], Field(max_length=100)
-    ]  # what it was to be reviewed for
-    doubts: Annotated[tuple[ReviewLine, ...], Field(max_length=100)] = ()  # gone where it is kept
+    ]  # for which it was to be reviewed
+    doubts: Annotated[tuple[ReviewLine, ...], Field(max_length=100)] = ()  # removed if it is kept
     pictures: Annotated[tuple[ReviewLine, ...], Field(max_length=10_000)] = ()
     note: ReviewLine | None = None
     at: ReviewLine | None = None  # in ISO 8601
     reviewer: PersonName | None = None  # by a pseudonym
     changes: Changes | None = None
-    event: Annotated[int, Field(ge=1)] | None = None  # the last one about it in the app's log
+    event: Annotated[int, Field(ge=1)] | None = None  # its last event in the app's log
 
     def is_about(self, row: Row) -> bool:
-        """Whether a sample still has the prompt and the inputs that it had then."""
+        """Return whether a sample still has the prompt and the inputs that it had then."""
         changes = self.changes or Changes()
         digests = {change.sha256 for change in changes.roles}
         digests |= {changes.crops.screenshot} if changes.crops else set()
@@ -192,18 +192,18 @@ class Decision(BaseModel):
         return is_same and digests.isdisjoint(cleaned_images(row))
 
     def covers(self, row: Row) -> bool:
-        """Whether all reasons and images of a sample were there then."""
+        """Return whether the reviewer saw all reasons and images that a sample has now."""
         has_seen_images = set(sample_images(row)) <= set(self.pictures)
         return has_seen_images and set(row["review"] or ()) <= set(self.reasons)
 
     @property
     def edits(self) -> Changes | None:
-        """What a build changes; nothing where it is withdrawn."""
+        """The changes that a build applies; null where the decision is withdrawn."""
         has_any = self.changes is not None and bool(self.changes.changed_parts)
         return self.changes if has_any and self.decision != "withdraw" else None
 
     def describe(self) -> str:
-        """What was decided, and about which version, for a stage's digest."""
+        """Return the decision, and the version it is about, for a stage's digest."""
         version = [self.sample_digest, sorted(self.reasons), sorted(self.pictures)]
         version += [sorted(self.doubts)] if self.doubts else []
         text = json.dumps([*version, *([self.edits.fingerprint] if self.edits else [])])
@@ -211,7 +211,7 @@ class Decision(BaseModel):
 
 
 def cleaned_images(row: Row) -> dict[str, str | None]:
-    """The images of a sample's posts that `privacy` cleaned of metadata."""
+    """Return the images of a sample's posts that `privacy` cleaned of metadata."""
     return {image["posted_sha256"]: image["sha256"] for image in row.get("cleaned_images") or ()}
 
 
@@ -228,17 +228,17 @@ class ReviewDecisions:
     log: tuple[Decision, ...] = field(default=(), compare=False)
 
     def removes(self, row: Row) -> bool:
-        """Whether a sample is left out: while its prompt and inputs are those of the decision."""
+        """Return whether a sample is left out, while the decision is on its prompt and inputs."""
         last = self.by_id.get(row["id"])
         return last is not None and last.decision == "remove" and last.is_about(row)
 
     def find_edit(self, row: Row) -> Decision | None:
-        """The decision that changes a sample, while it is about its prompt and its inputs."""
+        """Return the decision that changes a sample, while it is about its prompt and inputs."""
         last = self.by_id.get(row["id"])
         return last if last is not None and last.edits and last.is_about(row) else None
 
     def open_reasons(self, row: Row, closed: Collection[str] = ()) -> list[str]:
-        """What a sample that is not left out is still to be reviewed for."""
+        """Return the reasons for which a sample that is not left out is still to be reviewed."""
         last, reasons = self.by_id.get(row["id"]), list(row["review"] or ())
         if last is None or last.decision == "withdraw":
             return reasons
@@ -255,17 +255,17 @@ class ReviewDecisions:
         return [reason for reason in reasons if reason not in closed]
 
     def open_doubts(self, row: Row, doubts: Iterable[str] | None) -> list[str]:
-        """Those of a sample's doubts with which nobody has kept it."""
+        """Return a sample's doubts without those with which it was kept."""
         last = self.by_id.get(row["id"])
         accepted = last.doubts if last and last.decision == "keep" and last.is_about(row) else ()
         return [doubt for doubt in doubts or () if doubt not in accepted]
 
     def find_stale(self, row: Row) -> str | None:
-        """What reviewers decided of a released sample that its release does not follow."""
+        """Return how a released sample differs from what reviewers decided; null if it does not."""
         last = self.by_id.get(row["id"])
         if last is None:
             return None
-        # A release may give what a decision is about edited or not.
+        # A release may have the sample edited or not.
         version = (last.id, last.sample_digest)
         alike = [old for old in (*self.log, last) if (old.id, old.sample_digest) == version]
         edited = {old.changes.sample_digest for old in alike if old.changes}
@@ -278,22 +278,22 @@ class ReviewDecisions:
         if last.decision == "keep":
             # A row of an older release has no doubts.
             return "kept" if set(row.get("doubts") or ()).intersection(last.doubts) else None
-        # It had nothing open. What is open of a changed prompt would have kept the release open.
+        # The release had nothing open, also no personal data of a changed prompt.
         closed = {Review.PERSONAL_DATA} if last.edits and last.edits.prompt else ()
         seen_row = {"id": last.id, "sample_digest": last.sample_digest, "review": last.reasons}
         is_open = self.open_reasons({**seen_row, "safety": row["safety"]}, closed)
         return "opened" if is_open else None
 
     def describe(self) -> dict[str, str]:
-        """What was decided about each sample, and about which version, for a stage's digest."""
+        """Return each sample's decision, and the version it is about, for a stage's digest."""
         return {name: decision.describe() for name, decision in sorted(self.by_id.items())}
 
 
 def read_edit(provenance: str | None) -> str | None:
-    """Which changes of a reviewer a released row has."""
+    """Return the fingerprint of the changes that a released row has; null for none."""
     try:
         fingerprint = json.loads(provenance or "{}")["review"]["digest"]
-    except (ValueError, LookupError, TypeError):  # of a release that somebody wrote otherwise
+    except (ValueError, LookupError, TypeError):  # a release that was not written by this toolkit
         return None
     return fingerprint if isinstance(fingerprint, str) else None
 
@@ -309,7 +309,7 @@ def read_decisions(path: Path) -> ReviewDecisions:
 
 
 def append_decisions(path: Path, decisions: Iterable[Decision]) -> None:
-    """Writes decisions down; when this returns they outlive a crash."""
+    """Append decisions to the file; when this returns they outlive a crash."""
     text = "".join(decision.model_dump_json() + "\n" for decision in decisions)
     with _lock(path), path.open("ab+") as file:
         content = path.read_bytes()
@@ -324,7 +324,7 @@ def append_decisions(path: Path, decisions: Iterable[Decision]) -> None:
 
 
 def drop_decisions(path: Path, samples: Collection[str]) -> None:
-    """Forgets what reviewers saw and wrote of samples, and what was cut short."""
+    """Remove what reviewers saw and wrote of samples, and a line that was cut short."""
     if not path.exists():
         return
     cleared_fields = {"note": None, "pictures": (), "reviewer": None, "changes": None}

@@ -1,4 +1,4 @@
-"""Turn a reviewer's edits into changes, and apply them to the table of samples."""
+"""Turn a reviewer's edits into changes, and apply the changes to the table of samples."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class PlacedImage(NamedTuple):
 def apply_changes(
     row: Row, changes: Changes, others: Iterable[str] = ()
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """A sample with the changes; what belongs to another one is not taken from it."""
+    """Apply changes to a sample; images that belong to another sample are not taken from it."""
     findings, excluded = list[Finding](), frozenset(others)
     listed = row["picture_sources"] or ()
     sources = {(image["role"], image["sha256"]): image for image in listed}
@@ -62,11 +62,11 @@ def apply_changes(
     for role in (INPUT, OUTPUT):
         boxes = row[f"{role}_bboxs"] or []
         for number, digest in enumerate(row[f"{role}_images"] or ()):
-            # Nobody looked into Trash: it lists every image of its posts, whosoever it is.
+            # Trash has no roles: it lists all images of its posts, also those of other samples.
             if row["quality"] == TRASH and changes.quality and digest in excluded:
                 continue
             source = sources.get((role, digest)) or {**NO_SOURCE, "sha256": digest, "role": role}
-            # What was cut out stands first.
+            # Images with boxes come first.
             images[digest] = PlacedImage(source, boxes[number] if number < len(boxes) else None)
     if changes.crops:
         images = _apply_crops(row, images, changes.crops, excluded, findings)
@@ -74,7 +74,7 @@ def apply_changes(
     edited, picture_sources = dict(row), list[Row]()
     for role in (INPUT, OUTPUT):
         own = [image for image in images.values() if image.source["role"] == role]
-        # Stable: boxes belong to the first images of their column.
+        # A stable sort: boxes belong to the first images of their column.
         own.sort(key=lambda image: image.box is None)
         edited[f"{role}_images"] = [image.source["sha256"] for image in own]
         edited[f"{role}_bboxs"] = [image.box for image in own if image.box is not None]
@@ -95,7 +95,7 @@ def apply_changes(
     edited["sample_digest"] = sample_digest(edited["prompt"], edited["input_images"])
     lacks_input = None if row["doubts"] is None else Doubt.LACKS_INPUT in row["doubts"]
     if any(edited[name] != row[name] for name in ("input_images", "output_images")):
-        edited["doubts"], lacks_input = [], None  # a person has said what they are
+        edited["doubts"], lacks_input = [], None  # a person has settled the roles
     edited["doubts"] = find_doubts(edited, None if changes.prompt else lacks_input)
     return edited, findings
 
@@ -155,7 +155,7 @@ def _change_roles(
 
 
 def _requote(provenance: str | None, prompt: str) -> str | None:
-    """Quotations that were places of the old prompt are looked up in the new one."""
+    """Update the quotations of the old prompt in a provenance to places of the new one."""
     if provenance is None or QUOTED not in json.loads(provenance):
         return provenance
     kept_spans = {
@@ -174,7 +174,7 @@ def _requote(provenance: str | None, prompt: str) -> str | None:
 
 @dataclass(frozen=True)
 class SampleEdit:
-    """What a reviewer wants of a sample; what is null or empty stays as the model made it."""
+    """A reviewer's wishes for a sample; what is null or empty stays as the model made it."""
 
     prompt: str | None = None
     quality: str | None = None
@@ -189,7 +189,7 @@ def check_edit(
     images: ImageStore,
     others: Collection[str] = (),
 ) -> Changes | None:
-    """Checks an edit, computes what follows from it, and keeps the images that it cuts out."""
+    """Check an edit, compute the changes that follow, and store the images that it cuts out."""
     try:
         crops, files = _cut_crops(row, edit, images, others)
         cut_out = {crop.sha256 for crop in crops.crops} if crops else set()
@@ -293,7 +293,7 @@ def _cut_crops(
 
 @dataclass(frozen=True)
 class ReviewedSamples:
-    """The table of samples as reviewers changed it, and what they changed."""
+    """The table of samples with the changes of reviewers, and those changes."""
 
     table: pa.Table
     edited: Mapping[str, Row] = field(default_factory=dict)
@@ -301,7 +301,7 @@ class ReviewedSamples:
 
 
 def apply_decisions(table: pa.Table, decisions: ReviewDecisions) -> ReviewedSamples:
-    """Applies every change that is about a row as it is now."""
+    """Apply every change that is about a row as it is now."""
     if not any(decision.edits for decision in decisions.by_id.values()):
         return ReviewedSamples(table)
     columns = ("id", "sample_digest", "cleaned_images", "quality", "input_images", "output_images")
@@ -337,7 +337,7 @@ def apply_decisions(table: pa.Table, decisions: ReviewDecisions) -> ReviewedSamp
 
 
 def _list_own_images(row: Row) -> set[str]:
-    """The images that a sample has; of Trash every one of its posts is listed, whosoever it is."""
+    """Return the images that are a sample's own; Trash lists those of others, and has none."""
     if row["quality"] == TRASH:
         return set()
     return {*(row["input_images"] or ()), *(row["output_images"] or ())}

@@ -22,7 +22,7 @@ from echo_hf.reasons import Failed, Notice
 from echo_hf.samples.sample import Finding, Sample, add_provenance
 from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage
 
-MAX_COMMENTS = 64  # of one request: no request shows more
+MAX_COMMENTS = 64  # of one request
 MAX_KEYWORD_CHARACTERS = 60
 
 SampleKind = Literal["task", "probe"]
@@ -63,10 +63,10 @@ class PhraseAnswer(BaseModel):
 
 PHRASE_SCHEMA = PhraseAnswer.model_json_schema()
 MAX_KEYWORD_WORDS = 6
-MAX_PHRASE_WORDS = 12  # eight are asked for
-MARKUP_SIGN = re.compile(r"[@#<>{}\[\]|\\`]|://|www\.")  # or an account, an address: no words
+MAX_PHRASE_WORDS = 12  # the prompt asks for eight
+MARKUP_SIGN = re.compile(r"[@#<>{}\[\]|\\`]|://|www\.")  # or of an account or address
 MAX_TEXT = 4000
-MAX_TEXTS = 16_000  # of a part; a single comment is shorter
+MAX_TEXTS = 16_000  # of one request; a single comment is shorter
 VERDICTS: tuple[str, ...] = get_args(FeedbackVerdict)
 KEYWORD_VERDICTS = frozenset({"failure", "mixed"})
 TRASH = "Trash"
@@ -74,7 +74,7 @@ CommentRow = Mapping[str, Any]
 
 
 def read_failure_keyword(judged: JudgedComment) -> tuple[str | None, Notice | None]:
-    """The keyword of a verdict, in small letters, without control and formatting characters."""
+    """Return the keyword of a verdict in small letters, or a notice why there is none."""
     if not (judged.keyword or "").split():
         return None, None
     if judged.verdict not in KEYWORD_VERDICTS:
@@ -86,7 +86,7 @@ def read_failure_keyword(judged: JudgedComment) -> tuple[str | None, Notice | No
 
 
 def list_visible_words(text: str) -> list[str]:
-    """The words of a text without control and formatting characters."""
+    """Return the words of a text without control and formatting characters."""
     visible = (
         "".join(char for char in word if not unicodedata.category(char).startswith("C"))
         for word in text.split()
@@ -95,7 +95,7 @@ def list_visible_words(text: str) -> list[str]:
 
 
 def normalize_phrase(answered: str) -> str | None:
-    """A phrase in small letters without a full stop; null where it is no phrase for a task."""
+    """Return a phrase in small letters without a full stop; null if it does not name a task."""
     words = list_visible_words(unicodedata.normalize("NFKC", answered).casefold().strip(" .!\"'"))
     phrase = " ".join(words)
     is_short = 1 < len(words) <= MAX_PHRASE_WORDS
@@ -103,7 +103,7 @@ def normalize_phrase(answered: str) -> str | None:
 
 
 def split_comments(sample: Sample) -> list[list[CommentRow]]:
-    """Cuts the comments on a sample into parts that an answer can name and a model can read."""
+    """Split the comments on a sample into parts that a model can read and an answer can number."""
     comments = sample["community_feedback"]
     if not comments:
         return [[]]
@@ -128,7 +128,7 @@ def split_comments(sample: Sample) -> list[list[CommentRow]]:
 def add_verdicts(
     comments: Sequence[CommentRow], answered: Iterable[tuple[FeedbackAnswer, Sequence[CommentRow]]]
 ) -> tuple[list[dict[str, Any]], list[Finding]]:
-    """The comments of a sample with their verdicts, null where there is none; what was noticed."""
+    """Return the comments with their verdicts, null where there is none, and the findings."""
     rows: list[dict[str, Any]] = [{**post, "verdict": None, "keyword": None} for post in comments]
     findings: list[Finding] = []
     judged_as: dict[int, JudgedComment] = {}
@@ -170,7 +170,7 @@ class Feedback(SampleStage):
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """The share of failures among the comments, and the number of probes."""
+        """Say the share of failures among the comments, and the number of probes."""
         tally = stats["feedback"].tally
         judged = sum(tally.get(verdict, 0) for verdict in VERDICTS)
         failures = sum(tally.get(verdict, 0) for verdict in KEYWORD_VERDICTS)
@@ -185,13 +185,13 @@ class Feedback(SampleStage):
         return load_prompt(f"{self.name}_phrase", self.target)
 
     def describe(self) -> dict[str, Any]:
-        """As for any stage, with both prompts and both answers."""
+        """Return what decides the result, with both prompts and both answers."""
         description = super().describe()
         prompt = f"{description['prompt']}\n\n{self.phrase_prompt.text}"
         return {**description, "prompt": prompt, "schema": [description["schema"], PHRASE_SCHEMA]}
 
     def _build_requests(self, rows: Sequence[Row]) -> list[list[Request]]:
-        """On the comments of each row, and last on the phrase for its task."""
+        """Return the requests about each row's comments, and last about the phrase for its task."""
         opening = Message("system", (Text(self.phrase_prompt.text),))
         requests = super()._build_requests(rows)
         for row_requests, row in zip(requests, rows, strict=True):
@@ -215,7 +215,7 @@ class Feedback(SampleStage):
     def _finish_rows(
         self, inputs: Sequence[Row], answers: Sequence[list[BaseModel | Failure]]
     ) -> pa.Table:
-        # Rules know no phrases, so that no later call of theirs could mend a row without one.
+        # Rules never answer phrases, so a later run with them could not complete the row.
         reasons = (bool(answers) and getattr(answers[-1], "reason", None) for answers in answers)
         completed = [
             [*own[:-1], PhraseAnswer()] if reason is Failed.NEEDS_MODEL else own
@@ -224,7 +224,7 @@ class Feedback(SampleStage):
         return super()._finish_rows(inputs, completed)
 
     def build_questions(self, row: Row) -> Iterator[RequestContent]:
-        """The sample with its comments, or with each so many of them."""
+        """Yield the sample with its comments, in parts where there are many."""
         texts = row["community_feedback"]
         for comments in self._split_parts(row):
             fields = {
@@ -240,7 +240,7 @@ class Feedback(SampleStage):
     def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
     ) -> RowResult:
-        """The sample with what was answered of it."""
+        """Return the sample with what was answered about it."""
         *judged, phrase_answer = answers or [PhraseAnswer()]
         has_verdicts = any(isinstance(answer, FeedbackAnswer) for answer in judged)
         pairs = zip(judged, self._split_parts(row), strict=True) if has_verdicts else ()
@@ -261,7 +261,7 @@ class Feedback(SampleStage):
         return [{**row, **fields, "provenance": add_provenance(row, self.name, made_by)}], findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many comments have each verdict, and samples each kind and task, or a phrase."""
+        """Count the comments by verdict, the samples by kind and task, and the phrases."""
         comments = pc.list_flatten(kept["community_feedback"])
         verdicts = pc.struct_field(comments, "verdict").to_pylist()
         names = [*verdicts, *kept["kind"].to_pylist(), *kept["task"].to_pylist()]

@@ -23,8 +23,8 @@ from echo_hf.samples.extract import MAX_PROMPT
 
 PersonalDataSpan = tuple[int, int, str]
 
-# Letters, digits and marks around an "@". Alone between spaces, since the library that tells an
-# address by them would overlook one in quotes, in brackets, or after a letter of another script.
+# Letters, digits and marks around an "@". They are searched with spaces around them: the library
+# overlooks an address in quotes, in brackets, or after a letter of another script.
 ADDRESS_RUN = re.compile(r"(?<![\w.+-])[\w.+-]*+(?:[.+-]*@\w(?:[\w.-]*\w)?)+", re.ASCII)
 # X, Instagram (dots), Bluesky (a host name), Mastodon (a host name after a second "@").
 ACCOUNT_NAME = re.compile(r"(?:\w[\w-]*(?:\.\w[\w-]*)+|\w+)(?:@\w[\w-]*(?:\.\w[\w-]*)*)*", re.ASCII)
@@ -52,14 +52,14 @@ IN_URL = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 SUBDOMAIN = re.compile(r"\.(?:bsky\.|deviantart\.|tumblr\.|artstation\.|substack\.)", re.IGNORECASE)
-# Discord, before it gave up numbers; words before a number of something else are no names.
+# Old names of Discord; words such as "issue" before a number are no names.
 NUMBERED_ACCOUNT = re.compile(r"(?<![\w.#/&-])(?P<name>\w[\w.]{1,31})#\d{4}(?![\w#])")
 NO_ACCOUNT = re.compile(
     r"\d+|pr|issue|no|nr|number|seed|step|page|item|part|room|take|day|card|ticket|bug|id|version"
     r"|photo|image|img|picture|pic|figure|fig|model|prompt|colou?r|hex|pantone|ral",
     re.IGNORECASE,
 )
-# "noor (at) example.org", "noor at example dot org"; without brackets only where both are spelled.
+# "noor (at) example.org", "noor at example dot org"; without brackets both have to be spelled.
 SPELLED_DOT = r"\s*[(\[{<]\s*dot\s*[)\]}>]\s*|\s+dot\s+"
 SPELLED_EMAIL = re.compile(
     r"(?<![\w.+-])\w[\w.+-]*+(?:"
@@ -67,7 +67,7 @@ SPELLED_EMAIL = re.compile(
     rf"|\s+at\s+(?:[\w-]++(?:{SPELLED_DOT}))+(?:com|org|net|edu|gov|io|info)\b)",
     re.ASCII | re.IGNORECASE,
 )
-SPELLED_AT = re.compile(r"[\s(\[{<]at[\s)\]}>]", re.IGNORECASE)  # in all that is spelled
+SPELLED_AT = re.compile(r"[\s(\[{<]at[\s)\]}>]", re.IGNORECASE)  # in every spelled address
 # "@2x", "@1024x1536", "@f2.8": no account; "@image1": how some models call the images they get.
 NOT_A_NAME = re.compile(
     r"\d{1,5}(?:[.,:x]\d{1,5})*[a-z]{0,3}|f\d[\d.]*"
@@ -85,10 +85,10 @@ NOT_IN_WORDS = dict.fromkeys(ord(char) for char in map(chr, range(128)) if not c
 
 
 AuthorTest = Callable[[str], bool]  # whether a run knows an author of that name
-# Of the words of a text, in small letters, those with which such a name may begin.
+# Selects from the words of a text, in small letters, those that may begin an author's name.
 NameStarts = Callable[[str, Collection[str]], Collection[str]]
-# A number without a country code is looked for only where a zero or marks say that it is dialled;
-# of the countries that write it so, these were tried on seeds, sizes, dates, prices and codes.
+# A number without a country code counts only with a leading zero or marks. These patterns of
+# countries were tried on seeds, sizes, dates, prices and codes, which they do not match.
 DIALED_BY_REGION = {
     "US": re.compile(r"(?=(?:\D*\d){10})\D*\d+\D*[().-]"),
     **dict.fromkeys(("GB", "DE", "FR", "JP"), re.compile(r"\(?0\d+\D")),
@@ -101,37 +101,37 @@ NOT_A_PHONE = re.compile(
     r"|\b(?:\d{4}[-./]\d{1,2}[-./]\d{1,2}|\d{1,2}[-./]\d{1,2}[-./]\d{4})\b",
     re.IGNORECASE,
 )
-SIGNED_NUMBER = re.compile(r"\s[-+]\d")  # "+20 -16 -53": numbers of their own
+SIGNED_NUMBER = re.compile(r"\s[-+]\d")  # "+20 -16 -53": several numbers
 NUMBER_BEFORE = re.compile(r"(?:\d[.,:]|\w-)")
 NUMBER_AFTER = re.compile(r"[.,:-]\d|-\w")
 ALPHABETS = ("LATIN", "CYRILLIC", "GREEK")
 INVISIBLE = frozenset({"Cf", "Mn", "Me"})
 UNSEARCHED = "unsearched"
 KINDS = ("e-mail", "phone", "handle", "card", "iban", "ip", "key", UNSEARCHED)
-# Of a longer text the rest is not searched, and counts as personal data itself. What begins before
-# the edge and is longer than the rest has no end in what is searched.
+# The rest of a longer text is not searched, and counts as personal data itself. Spans are only
+# accepted if they begin before the edge, since later ones may be cut off.
 MAX_SEARCHED_CHARACTERS = MAX_PROMPT
 SEARCH_EDGE = MAX_SEARCHED_CHARACTERS - 400
 FINE_SEARCHES = 4
-# Cards as their issuers number them, which few seeds are that have the right last digit by chance.
+# Numbers of card issuers: a seed rarely matches and also has a valid check digit.
 CARD = re.compile(r"(?<![\w.,=-])\d(?:[ ._/\n\u2010-]?\d){12,18}(?![\w-]|[.,]\d)", re.ASCII)
 ISSUED_CARD = re.compile(
     r"4\d{15}(?:\d{3})?|(?:5[1-5]|2[2-7]|35)\d{14}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}"
     r"|(?:6011|64[4-9]\d|65\d\d)\d{12}|62\d{14,17}"
 )
 HARMLESS_NUMBER = re.compile(r"(?:seed|version|\bv\.?)\W{0,3}$", re.IGNORECASE)
-TWO_DIGITS = re.compile(r"\d[ ._/\n\u2010-]?\d")  # in all numbers but some addresses in IPv6
+TWO_DIGITS = re.compile(r"\d[ ._/\n\u2010-]?\d")  # in every number but some IPv6 addresses
 IBAN = re.compile(
     r"(?<![^\W_])[a-z]{2}\d\d(?:[ .\u2010-]?[a-z0-9]){11,30}", re.ASCII | re.IGNORECASE
 )
 WORD_END = re.compile(r"(?<=[^\W_])(?![^\W_])", re.ASCII)
 IP = re.compile(
     r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\w)"
-    # Of IPv6 what is in use; "cat::2 dog::1" weighs the parts of a prompt.
+    # Assigned IPv6 ranges only; "cat::2 dog::1" are weights in a prompt.
     r"|(?<![\w:.])(?:[23][0-9a-f]{3}|fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}):[0-9a-f:]{2,}(?![\w:])",
     re.ASCII | re.IGNORECASE,
 )
-# What tells a secret without the form of a key: a block, a web hook, a header.
+# Secrets without the form of a key: a PEM block, a web hook, a header.
 LETTER_KEY = re.compile(r"(?:hf_|gh[oprsu]_|glpat-|npm_|[rs]k_(?:live|test)_)[A-Za-z]{20,}")
 SECRET_MARKS = ("PRIVATE KEY-", "hooks.slack.com", "Bearer ")
 SECRET = re.compile(
@@ -149,7 +149,7 @@ def find_accounts(
     is_author: AuthorTest = lambda _: False,
     beginnings: NameStarts = lambda _, words: words,
 ) -> Iterator[PersonalDataSpan]:
-    """E-mail addresses, and the names of accounts as platforms write them."""
+    """Yield e-mail addresses, and the names of accounts as platforms write them."""
     pieces, copied_until = list[str](), 0
     for run in ADDRESS_RUN.finditer(text) if "@" in text else ():
         run_text = run[0].lstrip(".+-")
@@ -162,7 +162,7 @@ def find_accounts(
     if SPELLED_AT.search(text):
         yield from ((*spelled.span(), "e-mail") for spelled in SPELLED_EMAIL.finditer(text))
     first_words = beginnings(text, set(map(str.lower, WORD.findall(text))))
-    words = [word.span() for word in WORD.finditer(text)] if first_words else []  # as in few texts
+    words = [word.span() for word in WORD.finditer(text)] if first_words else []
     for index, (start, end) in enumerate(words):
         if text[start:end].lower() not in first_words:
             continue
@@ -184,19 +184,19 @@ def find_accounts(
 
 
 def collect_names(authors: Iterable[str | None], shortest_word: int = MIN_WORD) -> frozenset[str]:
-    """What people call the authors of posts without an `@`, as far as it cannot be another word."""
+    """Return the names of authors as people write them without `@`, if they are no common words."""
     names = (name.strip().removeprefix("@").partition("@")[0].lower() for name in authors if name)
     return frozenset(
         name
         for name in (name.removesuffix(".bsky.social") for name in names)
-        if name.isascii()  # letters of other alphabets look alike to `readable`
+        if name.isascii()  # `to_ascii` cannot tell letters of other alphabets apart
         and len(name) >= (shortest_word if name.isalpha() else MIN_NAME)
         and any(map(str.isalpha, name))
     )
 
 
 class NameFinder:
-    """Tells whether any of many names is a part of a text, in one pass over the text.
+    """Finds any of many names in a text, in one pass over the text.
 
     Args:
         names: Names as `joined` gives them.
@@ -214,7 +214,7 @@ class NameFinder:
         return name in self.names
 
     def has_match(self, text: str) -> bool:
-        """Whether a text holds one of the names."""
+        """Return whether a text holds one of the names."""
         if not self.names:
             return False
         firsts = (text[start : start + self._first] for start in range(len(text) - self._first + 1))
@@ -226,7 +226,7 @@ class NameFinder:
 
 
 def join_name(name: str) -> str:
-    """The letters and digits of a name in ASCII, without what stands between its parts."""
+    """Return the ASCII letters and digits of a name, without what stands between its parts."""
     return name.translate(NOT_IN_WORDS)
 
 
@@ -236,17 +236,17 @@ def read_run_names(root: Path, shortest_word: int = MIN_WORD) -> frozenset[str]:
             find_complete_folder(root / "stages" / "collect") / "kept.parquet", columns=[AUTHOR]
         )
     except (OSError, pa.ArrowInvalid):
-        return frozenset()  # not there, or damaged: `collect` writes it before anything is masked
+        return frozenset()  # `collect` has not run yet, or will write it anew
     return collect_names(posts[AUTHOR].unique().to_pylist(), shortest_word)
 
 
 def strip_name(name: str) -> str:
-    """A name without capitals, spaces and marks: what the account of a product is called."""
+    """Return a name without capitals, spaces and marks, as the account of a product is called."""
     return "".join(char for char in name.casefold() if char.isalnum())
 
 
 def _is_person(name: str, products: Collection[str]) -> bool:
-    # An account of that name on a server of somebody's own is anybody's.
+    # On a server of its own the same name may be anybody's account.
     variants = {strip_name(name), strip_name(name.removesuffix(".bsky.social"))}
     return not NOT_A_NAME.fullmatch(name) and variants.isdisjoint(products)
 
@@ -268,14 +268,14 @@ def _make_finder() -> Any:
 
 
 def find_phones(text: str) -> Iterator[tuple[int, int]]:
-    """Phone numbers: with a country code of any country, else as some countries dial them."""
+    """Yield phone numbers: with any country code, else as some countries dial them."""
     yield from (chat_link.span(1) for chat_link in CHAT_LINK.finditer(text))
     if sum(map(str.isdigit, text)) < MIN_DIGITS:
         return
     text = NOT_A_PHONE.sub(lambda other_number: " " * len(other_number[0]), text)
     for region, pattern in [(None, None), *DIALED_BY_REGION.items()]:
         searched_until, leniency = 0, Leniency.STRICT_GROUPING if pattern else Leniency.VALID
-        # Most numbers in a text are too short to be looked at.
+        # The minimal length skips most numbers in a text.
         for candidate in PhoneNumberMatcher(
             text, region, leniency, min_candidate_length=MIN_DIGITS
         ):
@@ -287,7 +287,7 @@ def find_phones(text: str) -> Iterator[tuple[int, int]]:
 
 
 def to_ascii(text: str) -> list[str]:
-    """What each character of a text looks like, in ASCII where there is something alike."""
+    """Return what each character of a text looks like in ASCII, where something looks alike."""
     if text.isascii():
         return list(text)
     return [
@@ -318,12 +318,12 @@ def find_personal_data(
     is_author: AuthorTest = lambda _: False,
     beginnings: NameStarts = lambda _, words: words,
 ) -> list[PersonalDataSpan]:
-    """Finds personal data, also in full-width letters or with invisible characters in between."""
+    """Find personal data, also in full-width letters or with invisible characters in between."""
     searched, pieces = text[:MAX_SEARCHED_CHARACTERS], list[MaskedPiece]()
     visible = searched if searched.isascii() else "".join(to_ascii(searched))
     for nth in count():
         spans = _find(visible, products, is_author, beginnings)
-        if not spans:  # as of most texts
+        if not spans:  # as in most texts
             break
         pieces = pieces or [
             MaskedPiece(char, position, position + 1)
@@ -357,7 +357,7 @@ def _find(
 ) -> list[PersonalDataSpan]:
     people = find_accounts(text, products, is_author, beginnings)
     spans = _drop_overlaps([*people, *_find_numbers(text), *_find_keys(text)])
-    # Blanks of the same length: what is found in the rest keeps its place.
+    # Replace found spans by as many blanks, so that positions in the rest stay.
     unnamed = _replace_parts(text, [(start, end, " " * (end - start)) for start, end, _ in spans])
     return _drop_overlaps([*spans, *((start, end, "phone") for start, end in find_phones(unnamed))])
 
@@ -371,7 +371,7 @@ def _find_numbers(text: str) -> Iterator[PersonalDataSpan]:
             yield *card.span(), "card"
     for account in IBAN.finditer(text):
         ends = [end.start() for end in WORD_END.finditer(text, account.start(), account.end() + 1)]
-        for end in reversed(ends):  # words may follow it
+        for end in reversed(ends):  # the match may include words behind it
             candidate = text[account.start() : end].replace("\u2010", "-")
             if end <= account.end() and iban.is_valid(candidate):
                 yield account.start(), end, "iban"
@@ -384,13 +384,13 @@ def _find_numbers(text: str) -> Iterator[PersonalDataSpan]:
 
 
 def _is_other(text: str, number: re.Match[str]) -> bool:
-    """Whether the word before a number says that it is another one."""
+    """Return whether the word before a number says that it is another kind of number."""
     return HARMLESS_NUMBER.search(text, max(number.start() - 11, 0), number.start()) is not None
 
 
 def _find_keys(text: str) -> Iterator[PersonalDataSpan]:
     for key in KEY_FORM.finditer(text):
-        # "sk-ii-facial-essence" and "hf_hub_download" are none.
+        # A key has a digit or is random: "sk-ii-facial-essence" and "hf_hub_download" are not keys.
         if re.search(r"\d", key[0]) or LETTER_KEY.fullmatch(key[0]):
             yield *key.span(), "key"
     if any(map(text.__contains__, SECRET_MARKS)):
@@ -406,7 +406,7 @@ def _drop_overlaps(spans: Iterable[PersonalDataSpan]) -> list[PersonalDataSpan]:
 
 
 def _widen(spans: Iterable[PersonalDataSpan], text: str) -> Iterator[PersonalDataSpan]:
-    """What was found, with all that is joined to it: of a long chain each search frees one link."""
+    """Extend spans to whole words, so that each search takes one link off a long chain."""
     done = 0
     for start, end, kind in spans:
         if start >= done:
@@ -424,7 +424,7 @@ def _mask_pieces(
     done = 0
     for start, end, kind in spans:
         first, last = piece_of_character[start], piece_of_character[end - 1]
-        if first >= done:  # else they share a character that looks like several
+        if first >= done:  # spans can overlap in a character that looks like several
             yield from pieces[done:first]
             yield MaskedPiece(f"[{kind}]", pieces[first].start, pieces[last].end, kind)
             done = last + 1

@@ -1,4 +1,4 @@
-"""Leave out who people are: authors as keyed hashes, personal data masked (ethics statement)."""
+"""Remove what says who people are: hash authors, mask personal data (ethics statement)."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ from echo_hf.tables import SAMPLES, Column, Table
 
 KEY_VARIABLE = "ECHO_HF_AUTHOR_KEY"
 MIN_KEY_CHARACTERS = 16
-AUTHOR_LENGTH = 16  # 64 bits: a million authors have two with one hash once in 37 million times
+AUTHOR_LENGTH = 16  # 64 bits: of a million authors two collide with a chance of 1 in 37 million
 FINGERPRINT_CHARACTERS = 8
 SEPARATOR = "\x1f"
-# Platforms of many servers: there a name alone is no account.
+# Platforms of many servers, where an account is a name and a server.
 FEDERATED = frozenset({"mastodon", "web"})
 LIBRARIES = ("linkify-it-py", "phonenumbers", "python-stdnum")
 MASK_NOTICES = {kind: Notice[f"MASKED_{kind.upper().replace('-', '_')}"] for kind in KINDS}
@@ -74,7 +74,7 @@ CLEANED_SAMPLES = Table(
     },
 )
 TRASH = "Trash"
-# What people or models wrote on the way to a prompt, wherever it stands in a provenance.
+# Fields of a provenance with texts of people or models, at any depth.
 TEXT_FIELDS = frozenset({"earlier_prompt", "placeholder", "prompt_read", "template", "value"})
 
 
@@ -86,15 +86,16 @@ class AuthorKey:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self | None:
-        """Reads the key."""
+        """Read the key; return null where there is none."""
         secret = environment.get(KEY_VARIABLE, "").strip()
         if 0 < len(secret) < MIN_KEY_CHARACTERS:
             raise ConfigError(
-                f"{KEY_VARIABLE} has {len(secret)} characters, expected at least {MIN_KEY_CHARACTERS}: make one "
-                "with `python -c 'import secrets; print(secrets.token_hex(32))'`, and keep it: "
-                "with another key every author has another hash"
+                f"{KEY_VARIABLE} has {len(secret)} characters, expected at least "
+                f"{MIN_KEY_CHARACTERS}: make one with `python -c 'import secrets; "
+                "print(secrets.token_hex(32))'`, and keep it: with another key every author has "
+                "another hash"
             )
-        # What is no text in the terminal's encoding is a secret all the same.
+        # Bytes that are not valid in the terminal's encoding are allowed in a secret.
         return cls(secret.encode("utf-8", "surrogateescape")) if secret else None
 
     @property
@@ -103,7 +104,7 @@ class AuthorKey:
         return self._hash("fingerprint")[:FINGERPRINT_CHARACTERS]
 
     def hash_author(self, url: str, name: str | None) -> str | None:
-        """The hash of an author, HMAC-SHA256 over the account."""
+        """Return the hash of an author, HMAC-SHA256 over the account."""
         account = normalize_account(url, name)
         return self._hash(account)[:AUTHOR_LENGTH] if account else None
 
@@ -112,7 +113,7 @@ class AuthorKey:
 
 
 def normalize_account(url: str, name: str | None) -> str | None:
-    """An account in one spelling: its platform, or on platforms of many servers its server."""
+    """Return an account in one spelling, with its platform or, where there are many, its server."""
     plain = unicodedata.normalize("NFKC", name or "").strip().removeprefix("@").casefold()
     platform = platform_of(url)
     if platform in FEDERATED:
@@ -154,7 +155,7 @@ class Privacy(Stage):
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage for the config's models and images, with the key that the environment holds.
+        """Return the stage for the config's models and images, with the key in the environment.
 
         Raises:
             ConfigError: The key is too short to be a secret.
@@ -164,12 +165,12 @@ class Privacy(Stage):
         return cls(product_accounts(config.target), key, images if strips else None)
 
     def in_run(self, root: Path) -> Self:
-        """The stage with the names of all authors that the run knows."""
+        """Return the stage with the names of all authors that the run knows."""
         return dataclasses.replace(self, authors=read_run_names(root))
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """How many samples have an author, and what was masked or removed."""
+        """Say how many samples have an author, and what was masked or removed."""
         totals = stats["privacy"]
         masks = sum(totals.noted.get(notice, 0) for notice in MASK_NOTICES.values())
         counts = {kind: totals.noted.get(notice, 0) for kind, notice in REMOVED_NOTICES.items()}
@@ -180,7 +181,7 @@ class Privacy(Stage):
         )
 
     def describe(self) -> dict[str, Any]:
-        """As for any stage, with fingerprints of key and authors, and what finds personal data."""
+        """Return what decides the result, with fingerprints of key, authors and libraries."""
         return {
             **super().describe(),
             "authors": combine_fingerprints(*sorted(self.authors)) if self.authors else None,
@@ -190,7 +191,7 @@ class Privacy(Stage):
         }
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """The samples without their context."""
+        """Return the samples without their context."""
         rows = StageRows(self.outputs)
         clean = functools.cache(self._clean)  # the samples of a thread share its images
         for row, sample in enumerate(self.input_rows(table)):
@@ -202,7 +203,7 @@ class Privacy(Stage):
         return rows.to_table()
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many samples have an author, and how many of those in use wait for a person."""
+        """Count the samples with an author, and those in use that wait for a person."""
         needs_review = pc.greater(pc.list_value_length(kept["review"]), 0)
         needs_review = pc.and_(needs_review, pc.not_equal(kept["quality"], TRASH))
         return {
@@ -225,7 +226,7 @@ class Privacy(Stage):
             return words if has_thread_name else self._first_words.intersection(words)
 
         def search(text: str) -> list[PersonalDataSpan]:
-            # Beside an author's own posts, however the parts of the name are joined.
+            # In a thread its authors' names count in any spelling.
             return find_personal_data(
                 text,
                 self.products,
@@ -276,8 +277,8 @@ class Privacy(Stage):
         name = names.get(url)
         if self.key is None or name is None:
             return None
-        # An address, which is published, holds the name: one such row would undo the hash.
-        # Bluesky's own number of an account is no name, and published with each of its posts.
+        # Addresses are published: one that contains the author's name would undo the hash.
+        # A DID of Bluesky is no name, and is published with each of the account's posts.
         plain = "" if name.startswith("did:") else strip_name(name.lstrip("@").partition("@")[0])
         if plain and plain in map(strip_name, re.split(r"[/?#&=]", url)[3:]):
             findings.append((Notice.AUTHOR_IN_ADDRESS, url))
@@ -294,7 +295,7 @@ class CleanedImage(NamedTuple):
 
 
 def clean_image(digest: str, images: ImageStore) -> CleanedImage:
-    """Stores an image without metadata beside the one as it was posted or drawn."""
+    """Store an image without metadata beside the posted one."""
     data = images.open(digest)
     try:
         cleaned, kinds = remove_metadata(data)
@@ -306,7 +307,7 @@ def clean_image(digest: str, images: ImageStore) -> CleanedImage:
 def _clean_sample(
     sample: Sample, clean: Callable[[str], CleanedImage], findings: list[Finding]
 ) -> dict[str, Any]:
-    """The sample with its images, and those of its posts, as they are without metadata."""
+    """Return the sample with its own and its posts' images replaced by those without metadata."""
     own_digests = sample_images(sample)
     digests = [image["sha256"] for post in sample["context"] for image in post["pictures"] or ()]
     cleaned: dict[str, str | None] = {}
@@ -321,7 +322,7 @@ def _clean_sample(
         if digest in own_digests:
             findings.extend((REMOVED_NOTICES[kind], digest) for kind in image.kinds)
     lists = {
-        # Two that differed in their metadata alone are one by now.
+        # Images that differed only in metadata are equal now.
         name: list(
             dict.fromkeys(cleaned.get(old_digest) or old_digest for old_digest in sample[name])
         )
@@ -347,7 +348,7 @@ def _clean_sample(
 def replace_with_cleaned(
     posts: Iterable[Mapping[str, Any]], cleaned: Mapping[str, str | None]
 ) -> list[dict[str, Any]]:
-    """Posts around a sample with the images that it has."""
+    """Return posts with their images replaced by the cleaned ones."""
     return [
         {
             **post,
@@ -361,6 +362,6 @@ def replace_with_cleaned(
 
 
 def product_accounts(target: Target) -> frozenset[str]:
-    """What the accounts of the models that people talk about, and of their makers, are called."""
+    """Return the names of the accounts of the models that people talk about, and their makers."""
     names = (target.name, target.developer, target.chat_window, *target.aliases, *target.others)
     return frozenset(strip_name(name) for name in names if name)

@@ -1,4 +1,4 @@
-"""Say where the words and images of a sample stand in the posts, and quote or unquote them."""
+"""Find where the words and images of a sample stand in the posts; add or remove quotations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INPUT, OUTPUT, SCREENSHOT = "input", "output", "screenshot"
 
 
 NO_SOURCE = dict.fromkeys(("sha256", "role", "post_url", "url", "of", "box", "signature"))
-# Of a stage: said by us, by the config, or by a guard in its own codes.
+# Fields of a stage that hold no posted text: of the toolkit, the config, a guard's codes.
 TOOLKIT_FIELDS = frozenset(
     {"digest", "engine", "convention", "replaced_inputs", "looks", "protocol", "mode", "status"}
     | {"reviewer", "at", "changed", "answered_by", "sheet", "single"}
@@ -38,7 +38,7 @@ PROMPT_FIELD = "prompt"
 def find_picture_sources(
     sample: SampleRow, posts: Iterable[Mapping[str, Any]]
 ) -> list[ImageSourceRow]:
-    """Where the images of a sample come from: each stands in a post, or is cut from one."""
+    """Return where each image of a sample comes from: a post, or a box in a post's screenshot."""
     posted: dict[str, ImageSourceRow] = {}
     for post in posts:
         for image in post["pictures"] or []:
@@ -49,7 +49,7 @@ def find_picture_sources(
         boxes = sample[f"{role}_bboxs"] or []
         for number, digest in enumerate(sample[f"{role}_images"]):
             source = posted.get(digest, {})
-            if number < len(boxes):  # what was cut out stands first
+            if number < len(boxes):  # images with boxes come first
                 left, top, right, bottom = map(int, boxes[number])
                 box = list(get_inner_box((left, top, right, bottom), get_inset(sample)))
                 source = {**posted.get(screenshot, {}), "of": screenshot, "box": box}
@@ -61,7 +61,7 @@ def find_picture_sources(
 
 
 def get_inset(sample: SampleRow) -> int:
-    """Pixels that were left out along each side of the boxes of a sample."""
+    """Return the pixels that were left out along each side of a sample's boxes."""
     provenance = json.loads(sample["provenance"] or "{}")
     return int(provenance.get("screenshots", {}).get("inset", 0))
 
@@ -73,7 +73,7 @@ class Quote(NamedTuple):
 
 
 def add_quotes(provenance: str | None, locate: Callable[[str], Spans]) -> str | None:
-    """Notes where the quotations of a provenance come from."""
+    """Add to a provenance where its quotations come from."""
     data = _parse(provenance)
     quotes = [Quote(path, text_digest(text), locate(text)) for path, text in _find_quotations(data)]
     return (
@@ -90,7 +90,7 @@ def remove_quotes(provenance: str | None) -> str | None:
 
 
 def read_quotes(provenance: str | None) -> list[Quote]:
-    """The noted quotations of a provenance, which may come from anywhere."""
+    """Read the quotations of a provenance, which anybody may have written."""
     quote_rows = _parse(provenance).get(QUOTED, [])
     try:
         quotes = [Quote(tuple(row["path"]), row["sha256"], row["spans"]) for row in quote_rows]
@@ -111,7 +111,7 @@ def _parse(provenance: str | None) -> dict[str, Any]:
     try:
         data = json.loads(provenance or "{}")
         if isinstance(data, dict):
-            _list_strings(data)  # that it can be read, however deep it is
+            _list_strings(data)  # checks that it does not nest too deep
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
@@ -160,7 +160,7 @@ def _put_text(data: Any, path: ValuePath, text: str | None) -> None:
 
 
 def add_sources(sample: SampleRow, context: Sequence[SampleRow]) -> dict[str, Any]:
-    """A sample with all that is needed to take its posted content out, and to put it back."""
+    """Return a sample with all that is needed to take posted content out, and to put it back."""
     own_posts = [post for url in sample["post_urls"] for post in context if post["url"] == url]
     posts = [*own_posts, *(post for post in context if post not in own_posts)]
     own_sources, sources = span_sources(own_posts), span_sources(posts)
@@ -186,7 +186,7 @@ def add_sources(sample: SampleRow, context: Sequence[SampleRow]) -> dict[str, An
 
 
 def prompt_source(prompt: str) -> SpanSource:
-    """The prompt as a text that the provenance may quote from."""
+    """Return the prompt as a source that the provenance may quote from."""
     return SpanSource(None, PROMPT_FIELD, prompt)
 
 
@@ -201,7 +201,7 @@ def _add_comment_spans(
 def _find_span_rows(
     text: str, own_sources: Sequence[SpanSource], sources: Sequence[SpanSource]
 ) -> list[dict[str, Any]]:
-    """The spans in the sample's own posts if these are enough, as a table holds them."""
+    """Return the spans in the sample's own posts if they are enough, else in all, as table rows."""
     spans = find_spans(text, own_sources)
     if (spans is None or list_insertions(spans)) and len(sources) > len(own_sources):
         spans = find_spans(text, sources) or spans
@@ -211,7 +211,7 @@ def _find_span_rows(
 def _make_span_rows(
     spans: Sequence[SourceSpan] | None, sources: Sequence[SpanSource]
 ) -> list[dict[str, Any]]:
-    """The spans as a table holds them; none where what is put in would repeat a post."""
+    """Return spans as table rows; none where an insertion would repeat a post."""
     if spans is None or repeats_source(list_insertions(spans), sources):
         return []
     return [span._asdict() for span in spans]

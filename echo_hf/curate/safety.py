@@ -40,7 +40,7 @@ GUARD_ANSWER = re.compile(
 )
 MAX_LABEL_CHARACTERS = 100
 MAX_LABELS = 200
-# Harassment has no code of its own: insults stand with hate, threats of violence with violence.
+# Harassment has no code: insults count as hate, threats of violence as violence.
 HAZARD_BY_CATEGORY = {
     "harassment": Hazard.HATE,
     "harassment/threatening": Hazard.VIOLENT_CRIMES,
@@ -57,13 +57,13 @@ HAZARD_BY_CATEGORY = {
     "violence/graphic": Hazard.VIOLENT_CRIMES,
 }
 Label = Annotated[str, Field(max_length=MAX_LABEL_CHARACTERS)]
-MAX_GUARD_CHARACTERS = 4000  # of a look
+MAX_GUARD_CHARACTERS = 4000  # of one request
 TRASH = "Trash"
 
 
 @dataclass(frozen=True)
 class GuardVerdict:
-    """What a guard said: its labels, the hazards they stand for, and labels that no list knows."""
+    """A guard's verdict: its labels, their hazards, and the labels that no list knows."""
 
     labels: tuple[str, ...] = ()
     hazards: frozenset[Hazard] = frozenset()
@@ -73,7 +73,7 @@ class GuardVerdict:
 def build_guard_verdict(
     flagged: bool, labels: Iterable[str], hazard_by_label: Mapping[str, Hazard]
 ) -> GuardVerdict:
-    """What labels stand for; a flag without one, and an unknown one, are a hazard as well."""
+    """Map labels to hazards; a flag without a label, and an unknown label, count as a hazard."""
     distinct_labels = tuple(dict.fromkeys(labels))
     strange = tuple(repr(label) for label in distinct_labels if label not in hazard_by_label)
     if flagged and not distinct_labels:
@@ -85,7 +85,7 @@ def build_guard_verdict(
 
 @dataclass(frozen=True)
 class GuardForm:
-    """How a guard is asked, and how its answer is read: an `answer` of ours, or its own words."""
+    """How a guard is asked, and how its answer is read: by our schema, or in its own words."""
 
     name: str
     turn: Callable[[Sequence[ImageRef], Sequence[str]], MessageParts]
@@ -96,7 +96,7 @@ class GuardForm:
     most_pictures: int | None = None
 
     def read(self, answer: BaseModel) -> GuardVerdict | None:
-        """The verdict of an answer, null where it is none."""
+        """Return the verdict of an answer; null if it is not one."""
         if isinstance(answer, SafetyAnswer) and self.answer:
             return build_guard_verdict(bool(answer.hazards), answer.hazards, HAZARD_BY_CODE)
         if isinstance(answer, RawText) and not self.answer:
@@ -104,18 +104,18 @@ class GuardForm:
         return None
 
     def accepts(self, text: str) -> bool:
-        """Whether the guard's own words are a verdict."""
+        """Return whether the guard's own words are a verdict."""
         return self.read(RawText(text)) is not None
 
     def require_verdict(self, answer: BaseModel) -> GuardVerdict:
-        """The verdict of an answer that was accepted."""
+        """Return the verdict of an answer that was accepted."""
         if (guard_verdict := self.read(answer)) is None:
             raise ValueError(f"{answer!r} is not an answer of form {self.name!r}")
         return guard_verdict
 
 
 def build_plain_message(images: Sequence[ImageRef], texts: Sequence[str]) -> MessageParts:
-    """What a guard with instructions of its own is told: the images, then the texts."""
+    """Build the message for a guard with instructions of its own: the images, then the texts."""
     joined_text = "\n\n".join(texts).replace("<|", "< |")
     return (*images, Text(joined_text)) if texts else tuple(images)
 
@@ -132,7 +132,7 @@ class SafetyAnswer(BaseModel):
 
 
 def build_instructed_message(images: Sequence[ImageRef], texts: Sequence[str]) -> MessageParts:
-    """What a guard is told that has our instructions: the texts as data, then the images."""
+    """Build the message for a guard with our instructions: the texts as data, then the images."""
     parts: list[Text | ImageRef] = [Text(quote_as_data("texts", list(texts)))] if texts else []
     for number, image in enumerate(images, 1):
         parts += [Text(f"Picture {number}:"), image]
@@ -140,7 +140,7 @@ def build_instructed_message(images: Sequence[ImageRef], texts: Sequence[str]) -
 
 
 def parse_guard_words(text: str) -> GuardVerdict | None:
-    """Reads `safe`, or `unsafe` with codes."""
+    """Parse `safe`, or `unsafe` with codes."""
     answer_match = GUARD_ANSWER.fullmatch(text)
     if answer_match is None:
         return None
@@ -158,7 +158,7 @@ class ModerationAnswer(BaseModel):
 
 
 def parse_categories(text: str) -> GuardVerdict | None:
-    """Reads the JSON of a moderation endpoint."""
+    """Parse the JSON of a moderation endpoint."""
     try:
         answer = ModerationAnswer.model_validate_json(text)
     except ValidationError:
@@ -172,7 +172,7 @@ INSTRUCTED = GuardForm(
 )
 LLAMA_GUARD = GuardForm(
     "llama_guard", build_plain_message, 64, parse_guard_words
-)  # 64: all codes at once
+)  # 64 tokens hold all codes
 MODERATION = GuardForm("moderation", build_plain_message, 256, parse_categories, most_pictures=1)
 FORMS: Mapping[FormName, GuardForm] = {
     "llama_guard": LLAMA_GUARD,
@@ -182,8 +182,8 @@ FORMS: Mapping[FormName, GuardForm] = {
 
 
 def split_texts(texts: Sequence[str], max_characters: int) -> list[tuple[str, ...]]:
-    """Shares texts out to requests."""
-    if sum(map(len, texts)) <= max_characters:  # as nearly all
+    """Split texts into groups of at most so many characters, one for each request."""
+    if sum(map(len, texts)) <= max_characters:  # nearly always
         return [tuple(texts)]
     batches: list[list[str]] = [[]]
     room = max_characters
@@ -209,14 +209,14 @@ def _split_text(text: str, max_characters: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class GuardInput:
-    """What a guard looks at together."""
+    """The images and texts that a guard looks at together."""
 
     images: tuple[str, ...]
     texts: tuple[str, ...] = ()
 
 
 def list_guard_inputs(sample: Sample, max_images: int) -> list[GuardInput]:
-    """Each image by itself, all of them beside the first words, then the rest of the words."""
+    """Return each image alone, all images beside the first texts, then the other texts."""
     digests = (*sample["input_images"], *sample["output_images"], sample["screenshot"])
     images = tuple(dict.fromkeys(filter(None, digests)))
     comments = (post["feedback"] for post in sample["community_feedback"])
@@ -262,13 +262,13 @@ class Safety(SampleStage):
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage for the config's target and its guard."""
+        """Return the stage for the config's target and its guard."""
         remove = frozenset(config.stages.safety.remove)
         return replace(super().from_config(config, images), form=guard_form(config), remove=remove)
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """How many samples were screened, flagged and are to be removed, and how many were not."""
+        """Say how many samples were screened, flagged and are to be removed, and the others."""
         tally = stats["safety"].tally
         screened, unscreened = tally.get("screened", 0), tally.get("unscreened", 0)
         return (
@@ -279,12 +279,12 @@ class Safety(SampleStage):
 
     @property
     def prompt(self) -> Prompt:
-        """What the hazards are; empty for a guard that knows its own."""
+        """The instructions with the hazards; empty for a guard that has its own."""
         prompt_name = self._guard.prompt
         return load_prompt(prompt_name, self.target) if prompt_name else Prompt(self.name, "")
 
     def build_questions(self, row: Row) -> Iterator[RequestContent]:
-        """The sample, a look at a time."""
+        """Yield the inputs of the guard for a sample, one by one."""
         urls = [*row["post_urls"], *(post["post_url"] for post in row["community_feedback"])]
         looks = self._list_looks(row)
         digests = dict.fromkeys(digest for look in looks for digest in look.images)
@@ -296,9 +296,9 @@ class Safety(SampleStage):
             yield parts, {"pictures": images, "texts": list(look.texts)}, urls
 
     def _build_requests(self, rows: Sequence[Row]) -> list[list[Request]]:
-        """One call for each look at each sample, answered in the guard's own way."""
+        """Return one request for each input of each sample, answered in the guard's own way."""
         guard, requests = self._guard, super()._build_requests(rows)
-        if guard is INSTRUCTED:  # asked as any model is
+        if guard is INSTRUCTED:  # asked like any model
             return requests
         changes: dict[str, Any] = {"answer": None, "max_tokens": guard.max_tokens}
         changes["accepts"] = guard.accepts
@@ -307,7 +307,7 @@ class Safety(SampleStage):
     def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
     ) -> RowResult:
-        """The sample, screened or not."""
+        """Return the sample, screened or not."""
         if all(isinstance(answer, Failure) for answer in answers):
             return [row], []
         pairs = [
@@ -340,7 +340,7 @@ class Safety(SampleStage):
         return [screened_row], [(Notice.UNKNOWN_HAZARD, label) for label in strange]
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many samples are screened, flagged, removed, unscreened, and have each hazard.
+        """Count the samples that are screened, flagged, removed, unscreened, and have each hazard.
 
         Trash is none of them.
         """

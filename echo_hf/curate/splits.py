@@ -40,7 +40,7 @@ RELEASE_CONFIGS = (*BENCHMARKS, ANALYSIS)
 SCREENSHOT_WHOLE = Doubt.SCREENSHOT_WHOLE
 PERSONAL_DATA = {Review.PERSONAL_DATA.value}
 QUALITY_RANK = {"Benchmark": 0, "Analysis": 1}
-# Of every sample, and of those alone that somebody decided about.
+# Columns read of every sample, and of the samples with a decision.
 COLUMNS = ("id", "quality", "prompt_modified", "sample_digest", "has_nsfw", "review", "doubts")
 ALL_COLUMNS = (*COLUMNS, "safety", "input_images", "output_images", "screenshot", "cleaned_images")
 
@@ -60,7 +60,7 @@ Exclusion = tuple[Reject, str | None]
 
 @dataclass(frozen=True)
 class Splits(Stage):
-    """Gives each usable sample its place.
+    """Assigns each usable sample to its splits.
 
     Samples of quality Benchmark are candidates of `image_to_image` when they have input images,
     else of `text_to_image`; not while something is doubtful of them. They are taken in the
@@ -97,7 +97,7 @@ class Splits(Stage):
     authors: frozenset[str] = field(default=frozenset(), repr=False, metadata={"digest": False})
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Places all samples at once; their order does not matter."""
+        """Assign all samples at once; their order does not matter."""
         order_keys = [f"{self.seed}:{sample_id}".encode() for sample_id in table["id"].to_pylist()]
         hashes = [hashlib.sha256(order_key).digest() for order_key in order_keys]
         order = np.array(sorted(range(len(hashes)), key=hashes.__getitem__), np.int64)
@@ -150,12 +150,12 @@ class Splits(Stage):
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage with the config's seed and cap."""
+        """Return the stage with the config's seed and cap."""
         del images
         return cls(**config.splits.model_dump(), products=product_accounts(config.target))
 
     def in_run(self, root: Path) -> Self:
-        """The stage with the decisions that a run's folder holds.
+        """Return the stage with the decisions that a run's folder holds.
 
         Raises:
             ReviewError: A decision is damaged, or cut short: it might be one that removes a sample.
@@ -163,8 +163,8 @@ class Splits(Stage):
         decisions = read_decisions(root / DECISIONS_FILE)
         if decisions.cut:
             raise ReviewError(
-                f"{root / DECISIONS_FILE}:{decisions.cut[0]} was cut short: see with `echo-hf review` what "
-                "is decided, decide again or delete that line"
+                f"{root / DECISIONS_FILE}:{decisions.cut[0]} was cut short: see with `echo-hf "
+                "review` what is decided, decide again or delete that line"
             )
         if not any(decision.edits for decision in decisions.by_id.values()):
             return dataclasses.replace(self, decisions=decisions)
@@ -172,7 +172,7 @@ class Splits(Stage):
         return dataclasses.replace(self, decisions=decisions, authors=authors)
 
     def describe(self) -> dict[str, Any]:
-        """As for any stage, with what was decided about each sample."""
+        """Return what decides the result, with the decision about each sample."""
         decisions = self.decisions.describe()
         description: dict[str, Any] = {"decisions": decisions} if decisions else {}
         if any(decision.edits for decision in self.decisions.by_id.values()):
@@ -182,7 +182,7 @@ class Splits(Stage):
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """How many samples each part of the release has (section 4: 710 and 848)."""
+        """Say how many samples each split of the release has (section 4: 710 and 848)."""
         totals = stats["splits"]
         counts = [f"{totals.tally.get(name, 0):,} {name}" for name in RELEASE_CONFIGS]
         doubts = sum(totals.noted.get(doubt, 0) for doubt in Doubt)
@@ -193,7 +193,7 @@ class Splits(Stage):
         return f"{', '.join(counts)} samples released{to_review}"
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many samples each part of the release has, and of how many personal data are open."""
+        """Count the samples of each split, and those with open personal data."""
         counts = pc.value_counts(pc.list_flatten(kept["splits"])).to_pylist()
         parts = {count["values"]: count["counts"] for count in counts}
         waiting = pc.sum(pc.greater(pc.list_value_length(kept["review"]), 0)).as_py()
@@ -207,7 +207,7 @@ class Splits(Stage):
     def _find_open_reasons(
         self, row: dict[str, Any], edited: Mapping[str, Any] | None
     ) -> list[str]:
-        """What a sample is still to be reviewed for, also of what a reviewer brought in."""
+        """Return why a sample is still to be reviewed, also because of a reviewer's new prompt."""
         spans = edited and find_personal_data(
             edited["prompt"], self.products, self.authors.__contains__
         )
@@ -239,7 +239,7 @@ class Splits(Stage):
 
 
 def _read_rows(table: pa.Table, order: npt.NDArray[np.int64]) -> Iterator[dict[str, Any]]:
-    """What is read of each sample, in memory in the order in which it is looked at."""
+    """Yield the columns of each sample that are read here, in the order of the draw."""
     narrow_table = take_rows(
         table.select([name for name in COLUMNS if name in table.column_names]), order
     )
@@ -253,7 +253,7 @@ def _read_rows(table: pa.Table, order: npt.NDArray[np.int64]) -> Iterator[dict[s
 def _list_values(column: pa.ChunkedArray) -> list[Any]:
     if not pa.types.is_list(column.type):
         return list(column.to_pylist())
-    # Most are empty: a million lists would slow down whatever allocates.
+    # Most lists are empty: sharing one tuple avoids a million allocations.
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
     values, ends = pc.list_flatten(column).to_pylist(), np.cumsum(lengths)
     lists = [()] * len(lengths)
@@ -288,6 +288,6 @@ def _exclude(
             categories = hazards[sample["id"]] or ()
             yield row, (Reject.FLAGGED, ", ".join(categories) or None)
         elif SCREENSHOT_WHOLE in sample["doubts"]:
-            continue  # nobody knows its inputs yet: it equals no other
+            continue  # its inputs are not known yet, so it is no duplicate
         elif first_by_digest.setdefault(digest, sample["id"]) != sample["id"]:
             yield row, (Reject.DUPLICATE_OF, first_by_digest[digest])

@@ -116,8 +116,8 @@ def read_template() -> jinja2.Template:
     )
     environment.filters |= {"md": escape_markdown, "n": "{:,}".format, "json": json.dumps}
     environment.filters |= {"fenced": fence_bibtex, "bibtex": escape_bibtex, "key": make_key}
-    helpers = (is_abstaining, list_columns, format_counts, describe_maker)
-    environment.globals |= {helper.__name__: helper for helper in helpers}
+    environment.globals |= {"abstains": is_abstaining, "columns": list_columns}
+    environment.globals |= {"counted": format_counts, "made_by": describe_maker}
     found = next(path for path in paths if path.is_file())
     return environment.from_string(found.read_text("utf-8"))
 

@@ -18,6 +18,7 @@ from huggingface_hub import CommitOperationAdd, HfApi
 from pydantic import ValidationError
 
 from echo_hf._infra.bootstrap import LEVEL, Interval
+from echo_hf._infra.renamed import find_renamed
 from echo_hf._infra.text import clean_text, format_interval, format_percent, format_rounded
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.errors import EchoError, HubError
@@ -511,3 +512,6 @@ def create_space(
             parent_commit=str(info.sha),
         )
     return f"{api.endpoint}/spaces/{space}"
+
+
+__getattr__ = find_renamed(__name__, {"shown": "render_leaderboard", "splits_of": "list_splits"})

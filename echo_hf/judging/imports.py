@@ -21,6 +21,7 @@ from pydantic import Field, ValidationError
 
 from echo_hf._infra.registry import Registry, Requirements
 from echo_hf._infra.regular_file import open_regular
+from echo_hf._infra.renamed import find_renamed
 from echo_hf._infra.text import one_line
 from echo_hf.config.checks import ANSWERED_BY, IMPORTED, ModelIdentity, Section, Words
 from echo_hf.config.evaluation import EvaluationBase
@@ -539,3 +540,6 @@ def _read_inspect_sample(sample: EvalSample, system: str) -> ImportedRows:
             "explanation": score.explanation and score.explanation[:MAX_EXPLANATION],
         }
         yield ImportedRow(RATINGS, {**about, **row}, prompt)
+
+
+__getattr__ = find_renamed(__name__, {"Found": "ImportedRow"})

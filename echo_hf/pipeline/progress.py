@@ -8,7 +8,7 @@ ALREADY_REPORTED = {"told": True}  # marks a record of what people are told in o
 
 
 class ProgressListener:
-    """Told how work goes on; `echo_hf.cli.progress.Watch` shows it.
+    """Told how work goes on; `echo_hf.cli.progress.TerminalProgress` shows it.
 
     What is told as an object says in words (`str`) what people want to know of it.
     """

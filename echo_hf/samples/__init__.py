@@ -1,1 +1,1 @@
-"""From posts to self-contained samples: threads, extraction, roles, screenshots (ECHO 3.2, 3.3)."""
+"""Turn posts into self-contained samples: threads, extraction, roles, screenshots (3.2, 3.3)."""

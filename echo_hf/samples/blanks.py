@@ -1,4 +1,4 @@
-"""Find the blanks of a template in every notation, and fill them. Pure text: nothing is guessed."""
+"""Find the blanks of a template in every notation, and fill them, by rules on the text alone."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What a template leaves open. Words that describe images themselves, such as "background" or
-# "photo", are left out: in parentheses they explain.
+# What a template leaves open. Words about images themselves, such as "background" or "photo",
+# are left out: in parentheses they are explanations.
 SLOT_WORDS = word_set(
     """object subject word words name names city country place location animal character person
     color colour colors colours style theme text title slogan brand product food dish fruit flower
@@ -35,7 +35,7 @@ SLOT_WORDS = word_set(
     oggetto soggetto parola città paese luogo animale personaggio persona colore stile testo titolo
     marchio prodotto cibo frutta fiore"""
 )
-# With a digit behind them these say something: "age 7", "year 2".
+# Followed by a digit these are values, not blanks: "age 7", "year 2".
 MEASURE_WORDS = word_set("age number year date letter season team month")
 FILLER_WORDS = word_set(
     """a an the of or and your any some insert enter choose pick type here this
@@ -43,7 +43,7 @@ FILLER_WORDS = word_set(
     dein deine ihr hier der die das oder und seu sua insira aqui tua qui il lo"""
 )
 INVITATION_WORDS = word_set("insert enter choose pick type your")
-MAX_PLACEHOLDER_CHARACTERS = 1000  # with the value that it may propose
+MAX_PLACEHOLDER_CHARACTERS = 1000  # with a default value
 MAX_SLOT_WORDS, MAX_INVITED_WORDS = 4, 6
 WORD = re.compile(r"[^\W\d_]+")
 ONE_DIGIT = re.compile(r"\d")
@@ -75,10 +75,11 @@ ARGUMENT_ATTRIBUTE = rf"\s{{1,4}}\w{{1,20}}\s{{0,4}}=\s{{0,4}}{QUOTED_VALUE}"
 DECLARED_ARGUMENT = rf"\{{\s{{0,4}}(?i:argument)(?:{ARGUMENT_ATTRIBUTE}){{1,4}}\s{{0,4}}\}}"
 EMPTY_INNER = r"(?:[ \t\u3000]{0,60}|[ \t]?(?:\.{3,6}|…{1,2})[ \t]?)"
 EMPTY_BLANK = re.compile(
-    rf"\[{EMPTY_INNER}\]|［{EMPTY_INNER}］|【{EMPTY_INNER}】|〔{EMPTY_INNER}〕|〖{EMPTY_INNER}〗|\{{[ \t]{{0,60}}\}}"
+    rf"\[{EMPTY_INNER}\]|［{EMPTY_INNER}］|【{EMPTY_INNER}】|〔{EMPTY_INNER}〕|〖{EMPTY_INNER}〗"
+    r"|\{[ \t]{0,60}\}"
     r"|\([ \t\u3000]{2,60}\)|（[ \t\u3000]{0,60}）"
 )
-# No alternative can match across a line, or more than a placeholder may have.
+# All alternatives are bounded, and none matches across lines.
 CANDIDATE = re.compile(
     rf"(?P<empty>{EMPTY_BLANK.pattern})|(?P<declared>{DECLARED_ARGUMENT})"
     rf"|(?P<square>\[\[[^\[\]\n]{INNER_LENGTH}\]\]|\[[^\[\]\n]{INNER_LENGTH}\]|［[^［］\n]{INNER_LENGTH}］)"
@@ -94,7 +95,7 @@ MARK_CHARACTERS = "[]［］【】〔〕〖〗{}｛｝<>＜＞()（）_＿〇○�
 MAX_INNER_WORDS = 24
 ARGUMENT = re.compile(r"\{\s{0,4}argument\b", re.IGNORECASE)
 TAG_NAME = re.compile(r"[\w-]+")
-# Elements of HTML that nobody means as a word of a prompt.
+# HTML elements whose names are not words of prompts.
 HTML_ELEMENTS = word_set(
     """a b br body button code div dl dt dd em form h1 h2 h3 h4 h5 h6 head hr html i iframe
     img input li link lora meta ol option p pre s script select span strong sub sup svg table tbody
@@ -105,11 +106,11 @@ ADDRESS = re.compile(r"\w:\S")
 LIST_OF_QUOTED = re.compile(r"\s*(?:'[^']*'|“[^“”]*”)(?:\s*,\s*(?:'[^']*'|“[^“”]*”))+\s*,?\s*")
 QUOTED_KEY = re.compile(r"[\"'“”][^\"'“”:]{0,80}[\"'“”]\s{0,5}:")
 BARE_KEY = re.compile(r"(?:^|,)\s{0,5}[\w$-]{1,40}\s{0,5}:(?P<data>\s{0,5}[\"'“\d])?")
-# Of a link; "[PET](s)" is none.
+# The target of a Markdown link; "[PET](s)" has none.
 LINK_TARGET = re.compile(r"\((?:https?:|mailto:|www\.|[/#.]|[\w-]{1,60}\.\w)")
 PROMPT_WEIGHT = re.compile(r":\d{0,3}\.?\d{1,3}\s{0,3}$")
 BULLETS = " \t#>*-–•·\"'“`"
-# What stands on a line of code, though some of it may stand in a sentence.
+# Signs of a line of code; some of them also occur in sentences.
 CODE_SIGN = re.compile(
     r"[;=]|->|::|[\"']\s?:|\b(?:class|struct|impl|interface|enum|fn|def|func|function|return|const"
     r"|let|var|void|catch|import|export)\b"
@@ -123,13 +124,16 @@ CLOSING_TAG = re.compile(r"(?:</|\[/)\s{0,4}([\w-]{1,40})")
 COLON = re.compile(r"[*_`]{0,3}\s?[:：]")
 BRACKETED = {"[": re.compile(r"\[[^\[\]\n]{1,60}\]"), "【": re.compile(r"【[^【】\n]{1,60}】")}
 LAZY_VALUE_LENGTH = f"{{1,{MAX_DEFAULT_CHARACTERS}}}?"
-ATTRIBUTE = rf"\s{{0,4}}=\s{{0,4}}\\?(?:\"([^\"\n]{LAZY_VALUE_LENGTH})\\?\"|'([^'\n]{LAZY_VALUE_LENGTH})'|“([^”\n]{LAZY_VALUE_LENGTH})”)"
+ATTRIBUTE = (
+    rf"\s{{0,4}}=\s{{0,4}}\\?(?:\"([^\"\n]{LAZY_VALUE_LENGTH})\\?\""
+    rf"|'([^'\n]{LAZY_VALUE_LENGTH})'|“([^”\n]{LAZY_VALUE_LENGTH})”)"
+)
 NAME_ATTRIBUTE = re.compile("name" + ATTRIBUTE)
 HINT = re.compile(r"\s?[:：,，;；(（].*", re.DOTALL)
-# Of a run of one of these no part is a placeholder.
+# A part of a run of one of these is not a placeholder.
 RUN_SIGNS = frozenset("_＿〇○◯●")
 LETTER = r"[A-Za-z0-9\u00c0-\u024f]"
-# YOUR CITY, but no part of a longer run of capitals; CITY_NAME.
+# YOUR CITY as a whole run of capitals; CITY_NAME.
 CAPITALS = re.compile(r"[A-Z]{2,20}(?: [A-Z]{1,20}){0,5}")
 VARIABLE = re.compile(r"[A-Z]{2,20}(?:_[A-Z0-9]{1,20}){1,5}")
 UNDERSCORES = re.compile(r"_{2,60}|＿{2,60}")
@@ -137,7 +141,7 @@ UNDERSCORES = re.compile(r"_{2,60}|＿{2,60}")
 
 @dataclass(frozen=True, slots=True)
 class BlankCandidate:
-    """A piece of a prompt that has the form of a blank."""
+    """A part of a prompt that has the form of a blank."""
 
     prompt: str
     start: int
@@ -155,17 +159,17 @@ class BlankCandidate:
 
     @property
     def body(self) -> str:
-        """The piece without its outermost marks."""
+        """The text without its outermost marks."""
         return self.text.removeprefix("$")[1:-1]
 
     @property
     def earlier(self) -> str:
-        """What stands just before it, up to a few words."""
+        """The prompt just before it, up to a few words."""
         return self.prompt[max(0, self.start - CONTEXT_CHARACTERS) : self.start]
 
     @property
     def later(self) -> str:
-        """What stands just behind it on its line."""
+        """The rest of its line just behind it."""
         return self.prompt[self.end : self.end + CONTEXT_CHARACTERS].partition("\n")[0]
 
     @property
@@ -183,7 +187,7 @@ class BlankCandidate:
 
 
 def begins_line(prompt: str, at: int) -> bool:
-    """Whether nothing but bullets stands before a place on its line."""
+    """Return whether only bullets stand before a position on its line."""
     start = max(0, at - CONTEXT_CHARACTERS)
     line = prompt.rfind("\n", start, at) + 1
     return (line > 0 or start == 0) and not prompt[line:at].strip(BULLETS)
@@ -245,14 +249,14 @@ def _is_angle_blank(piece: BlankCandidate) -> bool:
 
 
 def _is_round_blank(piece: BlankCandidate) -> bool:
-    """The place of a word, not a remark; 颜色（Colors） says the same again in another script."""
+    """Return whether it is the place of a word; 颜色（Colors） only repeats a word."""
     head, letter = piece.earlier[-1:], piece.text[1]
     repeats = head.isalpha() and letter.isalpha() and head.isascii() != letter.isascii()
     return not repeats and is_slot(piece.inner)
 
 
 def is_slot(inner: str) -> bool:
-    """Whether a name without marks is one that a template leaves open."""
+    """Return whether a name without marks is one that a template leaves open."""
     inner = inner.strip().lower()
     if HAN_SLOT.fullmatch(inner):
         return True
@@ -274,7 +278,7 @@ def _is_line_blank(piece: BlankCandidate) -> bool:
         return False
     if len(piece.text) == 2:
         return not (_is_latin(head) or _is_latin(tail))
-    # One end of ___very bold___.
+    # One end of emphasis, as in ___very bold___.
     opens = _is_latin(tail) and prompt.find(piece.text, piece.end) >= 0
     closes = _is_latin(head) and prompt.rfind(piece.text, 0, piece.start) >= 0
     is_rule = piece.begins_line and not piece.later.strip(" \t")
@@ -287,7 +291,7 @@ def _is_latin(letter: str) -> bool:
 
 def _is_enclosed_blank(piece: BlankCandidate) -> bool:
     inner = piece.inner
-    # A pictograph counts: many templates show one as an example.
+    # A pictograph counts as content: many templates have one as an example.
     signs = any(
         unicodedata.category(character) == "So" or character.isalpha() for character in inner
     )
@@ -295,7 +299,7 @@ def _is_enclosed_blank(piece: BlankCandidate) -> bool:
         return False
     inner_text = inner.strip().lower()
     if SUPPLIED_IMAGE.search(inner_text) and not ALTERNATIVE.search(inner_text):
-        return False  # it stands for an image that goes with the prompt
+        return False  # it is the place of an image that comes with the prompt
     name = TAG_NAME.match(inner)
     is_tag = name is not None and name.group().lower() in piece.closed
     if is_tag or piece.text[1] in "/!?|^" or piece.earlier[-1:] in {"\x1b", "\\"}:
@@ -325,9 +329,9 @@ def find_placeholders(prompt: str) -> list[str]:
 OPENING_MARK = re.compile(r"[\[［【〔〖{｛<＜(（_＿〇○◯●]")
 
 
-@lru_cache(maxsize=4096)  # looked for when a model is asked, and again when it has answered
+@lru_cache(maxsize=4096)  # needed when a model is asked, and when it has answered
 def _find_blanks(prompt: str) -> tuple[tuple[int, int], ...]:
-    if not OPENING_MARK.search(prompt):  # as in most prompts, which are read in a tenth of the time
+    if not OPENING_MARK.search(prompt):  # a fast path for most prompts
         return ()
     closed = frozenset(name.lower() for name in CLOSING_TAG.findall(prompt))
     headings = frozenset(mark for mark in BRACKETED if _is_only_heading(prompt, mark))
@@ -335,7 +339,7 @@ def _find_blanks(prompt: str) -> tuple[tuple[int, int], ...]:
     while match := CANDIDATE.search(prompt, at):
         piece = BlankCandidate(prompt, *match.span(), str(match.lastgroup), closed)
         at = match.end()
-        if MARK.fullmatch(piece.text):  # ours, and nobody's blank
+        if MARK.fullmatch(piece.text):  # our own mark for shortened text
             continue
         is_heading = piece.begins_line and COLON.match(prompt, piece.end) is not None
         if BLANK_TESTS[piece.notation](piece) and piece.text[0] not in headings and not is_heading:
@@ -346,7 +350,7 @@ def _find_blanks(prompt: str) -> tuple[tuple[int, int], ...]:
 
 
 def _is_only_heading(prompt: str, mark: str) -> bool:
-    """Whether brackets of a kind are used as headings: several, each above or before its text."""
+    """Return whether brackets are used as headings only: several, each above or before its text."""
     matches = list(BRACKETED[mark].finditer(prompt))
     if len({match.group() for match in matches}) < 2:
         return False
@@ -362,7 +366,7 @@ def _has_text(heading: re.Match[str], mark: str) -> bool:
 
 
 def blank_name(placeholder: str) -> str:
-    """What a blank asks for, in small letters."""
+    """Return what a blank asks for, in small letters."""
     if EMPTY_BLANK.fullmatch(placeholder):
         return ""
     match = NAME_ATTRIBUTE.search(placeholder) if placeholder.startswith("{") else None
@@ -372,7 +376,7 @@ def blank_name(placeholder: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CompletedPrompt:
-    """A prompt with its blanks filled, which of them are no blanks, and which stand less often."""
+    """A prompt with its blanks filled, and the fillings that are not in it or surplus."""
 
     prompt: str
     unknown: tuple[str, ...]
@@ -381,7 +385,7 @@ class CompletedPrompt:
 
 
 def complete_template(prompt: str, fillings: Sequence[tuple[str, str]]) -> CompletedPrompt:
-    """Fills a blank that is listed once wherever it stands, one listed several times in order."""
+    """Fill the blanks: one that is listed once everywhere, one listed several times in order."""
     values: dict[str, list[str]] = {}
     for placeholder, value in fillings:
         values.setdefault(placeholder, []).append(value)
@@ -414,7 +418,7 @@ def complete_template(prompt: str, fillings: Sequence[tuple[str, str]]) -> Compl
 
 
 def _is_bare_blank(piece: str) -> bool:
-    """Whether a piece that has no marks may be a blank."""
+    """Return whether a text without marks may be a blank."""
     if CAPITALS.fullmatch(piece):
         return is_slot(piece)
     return (VARIABLE.fullmatch(piece) or UNDERSCORES.fullmatch(piece)) is not None

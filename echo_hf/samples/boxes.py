@@ -1,4 +1,4 @@
-"""From the boxes of an answer to pixels of the image, and crops without changing a pixel."""
+"""Convert the boxes of an answer to pixels of the image, and crop without changing a pixel."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ PixelBox = tuple[int, int, int, int]
 BoxNumbers = Sequence[float]
 
 AUTO: Literal["auto"] = "auto"
-MAX_OVERSHOOT = 0.05  # how far past a side a model may miss, in parts of that side
+MAX_OVERSHOOT = 0.05  # how far a box may lie outside, in parts of that side
 MIN_BOX_SHARE = 0.002  # of the screenshot
 MAX_BOX_SHARE = 0.95
 DUPLICATE_OVERLAP = 0.9  # intersection over union of two boxes around one image
-MAX_OVERLAP = 0.1  # of the smaller of two boxes
-ROUNDING_PIXELS = 0.5  # pixels that are no more than rounding
-# What does not keep a screenshot from being cut: it is mended.
+MAX_OVERLAP = 0.1  # of the area of the smaller box
+ROUNDING_PIXELS = 0.5  # differences up to this are rounding
+# Findings that were repaired: the screenshot is cut all the same.
 REPAIRED_NOTICES = frozenset({Notice.CLAMPED_BOX, Notice.DUPLICATE_BOX})
-# Modes that a PNG holds as they are.
+# Modes that PNG stores unchanged.
 PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
-UNDEFINED_MODES = frozenset({"I", "F"})  # nobody says what their black and white are
+UNDEFINED_MODES = frozenset({"I", "F"})  # without a defined black and white
 PNG_COMPRESSION = 6
 ORIENTATION_TAG, SIDEWAYS_ORIENTATIONS = 0x0112, frozenset({5, 6, 7, 8})
 
@@ -48,37 +48,37 @@ class Convention(StrEnum):
     REL_1000_YX = "rel_1000_yx"
 
 
-ASSUMED = Convention.REL_1000  # the one that no resizing disturbs
-# How each family of models was trained to answer; whoever asks it for another way gets worse boxes.
+ASSUMED = Convention.REL_1000  # it does not depend on how an image is resized
+# How each family of models was trained to answer; in another convention its boxes get worse.
 # By what their makers say (`docs/how-to/check_engine.md` has the sources):
 CONVENTION_BY_FAMILY = {
     "qwen2_vl": Convention.REL_1000,  # also UI-TARS
     "qwen2_5_vl": Convention.ABS_RESIZED,  # also UI-TARS-1.5
     "qwen3_vl": Convention.REL_1000,
 }
-# Families whose images are resized by no rule that is known here, by the names of their models.
-# Nothing was found in writing of Gemma, Kimi-VL, Llama 4 and MiMo-VL: they are asked in the way
-# that is assumed, and nothing is cut by what they answer before somebody settles it.
+# Families whose resizing rule is not known here, by the names of their models. No source was
+# found for Gemma, Kimi-VL, Llama 4 and MiMo-VL: they are asked in the assumed convention, and
+# nothing is cut by their answers until a person decides on one.
 CONVENTION_BY_NAME = {
     re.compile(r"gemini"): Convention.REL_1000_YX,
     re.compile(r"glm-?\d(?:\.\d)?v"): Convention.REL_1000,
     re.compile(r"intern[-_]?vl"): Convention.REL_1000,
     re.compile(r"minicpm[-_]?[vo]"): Convention.REL_1000,
 }
-CORNERS_TEXT = ": the upper left corner, then the lower right one"
-XY_TEXT, YX_TEXT = "Give each box as [x1, y1, x2, y2]", "Give each box as [y1, x1, y2, x2]"
-THOUSANDTHS_TEXT = ", in thousandths of the picture's"
+CORNERS = ": the upper left corner, then the lower right one"
+XY, YX = "Give each box as [x1, y1, x2, y2]", "Give each box as [y1, x1, y2, x2]"
+THOUSANDTHS = ", in thousandths of the picture's"
 BOX_INSTRUCTIONS = {
-    Convention.ABS_RESIZED: f"{XY_TEXT} in pixels{CORNERS_TEXT}.",
-    Convention.REL_1000: f"{XY_TEXT}{CORNERS_TEXT}{THOUSANDTHS_TEXT} width and height, from 0 to 1000.",
-    Convention.REL_1: f"{XY_TEXT}{CORNERS_TEXT}, in parts of the picture's width and height, from 0 to 1.",
-    Convention.REL_1000_YX: f"{YX_TEXT}{CORNERS_TEXT}{THOUSANDTHS_TEXT} height and width, from 0 to 1000.",
+    Convention.ABS_RESIZED: f"{XY} in pixels{CORNERS}.",
+    Convention.REL_1000: f"{XY}{CORNERS}{THOUSANDTHS} width and height, from 0 to 1000.",
+    Convention.REL_1: f"{XY}{CORNERS}, in parts of the picture's width and height, from 0 to 1.",
+    Convention.REL_1000_YX: f"{YX}{CORNERS}{THOUSANDTHS} height and width, from 0 to 1000.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What the numbers of an answer stand for: those of an image in the size it was sent."""
+    """The reference of an answer's numbers: a convention, and the image in the size it was sent."""
 
     convention: Convention
     original: PixelSize
@@ -100,14 +100,14 @@ class Frame:
         return f"The picture is {width} pixels wide and {height} pixels high. {instruction}"
 
     def to_original(self, numbers: BoxNumbers) -> Box:
-        """Where a box lies in the upright image; nothing is clipped."""
-        # The product first: a corner maps to the corner, without a rounding error.
+        """Return where a box lies in the upright image; nothing is clipped."""
+        # Multiply first: then a corner maps exactly to the corner.
         sides = zip(self._put_x_first(numbers), self.original * 2, self.extent * 2, strict=True)
         left, top, right, bottom = (at * size / extent for at, size, extent in sides)
         return left, top, right, bottom
 
     def find_contradiction(self, boxes: Sequence[BoxNumbers]) -> str | None:
-        """What in an answer cannot have been meant as this convention has it."""
+        """Return a box that contradicts the convention; null if none does."""
         if boxes and self.convention is not Convention.REL_1 and max(map(max, boxes)) <= 1:
             return format_box(boxes[0])
         max_share = 1 + MAX_OVERSHOOT if self.convention is Convention.ABS_RESIZED else 1
@@ -126,7 +126,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class EngineFrames:
-    """How an engine sends images; blind when its model counts pixels of a size nobody knows."""
+    """How an engine sends images; blind when its model counts pixels of an unknown size."""
 
     convention: Convention
     family: str | None = None
@@ -136,7 +136,7 @@ class EngineFrames:
     is_blind: bool = False
 
     def frame(self, size: PixelSize) -> Frame:
-        """How places are named in an image."""
+        """Return how places are named in an image of this size."""
         if self.convention is not Convention.ABS_RESIZED:
             return Frame(self.convention, size, size)
         budget = pixel_budget(self.family, self.min_pixels, self.max_pixels)
@@ -146,8 +146,8 @@ class EngineFrames:
 def choose_engine_frames(
     signature: Mapping[str, Any], convention: str = AUTO, family: str | None = None
 ) -> EngineFrames:
-    """How the engine with this signature sends images and names places in them."""
-    if is_abstaining(signature):  # it is sent no image: places are those of the file
+    """Return how the engine with this signature sends images and names places in them."""
+    if is_abstaining(signature):  # it gets no image: places are pixels of the file
         return EngineFrames(Convention.ABS_RESIZED)
     model = str(signature.get("model") or "")
     family = family or model_family(model)
@@ -161,7 +161,7 @@ def choose_engine_frames(
         blind = family is not None and chosen is Convention.ABS_RESIZED
         return EngineFrames(chosen or ASSUMED, is_assumed=chosen is None, is_blind=blind)
     factor, low, high = rule
-    # Families of one factor resize alike once the budget is given.
+    # With a given pixel budget, families with the same factor resize alike.
     alike = next((name for name, own in FAMILY_BUDGETS.items() if own.factor == factor), None)
     return EngineFrames(chosen or ASSUMED, alike, low, high, chosen is None)
 
@@ -185,7 +185,7 @@ class CheckedBoxes:
 def convert_boxes(
     inputs: Sequence[BoxNumbers], outputs: Sequence[BoxNumbers], frame: Frame
 ) -> CheckedBoxes:
-    """Maps the boxes of an answer to pixels, and checks them."""
+    """Convert the boxes of an answer to pixels, and check them."""
     boxes = CheckedBoxes()
     contradiction = frame.find_contradiction([*inputs, *outputs])
     if contradiction is not None:
@@ -213,7 +213,7 @@ def convert_boxes(
 
 
 def sort_boxes(boxes: Sequence[PixelBox]) -> list[PixelBox]:
-    """Boxes row by row, each row from the left; the order given does not matter."""
+    """Sort boxes row by row, each row from the left, whatever their order."""
     rows: list[list[PixelBox]] = []
     for box in sorted(boxes, key=lambda pixels: (pixels[1], pixels[0], pixels)):
         if rows and (box[1] + box[3]) / 2 < rows[-1][0][3]:
@@ -263,19 +263,19 @@ def read_upright_size(data: bytes) -> PixelSize:
     with open_image(data) as image:
         if image.getexif().get(ORIENTATION_TAG) not in SIDEWAYS_ORIENTATIONS:
             return image.size
-        # Pillow turns those of some formats on decoding, and then tells their size turned.
+        # Pillow rotates some formats on decoding; then it reports the rotated size.
         return ImageOps.exif_transpose(image).size
 
 
 def rotate_upright(data: bytes) -> Image.Image:
-    """An image as people see it, in its own colors."""
+    """Load an image as people see it, in its own colors."""
     with open_image(data) as image:
         if image.mode in UNDEFINED_MODES:
             raise ImageError(f"pixels of mode {image.mode!r}: expected 8 or 16 bits a channel")
         oriented = ImageOps.exif_transpose(image)
         if oriented.mode in PNG_MODES:
             return oriented
-        # The profile of another kind of colors says nothing about these.
+        # A color profile of another mode does not apply to RGB.
         converted = oriented.convert("RGB")
         converted.info.pop("icc_profile", None)
         return converted
@@ -289,7 +289,7 @@ def cut_box(image: Image.Image, box: PixelBox, inset: int = 0) -> bytes:
             f"{image.width} x {image.height} pixels: expected a box inside it"
         )
     part = image.crop((left, top, right, bottom))
-    # A profile and a transparent color are part of how it looks; the rest is nobody's business.
+    # Keep only what changes how it looks: other metadata may be private.
     part.info = {
         name: part.info[name] for name in ("icc_profile", "transparency") if name in part.info
     }

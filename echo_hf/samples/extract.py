@@ -29,12 +29,12 @@ from echo_hf.tables import THREADS, Table
 
 MAX_PROMPT = 12_000
 MAX_FEEDBACK_CHARACTERS = 4000
-MAX_POSTS = 256  # of a part of a thread: no part shows more
+MAX_POSTS = 256  # of one request
 MAX_SAMPLES = MAX_POSTS
 
 Quality = Literal["Benchmark", "Analysis", "Trash"]
 BEST_FIRST: tuple[str, ...] = get_args(Quality)
-# Addressees, links, and signs that are shown as emoji (digits and some letters can be).
+# Mentions, links, and characters shown as emoji (digits and some letters can be).
 NON_WORDS = re.compile(
     r"@[\w.@-]+|(?:https?://|www\.|pic\.twitter\.com/)\S*|.\ufe0f\u20e3?|[0-9]\u20e3"
 )
@@ -63,12 +63,12 @@ class ExtractAnswer(BaseModel):
 
 
 PostRow = Mapping[str, Any]
-POST_OVERHEAD_CHARACTERS = 240  # most characters of a post's JSON without what people wrote
+POST_OVERHEAD_CHARACTERS = 240  # upper limit for a post's JSON without its texts
 MAX_MARK = len("\\n [... 999999999 characters left out]")
 
 
 def render_posts(posts: Sequence[PostRow], max_characters: int) -> list[dict[str, Any]]:
-    """Posts as a model is shown them: whole where all fit, else with long ones cut."""
+    """Return posts as a model is shown them: whole where all fit, else the long ones cut."""
     authors: dict[str, int] = {}
     rendered_posts = [
         {
@@ -91,10 +91,10 @@ def render_posts(posts: Sequence[PostRow], max_characters: int) -> list[dict[str
 
 
 def split_thread(posts: Sequence[PostRow], max_characters: int) -> list[list[int]]:
-    """Which posts go into one request each, with what they answer and the root author's own."""
+    """Split a thread into requests; each has the posts above its own, and the root author's."""
     if _fits(posts, max_characters):
         return [list(range(len(posts)))]
-    sizes = [_size(post) + 1 for post in posts]  # a comma each
+    sizes = [_size(post) + 1 for post in posts]  # and a comma
     max_characters -= 2
     author = next((post["author"] for post in posts if post["author"]), None)
     own = [n for n, post in enumerate(posts) if n == 0 or (author and post["author"] == author)]
@@ -112,7 +112,7 @@ def split_thread(posts: Sequence[PostRow], max_characters: int) -> list[list[int
         used += sizes[number]
     parts = []
     for piece in slices:
-        # In depth-first order this is all that a slice needs from outside itself.
+        # In depth-first order the ancestors of its first post are all that a slice lacks.
         ancestors, number = list[int](), piece[0]
         while (number := posts[number]["parent"]) >= 0:
             ancestors.append(number)
@@ -123,7 +123,7 @@ def split_thread(posts: Sequence[PostRow], max_characters: int) -> list[list[int
 
 
 def _fits(posts: Sequence[PostRow], max_characters: int) -> bool:
-    # No more posts than an answer can name.
+    # An answer cannot name more posts.
     return len(posts) <= MAX_POSTS and _size(posts) < max_characters
 
 
@@ -133,7 +133,7 @@ def _size(value: Any) -> int:
 
 
 def _shorten_post(post: dict[str, Any], room: int) -> dict[str, Any]:
-    """A post that takes no more room: its descriptions get half of it, its text the rest."""
+    """Cut a post to a size: half of it for its images' descriptions, the rest for its text."""
     if _size(post) < room:
         return post
     room -= POST_OVERHEAD_CHARACTERS
@@ -167,7 +167,7 @@ def _select_fitting(numbers: Sequence[int], sizes: Sequence[int], room: int) -> 
 
 @dataclass
 class SampleDraft:
-    """A sample in the making."""
+    """A sample before its images and comments are settled."""
 
     primary: int
     start: int
@@ -186,7 +186,7 @@ def _is_wordless(post: PostRow) -> bool:
 
 @dataclass
 class ThreadDrafts:
-    """The samples of one thread."""
+    """Collects the samples of one thread from the answers about its parts."""
 
     posts: Sequence[PostRow]
     findings: list[Finding] = field(default_factory=list)
@@ -195,7 +195,7 @@ class ThreadDrafts:
     _feedback_posts: set[int] = field(default_factory=set)
 
     def add(self, answer: ExtractAnswer, shown_numbers: Collection[int]) -> None:
-        """Takes over the answer about one part of the thread."""
+        """Add the answer about one part of the thread."""
         shown_numbers = frozenset(shown_numbers)
         earlier = list(self._drafts)
         prompts = {squeeze(remove_notes(sample.prompt.strip())) for sample in answer.samples}
@@ -214,7 +214,7 @@ class ThreadDrafts:
             self._add_feedback(draft, sample, shown_numbers)
 
     def finish(self) -> list[SampleDraft]:
-        """The samples in the order they were found, with the images that came without words."""
+        """Return the samples in the order they were found, with the images of wordless posts."""
         self._adopt_wordless()
         self._assign_images()
         for draft in self._drafts:
@@ -229,7 +229,7 @@ class ThreadDrafts:
         # Two parts of a long thread may both show a prompt; one answer tells its samples apart.
         same_post = [(old, squeeze(old.prompt)) for old in earlier if old.primary == new.primary]
         alike = [old for old, prompt in same_post if prompt == squeeze(new.prompt)]
-        # A draft that the answer repeats word for word waits for that.
+        # A draft whose prompt this answer repeats is left for that sample.
         not_repeated = [old for old, prompt in same_post if prompt not in prompts]
         same_start = [old for old in not_repeated if old.start == new.start >= 0]
         if not (alike or same_start):
@@ -326,7 +326,7 @@ class Extract(SampleStage):
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """The shares of each quality (section 4: 20 % and 66 %)."""
+        """Say the share of each quality (section 4: 20 % and 66 %)."""
         counts = stats["extract"]
         shares = [
             f"{format_share(counts.tally.get(name, 0), counts.kept)} {name}" for name in BEST_FIRST
@@ -334,7 +334,7 @@ class Extract(SampleStage):
         return f"{counts.kept:,} samples extracted: {', '.join(shares)}"
 
     def build_questions(self, row: Row) -> Iterator[RequestContent]:
-        """The thread, whole or in parts."""
+        """Yield the thread, whole or in parts."""
         for numbers, shown_posts in self._split(row["posts"]):
             urls = [row["posts"][number]["url"] for number in numbers]
             yield [Text(quote_as_data("thread", shown_posts))], {"posts": shown_posts}, urls
@@ -342,9 +342,9 @@ class Extract(SampleStage):
     def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
     ) -> RowResult:
-        """One row a sample."""
+        """Return one row for each sample."""
         drafts = ThreadDrafts(row["posts"])
-        parts: Sequence[Sequence[int]] = [range(len(row["posts"]))]  # where one part shows all
+        parts: Sequence[Sequence[int]] = [range(len(row["posts"]))]  # one part has all posts
         if len(answers) != 1:
             parts = [numbers for numbers, _ in self._split(row["posts"])]
         for numbers, answer in zip(parts, answers, strict=True):
@@ -355,14 +355,14 @@ class Extract(SampleStage):
         return list(self._make_rows(row["posts"], samples, made_by)), drafts.findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many samples have each quality, and how many prompts were modified."""
+        """Count the samples of each quality, and the modified prompts."""
         counts = pc.value_counts(kept["quality"].combine_chunks()).to_pylist()
         modified = pc.sum(kept["prompt_modified"].cast(pa.int64())).as_py() or 0
         by_quality = {count["values"]: count["counts"] for count in counts}
         return {**by_quality, "prompt_modified": modified}
 
     def _split(self, posts: Sequence[PostRow]) -> Iterator[tuple[list[int], list[dict[str, Any]]]]:
-        """Which posts each request shows, and how."""
+        """Yield the posts of each request by number, and as they are shown."""
         rendered_posts = render_posts(posts, self.context_characters)
         for numbers in split_thread(rendered_posts, self.context_characters):
             yield numbers, [rendered_posts[number] for number in numbers]
@@ -370,7 +370,7 @@ class Extract(SampleStage):
     def _make_rows(
         self, posts: Sequence[PostRow], samples: Sequence[SampleDraft], made_by: Mapping[str, Any]
     ) -> Iterator[dict[str, Any]]:
-        # Of equal spans the first is told: a post's own text, then how its images are described.
+        # The first of equal spans counts, so a post's text comes before its images' descriptions.
         span_index = SpanIndex([text for post in posts for text in texts_of([post])])
         starts: dict[int, list[int]] = {}
         for draft in samples:

@@ -1,4 +1,4 @@
-"""Boxes of a model of which nobody has said how it names places: kept until somebody does."""
+"""Boxes of a model whose convention is unknown: stored until a person says how to read them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from echo_hf.samples.boxes import (
 )
 from echo_hf.samples.sample import Sample, read_provenance
 
-STORED_BOXES_KEY = "boxes"  # in the provenance of `screenshots`
+STORED_BOXES_KEY = "boxes"  # key in the provenance of `screenshots`
 STORED_FIELDS = ("inputs", "outputs", "original", "sent")
 
 
@@ -31,7 +31,7 @@ class ScreenshotBoxes(Protocol):
 
 @dataclass(frozen=True)
 class StoredBoxes:
-    """The boxes of an answer as they were answered.
+    """The boxes of an answer, with the numbers as they were answered.
 
     Attributes:
         asked: The convention that the model was told.
@@ -55,14 +55,14 @@ class StoredBoxes:
     def from_answer(
         cls, frames: EngineFrames, original: PixelSize, answer: ScreenshotBoxes
     ) -> StoredBoxes:
-        """Those of an answer about a screenshot of this size."""
+        """Return the boxes of an answer about a screenshot of this size."""
         sent = replace(frames, convention=Convention.ABS_RESIZED).frame(original).sent
         inputs, outputs = answer.inputs, answer.outputs
         return cls(frames.convention, inputs, outputs, original, sent)
 
     @classmethod
     def from_sample(cls, sample: Sample) -> StoredBoxes | None:
-        """Those of a sample that is not cut."""
+        """Return the stored boxes of a sample; null if it has none, or is cut."""
         record = read_provenance(sample, "screenshots")
         if sample["is_screenshot"] or STORED_BOXES_KEY not in record:
             return None
@@ -80,13 +80,13 @@ class StoredBoxes:
 
     @property
     def provenance_fields(self) -> dict[str, Any]:
-        """What a provenance keeps of them, so that they can be read in any way later."""
+        """The boxes as a provenance stores them, to be read in any convention later."""
         return {STORED_BOXES_KEY: {name: getattr(self, name) for name in STORED_FIELDS}}
 
     def frame(self, convention: Convention) -> Frame:
-        """What the numbers stand for, if this is what they mean."""
+        """Return the frame of the boxes, if they are meant in this convention."""
         return Frame(convention, self.original, self.sent)
 
     def read_as(self, convention: Convention) -> CheckedBoxes:
-        """The boxes in pixels of the screenshot, if that is what the numbers mean."""
+        """Return the boxes in pixels of the screenshot, if they are meant in this convention."""
         return convert_boxes(self.inputs, self.outputs, self.frame(convention))

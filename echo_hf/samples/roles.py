@@ -1,4 +1,4 @@
-"""Tell input images from outputs, complete templates, recognise screenshots (section 3.3)."""
+"""Tell input images from outputs, complete templates, recognize screenshots (section 3.3)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Roles(SampleStage):
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """How many samples have inputs, and how many come from templates and screenshots."""
+        """Say how many samples have inputs, and how many come from templates and screenshots."""
         counts, tally = stats["roles"], Counter(stats["roles"].tally)
         return (
             f"{tally['with_inputs']:,} of {counts.kept:,} samples have input images; "
@@ -88,17 +88,17 @@ class Roles(SampleStage):
 
     @property
     def absent_prompt(self) -> Prompt:
-        """The instructions for the question on an image that is not there."""
+        """The instructions for the question about an image that is not there."""
         return load_prompt(f"{self.name}_absent", self.target)
 
     def describe(self) -> dict[str, Any]:
-        """As for any stage, with both prompts and both answers."""
+        """Return what decides the result, with both prompts and both answers."""
         description = super().describe()
         prompt = f"{description['prompt']}\n\n{self.absent_prompt.text}"
         return {**description, "prompt": prompt, "schema": [description["schema"], ABSENT_SCHEMA]}
 
     def build_questions(self, row: Row) -> Iterator[RequestContent]:
-        """The sample with its images, or each part of one with very many."""
+        """Yield the sample with its images, or each part of one with very many."""
         for part in self._split(row):
             yield self._question(row, part)
 
@@ -113,7 +113,7 @@ class Roles(SampleStage):
         return parts, {**fields, "pictures": pictures}, urls
 
     def _build_requests(self, rows: Sequence[Row]) -> list[list[Request]]:
-        """On the images of each row; once that is answered, on one that is not there."""
+        """Return the requests about each row's images, then about an image that is not there."""
         requests = super()._build_requests(rows)
         if self.answers is None:
             return requests
@@ -162,11 +162,11 @@ class Roles(SampleStage):
         return assignment
 
     def is_lost(self, row: Row, answers: Sequence[Answer]) -> bool:
-        """Whether a call on the images failed; the sample waits for all of them."""
+        """Return whether a call about the images failed; the sample waits for all of them."""
         return any(isinstance(answer, Failure) for answer in answers[: len(self._split(row))])
 
     def _finish_rows(self, inputs: Sequence[Row], answers: Sequence[list[Answer]]) -> pa.Table:
-        # Who is no model may leave the last question to the words of the prompt.
+        # An engine without a model may leave the last question to the words of the prompt.
         kept = [
             [*own[:count], *(answer for answer in own[count:] if not _needs_model(answer))]
             for own, count in zip(answers, (len(self._split(row)) for row in inputs), strict=True)
@@ -176,7 +176,7 @@ class Roles(SampleStage):
     def finish_row(
         self, row: Row, answers: Sequence[Answer], made_by: Mapping[str, Any]
     ) -> RowResult:
-        """One row a task."""
+        """Return one row for each task."""
         findings: list[Finding] = []
         count = len(self._split(row))
         last = next(iter(answers[count:]), None)
@@ -201,7 +201,7 @@ class Roles(SampleStage):
                 new_rows[0]["provenance"] = add_provenance(row, self.name, made_by)
         lost = [] if row["quality"] == TRASH else list(find_missing_images(row))
         findings += [(Notice.IMAGE_NOT_THERE, name) for name in lost]
-        blanks: list[Finding] = []  # the blanks that keep rows out of the benchmark
+        blanks: list[Finding] = []  # blanks that keep rows out of the benchmark
         for new in new_rows:
             new["quality"] = limit_quality(new["quality"]) if lost else new["quality"]
             if new["quality"] != TRASH and not (new["input_images"] or new["screenshot"]):
@@ -217,7 +217,7 @@ class Roles(SampleStage):
         return new_rows, [*findings, *dict.fromkeys(blanks)]
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many samples have input images, completed a template, or show a screenshot."""
+        """Count the samples that have inputs, completed a template, or show a screenshot."""
         return sum_columns(
             with_inputs=pc.greater(pc.list_value_length(kept["input_images"]), 0),
             filled=kept["prompt_fill_blank"],
@@ -229,7 +229,7 @@ class Roles(SampleStage):
 
 
 def _may_start_from_image(row: Row) -> bool:
-    """Whether the words of a sample leave it open that it starts from an image."""
+    """Return whether the words of a sample may speak of an image that it starts from."""
     return mentions_image(row["prompt"]) or mentions_input(row)
 
 

@@ -1,4 +1,4 @@
-"""The id of a sample, made from its sources, and the posts around it."""
+"""Ids and digests of samples, and the posts around them."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def sample_ids(primary: str, text: str, starts: Sequence[int]) -> list[str]:
 
 
 def sample_digest(prompt: str, input_images: Sequence[str]) -> str:
-    """Sha256 of all that a system under test is given."""
+    """Return the sha256 of everything that a system under test gets."""
     text = json.dumps([prompt, list(input_images)], ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def own_post_positions(sample: Sample) -> list[int]:
-    """Places of a sample's own posts in its context."""
+    """Return the positions of a sample's own posts in its context."""
     place_of_url = {post["url"]: number for number, post in enumerate(sample["context"])}
     return [place_of_url[url] for url in sample["post_urls"]]
 
 
 def texts_of(posts: Sequence[PostRow]) -> list[str]:
-    """What posts say, and how their images are described."""
+    """Return the texts of posts, and the descriptions of their images."""
     texts = [post["text"] or "" for post in posts]
     return [
         *texts,
@@ -59,7 +59,7 @@ def texts_of(posts: Sequence[PostRow]) -> list[str]:
 
 
 def read_provenance(sample: Sample, stage: str) -> dict[str, Any]:
-    """What a stage said of how it made a sample."""
+    """Return what a stage recorded about how it made a sample."""
     record: dict[str, Any] = json.loads(sample["provenance"] or "{}").get(stage, {})
     return record
 

@@ -1,4 +1,4 @@
-"""Take screenshots apart: the prompt that was typed, what went in, what came out (section 3.3)."""
+"""Take screenshots apart: the typed prompt, the inputs and the outputs (section 3.3)."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from echo_hf.samples.stage import RequestContent, Row, RowResult, SampleStage, s
 from echo_hf.samples.tasks import find_doubts
 
 MAX_BOXES = 32
-MAX_SHOWN_PROMPT = 6000  # no window shows more at a time; a longer one is still read
-# What is added for an output that was not called a screenshot by anybody.
+MAX_SHOWN_PROMPT = 6000  # no window shows more at a time; longer answers are accepted
+# Added to the request for an output that only looks like several images.
 SUSPECTED_SHEET_NOTE = (
     "Straight seams suggest that it holds several pictures, or is a window. Where it is one "
     "picture all the same, such as a page of a comic or a grid that was asked for as one, give one "
@@ -56,7 +56,7 @@ MAX_TEXT, MAX_TEXTS = 4000, 16_000
 
 
 def _strip_key(box: Any) -> Any:
-    """The numbers of a box that a model gives in its own form: {"bbox_2d": [...], "label": ...}."""
+    """Return the numbers of a box in a model's own form, {"bbox_2d": [...], "label": ...}."""
     if isinstance(box, dict):
         return next((box[key] for key in NATIVE_KEYS if key in box), box)
     return box
@@ -87,7 +87,7 @@ class ScreenshotsAnswer(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_native(cls, answer: Any) -> Any:
-        """An answer in a model's own form: a list of boxes, each with a label."""
+        """Convert an answer in a model's own form: a list of boxes, each with a label."""
         if not isinstance(answer, list):
             return answer
         boxes: dict[str, list[Any]] = {"input": [], "output": []}
@@ -138,7 +138,7 @@ class Screenshots(SampleStage):
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage for the config's target, which knows the family of its engine's model."""
+        """Return the stage for the config's target, with the family of its engine's model."""
         engine = config.engines[config.stages.screenshots.engine]
         model = engine.options.get("model")
         family = engine.options.get("family") or (model_family(str(model)) if model else None)
@@ -148,7 +148,7 @@ class Screenshots(SampleStage):
 
     @classmethod
     def headline(cls, stats: Mapping[str, StageStats]) -> str | None:
-        """How many screenshots were cut, and into how many images."""
+        """Say how many screenshots were cut, and into how many images."""
         tally = stats["screenshots"].tally
         cut_count, total = tally.get("cut", 0), tally.get("screenshots", 0)
         return (
@@ -157,14 +157,14 @@ class Screenshots(SampleStage):
         )
 
     def describe(self) -> dict[str, Any]:
-        """Everything that decides the result, with the words that ask for boxes."""
+        """Return everything that decides the result, with the words that ask for boxes."""
         coordinates = {
             str(convention): BOX_INSTRUCTIONS[convention] for convention in BOX_INSTRUCTIONS
         }
         return {**super().describe(), "coordinates": coordinates, "suspected": SUSPECTED_SHEET_NOTE}
 
     def build_questions(self, row: Row) -> Iterator[RequestContent]:
-        """The screenshot, where there is one that is not taken apart yet."""
+        """Yield the screenshot, if there is one that is not taken apart yet."""
         if isinstance(frame := self._choose_frame(row), Frame):
             shown_texts, file = collect_relevant_text(row), self.images.path(row["screenshot"])
             sheet_note = f"{SUSPECTED_SHEET_NOTE}\n" if is_suspected(row) else ""
@@ -179,17 +179,17 @@ class Screenshots(SampleStage):
     def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
     ) -> RowResult:
-        """The sample, taken apart if it can be, and what is doubtful of it now."""
+        """Return the sample, taken apart if it can be, with its doubts."""
         frame, answer = self._choose_frame(row), next(iter(answers), None)
         new, findings = row, [frame] if isinstance(frame, tuple) else []
         if isinstance(frame, Frame) and isinstance(answer, ScreenshotsAnswer):
             new, findings = self._cut_screenshot(row, answer, frame, made_by)
-        # Where no screenshot brought a prompt or images, its roles have said what it lacks.
+        # Without a screenshot the doubt of `roles` stands.
         lacks = None if row["screenshot"] else Doubt.LACKS_INPUT in row["doubts"]
         return [{**new, "doubts": find_doubts(new, lacks)}], findings
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """How many screenshots there are, how many were cut, and into how many images."""
+        """Count the screenshots, those that were cut, and the images that were cut out."""
         inputs, outputs = (kept[f"{name}_bboxs"].combine_chunks() for name in ("input", "output"))
         counts = sum_columns(screenshots=pc.is_valid(kept["screenshot"]), cut=kept["is_screenshot"])
         return {**counts, "pictures": len(pc.list_flatten(inputs)) + len(pc.list_flatten(outputs))}
@@ -200,7 +200,7 @@ class Screenshots(SampleStage):
         return choose_engine_frames(self._signature, self.convention, self.family)
 
     def _choose_frame(self, sample: Sample) -> Frame | Finding | None:
-        """How to ask about a sample's screenshot, or why not; null where it has none."""
+        """Return how to ask about a sample's screenshot, or why not; null where it has none."""
         screenshot = sample["screenshot"]
         if screenshot is None or sample["is_screenshot"]:
             return None
@@ -268,7 +268,7 @@ class Screenshots(SampleStage):
     def _cut_crops(
         self, screenshot: str, boxes: CheckedBoxes
     ) -> tuple[dict[bytes, PixelBox], dict[bytes, PixelBox]]:
-        """The images that are cut out, inputs and outputs, each with its box."""
+        """Cut out the inputs and the outputs, each with its box."""
         inputs: dict[bytes, PixelBox] = {}
         outputs: dict[bytes, PixelBox] = {}
         try:
@@ -293,13 +293,13 @@ class Screenshots(SampleStage):
 
 
 def is_single(boxes: CheckedBoxes) -> bool:
-    """Whether the only box of an answer is one output that is the whole image."""
+    """Return whether the only box of an answer is one output that is the whole image."""
     notices = {notice for notice, _ in boxes.findings} - REPAIRED_NOTICES
     return not boxes.inputs and len(boxes.outputs) == 1 and notices == {Notice.WHOLE_BOX}
 
 
 def collect_relevant_text(sample: Sample) -> dict[str, Any]:
-    """What people wrote around a sample's screenshot, as a request holds it."""
+    """Return the posts and the description that a request shows beside a sample's screenshot."""
     context, own_urls = sample["context"], set(sample["post_urls"])
     shown_places = set[int]()
     for place, post in enumerate(context):

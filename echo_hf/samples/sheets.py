@@ -1,4 +1,4 @@
-"""What becomes of outputs that are sheets of several images, or windows."""
+"""Outputs that are sheets of several images, or windows: where they go, and who doubts them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Doubt, Notice
 from echo_hf.samples.sample import Finding, Sample, add_provenance, read_provenance
 
-SHEET_KEY = "sheet"  # in the provenance of `roles`: the image that was taken from the outputs
+SHEET_KEY = "sheet"  # key in the provenance of `roles`: the image that was taken from the outputs
 
 
 def move_sheet(
     row: dict[str, Any], images: ImageStore, made_by: Mapping[str, Any], findings: list[Finding]
 ) -> dict[str, Any]:
-    """A task whose first output that is no single image is to be taken apart; others are doubted.
+    """Move a task's first output that is not a single image to the screenshot; doubt the others.
 
     All are doubted where no model was asked: `screenshots` then has none to ask either.
     """
@@ -41,12 +41,12 @@ def move_sheet(
 
 
 def is_suspected(sample: Sample) -> bool:
-    """Whether a sample's screenshot is an output that only looks like several images."""
+    """Return whether a sample's screenshot is an output that only looks like several images."""
     return bool(read_provenance(sample, "roles").get(SHEET_KEY) == sample["screenshot"])
 
 
 def restore_output(sample: Sample) -> dict[str, Any]:
-    """A sample whose screenshot is an output after all."""
+    """Return a sample whose screenshot is made an output again."""
     outputs = [sample["screenshot"], *sample["output_images"]]
     return {**sample, "screenshot": None, "output_images": outputs}
 
@@ -59,5 +59,5 @@ def _read_layout(file: Path) -> Layout | None:
 def _find_layout(images: ImageStore, digest: str) -> Layout | None:
     try:
         return _read_layout(images.path(digest))
-    except ImageError:  # lost or damaged since: who needs its pixels says so
+    except ImageError:  # missing or damaged: the stages that need its pixels report it
         return None

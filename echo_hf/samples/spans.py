@@ -1,4 +1,4 @@
-"""Find a prompt in the text it was taken from, and give texts as places in posts."""
+"""Find a prompt in the text it was taken from, and describe texts as places in posts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import Any, NamedTuple
 
 from echo_hf.errors import SpanError
 
-# A word; or one character of a script that writes no spaces; or one mark.
+# A word, or one character of a script without spaces, or one punctuation mark.
 TOKEN = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u9fff\uac00-\ud7af]+|[^\w\s]"
 )
 MIN_SPAN_TOKENS = 3
 MAX_SPANS = 8
-MAX_PLACES = 256  # of one span in the texts: a word a thousand times stays cheap
+MAX_PLACES = 256  # of one run in the texts: keeps a text that repeats a word cheap
 TokenPosition = tuple[int, int]
 MAX_TEXT = 1_000_000
 MAX_INSERTED_WORDS = 8  # of one insertion
-MAX_INSERTED_CHARACTERS = 80  # of one insertion, white space counted once
+MAX_INSERTED_CHARACTERS = 80  # of one insertion, with single spaces
 MAX_INSERTED_SHARE = 1 / 3  # of a text's words
 WORD = re.compile(r"\w")
-REPEATED_WORDS = 3  # in a row, of an insertion: fewer stand in many posts by chance
-MASK = re.compile(r"\[[a-z-]{1,16}\]")  # it tells nothing of what it covers
+REPEATED_WORDS = 3  # in a row: fewer are found in many posts by chance
+MASK = re.compile(r"\[[a-z-]{1,16}\]")  # reveals nothing of the masked words
 TokenPair = tuple[re.Match[str], re.Match[str]]
 SourceKey = tuple[str | None, str | None]
 
@@ -54,7 +54,7 @@ class SpanIndex:
         ]
 
     def split_prompt(self, prompt: str) -> list[TokenRun | None]:
-        """Cuts a prompt into the longest spans, greedily from its beginning."""
+        """Split a prompt into the longest runs, greedily from its start; null for a lone token."""
         tokens, at = TOKEN.findall(prompt), 0
         places_of: dict[tuple[str, ...], list[TokenPosition]] = {
             gram: [] for gram in self._iterate_grams(tokens)
@@ -85,7 +85,7 @@ class SpanIndex:
         return spans
 
     def contains(self, prompt: str) -> bool:
-        """Whether a prompt is made of spans of the texts."""
+        """Return whether a prompt is made of runs of the texts."""
         if not prompt.split():
             return False
         if any(squeeze(prompt) in squeeze(text) for text in self.texts):
@@ -102,7 +102,7 @@ class SpanIndex:
 
 
 def find_span_start(prompt: str, text: str) -> int:
-    """Where a prompt's longest span stands in the text of its post."""
+    """Return where a prompt's longest run stands in the text of its post; -1 if nowhere."""
     start = text.find(prompt) if prompt else -1
     if start < 0:
         spans = [span for span in SpanIndex([text]).split_prompt(prompt) if span]
@@ -121,7 +121,7 @@ class SpanSource(NamedTuple):
 
 
 class SourceSpan(NamedTuple):
-    """A piece of a text: characters of a source, or words that were put in."""
+    """A part of a text: characters of a source, or words that were inserted."""
 
     post_url: str | None = None
     field: str | None = None
@@ -134,7 +134,7 @@ FIELD_TYPES = {"post_url": str, "field": str, "start": int, "end": int, "text": 
 
 
 def span_sources(posts: Iterable[Mapping[str, Any]]) -> list[SpanSource]:
-    """All texts of some posts: what they say, and how their images are described."""
+    """Return all texts of posts: their words, and the descriptions of their images."""
     sources = []
     for post in posts:
         texts = {"text": post["text"]}
@@ -145,7 +145,7 @@ def span_sources(posts: Iterable[Mapping[str, Any]]) -> list[SpanSource]:
 
 
 def parse_spans(rows: Iterable[Any]) -> list[SourceSpan]:
-    """Spans as a table or JSON holds them, which may come from anywhere."""
+    """Parse spans from a table or JSON, which anybody may have written."""
     spans = []
     for row in rows:
         has_fields = isinstance(row, Mapping) and set(row) == set(FIELD_TYPES)
@@ -158,13 +158,13 @@ def parse_spans(rows: Iterable[Any]) -> list[SourceSpan]:
 
 
 def find_spans(text: str, sources: Sequence[SpanSource]) -> tuple[SourceSpan, ...] | None:
-    """Takes a text apart into places of the sources, with few words in between."""
+    """Split a text into places of the sources, with few words in between; null if it cannot be."""
     if len(text) > MAX_TEXT:
         return None
     for source in sources:
         if text and (start := source.text.find(text)) >= 0:
             return (SourceSpan(*source[:2], start, start + len(text)),)
-    spans: list[SourceSpan] = []  # what belongs to no span, white space included, is put in
+    spans: list[SourceSpan] = []  # text between spans becomes an insertion
     at = 0
     for start, end, span in _place_spans(text, sources):
         if start > at:
@@ -187,7 +187,7 @@ def find_spans(text: str, sources: Sequence[SpanSource]) -> tuple[SourceSpan, ..
 
 
 def join_spans(spans: Iterable[SourceSpan], sources: Iterable[SpanSource]) -> str:
-    """Puts a text together again."""
+    """Put a text together again from its spans."""
     texts: dict[SourceKey, str] = {
         (source.post_url, source.field): source.text for source in sources
     }
@@ -211,13 +211,13 @@ def join_spans(spans: Iterable[SourceSpan], sources: Iterable[SpanSource]) -> st
 
 
 def list_insertions(spans: Iterable[SourceSpan]) -> list[str]:
-    """What of some spans is put in, and has a word besides masks."""
+    """Return the inserted texts that have a word besides masks."""
     texts = [MASK.sub(" ", span.text) for span in spans if span.text is not None]
     return [text for text in texts if WORD.search(text)]
 
 
 def repeats_source(texts: Iterable[str], sources: Iterable[SpanSource]) -> bool:
-    """Whether a text has three words in a row that a source has, too."""
+    """Return whether a text has three words in a row that a source has, too."""
     runs = {run for text in texts for run in _iterate_word_runs(text)}
     return bool(runs) and any(
         not runs.isdisjoint(_iterate_word_runs(source.text)) for source in sources
@@ -229,7 +229,7 @@ def text_digest(text: str) -> str:
 
 
 def _place_spans(text: str, sources: Sequence[SpanSource]) -> Iterator[tuple[int, int, SourceSpan]]:
-    """The spans of a text with their places in it, each with white space as in its source."""
+    """Yield the spans of a text with their places in it; white space is as in the source."""
     tokens = list(TOKEN.finditer(text))
     at = 0
     for span in _cut_spans(text, tokens, [source.text for source in sources]):
@@ -249,7 +249,7 @@ def _place_spans(text: str, sources: Sequence[SpanSource]) -> Iterator[tuple[int
 def _split_runs(
     text: str, source_text: str, pairs: Sequence[TokenPair]
 ) -> Iterator[list[TokenPair]]:
-    """Cuts equal tokens where the white space between them differs."""
+    """Split equal tokens where the white space between them differs."""
     run = [pairs[0]]
     for token, source_token in pairs[1:]:
         previous, source = run[-1]
@@ -263,7 +263,7 @@ def _split_runs(
 def _cut_spans(
     text: str, tokens: Sequence[re.Match[str]], texts: Sequence[str]
 ) -> Iterator[TokenRun | None]:
-    """The longest spans; between them shorter ones, so that what is inserted stands nowhere."""
+    """Yield the longest runs, and shorter ones between, so that no insertion is in a source."""
     single = SpanIndex(texts, min_tokens=1)
     at, unmatched = 0, 0
     for span in [*SpanIndex(texts).split_prompt(text), TokenRun(0, 0, 0)]:

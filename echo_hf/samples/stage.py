@@ -1,4 +1,4 @@
-"""What the stages share that ask a model about rows one by one."""
+"""The base of the stages that ask a model about each row by itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, Finding
 from echo_hf.tables import Table
 
 Row = Mapping[str, Any]
-# What the user's message shows, the same as fields, and the addresses of the posts in it.
+# The parts of the user's message, its fields, and the addresses of the posts in it.
 RequestContent = tuple[Sequence[Text | ImageRef], Mapping[str, Any], Iterable[str]]
 RowResult = tuple[Sequence[Row], Iterable[Finding]]
 
@@ -35,13 +35,13 @@ class SampleStage(ModelStage):
     inputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     outputs: ClassVar[Table] = SAMPLES_IN_CONTEXT
     max_tokens: ClassVar[int] = 4096
-    keeps_failed: ClassVar[bool] = True  # a row goes on although one of its calls failed
+    keeps_failed: ClassVar[bool] = True  # whether a row goes on when one of its calls failed
 
     target: Target
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage for the config's target, with the options of its section."""
+        """Return the stage for the config's target, with the options of its section."""
         options: dict[str, Any] = {"images": images, **dict(getattr(config.stages, cls.name))}
         own_options = {
             field.name: options[field.name] for field in fields(cls) if field.name in options
@@ -55,28 +55,28 @@ class SampleStage(ModelStage):
 
     @abstractmethod
     def build_questions(self, row: Row) -> Iterator[RequestContent]:
-        """What a model is asked about a row."""
+        """Yield what a model is asked about a row."""
 
     @abstractmethod
     def finish_row(
         self, row: Row, answers: Sequence[BaseModel | Failure], made_by: Mapping[str, Any]
     ) -> RowResult:
-        """The rows that go on, and what was noticed."""
+        """Return the rows that go on, and the findings."""
 
     def is_lost(self, row: Row, answers: Sequence[BaseModel | Failure]) -> bool:  # noqa: ARG002
-        """Whether a row does not go on, as a call failed that it cannot do without."""
+        """Return whether a row does not go on because a call failed that it needs."""
         return not self.keeps_failed and any(isinstance(answer, Failure) for answer in answers)
 
     def requests(self, table: pa.Table) -> list[list[Request]]:
-        """The model calls of each row."""
+        """Return the requests of each row."""
         return self._build_requests(self.input_rows(table))
 
     def finish(self, table: pa.Table, answers: list[list[BaseModel | Failure]]) -> pa.Table:
-        """The rows that go on; one of which a call failed is quarantined, beside or instead."""
+        """Return the rows that go on; one with a failed call is quarantined, beside or instead."""
         return self._finish_rows(self.input_rows(table), answers)
 
     def _make_output(self, table: pa.Table) -> pa.Table:
-        rows = self.input_rows(table)  # which takes a while
+        rows = self.input_rows(table)  # read once: it is slow
         return self._finish_rows(rows, self._read_answers(self._build_requests(rows)))
 
     def _build_requests(self, rows: Sequence[Row]) -> list[list[Request]]:
@@ -122,7 +122,7 @@ class SampleStage(ModelStage):
 
     @property
     def _signature(self) -> dict[str, Any]:
-        """The signature of who answers; empty while nobody does."""
+        """The signature of the engine that answers; empty without one."""
         return dict(self.answers.signature) if self.answers else {}
 
     def _key(self, row: Row) -> str:
@@ -130,5 +130,5 @@ class SampleStage(ModelStage):
 
 
 def sum_columns(**columns: pa.ChunkedArray) -> dict[str, int]:
-    """How many rows a column holds for, or the sum of its numbers."""
+    """Count the rows that a column holds for, or sum its numbers."""
     return {name: pc.sum(column.cast(pa.int64())).as_py() or 0 for name, column in columns.items()}

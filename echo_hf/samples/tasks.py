@@ -1,4 +1,4 @@
-"""What a model is shown of a sample, the tasks that it tells apart, and their rows."""
+"""The parts of a sample that requests show, the tasks that answers tell apart, and their rows."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from echo_hf.samples.sample import (
 )
 from echo_hf.samples.spans import SpanIndex, find_span_start
 
-MAX_IMAGES = 32  # of one request: no request shows more
-MAX_POSTS = 64  # likewise
+MAX_IMAGES = 32  # of one request
+MAX_POSTS = 64  # of one request
 MAX_BLANKS = 32
 MAX_VALUE_CHARACTERS = 1000
 
@@ -89,7 +89,7 @@ class SampleImage(NamedTuple):
 
 @dataclass(frozen=True)
 class RequestPart:
-    """What one request shows.
+    """The posts and images that one request shows.
 
     Attributes:
         posts: Places in the sample's context, by number from 0.
@@ -142,7 +142,7 @@ def _iterate_own_images(sample: Sample) -> Iterator[tuple[int, Mapping[str, Any]
 
 
 def own_images(sample: Sample) -> list[SampleImage]:
-    """The images that are the sample's own, each once, in the order of its posts."""
+    """Return the images of a sample's own posts, each once, in the order of the posts."""
     candidates, images = set(sample["output_images"]), dict[str, SampleImage]()
     for place, post_image in _iterate_own_images(sample):
         if post_image["sha256"] in candidates:
@@ -154,14 +154,14 @@ def own_images(sample: Sample) -> list[SampleImage]:
 
 
 def find_missing_images(sample: Sample) -> Iterator[str]:
-    """The images of a sample's own posts that could not be had: whether one is an input?"""
+    """Yield the images of a sample's own posts that are unavailable, and may be inputs."""
     for place, image in _iterate_own_images(sample):
         if image["sha256"] is None:
             yield image["url"] or image["alt_text"] or sample["context"][place]["url"]
 
 
 def split_images(sample: Sample, max_images: int) -> list[RequestPart]:
-    """All images at once; of very many, those of the first post in each part, others in slices."""
+    """Split images into requests; very many go in slices, each with the first post's images."""
     images = own_images(sample)
     if len(images) <= max_images:
         return [make_part(sample, images)] if images else []
@@ -182,7 +182,7 @@ def split_images(sample: Sample, max_images: int) -> list[RequestPart]:
 
 def make_part(sample: Sample, images: Sequence[SampleImage]) -> RequestPart:
     context, own_places = sample["context"], own_post_positions(sample)
-    # The post with the task and those with images always; others while there is room.
+    # Always the first post and those with images; then others, as many as fit.
     ordered_places = dict.fromkeys([own_places[0], *(image.post for image in images), *own_places])
     places = list(ordered_places)[: MAX_IMAGES + 1]
     for place in tuple(places):
@@ -200,7 +200,7 @@ class TaskDraft:
     outputs: list[str] = field(default_factory=list)
     posts: list[int] = field(default_factory=list)
     screenshot: str | None = None
-    contradicted: bool = False  # it is without an image that the model gave it
+    contradicted: bool = False  # an image that the model assigned to it was removed
 
     @property
     def shown_by(self) -> list[str]:
@@ -211,7 +211,7 @@ class TaskDraft:
         return [*self.shown_by, *self.inputs]
 
     def join(self, other: TaskDraft) -> None:
-        """Takes in what another answer says about the same task."""
+        """Add what another answer says about the same task."""
         for own_digests, digests in ((self.inputs, other.inputs), (self.outputs, other.outputs)):
             own_digests.extend(digest for digest in digests if digest not in own_digests)
         self.posts.extend(place for place in other.posts if place not in self.posts)
@@ -228,7 +228,7 @@ def join_tasks(tasks: Iterable[tuple[Key, TaskDraft]]) -> list[TaskDraft]:
 
 
 def join_tries(tasks: Sequence[TaskDraft]) -> list[TaskDraft]:
-    """Joins what belongs to the same try of a prompt."""
+    """Join the tasks that belong to the same try of a prompt."""
     kept: list[TaskDraft] = []
     for task in tasks:
         first, *others = [*(peer for peer in kept if _share(peer, task)), task]
@@ -246,7 +246,7 @@ def join_tries(tasks: Sequence[TaskDraft]) -> list[TaskDraft]:
 def join_with_screenshots(
     written: Sequence[TaskDraft], shots: Sequence[TaskDraft]
 ) -> list[TaskDraft]:
-    """Joins what is told in words with the screenshots that show it."""
+    """Join the tasks that are told in words with the screenshots that show them."""
     kept = []
     for task in written:
         match = next((peer for peer in shots if _share(peer, task)), None)
@@ -267,19 +267,19 @@ def _share(task: TaskDraft, other: TaskDraft) -> bool:
 
 @dataclass
 class AssignedTasks:
-    """The tasks of one sample."""
+    """The tasks of one sample, and the roles of its images in them."""
 
     prompt: str
     order: Sequence[str]
     may_abstain: bool = False
     findings: list[Finding] = field(default_factory=list)
     may_show_minor: set[str] = field(default_factory=set)
-    assumed: bool = False  # nobody has said or seen what its images are
+    assumed: bool = False  # an engine without a model guessed its roles
     _tasks: list[TaskDraft] = field(default_factory=list)
     _screenshots: set[str] = field(default_factory=set)
 
     def add(self, answer: RolesAnswer, part: RequestPart) -> None:
-        """Takes over the answer about one part of the sample."""
+        """Add the answer about one part of the sample."""
         images = [image.sha256 for image in part.images]
         self.assumed = self.assumed or (answer.assumed and self.may_abstain)
         for sample in answer.samples:
@@ -304,22 +304,22 @@ class AssignedTasks:
             )
             self._tasks.append(task)
             if sample.may_show_minor or (sample.may_show_minor is None and not self.may_abstain):
-                # Where no image is named it may be any of them.
+                # If the answer names no image, it may be any of them.
                 self.may_show_minor.update([*screenshots, *task.images] or images)
 
     def finish(self) -> list[TaskDraft]:
-        """The tasks: first those that are no completion, each kind by its first image."""
+        """Return the tasks: completions last, each kind in the order of its first image."""
         tasks = sorted(self._tasks, key=self._sort_key)
         output_digests = {digest for task in tasks for digest in task.outputs}
         for task in tasks:
             self._drop(task, task.inputs, self._screenshots)
             self._drop(task, task.outputs, self._screenshots)
-            # What is shown as a result must never be given to a system as an input.
+            # A system must never get as an input what another post shows as the result.
             self._drop(task, task.inputs, output_digests, Notice.TWO_ROLES)
         completions, others = self._split_completions(tasks)
         written = join_tries([task for task in others if not task.screenshot])
         shots = join_tasks((task.screenshot, task) for task in others if task.screenshot)
-        # Beside its completions a template is no task of its own; a conversation is.
+        # If a template has completions, only its conversations are tasks besides them.
         plain_tasks = shots if completions else join_with_screenshots(written, shots)
         taken_digests = {digest for task in completions for digest in task.images}
         for task in plain_tasks:
@@ -331,7 +331,7 @@ class AssignedTasks:
         used_digests = {digest for task in tasks for digest in task.images}
         digests = {digest for task in written for digest in task.images}
         for digest in (candidate for candidate in self.order if candidate not in used_digests):
-            # Where a template stays as it is, all that was said to be its own is used.
+            # Images of a template that stays as it is have been used above.
             self._note(Notice.NOT_COMPLETED if digest in digests else Notice.NEITHER, digest)
         return tasks
 
@@ -433,7 +433,7 @@ def build_rows(
         modified = bool(task.fillings) and not span_index.contains(task.prompt)
         row_id, record = sample["id"], dict(made_by)
         if task_number or task.fillings:
-            # Completions may share inputs; of other tasks each has its own.
+            # Completions may share inputs, so only their outputs identify them.
             naming_images = task.shown_by if task.fillings else task.images
             first = next(
                 image.sha256 for image in own_images(sample) if image.sha256 in naming_images
@@ -463,7 +463,7 @@ def build_rows(
 
 
 def build_analysis_row(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of a sample whose images show no coherent task: its words stay for analysis."""
+    """Return the row of a sample without a coherent task, which stays for analysis."""
     return {
         **sample,
         "quality": limit_quality(sample["quality"]),
@@ -473,7 +473,7 @@ def build_analysis_row(sample: Sample, made_by: Mapping[str, Any]) -> dict[str, 
 
 
 def decide_quality(prompt: str, quality: str) -> str:
-    """The quality of a sample with this prompt: what is no whole task is for analysis only."""
+    """Return the quality of a sample with this prompt; an incomplete one is for analysis only."""
     is_whole = not find_placeholders(prompt) and not MARK.search(prompt)
     return quality if is_whole else limit_quality(quality)
 
@@ -483,7 +483,7 @@ def limit_quality(quality: str) -> str:
 
 
 def find_doubts(sample: Sample, lacks_input: bool | None = None) -> list[str]:
-    """What is doubtful of a sample as it stands; what was doubtful of its roles stays.
+    """Return the doubts about a sample as it stands; doubts about its roles stay.
 
     Its words say whether it lacks an input where nobody else has.
     """
@@ -502,7 +502,7 @@ def find_doubts(sample: Sample, lacks_input: bool | None = None) -> list[str]:
 
 
 def mentions_input(sample: Sample) -> bool:
-    """Whether a prompt speaks of an image that came with it, or its own posts ask for one."""
+    """Return whether a prompt mentions an image that came with it, or its posts ask for one."""
     prompt = sample["prompt"]
     if needs_image(prompt):
         return True
@@ -512,7 +512,7 @@ def mentions_input(sample: Sample) -> bool:
 
 
 def _remove_prompt(prompt: str, text: str) -> str:
-    """What a text says beside a prompt; of one that is not there word by word, before it."""
+    """Return a text without a prompt; where its words differ, only what is before the prompt."""
     if prompt in text:
         return text.replace(prompt, "\n")
     start = find_span_start(prompt, text)
@@ -522,7 +522,7 @@ def _remove_prompt(prompt: str, text: str) -> str:
 def _split_feedback(sample: Sample, own: Sequence[Sequence[int]]) -> list[FeedbackRows]:
     context = sample["context"]
     number_of_url = {post["url"]: number for number, post in enumerate(context)}
-    # All tasks have the primary post; what stands below it alone goes to the first.
+    # All tasks have the primary post: feedback below no other post goes to the first task.
     owner = {
         number: task_number
         for task_number, posts in reversed([*enumerate(own)])

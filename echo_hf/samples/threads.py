@@ -38,7 +38,7 @@ class ThreadForest:
 
 
 def build_forest(parents: Sequence[int], moments: Sequence[SortKey]) -> ThreadForest:
-    """Orders posts into reply trees."""
+    """Order posts into reply trees."""
     forest = ThreadForest()
     cut_parents = list(parents)
     for post, parent in enumerate(parents):
@@ -80,7 +80,7 @@ def _find_cycles(parents: Sequence[int]) -> Iterator[list[int]]:
 
 
 def find_roots(posts: pa.Table) -> pa.Array:
-    """The root's address for each post, as `Threads` finds it, without planting the trees.
+    """Return the address of each post's root, as `Threads` finds it, without building the trees.
 
     Args:
         posts: Columns `url`, each once, `parent_url` and `timestamp`, by which cycles are cut.
@@ -107,7 +107,7 @@ def find_roots(posts: pa.Table) -> pa.Array:
 
 def _find_topmost(parent_of: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     for _ in range(len(parent_of).bit_length()):
-        parent_of = parent_of[parent_of]  # twice as far up as before
+        parent_of = parent_of[parent_of]  # each step doubles the distance to the post
     return parent_of
 
 
@@ -133,7 +133,7 @@ class Threads(Stage):
     keep: tuple[int, ...] = (4, 5)
 
     def parts(self, dataset: Dataset) -> Iterator[Sequence[int]] | None:
-        """Whole trees in their final order, some ten thousand posts at a time."""
+        """Yield whole trees in their final order, some ten thousand posts at a time."""
         posts = arrow_rows(dataset, ["url", "parent_url", "timestamp"])
         urls = posts["url"].combine_chunks()
         if len(posts) <= self.part_posts or len(pc.unique(urls)) < len(urls):
@@ -149,14 +149,14 @@ class Threads(Stage):
         return (np.sort(part_rows).tolist() for part_rows in np.split(rows, ends))
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """Joins all posts at once; a post may come more than once."""
+        """Join all posts at once; a post may come more than once."""
         collected, _ = merge_posts(table.select(list(POSTS.columns)))
         posts = _add_unknown_parents(collected)
         urls, forest = posts["url"].to_pylist(), _read_forest(posts)
         spans = list(pairwise(forest.starts))
 
         def check_trees(post_flags: pa.BooleanArray) -> list[bool]:
-            """For each tree, whether it holds for one of its posts."""
+            """Return for each tree whether a flag holds for one of its posts."""
             if not spans:
                 return []
             in_order = post_flags.to_numpy(zero_copy_only=False)[np.asarray(forest.order)]
@@ -168,7 +168,7 @@ class Threads(Stage):
         is_relevant = check_trees(pc.is_in(score, pa.array(self.keep, pa.int8())))
         was_asked = check_trees(relevance.is_valid())
         unsure = check_trees(pc.and_(relevance.is_valid(), score.is_null()))
-        # Posts behind the collected ones are only known by their address.
+        # Rows after the collected posts are parents known only by their address.
         members = [
             [urls[post] for post in forest.order[start:end] if post < collected.num_rows]
             for start, end in spans
@@ -179,7 +179,7 @@ class Threads(Stage):
                 reason = Reject.NOT_RELEVANT if was_asked[tree] else Reject.NOT_ASKED
                 reason = Reject.NOT_SCORED if unsure[tree] else reason
                 issues.append(RowIssue(Status.REJECTED, members[tree], reason))
-        # Where a parent is cut off, a tree begins.
+        # A post whose parent was cut off is the root of its tree.
         notice_by_post = dict.fromkeys(forest.self_parents, Notice.SELF_PARENT)
         notice_by_post |= dict.fromkeys(forest.cycles, Notice.CYCLE)
         roots = (forest.order[start] for start, _ in spans)
@@ -197,12 +197,12 @@ class Threads(Stage):
 
     @classmethod
     def from_config(cls, config: Config, images: ImageStore) -> Self:
-        """The stage with the scores that the config keeps."""
+        """Return the stage with the scores that the config keeps."""
         del images
         return cls(config.stages.relevance.keep)
 
     def tally(self, kept: pa.Table) -> Mapping[str, int]:
-        """Counts the posts of the kept trees, and those among them that were never collected."""
+        """Count the posts of the kept trees, and those that were never collected."""
         posts = pc.list_flatten(kept["posts"])
         missing = pc.struct_field(posts, "missing")
         return {"posts": len(posts), "posts_missing": len(posts) - missing.null_count}
@@ -211,7 +211,7 @@ class Threads(Stage):
 def _build_trees(
     posts: pa.Table, forest: ThreadForest, spans: Sequence[tuple[int, int]]
 ) -> pa.Table:
-    """One row a tree."""
+    """Return one row for each tree."""
     places = np.array(
         [place for start, end in spans for place in range(start, end)], dtype=np.int64
     )

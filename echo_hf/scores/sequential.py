@@ -9,6 +9,7 @@ from typing import Any, Literal, Unpack, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from echo_hf._infra.renamed import warn_renamed
 from echo_hf._infra.summary import SummaryMixin
 from echo_hf.errors import ScoreError, describe_unknown
 from echo_hf.scores import votes
@@ -90,6 +91,12 @@ class Decisions(SummaryMixin):
         asked_ratings = f"{self.ratings - self.not_needed:,} of {self.ratings:,} ratings"
         pairs = len(self.decided) + len(self.undecided)
         return f"asked until decided: {asked_ratings}, {len(self.decided)} of {pairs} pairs decided"
+
+    @property
+    def said(self) -> str:
+        """The old name of `summary`."""
+        warn_renamed("Decisions.said", "summary")
+        return self.summary
 
 
 def decisions(

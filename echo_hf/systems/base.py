@@ -11,6 +11,7 @@ from typing import Annotated, Any, Protocol, Self, runtime_checkable
 
 from pydantic import AfterValidator
 
+from echo_hf._infra.renamed import find_renamed
 from echo_hf._infra.retry import RequestError
 from echo_hf.config.checks import CREDENTIALS
 from echo_hf.config.systems import SystemConfig
@@ -256,3 +257,8 @@ def remove_secrets(text: str, environment: Mapping[str, str] = os.environ) -> st
             text = text.replace(value, HIDDEN)
     text = CREDENTIALS.sub(f"://{HIDDEN}@", text)
     return IN_QUERY.sub(rf"\1{HIDDEN}", text)
+
+
+__getattr__ = find_renamed(
+    __name__, {"failed": "failure_result", "without_secrets": "remove_secrets"}
+)

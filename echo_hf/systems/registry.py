@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from echo_hf._infra import registry
+from echo_hf._infra.renamed import find_renamed
 from echo_hf._infra.worker_pool import assign_gpus, visible_gpus
 from echo_hf.config.checks import describe_first_error
 from echo_hf.config.systems import OutputPrice, SystemConfig
@@ -227,3 +228,6 @@ def estimate_cost(config: SystemConfig, tasks: Sequence[Task]) -> ExpectedCost:
     ]
     unpriced = [k for k, amount in by_kind.items() if amount != ZERO and getattr(price, k) is None]
     return expected if unpriced else replace(expected, usd=Range.total(parts))
+
+
+__getattr__ = find_renamed(__name__, {"described": "describe_config"})

@@ -148,7 +148,7 @@ def plan(
     config: Config, root: Path, platform: type[Platform] = Simulated, *, estimate: bool = False
 ) -> tuple[list[PlannedQuery], list[str]]:
     said: list[str] = []
-    given: Any = {"estimate": estimate, "noticed": said.append, "make": lambda _: platform()}
+    given: Any = {"estimate": estimate, "notify": said.append, "make": lambda _: platform()}
     return list(plan_queries(config, root, LATER, **given)), said
 
 

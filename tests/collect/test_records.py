@@ -121,7 +121,7 @@ def test_a_fingerprint_is_made_from_content(tmp_path: Path) -> None:
 
 
 def test_no_record_is_lost_between_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("BATCH", "BATCH_CHARACTERS"):
+    for name in ("RECORDS_PER_BATCH", "BATCH_CHARACTERS"):
         monkeypatch.setattr(records_module, name, 2)
         assert [text for _, text in read(entry(written(tmp_path, "a\nb\nc\nd\ne")))] == [*"abcde"]
 

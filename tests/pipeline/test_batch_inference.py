@@ -222,7 +222,7 @@ def test_an_engine_that_breaks_down_loses_no_answer(store: Store) -> None:
 def test_segments_flow_into_one_stream_read_no_further_than_the_engine_asks(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("echo_hf.pipeline.batch_inference.SEGMENT", 3)
+    monkeypatch.setattr("echo_hf.pipeline.batch_inference.SEGMENT_ROWS", 3)
     prepared: list[int] = []
 
     @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def test_an_engine_that_miscounts_is_named(store: Store, number: int) -> None:
 def test_the_plan_names_the_calls_that_are_made(
     store: Store, monkeypatch: pytest.MonkeyPatch, window: int, segment: int
 ) -> None:
-    monkeypatch.setattr("echo_hf.pipeline.batch_inference.SEGMENT", segment)
+    monkeypatch.setattr("echo_hf.pipeline.batch_inference.SEGMENT_ROWS", segment)
     rows = posts(*TRIES, "red", "", "off red")
     for made in range(2):
         engine = Scripted(window=window)

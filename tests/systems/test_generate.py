@@ -140,7 +140,7 @@ def test_a_dry_run_asks_nobody_and_writes_nothing(
     assert (made.path, acting.asked, acting.entered) == (None, [], [])
     assert not (tmp_path / "runs").exists()
     acting.gone = None
-    monkeypatch.setattr("echo_hf.hub.release.IN_MEMORY_BYTES", 0)
+    monkeypatch.setattr("echo_hf.hub.release.MAX_MEMORY_BYTES", 0)
     generate(evaluation(release, config), runs=tmp_path / "runs")
     # A large release is read through the run's own cache, which goes when posts are forgotten.
     assert not (tmp_path / "cache").exists()

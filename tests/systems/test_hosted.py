@@ -263,8 +263,8 @@ def test_tasks_share_a_connection_of_many_threads(asking: Asking) -> None:
 def test_an_endless_answer_is_cut_and_what_was_asked_for_is_still_told(
     asking: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("echo_hf.systems.hosted.MOST_ANSWER", 1000)
-    monkeypatch.setattr("echo_hf.systems.hosted.MOST_OF_AN_ERROR", 9)
+    monkeypatch.setattr("echo_hf.systems.hosted.MAX_ANSWER", 1000)
+    monkeypatch.setattr("echo_hf.systems.hosted.MAX_ERROR", 9)
     size = {"size": {"width": 64, "height": 64}}
     drawn = asking.told(image_answer(b"x" * 5000), further=size)
     assert (drawn.outcome, drawn.stage) == (Outcome.FAILED, OutcomeStage.ANSWER)

@@ -1,1 +1,1 @@
-"""How well an engine does each stage, by what careful readers wrote down about some threads."""
+"""Measure how well an engine does each stage, against annotations of some threads."""

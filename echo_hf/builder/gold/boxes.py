@@ -1,4 +1,4 @@
-"""Tell how an engine's model names places: ask it about drawn screenshots with known boxes."""
+"""Find out how an engine's model names places: ask it about drawn screenshots with known boxes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from echo_hf.samples.held_boxes import StoredBoxes
 from echo_hf.samples.sample import SAMPLES_IN_CONTEXT, sample_digest
 from echo_hf.samples.screenshots import Screenshots, ScreenshotsAnswer
 
-# Wide, tall and large, and each far from 1,000: thousandths and pixels differ in all of them.
+# Wide, tall and large, and all sides far from 1,000, to tell thousandths from pixels.
 SIZES: tuple[PixelSize, ...] = ((640, 420), (800, 1500), (1760, 1120))
-# Of the sides: an input at the upper right, an output at the lower left; no two numbers are alike.
+# In parts of the sides: input upper right, output lower left, all numbers different.
 INPUT, OUTPUT = (0.58, 0.14, 0.93, 0.34), (0.07, 0.47, 0.66, 0.91)
-MIN_SHARED = 0.5  # of the area of marked and answered boxes, for a convention to be the one
-MIN_LEAD = 0.2  # over the next one
-MIN_ANSWERED = 2  # images that have to be answered
+MIN_SHARED = 0.5  # of the area of drawn and answered boxes, for a convention to count
+MIN_LEAD = 0.2  # over the second best
+MIN_ANSWERED = 2  # images with an answer
 STAGE = Screenshots.name
 
 RelativeBox = tuple[float, float, float, float]
@@ -45,7 +45,7 @@ RelativeBox = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class BoxesCheck:
-    """How an engine's model names places.
+    """Which convention an engine's model answers in.
 
     Attributes:
         engine: Who was asked.
@@ -75,7 +75,7 @@ def check_boxes(
     offline: bool = False,
     watch: ProgressListener | None = None,
 ) -> BoxesCheck:
-    """Asks an engine about drawn screenshots as `screenshots` would, and compares its boxes."""
+    """Ask an engine about drawn screenshots as `screenshots` would, and compare its boxes."""
     setting, watch = read_gold_setting(config, engine, None)[0], watch or NullProgress()
     name = str(setting.stages.get_engine(STAGE))
     folder = RunFolder(find_runs_folder(setting, runs) / CHECK_FOLDER / setting.name)
@@ -143,7 +143,7 @@ def place_box(part: RelativeBox, size: PixelSize) -> PixelBox:
 
 
 def measure_shared_areas(boxes: StoredBoxes) -> dict[Convention, float]:
-    """The share of their area that marked boxes have in common with answered ones, read so."""
+    """Return for each convention how much of their area drawn and answered boxes have in common."""
     areas = {}
     for convention in Convention:
         frame = boxes.frame(convention)
@@ -158,7 +158,7 @@ def measure_shared_areas(boxes: StoredBoxes) -> dict[Convention, float]:
 
 
 def draw_screenshot(size: PixelSize, target: Target) -> bytes:
-    """A conversation with an image that went in and one that came out, as large as they come."""
+    """Draw a conversation with one input and one output image, each as large as its part."""
     image = Image.new("RGB", size, (248, 248, 250))
     brush, height = ImageDraw.Draw(image), size[1]
     font = ImageFont.load_default(max(12, height // 40))
@@ -181,7 +181,7 @@ def draw_screenshot(size: PixelSize, target: Target) -> bytes:
 
 
 def build_sample(data: bytes, images: ImageStore, target: Target) -> dict[str, Any]:
-    """A sample with nothing but a screenshot."""
+    """Build a sample that has only a screenshot."""
     digest = images.put(data)
     url = f"https://boxes.example/{digest[:16]}"
     picture = {"sha256": digest, "url": None, "alt_text": None, "same_picture_of": None}

@@ -40,7 +40,7 @@ CHECK_FOLDER = "check-engine"
 def read_gold_setting(
     config: Config | Path | str | None, engine: EngineChoice | None, gold: Path | str | None
 ) -> tuple[Config, Path, tuple[PostsSource, ...], str]:
-    """The config, the gold's folder, its posts, and where people find those."""
+    """Return the config, the gold's folder, its posts, and where people find those."""
     if config is None and (engine is None or gold is not None):
         raise ConfigError(
             "say which engine: echo-hf check-engine CONFIG [--gold DIR] checks those of a config, "
@@ -63,7 +63,7 @@ def read_gold_setting(
 
 @dataclass(frozen=True)
 class StageCheck:
-    """One stage under one engine."""
+    """The measures of one stage under one engine."""
 
     stage: str
     engine: EngineChoice
@@ -114,7 +114,7 @@ def check_engine(
     offline: bool = False,
     watch: ProgressListener | None = None,
 ) -> CheckResult:
-    """Checks how well an engine does each stage, given input without mistakes.
+    """Check how well an engine does each stage, given input without mistakes.
 
     Args:
         config: Names engines and options of stages, and for `gold` its target; or its file.
@@ -147,8 +147,8 @@ def check_engine(
     lines = all_gold.select_half(half)
     if not any(lines.values()):
         raise GoldError(
-            f"{str(gold_folder)!r} has no line{name_half(half)}: choose another --half; a line is of half "
-            '\'held_out\' unless it says "half": "tune"'
+            f"{str(gold_folder)!r} has no line{name_half(half)}: choose another --half; a line is "
+            'of half \'held_out\' unless it says "half": "tune"'
         )
     chosen, notes = choose_stages(lines, half, stages)
     folder = RunFolder(find_runs_folder(setting, runs) / CHECK_FOLDER / setting.name)
@@ -164,7 +164,7 @@ def check_engine(
                     f"engine {RECORDED!r} of stage {name!r} repeats what somebody wrote down, "
                     "which tells of no engine: name one with --engine"
                 )
-            engines.use(kind)  # options that it does not take are told before posts are read
+            engines.use(kind)  # so that wrong options fail before posts are read
         urls = {url for line in all_gold.iterate_lines() for url in line.addresses}
         posts = read_gold_posts(entries, urls, folder.images)
         watch.report_result(posts.read)
@@ -186,7 +186,7 @@ def check_engine(
                 offline=offline,
                 progress=partial(advance_progress, watch, name),
             )
-            # What went wrong on which post of the held-out half is nobody's business.
+            # Do not show which posts of the held-out half went wrong.
             stats = replace(result.stats, rejected={}, noted={})
             watch.report_result(
                 replace(result, stats=stats, quarantine=result.quarantine.select([]))

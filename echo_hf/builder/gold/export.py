@@ -1,4 +1,4 @@
-"""Make gold for `check-engine` from what reviewers decided: whole threads only."""
+"""Export gold for `check-engine` from the decisions of reviewers: whole threads only."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class ReviewedThread:
     posts: Sequence[Row]
     samples: Sequence[Row]
     kept: Sequence[Row]
-    listed: Sequence[Row]  # also those removed whose words stand there
+    listed: Sequence[Row]  # also removed ones whose prompt stands in the thread
 
     @property
     def has_screenshot(self) -> bool:
-        """Whether a sample has one; whether it shows a conversation or a collage nobody says."""
+        """Whether a sample has a screenshot; of what kind it is, reviews do not say."""
         return any(row["screenshot"] for row in self.samples)
 
     def extract_line(self) -> dict[str, Any]:
-        """The line of `extract.jsonl`; a post is feedback of the first sample that has it."""
+        """Return the line of `extract.jsonl`; a post is feedback of the first sample with it."""
         listed_urls, samples = set[str](), list[dict[str, Any]]()
         for row in self.listed:
             urls = dict.fromkeys(comment["post_url"] for comment in row["community_feedback"] or ())
@@ -66,7 +66,7 @@ class ReviewedThread:
             yield {"root_url": self.root, "prompt": row["prompt"], "pictures": images[row["id"]]}
 
     def _find_nearest(self, place: int) -> Row:
-        """The kept sample that a post belongs to, or that it stands below; else the first."""
+        """Return the kept sample that a post belongs to, or stands below; else the first."""
         while place >= 0:
             for row in self.kept:
                 if self.posts[place]["url"] in row["post_urls"]:
@@ -125,7 +125,7 @@ def export_gold(
         for name, lines in (("extract", extract), ("roles", roles)):
             text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
             (partial / f"{name}.jsonl").write_text(text, "utf-8")
-        # The reader that will read it has the last word, before anything is where it was wanted.
+        # Check with the reader of gold before the folder gets its name.
         check_agreement(read_gold(partial), posts, "the config's posts")
     return GoldExport(
         folder,
@@ -137,7 +137,7 @@ def export_gold(
 
 
 def _as_posted(row: Row) -> Row:
-    """A row whose images have the digests that they have in the files of posts, as well."""
+    """Return a row whose images also have the digests that they have in the files of posts."""
     cleaned = cleaned_images(row).items()
     names = ("input_images", "output_images")
     posted = {name: [old for old, new in cleaned if new in row[name]] for name in names}
@@ -145,7 +145,7 @@ def _as_posted(row: Row) -> Row:
 
 
 def _is_kept(row: Row, decisions: ReviewDecisions) -> bool | None:
-    """Whether the last decision keeps or removes it as it is now; null when it does neither."""
+    """Return whether the last decision keeps or removes a row as it is now; null for neither."""
     last = decisions.by_id.get(row["id"])
     if last is None or last.decision not in ("keep", "remove") or not last.is_about(row):
         return None
@@ -168,7 +168,7 @@ def _select_threads(
         kept = [row for row in own_rows if decided.get(row["id"])]
         prompts = {squeeze(row["prompt"]) for row in kept}
         listed = list(kept)
-        for row in own_rows:  # what was removed is no fault of who finds it
+        for row in own_rows:  # an engine may find a removed sample: make it optional
             if row not in kept and squeeze(row["prompt"]) not in prompts:
                 listed += [row] if span_index.contains(row["prompt"]) else []
         thread = ReviewedThread(root, posted[root], own_rows, kept, listed)

@@ -1,4 +1,4 @@
-"""The files of a gold folder, as `quickstart/gold/README.md` describes them, and their reader."""
+"""Read the files of a gold folder, which `quickstart/gold/README.md` describes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FeedbackVerdict = Literal["success", "failure", "mixed"]
 
 
 def fold_text(text: str) -> str:
-    """A text as it is compared where neither case nor white space counts."""
+    """Normalize a text for comparisons where neither case nor white space counts."""
     return squeeze(text).casefold()
 
 
@@ -58,13 +58,13 @@ StrictBool = Annotated[bool, Field(strict=True)]
 
 
 class GoldPart(BaseModel):
-    """A part of a line: immutable, and closed to keys it does not know."""
+    """A part of a line: immutable, and closed to unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class GoldLine(GoldPart):
-    """A line of a gold file; `names` are the fields that no other line has alike."""
+    """A line of a gold file; `names` are the fields whose values identify it in its file."""
 
     half: Half = "held_out"
     names: ClassVar[tuple[str, ...]] = ("post_url",)
@@ -76,7 +76,7 @@ class GoldLine(GoldPart):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What it speaks of: an address, and where that does not tell it apart, what more."""
+        """The values that identify the line; the first is an address."""
         return tuple(squeeze(str(getattr(self, name))) for name in self.names)
 
     @property
@@ -157,7 +157,7 @@ class RolesLine(SampleLine):
 
     @property
     def screenshots(self) -> list[tuple[ImagePlace, ...]]:
-        """Its conversation, with all screenshots of it, and its collage, if it has them."""
+        """The images of its conversation, and those of its collage, if it has them."""
         chat = (self.conversation, *self.duplicates_of_conversation) if self.conversation else ()
         return [images for images in (chat, (self.collage,) if self.collage else ()) if images]
 
@@ -199,7 +199,7 @@ class FeedbackLine(GoldLine):
 
     @property
     def keywords(self) -> frozenset[str]:
-        """Every keyword that is no mistake, folded; none where nothing failed."""
+        """Every acceptable keyword, folded; none where nothing failed."""
         folded_keywords = map(fold_text, (self.keyword or "", *self.acceptable_keywords))
         return frozenset(filter(None, folded_keywords))
 
@@ -235,7 +235,7 @@ POSTS_FILE = "posts.jsonl"
 
 
 class Gold(dict[str, tuple[Any, ...]]):
-    """The lines of each file that is there, by its name; those of another one are none."""
+    """The lines of each file that is there, by its name; an absent file has none."""
 
     def __missing__(self, name: str) -> tuple[Any, ...]:
         return ()
@@ -270,7 +270,7 @@ def read_gold(folder: Path | str) -> Gold:
 
 
 def _read_lines(path: Path, line_class: type[GoldLine]) -> tuple[GoldLine, ...]:
-    if not path.is_file():  # to read a pipe is to wait for ever
+    if not path.is_file():  # reading a pipe would never end
         raise GoldError(f"{str(path)!r} is not a regular file: expected one JSON object a line")
     try:
         content = path.read_text("utf-8-sig")

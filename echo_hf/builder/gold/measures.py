@@ -1,4 +1,4 @@
-"""From compared items to a measure: value, interval, and how much of the gold was answered."""
+"""Summarize compared items into measures: value, interval, and the share that was answered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Interval = tuple[float, float]
 
 
 def wilson_interval(right: int, count: int) -> Interval | None:
-    """The score interval of a share (Wilson 1927), at 95 %."""
+    """Return the score interval of a share (Wilson 1927), at 95 %."""
     if not count:
         return None
     from scipy.stats import binomtest
@@ -28,7 +28,7 @@ def wilson_interval(right: int, count: int) -> Interval | None:
 
 
 def bootstrap_over_threads(scores: Iterable[Sequence[float]]) -> Interval | None:
-    """The percentile interval of a mean over items, drawing whole threads, at 95 %."""
+    """Return the percentile interval of a mean over items, drawing whole threads, at 95 %."""
     threads = [thread for thread in scores if thread]
     if len(threads) < MIN_THREADS or len({sum(thread) / len(thread) for thread in threads}) == 1:
         return None
@@ -48,7 +48,7 @@ def bootstrap_over_threads(scores: Iterable[Sequence[float]]) -> Interval | None
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that was compared; its score is null where no answer was given."""
+    """One compared item; its score is null where no answer was given."""
 
     thread: str
     place: str
@@ -62,7 +62,7 @@ NamedItem = tuple[str, Item | None]
 
 
 def grade(thread: str, place: str, right: Iterable[str], answer: str | None) -> Item:
-    """An answer beside all that are right; null is none."""
+    """Compare an answer with all that are right; null is no answer."""
     right_answers = sorted(right)
     score = None if answer is None else float(answer in right_answers)
     return Item(thread, place, " or ".join(right_answers), answer or "", score)
@@ -110,7 +110,7 @@ class Measure:
 def summarize(
     stage: str, names: Iterable[str], named_items: Iterable[NamedItem], *, errors: bool = False
 ) -> tuple[Measure, ...]:
-    """Sums up the items of each measure; their order does not matter."""
+    """Summarize the items of each measure; their order does not matter."""
     items: dict[str, list[Item | None]] = {name: [] for name in names}
     for name, item in named_items:
         items[name].append(item)
@@ -147,13 +147,13 @@ def _measure(
 
 
 def similarity(first: str, second: str) -> float:
-    """1 less the Levenshtein distance over the longer length; white space is squeezed."""
+    """Return 1 less the Levenshtein distance over the longer length, with single spaces."""
     short, long = sorted((squeeze(first), squeeze(second)), key=len)
     columns = np.arange(len(long) + 1)
     letters = np.array([ord(letter) for letter in long], dtype=np.int64)
     costs = columns
     for row, letter in enumerate(short, 1):
         substituted = np.minimum(costs[1:] + 1, costs[:-1] + (letters != ord(letter)))
-        # An insertion costs one a column: the cheapest start to the left of each.
+        # Insertions cost 1 per column: a running minimum of cost minus column finds the cheapest.
         costs = np.minimum.accumulate(np.insert(substituted, 0, row) - columns) + columns
     return 1 - int(costs[-1]) / len(long) if long else 1.0

@@ -1,4 +1,4 @@
-"""Read the posts that gold speaks of, and refuse gold that does not fit them, or itself."""
+"""Read the posts that gold names, and refuse gold that contradicts them, or itself."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make_dataset(table: Table, rows: Iterable[Row]) -> Dataset:
 
 
 def index_texts(posts: Iterable[Row]) -> SpanIndex:
-    """What people wrote in posts and in the descriptions of their images."""
+    """Index the texts of posts and the descriptions of their images."""
     rows = list(posts)
     descriptions = (image["alt_text"] or "" for post in rows for image in post["pictures"] or ())
     return SpanIndex([*(post["text"] or "" for post in rows), *descriptions])
@@ -65,7 +65,7 @@ class GoldPosts:
 
     @cached_property
     def root_of(self) -> Mapping[str, str]:
-        """The root of each post, that of a missing one included."""
+        """The root of each post, also of a missing one."""
         return {post["url"]: row["root_url"] for row in self.threads for post in row["posts"]}
 
     def digest(self, image: ImagePlace | ScreenshotLine) -> str | None:
@@ -77,18 +77,18 @@ def read_gold_posts(
 ) -> GoldPosts:
     records = read_records(entries)
     parsed = list(_parse_records(records))
-    # The images of a large collection need not be copied to read a hundred threads of it.
+    # Select the needed records first, so that other images are not copied.
     connected = _find_connected([post for posts in parsed for post in posts], addresses)
     rows = [
         row
         for row, posts in enumerate(parsed)
-        # What cannot be read at all is told by `Collect`.
+        # Keep records that cannot be parsed: `Collect` reports them.
         if not posts or any(post.url in connected for post in posts)
     ]
     selected = records.select(rows)
     collected = run_stage(Collect(images), selected)
     posts = run_stage(PostMerge(), collected.dataset).dataset.to_list()
-    # All threads are wanted, whatever their posts were scored.
+    # Keep all threads, whatever the scores of their posts.
     scored_posts = ({**row, "relevance": {"score": KEPT_SCORE, "note": None}} for row in posts)
     threads = run_stage(Threads((KEPT_SCORE,)), make_dataset(POSTS, scored_posts)).dataset.to_list()
     images_of = {row["url"]: row["pictures"] or () for row in posts}
@@ -98,7 +98,7 @@ def read_gold_posts(
             digests = tuple(
                 _digest(image, folder, images_of.get(post.url, ())) for image in post.pictures
             )
-            # A record whose text a newer one replaces has images that are no more the post's.
+            # Of several records of a post, take the one with the most known images.
             digests_of[post.url] = max(
                 digests_of.get(post.url, ()),
                 digests,
@@ -135,7 +135,7 @@ def _find_connected(posts: Iterable[Post], addresses: Iterable[str]) -> set[str]
 
 
 def _digest(image: PostImage, folder: str, stored: Sequence[Row]) -> str | None:
-    """The digest of an image that `Collect` has taken, from its file or by its address."""
+    """Return the digest of an image that `Collect` has stored, from its file or by its address."""
     try:
         file = (Path(folder) / (image.path or "")).resolve()
         is_inside = file.is_relative_to(Path(folder).resolve()) and file.is_file()
@@ -143,16 +143,16 @@ def _digest(image: PostImage, folder: str, stored: Sequence[Row]) -> str | None:
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
             if any(row["sha256"] == digest for row in stored):
                 return digest
-    except (OSError, ValueError, RuntimeError):  # a NUL in the path; a link that leads to itself
+    except (OSError, ValueError, RuntimeError):  # a NUL in the path; a symbolic link to itself
         pass
     return next((row["sha256"] for row in stored if image.url and row["url"] == image.url), None)
 
 
 def check_agreement(gold: Gold, posts: GoldPosts, posts_source: str) -> None:
-    """Refuses gold that does not fit the posts, or itself: the first mistake, in one line."""
+    """Refuse gold that contradicts the posts or itself, with the first mistake in one line."""
     missing: dict[str, GoldLine] = {}
     for line in gold.iterate_lines():
-        # A missing root has an address and nothing to score.
+        # A missing root has no text to score.
         known_urls = posts.images if isinstance(line, RelevanceLine) else posts.root_of
         missing.update((url, line) for url in line.addresses if url not in known_urls)
     for url, line in missing.items():
@@ -222,7 +222,7 @@ def _check_roles(lines: Sequence[RolesLine], posts: GoldPosts) -> None:
             _check_index(line, image, posts)
 
     def identify_file(image: ImagePlace) -> tuple[str, str | int]:
-        # A post may show the same file twice: it is looked at once, and one line is enough.
+        # A post may have the same file twice, for which one line is enough.
         return image.post_url, posts.digest(image) or image.index
 
     first: dict[tuple[str, str | int], tuple[ImageRole, RolesLine]] = {}

@@ -1,4 +1,4 @@
-"""What each stage reads when those before it are right, and how its answers are compared."""
+"""The input of each stage as gold has it, and how an engine's answers are compared with gold."""
 
 from __future__ import annotations
 
@@ -48,10 +48,8 @@ from echo_hf.tables import THREADS
 
 UNLIMITED = 1_000_000_000
 TRASH = "Trash"  # what no stage after `extract` is asked about
-SampleKey = tuple[str, str]  # names a sample: the root of its thread, and its prompt, squeezed
-AnsweredLine = tuple[
-    str, Any, Any
-]  # the root of a thread, what people say, what an engine answered
+SampleKey = tuple[str, str]  # the root of the thread, and the prompt with single spaces
+AnsweredLine = tuple[str, Any, Any]  # root of the thread, gold, answer
 
 
 def read_key(row: Row) -> SampleKey:
@@ -61,12 +59,12 @@ def read_key(row: Row) -> SampleKey:
 
 @dataclass(frozen=True)
 class ImageRoles:
-    """What the images of a sample are, by their digests, as people or an engine say."""
+    """The roles of a sample's images by their digests, as people or an engine say."""
 
     roles: dict[str, str]
-    screenshots: set[frozenset[str]]  # people's with all that show the same conversation
+    screenshots: set[frozenset[str]]  # those of people with all images of the same conversation
     completions: set[tuple[str, str]]  # an image, and the filled prompt, folded
-    places: Mapping[str, str]  # what messages call each image that is shown
+    places: Mapping[str, str]  # names of the images in messages
 
     def list_prompts(self, digest: str) -> set[str]:
         return {prompt for image, prompt in self.completions if image == digest}
@@ -82,18 +80,18 @@ class Material:
     def scored(self) -> list[Row]:
         urls = {line.url for line in self.gold["relevance"]}
         rows = (row for row in self.posts.posts if row["url"] in urls)
-        # An empty list would keep the stage from asking.
+        # With an empty list the stage would not ask.
         return [{**row, "keywords": row["keywords"] or None} for row in rows]
 
     @cached_property
     def threads(self) -> list[Row]:
-        """The threads whose samples people wrote down, as `extract` reads them."""
+        """The annotated threads, as `extract` reads them."""
         root_urls = {line.root_url for line in self.gold["extract"]}
         return [row for row in self.posts.threads if row["root_url"] in root_urls]
 
     @cached_property
     def samples(self) -> list[Row]:
-        """The samples that people wrote down, in context, as `roles` reads them."""
+        """The annotated samples with their context, as `roles` reads them."""
         if not self.threads:
             return []
         stage, threads = Extract(self.config.target, UNLIMITED), make_dataset(THREADS, self.threads)
@@ -115,7 +113,7 @@ class Material:
 
     @cached_property
     def judged(self) -> list[Row]:
-        """The samples with the roles that people gave their images, as `feedback` reads them."""
+        """The samples with the annotated roles of their images, as `feedback` reads them."""
         line_of = {line.key: line for line in self.gold["roles"]}
         rows: list[Row] = []
         for row in self.samples:
@@ -125,7 +123,7 @@ class Material:
 
     @property
     def shots(self) -> list[Row]:
-        """Those that show a conversation or a collage, as `screenshots` reads them."""
+        """The samples that show a conversation or a collage, as `screenshots` reads them."""
         return [row for row in self.judged if row["screenshot"]]
 
     @property
@@ -135,7 +133,7 @@ class Material:
     @cached_property
     def roles(self) -> dict[SampleKey, ImageRoles]:
         line_of = {line.key: line for line in self.gold["roles"]}
-        # An image that a sample does not use may stand in the line of another one of its thread.
+        # An unused image of a sample may be in the line of another sample of the thread.
         images = (image for line in line_of.values() for image in line.pictures)
         role_at = {(image.post_url, self.posts.digest(image)): image.role for image in images}
         image_roles: dict[SampleKey, ImageRoles] = {}
@@ -182,7 +180,7 @@ class Material:
             yield TaskDraft(row["prompt"], inputs=inputs, outputs=outputs, screenshot=screenshot)
         filled: dict[str, TaskDraft] = {}
         for filling in line.filled:
-            # Without a blank it would be no filling.
+            # A completion without blanks gets an empty one, so that it counts as filled.
             blanks = tuple(filling.blanks.items()) or (("", ""),)
             task = filled.setdefault(
                 filling.prompt, TaskDraft(filling.prompt, blanks, list(inputs))
@@ -212,8 +210,8 @@ def _make_answer(
     return ExtractAnswer(samples=answers)
 
 
-# How an answer is compared: of each gold file, one line beside what an engine answered, null where
-# there is no answer.
+# Comparisons, one for each gold file: a line with what an engine answered, null without an
+# answer.
 
 
 def compare_score(
@@ -279,7 +277,7 @@ def _compare_sample(
         yield "quality_accuracy", grade(*place, right, row["quality"] if row else None)
     if not _is_counted(gold):
         return
-    # What is found as Trash goes no further.
+    # A sample found as Trash counts as not found, unless gold accepts Trash.
     usable = row if row and (row["quality"] != TRASH or TRASH in right) else None
     alike = similarity(gold.prompt, usable["prompt"]) if usable else None
     fields = *place, gold.prompt, row["prompt"] if row else ""
@@ -294,7 +292,7 @@ def _compare_sample(
 def _pair_samples(
     gold: Sequence[GoldSample], rows: Sequence[Row]
 ) -> Iterator[tuple[GoldSample | None, Row | None]]:
-    """Those with the same primary post, the most similar prompts first; then what is left."""
+    """Pair samples with the same primary post, the most similar prompts first; then the others."""
     candidates = []
     for sample, row in product(gold, rows):
         if sample.post_urls[0] == row["post_urls"][0]:
@@ -344,7 +342,7 @@ def _name_screenshot(group: frozenset[str], others: Iterable[frozenset[str]]) ->
 
 
 def read_roles(rows: Iterable[Row]) -> dict[SampleKey, ImageRoles]:
-    """What `roles` made of each sample's images; one that waits for its answer is left out."""
+    """Return the roles that `roles` gave each sample's images; unanswered samples are left out."""
     sample: dict[SampleKey, ImageRoles] = {}
     for row in rows:
         image_roles = sample.setdefault(read_key(row), ImageRoles({}, set(), set(), {}))
@@ -372,7 +370,7 @@ def compare_screenshot(
     place = f"{line.post_url} image {line.index}"
     gold_boxes = _list_boxes(line.inputs, line.outputs)
     boxes = _list_boxes(row["input_bboxs"], row["output_bboxs"]) if row else []
-    # Boxes that people drew are paired with the engine's so that all share most in sum.
+    # Pair drawn and answered boxes so that the sum of their overlaps is largest.
     shared = np.zeros((len(gold_boxes), len(boxes)))
     for (a, (_role, own)), (b, (_role, box)) in product(enumerate(gold_boxes), enumerate(boxes)):
         shared[a, b] = intersection_over_union(own, box)
@@ -505,11 +503,11 @@ def _select_answered(result: StageResult, stage: str) -> dict[str, Row]:
 
 
 class FileCheck(NamedTuple):
-    """A gold file: what checks it, and how the answers are compared with its lines."""
+    """A gold file: the stage it checks, and how answers are compared with its lines."""
 
     stage: str
-    needs: tuple[str, ...]  # the files that the stage's input is made of
-    reads: str  # what of the material is that input
+    needs: tuple[str, ...]  # files that the stage's input is made of
+    reads: str  # attribute of the material that is this input
     pairs: Callable[[Material, StageResult], Iterable[AnsweredLine]]
     compare: Callable[[str, Any, Any, Config], Iterator[NamedItem]]
 
@@ -543,7 +541,7 @@ CHECKS = {check.stage: check for check in FILE_CHECKS.values()}
 def choose_stages(
     gold: Gold, half: str, stages: Collection[str] | None
 ) -> tuple[list[str], list[str]]:
-    """The stages to check, and notes on what is not."""
+    """Return the stages to check, and notes on those that are not."""
     for name in stages or ():
         if name not in CHECKS:
             raise StageError(describe_unknown("stage that asks a model", name, CHECKS))
@@ -571,7 +569,7 @@ def name_half(half: str) -> str:
 def score_stage(
     stage: str, gold: Material, result: StageResult, *, errors: bool = False
 ) -> tuple[tuple[Measure, ...], list[str]]:
-    """How well an engine did a stage, and notes on lines that nothing was compared with."""
+    """Return how well an engine did a stage, and notes on lines that nothing was compared with."""
     names, items, notes = list[str](), list[NamedItem](), list[str]()
     for file, check in FILE_CHECKS.items():
         lines = gold.gold[file]
@@ -581,13 +579,13 @@ def score_stage(
         pairs = list(check.pairs(gold, result))
         for root, line, answer in pairs:
             items += check.compare(root, line, answer, gold.config)
-        # A line about roles may name no image, and is then asked about nothing.
+        # A line about roles without images is not compared.
         lines = tuple(line for line in lines if getattr(line, "pictures", True))
         compared_count = len({id(line) for _, line, _ in pairs if line is not None})
         if compared_count < len(lines):
             notes.append(
-                f"{len(lines) - compared_count} of {len(lines)} lines of {file}.jsonl are not in the "
-                "figures, such as those of Trash, of samples without roles, of posts of no sample, "
-                "or of images that are not there"
+                f"{len(lines) - compared_count} of {len(lines)} lines of {file}.jsonl are not in "
+                "the figures, such as those of Trash, of samples without roles, of posts of no "
+                "sample, or of images that are not there"
             )
     return summarize(stage, names, items, errors=errors), notes

@@ -1,4 +1,4 @@
-"""What a platform is, found by name, and what all need to be asked: keys, words, HTTP errors."""
+"""The contract of platforms, and what they share: API keys, search terms, HTTP errors."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 from pydantic import SecretStr
 
 from echo_hf._infra.http_errors import is_transient, iterate_causes
+from echo_hf._infra.renamed import find_renamed
 from echo_hf._infra.retry import parse_retry_after, read_server_time
 from echo_hf.collect.fields import Json, read_json, read_moment
 from echo_hf.collect.sources.base import Post, make_source, read_page_posts
@@ -33,7 +34,7 @@ class TimeWindow:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a platform is asked; its pages are all answers to the same question.
+    """A question to a platform; each of its pages answers the same question.
 
     Attributes:
         kind: `search`: posts that a term finds; `posts`: these posts; `replies`: what answers
@@ -50,7 +51,7 @@ class Question:
 
     @property
     def key(self) -> str:
-        """What tells this question from all others, the same in every run."""
+        """JSON that identifies this question, the same in every run."""
         window = self.window
         times = [window.start.isoformat(), window.end.isoformat()] if window else None
         return json.dumps([self.kind, self.about, times, self.language], ensure_ascii=False)
@@ -58,7 +59,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page, as it came.
+    """One page of a platform's answer, as it came.
 
     Attributes:
         body: The JSON text of the platform's answer; strangers wrote it.
@@ -74,7 +75,7 @@ class Page:
 
 
 class RateLimitedError(Exception):
-    """The platform wants to be left alone for as many `seconds`, by its own words."""
+    """Raised when a platform asks to wait for this many `seconds`."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"asks to wait {seconds:.0f} s")
@@ -82,11 +83,11 @@ class RateLimitedError(Exception):
 
 
 class StaleCursorError(Exception):
-    """The platform no longer knows a cursor: the question has to be asked again whole."""
+    """Raised when a platform no longer knows a cursor: the question starts anew."""
 
 
 class UnanswerableError(Exception):
-    """The platform will never answer this question; it answers others.
+    """Raised when a platform will never answer this question; it may answer others.
 
     The message is one line for the user, without content of posts; the crawl puts the question
     aside with it and goes on.
@@ -95,7 +96,7 @@ class UnanswerableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """What a platform charges, for the plan that is shown before anything is asked.
+    """A platform's prices, for the plan that is shown before anything is asked.
 
     Attributes:
         usd_per_post: Price of a post in US dollars, 0 where it is free, null where it is unknown.
@@ -128,7 +129,7 @@ class Platform(Protocol):
     def __exit__(self, *trouble: object) -> None: ...
 
     def ask(self, question: Question, cursor: str | None = None) -> Page:
-        """Asks for one page.
+        """Ask for one page.
 
         Args:
             question: The question.
@@ -140,7 +141,7 @@ class Platform(Protocol):
         ...
 
     def around(self, posts: Sequence[Post]) -> Sequence[Question]:
-        """What to ask to have the reply trees of posts: their ancestors and their replies.
+        """Return the questions that bring the ancestors and the replies of posts.
 
         Args:
             posts: Posts that an answer held, as the source read them, missing ones included.
@@ -151,12 +152,12 @@ class Platform(Protocol):
         ...
 
     def estimate(self, question: Question) -> int | None:
-        """How many posts a search would find, where that can be asked for; null where not."""
+        """Return how many posts a search would find; null where the platform cannot say."""
         ...
 
 
 class PostChecker(Protocol):
-    """A platform that says which posts are no longer there to be read; one may be both.
+    """A platform that says which posts are no longer there; a `Platform` may be one, too.
 
     One that cannot tell of some addresses has a `can_tell(url)`, which says whether it can, while
     it is connected: the others are not counted as asked about.
@@ -170,7 +171,7 @@ class PostChecker(Protocol):
     most_refreshed: int
 
     def gone(self, urls: Sequence[str]) -> Mapping[str, Missing]:
-        """Which posts were deleted, or hidden from the public, since they were collected.
+        """Return which posts were deleted or hidden from the public since they were collected.
 
         Args:
             urls: Canonical addresses, at most `most_refreshed`.
@@ -183,7 +184,7 @@ class PostChecker(Protocol):
 
 
 def make_platform(name: str) -> Platform:
-    """The platform of a name, not yet connected."""
+    """Return a platform by its name, not yet connected."""
     platform: Platform = PLATFORMS.find(name)()
     return platform
 
@@ -199,17 +200,17 @@ ERROR_KEYS = ("title", "detail", "error", "message", "error_description")
 KEY_REFUSED_STATUSES = frozenset({401, 402, 403})
 TERM_PART = re.compile(r'"([^"]*)"|([^\s"]+)')
 PLAIN_WORD = re.compile(r"[#$]?\w+")
-# Platforms read these as something else than words.
+# Platforms read these as operators, not as words.
 OPERATORS = frozenset({"AND", "OR", "NOT"})
 
 
 def read_key(platform: str, variable: str, description: str) -> SecretStr:
-    """A key from the environment, or what is to be put there."""
+    """Read an API key from the environment; refuse with what is to be set there."""
     value = os.environ.get(variable, "").strip()
     if not value:
         raise PlatformError(
-            f"environment variable {variable!r} is not set, and {platform!r} wants {description}: set it, "
-            f"and see {HELP_URL} for where to get one"
+            f"environment variable {variable!r} is not set, and {platform!r} wants {description}: "
+            f"set it, and see {HELP_URL} for where to get one"
         )
     if not value.isascii() or not value.isprintable():
         raise PlatformError(f"environment variable {variable!r}: expected plain letters and signs")
@@ -217,7 +218,7 @@ def read_key(platform: str, variable: str, description: str) -> SecretStr:
 
 
 def clean_message(text: str, secrets: Iterable[SecretStr] = ()) -> str:
-    """What somebody else's code said, fit for a message: one line, short, without keys."""
+    """Shorten a foreign message to one printable line without API keys."""
     for secret in secrets:
         text = text.replace(secret.get_secret_value(), HIDDEN_KEY)
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
@@ -227,7 +228,7 @@ def clean_message(text: str, secrets: Iterable[SecretStr] = ()) -> str:
 def check_answer(
     platform: str, status: int, headers: Mapping[str, str], body: str, keys: Mapping[str, SecretStr]
 ) -> None:
-    """Raises what a status means, without the keys that an answer may repeat."""
+    """Raise what an HTTP status stands for, without the keys that an answer may repeat."""
     if 200 <= status < 300:
         return
     if status == 429:
@@ -246,11 +247,11 @@ def check_answer(
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float:
-    """How long a limit is to be waited for, as the platform tells it."""
+    """Return how long to wait for a rate limit, from the headers of a response."""
     lower = {name.lower(): value for name, value in headers.items()}
     wait_s = parse_retry_after(lower)
     if wait_s is None and lower.get("x-rate-limit-remaining", "0") not in ("0", ""):
-        wait_s = TOO_SOON_WAIT_S  # not the limit itself: two requests came too close together
+        wait_s = TOO_SOON_WAIT_S  # the limit is not used up: two requests were too close together
     if wait_s is None:
         ends = (_parse_moment(lower[name]) for name in RESET_HEADERS if name in lower)
         end = next((moment for moment in ends if moment is not None), None)
@@ -267,7 +268,7 @@ def _parse_moment(text: str) -> float | None:
 
 
 def parse_object(platform: str, body: str, **parts: type) -> Json:
-    """An answer that is an object with these parts of these types."""
+    """Parse an answer that has to be a JSON object with these parts of these types."""
     document = read_json(body)
     if not isinstance(document, dict):
         raise ConnectionError(f"{platform!r} answered something else than a JSON object")
@@ -294,7 +295,7 @@ def _read_error_text(body: str) -> str:
 
 
 class LibraryPlatform:
-    """A platform that is asked through its client library, and whose answers are read raw."""
+    """A platform that is asked through its client library; its responses are read raw."""
 
     name: str
     _client: Any = None
@@ -302,7 +303,7 @@ class LibraryPlatform:
     _last: Any = None
 
     def estimate(self, question: Question) -> int | None:  # noqa: ARG002
-        """Null: it counts nothing beforehand."""
+        """Return null: the platform counts nothing beforehand."""
         return None
 
     def __exit__(self, *trouble: object) -> None:
@@ -324,9 +325,9 @@ class LibraryPlatform:
         try:
             call(self._client)
         except Exception as error:
-            # What the library makes of an answer is not needed: our own reader judges it.
+            # Errors of the library in reading a response do not matter: we read it ourselves.
             if self._last is None and isinstance(error, OSError):
-                # What is raised of the first cause repeats the whole address.
+                # The outer errors repeat the whole address; the first cause does not.
                 *_, first = iterate_causes(error)
                 message = clean_message(f"{type(first).__name__} {first}")
                 raise ConnectionError(f"out of reach: {message}") from None
@@ -343,12 +344,12 @@ class LibraryPlatform:
 
 
 def read_posts(platform: str, body: str) -> list[Post]:
-    """The posts of an answer, those included that are missing."""
+    """Return the posts of a response, with those that are missing."""
     return read_page_posts(body, make_source(platform))
 
 
 def find_missing(posts: Iterable[Post], urls: Iterable[str]) -> dict[str, Missing]:
-    """Why those of some addresses are missing that are."""
+    """Return why posts are missing, for those of some addresses that are."""
     asked_urls = set(urls)
     return {
         post.url: Missing(post.missing) for post in posts if post.missing and post.url in asked_urls
@@ -356,7 +357,7 @@ def find_missing(posts: Iterable[Post], urls: Iterable[str]) -> dict[str, Missin
 
 
 def format_search_term(term: str) -> str:
-    """A term as platforms understand it: all its words, wherever they stand in a post."""
+    """Quote a term so that platforms search for all its words, wherever they stand in a post."""
     words = []
     for phrase, word in TERM_PART.findall(term.replace("\\", " ")):
         if word and PLAIN_WORD.fullmatch(word) and word not in OPERATORS:
@@ -366,3 +367,6 @@ def format_search_term(term: str) -> str:
     if not words:
         raise UnanswerableError(f"{term!r} has no word to search for")
     return " ".join(words)
+
+
+__getattr__ = find_renamed(__name__, {"Answer": "Page", "Refreshing": "PostChecker"})

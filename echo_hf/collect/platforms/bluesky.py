@@ -1,4 +1,4 @@
-"""Bluesky, asked as a signed-in reader: search, and whole reply trees in one answer each."""
+"""Bluesky, asked as a signed-in reader: search, and whole reply trees in one response each."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ TIMEOUT_S = 60.0
 EXPIRED_SESSION_ERRORS = frozenset({"ExpiredToken", "InvalidToken"})
 PAGE_SIZE = 100
 LOOKUP_SIZE = 25
-# Both ways; what stands beyond is asked for in the next round. Python reads no JSON that nests
-# much deeper, and each reply nests twice.
+# Up and down; posts beyond are asked for in the next round. Python parses no JSON that nests
+# much deeper, and each reply takes two levels.
 MAX_DEPTH = 200
-# `until` is exclusive, and several posts may be of one moment.
+# `until` is exclusive, and several posts may have the same time.
 CURSOR_STEP = datetime.timedelta(milliseconds=1)
-# Nothing stands below these that could be asked for.
+# Nothing below a post like these can be asked for.
 UNREACHABLE = frozenset({Missing.DELETED, Missing.BLOCKED, Missing.NOT_FOUND, Missing.REMOVED})
 
 
 class SearchCursor(BaseModel):
-    """How far a search is: Bluesky's own cursor, and where to go on when it has no more."""
+    """The state of a search: Bluesky's cursor, and where to go on when it has no more."""
 
     cursor: str | None = None
     until: datetime.datetime | None = None
@@ -64,7 +64,7 @@ class SearchCursor(BaseModel):
     def advance(
         self, cursor: str | None, times: Iterable[datetime.datetime], window: TimeWindow | None
     ) -> SearchCursor | None:
-        # Authors date their posts as they like: a time outside of the window says nothing.
+        # Authors may write any date: ignore times outside of the window.
         inside = [time for time in times if not window or window.start <= time < window.end]
         oldest = min([*inside, *([self.oldest] if self.oldest else [])], default=None)
         if cursor is not None:
@@ -75,7 +75,7 @@ class SearchCursor(BaseModel):
 
 
 def sort_time(created: object, indexed: object) -> datetime.datetime | None:
-    """The time by which Bluesky sorts a post: the earlier one of what author and platform say."""
+    """Return the time by which Bluesky sorts a post: the author's or the platform's, if earlier."""
     return min(filter(None, map(read_moment, (created, indexed))), default=None)
 
 
@@ -118,20 +118,20 @@ class BlueskyPlatform(LibraryPlatform):
         uri = question.about[0]
         answer = self._get("getPostThread", uri=uri, depth=MAX_DEPTH, parent_height=MAX_DEPTH)
         if answer.status_code == 400 and read_error(answer) == "NotFound":
-            # The error names its post nowhere but in words.
+            # The error does not name the post in a field of its own.
             return Page(json.dumps({"thread": {"uri": uri, "notFound": True}}), None, 0, 0.0)
         body = self._read_body(answer)
         parse_object(self.name, body, thread=dict)
         return Page(body, None, len(read_posts(self.name, body)), 0.0)
 
     def around(self, posts: Sequence[Post]) -> list[Question]:
-        """The whole tree of each, which one answer holds."""
+        """Ask for the whole tree of each post, which one response holds."""
         reachable = (post for post in posts if post.missing not in UNREACHABLE)
         uris = sorted({uri for post in reachable if (uri := _convert_to_uri(post.url)) is not None})
         return [Question("thread", (uri,)) for uri in uris]
 
     def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
-        """Which posts are no longer there, or shown to signed-in readers alone by now."""
+        """Return which posts are gone, or shown to signed-in readers only."""
         uris = {url: uri for url in urls if (uri := _convert_to_uri(url)) is not None}
         posts = read_posts(self.name, self._get_posts(list(uris.values()))) if uris else []
         missing = dict.fromkeys(uris.keys() - {post.url for post in posts}, Missing.NOT_FOUND)
@@ -169,11 +169,11 @@ class BlueskyPlatform(LibraryPlatform):
 
     def _get_posts(self, uris: Sequence[str]) -> str:
         body = self._read_body(self._get("getPosts", uris=list(uris)))
-        parse_object(self.name, body, posts=list)  # without it, every post would seem to be gone
+        parse_object(self.name, body, posts=list)  # without it every post would seem gone
         return body
 
     def _get(self, name: str, **fields: Any) -> httpx.Response:
-        """An answer, which is good or says what was wrong with the question."""
+        """Send a query; return a response that is good, or says what is wrong with the question."""
         from atproto import models
 
         if self._client is None:
@@ -197,9 +197,9 @@ class BlueskyPlatform(LibraryPlatform):
         self._last = None
         try:
             call(self._client)
-        # What the library makes of an answer is not needed: our own reader judges it.
+        # Errors of the library in reading a response do not matter: we read it ourselves.
         except Exception as error:
-            # The last answer may be one to something else, such as a session that was prolonged.
+            # The last response may be one to another request, such as a refresh of the session.
             for cause in (error, error.__cause__):
                 if isinstance(cause, httpx.TransportError):
                     message = clean_message(f"{type(cause).__name__} {cause}")
@@ -215,15 +215,15 @@ class BlueskyPlatform(LibraryPlatform):
             response.read()
             self._last = response
 
-        self.__exit__()  # a session before
+        self.__exit__()  # end an earlier session
         request = Request(event_hooks={"response": [listen]}, timeout=TIMEOUT_S)
         self._client = client = Client(self._base_url, request=request)
         password = self._keys[PASSWORD_ENV].get_secret_value()
         answer = self._call(lambda c: c.login(self._handle, password, fetch_bsky_profile=False))
         if answer.status_code == 400:
-            answer.status_code = 401  # an account that is none: nothing to do with a question
+            answer.status_code = 401  # a wrong account, not a wrong question
         parse_object(self.name, self._read_body(answer), accessJwt=str, refreshJwt=str)
-        # The server of the account, which it names itself, gets the session's key.
+        # The account names its own server, which gets the session's token.
         host, own = client._base_url, urlsplit(self._base_url).netloc
         if not host.startswith("https://") and urlsplit(host).netloc != own:
             raise PlatformError(f"the account's server is {host!r}, expected an https address")

@@ -61,21 +61,21 @@ class MastodonPlatform(LibraryPlatform):
             if address is None or "@" in instance or not address.startswith("https://"):
                 shown_instance = "not shown" if "@" in instance else repr(instance)
                 raise PlatformError(
-                    f"environment variable {INSTANCE_ENV!r} is {shown_instance}: expected an address such as "
-                    "'https://mastodon.example', without a password"
+                    f"environment variable {INSTANCE_ENV!r} is {shown_instance}: expected an "
+                    "address such as 'https://mastodon.example', without a password"
                 )
             self._base_url = address.rstrip("/")
         client = Client(
             api_base_url=self._base_url,
             ratelimit_method="throw",
             request_timeout=60,
-            # Without a version it would ask for one before each search.
+            # Without a version the client would ask for it before each search.
             mastodon_version="4.3.0",
             version_check_mode="created",
         )
-        # Given to the constructor, it would be looked for as a file first.
+        # The constructor would take the token for the name of a file.
         client.access_token = key.get_secret_value()
-        client.session.max_redirects = 0  # the key is for this server alone
+        client.session.max_redirects = 0  # the token must not go to another server
         self._connect(client, {TOKEN_ENV: key})
         return self
 
@@ -89,17 +89,17 @@ class MastodonPlatform(LibraryPlatform):
         raise UnanswerableError(f"'mastodon' has no answer to questions of kind {question.kind!r}")
 
     def around(self, posts: Sequence[Post]) -> list[Question]:
-        """What stands around each; a post that only another server has a number for is left out."""
+        """Ask for the thread of each post that this server has a number for."""
         known_posts = (post for post in posts if STATUS_NUMBER.fullmatch(post.post_id or ""))
         about = {f"{post.post_id} {post.url}" for post in known_posts}
         return [Question("thread", (name,)) for name in sorted(about)]
 
     def can_tell(self, url: str) -> bool:
-        """Whether a post is one of this server's own authors, by its address."""
+        """Return whether a post, by its address, is of one of this server's own authors."""
         return self._read_own_number(url) is not None
 
     def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
-        """Which posts of this server's own authors are gone; of others it says nothing."""
+        """Return which posts of this server's own authors are gone; others are left out."""
         missing: dict[str, Missing] = {}
         for url, number in ((url, self._read_own_number(url)) for url in urls):
             if number is None:
@@ -160,7 +160,7 @@ class MastodonPlatform(LibraryPlatform):
             return Page(f'{{"about": {about_json}}}', None, 0, 0.0)
         body = self._read_body(answer)
         parse_object(self.name, body, ancestors=list, descendants=list)
-        # The answer does not say what it stands around: without it no reply would have a parent.
+        # The response does not name its status; without it no reply would have a parent.
         count = len(read_posts(self.name, body))
         return Page(f'{{"about": {about_json}, "context": {body}}}', None, count, 0.0)
 

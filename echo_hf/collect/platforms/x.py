@@ -35,18 +35,18 @@ from echo_hf.reasons import Missing
 OLD_HOST, HOST = "https://api.twitter.com", "https://api.x.com"
 KEY_ENV = "X_BEARER_TOKEN"
 TIMEOUT_S = 60.0
-# What the search of the last week sees, less a little: time passes between here and there.
+# The recent search covers a week; a little less, as time passes until the request arrives.
 RECENT_SEARCH_SPAN = datetime.timedelta(days=7) - datetime.timedelta(minutes=5)
 MAX_QUERY_CHARACTERS = {"recent": 512, "all": 1024}
-# Numbers of posts hold the time since this moment, in milliseconds, above 22 bits of something
-# else; those of before are counted on from 1.
+# Ids of posts are the milliseconds since this moment, followed by 22 bits of other data;
+# older ids were counted from 1.
 SNOWFLAKE_EPOCH = datetime.datetime.fromtimestamp(1288834974.657, datetime.UTC)
 FIRST_SNOWFLAKE = 2**40
 USD_PER_POST, USD_PER_USER, USD_PER_COUNT = 0.005, 0.010, 0.010
 PAGE_SIZE = 100
 LOOKUP_SIZE = 100
-ARCHIVE_PAUSE_S = 1.05  # the whole archive answers once a second
-MIN_WINDOW_AGE = datetime.timedelta(seconds=15)  # the end of a window has to be this long ago
+ARCHIVE_PAUSE_S = 1.05  # the full archive answers once a second
+MIN_WINDOW_AGE = datetime.timedelta(seconds=15)  # the API refuses windows that end later
 FIELDS: Mapping[str, Any] = {
     "tweet_fields": "attachments,author_id,conversation_id,created_at,edit_history_tweet_ids,"
     "entities,lang,note_tweet,possibly_sensitive,public_metrics,referenced_tweets",
@@ -58,7 +58,7 @@ FIELDS: Mapping[str, Any] = {
 
 
 class _HostTransport(HTTPAdapter):
-    """Sends what the library addresses to the old host to another one."""
+    """Sends requests for the library's old host to another one."""
 
     def __init__(self, host: str) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class XPlatform(LibraryPlatform):
         return Page(body, page.part("meta").text("next_token"), posts, round(cost, 6))
 
     def around(self, posts: Sequence[Post]) -> list[Question]:
-        """The posts above them, by number; and the conversations of those that answer nothing."""
+        """Ask for the posts above these by number, and for the conversations of root posts."""
         above = sorted({post_id_of(post.parent_url) for post in posts if post.parent_url})
         batches = [tuple(above[at : at + LOOKUP_SIZE]) for at in range(0, len(above), LOOKUP_SIZE)]
         roots = {post_id_of(post.url) for post in posts if post.parent_url is None}
@@ -123,7 +123,7 @@ class XPlatform(LibraryPlatform):
         ]
 
     def estimate(self, question: Question) -> int | None:
-        """Asks how many posts a search would find, which costs up to a cent a call."""
+        """Ask how many posts a search would find, which costs up to a cent a call."""
         total, token = 0, None
         used: set[str | None] = set()
         while token not in used:
@@ -137,7 +137,7 @@ class XPlatform(LibraryPlatform):
         raise ConnectionError("'x' counts the same days again and again")
 
     def gone(self, urls: Sequence[str]) -> dict[str, Missing]:
-        """Which posts X no longer shows; it costs as much as collecting those that are there."""
+        """Return which posts X no longer shows; the others cost as much as collecting them."""
         ids = [post_id_of(url) for url in urls if platform_of(url) == self.name]
         body = self._look_up(ids, {}) if ids else "{}"
         return find_missing(read_posts(self.name, body), urls)
@@ -145,13 +145,13 @@ class XPlatform(LibraryPlatform):
     def _search(
         self, what: str, question: Question, cursor: str | None, params: Mapping[str, Any]
     ) -> str:
-        """The answer of the search, recent or whole, or of its counter."""
+        """Search posts, or count them, in the recent or the full archive."""
         query, now = build_x_query(question), datetime.datetime.now(datetime.UTC)
         archive, first = choose_archive(question, query, now), estimate_start(question)
         last = question.window.end if question.window else None
         if first is not None:
             params = {**params, "start_time": first}
-        # Without an end it is now, and the API takes no end that is too near.
+        # Without `end_time` the search ends now; the API refuses an end that is too recent.
         if last and last < now - MIN_WINDOW_AGE:
             params = {**params, "end_time": last}
         if cursor:
@@ -183,18 +183,19 @@ def build_x_query(question: Question) -> str:
 
 
 def choose_archive(question: Question, query: str, now: datetime.datetime) -> str:
-    """Which search can answer a question."""
+    """Return which archive can answer a question."""
     first = estimate_start(question)
     archive = "recent" if first is not None and now - first < RECENT_SEARCH_SPAN else "all"
-    if len(query) > MAX_QUERY_CHARACTERS[archive]:
+    limit = MAX_QUERY_CHARACTERS[archive]
+    if len(query) > limit:
         raise UnanswerableError(
-            f"the query has {len(query)} characters: X takes at most {MAX_QUERY_CHARACTERS[archive]} there"
+            f"the query has {len(query)} characters: X takes at most {limit} there"
         )
     return archive
 
 
 def estimate_start(question: Question) -> datetime.datetime | None:
-    """When the first post that answers a question can have been written; null when unknown."""
+    """Return when the first post that answers a question can have been written; null if unknown."""
     if question.window is not None:
         return question.window.start
     numbers = [int(name) for name in question.about if name.isascii() and name.isdigit()]

@@ -1,1 +1,1 @@
-"""Formats of posts that are read from files (asking: `collect/platforms`)."""
+"""Formats of posts that are read from files; `collect/platforms` asks for posts."""

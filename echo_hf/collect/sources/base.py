@@ -1,4 +1,4 @@
-"""Where posts come from: what a source is, and how sources are found by name."""
+"""The contract of sources, and how they are found by name."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was wrong with a record, or with a part of it.
+    """A problem with a record, or with a part of it.
 
     Attributes:
         reason: A `Reject` when no post comes of it, a `Notice` when one does.
@@ -77,11 +77,11 @@ class Source(Protocol):
     """
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yields (place within the file, record as text)."""
+        """Yield (place within the file, record as text)."""
         ...
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """Yields the posts of a decoded JSON record, and what was wrong with it.
+        """Yield the posts of a decoded JSON record, and the problems with it.
 
         Args:
             record: The record, decoded.
@@ -92,12 +92,12 @@ class Source(Protocol):
 
 @runtime_checkable
 class TableSource(Protocol):
-    """A source whose files are tables, and no lines of text."""
+    """A source whose files are tables, not lines of text."""
 
     def records(
         self, path: Path, columns: SourceColumns, *, rows: str | None = None
     ) -> Iterator[tuple[str, str]]:
-        """Yields (place within the file, record as text).
+        """Yield (place within the file, record as text).
 
         Args:
             path: The table.
@@ -120,7 +120,7 @@ Kind = TypeVar("Kind", bound=type[Source])
 
 
 def register(name: str) -> Callable[[Kind], Kind]:
-    """Makes a source known by a name; other packages use the `echo_hf.sources` entry points.
+    """Register a source under a name; other packages use the `echo_hf.sources` entry points.
 
     Args:
         name: The `source` that a config names it by.
@@ -132,21 +132,21 @@ def register(name: str) -> Callable[[Kind], Kind]:
 
 
 def make_source(name: str) -> Source:
-    """The source of a name."""
+    """Return a source by its name."""
     return SOURCES.find(name)()
 
 
 def number_lines(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Each line that is not blank, with its number as its place."""
+    """Yield each line that is not blank, with its number as its place."""
     for number, line in enumerate(lines, 1):
-        # Files that were put together one after the other have a byte order mark inside.
+        # Concatenated files have byte order marks inside.
         text = line.strip().removeprefix("\ufeff")
         if text:
             yield f":{number}", text
 
 
 def split_json(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """One JSON document a line; or the whole file, when its first line is not one by itself."""
+    """Yield one JSON document per line; or the whole file, if its first line alone is not JSON."""
 
     def is_json(text: str) -> bool:
         try:
@@ -167,7 +167,7 @@ def split_json(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def read_page_posts(body: str, source: Source, keywords: Sequence[str] = ()) -> list[Post]:
-    """The posts that a page shows, as far as they can be read."""
+    """Return the posts of a page, as far as they can be read."""
     posts: list[Post] = []
     for _, record in source.split(io.StringIO(body, newline="\n")):
         try:

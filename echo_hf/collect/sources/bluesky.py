@@ -23,7 +23,7 @@ COUNTS = {
     "bookmarks": "bookmarkCount",
 }
 POST_TYPE = "app.bsky.feed.post"
-# What keeps a post from readers who are not signed in, or from all.
+# Labels that hide a post from readers who are not signed in, or from all.
 HIDING_LABELS = frozenset({"!no-unauthenticated", "!hide", "!takedown"})
 CLOCK_TOLERANCE = timedelta(minutes=5)
 LANGUAGE = re.compile(r"[a-z]{2,3}(?=-|$)", re.IGNORECASE)
@@ -61,12 +61,12 @@ class BlueskySource(Pages):
         values = (label.record.get("val") for label in parts if label.record.get("neg") is not True)
         labels = sorted({value for value in values if isinstance(value, str)})
         if HIDING_LABELS.intersection(labels):
-            fields.findings.clear()  # what they show is of its content
+            fields.findings.clear()  # they would reveal the content
             yield Post(url=url, platform="bluesky", parent_url=parent, missing=Missing.PROTECTED)
             yield Finding(Notice.HIDDEN_BY_AUTHOR, url)
             return
         embed, several = fields.part("embed"), fields.parts("embeds")
-        sent = record.part("embed")  # as the author sent it, where the platform shows nothing
+        sent = record.part("embed")  # the author's own embed, if the platform shows none
         embeds = [embed] if embed.record else several or ([sent] if sent.record else [])
         quotes = [
             quoted for embed in embeds if _post_url((quoted := _read_quoted(embed)).get("uri"))
@@ -91,7 +91,7 @@ class BlueskySource(Pages):
         for quote in quotes:
             if "value" in quote:
                 yield quote
-            elif not quote.keys() <= BARE_KEYS:  # nothing is known of a reference
+            elif not quote.keys() <= BARE_KEYS:  # a bare reference says nothing about the post
                 yield self._make_missing(quote, None)
 
     def _make_missing(self, node: Json, parent_uri: Any) -> Parsed:
@@ -107,7 +107,7 @@ class BlueskySource(Pages):
 
 
 def _split(document: Json) -> Iterator[Any]:
-    """The posts of a list and of a tree; of those not shown, why and below what they stand."""
+    """Yield the posts of a list and of a tree; for posts not shown, why and their parent."""
     fields = Fields(document)
     if "posts" in document:
         posts = document["posts"]
@@ -136,15 +136,15 @@ def _post_url(uri: Any) -> str | None:
 
 
 def _read_quoted(embed: Fields) -> Json:
-    """The record that a post embeds: a post it quotes, or a list or feed it shows."""
+    """Return the record that a post embeds: a quoted post, or a list or feed that it shows."""
     record = embed.part("record").record
-    # Beside images it is wrapped once more.
+    # In a post with images the record is wrapped once more.
     inner = record.get("record") if "uri" not in record else None
     return inner if isinstance(inner, dict) else record
 
 
 def _read_images(embeds: Sequence[Fields]) -> Iterator[PostImage]:
-    """The images among what a post embeds; images of links and of videos are none."""
+    """Yield the images that a post embeds, without previews of links and videos."""
     holders = [holder for embed in embeds for holder in (embed, embed.part("media"))]
     for image in (
         part for holder in holders for name in IMAGE_LISTS for part in holder.parts(name)
@@ -156,7 +156,7 @@ def _read_images(embeds: Sequence[Fields]) -> Iterator[PostImage]:
 
 
 def _read_time(fields: Fields, record: Fields) -> datetime | None:
-    """When it was written, as its author says; no later than the platform first saw it."""
+    """Return when a post was written by its author's clock, but not after it was seen."""
     claimed, indexed = record.moment("createdAt"), fields.moment("indexedAt")
     if claimed is None or indexed is None:
         return claimed or indexed

@@ -1,4 +1,4 @@
-"""Posts of Mastodon: statuses, timelines, searches, what stands around a status, outboxes."""
+"""Posts of Mastodon: statuses, timelines, searches, contexts of a status, outboxes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONTENT_KEYS = frozenset({"content", "text"})
 
 
 PUBLIC_AUDIENCE = frozenset({"https://www.w3.org/ns/activitystreams#Public", "as:Public", "Public"})
-OUTBOX_KEY = "orderedItems"  # of an outbox, as an account's export holds it
+OUTBOX_KEY = "orderedItems"  # of an outbox, in the export of an account
 
 
 @register("mastodon")
@@ -31,7 +31,7 @@ class MastodonSource(Pages):
     visibilities: ClassVar[tuple[str | None, ...]] = (None, "public")  # visibilities
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """One status a record, with the address of what it answers where the file has that."""
+        """Yield one status per record, with its parent's address if the file has that status."""
         text_lines = lines if isinstance(lines, io.TextIOBase) else list(lines)
         urls: dict[str, str | None] = {}
         status: Any
@@ -39,7 +39,7 @@ class MastodonSource(Pages):
             status = read_json(text) if '"uri"' in text else None
             if number := _read_number(status):
                 address = _read_url(status)
-                # Of two servers that give one number nothing is known of what a number means.
+                # If two servers use the same number, it identifies no status.
                 urls[number] = address if urls.get(number, address) == address else None
         if isinstance(text_lines, io.TextIOBase):
             text_lines.seek(0)
@@ -82,7 +82,7 @@ class MastodonSource(Pages):
         if parent_id is not None and parent is None:
             fields.note(Notice.UNNAMED_PARENT, f"in_reply_to_id {short_repr(parent_id)}")
         if (visibility := status.get("visibility")) not in self.visibilities:
-            fields.findings.clear()  # what they show is of its content
+            fields.findings.clear()  # they would reveal the content
             yield from _report_hidden(url, status, visibility)
             return
         content, warning = fields.text("content"), (fields.text("spoiler_text") or "").strip()
@@ -93,7 +93,7 @@ class MastodonSource(Pages):
             post_id=as_name(status.get("id")),
             platform="mastodon",
             author=_read_author(fields.part("account")),
-            # A post of images alone has an empty text, not none.
+            # A post with only images has an empty text, not null.
             text="\n\n".join(filter(None, [warning, body])) or body,
             timestamp=fields.moment("created_at"),
             edited=fields.moment("edited_at"),
@@ -111,7 +111,7 @@ class MastodonSource(Pages):
             yield quoted
 
     def _read_exported(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """A post of an account's export, in the words of ActivityPub."""
+        """Read a post of an account's export, in the vocabulary of ActivityPub."""
         if fields.text("type") == "Announce":
             yield Finding(Reject.REPOST, f"of {short_repr(fields.record['object'])}")
             return
@@ -147,13 +147,13 @@ class MastodonSource(Pages):
 
 @register("mastodon_unlisted")
 class UnlistedMastodonSource(MastodonSource):
-    """With statuses that everybody may read and that their authors keep out of searches."""
+    """Reads unlisted statuses as well: public ones that their authors keep out of searches."""
 
     visibilities: ClassVar[tuple[str | None, ...]] = (None, "public", "unlisted")
 
 
 def _read_number(status: Any) -> str | None:
-    """The number of a status that is alone in its document, on the server that was asked."""
+    """Return the number of a status that is alone in its document, on the server that was asked."""
     is_status = isinstance(status, dict) and "uri" in status and not CONTENT_KEYS.isdisjoint(status)
     return as_name(status.get("id")) if is_status else None
 
@@ -165,7 +165,7 @@ def _report_hidden(url: str, status: Json, visibility: Any) -> Iterator[Parsed]:
 
 
 def _read_visibility(note: Fields) -> str:
-    """Who may read an exported post; whoever it is not addressed to may not."""
+    """Return who may read an exported post: those whom it is addressed to."""
     recipients, copy_recipients = (
         {audience} if isinstance(audience := note.record.get(name), str) else set(note.texts(name))
         for name in ("to", "cc")
@@ -176,7 +176,7 @@ def _read_visibility(note: Fields) -> str:
 
 
 def _read_exported_author(account: str | None) -> str | None:
-    """An account's name with its server, from its address."""
+    """Return an account's name with its server, from its address."""
     address = canonical_url(account)
     name = (address or "").rpartition("/")[2].removeprefix("@")
     return f"{name}@{urlsplit(address).netloc}" if address and name else None
@@ -191,7 +191,7 @@ def _is_image(kind: Any) -> bool:
 
 
 def _make_exported_image(attachment: Fields) -> PostImage:
-    """An image beside the export, or on the server."""
+    """Return an image that lies beside the export, or on the server."""
     address, alt_text = attachment.text("url") or "", attachment.text("name")
     if web_url(address):
         return PostImage(url=address, alt_text=alt_text)
@@ -205,7 +205,7 @@ def _split(page: Json) -> Iterator[Any]:
     posts: list[Any] = []
     for name in STATUS_LISTS:
         listed = holder.record.get(name)
-        # What is no status is rejected one by one, with its place.
+        # Records that are no statuses are rejected later, one by one with their places.
         posts += (
             listed if isinstance(listed, list) else [part.record for part in holder.parts(name)]
         )
@@ -232,7 +232,7 @@ def _split(page: Json) -> Iterator[Any]:
 
 
 def _read_url(status: Json) -> str | None:
-    """What a status is called everywhere, or else on its own server."""
+    """Return a status's address that is the same everywhere, else the one on its own server."""
     uri = status.get("uri")
     has_uri = isinstance(uri, str) and uri.startswith("http")
     return canonical_url(uri if has_uri else status.get("url"))
@@ -241,7 +241,7 @@ def _read_url(status: Json) -> str | None:
 def _make_empty_post(url: str, record: Json, missing: Missing) -> Post:
     return Post(
         url=url,
-        # Not the number in the address, by which another server may know another post.
+        # Not the number in the address: on the server that was asked it may be another post.
         post_id=as_name(record.get("id")),
         platform="mastodon",
         parent_url=canonical_url(record.get("_parent")),
@@ -250,7 +250,7 @@ def _make_empty_post(url: str, record: Json, missing: Missing) -> Post:
 
 
 def _read_author(account: Fields) -> str | None:
-    """A name that no other server gives to somebody else."""
+    """Return an author's name with its server, so that it is unique over all servers."""
     name = account.text("acct") or account.text("username")
     home = canonical_url(account.record.get("uri")) or canonical_url(account.record.get("url"))
     if name is None or "@" in name or home is None:

@@ -12,14 +12,14 @@ from echo_hf.collect.urls import reddit_url, web_url
 from echo_hf.reasons import Missing, Notice, Reject
 
 LISTING = "Listing"
-REPLY_KEYS = ("replies", "comments")  # where a thing holds its replies
+REPLY_KEYS = ("replies", "comments")  # keys that hold a post's replies
 INCLUDED_KEY = "_came_along"
 FULL_NAME = re.compile(r"(t[13])_([a-z0-9]{1,13})", re.ASCII)
 IDENTIFIER = re.compile(r"[a-z0-9]{1,13}", re.ASCII)
 IMAGE_ADDRESS = re.compile(r"https?://[^?#]+\.(?:png|jpe?g|webp)(?:[?#].*)?", re.IGNORECASE)
 DELETED_TEXTS = frozenset({"[deleted]", "[removed]", "[deleted by user]", "[ Removed by Reddit ]"})
 DELETED_AUTHOR = "[deleted]"
-FOREIGN_HINTS = ("link", "rich:video", "hosted:video")  # previews that are not of the post itself
+FOREIGN_HINTS = ("link", "rich:video", "hosted:video")  # whose previews are images of another page
 COUNTS = {"views": "view_count", "reposts": "num_crossposts", "replies": "num_comments"}
 
 
@@ -37,7 +37,7 @@ class RedditSource(Pages):
         elif listing is not None:
             pending = [(listing, False)]
         elif isinstance(document, list):
-            # A page of comments: a listing with the submission, and one with what is below it.
+            # A page of comments: one listing with the submission, one with its comments.
             is_thread = len(document) > 1 and all(
                 _read_listing(part) is not None for part in document
             )
@@ -95,20 +95,20 @@ class RedditSource(Pages):
 
 
 def _find_more_replies(document: Any) -> list[Any] | None:
-    """The replies in an answer to a request for more comments, null for another document."""
+    """Return the replies in an answer to a request for more comments; null for another document."""
     for name in ("json", "data", "things"):
         document = document.get(name) if isinstance(document, dict) else None
     return document if isinstance(document, list) else None
 
 
 def _find_collection(document: Any) -> Any:
-    """The listing of a collection, null for another document."""
+    """Return the listing of a collection; null for another document."""
     links = document.get("sorted_links") if isinstance(document, dict) else None
     return links if _read_listing(links) is not None else None
 
 
 def _read_listing(node: Any) -> list[Any] | None:
-    """What a listing holds; null when it is none."""
+    """Return what a listing holds; null if it is not one."""
     if isinstance(node, dict) and node.get("kind") == LISTING:
         data = node.get("data")
         node = data.get("children") if isinstance(data, dict) else None
@@ -133,7 +133,7 @@ def _make_post(kind: str, fields: Fields, keywords: Sequence[str]) -> Post | Non
         author=None if is_deleted or author == DELETED_AUTHOR else author,
         text=None if is_deleted else _read_text(is_comment, fields),
         timestamp=fields.moment("created_utc"),
-        # Without an edit it is false; true where the moment is no longer known.
+        # False without an edit, true if the time of the edit is not known.
         edited=None if isinstance(record.get("edited"), bool) else fields.moment("edited"),
         keywords=keywords,
         pictures=[] if is_deleted else _read_images(fields),
@@ -145,7 +145,7 @@ def _make_post(kind: str, fields: Fields, keywords: Sequence[str]) -> Post | Non
 
 
 def _read_url(fields: Fields, name: str, submission: str | None) -> str | None:
-    """The address of a thing by its full name; of a comment, where its submission is known."""
+    """Return the address of a post by its full name; of a comment, if its submission is known."""
     full_name = fields.text(name)
     match = FULL_NAME.fullmatch(full_name or "")
     if match and match[1] == "t3":
@@ -162,7 +162,7 @@ def _read_text(is_comment: bool, fields: Fields) -> str | None:
     is_raw = any(isinstance(text, str) and text.startswith("<") for text in html_texts)
 
     def read_plain(name: str) -> str | None:
-        # Only who asks for `raw_json` gets signs of markup as they were typed.
+        # Reddit escapes `<`, `>` and `&` unless it was asked for `raw_json`.
         text = fields.text(name)
         return text if text is None else text.strip() if is_raw else plain_text(text, {})
 
@@ -171,7 +171,7 @@ def _read_text(is_comment: bool, fields: Fields) -> str | None:
     link = _read_outside_url(fields)
     is_own = fields.record.get("is_self") or fields.record.get("is_gallery")
     if is_own or IMAGE_ADDRESS.fullmatch(link) or "reddit.com/" in link:
-        link = ""  # what the submission is about is an image, or its own
+        link = ""  # no outside page: the submission is about an image or itself
     return "\n\n".join(filter(None, [read_plain("title"), read_plain("selftext"), link])) or None
 
 

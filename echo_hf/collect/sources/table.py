@@ -67,7 +67,7 @@ class JsonLinesSource:
     split = staticmethod(number_lines)
 
     def posts(self, record: Any, keywords: Sequence[str]) -> Iterator[Parsed]:
-        """The post of a line, and what was wrong with it."""
+        """Yield the post of a line, and the problems with it."""
         if not isinstance(record, dict):
             yield Finding(Reject.NOT_A_POST, f"{type(record).__name__}, expected an object")
             return
@@ -130,7 +130,7 @@ IDENTIFIER = re.compile(r"[\w:-]+")
 WHOLE_NUMBER = re.compile(r"(\d{1,19})(?:\.0*)?", re.ASCII)
 HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 BROKEN_ROW_KEY = "broken_row"
-Rows = Iterator[tuple[str, Any]]  # a row is an object; all else is none
+Rows = Iterator[tuple[str, Any]]  # the value is an object, or else not a row
 
 
 @register("table")
@@ -187,13 +187,13 @@ def _read_parquet(path: Path, columns: Sequence[str]) -> Rows:
     rows_read = 0
     with open_parquet(path) as table:
         _check_columns(path, columns, table.schema.names)
-        # A row that cannot be read is rejected, and those around it stay.
+        # Read rows one by one where a batch fails, so that only the broken row is rejected.
         for batch in table.iterate_batches(
             list(dict.fromkeys(columns)), rows=ROWS_PER_BATCH, check=False
         ):
             try:
                 rows = batch.to_pylist()
-            except (ValueError, OverflowError):  # a time beyond Python's, a text that is no UTF-8
+            except (ValueError, OverflowError):  # a time out of range, a text not in UTF-8
                 rows = [_read_row(batch.slice(at, 1)) for at in range(batch.num_rows)]
             yield from ((f":{number}", row) for number, row in enumerate(rows, rows_read + 1))
             rows_read += len(rows)
@@ -230,7 +230,7 @@ def _read_json(
             f"posts: {path.name!r} has no column {missing[0]!r} at its top, where its keys are "
             f"{list(seen_columns)!r}: its rows stand below a key, so add `table: {{rows: {key}}}`"
         )
-    if seen_columns:  # a line need not have every column
+    if seen_columns:  # a line may lack columns
         _check_columns(path, columns, list(seen_columns))
 
 
@@ -248,7 +248,7 @@ def _find_rows(path: Path, place: str, document: Any, key: str) -> list[Any]:
 
 
 def _find_rows_key(document: Any, columns: Sequence[str]) -> str | None:
-    """The key below which a document has rows with a column, null for none."""
+    """Return the key below which a document has rows with a column; null for none."""
     parts = document.items() if isinstance(document, dict) else ()
     return next(
         (
@@ -291,7 +291,7 @@ def _read_delimited(
 
 
 def read_csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str] | str]]:
-    """Rows with their first lines; an open quotation mark spoils its own line, and no other."""
+    """Yield rows with their line numbers; an open quotation mark spoils only its own line."""
     consumed: list[str] = []
 
     def record_lines() -> Iterator[str]:
@@ -317,7 +317,7 @@ def read_csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, l
 
 
 def choose_delimiter(header: str, columns: Iterable[str], delimiters: Sequence[str]) -> str:
-    """Which delimiter makes columns of a header; some programs write semicolons and call it CSV."""
+    """Return the delimiter that splits a header into columns: some CSV files have semicolons."""
     names = set(columns)
 
     def count_columns(delimiter: str) -> int:
@@ -346,12 +346,12 @@ def _check_columns(path: Path, columns: Sequence[str], known_columns: Sequence[s
 
 
 def _has_content(value: Any) -> bool:
-    # The float that is no number differs from itself.
+    # NaN differs from itself.
     return value is not None and value == value and bool(str(value).strip())
 
 
 def _make_line(row: Json, options: Any, findings: list[Finding]) -> dict[str, Any]:
-    """A row as a line of our own format."""
+    """Convert a row to a line of our own format."""
     line: dict[str, Any] = {}
     counts: dict[str, Any] = {}
     for name, value in row.items():
@@ -370,14 +370,14 @@ def _make_line(row: Json, options: Any, findings: list[Finding]) -> dict[str, An
                 value = [_make_image(image) if isinstance(image, str) else image for image in value]
             line[name] = value
         elif name in COUNTS:
-            # As tables write it: 12, "12", or 12.0 where other rows have none.
+            # Tables write counts as 12, "12", or 12.0 in columns with missing values.
             number = WHOLE_NUMBER.fullmatch(str(value).strip())
             counts[name] = int(number[1]) if number else value
     return {**line, "engagement": counts} if counts else line
 
 
 def _add_prefix(value: Any, prefix: str | None) -> Any:
-    # A spreadsheet rounds a long number to 1.9E+18, which is another post's or nobody's.
+    # A spreadsheet may have rounded a long number to 1.9E+18, which names another post or none.
     whole = str(value).strip() if isinstance(value, int | str) else ""
     return f"{prefix}{whole}" if prefix and IDENTIFIER.fullmatch(whole) else value
 

@@ -1,4 +1,4 @@
-"""Posts of X: pages of its API v2, their flattened form, archivers' lines, accounts' archives."""
+"""Posts of X: pages of its API v2, flattened pages, files of archiving tools, account archives."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ COUNTS = {
 NOTE_KEYS = ("note_tweet", "note_post")
 EDIT_HISTORY_KEYS = ("edit_history_tweet_ids", "edit_history_post_ids")
 OTHER_FORMAT_KEYS = frozenset({"full_text", "rawContent", "content"})  # version 1.1, snscrape's
-PHOTO_KEY = "3_"  # how the API begins the names of photos
+PHOTO_KEY = "3_"  # the prefix of the API's keys of photos
 OWN_MEDIA = re.compile(r"/status/(\d+)/(?:photo|video)/\d+/?", re.ASCII)
-# What errors say of posts that are gone; without any of these words nothing is known.
+# Words in the errors for missing posts; without any of them the reason is not known.
 CAUSES = (
     (re.compile(r"suspend|withheld|blocked"), Missing.BLOCKED),
     (re.compile(r"authoriz|protected"), Missing.PROTECTED),
@@ -66,7 +66,7 @@ class XSource(Pages):
             reposted = f"of {x_status_url(by_type['retweeted'].get('id'))}"
             yield Finding(Reject.REPOST, reposted)
         elif url is None:
-            # Posts of this API have an address nowhere: what has one is of another format.
+            # Posts of this API have no address: a record with one is of another format.
             is_other = "url" in record and "id" not in record
             detail = f"id is {short_repr(record.get('id'))}, expected {self.expected}"
             reason = Reject.NOT_A_POST if is_other else Reject.NO_URL
@@ -91,7 +91,7 @@ class XSource(Pages):
                 engagement=fields.part("public_metrics").engagement(COUNTS),
             )
         for reference in references:
-            if "text" in reference:  # no search found it, whatever it says itself
+            if "text" in reference:  # drop the query: no search found a nested post
                 yield {name: value for name, value in reference.items() if name != "__twarc"}
 
     def _read_missing(self, error: Fields) -> Parsed:
@@ -106,7 +106,7 @@ class XSource(Pages):
 
 
 def _flatten_page(page: Json) -> Iterator[tuple[str, Any]]:
-    """The posts of a page, each with what the page says of it beside: author, media, references."""
+    """Yield the posts of a page, each joined with its author, media and references."""
     fields, data = Fields(page), page.get("data")
     included = fields.part("includes")
     posts = [part.record for name in INCLUDED_KEYS for part in included.parts(name)]
@@ -163,7 +163,7 @@ def _read_url(fields: Fields, reference: Json | None) -> str | None:
 
 
 def _read_text(fields: Fields) -> str | None:
-    """The text, which is cut where a note goes on, with links in full."""
+    """Return the text, from the note where the post's text is cut, with links in full."""
     name = next((name for name in NOTE_KEYS if fields.record.get(name) is not None), None)
     note = fields.part(name) if name else Fields({})
     text = note.text("text") or fields.text("text")
@@ -183,7 +183,7 @@ def _is_own_media(link: Json, long: str, post: Json) -> bool:
     if link.get("media_key") is not None and isinstance(keys, list):
         return link["media_key"] in keys
     status = OWN_MEDIA.search(long)
-    # The link of an edited post may name its first version.
+    # A link in an edited post may have the id of its first version.
     versions = (post.get(name) for name in EDIT_HISTORY_KEYS)
     own = [post.get("id"), *(number for ids in versions if isinstance(ids, list) for number in ids)]
     return status is not None and status[1] in map(as_name, own)
@@ -221,7 +221,7 @@ SNSCRAPE_ENGAGEMENT_FIELDS = {
 BOOKMARK_KEYS = ("bookmarkedCount", "bookmarkCount")
 NESTED = ("retweetedTweet", "quotedTweet")
 CONTENT_KEYS = frozenset({"rawContent", "content", "date"})
-# What every whole post has at least one of, and no other format of posts has.
+# Every full post has at least one of these keys, which no other format has.
 SNSCRAPE_KEYS = CONTENT_KEYS.union(NESTED, {"_type"})
 ID_KEYS = frozenset({"id", "id_str"})
 BARE_KEYS = ID_KEYS | {"url"}
@@ -230,7 +230,7 @@ TRAILING_LINK = re.compile(r"https://t\.co/\w+\s*\Z", re.ASCII)
 
 @register("snscrape")
 class SnscrapeSource(Lines):
-    """Both dialects of archiving tools: `rawContent` or `content`, media in parts or as a list.
+    """Reads two dialects of archiving tools: `rawContent` or `content`, media by type or in a list.
 
     Posts of other people that are nested in one carry no keyword.
     """
@@ -239,7 +239,7 @@ class SnscrapeSource(Lines):
 
     def read(self, fields: Fields, keywords: Sequence[str]) -> Iterator[Parsed | Json]:
         record, keys = fields.record, fields.record.keys()
-        # Of a post in another one little may be said: it is of this format all the same.
+        # A nested post may have few keys: the type marks it as of this format.
         nested = [
             {"_type": None, **record[name]} for name in NESTED if isinstance(record.get(name), dict)
         ]
@@ -270,7 +270,7 @@ class SnscrapeSource(Lines):
                 parent_url=parent,
                 quoted_url=_read_snscrape_url(quoted) if quoted else None,
                 engagement=fields.engagement({**SNSCRAPE_ENGAGEMENT_FIELDS, "bookmarks": key}),
-                # Of a quoted post that is gone only its number is written.
+                # Of a quoted post that is gone the file has only the number.
                 missing=None if CONTENT_KEYS & keys else Missing.NOT_FETCHED,
             )
         yield from nested
@@ -289,7 +289,7 @@ def _read_snscrape_text(fields: Fields) -> str | None:
     links = {short: long for short, long in pairs if short and long}
     has_media = any(media.values()) if isinstance(media, dict) else bool(media)
     last = TRAILING_LINK.search(text)
-    # X puts a link to a post's own images at the end of its text, and lists it nowhere.
+    # X appends a link to a post's own images to its text, and does not list it.
     if last and has_media and last[0].strip() not in links:
         text = text[: last.start()]
     return plain_text(text, links)
@@ -316,15 +316,15 @@ REPOST_BEGINNING = re.compile(r"RT @(\w{1,15}):", re.ASCII)
 
 @register("x_archive")
 class XArchiveSource(Pages):
-    """`tweets.js` of the archive that an account can ask for; it does not say whose it is."""
+    """Reads `tweets.js` of an account's archive, which does not say whose account it is."""
 
     expected = "a post of tweets.js, as the archive of an account of X holds it"
 
     def split(self, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """One post a record."""
+        """Yield one post per record."""
         stream = iter(lines)
         first = next(stream, "").removeprefix("\ufeff")
-        # A script that assigns the posts to a variable.
+        # The file is a script that assigns the posts to a variable.
         yield from super().split(chain([ASSIGNMENT.sub("", first, count=1)], stream))
 
     def split_page(self, document: Any) -> Iterator[tuple[str, Any]] | None:
@@ -383,7 +383,7 @@ def _read_archive_time(fields: Fields) -> datetime.datetime | None:
 
 
 def _read_archive_counts(fields: Fields) -> dict[str, int | None] | None:
-    """Its counts, which an archive writes as texts."""
+    """Return the counts of a post, which an archive writes as texts."""
     counts = {name: fields.record.get(name) for name in ARCHIVE_ENGAGEMENT_FIELDS.values()}
     plain = {
         name: int(value) if isinstance(value, str) and WHOLE_NUMBER.fullmatch(value) else value
@@ -393,7 +393,7 @@ def _read_archive_counts(fields: Fields) -> dict[str, int | None] | None:
 
 
 def _read_archive_images(fields: Fields) -> list[PostImage]:
-    """All photos of a post; without an extended list, the first."""
+    """Return all photos of a post; without an extended list, the first."""
     name = "extended_entities" if fields.record.get("extended_entities") else "entities"
     return [
         PostImage(url=url, alt_text=media.text("ext_alt_text"))
