@@ -180,12 +180,12 @@ def config_schema() -> Node:
     for one in ENGINE_OPTIONS.values():
         part = parts[_name(to[one])]
         part["properties"] = {"kind": {}, **part.get("properties", {})}
-    for part in (parts["SystemConfig"], parts["Artist"]):
+    for part in (parts["SystemConfig"], parts["ArtistConfig"]):
         part["allOf"] = [
             _where("adapter", adapter, {"properties": {"parameters": to[one]}})
             for adapter, one in ADAPTER_OPTIONS.items()
         ]
-    for part in (parts["Config"], parts["Evaluation"]):
+    for part in (parts["Config"], parts["EvaluationConfig"]):
         for key in ("systems", "judges"):
             items = part["properties"][key]
             items["items"] = {"anyOf": [{"type": "string", "format": "path"}, items["items"]]}
