@@ -65,7 +65,7 @@ def make_console() -> PlainConsole:
     return PlainConsole()
 
 
-def print_line(console: Console, line: str, style: str = "") -> None:
+def say(console: Console, line: str, style: str = "") -> None:
     """Prints a line as it stands, and leaves its wrapping to the terminal."""
     console.print(Text(line, style), soft_wrap=True)
 
@@ -106,10 +106,10 @@ def make_table(
 
 
 def show_table(console: Console, title: str, table: Table, notes: Iterable[str] = ()) -> None:
-    print_line(console, title, "bold")
+    say(console, title, "bold")
     console.print(table)
     for note in notes:
-        print_line(console, note, "dim")
+        say(console, note, "dim")
     console.print()
 
 

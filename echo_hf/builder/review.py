@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from echo_hf._infra.atomic import find_complete_folder
-from echo_hf._infra.text import MARK, format_count
+from echo_hf._infra.text import MARK, pluralize
 from echo_hf.builder.build import BuildRun, open_run
 from echo_hf.config.checks import describe_first_error
 from echo_hf.config.loading import Config
@@ -286,7 +286,7 @@ def _decide_boxes(
             )
     if not new:
         raise ReviewError(
-            f"of {format_count(len(uncut_cases), 'sample')} with boxes that wait, none can be cut "
+            f"of {pluralize(len(uncut_cases), 'sample')} with boxes that wait, none can be cut "
             f"as {boxes}: somebody decided on it, or its boxes cannot be right; `echo-hf review "
             "--app` shows them"
         )
@@ -391,7 +391,7 @@ def _list_checks(row: Row) -> list[str]:
         (not row["output_images"], "no output: nothing shows what the target made of it"),
         (row["prompt_modified"], "the prompt has words that nobody wrote in the thread"),
         (row["prompt_fill_blank"], "a template's blanks were filled in: compare with the output"),
-        (is_short, f"a prompt of {format_count(words, 'word')}: is it the whole task?"),
+        (is_short, f"a prompt of {pluralize(words, 'word')}: is it the whole task?"),
         (words > LONG_PROMPT, f"a prompt of {words} words: is all of it the task?"),
         (inputs >= MANY_INPUTS, f"{inputs} inputs: is each of them given to the model?"),
     )

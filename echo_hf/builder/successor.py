@@ -12,7 +12,7 @@ from typing import Any
 from huggingface_hub import HfApi
 from pydantic import ValidationError
 
-from echo_hf._infra.text import format_count
+from echo_hf._infra.text import pluralize
 from echo_hf.config.checks import describe_first_error
 from echo_hf.config.collection import Search, phase_dates
 from echo_hf.config.loading import load_config
@@ -134,7 +134,7 @@ def _read_run(folder: Path) -> PreviousRelease:
         remarks.append(f"analysis.before: {str(folder)!r} holds no release to compare with")
     if files := sum(entry.search is None for entry in config.posts):
         remarks.append(
-            f"posts: {format_count(files, 'file')} of posts about {config.target.name} left out"
+            f"posts: {pluralize(files, 'file')} of posts about {config.target.name} left out"
         )
     if file_systems := [system.name for system in config.systems if system.adapter == "files"]:
         remarks.append(f"systems: the images of {', '.join(file_systems)} are of the last samples")

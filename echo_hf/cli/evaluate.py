@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from echo_hf._infra.console import make_console, print_line
-from echo_hf._infra.text import format_count
+from echo_hf._infra.console import make_console, say
+from echo_hf._infra.text import pluralize
 from echo_hf.cli.verb import (
     Again,
     Images,
@@ -109,13 +109,13 @@ def eval_(
         done = evaluate_systems(load_evaluation(config).use_runner(runner), **options)
     console = make_console()
     if done.results is None:
-        print_line(console, "nothing was asked: leave out --dry-run to begin")
+        say(console, "nothing was asked: leave out --dry-run to begin")
     else:
         (show_scores if console.details else show_board)(console, done.results.path)
-        print_line(console, f"report: {done.report}")
+        say(console, f"report: {done.report}")
         show_cost(console, done.cost_usd, ())  # of whom nobody knows it, the plan has said
     if done.spent:
-        print_line(console, BUDGET_SPENT, "yellow")
+        say(console, BUDGET_SPENT, "yellow")
     payload = {"board": done.board.to_list(), "results": done.results and done.results.path}
     payload |= {"report": done.report, "plan": [_plan_payload(work) for work in done.plan]}
     payload |= {"cost_usd": done.cost_usd, "spent": done.spent, "stopped": done.stopped}
@@ -151,26 +151,20 @@ def generate(
     payload = {**vars(outputs), "plans": plans}
     if outputs.path is None:
         for plan in () if watch.details else outputs.plans:
-            print_line(console, f"{plan.system:<12}{plan}", "dim")
+            say(console, f"{plan.system:<12}{plan}", "dim")
         show_expected(console, [(plan.system, plan.expected) for plan in outputs.plans])
         console.print("nothing was asked: leave out --dry-run to draw")
         return payload
     console.print(make_outcome_table(outputs))
     if any(counts.get(Outcome.FAILED) for counts in outputs.outcomes.values()):
-        print_line(console, "\nwhat failed is tried again by the same command", "yellow")
+        say(console, "\nwhat failed is tried again by the same command", "yellow")
     if empty := sum(counts.get(Outcome.NO_IMAGE, 0) for counts in outputs.outcomes.values()):
-        print_line(
-            console,
-            f"{format_count(empty, 'answer')} without an image: --again asks anew",
-            "yellow",
-        )
+        say(console, f"{pluralize(empty, 'answer')} without an image: --again asks anew", "yellow")
     show_cost(
         console, outputs.cost_usd, (plan.system for plan in outputs.plans if plan.cost_usd is None)
     )
-    print_line(console, f"outputs: {outputs.path}")
-    print_line(
-        console, f"next: echo-hf {'judge' if setup.judges else 'score'} {locate(config, runs)}"
-    )
+    say(console, f"outputs: {outputs.path}")
+    say(console, f"next: echo-hf {'judge' if setup.judges else 'score'} {locate(config, runs)}")
     return payload
 
 
@@ -241,9 +235,9 @@ def judge(
         return {"path": None, "trials": trials}
     show_judging(watch.console, judged)
     if judged.path is not None:
-        print_line(watch.console, f"next: echo-hf score {locate(config, runs)}")
+        say(watch.console, f"next: echo-hf score {locate(config, runs)}")
     if until and dry_run:
-        print_line(watch.console, "this is the most: --until decided can only stop earlier")
+        say(watch.console, "this is the most: --until decided can only stop earlier")
     return _judging_payload(judged)
 
 
@@ -352,8 +346,8 @@ def score(config: EvaluationArgument, protocol: Protocol = None, runs: Runs = No
     path, console = compute_scores(config, runs=runs, protocol=protocol).path, make_console()
     (show_scores if console.details else show_board)(console, path)
     if not console.details:
-        print_line(console, f"results: {path}")
-        print_line(console, f"next: echo-hf report {locate(config, runs)}")
+        say(console, f"results: {path}")
+        say(console, f"next: echo-hf report {locate(config, runs)}")
     return _read_payload(path)
 
 
@@ -449,7 +443,7 @@ def rank(
     show_draw(console, ranker)
 
     def announce(address: str) -> None:
-        print_line(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
+        say(console, f"\nopen {address} in a browser; Ctrl-C ends it, nothing is lost")
 
     try:
         server = ServerAddress(host, port)
@@ -488,11 +482,8 @@ def export(
     console = make_console()
     if count := exported.silenced:
         reason = "no right to pass them on is stated"
-        print_line(console, f"{count:,} samples without their words and images: {reason}", "yellow")
-    print_line(
-        console,
-        f"{format_count(len(exported.files), 'file')} of {exported.format}: {exported.path}",
-    )
+        say(console, f"{count:,} samples without their words and images: {reason}", "yellow")
+    say(console, f"{pluralize(len(exported.files), 'file')} of {exported.format}: {exported.path}")
     return vars(exported)
 
 

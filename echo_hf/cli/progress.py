@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, print_line, print_marked
-from echo_hf._infra.text import clean_text, format_count
+from echo_hf._infra.console import MORE_OPTION, print_marked, say
+from echo_hf._infra.text import clean_text, pluralize
 from echo_hf.builder.steps import STAGES, load_stage_class
 from echo_hf.pipeline.progress import ALREADY_REPORTED, ProgressListener
 from echo_hf.reasons import STAGE_MEANINGS, Failed, Outcome, count_unusable
@@ -48,7 +48,7 @@ class LeftOutRows(NamedTuple):
         return self.reason in FAILURE_REASONS and self.reason not in NOT_FAILURES
 
     def __str__(self) -> str:
-        return format_count(len(self.keys), self.rows.removesuffix("s"))
+        return pluralize(len(self.keys), self.rows.removesuffix("s"))
 
 
 class TerminalProgress(ProgressListener):
@@ -71,7 +71,7 @@ class TerminalProgress(ProgressListener):
     def report_start(self, part: str, total: int, plan: object) -> None:
         self._totals[part] = total
         if self.details and (description := str(plan)):
-            print_line(self.console, f"{part:<12}{description}", "dim")
+            say(self.console, f"{part:<12}{description}", "dim")
 
     def report_progress(
         self, part: str, done: int, stats: object, total: int | None = None
@@ -82,13 +82,13 @@ class TerminalProgress(ProgressListener):
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
             share = f"{done:,} of {total:,}: " if total else ""
-            print_line(self.console, f"{'':<12}{share}{stats}", "dim")
+            say(self.console, f"{'':<12}{share}{stats}", "dim")
 
     def report_wait(self, host: str, seconds: float) -> None:
         until = datetime.datetime.now().astimezone() + datetime.timedelta(seconds=seconds)
         self._stop()
         message = f"{host} asks to wait {seconds:,.0f} s: going on at {until:%H:%M:%S}"
-        print_line(self.console, message, "dim")
+        say(self.console, message, "dim")
 
     def report_notice(self, notice: str) -> None:
         self._stop()
@@ -103,7 +103,7 @@ class TerminalProgress(ProgressListener):
         if not isinstance(result, StageResult):
             entries = getattr(result, "entries", ())  # of a system: what became of each task
             if self.details or not entries or any(entry.outcome != Outcome.OK for entry in entries):
-                print_line(self.console, str(result))
+                say(self.console, str(result))
             return
         self.stats.append(result.stats)
         aside = (result.rejects, result.quarantine, result.notices)
@@ -127,8 +127,8 @@ class TerminalProgress(ProgressListener):
         if cause:
             print_marked(self.console, f"{'':<11}", cause, "yellow")
         if unusable:
-            message = f"{format_count(unusable, 'answer')} cannot be used: --again asks anew"
-            print_line(self.console, f"{'':<12}{message}", "yellow")
+            message = f"{pluralize(unusable, 'answer')} cannot be used: --again asks anew"
+            say(self.console, f"{'':<12}{message}", "yellow")
 
     def show_line(self, stats: StageStats) -> None:
         line = Text.assemble(
@@ -159,8 +159,8 @@ class TerminalProgress(ProgressListener):
             print_marked(self.console, f"{number:>9} {rows:<8}", message, style)
         if others := losses[MAX_REASONS:]:
             other_rows = sum(len(loss.keys) for loss in others)
-            reasons = format_count(len(others), "other reason")
-            print_line(self.console, f"{other_rows:>9,} more, for {reasons}: {MORE_OPTION}", "dim")
+            reasons = pluralize(len(others), "other reason")
+            say(self.console, f"{other_rows:>9,} more, for {reasons}: {MORE_OPTION}", "dim")
 
     def list_headlines(self) -> list[str]:
         """Return the sentence of each stage that gives the figures of the paper."""

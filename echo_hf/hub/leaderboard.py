@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from echo_hf._infra.bootstrap import LEVEL, Interval
 from echo_hf._infra.renamed import find_renamed
-from echo_hf._infra.text import clean_text, format_interval, format_percent, format_rounded
+from echo_hf._infra.text import clean_text, format_interval, format_rounded, percent
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.errors import EchoError, HubError
 from echo_hf.hub.facts import BENCHMARK_CONFIGS, SAMPLE_CONFIGS
@@ -449,7 +449,7 @@ def _read_template() -> Template:
         "number": lambda value: format_rounded(value if is_finite(value) else None),
         "signed": lambda value: f"{value:+.3f}",
         "interval": format_ends,
-        "share": lambda value: format_percent(value if is_finite(value) else None),
+        "share": lambda value: percent(value if is_finite(value) else None),
         "across": scale_to_bar,
     }
     return environment.get_template("leaderboard.html.jinja")

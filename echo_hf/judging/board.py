@@ -14,14 +14,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from echo_hf._infra.console import MORE_OPTION, make_table, print_line, show_table
+from echo_hf._infra.console import MORE_OPTION, make_table, say, show_table
 from echo_hf._infra.text import (
     clean_text,
-    format_count,
     format_interval,
-    format_percent,
     format_rounded,
     name_stand_in,
+    percent,
+    pluralize,
 )
 from echo_hf.config.checks import IMPORTED, ModelIdentity
 from echo_hf.metrics import BETTER, HIGHER, LOWER
@@ -81,13 +81,13 @@ def show_board(console: Console, path: Path) -> None:
             continue
         for row in split["win_rate"].get("uneven_coverage", ()):  # missing in older files
             system, neighbor = clean_text(row["system"]), clean_text(row["neighbor"])
-            own, other = format_percent(row["coverage"]), format_percent(row["of_neighbor"])
+            own, other = percent(row["coverage"]), percent(row["of_neighbor"])
             text = f"{name}: {system} rests on {own} beside {other} of {neighbor}"
-            print_line(console, text, "yellow")
+            say(console, text, "yellow")
     for reason, names in splits_by_reason.items():
         prefix = "" if len(names) == len(splits) else f"{' and '.join(names)}: "
         is_wrong = any(splits[name]["win_rate"] for name in names)
-        print_line(console, f"{prefix}{reason}", "yellow" if is_wrong else "")
+        say(console, f"{prefix}{reason}", "yellow" if is_wrong else "")
     if splits_by_reason:
         console.print()
     columns, unmeasured = _read_metrics(splits)
@@ -95,7 +95,7 @@ def show_board(console: Console, path: Path) -> None:
     shown_judges = {judge for rated in boards for judge in rated[results["protocol"]]["per_judge"]}
     _show_metrics(console, columns, _read_models(results)[0], shown_judges)
     if remaining := _list_rest(notes, unmeasured):
-        print_line(console, f"{remaining}: {MORE_OPTION}, or the report", "dim")
+        say(console, f"{remaining}: {MORE_OPTION}, or the report", "dim")
 
 
 def show_win_rates(console: Console, path: Path) -> str:
@@ -147,9 +147,9 @@ def _select_splits(results: FigurePart) -> dict[str, FigurePart]:
 
 
 def _list_rest(notes: int, unmeasured: int) -> str:
-    parts = [format_count(notes, "note")] if notes else []
+    parts = [pluralize(notes, "note")] if notes else []
     if unmeasured:
-        parts.append(f"{format_count(unmeasured, 'metric')} not measured")
+        parts.append(f"{pluralize(unmeasured, 'metric')} not measured")
     return ", ".join(parts)
 
 
@@ -235,7 +235,7 @@ def _show_metrics(
         notes = ["(of how many samples, where not all)"] if is_part else []
         show_table(console, "what people complain about", table, notes)
     for judge in judge_names((judge for judge in failed if judge not in shown_judges), failed):
-        print_line(console, judge, "yellow")
+        say(console, judge, "yellow")
 
 
 def _count_covered(figure: FigurePart) -> tuple[int, int]:
@@ -251,7 +251,7 @@ def show_scores(console: Console, path: Path) -> None:
     for name, split in results["details"].items():
         rated = split["win_rate"]
         if reason := _describe_missing_rates(split, results):
-            print_line(console, f"{name}: {reason}\n", "yellow")
+            say(console, f"{name}: {reason}\n", "yellow")
         elif rated:
             rates = rated[results["protocol"]]
             judges = ", ".join(judge_names(rates["per_judge"], results["failed_audit"], by_judge))
@@ -274,13 +274,13 @@ def show_scores(console: Console, path: Path) -> None:
                 table = _system_table(result["win_rate"], systems, _people_columns(result))
                 show_table(console, title, table, [summary, *_list_reasons(result)])
             else:
-                print_line(console, f"{name}: {summary}\n", "yellow")
+                say(console, f"{name}: {summary}\n", "yellow")
         if pairwise := split["pairwise"]:
-            print_line(console, f"{name}: two outputs side by side, in both orders", "bold")
+            say(console, f"{name}: two outputs side by side, in both orders", "bold")
             names = judge_names(pairwise["judges"], results["failed_audit"], by_judge)
             for judge, row in zip(names, pairwise["judges"].values(), strict=True):
                 shares = [f"{label} {_share(row[key])}" for key, label in PAIRWISE_LABELS.items()]
-                print_line(console, f"{judge}: {row['pairs']:,} pairs, {', '.join(shares)}")
+                say(console, f"{judge}: {row['pairs']:,} pairs, {', '.join(shares)}")
             console.print()
         if split["metrics"]:
             table = _metric_table(split["metrics"], {} if split["win_rate"] else systems)
@@ -288,21 +288,21 @@ def show_scores(console: Console, path: Path) -> None:
     if lines := results.get("trust"):  # missing in older files
         _print_trust_lines(console, lines)
     if source := results.get("applicability"):  # missing in older files
-        print_line(console, f"which metrics fit a sample: {APPLICABILITY_SOURCES[source]}", "dim")
-    print_line(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
-    print_line(console, f"results: {path}")
+        say(console, f"which metrics fit a sample: {APPLICABILITY_SOURCES[source]}", "dim")
+    say(console, f"{HIGHER} higher, {LOWER} lower is better", "dim")
+    say(console, f"results: {path}")
 
 
 def _print_trust_lines(console: Console, lines: Sequence[FigurePart]) -> None:
     """Print a line for each measure with a finding, and one for each without, with the reason."""
-    print_line(console, "how far to trust this", "bold")
+    say(console, "how far to trust this", "bold")
     for measure, measure_lines in groupby(lines, key=itemgetter("measure")):
         stated = [line for line in measure_lines if line["reason"] is None]
         if stated:
-            print_line(console, f"{measure}: {stated[0]['meaning']}", "dim")
+            say(console, f"{measure}: {stated[0]['meaning']}", "dim")
         for line in stated:
             prefix = f"{clean_text(line['split'])}: " if line["split"] else ""
-            print_line(console, f"  {prefix}{clean_text(line['said'], MAX_LINE)}")
+            say(console, f"  {prefix}{clean_text(line['said'], MAX_LINE)}")
     silent = dict[tuple[str, str], list[str]]()
     for line in lines:
         if line["reason"]:
@@ -310,7 +310,7 @@ def _print_trust_lines(console: Console, lines: Sequence[FigurePart]) -> None:
             splits.append(clean_text(line["split"]))
     for (measure, reason), splits in silent.items():
         suffix = f" of {' and '.join(splits)}" if all(splits) else ""
-        print_line(console, f"no {measure}{suffix}: {MEANINGS[reason]}", "dim")
+        say(console, f"no {measure}{suffix}: {MEANINGS[reason]}", "dim")
     console.print()
 
 
@@ -318,7 +318,7 @@ def show_left_out(console: Console, counts: Iterable[tuple[str, Mapping[Any, int
     for name, by_reason in counts:
         for reason, count in by_reason.items():
             line = f"{count:,} rows of {name} do not count, {reason}: {MEANINGS[str(reason)]}"
-            print_line(console, line, "yellow")
+            say(console, line, "yellow")
 
 
 def _share(share: FigurePart) -> str:
@@ -363,7 +363,7 @@ def _split_table(
     # Without intervals, one tier for all would read as if there were no difference.
     if not any(rates["interval"].values()):
         tiers = ()
-    coverage = {name: format_percent(value) for name, value in rates["coverage"].items()}
+    coverage = {name: percent(value) for name, value in rates["coverage"].items()}
     columns = {
         "win rate": _numbers(rates["win_rate"]),
         "95 %": _ends(rates["interval"]),
@@ -483,8 +483,8 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
     refused = f", {counts.refused} times impossible" if counts.refused else ""
     incomplete = f", {counts.partial} of them incomplete" if counts.partial else ""
     persons = "1 person" if len(raters) == 1 else f"{len(raters)} people"
-    ranked = f"{format_count(counts.samples, 'sample')}: {format_count(counts.rankings, 'ranking')}"
-    print_line(console, f"{persons} ranked {ranked}{incomplete}{refused} ({merged.protocol})")
+    ranked = f"{pluralize(counts.samples, 'sample')}: {pluralize(counts.rankings, 'ranking')}"
+    say(console, f"{persons} ranked {ranked}{incomplete}{refused} ({merged.protocol})")
     table = make_table("system", "consensus", "95 %", *raters)
     for system in people.consensus.ranking:  # over all samples
         mean = people.mean_rank[system]
@@ -495,25 +495,25 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
     test, tests = people.friedman, people.tests[procedure.test]
     differ = sum(getattr(pair_test, procedure.adjusted) < SIGNIFICANCE_LEVEL for pair_test in tests)
     if test.p_value is None:
-        print_line(console, "Friedman's test: nothing to test, as no block is in an order")
+        say(console, "Friedman's test: nothing to test, as no block is in an order")
     else:
-        print_line(
+        say(
             console,
             f"Friedman's test: chi-square {format_rounded(test.statistic, 1)}, "
-            f"{format_count(test.degrees, 'degree')} of freedom, p {_p_value(test.p_value)}, "
+            f"{pluralize(test.degrees, 'degree')} of freedom, p {_p_value(test.p_value)}, "
             f"{test.blocks} blocks",
         )
         verb, w = "differs" if differ == 1 else "differ", format_rounded(people.kendalls_w.value)
-        pairs = f"{differ} of {format_count(len(tests), 'pair')} {verb}"
-        print_line(console, f"{pairs}; Kendall's W within samples {w}")
+        pairs = f"{differ} of {pluralize(len(tests), 'pair')} {verb}"
+        say(console, f"{pairs}; Kendall's W within samples {w}")
     rated = merged.judges.with_consensus
     if not rated:
         message = f"no rating by the rubric {RUBRIC!r}: people are compared with each other alone"
-        print_line(console, message, "yellow")
+        say(console, message, "yellow")
     show_table(console, "agreement with people, Kendall's tau-b", _tau_table(merged))
     for name in judge_names(sorted(agreement.failed.keys() & rated), agreement.failed):
-        print_line(console, name, "yellow")
-    print_line(console, f"agreement: {agreement.path}")
+        say(console, name, "yellow")
+    say(console, f"agreement: {agreement.path}")
 
 
 def _tau_table(agreement: Agreement) -> Table:
@@ -521,7 +521,7 @@ def _tau_table(agreement: Agreement) -> Table:
     judges, raters = agreement.judges, agreement.people.mean_rank_by_rater
     table = make_table("", "consensus", "95 %", "p", "of people's", *raters)
     for judge, tau in judges.with_consensus.items():
-        share = format_percent(judges.share_of_ceiling[judge].share)
+        share = percent(judges.share_of_ceiling[judge].share)
         by_rater = (format_rounded(pair.tau) for pair in judges.with_raters[judge].values())
         cells = format_rounded(tau.tau), format_interval(tau.interval), _p_value(tau.p_value), share
         table.add_row(Text(clean_text(judge), "bold"), *cells, *by_rater)

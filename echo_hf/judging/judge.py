@@ -13,7 +13,7 @@ import pyarrow as pa
 from datasets import Dataset
 
 from echo_hf._infra.bootstrap import LEVEL, MIN_SAMPLES
-from echo_hf._infra.text import format_percent
+from echo_hf._infra.text import percent
 from echo_hf.config.checks import EngineChoice
 from echo_hf.config.evaluation import (
     ApplicabilityConfig,
@@ -374,7 +374,7 @@ def build_judging_plans(
     if smallest < 1:
         largest = max(share for share in shares.values() if share < 1)
         full_judges = ", ".join(name for name, share in shares.items() if share == 1)
-        shares_text = " to ".join(dict.fromkeys(map(format_percent, (smallest, largest))))
+        shares_text = " to ".join(dict.fromkeys(map(percent, (smallest, largest))))
         title = f"{full_judges} on all, the others on {shares_text}"
         ways.append(plan(title, make_plans(shares), rate.draw_share(tasks, smallest), ALL_RATINGS))
     return (*ways, plan("all judges, --until decided", full, set(), UNTIL_DECIDED))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from datasets import Dataset
 from pydantic import BaseModel
 
-from echo_hf._infra.text import format_count, format_rate
+from echo_hf._infra.text import format_rate, pluralize
 from echo_hf.engines.base import (
     Completion,
     Engine,
@@ -82,7 +82,7 @@ class FillStats:
     def __str__(self) -> str:
         usage = self.usage
         tokens = usage.prompt + usage.completion
-        parts = [f"{format_count(self.calls, 'call')}{format_rate(self.calls, self.seconds)}"]
+        parts = [f"{pluralize(self.calls, 'call')}{format_rate(self.calls, self.seconds)}"]
         parts += [f"{self.store_hits:,} answered before"] if self.store_hits else []
         parts += [f"{self.damaged:,} damaged since and asked again"] if self.damaged else []
         parts += [f"{tokens:,} tokens"] if tokens else []

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from echo_hf._infra.console import MORE_OPTION, print_line
+from echo_hf._infra.console import MORE_OPTION, say
 from echo_hf._infra.text import clean_text
 from echo_hf.builder.steps import STAGES
 from echo_hf.config.runs import find_runs_folder, relative_to_cwd
@@ -100,7 +100,7 @@ def _show_summary(console: Console, run: Path, record: Mapping[str, Any]) -> Non
     """Print the funnel, one task beside its posts, the boards, and what to do next."""
     counts = {name: _read_stats(run, name)["kept"] for name in ("collect", "threads", "splits")}
     tasks = " and ".join(f"{rows} {config}" for config, rows in record["loaded"].items())
-    print_line(
+    say(
         console,
         f"{counts['collect']} invented posts → {counts['threads']} threads → "
         f"{counts['splits']} samples → {tasks} tasks",
@@ -119,21 +119,17 @@ def _show_summary(console: Console, run: Path, record: Mapping[str, Any]) -> Non
         console.print(line)
     console.print()
     lacks = show_win_rates(console, run / "results.json")
-    print_line(
+    say(
         console,
         f"the systems are drawings with known faults; {JUDGE} rates by what is known",
         "dim",
     )
     console.print()
-    print_line(console, f"open    {run / 'report' / 'index.html'}")
-    print_line(
-        console, "next    echo-hf init benchmark mine     a config for your own posts and engine"
-    )
-    print_line(
-        console, "        echo-hf init comparison mine    a config that compares your own images"
-    )
+    say(console, f"open    {run / 'report' / 'index.html'}")
+    say(console, "next    echo-hf init benchmark mine     a config for your own posts and engine")
+    say(console, "        echo-hf init comparison mine    a config that compares your own images")
     if lacks:
-        print_line(console, f"{lacks}: {MORE_OPTION}", "dim")
+        say(console, f"{lacks}: {MORE_OPTION}", "dim")
 
 
 def _read_stats(run: Path, stage: str) -> dict[str, Any]:
