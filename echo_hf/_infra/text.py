@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 MAX_TEXT_CHARACTERS = 160
 
 
-def clean_text(text: str | None, limit: int = MAX_TEXT_CHARACTERS) -> str:
+def clean(text: str | None, limit: int = MAX_TEXT_CHARACTERS) -> str:
     """Somebody's text, safe to print and no longer than asked."""
     cleaned = remove_control_characters(" ".join((text or "").split()))
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from echo_hf._infra.console import MORE_OPTION, make_table, print_marked, say
-from echo_hf._infra.text import clean_text, percent, pluralize
+from echo_hf._infra.text import clean, percent, pluralize
 from echo_hf.cli.progress import MAX_REMARK_CHARACTERS, TerminalProgress
 from echo_hf.reasons import Doubt, Failed, RefreshEnd
 
@@ -216,7 +216,7 @@ def show_crawls(console: Console, crawls: Sequence[CrawlStats]) -> None:
     for crawl in crawls:
         console.print(Text(f"\n{crawl.platform}", "bold"), end=" ")
         for line in format_crawl(crawl):
-            say(console, clean_text(line, MAX_REMARK_CHARACTERS))
+            say(console, clean(line, MAX_REMARK_CHARACTERS))
     if crawls:
         console.print()
 
@@ -245,9 +245,7 @@ def format_crawl(stats: CrawlStats) -> Iterator[str]:
 def show_yields(console: Console, written: SavedYields) -> None:
     yields, rows = written.yields, []
     for term in (*yields.keywords[:MAX_TERMS], yields.together):
-        name = (
-            "all terms" if term.keyword is None else clean_text(term.keyword, MAX_TERM_CHARACTERS)
-        )
+        name = "all terms" if term.keyword is None else clean(term.keyword, MAX_TERM_CHARACTERS)
         alone = "" if term.keyword is None else f"{term.total.alone_passed:,}"
         half = NOTHING if term.half_by_day is None else f"day {term.half_by_day:,}"
         rows.append((name, *_format_yield(term.total), alone, half))
@@ -281,7 +279,7 @@ def show_refresh(console: Console, refreshed: RefreshResult) -> None:
             say(console, f"  and {len(platform.gone) - MAX_URLS:,} more", "dim")
     if refreshed.unasked:
         unasked = ", ".join(
-            f"{count:,} of {clean_text(name)}" for name, count in refreshed.unasked.items()
+            f"{count:,} of {clean(name)}" for name, count in refreshed.unasked.items()
         )
         say(console, f"posts that nobody was asked about: {unasked}")
 
@@ -349,19 +347,15 @@ def show_change(console: Console, difference: ReleaseDiff) -> None:
 
 def show_diff(console: Console, difference: ReleaseDiff) -> None:
     console.print(
-        Text.assemble((clean_text(difference.a), "bold"), " → ", (clean_text(difference.b), "bold"))
+        Text.assemble((clean(difference.a), "bold"), " → ", (clean(difference.b), "bold"))
     )
     if len(set(difference.targets)) > 1:
-        say(
-            console,
-            f"of different targets: {clean_text(' and '.join(difference.targets))}",
-            "yellow",
-        )
+        say(console, f"of different targets: {clean(' and '.join(difference.targets))}", "yellow")
     rows = make_table("config", "before", "now", "", left=[""])
     for name, change in difference.configs.items():
         counts = (NOTHING if count is None else f"{count:,}" for count in (change.a, change.b))
         rows.add_row(
-            Text(clean_text(name)), *counts, Text("the same rows" if change.equal else "", "dim")
+            Text(clean(name)), *counts, Text("the same rows" if change.equal else "", "dim")
         )
     samples = make_table("", "count", "which", left=["which"])
     changed = [
@@ -381,14 +375,14 @@ def show_diff(console: Console, difference: ReleaseDiff) -> None:
         causes.add_row(str(cause), f"{count:,}", Text(cause.meaning, "dim"))
     stages = make_table("stage", "in what", left=["in what"])
     for stage in difference.stages:
-        stages.add_row(Text(clean_text(stage.stage)), Text(_format_stage_change(stage)))
+        stages.add_row(Text(clean(stage.stage)), Text(_format_stage_change(stage)))
     drift = make_table("of", "distance", "before", "now", MOVERS_HEADING, left=[MOVERS_HEADING])
     for name, drift_of in difference.drift.items():
         if not drift_of.a and not drift_of.b:
             continue
         distance = "not counted" if drift_of.distance is None else f"{drift_of.distance:.3f}"
         movers = [
-            Text(f"{clean_text(mover.name)} {100 * mover.change:+.1f}", _get_color(mover.change))
+            Text(f"{clean(mover.name)} {100 * mover.change:+.1f}", _get_color(mover.change))
             for mover in drift_of.movers[:MAX_MOVERS]
         ]
         drift.add_row(name, distance, f"{drift_of.a:,}", f"{drift_of.b:,}", Text(", ").join(movers))
@@ -411,7 +405,7 @@ def _get_color(change: float) -> str:
 
 def _format_ids(ids: Sequence[str]) -> Text:
     tail = f" and {len(ids) - MAX_IDS:,} more" if len(ids) > MAX_IDS else ""
-    return Text(f"{', '.join(map(clean_text, ids[:MAX_IDS]))}{tail}", "dim")
+    return Text(f"{', '.join(map(clean, ids[:MAX_IDS]))}{tail}", "dim")
 
 
 def _format_stage_change(change: StageChange) -> str:
@@ -421,7 +415,7 @@ def _format_stage_change(change: StageChange) -> str:
 
     causes = ", ".join(change.causes)
     names = [(origin.engine or {}).get("model") for origin in (change.a, change.b)]
-    models = " → ".join(clean_text(str(name)) for name in names)
+    models = " → ".join(clean(str(name)) for name in names)
     return (
         f"{causes}: {models}" if Cause.MODEL in change.causes and names[0] != names[1] else causes
     )
@@ -435,7 +429,7 @@ def show_publication(console: Console, plan: PublishPlan) -> None:
     ]
     console.print(make_table("file", "size", "on the Hub", left=("on the Hub",), rows=rows))
     for path in plan.delete:
-        say(console, f"deleted there: {clean_text(path)}", "yellow")
+        say(console, f"deleted there: {clean(path)}", "yellow")
     sent = sum(plan.files[path] for path in plan.upload)
     place = f"{plan.repo_id}{', which is yet to be made' if plan.new else ''}"
     files = pluralize(len(plan.upload), "file")
@@ -512,7 +506,7 @@ def show_check(console: Console, result: CheckResult) -> None:
     source = f"{result.target} in {result.posts}, {HALVES[result.half]}"
     engine_names = ", ".join(engines if len(stages_by_engine) > 1 else stages_by_engine)
     title = f"{engine_names} on {source}, {pluralize(result.threads, 'thread')}"
-    console.print(Text(f"\n{clean_text(title, 400)}\n", "bold"))
+    console.print(Text(f"\n{clean(title, 400)}\n", "bold"))
     heads = ("stage", "measure", "%", "interval", "n", "coverage %", "strict %")
     console.print(make_table(*heads, left=["measure"], rows=rows))
     console.print()
@@ -546,7 +540,7 @@ def _format_footer(result: CheckResult) -> Iterator[str]:
 def show_boxes(console: Console, check: BoxesCheck) -> None:
     name = f"{check.engine.kind} {check.engine.options.get('model') or ''}".strip()
     basis = "assumed" if check.is_assumed else "known"
-    title = f"{clean_text(name, 400)}, asked for {check.asked} ({basis})"
+    title = f"{clean(name, 400)}, asked for {check.asked} ({basis})"
     console.print(Text(f"\n{title}\n", "bold"))
     shares = sorted(check.shared.items(), key=lambda pair: -pair[1])
     rows = [(convention, format_share(share)) for convention, share in shares]
@@ -569,9 +563,9 @@ def show_errors(console: Console, result: CheckResult) -> None:
             name = f"{measure.stage}, {measure.name.replace('_', ' ')}"
             say(console, f"{name}: {len(measure.errors)} not right", "bold")
         for item in measure.errors:
-            say(console, f"  {clean_text(item.place, MAX_ERROR_CHARACTERS)}")
-            say(console, f"    expected {clean_text(item.expected, MAX_ERROR_CHARACTERS)}")
-            answer = clean_text(item.answer, MAX_ERROR_CHARACTERS) or "(nothing)"
+            say(console, f"  {clean(item.place, MAX_ERROR_CHARACTERS)}")
+            say(console, f"    expected {clean(item.expected, MAX_ERROR_CHARACTERS)}")
+            answer = clean(item.answer, MAX_ERROR_CHARACTERS) or "(nothing)"
             say(console, f"    given    {answer}")
 
 
@@ -617,7 +611,7 @@ def show_open(console: Console, reviews: OpenReviews, config: str) -> None:
     for sample in reviews.open:
         title = Text.assemble((sample.id, "bold"), f"  {', '.join(sample.reasons)}")
         console.print(title, soft_wrap=True)
-        for line in (clean_text(sample.prompt, MAX_PROMPT_CHARACTERS), *sample.images):
+        for line in (clean(sample.prompt, MAX_PROMPT_CHARACTERS), *sample.images):
             say(console, f"  {line}")
     count = len(reviews.open)
     if not count:

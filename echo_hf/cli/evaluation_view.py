@@ -20,7 +20,7 @@ from echo_hf._infra.console import (
     show_table,
 )
 from echo_hf._infra.text import (
-    clean_text,
+    clean,
     escape_markdown,
     format_rounded,
     name_stand_in,
@@ -216,7 +216,7 @@ def show_judging(console: Console, judged: JudgingResult) -> None:
     for split, decision in judged.decisions.items():
         say(console, f"{split}: {decision.summary}")
         if decision.undecided:
-            pairs = "; ".join(" and ".join(map(clean_text, pair)) for pair in decision.undecided)
+            pairs = "; ".join(" and ".join(map(clean, pair)) for pair in decision.undecided)
             say(console, f"not decided: {pairs}", "dim")
     if judged.saved:
         calls = sum(planned.plan.calls for planned in judged.saved)
@@ -256,7 +256,7 @@ def show_ways(console: Console, ways: Sequence[JudgingPlan]) -> None:
 def show_import(console: Console, imported: ImportResult) -> None:
     _show_left_out(console, imported.left_out)
     for kind, names in (("judges", imported.judges), ("systems", imported.systems)):
-        say(console, f"{kind}: {', '.join(map(clean_text, names)) or NOTHING}")
+        say(console, f"{kind}: {', '.join(map(clean, names)) or NOTHING}")
     for name, count in imported.rows.items():
         place = imported.paths.get(name, "nothing was written: leave out --dry-run")
         say(console, f"{count:,} rows of {name} ({imported.format}): {place}")
@@ -426,9 +426,7 @@ def show_analysis(console: PlainConsole, done: AnalysisResult) -> None:
     for name, text in list_findings(analysis):
         print_marked(console, f"{name:<16}", text)
     for name, why in analysis.not_fetched.items():
-        print_marked(
-            console, f"not fetched: {clean_text(name)}:", clean_text(why, MAX_REASON), "yellow"
-        )
+        print_marked(console, f"not fetched: {clean(name)}:", clean(why, MAX_REASON), "yellow")
     lacks: dict[str, str | None] = {
         f"no {name}, {part.reason}": part.detail
         for name, part in analysis.parts.items()
@@ -438,10 +436,10 @@ def show_analysis(console: PlainConsole, done: AnalysisResult) -> None:
         lacks["no tasks of references"] = analysis.tasks.found.no_references
     for one in analysis.open_tasks.found.compared if analysis.open_tasks.found else ():
         if one.untold:
-            lacks[f"no new tasks beside {clean_text(one.name)}"] = one.untold
+            lacks[f"no new tasks beside {clean(one.name)}"] = one.untold
     if console.details:
         for what, detail in lacks.items():
-            print_marked(console, f"{what}:", clean_text(detail, MAX_REASON), "dim")
+            print_marked(console, f"{what}:", clean(detail, MAX_REASON), "dim")
     elif lacks:
         say(console, f"{pluralize(len(lacks), 'part')} not computed: {MORE_OPTION}", "dim")
     say(console, f"analysis: {done.path}; `echo-hf report` shows it")
@@ -451,30 +449,28 @@ def list_findings(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """Yield the findings of an analysis that fit on a line, each with its name."""
     if failures := analysis.failures.found:
         names = (f"{term.keyword} {term.comments:,}" for term in failures.keywords[:MAX_FOUND])
-        yield "failures named", ", ".join(map(clean_text, names)) or "none"
+        yield "failures named", ", ".join(map(clean, names)) or "none"
     if tasks := analysis.tasks.found:
         task_shares = (f"{task.task} {percent(task.share)}" for task in tasks.counts)
-        yield "tasks", ", ".join(islice(map(clean_text, task_shares), MAX_FOUND))
+        yield "tasks", ", ".join(islice(map(clean, task_shares), MAX_FOUND))
     if phrased := analysis.open_tasks.found:
         phrases = (f"{group.phrase} {group.samples:,}" for group in phrased.groups[:MAX_FOUND])
-        yield "in own words", ", ".join(map(clean_text, phrases)) or "none"
+        yield "in own words", ", ".join(map(clean, phrases)) or "none"
     for spoken in (analysis.languages.found or ())[:1]:
         counts = Counter(spoken.prompts).most_common(MAX_FOUND)
-        yield "languages", ", ".join(f"{clean_text(name)} {count:,}" for name, count in counts)
+        yield "languages", ", ".join(f"{clean(name)} {count:,}" for name, count in counts)
     for curve in analysis.diversity.found or ():
         beside = "" if curve.ratio is None else f", the benchmark has {_ratio(curve.ratio)} as many"
         expected = format_rounded(curve.expected.value, 0)
-        text = (
-            f"{expected} different ones in {curve.at:,} prompts of {clean_text(curve.name)}{beside}"
-        )
+        text = f"{expected} different ones in {curve.at:,} prompts of {clean(curve.name)}{beside}"
         yield "first bigrams", text
     for alike in (analysis.near_duplicates.found or ())[:1]:
         text = f"{alike.in_clusters:,} of {alike.prompts:,} prompts, in {alike.clusters:,} groups"
         yield "near-duplicates", text
     if since := analysis.since.found:
         movers = (f"{mover.name} {100 * mover.change:+.1f} points" for mover in since.tasks.moved)
-        text = ", ".join(islice(map(clean_text, movers), MAX_FOUND)) or "nothing"
-        yield f"since {clean_text(since.name)}", text
+        text = ", ".join(islice(map(clean, movers), MAX_FOUND)) or "nothing"
+        yield f"since {clean(since.name)}", text
 
 
 def _ratio(ratio: IntervalFigure) -> str:

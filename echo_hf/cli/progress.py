@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from echo_hf._infra.console import MORE_OPTION, print_marked, say
-from echo_hf._infra.text import clean_text, pluralize
+from echo_hf._infra.text import clean, pluralize
 from echo_hf.builder.steps import STAGES, load_stage_class
 from echo_hf.pipeline.progress import ALREADY_REPORTED, ProgressListener
 from echo_hf.reasons import STAGE_MEANINGS, Failed, Outcome, count_unusable
@@ -93,7 +93,7 @@ class TerminalProgress(ProgressListener):
     def report_notice(self, notice: str) -> None:
         self._stop()
         logger.info("note: %s", notice, extra=ALREADY_REPORTED)
-        print_marked(self.console, "note:", clean_text(notice, MAX_REMARK_CHARACTERS), "yellow")
+        print_marked(self.console, "note:", clean(notice, MAX_REMARK_CHARACTERS), "yellow")
 
     def report_result(self, result: object) -> None:
         from echo_hf.pipeline.result import StageResult
@@ -213,9 +213,7 @@ def find_commonest_failure(stats: StageStats, quarantine: pa.Table) -> str | Non
         return None
     name = max(counts, key=counts.__getitem__)
     failed_rows = quarantine.filter(pc.equal(quarantine["_reason"], name))
-    example = clean_text(
-        next(iter(failed_rows["_detail"].to_pylist()), None), MAX_ANSWER_CHARACTERS
-    )
+    example = clean(next(iter(failed_rows["_detail"].to_pylist()), None), MAX_ANSWER_CHARACTERS)
     quote = f", such as {example!r}" if example else ""
     return f"{failed:,} failed, {counts[name]:,} of them {name} ({STAGE_MEANINGS[name]}){quote}"
 
@@ -246,6 +244,6 @@ def format_reason_places(aside: Sequence[pa.Table], reason: str) -> str:
 
 
 def format_places(keys: pa.Array) -> str:
-    places = [clean_text(key, MAX_PLACE_CHARACTERS) for key in keys[:MAX_PLACES].to_pylist()]
+    places = [clean(key, MAX_PLACE_CHARACTERS) for key in keys[:MAX_PLACES].to_pylist()]
     ellipsis = ", ..." if len(keys) > MAX_PLACES else ""
     return f" ({', '.join(places)}{ellipsis})" if places else ""

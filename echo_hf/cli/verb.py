@@ -23,7 +23,7 @@ from typer.models import ParameterInfo
 
 from echo_hf import __version__
 from echo_hf._infra.console import DETAILS, make_console, print_json
-from echo_hf._infra.text import clean_text, remove_control_characters
+from echo_hf._infra.text import clean, remove_control_characters
 from echo_hf.builder.steps import STAGES
 from echo_hf.errors import EchoError, GenerationError, describe_unknown
 from echo_hf.pipeline.progress import ALREADY_REPORTED, LOG_FILE, RUN_FOLDER_FIELD
@@ -214,7 +214,7 @@ class _SafeFormatter(logging.Formatter):
         self._mask = remove_secrets
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        record.message = clean_text(self._mask(record.message), MAX_LINE_CHARACTERS)
+        record.message = clean(self._mask(record.message), MAX_LINE_CHARACTERS)
         return super().formatMessage(record)
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from echo_hf._infra.bootstrap import LEVEL, Interval
 from echo_hf._infra.renamed import find_renamed
-from echo_hf._infra.text import clean_text, format_interval, format_rounded, percent
+from echo_hf._infra.text import clean, format_interval, format_rounded, percent
 from echo_hf.config.checks import ModelIdentity
 from echo_hf.errors import EchoError, HubError
 from echo_hf.hub.facts import BENCHMARK_CONFIGS, SAMPLE_CONFIGS
@@ -361,13 +361,11 @@ def build_board(
     models, judges = read_models(definition, "judges"), []
     for name in _read_names(definition.get("judges")):
         stand_in = models.get(name, ModelIdentity()).in_place_of
-        note_text = (
-            f" (in place of {clean_text(stand_in, MAX_NAME_CHARACTERS)})" if stand_in else ""
-        )
-        judges.append(f"{clean_text(name, MAX_NAME_CHARACTERS)}{note_text}")
+        note_text = f" (in place of {clean(stand_in, MAX_NAME_CHARACTERS)})" if stand_in else ""
+        judges.append(f"{clean(name, MAX_NAME_CHARACTERS)}{note_text}")
     samples = "" if definition.get("samples") is None else f"; {definition['samples']} samples"
     target, judge_names = (
-        clean_text(release.target, MAX_NAME_CHARACTERS),
+        clean(release.target, MAX_NAME_CHARACTERS),
         ", ".join(judges) or "nobody",
     )
     about = f"posts about {target}; protocol {protocol}; judged by {judge_names}{samples}"
@@ -444,7 +442,7 @@ def _read_template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "plain": lambda text, longest=MAX_NAME_CHARACTERS: clean_text(text, longest),
+        "plain": lambda text, longest=MAX_NAME_CHARACTERS: clean(text, longest),
         "finite": is_finite,
         "number": lambda value: format_rounded(value if is_finite(value) else None),
         "signed": lambda value: f"{value:+.3f}",

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from echo_hf._infra.console import MORE_OPTION, make_table, say, show_table
 from echo_hf._infra.text import (
-    clean_text,
+    clean,
     format_interval,
     format_rounded,
     name_stand_in,
@@ -63,10 +63,10 @@ def judge_names(
         model = (models or {}).get(judge, ModelIdentity())
         notes = [model.status] if model.status == IMPORTED else []
         if model.in_place_of:
-            notes.append(f"in place of {clean_text(model.in_place_of, MAX_NAME)}")
+            notes.append(f"in place of {clean(model.in_place_of, MAX_NAME)}")
         if failed.get(judge):
             notes.append(f"failed its audit: {', '.join(failed[judge])}")
-        yield clean_text(judge, MAX_NAME) + (f" ({'; '.join(notes)})" if notes else "")
+        yield clean(judge, MAX_NAME) + (f" ({'; '.join(notes)})" if notes else "")
 
 
 def show_board(console: Console, path: Path) -> None:
@@ -80,7 +80,7 @@ def show_board(console: Console, path: Path) -> None:
             splits_by_reason.setdefault(reason, []).append(name)
             continue
         for row in split["win_rate"].get("uneven_coverage", ()):  # missing in older files
-            system, neighbor = clean_text(row["system"]), clean_text(row["neighbor"])
+            system, neighbor = clean(row["system"]), clean(row["neighbor"])
             own, other = percent(row["coverage"]), percent(row["of_neighbor"])
             text = f"{name}: {system} rests on {own} beside {other} of {neighbor}"
             say(console, text, "yellow")
@@ -268,7 +268,7 @@ def show_scores(console: Console, path: Path) -> None:
                 table = _strength_table(rated["bradley_terry"], anchors, systems)
                 show_table(console, title, table)
         if people := split.get("by_people"):  # missing in older files
-            summary = clean_text(people["said"], MAX_LINE)
+            summary = clean(people["said"], MAX_LINE)
             if result := people["result"]:
                 title = f"{name}: win rate by people, estimated on all samples"
                 table = _system_table(result["win_rate"], systems, _people_columns(result))
@@ -301,13 +301,13 @@ def _print_trust_lines(console: Console, lines: Sequence[FigurePart]) -> None:
         if stated:
             say(console, f"{measure}: {stated[0]['meaning']}", "dim")
         for line in stated:
-            prefix = f"{clean_text(line['split'])}: " if line["split"] else ""
-            say(console, f"  {prefix}{clean_text(line['said'], MAX_LINE)}")
+            prefix = f"{clean(line['split'])}: " if line["split"] else ""
+            say(console, f"  {prefix}{clean(line['said'], MAX_LINE)}")
     silent = dict[tuple[str, str], list[str]]()
     for line in lines:
         if line["reason"]:
             splits = silent.setdefault((line["measure"], line["reason"]), [])
-            splits.append(clean_text(line["split"]))
+            splits.append(clean(line["split"]))
     for (measure, reason), splits in silent.items():
         suffix = f" of {' and '.join(splits)}" if all(splits) else ""
         say(console, f"no {measure}{suffix}: {MEANINGS[reason]}", "dim")
@@ -331,7 +331,7 @@ def _share(share: FigurePart) -> str:
 
 def _format_system(system: str, systems: ModelsByName) -> str:
     place = systems[system].in_place_of if system in systems else None
-    return name_stand_in(clean_text(system, MAX_NAME), place and clean_text(place, MAX_NAME))
+    return name_stand_in(clean(system, MAX_NAME), place and clean(place, MAX_NAME))
 
 
 def _system_table(
@@ -385,7 +385,7 @@ def _strength_table(strengths: FigurePart, anchors: FigurePart, systems: ModelsB
     anchor_texts = dict.fromkeys(strengths["strength"], "joins")
     for name, anchor in anchors.items():
         judges = ", ".join(anchor["judges"])
-        anchor_texts[name] = clean_text(f"{anchor['release']}, judged by {judges}")
+        anchor_texts[name] = clean(f"{anchor['release']}, judged by {judges}")
     columns = {
         "strength": _numbers(strengths["strength"]),
         "95 %": _ends(strengths["interval"]),
@@ -398,7 +398,7 @@ def describe_voted_samples(definition: FigurePart) -> Iterator[str]:
     """Yield what win rates rest on where a judge rated only a part of the samples."""
     if estimate := definition.get("estimate"):
         rho2 = format_rounded(estimate["rho2"], 2)
-        judges = ", ".join(map(clean_text, estimate["weights"]))
+        judges = ", ".join(map(clean, estimate["weights"]))
         yield (
             f"all judges voted on {definition['voted']:,} of {definition['samples']:,} samples; "
             f"their vote on all is estimated from {judges}, which explains {rho2} of its variance; "
@@ -421,7 +421,7 @@ def _describe_reasons(rates: FigurePart) -> Iterator[str]:
 def _list_reasons(rates: FigurePart) -> Iterator[str]:
     systems_by_reason = dict[str, list[str]]()
     for name, reason in rates["reasons"].items():
-        systems_by_reason.setdefault(reason, []).append(clean_text(name, MAX_NAME))
+        systems_by_reason.setdefault(reason, []).append(clean(name, MAX_NAME))
     for reason, names in systems_by_reason.items():
         is_all = len(names) == len(rates["win_rate"])
         yield f"{'all systems' if is_all else ', '.join(names)}: {reason}: {MEANINGS[reason]}"
@@ -433,7 +433,7 @@ def _decision_table(decisions: FigurePart) -> Table:
     table = make_table(*headings, "wins", "+-", "samples", "decided", left=headings)
     for is_decided, pairs in (("yes", decisions["decided"]), ("no", decisions["undecided"])):
         for better, worse in pairs:
-            names = Text(clean_text(better, MAX_NAME), "bold"), clean_text(worse, MAX_NAME)
+            names = Text(clean(better, MAX_NAME), "bold"), clean(worse, MAX_NAME)
             wins = format_rounded(decisions["matrix"][better][worse])
             width = format_rounded(decisions["half_width"][better][worse])
             samples = f"{decisions['pairs'][better][worse]:,}"
@@ -490,7 +490,7 @@ def show_agreement(console: Console, agreement: RunAgreement) -> None:
         mean = people.mean_rank[system]
         by_rater = (format_rounded(ranks[system].value, 2) for ranks in raters.values())
         cells = format_rounded(mean.value, 2), format_interval(mean.interval, 2)
-        table.add_row(Text(clean_text(system), "bold"), *cells, *by_rater)
+        table.add_row(Text(clean(system), "bold"), *cells, *by_rater)
     show_table(console, "mean rank by people, 1 is best", table)
     test, tests = people.friedman, people.tests[procedure.test]
     differ = sum(getattr(pair_test, procedure.adjusted) < SIGNIFICANCE_LEVEL for pair_test in tests)
@@ -524,7 +524,7 @@ def _tau_table(agreement: Agreement) -> Table:
         share = percent(judges.share_of_ceiling[judge].share)
         by_rater = (format_rounded(pair.tau) for pair in judges.with_raters[judge].values())
         cells = format_rounded(tau.tau), format_interval(tau.interval), _p_value(tau.p_value), share
-        table.add_row(Text(clean_text(judge), "bold"), *cells, *by_rater)
+        table.add_row(Text(clean(judge), "bold"), *cells, *by_rater)
     people = judges.people_with_others
     mean, interval = format_rounded(people.value), format_interval(people.interval)
     table.add_row(Text("people", "bold"), mean, interval)

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 from xxhash import xxh3_128
 
 from echo_hf._infra.regular_file import open_regular, read_regular
-from echo_hf._infra.text import clean_text
+from echo_hf._infra.text import clean
 from echo_hf.config.checks import Name, ReadablePath, Section, StrictInt, describe_first_error
 from echo_hf.config.systems import CappedDollars, SystemConfig
 from echo_hf.errors import GenerationError, ImageError
@@ -207,7 +207,7 @@ class OutputFolder:
         except (OSError, ValueError) as error:
             expected = "expected a manifest, or a CSV with the columns id and path"
             raise GenerationError(
-                f"cannot read {str(path)!r} ({clean_text(str(error))}): {expected}"
+                f"cannot read {str(path)!r} ({clean(str(error))}): {expected}"
             ) from None
         for number, line in enumerate(lines, first):
             if line.strip():
@@ -272,7 +272,7 @@ class FilesSystem:
         if not any(next(outputs.iterate_files(), None) for outputs in output_folders):
             raise GenerationError(
                 f"system {self._config.name!r}: no file {self._pattern!r} in {str(folder)!r}, "
-                f"which has {clean_text(', '.join(map(repr, list_names(folder)))) or 'nothing'}: set "
+                f"which has {clean(', '.join(map(repr, list_names(folder)))) or 'nothing'}: set "
                 "parameters.folder, system or layout (flat: ID.png)"
             )
 
