@@ -14,6 +14,11 @@ from typing import Any
 from echo_hf._infra.sqlite import Database
 from echo_hf.errors import RunError
 
+EVENTS_FILE = "events.sqlite"
+UNDO = "undo"
+EVENT_COLUMNS = "id, app, subject, person, action, payload, base, at"
+LEASE_MINUTES = 10
+
 
 class _EventFile(Database):
     """The database of events; it is opened for each call, so that several programs can use it."""
@@ -36,11 +41,6 @@ create table if not exists lease (
 ) without rowid"""
     # In write-ahead mode `full` alone has each commit on the disk when it returns.
     pragmas = "pragma synchronous = full; pragma foreign_keys = on"
-
-
-EVENTS_FILE = "events.sqlite"
-UNDO = "undo"
-EVENT_COLUMNS = "id, app, subject, person, action, payload, base, at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +161,6 @@ def current_decisions(events: Iterable[Event]) -> dict[str, tuple[Event, ...]]:
         )
         for subject, subject_events in subjects.items()
     }
-
-
-LEASE_MINUTES = 10
 
 
 @dataclass(frozen=True, slots=True)

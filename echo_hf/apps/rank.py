@@ -47,6 +47,9 @@ APP = "rank"
 # Actions of events.
 RANK = "rank"
 OPEN = "open"
+# Methods of `SampleRanking` that a page may call.
+ACTIONS_WITH_RANK = ("place", "insert")
+ACTIONS_ON_IMAGE = ("better", "worse", "clear", "bar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +196,6 @@ class SampleRanking:
 
     def _unused_ranks(self) -> set[int]:
         return set(range(1, len(self.ranks) + 1)).difference(self.ranks)
-
-
-# Methods of `SampleRanking` that a page may call.
-ACTIONS_WITH_RANK = ("place", "insert")
-ACTIONS_ON_IMAGE = ("better", "worse", "clear", "bar")
 
 
 def apply_action(

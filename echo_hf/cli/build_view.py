@@ -43,6 +43,28 @@ MAX_TERM_CHARACTERS = 24
 MAX_URLS = 10
 LOW_YIELD = 0.1  # samples of posts: what rules read of posts that people write as they like
 ENGINE_HINT = "names one: `echo-hf engines`"
+MAX_IDS = 5
+MAX_MOVERS = 3
+MOVERS_HEADING = "what moved most, in points"
+COLORS = {"added": "green", "removed": "red", "changed": "yellow", "moved": "yellow"}
+STILL_LOADABLE = (
+    "anyone who knows a commit's hash can load it until the history of the repository is squashed "
+    "(huggingface_hub's super_squash_history)"
+)
+MIN_RELIABLE_N = 30
+MAX_ERROR_CHARACTERS = 200
+MAX_PROMPT_CHARACTERS = 160
+HALVES = {"held_out": "held-out half", "tune": "half for tuning", "all": "both halves"}
+WILSON = (
+    "Intervals are at 95 %: Wilson's for shares, which takes the items (n) as independent although "
+    "those of one thread are alike"
+)
+BOOTSTRAP = "; for similarity a bootstrap over threads"
+COVERAGE = (
+    "Coverage is the share of what people wrote down that got an answer; what got none counts "
+    "neither as right nor as wrong in %, and as wrong in strict % (- for a precision, where "
+    "nothing can be missing)."
+)
 
 
 def show_build(
@@ -325,16 +347,6 @@ def show_removal(console: Console, removal: Removal, config: str) -> None:
         say(console, line)
 
 
-MAX_IDS = 5
-MAX_MOVERS = 3
-MOVERS_HEADING = "what moved most, in points"
-COLORS = {"added": "green", "removed": "red", "changed": "yellow", "moved": "yellow"}
-STILL_LOADABLE = (
-    "anyone who knows a commit's hash can load it until the history of the repository is squashed "
-    "(huggingface_hub's super_squash_history)"
-)
-
-
 def show_change(console: Console, difference: ReleaseDiff) -> None:
     """Show how many samples came, went and changed since another release, and why."""
     changed = sum(bool(sample.columns) for sample in difference.changed)
@@ -471,22 +483,6 @@ def show_holding(
         say(console, "next: publish the next release, then the same with --delete-tags")
     if holders:
         say(console, STILL_LOADABLE)
-
-
-MIN_RELIABLE_N = 30
-MAX_ERROR_CHARACTERS = 200
-MAX_PROMPT_CHARACTERS = 160
-HALVES = {"held_out": "held-out half", "tune": "half for tuning", "all": "both halves"}
-WILSON = (
-    "Intervals are at 95 %: Wilson's for shares, which takes the items (n) as independent although "
-    "those of one thread are alike"
-)
-BOOTSTRAP = "; for similarity a bootstrap over threads"
-COVERAGE = (
-    "Coverage is the share of what people wrote down that got an answer; what got none counts "
-    "neither as right nor as wrong in %, and as wrong in strict % (- for a precision, where "
-    "nothing can be missing)."
-)
 
 
 def show_check(console: Console, result: CheckResult) -> None:

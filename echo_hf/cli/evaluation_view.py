@@ -61,6 +61,12 @@ MIN_SECONDS, MIN_DOLLARS = 0.05, 0.005  # seconds and dollars that are not shown
 MAX_FOUND = 4
 PRICE_HINT = "give `price` (a system) or usd_per_million_*_tokens (an engine)"
 TableRows = list[tuple[str | Text, ...]]
+VERDICTS = {"non_inferior": "green", "worse": "red", "undecided": "yellow"}
+CHECK_VERDICTS: Mapping[bool | None, tuple[str, str]] = {
+    True: ("passed", "green"),
+    False: ("failed", "red"),
+    None: ("nobody can say", "yellow"),
+}
 
 
 def make_system_table(systems: Sequence[SystemListing]) -> Table:
@@ -280,14 +286,6 @@ def make_answer_table(answered: Sequence[JudgeRows]) -> Table:
     ]
     cells = ([row[column] for column in columns] for row in rows)
     return make_table(*(heads[column] for column in columns), left=LEFT_ALIGNED, rows=cells)
-
-
-VERDICTS = {"non_inferior": "green", "worse": "red", "undecided": "yellow"}
-CHECK_VERDICTS: Mapping[bool | None, tuple[str, str]] = {
-    True: ("passed", "green"),
-    False: ("failed", "red"),
-    None: ("nobody can say", "yellow"),
-}
 
 
 def show_audit(console: Console, audited: AuditResult) -> None:

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 
 LOCAL_SERVER = "http://127.0.0.1:8000/v1"
+NAME_WIDTH = 14
+MAX_LINE_CHARACTERS = 1000
+MAX_LOG_BYTES = 1_000_000
+MAX_BUFFERED_RECORDS = 1000
+LOG_FORMAT = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
+EXPECTED_ERRORS = (EchoError, OSError, typer.Abort)
 
 
 def option(name: str | None, help_text: str, **limits: Any) -> Any:
@@ -91,12 +97,6 @@ Verbose = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Json = Annotated[bool, option("--json", "Print one JSON object; all else goes to standard error.")]
-NAME_WIDTH = 14
-MAX_LINE_CHARACTERS = 1000
-MAX_LOG_BYTES = 1_000_000
-MAX_BUFFERED_RECORDS = 1000
-LOG_FORMAT = "%(asctime)s %(levelname)-8s %(name)s: %(message)s"
-EXPECTED_ERRORS = (EchoError, OSError, typer.Abort)
 logger = logging.getLogger("echo_hf")
 
 

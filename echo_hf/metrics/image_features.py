@@ -48,6 +48,14 @@ ResultT = TypeVar("ResultT")
 ValueT = TypeVar("ValueT")
 OtherT = TypeVar("OtherT")
 ImageLoader = Callable[[ImageSource], LoadedImage]
+# What an image of a side may be: missing, bad, blank.
+REASONS_BY_SIDE = {
+    "input": (MetricReason.NO_INPUT, MetricReason.BAD_INPUT, MetricReason.BLANK_INPUT),
+    "output": (MetricReason.MISSING_OUTPUT, MetricReason.BAD_OUTPUT, MetricReason.BLANK_OUTPUT),
+}
+# Beside its arrays an entry takes a key, a digest, its place in a dict that has grown just now,
+# and what numpy and Python need for each object.
+ENTRY_BYTES = 640
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,13 +208,6 @@ class _ImageColumn(NamedTuple, Generic[ValueT]):
     unmeasured: Unmeasured | None = None
 
 
-# What an image of a side may be: missing, bad, blank.
-REASONS_BY_SIDE = {
-    "input": (MetricReason.NO_INPUT, MetricReason.BAD_INPUT, MetricReason.BLANK_INPUT),
-    "output": (MetricReason.MISSING_OUTPUT, MetricReason.BAD_OUTPUT, MetricReason.BLANK_OUTPUT),
-}
-
-
 def extract(
     samples: Iterable[MetricSample],
     extract: Callable[[Image.Image], ValueT],
@@ -308,11 +309,6 @@ def common_fields(
     own = {"blank_within": FLAT_LEVELS, "versions": versions}
     draws = {"interval": describe_bootstrap(n_boot, seed)}
     return {"notices": dict(sorted(notices.items())), "definition": {**definition, **own, **draws}}
-
-
-# Beside its arrays an entry takes a key, a digest, its place in a dict that has grown just now,
-# and what numpy and Python need for each object.
-ENTRY_BYTES = 640
 
 
 class InputCache:

@@ -33,6 +33,11 @@ ACCEPTED_TYPES = {
     "int64": ("whole numbers", (pa.types.is_integer,)),
     "bool": ("true or false", (pa.types.is_boolean,)),
 }
+RUBRIC = "overall"
+REQUIRED = ("sample_id", "system", "judge", "rating")
+DIGEST, OUTCOME, SPLIT = "sample_digest", "outcome", "split"
+OPTIONAL = ("rubric", "repeat", DIGEST, OUTCOME, SPLIT)
+LOST_OUTCOMES = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 
 
 def divide(numerator: ArrayLike, denominator: ArrayLike) -> Floats:
@@ -134,11 +139,6 @@ def check_once(table: Table, rows: pa.Table, cells: Integers) -> None:
         raise ScoreError(f"{table.name}: {key} is there twice: expected one row for each")
 
 
-RUBRIC = "overall"
-REQUIRED = ("sample_id", "system", "judge", "rating")
-DIGEST, OUTCOME, SPLIT = "sample_digest", "outcome", "split"
-OPTIONAL = ("rubric", "repeat", DIGEST, OUTCOME, SPLIT)
-LOST_OUTCOMES = (Outcome.REFUSED.value, Outcome.NO_IMAGE.value)
 RatingKey = tuple[str, str, str]
 IgnoredRows = dict[IgnoredRating, pa.Table]
 
