@@ -236,9 +236,8 @@ def check_answer(
     message = clean_message(f"{status} {_read_error_text(body)}", keys.values())
     if status in KEY_REFUSED_STATUSES:
         names = " and ".join(keys) or "no key"
-        raise PlatformError(
-            f"{platform!r} refuses {names}, or what it may do: {message}; see {HELP_URL}"
-        )
+        refusal = f"{platform!r} refuses {names}, or what it may do"
+        raise PlatformError(f"{refusal}: {message}; see {HELP_URL}")
     if 300 <= status < 400:
         message = f"{message}, which leads elsewhere: expected the address that it leads to"
     if 400 <= status < 500 and not is_transient(status):
@@ -283,14 +282,11 @@ def _read_error_text(body: str) -> str:
     document = read_json(body)
     errors = document.get("errors") if isinstance(document, dict) else None
     parts = [document, *(errors if isinstance(errors, list) else [])]
-    texts = [
-        word
-        for part in parts
-        if isinstance(part, dict)
-        for word in dict.fromkeys(
-            part[name] for name in ERROR_KEYS if isinstance(part.get(name), str)
-        )
-    ]
+    texts: list[str] = []
+    for part in parts:
+        if isinstance(part, dict):
+            own = (part.get(name) for name in ERROR_KEYS)
+            texts += dict.fromkeys(text for text in own if isinstance(text, str))
     return " ".join(texts)
 
 
