@@ -59,6 +59,23 @@ SPECIAL_NETWORKS: tuple[IpNetwork, ...] = tuple(
     )
     for text in line.split()
 )
+MAX_ADDRESSES_TRIED = 4
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+DEFAULT_PORTS = {"http": 80, "https": 443}
+KEEP_ALIVE_S = 5.0
+MAX_DETAIL_CHARACTERS = 200
+UNFETCHED_BY_BAD_IMAGE = {
+    BadImage.TOO_MANY_BYTES: Unfetched.TOO_LARGE,
+    BadImage.TOO_MANY_PIXELS: Unfetched.TOO_LARGE,
+    BadImage.TRUNCATED: Unfetched.UNDECODABLE,
+    BadImage.DAMAGED: Unfetched.UNDECODABLE,
+}
+UNFETCHED_BY_STATUS = {
+    404: Unfetched.GONE,
+    408: Unfetched.TIMEOUT,
+    410: Unfetched.GONE,
+    429: Unfetched.RATE_LIMITED,
+}
 
 
 def is_public(address: IpAddress) -> bool:
@@ -72,7 +89,6 @@ def is_public(address: IpAddress) -> bool:
     return not any(address in network for network in SPECIAL_NETWORKS)
 
 
-MAX_ADDRESSES_TRIED = 4
 Resolver = Callable[[str, int], Awaitable[Sequence[IpAddress]]]
 
 
@@ -127,24 +143,6 @@ class CheckedNetwork(httpcore2.AsyncNetworkBackend):
         except socket.gaierror as error:
             raise httpcore2.ConnectError(f"{host}: {error.strerror}") from error
         raise httpcore2.ConnectError(f"{host} has no address that answers")
-
-
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-DEFAULT_PORTS = {"http": 80, "https": 443}
-KEEP_ALIVE_S = 5.0
-MAX_DETAIL_CHARACTERS = 200
-UNFETCHED_BY_BAD_IMAGE = {
-    BadImage.TOO_MANY_BYTES: Unfetched.TOO_LARGE,
-    BadImage.TOO_MANY_PIXELS: Unfetched.TOO_LARGE,
-    BadImage.TRUNCATED: Unfetched.UNDECODABLE,
-    BadImage.DAMAGED: Unfetched.UNDECODABLE,
-}
-UNFETCHED_BY_STATUS = {
-    404: Unfetched.GONE,
-    408: Unfetched.TIMEOUT,
-    410: Unfetched.GONE,
-    429: Unfetched.RATE_LIMITED,
-}
 
 
 class FetchError(RequestError):

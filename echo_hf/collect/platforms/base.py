@@ -22,6 +22,19 @@ from echo_hf.errors import PlatformError
 from echo_hf.reasons import Missing
 
 QuestionKind = Literal["search", "posts", "replies", "thread"]
+SOURCES_EXTRA = "sources"
+HIDDEN_KEY = "[key]"
+MAX_MESSAGE = 200
+HELP_URL = "https://echo-hf.github.io/echo-hf/how-to/platforms/"
+RESET_HEADERS = ("x-rate-limit-reset", "ratelimit-reset", "x-ratelimit-reset")
+TOO_SOON_WAIT_S = 2.0
+UNKNOWN_WAIT_S = 60.0
+ERROR_KEYS = ("title", "detail", "error", "message", "error_description")
+KEY_REFUSED_STATUSES = frozenset({401, 402, 403})
+TERM_PART = re.compile(r'"([^"]*)"|([^\s"]+)')
+PLAIN_WORD = re.compile(r"[#$]?\w+")
+# Platforms read these as operators, not as words.
+OPERATORS = frozenset({"AND", "OR", "NOT"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,21 +200,6 @@ def make_platform(name: str) -> Platform:
     """Return a platform by its name, not yet connected."""
     platform: Platform = PLATFORMS.find(name)()
     return platform
-
-
-SOURCES_EXTRA = "sources"
-HIDDEN_KEY = "[key]"
-MAX_MESSAGE = 200
-HELP_URL = "https://echo-hf.github.io/echo-hf/how-to/platforms/"
-RESET_HEADERS = ("x-rate-limit-reset", "ratelimit-reset", "x-ratelimit-reset")
-TOO_SOON_WAIT_S = 2.0
-UNKNOWN_WAIT_S = 60.0
-ERROR_KEYS = ("title", "detail", "error", "message", "error_description")
-KEY_REFUSED_STATUSES = frozenset({401, 402, 403})
-TERM_PART = re.compile(r'"([^"]*)"|([^\s"]+)')
-PLAIN_WORD = re.compile(r"[#$]?\w+")
-# Platforms read these as operators, not as words.
-OPERATORS = frozenset({"AND", "OR", "NOT"})
 
 
 def read_key(platform: str, variable: str, description: str) -> SecretStr:

@@ -59,6 +59,17 @@ from echo_hf.tables import POSTS
 
 POST_FIELDS = frozenset(POSTS.columns) - {"relevance"} | {"edited"}
 IMAGE_FIELDS = frozenset({"path", "url", "alt_text"})
+DELIMITERS = {".csv": (",", ";", "\t"), ".tsv": ("\t",), ".tab": ("\t",)}
+JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+PARQUET = ".parquet"
+ROWS_PER_BATCH = 2_000
+MAX_DETAIL_CHARACTERS = 200
+TEXT_FIELDS = ("text", "author", "lang", "post_id", "platform", "missing")
+ADDRESS_FIELDS = ("url", "parent_url", "quoted_url")
+IDENTIFIER = re.compile(r"[\w:-]+")
+WHOLE_NUMBER = re.compile(r"(\d{1,19})(?:\.0*)?", re.ASCII)
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+BROKEN_ROW_KEY = "broken_row"
 
 
 @register("jsonl")
@@ -119,17 +130,6 @@ class QuickstartSource(JsonLinesSource):
         return Path(str(files("echo_hf.quickstart").joinpath("posts.jsonl")))
 
 
-DELIMITERS = {".csv": (",", ";", "\t"), ".tsv": ("\t",), ".tab": ("\t",)}
-JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
-PARQUET = ".parquet"
-ROWS_PER_BATCH = 2_000
-MAX_DETAIL_CHARACTERS = 200
-TEXT_FIELDS = ("text", "author", "lang", "post_id", "platform", "missing")
-ADDRESS_FIELDS = ("url", "parent_url", "quoted_url")
-IDENTIFIER = re.compile(r"[\w:-]+")
-WHOLE_NUMBER = re.compile(r"(\d{1,19})(?:\.0*)?", re.ASCII)
-HALF_CHARACTER = re.compile("[\ud800-\udfff]")
-BROKEN_ROW_KEY = "broken_row"
 Rows = Iterator[tuple[str, Any]]  # the value is an object, or else not a row
 
 

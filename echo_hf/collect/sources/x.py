@@ -36,6 +36,25 @@ CAUSES = (
     (re.compile(r"authoriz|protected"), Missing.PROTECTED),
     (re.compile(r"deleted"), Missing.DELETED),
 )
+SNSCRAPE_ENGAGEMENT_FIELDS = {
+    "likes": "likeCount",
+    "views": "viewCount",
+    "reposts": "retweetCount",
+    "replies": "replyCount",
+}
+BOOKMARK_KEYS = ("bookmarkedCount", "bookmarkCount")
+NESTED = ("retweetedTweet", "quotedTweet")
+CONTENT_KEYS = frozenset({"rawContent", "content", "date"})
+# Every full post has at least one of these keys, which no other format has.
+SNSCRAPE_KEYS = CONTENT_KEYS.union(NESTED, {"_type"})
+ID_KEYS = frozenset({"id", "id_str"})
+BARE_KEYS = ID_KEYS | {"url"}
+TRAILING_LINK = re.compile(r"https://t\.co/\w+\s*\Z", re.ASCII)
+ARCHIVE_ENGAGEMENT_FIELDS = {"likes": "favorite_count", "reposts": "retweet_count"}
+ASSIGNMENT = re.compile(r"\s*window\.YTD\.\w+\.part\d+\s*=\s*", re.ASCII)
+WHOLE_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
+TIME_FORMAT = "%a %b %d %H:%M:%S %z %Y"  # Tue Mar 03 09:15:00 +0000 2026
+REPOST_BEGINNING = re.compile(r"RT @(\w{1,15}):", re.ASCII)
 
 
 @register("x")
@@ -206,22 +225,6 @@ def _read_query(fields: Fields) -> list[str]:
         return []
 
 
-SNSCRAPE_ENGAGEMENT_FIELDS = {
-    "likes": "likeCount",
-    "views": "viewCount",
-    "reposts": "retweetCount",
-    "replies": "replyCount",
-}
-BOOKMARK_KEYS = ("bookmarkedCount", "bookmarkCount")
-NESTED = ("retweetedTweet", "quotedTweet")
-CONTENT_KEYS = frozenset({"rawContent", "content", "date"})
-# Every full post has at least one of these keys, which no other format has.
-SNSCRAPE_KEYS = CONTENT_KEYS.union(NESTED, {"_type"})
-ID_KEYS = frozenset({"id", "id_str"})
-BARE_KEYS = ID_KEYS | {"url"}
-TRAILING_LINK = re.compile(r"https://t\.co/\w+\s*\Z", re.ASCII)
-
-
 @register("snscrape")
 class SnscrapeSource(Lines):
     """Reads two dialects of archiving tools: `rawContent` or `content`, media by type or in a list.
@@ -299,13 +302,6 @@ def _read_snscrape_images(fields: Fields) -> list[PostImage]:
         for photo in photos
         if photo.record.get(address)
     ]
-
-
-ARCHIVE_ENGAGEMENT_FIELDS = {"likes": "favorite_count", "reposts": "retweet_count"}
-ASSIGNMENT = re.compile(r"\s*window\.YTD\.\w+\.part\d+\s*=\s*", re.ASCII)
-WHOLE_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
-TIME_FORMAT = "%a %b %d %H:%M:%S %z %Y"  # Tue Mar 03 09:15:00 +0000 2026
-REPOST_BEGINNING = re.compile(r"RT @(\w{1,15}):", re.ASCII)
 
 
 @register("x_archive")
