@@ -48,6 +48,35 @@ CONTEXT_STAGE = "safety"  # the last stage whose samples have their posts
 NOTICE_STAGES = ("roles", "screenshots", "feedback", "safety", "privacy")
 DECISIONS = get_args(DecisionKind)
 Row = Mapping[str, Any]
+SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
+MANY_INPUTS = 5
+UNSPACED = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
+# Notices that may change what the task is.
+TASK_NOTICES = frozenset(
+    {
+        Notice.TWO_ROLES,
+        Notice.IMAGE_USED_TWICE,
+        Notice.IMAGE_NOT_THERE,
+        Notice.BLANK_LEFT,
+        Notice.TEMPLATE_LEFT,
+        Notice.NOT_COMPLETED,
+        Notice.CLAMPED_BOX,
+        Notice.DUPLICATE_BOX,
+        Notice.REPLACED_INPUT,
+        Notice.UNKNOWN_HAZARD,
+        Notice.PARTS_DISAGREE,
+        Notice.EDIT_NOT_APPLIED,
+    }
+)
+REASON_MEANINGS = {
+    "may_show_minor": "a real person in an image may be under 18",
+    "personal_data": "the prompt holds personal data, such as an address or an account's name",
+    "image_metadata": "an image may say where it was taken, or by whom, and cannot be cleaned",
+    "removed_earlier": "an earlier version of it was removed",
+    "edited_earlier": "an earlier version of it was changed; that change is not in it",
+    "edited_unscreened": "no safety model has seen what was brought in: is it harmless?",
+    "second_look": "somebody left it to you: read their note",
+}
 
 
 @dataclass(frozen=True)
@@ -291,37 +320,6 @@ def _decide_boxes(
             "--app` shows them"
         )
     return new
-
-
-SHORT_PROMPT, LONG_PROMPT = 3, 300  # words
-MANY_INPUTS = 5
-UNSPACED = re.compile("[\u3040-\u9fff\uac00-\ud7af]")
-# Notices that may change what the task is.
-TASK_NOTICES = frozenset(
-    {
-        Notice.TWO_ROLES,
-        Notice.IMAGE_USED_TWICE,
-        Notice.IMAGE_NOT_THERE,
-        Notice.BLANK_LEFT,
-        Notice.TEMPLATE_LEFT,
-        Notice.NOT_COMPLETED,
-        Notice.CLAMPED_BOX,
-        Notice.DUPLICATE_BOX,
-        Notice.REPLACED_INPUT,
-        Notice.UNKNOWN_HAZARD,
-        Notice.PARTS_DISAGREE,
-        Notice.EDIT_NOT_APPLIED,
-    }
-)
-REASON_MEANINGS = {
-    "may_show_minor": "a real person in an image may be under 18",
-    "personal_data": "the prompt holds personal data, such as an address or an account's name",
-    "image_metadata": "an image may say where it was taken, or by whom, and cannot be cleaned",
-    "removed_earlier": "an earlier version of it was removed",
-    "edited_earlier": "an earlier version of it was changed; that change is not in it",
-    "edited_unscreened": "no safety model has seen what was brought in: is it harmless?",
-    "second_look": "somebody left it to you: read their note",
-}
 
 
 class Fitness(StrEnum):

@@ -26,6 +26,12 @@ from echo_hf.pipeline.runs import open_run_folder
 DAILY_WINDOWS = 14  # days, as in the paper; weeks follow
 WEEK = 7
 MAX_EDGES = 5_000  # of a phase: limits the windows for a post dated in the year 9999
+SECONDS_A_DAY = 86_400
+MAX_PLOTTED_TERMS = 12
+TEMPLATE = Path(__file__).with_name("keywords.svg.jinja")
+FIGURES_FILE = "keywords.json"
+PLOT_FILE = "keywords.svg"
+READ_COLUMNS = ["timestamp", "keywords", "relevance"]
 
 
 class DayWindow(NamedTuple):
@@ -66,9 +72,6 @@ def make_windows(edges: Iterable[int]) -> list[DayWindow]:
     days = list(edges)
     inner = [DayWindow(*pair) for pair in pairwise(days)]
     return [DayWindow(None, None), DayWindow(None, days[0]), *inner]
-
-
-SECONDS_A_DAY = 86_400
 
 
 @dataclass(frozen=True)
@@ -159,10 +162,6 @@ def compute_yields(
     )
 
 
-MAX_PLOTTED_TERMS = 12
-TEMPLATE = Path(__file__).with_name("keywords.svg.jinja")
-
-
 def render_yield_plot(yields: SearchYields) -> str:
     windows = [number for number, window in enumerate(yields.windows) if window.start is not None]
     used_windows = [number for number in windows if yields.together.windows[number].found]
@@ -178,11 +177,6 @@ def render_yield_plot(yields: SearchYields) -> str:
         windows=[yields.windows[number] for number in shown_windows],
         first=shown_windows[0] if shown_windows else 0,
     )
-
-
-FIGURES_FILE = "keywords.json"
-PLOT_FILE = "keywords.svg"
-READ_COLUMNS = ["timestamp", "keywords", "relevance"]
 
 
 @dataclass(frozen=True)

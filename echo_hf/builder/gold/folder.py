@@ -28,6 +28,7 @@ from echo_hf.samples.spans import squeeze
 Half = Literal["tune", "held_out"]
 HALVES = (*get_args(Half), "all")
 FeedbackVerdict = Literal["success", "failure", "mixed"]
+POSTS_FILE = "posts.jsonl"
 
 
 def fold_text(text: str) -> str:
@@ -231,7 +232,6 @@ LINES: Mapping[str, type[GoldLine]] = {
     "feedback": FeedbackLine,
     "tasks": TaskLine,
 }
-POSTS_FILE = "posts.jsonl"
 
 
 class Gold(dict[str, tuple[Any, ...]]):
