@@ -250,7 +250,7 @@ def test_bars_obey_no_text() -> None:
 
 
 def test_there_is_no_other_terminal() -> None:
-    makers, words = [], ("Console", "from_markup", "Terminal", "TextColumn")
+    makers, words = [], ("Console", "from_markup", "PlainConsole", "TextColumn")
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text("utf-8")
         for call in ast.walk(ast.parse(text)) if any(word in text for word in words) else ():
@@ -260,4 +260,4 @@ def test_there_is_no_other_terminal() -> None:
                 if name == "TextColumn":
                     told = {one.arg: getattr(one.value, "value", None) for one in call.keywords}
                     assert told.get("markup") is False, path
-    assert makers == [("console.py", "Terminal")]
+    assert makers == [("console.py", "PlainConsole")]

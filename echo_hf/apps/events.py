@@ -108,7 +108,7 @@ class EventLog:
         given_filters = {name: value for name, value in filters.items() if value is not None}
         where = " and ".join(f"{name} = :{name}" for name in given_filters)
         query = f"select {EVENT_COLUMNS} from event where {where} order by id"  # noqa: S608 - our names
-        with _EventFile(self.path) as file, file.open() as connection:
+        with _EventFile(self.path) as file, file.connect() as connection:
             return tuple(_parse_event(row) for row in connection.execute(query, given_filters))
 
     def forget(self, subjects: set[str]) -> int:
@@ -198,7 +198,7 @@ class SampleLeases:
             )
 
     def get_running(self) -> dict[str, SampleLease]:
-        with _EventFile(self.log.path) as file, file.open() as connection:
+        with _EventFile(self.log.path) as file, file.connect() as connection:
             return self._read_running(connection)
 
     def _read_running(self, connection: sqlite3.Connection) -> dict[str, SampleLease]:

@@ -75,7 +75,7 @@ def make_system_table(systems: Sequence[SystemListing]) -> Table:
         config = system.config
         price = UNKNOWN if system.image.cost_usd is None else f"{system.image.cost_usd:.3f}"
         missing = [f"[{system.extra}]"] if system.extra else []
-        missing += [] if system.is_known else [f"no adapter {config.adapter!r} is installed"]
+        missing += [] if system.known else [f"no adapter {config.adapter!r} is installed"]
         missing += [name for name, is_set in system.keys.items() if not is_set]
         missing += [f"folder {system.no_folder!r}"] if system.no_folder else []
         missing_cell = Text(", ".join(missing), "yellow") if missing else Text("nothing", "green")

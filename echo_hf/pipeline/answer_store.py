@@ -352,7 +352,7 @@ class Store:
         return Store, (self.path,)
 
     def _read_calls(self, keys: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
-        with self._file.open() as connection:
+        with self._file.connect() as connection:
             yield from select_by_keys(connection, SELECT_CALLS % self._file.digest_column, keys)
 
     def _add_model(self, signature: Mapping[str, Any]) -> str:

@@ -207,7 +207,7 @@ class SystemListing:
 
     config: SystemConfig
     file: Path | None
-    is_known: bool
+    known: bool
     extra: str | None
     keys: Mapping[str, bool]
     no_folder: str | None
@@ -252,7 +252,7 @@ def _list_system(
     return SystemListing(
         config=config,
         file=file,
-        is_known=config.adapter in needs,
+        known=config.adapter in needs,
         extra=",".join(sorted(missing)) or None,
         keys=keys,
         no_folder=Path(str(folder)).name if is_lost else None,
