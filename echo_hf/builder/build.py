@@ -592,7 +592,7 @@ def open_run(
     watch: ProgressListener | None = None,
 ) -> Iterator[BuildRun]:
     """Open a run over a config: lock its folder, and free its engines at the end."""
-    config = load_config(config).use_runner(runner)
+    config = load_config(config).run_by(runner)
     folder = open_run_folder(config, runs)
     watch = watch or NullProgress()
     with (

@@ -106,7 +106,7 @@ def eval_(
         options: Payload = {"runs": runs, "systems": systems, "judges": judges, "limit": limit}
         options |= {"budget_usd": budget, "dry_run": dry_run, "before": confirm, "watch": watch}
         options |= {"again": again, "keep_going": keep_going}
-        done = evaluate_systems(load_evaluation(config).use_runner(runner), **options)
+        done = evaluate_systems(load_evaluation(config).run_by(runner), **options)
     console = make_console()
     if done.results is None:
         say(console, "nothing was asked: leave out --dry-run to begin")
@@ -142,7 +142,7 @@ def generate(
     from echo_hf.systems.benchmark import load_evaluation
     from echo_hf.systems.generate import generate as generate_outputs
 
-    setup = load_evaluation(config).use_runner(runner)
+    setup = load_evaluation(config).run_by(runner)
     with open_progress() as watch:
         options: Payload = {"runs": runs, "systems": systems, "limit": limit, "dry_run": dry_run}
         outputs = generate_outputs(setup, **options, again=again, watch=watch)
@@ -228,7 +228,7 @@ def judge(
     options: Payload = {"runs": runs, "limit": limit, "dry_run": dry_run, "budget_usd": budget}
     options |= {"again": again, "keep_going": keep_going, "tries": try_}
     with open_progress(sums_up_calls=True) as watch:
-        judged = ask(load_evaluation(config).use_runner(runner), **options, watch=watch)
+        judged = ask(load_evaluation(config).run_by(runner), **options, watch=watch)
     if try_:
         trials = trials_as_json(judged.trials)
         show_trials(watch.console, trials)

@@ -479,7 +479,7 @@ class EvaluationBase(Section):
                     )
         return self
 
-    def use_runner(self, kind: str | None) -> Self:
+    def run_by(self, kind: str | None) -> Self:
         """The same with another kind of runner; null for its own."""
         if kind is None or kind == self.runner.kind:
             return self

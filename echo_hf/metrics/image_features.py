@@ -337,7 +337,7 @@ class InputCache:
     def __len__(self) -> int:
         return len(self._values)
 
-    def load_network(self, options: Hashable, load: Callable[[], ValueT]) -> ValueT:
+    def network(self, options: Hashable, load: Callable[[], ValueT]) -> ValueT:
         """Load a network at its first use, and return it, or raise its error, from then on."""
         with self._lock:
             if options not in self._networks:

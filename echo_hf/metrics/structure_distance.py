@@ -386,7 +386,7 @@ def structure_distance(
     pairs = pair_images(inputs, outputs)
     store = InputCache(most_bytes=0) if cache is None else cache
     options = VitOptions(str(model), revision, layer, size, device)
-    vit = store.load_network(options, partial(load_vit, options))
+    vit = store.network(options, partial(load_vit, options))
     features = extract(pairs, partial(resize, size=size), protocol=protocol, threads=threads)
     samples = list[SampleFeatures[float]]()
     while batch := list(islice(features, batch_size)):  # images load while the ViT runs

@@ -223,7 +223,7 @@ class Store:
                 stored[key] = Completion(_decode(text), _decode(error), finish, usage, cost)
         return stored
 
-    def read_records(self, keys: Sequence[bytes]) -> dict[bytes, RequestRecord]:
+    def records(self, keys: Sequence[bytes]) -> dict[bytes, RequestRecord]:
         """What is known of each request that was ever answered or failed, without its text."""
         records: dict[bytes, RequestRecord] = {}
         for key, text, _, finish, *costs, readable, tries, digest in self._read_calls(keys):

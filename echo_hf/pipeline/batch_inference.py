@@ -215,7 +215,7 @@ def find_settled(
 ) -> set[bytes]:
     """The keys of requests that need not be asked; given what is unusable, of usable answers."""
     if unusable is None:
-        records = store.read_records(list(requests))
+        records = store.records(list(requests))
         return {key for key, record in records.items() if record.is_settled}
     answers = StoredAnswers(store, signature).read(list(requests.values()))
     pairs = zip(requests, answers, strict=True)
@@ -282,7 +282,7 @@ class _Window:
         for segment in segments:
             requests, keys = select_new_requests(segment, self.signature, earlier)
             fresh = {k: r for k, r in zip(keys, requests, strict=True) if k not in handled}
-            records = store.read_records(list(fresh))
+            records = store.records(list(fresh))
             settled = find_settled(store, self.signature, fresh, self.unusable if again else None)
             stats.requests += len(requests)
             for stored in records.values():
