@@ -67,7 +67,7 @@ TRIAL = {
     "cost_usd": None,
 }
 OURS: dict[str, Any] = {
-    "Audited.judges": {HOSTILE: AUDIT},
+    "AuditResult.judges": {HOSTILE: AUDIT},
     "JudgingResult.trials": (),
     "show_trials.trials": [TRIAL],
     "make_check_table.audit": AUDIT,
@@ -83,7 +83,7 @@ OURS: dict[str, Any] = {
 }
 # They read a file, ask the Hub, build, or write the ranks of people, and print what is our own;
 # or they make an empty table.
-ASK = {"plain_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
+ASK = {"make_table", "show", "show_address", "show_draw", "show_holding", "show_scores"}
 ASK |= {"show_board", "show_change", "show_table", "show_win_rates", "show_ranking_files"}
 CONTAINERS = {list: list, abc.Sequence: list, abc.Iterable: list, abc.Collection: list}
 
