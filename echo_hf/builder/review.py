@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from echo_hf._infra.atomic import find_complete_folder
 from echo_hf._infra.text import MARK, pluralize
 from echo_hf.builder.build import BuildRun, open_run
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.config.loading import Config
 from echo_hf.curate.decisions import (
     DECISIONS_FILE,
@@ -35,7 +35,7 @@ from echo_hf.curate.decisions import (
 from echo_hf.curate.edits import SampleEdit, apply_changes, apply_decisions, check_edit
 from echo_hf.curate.privacy import CLEANED_SAMPLES, replace_with_cleaned
 from echo_hf.curate.splits import Splits
-from echo_hf.errors import ReviewError, RunError, describe_unknown
+from echo_hf.errors import ReviewError, RunError, unknown
 from echo_hf.images.store import ImageStore
 from echo_hf.reasons import Doubt, Notice, Reject, Status
 from echo_hf.samples.boxes import REPAIRED_NOTICES, Convention
@@ -136,7 +136,7 @@ def build_decision(
     at: datetime.datetime | None = None,
 ) -> Decision:
     if kind not in DECISIONS:
-        raise ReviewError(describe_unknown("decision", kind, DECISIONS))
+        raise ReviewError(unknown("decision", kind, DECISIONS))
     decided_at = at or datetime.datetime.now(datetime.UTC)
     edited_row = apply_changes(row, changes)[0] if changes else row
     values = {
@@ -155,7 +155,7 @@ def build_decision(
     try:
         return Decision.model_validate(values)
     except ValidationError as error:
-        raise ReviewError(describe_first_error(error, f"sample {row['id']!r}", Decision)) from None
+        raise ReviewError(first_error(error, f"sample {row['id']!r}", Decision)) from None
 
 
 def build_boxes_edit(row: Row, convention: Convention) -> SampleEdit:
@@ -299,7 +299,7 @@ def _decide_boxes(
     """Return an edit of each sample whose stored boxes fit the convention and nobody decided on."""
     if boxes not in [str(convention) for convention in Convention]:
         raise ReviewError(
-            describe_unknown("convention", boxes, [str(convention) for convention in Convention])
+            unknown("convention", boxes, [str(convention) for convention in Convention])
         )
     uncut_cases = [case for case in cases.values() if StoredBoxes.from_sample(case.row)]
     if not uncut_cases:

@@ -13,7 +13,7 @@ from huggingface_hub import HfApi
 from pydantic import ValidationError
 
 from echo_hf._infra.text import pluralize
-from echo_hf.config.checks import describe_first_error
+from echo_hf.config.checks import first_error
 from echo_hf.config.collection import Search, phase_dates
 from echo_hf.config.loading import load_config
 from echo_hf.config.sections import ReleaseOptions, Target
@@ -71,7 +71,7 @@ def derive_config(
     try:
         target = Target.model_validate(fields).model_dump(mode="json", exclude_none=True)
     except ValidationError as error:
-        raise ConfigError(describe_first_error(error, "--next", Target)) from None
+        raise ConfigError(first_error(error, "--next", Target)) from None
     if released is None:
         target["released"] = DAY_PLACEHOLDER
         remarks.append("target.released: fill in the day of the release; nothing is built without")

@@ -31,7 +31,7 @@ from echo_hf.cli.verb import (
     open_progress,
     option,
 )
-from echo_hf.errors import ConfigError, describe_unknown
+from echo_hf.errors import ConfigError, unknown
 from echo_hf.reasons import Outcome
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def _choose_question(
     if pairwise and (applicability or rubrics):
         raise ConfigError("--pairwise rates by no rubric: leave out --applicability and --rubric")
     if until not in (None, "decided"):
-        raise ConfigError(describe_unknown("value", until, ["decided"], "--until"))
+        raise ConfigError(unknown("value", until, ["decided"], "--until"))
     if until and (applicability or pairwise or set(rubrics or ()) - {"overall"}):
         raise ConfigError("--until rates by overall: leave out the other questions")
     if stopping and not until:

@@ -20,13 +20,7 @@ from rich.text import Text
 
 from echo_hf._infra.console import make_console, make_table, print_marked, say
 from echo_hf.cli.verb import LOCAL_SERVER, PartlyDoneError, Payload, Runs, choice, open_progress
-from echo_hf.errors import (
-    ConfigError,
-    EngineError,
-    UnknownSizeError,
-    describe_install,
-    describe_unknown,
-)
+from echo_hf.errors import ConfigError, EngineError, UnknownSizeError, describe_install, unknown
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -232,7 +226,7 @@ def init(
             say(make_console(), f"{name:<12}{about}")
         raise ConfigError(f"init what? expected `echo-hf init {'|'.join(CHOICES)} [FOLDER]`")
     if what not in CHOICES:
-        raise ConfigError(describe_unknown("config", what, CHOICES, "init"))
+        raise ConfigError(unknown("config", what, CHOICES, "init"))
     config = _check_new_path(folder / f"{what}.yaml")
     fields, remarks = detect_engine(what, judge, server_model)
     fields |= {"file": shlex.quote(str(config)), "schema": schema_uri()}
@@ -449,7 +443,7 @@ def compare_images(
 def _parse_source(source: str) -> SystemConfig:
     from pydantic import ValidationError
 
-    from echo_hf.config.checks import describe_first_error
+    from echo_hf.config.checks import first_error
     from echo_hf.config.systems import SystemConfig
 
     name, _, place = source.partition("=")
@@ -467,9 +461,7 @@ def _parse_source(source: str) -> SystemConfig:
     try:
         return SystemConfig.model_validate({**sections, "parameters": parameters})
     except ValidationError as error:
-        raise ConfigError(
-            describe_first_error(error, f"--images {source!r}", SystemConfig)
-        ) from None
+        raise ConfigError(first_error(error, f"--images {source!r}", SystemConfig)) from None
 
 
 def _format_system(name: str, parameters: Mapping[str, Any], folder: Path) -> str:

@@ -25,7 +25,7 @@ from echo_hf import __version__
 from echo_hf._infra.console import DETAILS, make_console, print_json
 from echo_hf._infra.text import clean, remove_control_characters
 from echo_hf.builder.steps import STAGES
-from echo_hf.errors import EchoError, GenerationError, describe_unknown
+from echo_hf.errors import EchoError, GenerationError, unknown
 from echo_hf.pipeline.progress import ALREADY_REPORTED, LOG_FILE, RUN_FOLDER_FIELD
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class VerbGroup(TyperGroup):
             if cmd_name in STAGES:
                 hint = f"a stage runs with `echo-hf build CONFIG --until {cmd_name}`"
                 raise EchoError(f"unknown command {cmd_name!r}: {hint}")
-            raise EchoError(describe_unknown("command", cmd_name, self.commands))
+            raise EchoError(unknown("command", cmd_name, self.commands))
         return command
 
 

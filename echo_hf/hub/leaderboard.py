@@ -25,7 +25,7 @@ from echo_hf.errors import EchoError, HubError
 from echo_hf.hub.facts import BENCHMARK_CONFIGS, SAMPLE_CONFIGS
 from echo_hf.hub.load import load_benchmark, load_manifest
 from echo_hf.hub.publish import check_owned_file, check_repository
-from echo_hf.hub.remote import MAIN_BRANCH, Remote, translate_hub_errors
+from echo_hf.hub.remote import MAIN_BRANCH, Remote, hub_errors
 from echo_hf.hub.run_tables import STRENGTH, Anchor, parse_definition, read_models
 from echo_hf.metrics import BETTER
 from echo_hf.scores import samples_needed, tiers
@@ -489,7 +489,7 @@ def create_space(
     check_repository(space)
     Remote(api, space).check_token()
     Remote(api, repo_id).require_state()
-    with translate_hub_errors(f"make the Space {space!r}"):
+    with hub_errors(f"make the Space {space!r}"):
         api.create_repo(space, repo_type=KIND, space_sdk=SDK, private=private, exist_ok=True)
         info = api.space_info(space)
         present = set(api.list_repo_files(space, repo_type=KIND, revision=info.sha))
@@ -500,7 +500,7 @@ def create_space(
         )
     check_owned_file(present, f"the Space {space!r}", DATASET_FILE)
     operations = [CommitOperationAdd(name, data) for name, data in files.items()]
-    with translate_hub_errors(f"write to the Space {space!r}"):
+    with hub_errors(f"write to the Space {space!r}"):
         api.create_commit(
             space,
             operations,

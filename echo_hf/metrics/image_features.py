@@ -18,7 +18,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from PIL import Image, features
 from xxhash import xxh3_128
 
-from echo_hf.errors import ScoreError, describe_unknown
+from echo_hf.errors import ScoreError, unknown
 from echo_hf.images.embedded import read_embedded
 from echo_hf.images.loader import (
     BadImageError,
@@ -184,7 +184,7 @@ LOADERS: Mapping[ProtocolName, ImageLoader] = {"published": load_plain_rgb, "cor
 
 def check_protocol(protocol: ProtocolName) -> None:
     if protocol not in LOADERS:
-        raise ScoreError(describe_unknown("protocol", protocol, LOADERS))
+        raise ScoreError(unknown("protocol", protocol, LOADERS))
 
 
 @dataclass(frozen=True, slots=True)

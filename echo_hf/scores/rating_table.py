@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from datasets import Dataset
 from numpy.typing import ArrayLike, NDArray
 
-from echo_hf.errors import ScoreError, TableError, describe_unknown
+from echo_hf.errors import ScoreError, TableError, unknown
 from echo_hf.reasons import IgnoredRating, Outcome, Unrated
 from echo_hf.tables import OUTPUTS, RATINGS, Table, arrow_rows
 
@@ -270,7 +270,7 @@ def select_rubric_rows(ratings: Any, rubric: str, ignored: IgnoredRows) -> pa.Ta
     has_rubric = pc.equal(rows["rubric"], rubric)
     if not pc.any(has_rubric).as_py():
         raise ScoreError(
-            f"ratings: {describe_unknown('rubric', rubric, rows['rubric'].unique().to_pylist())}"
+            f"ratings: {unknown('rubric', rubric, rows['rubric'].unique().to_pylist())}"
         )
     ignored[IgnoredRating.OTHER_RUBRIC] = rows.filter(pc.invert(has_rubric))
     return rows.filter(has_rubric)
@@ -282,7 +282,7 @@ def read_outputs(outputs: Any) -> pa.Table:
     outcome_names = [outcome.value for outcome in Outcome]
     for outcome in rows["outcome"].unique().to_pylist():
         if outcome not in outcome_names:
-            raise ScoreError(f"outputs: {describe_unknown('outcome', outcome, outcome_names)}")
+            raise ScoreError(f"outputs: {unknown('outcome', outcome, outcome_names)}")
     keys = rows.group_by(["sample_id", "system"], use_threads=False).aggregate([([], "count_all")])
     for duplicate in keys.filter(pc.greater(keys["count_all"], 1)).to_pylist():
         raise ScoreError(

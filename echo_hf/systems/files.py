@@ -14,7 +14,7 @@ from xxhash import xxh3_128
 
 from echo_hf._infra.regular_file import open_regular, read_regular
 from echo_hf._infra.text import clean
-from echo_hf.config.checks import Name, ReadablePath, Section, StrictInt, describe_first_error
+from echo_hf.config.checks import Name, ReadablePath, Section, StrictInt, first_error
 from echo_hf.config.systems import CappedDollars, SystemConfig
 from echo_hf.errors import GenerationError, ImageError
 from echo_hf.images.store import MAX_IMAGE_BYTES, check_image
@@ -71,7 +71,7 @@ def parse_result(line: bytes, model: type[ModelT], place: str) -> ModelT:
     except ValidationError as error:
         if error.errors()[0]["type"] in ("json_invalid", "model_type"):
             raise ValueError(f"{place} is {line[:80]!r}: expected a JSON object") from None
-        raise ValueError(describe_first_error(error, place, model)) from None
+        raise ValueError(first_error(error, place, model)) from None
 
 
 class BadFileError(ImageError):

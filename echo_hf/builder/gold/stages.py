@@ -30,7 +30,7 @@ from echo_hf.builder.gold.folder import (
 from echo_hf.builder.gold.measures import Item, Measure, NamedItem, grade, similarity, summarize
 from echo_hf.builder.gold.posts import GoldPosts, Row, make_dataset
 from echo_hf.config.loading import Config
-from echo_hf.errors import GoldError, StageError, describe_unknown
+from echo_hf.errors import GoldError, StageError, unknown
 from echo_hf.pipeline.result import StageResult, sort_rows
 from echo_hf.samples.boxes import format_box, intersection_over_union
 from echo_hf.samples.extract import (
@@ -538,7 +538,7 @@ def choose_stages(
     """Return the stages to check, and notes on those that are not."""
     for name in stages or ():
         if name not in CHECKS:
-            raise StageError(describe_unknown("stage that asks a model", name, CHECKS))
+            raise StageError(unknown("stage that asks a model", name, CHECKS))
     chosen, notes = [], []
     for name, check in CHECKS.items():
         if stages is not None and name not in stages:
