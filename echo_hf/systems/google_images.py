@@ -42,8 +42,8 @@ REFUSAL_REASONS = {
     *("BLOCKLIST", "ESCALATION", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_SAFETY"),
     *("MODEL_ARMOR", "PROHIBITED_CONTENT", "RECITATION", "SAFETY", "SPII"),
 }
-# The model came to its end and drew nothing. Whatever else ends an answer, such as IMAGE_OTHER, for
-# which no reason is known, or MALFORMED_RESPONSE, broke it off.
+# The model ended normally without an image. Other reasons, such as IMAGE_OTHER or
+# MALFORMED_RESPONSE, mean that the answer was broken off.
 NO_IMAGE_REASONS = {"NO_IMAGE", "STOP"}
 UNSPECIFIED = "BLOCKED_REASON_UNSPECIFIED"
 ACCOUNT_STOPPED = "PUP_LIMITED_DISABLED"
@@ -53,7 +53,7 @@ JsonObject = Mapping[str, Any]
 
 
 def read_answer(document: JsonObject, price: OutputPrice | None) -> GenerationResult:
-    """What an answer makes of a task."""
+    """Read the result of a task from an answer."""
     first = (document.get("candidates") or [{}])[0]
     parts = (first.get("content") or {}).get("parts") or []
     blobs = [part.get("inline_data") or {} for part in parts if not part.get("thought")]
@@ -98,7 +98,7 @@ def read_answer(document: JsonObject, price: OutputPrice | None) -> GenerationRe
 
 
 def _count_tokens(usage: JsonObject | None) -> tuple[Usage | None, Mapping[str, int | None]]:
-    """Tokens in all, and by what is billed; a kind is null where the answer does not tell it."""
+    """Count the tokens in all and by billed kind; null for a kind that the answer does not state."""
     if usage is None:
         return None, {}
 
@@ -129,10 +129,10 @@ def _enum_text(value: Any) -> str | None:
 
 MAX_ERROR_CHARACTERS = 200
 GEMINI = "https://generativelanguage.googleapis.com"
-# The shapes that every image model of the family draws.
+# Aspect ratios that all image models of the family draw.
 ASPECT_RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "9:16", "16:9", "21:9")
 RATIO_PATTERN = r"^[1-9][0-9]{0,2}:[1-9][0-9]{0,2}$"
-# Of how many inputs the first models make use, and later ones.
+# How many inputs the first models use, and how many later ones.
 FIRST_MODELS = ("gemini-2.0-flash", "gemini-2.5-flash-image")
 FIRST_MAX_INPUTS, MAX_INPUTS = 3, 14
 
@@ -188,7 +188,7 @@ class GoogleOptions(HostedOptions):
         return {(int(width), int(height)): name for name, (width, height) in parts.items()}
 
     def find_ratio(self, size: PixelSize) -> str | None:
-        """The name of a size's shape, null where the model does not draw it."""
+        """Find the name of a size's aspect ratio; null where the model does not draw it."""
         width, height = size
         return next((name for (w, h), name in self.ratios.items() if width * h == height * w), None)
 
@@ -230,7 +230,7 @@ class GoogleImages(HostedSystem[GoogleOptions]):
         from google.genai import Client
         from google.genai.types import HttpOptions
 
-        # A redirect would take prompts and images to a server that nobody named.
+        # A redirect would send prompts and images to a server that nobody named.
         with limit_responses(http_library().Client, timeout_s)(
             follow_redirects=False
         ) as http_client:
@@ -279,13 +279,13 @@ class GoogleImages(HostedSystem[GoogleOptions]):
         return read_answer(answer.model_dump(), self.price)
 
     def _send(self, send: Callable[..., Any], **arguments: Any) -> Any:
-        """Sends a request, once; gives what the library read, or the `Reply` that is an error."""
+        """Send a request once; return the library's answer, or the `HttpResponse` of an error."""
         from google.genai.errors import APIError
 
         try:
             return send(**arguments)
         except (APIError, TimeoutError, http_library().RequestError) as error:
             return self.get_response(error)
-        except ValueError as error:  # of JSON, or of what should stand in it
+        except ValueError as error:  # invalid JSON, or a missing field
             message = self.one_line(str(error))[:MAX_ERROR_CHARACTERS]
             raise UnreadableError(f"the answer cannot be read: {message}") from None

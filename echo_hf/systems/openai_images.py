@@ -102,7 +102,7 @@ class OpenAIImagesOptions(HostedOptions):
         return scale_size(size, self.pixels, STEP, MAX_SIDE_RATIO)
 
     def select_image_options(self) -> dict[str, Any]:
-        """What is sent beside model, prompt, images and size, where the config says it."""
+        """Return the configured options that are sent beside model, prompt, images and size."""
         options = {name: getattr(self, name) for name in IMAGE_OPTIONS}
         return {name: value for name, value in options.items() if value is not None}
 
@@ -130,7 +130,7 @@ NO_IMAGE = "the answer holds no image"
 
 
 def read_images(document: JsonObject, price: OutputPrice | None) -> GenerationResult:
-    """What an answer of the Images API makes of a task."""
+    """Read the result of a task from an answer of the Images API."""
     counted = as_mapping(document.get("usage"))
     entries = [as_mapping(entry) for entry in _as_list(document.get("data"))]
     first = entries[0] if entries else {}
@@ -138,7 +138,7 @@ def read_images(document: JsonObject, price: OutputPrice | None) -> GenerationRe
     tokens_in, tokens_out = (
         parse_count(counted.get(f"{way}_tokens")) for way in ("input", "output")
     )
-    # Where the answer does not tell them apart, all that came back is the image.
+    # Without details, all output tokens are those of the image.
     whole = {"image_tokens": tokens_out, "text_tokens": 0}
     received = as_mapping(counted.get("output_tokens_details")) or whole
     billed = {
@@ -163,7 +163,7 @@ def read_images(document: JsonObject, price: OutputPrice | None) -> GenerationRe
 
 
 def read_chat(document: JsonObject, price: OutputPrice | None) -> GenerationResult:
-    """What an answer of a chat model makes of a task."""
+    """Read the result of a task from an answer of a chat model."""
     choice = _get_choice(document)
     message, ended = as_mapping(choice.get("message")), _as_text(choice.get("finish_reason"))
     content, beside = message.get("content"), message.get("images")
@@ -192,7 +192,7 @@ def read_chat(document: JsonObject, price: OutputPrice | None) -> GenerationResu
         return replace(refused, stage=OutcomeStage.INPUT, code="refusal", text=refusal)
     if ended == "content_filter":
         return replace(refused, stage=OutcomeStage.OUTPUT, code=ended, text=text or ended)
-    # Nothing may be an image in a form that is not known here.
+    # Any other part might be an image in an unknown form.
     words_alone = all(
         part is None or isinstance(part, str) or as_mapping(part).get("type") == "text"
         for part in parts
@@ -245,7 +245,7 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
             base_url=self.options.base_url,
             max_retries=0,
             timeout=Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_SECONDS)),
-            # A redirect would take prompts and images to a server that nobody named.
+            # A redirect would send prompts and images to a server that nobody named.
             http_client=limit_responses(DefaultHttpxClient, timeout_s)(follow_redirects=False),
         )
         return client
@@ -263,7 +263,7 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
         self, task: Task, inputs: Sequence[SentInput], form: Mapping[str, Any]
     ) -> GenerationResult:
         options, is_chat, size = self.options, self.options.mode == "chat", form["size"]
-        # Not every version of the client knows every key: those that may be missing go beside it.
+        # Clients differ in the keys they know: those that may be unknown are sent beside the others.
         seed = {} if self.seed is None else {"seed": self.seed}
         further: dict[str, Any] = {**options.select_image_options(), **seed, **options.extra}
         arguments: dict[str, Any] = {"model": self.model}
@@ -305,7 +305,7 @@ class OpenAIImages(HostedSystem[OpenAIImagesOptions]):
         return replace(result, details={**result.details, "request_id": request_id})
 
     def _send(self, send: Callable[..., Any], **arguments: Any) -> HttpResponse:
-        """Sends a request, once."""
+        """Send a request once."""
         from openai import APIConnectionError, APIStatusError, Omit
 
         headers = None if self.key else {"Authorization": Omit()}
