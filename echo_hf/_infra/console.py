@@ -7,7 +7,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,6 +19,7 @@ from rich.text import Text
 
 from echo_hf._infra.text import clean, remove_control_characters
 
+Notify = Callable[[str], None]  # told one line of what is being done
 DETAILS: ContextVar[bool] = ContextVar("details", default=False)  # whether `-v` asks for them
 MORE_OPTION = "-v"
 

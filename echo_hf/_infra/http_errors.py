@@ -11,6 +11,8 @@ from typing import Any
 
 from echo_hf._infra.retry import RequestError, parse_retry_after
 
+JsonObject = Mapping[str, Any]
+
 OK = 200
 TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
 REDIRECTS = range(300, 400)

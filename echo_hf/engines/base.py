@@ -359,16 +359,20 @@ class RunEngines:
 
     def use(self, name: str) -> Engine:
         """Return the engine of this name, after another one's model was put to sleep or freed."""
-        choice, last_entry = self.choices[name], self._entered[-1:]
-        if not last_entry or last_entry[0][0] != choice:
-            if last_entry and not getattr(last_entry[0][1], "sleep", bool)():
-                self._entered.pop()[1].__exit__(None, None, None)
-            slots = [number for number, entry in enumerate(self._entered) if entry[0] == choice]
-            if slots:
-                self._entered.append(self._entered.pop(slots[0]))
-            else:
-                engine = self._place(make_engine(choice.kind, **choice.options), choice)
-                self._entered.append((choice, engine.__enter__()))
+        choice = self.choices[name]
+        if self._entered and self._entered[-1][0] == choice:
+            return self._entered[-1][1]
+        if self._entered:
+            last = self._entered[-1][1]
+            if not (hasattr(last, "sleep") and last.sleep()):
+                self._entered.pop()
+                last.__exit__(None, None, None)
+        for position, (entered_choice, _) in enumerate(self._entered):
+            if entered_choice == choice:
+                self._entered.append(self._entered.pop(position))
+                return self._entered[-1][1]
+        engine = self._place(make_engine(choice.kind, **choice.options), choice)
+        self._entered.append((choice, engine.__enter__()))
         return self._entered[-1][1]
 
     def __enter__(self) -> Self:

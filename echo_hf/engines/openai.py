@@ -11,7 +11,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from echo_hf._infra.http_errors import OK, HttpResponse, as_mapping, parse_error, read_api_error
+from echo_hf._infra.http_errors import (
+    OK,
+    HttpResponse,
+    JsonObject,
+    as_mapping,
+    parse_error,
+    read_api_error,
+)
 from echo_hf.engines.base import Completion, Message, Request, Text, register
 from echo_hf.engines.checkpoint import model_family
 from echo_hf.engines.pixels import build_image_part, pixel_budget
@@ -20,7 +27,6 @@ from echo_hf.engines.schema import REGEX_INSTRUCTION, build_response_format, des
 from echo_hf.engines.server import (
     EXTRA,
     PACKAGES,
-    JsonObject,
     NonEmptyText,
     PixelCount,
     SendBody,

@@ -23,6 +23,7 @@ from echo_hf._infra.http_errors import (
     ApiError,
     ErrorKind,
     HttpResponse,
+    JsonObject,
     get_response,
     parse_error,
     read_api_error,
@@ -232,9 +233,7 @@ PLACEHOLDER_KEY = "none"  # what clients are given that want a key even for a se
 EXTRA = "openai"
 PACKAGES = ("openai",)
 
-JsonObject = Mapping[str, Any]
-Body = Mapping[str, Any]
-SendBody = Callable[[Body], Awaitable[HttpResponse]]
+SendBody = Callable[[JsonObject], Awaitable[HttpResponse]]
 
 
 def error_completion(error: str) -> Completion:
@@ -389,7 +388,7 @@ class ServerEngine(StreamingEngine):
             self.tokens.settle(used - estimated)
         return completion
 
-    async def _send(self, client: Any, tokens: int, body: Body) -> HttpResponse:
+    async def _send(self, client: Any, tokens: int, body: JsonObject) -> HttpResponse:
         from anyio import fail_after
         from openai import APIConnectionError, APIStatusError, Omit
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from pydantic import TypeAdapter, ValidationError
 
+from echo_hf._infra.console import Notify
 from echo_hf._infra.text import escape_markdown, format_table
 from echo_hf.curate.decisions import DECISIONS_FILE, read_decisions
 from echo_hf.errors import HubError, ReleaseError
@@ -43,7 +44,6 @@ from echo_hf.hub.release import (
 from echo_hf.hub.remote import Remote
 
 RepositoryFiles = Mapping[str, RepoFile]
-Notify = Callable[[str], None]
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 COMMIT = re.compile(r"[0-9a-f]{40}")
 BRANCHES = frozenset({"main", "refs"})

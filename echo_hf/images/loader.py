@@ -37,6 +37,7 @@ AVIF_BRANDS = frozenset({b"avif", b"avis"})
 PAGE_MARKS = (b"<!doctype html", b"<html", b"<head", b"<body")
 
 ImageSource = bytes | Path | Image.Image
+PixelSize = tuple[int, int]  # width and height in pixels
 
 
 def detect_format(data: bytes) -> str | None:
@@ -102,7 +103,7 @@ LARGE_PIXELS = 1 << 24
 _large_lock = RLock()
 
 
-def take_turns(size: tuple[int, int]) -> AbstractContextManager[object]:
+def take_turns(size: PixelSize) -> AbstractContextManager[object]:
     """Let the threads of a process decode large images one after the other.
 
     A few kilobytes may be a sheet of a hundred million pixels, and each thread might hold one.
@@ -110,7 +111,7 @@ def take_turns(size: tuple[int, int]) -> AbstractContextManager[object]:
     return _large_lock if is_large(size) else nullcontext()
 
 
-def is_large(size: tuple[int, int]) -> bool:
+def is_large(size: PixelSize) -> bool:
     return size[0] * size[1] > LARGE_PIXELS
 
 

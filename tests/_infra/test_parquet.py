@@ -120,7 +120,7 @@ def test_a_row_group_or_a_footer_that_is_too_large_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path / "a.parquet", {"a": ["x" * 5000] * 10})
-    for name, said in (("MOST_GROUP_BYTES", "row group 0 has"), ("MOST_FOOTER_BYTES", "a footer")):
+    for name, said in (("MAX_GROUP_BYTES", "row group 0 has"), ("MAX_FOOTER_BYTES", "a footer")):
         with monkeypatch.context() as limits:
             limits.setattr(parquet, name, 100)
             with pytest.raises(OSError, match=f"{said}.* bytes, expected at most 100"):

@@ -137,7 +137,7 @@ def test_the_limit_of_pixels_is_the_callers_and_counts_before_decoding() -> None
     for source in (ENCODED["PNG"], NOISE):
         with open_image(source, max_pixels=48 * 32) as image:
             assert image.size == (48, 32)
-        error = _refused(source, most_pixels=48 * 32 - 1)
+        error = _refused(source, max_pixels=48 * 32 - 1)
         assert error.reason is BadImage.TOO_MANY_PIXELS
         assert error.detail == "48 x 32, expected at most 1535 pixels"
 

@@ -22,8 +22,8 @@ FORK = multiprocessing.get_context("fork")
 # Starts a child that would sleep for ever, says its number, and sleeps as well.
 RUN = """
 import multiprocessing, time
-from echo_hf.engines.vllm_guard import children_guarded
-with children_guarded():
+from echo_hf.engines.vllm_guard import guard_processes
+with guard_processes():
     child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(3600,))
     child.start()
     {inside}
