@@ -414,7 +414,7 @@ def _repository(hub: LocalHub, question: Question, repo_id: str) -> Repository:
     repository = hub.repositories.get(repo_id)
     hidden = repository is None or (
         repository.private
-        and not (question.token is not None and _token(hub, question).can_read_folder(repo_id))
+        and not (question.token is not None and _token(hub, question).sees(repo_id))
     )
     if repository is None or hidden:
         raise RefusedError(404 if question.token else 401, "RepoNotFound", "Repository not found")
