@@ -211,6 +211,8 @@ def list_insertions(spans: Iterable[SourceSpan]) -> list[str]:
 def repeats_source(texts: Iterable[str], sources: Iterable[SpanSource]) -> bool:
     """Return whether a text has three words in a row that a source has, too."""
     runs = {run for text in texts for run in _iterate_word_runs(text)}
+    if not runs:  # as for most texts: the sources need not be read
+        return False
     return any(not runs.isdisjoint(_iterate_word_runs(source.text)) for source in sources)
 
 
